@@ -165,7 +165,18 @@ export interface CommitCounts {
 }
 
 /** `fenced`: another process holds the feed or moved its cursor; nothing was written. */
-export type CommitOutcome = { readonly kind: 'committed'; readonly counts: CommitCounts } | { readonly kind: 'fenced' };
+export type CommitOutcome =
+  | { readonly kind: 'committed'; readonly counts: CommitCounts; readonly asOf: AsOf }
+  | { readonly kind: 'fenced' };
+
+/** How fresh a feed is, at a moment. */
+export interface AsOf {
+  /** Monotonic time of this process when it was read. */
+  readonly readAt: number;
+  readonly dataCompleteAsOf: Date | null;
+  /** Age of `dataCompleteAsOf` at `readAt`, milliseconds by the database's clock; null while unknown. */
+  readonly lagMs: number | null;
+}
 
 /** The right to write to a feed. Its epoch is checked inside every transaction. */
 export interface LeaseGrant {
@@ -180,12 +191,8 @@ export interface Position {
   readonly startSince: Date | null;
 }
 
-/** Figures about a feed that every replica reports alike. Ages in milliseconds by the database's clock at `readAt`. */
-export interface FeedStatus {
-  /** Monotonic time of this process when the figures were read. */
-  readonly readAt: number;
-  readonly dataCompleteAsOf: Date | null;
-  readonly lagMs: number | null;
+/** Figures about a feed that every replica reports alike. */
+export interface FeedStatus extends AsOf {
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
   readonly backfillComplete: boolean;

@@ -1,0 +1,77 @@
+import type { Trouble } from '../sync/ports.js';
+
+/** What a SQLSTATE means to the engine. First match wins; the list is ordered from the particular to the general. */
+const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, remedy: Trouble['remedy']])[] = [
+  [/^25006$/, 'read_only', 'retry'], // a standby, or a failover under way
+  [/^25P04$/, 'deadline', 'retry'], // transaction_timeout
+  [/^40P01$/, 'deadlock', 'retry'],
+  [/^40/, 'serialization', 'retry'],
+  [/^55P03$/, 'lock_timeout', 'retry'],
+  [/^57014$/, 'cancelled', 'retry'],
+  [/^57/, 'shutdown', 'retry'],
+  [/^53100$/, 'disk_full', 'retry'],
+  [/^53/, 'resources', 'retry'],
+  [/^08/, 'connection', 'retry'], // PgBouncer's query_wait_timeout among them
+  [/^58/, 'system', 'retry'],
+  [/^28/, 'authentication', 'hold'],
+  [/^3D/, 'database_missing', 'hold'],
+  [/^42501$/, 'permission', 'hold'],
+  [/^(42|3F)/, 'schema', 'hold'], // missing or changed tables
+  [/^(22|54|23)/, 'data', 'data'],
+];
+
+/**
+ * PostgreSQL refused or failed a statement. Its `detail` and `where` echo document content, so only the SQLSTATE and
+ * the names of the constraint and column are kept.
+ */
+export class DatabaseError extends Error implements Trouble {
+  override readonly name = 'DatabaseError';
+  constructor(
+    readonly sqlstate: string | null,
+    readonly kind: string,
+    readonly remedy: Trouble['remedy'],
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The schema in the database is missing, or is one that this release cannot use. Held, and looked at again. */
+export class SchemaMismatch extends Error implements Trouble {
+  override readonly name = 'SchemaMismatch';
+  readonly kind = 'schema';
+  readonly remedy = 'hold';
+}
+
+interface PgError {
+  code?: unknown;
+  severity?: unknown;
+  constraint?: unknown;
+  routine?: unknown;
+}
+
+/** The SQLSTATE of an error that PostgreSQL itself reported; null for lost connections and everything else. */
+export function sqlstateOf(error: unknown): string | null {
+  if (error instanceof DatabaseError) return error.sqlstate;
+  const { code, severity } = (error ?? {}) as PgError;
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && typeof severity === 'string' ? code : null;
+}
+
+/** Takes any error of the driver; classified by SQLSTATE, never by text. */
+export function databaseError(error: unknown): DatabaseError | SchemaMismatch {
+  if (error instanceof DatabaseError || error instanceof SchemaMismatch) return error;
+  const sqlstate = sqlstateOf(error);
+  if (sqlstate === null) {
+    const code = typeof (error as PgError)?.code === 'string' ? ` (${(error as { code: string }).code})` : '';
+    return new DatabaseError(null, 'connection', 'retry', `the connection to PostgreSQL failed${code}`);
+  }
+  const [, kind, remedy] = MEANINGS.find(([pattern]) => pattern.test(sqlstate)) ?? [null, 'internal', 'retry' as const];
+  const constraint = (error as PgError).constraint;
+  const named = typeof constraint === 'string' ? `, constraint ${constraint}` : '';
+  return new DatabaseError(
+    sqlstate,
+    kind,
+    remedy,
+    `PostgreSQL refused the statement: ${kind} (SQLSTATE ${sqlstate}${named})`,
+  );
+}

@@ -1,0 +1,51 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Freshness, LeaseGrant, PageCommit } from '../sync/ports.js';
+import type { CommitSettings } from './commit-page.js';
+import type { Tables } from './schema.js';
+
+/** Columns of every fence's row: how fresh the feed is after this statement. */
+export interface FenceRow {
+  data_complete_as_of: Date | null;
+  lag_ms: number | null;
+}
+const AS_OF = sql`data_complete_as_of,
+    extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS lag_ms`;
+
+/**
+ * Moves the feed to its new position if nobody else did: no row means that another process holds the feed or moved its
+ * cursor. The row stays locked until the commit, so that of two writers the second sees what the first did.
+ */
+export function fenceOnPosition(tables: Tables, commit: PageCommit, settings: CommitSettings): RawBuilder<unknown> {
+  const { lease, from, to, freshness } = commit;
+  return sql`
+  UPDATE ${tables.feeds} SET
+    cursor = ${to}::text,
+    ${freshness === null ? sql`` : freshnessColumns(freshness, settings)}
+    last_commit_at = clock_timestamp(),
+    lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
+  WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor IS NOT DISTINCT FROM ${from}::text
+  RETURNING ${AS_OF}`;
+}
+
+/** For writes that leave the cursor alone. Locks the row too: a new holder waits for this commit, or voids it. */
+export function fenceOnEpoch(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
+  return sql`
+  SELECT ${AS_OF} FROM ${tables.feeds} WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} FOR NO KEY UPDATE`;
+}
+
+/**
+ * Times come in as ages and are taken from the database's clock, so that clocks that differ change nothing. At the end
+ * of the feed everything up to the sending of the poll is here; behind it, everything up to the last entry's delivery.
+ */
+function freshnessColumns(freshness: Freshness, { monotonic }: CommitSettings): RawBuilder<unknown> {
+  const ago = (instant: number) =>
+    sql`clock_timestamp() - ${Math.max(0, monotonic() - instant)} * interval '1 millisecond'`;
+  const polled = ago(freshness.polledAt);
+  const delivered = freshness.lastDelivered === null ? sql`NULL::timestamptz` : ago(freshness.lastDelivered);
+  const complete = freshness.atEnd ? polled : delivered;
+  return sql`
+    data_complete_as_of = GREATEST(data_complete_as_of, ${complete}),
+    end_reached_at = ${freshness.atEnd ? sql`COALESCE(end_reached_at, clock_timestamp())` : sql`end_reached_at`},
+    last_delivered_at = GREATEST(last_delivered_at, ${freshness.lastDeliveredAt?.toISOString() ?? null}::timestamptz),
+    last_poll_at = ${polled},`;
+}

@@ -1,0 +1,71 @@
+import { type Kysely, sql } from 'kysely';
+import type { FeedIdentity, LeaseGrant, Position } from '../sync/ports.js';
+import type { Tables } from './schema.js';
+
+/** A first start at `now` reaches this far back, so that runs delivered while it starts are not missed. */
+const NOW_REACHES_BACK = sql.lit('1 hour');
+
+/**
+ * Takes the feed if it is free, silent for too long or already ours, by the database's clock; creates it at the very
+ * first start, with its starting point. Null while another process holds it. Each taking raises the epoch.
+ */
+export async function acquireLease(
+  db: Kysely<unknown>,
+  tables: Tables,
+  feed: FeedIdentity,
+  holder: string,
+  ttlMs: number,
+): Promise<LeaseGrant | null> {
+  const { rows } = await sql<{ epoch: string }>`
+    INSERT INTO ${tables.feeds} AS feed (name, base_url, filters, keep_history, start_since, complete_from,
+      lease_holder, lease_epoch, lease_expires_at)
+    SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
+      COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp() + ${ttlMs} * interval '1 millisecond'
+    FROM (SELECT ${startOf(feed)} AS since) AS start
+    ON CONFLICT (name) DO UPDATE SET
+      filters = excluded.filters,
+      filters_since = CASE WHEN feed.filters = excluded.filters THEN feed.filters_since ELSE clock_timestamp() END,
+      keep_history = excluded.keep_history,
+      lease_holder = excluded.lease_holder,
+      lease_epoch = feed.lease_epoch + 1,
+      lease_expires_at = excluded.lease_expires_at
+    WHERE feed.lease_holder IS NULL OR feed.lease_holder = excluded.lease_holder
+      OR feed.lease_expires_at < clock_timestamp()
+    RETURNING lease_epoch AS epoch`.execute(db);
+  const taken = rows[0];
+  return taken === undefined ? null : { feed: feed.name, holder, epoch: Number(taken.epoch) };
+}
+
+function startOf({ start }: FeedIdentity) {
+  if (start === 'beginning') return sql`NULL::timestamptz`;
+  if (start === 'now') return sql`clock_timestamp() - interval ${NOW_REACHES_BACK}`;
+  return sql`${start.toISOString()}::timestamptz`;
+}
+
+/** Extends the lease; false when another process has it, or the epoch was raised. */
+export async function renewLease(
+  db: Kysely<unknown>,
+  tables: Tables,
+  lease: LeaseGrant,
+  ttlMs: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond'
+    WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch}
+    RETURNING name`.execute(db);
+  return rows.length > 0;
+}
+
+/** Gives the feed back. Nothing happens where the lease is lost already. */
+export async function releaseLease(db: Kysely<unknown>, tables: Tables, lease: LeaseGrant): Promise<void> {
+  await sql`
+    UPDATE ${tables.feeds} SET lease_holder = NULL, lease_expires_at = NULL
+    WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch}`.execute(db);
+}
+
+/** Where the feed stands; read again whenever the lease was taken or an outcome is unknown. */
+export async function readPosition(db: Kysely<unknown>, tables: Tables, feed: string): Promise<Position> {
+  const { rows } = await sql<{ cursor: string | null; start_since: Date | null }>`
+    SELECT cursor, start_since FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
+  return { cursor: rows[0]?.cursor ?? null, startSince: rows[0]?.start_since ?? null };
+}

@@ -1,0 +1,78 @@
+import { type Kysely, sql } from 'kysely';
+import type { LeaseGrant, PendingRun, PostponedTry, StoredResult } from '../sync/ports.js';
+import { fenceOnEpoch } from './fence.js';
+import type { Tables } from './schema.js';
+
+/** What is stored of these scans; scans that are not stored are left out. */
+export async function findStored(
+  db: Kysely<unknown>,
+  tables: Tables,
+  scanIds: readonly string[],
+): Promise<readonly StoredResult[]> {
+  const { rows } = await sql<{ scan_id: string; revision: number; complete: boolean; has_markdown: boolean }>`
+    SELECT scan_id, revision, result_state = 'complete' AS complete, markdown IS NOT NULL AS has_markdown
+    FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])`.execute(db);
+  return rows.map((row) => ({
+    scanId: row.scan_id,
+    revision: row.revision,
+    complete: row.complete,
+    hasMarkdown: row.has_markdown,
+  }));
+}
+
+/** Pending runs of the feed whose next try is due, the longest overdue first. */
+export async function duePending(
+  db: Kysely<unknown>,
+  tables: Tables,
+  feed: string,
+  limit: number,
+): Promise<readonly PendingRun[]> {
+  const { rows } = await sql<{ scan_id: string; revision: number; attempts: number; pending_for_ms: number }>`
+    SELECT scan_id, revision, attempts,
+      extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000 AS pending_for_ms
+    FROM ${tables.runs}
+    WHERE feed = ${feed} AND result_state = 'pending' AND next_try_at <= clock_timestamp()
+    ORDER BY next_try_at
+    LIMIT ${limit}`.execute(db);
+  return rows.map((row) => ({
+    scanId: row.scan_id,
+    revision: row.revision,
+    attempts: row.attempts,
+    pendingForMs: row.pending_for_ms,
+  }));
+}
+
+/** Notes failed tries. No change of the run as reports see it, so it draws no `change_seq`. False: the lease was lost. */
+export async function postponePending(
+  db: Kysely<unknown>,
+  tables: Tables,
+  lease: LeaseGrant,
+  tries: readonly PostponedTry[],
+): Promise<boolean> {
+  const { rows } = await sql<{ held: boolean }>`
+    WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)}),
+    postponed AS (
+      UPDATE ${tables.runs} AS run SET
+        attempts = run.attempts + 1,
+        pending_reason = failed.reason,
+        next_try_at = clock_timestamp() + failed.next_try_in_ms * interval '1 millisecond'
+      FROM jsonb_to_recordset(${rowsOf(tries)}::jsonb) AS failed (
+        scan_id text, revision integer, reason text, next_try_in_ms double precision
+      )
+      WHERE EXISTS (SELECT FROM fence) AND run.scan_id = failed.scan_id AND run.revision = failed.revision
+        AND run.result_state = 'pending'
+    )
+    SELECT EXISTS (SELECT FROM fence) AS held`.execute(db);
+  return rows[0]?.held ?? false;
+}
+
+function rowsOf(tries: readonly PostponedTry[]): string {
+  return JSON.stringify(
+    tries.map((failed) => ({
+      scan_id: failed.scanId,
+      revision: failed.revision,
+      reason: failed.reason,
+      next_try_in_ms: failed.nextTryInMs,
+    })),
+  );
+}

@@ -1,0 +1,118 @@
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult } from 'kysely';
+import pg from 'pg';
+import { DatabaseError, databaseError, sqlstateOf } from './errors.js';
+
+/** How to reach PostgreSQL: `pg`'s connection fields, so that `sslmode` is decided in one place, the settings. */
+export type DatabaseConnection = Pick<
+  pg.ClientConfig,
+  'host' | 'port' | 'user' | 'password' | 'database' | 'ssl' | 'application_name'
+>;
+
+export interface DatabaseOptions {
+  readonly connection: DatabaseConnection;
+  /** Connections at most. */
+  readonly maxConnections: number;
+  /**
+   * One statement, whole, milliseconds. Kept on this side: server-side limits do not pass PgBouncer. When it is over the
+   * connection is destroyed and the outcome is unknown.
+   */
+  readonly statementDeadlineMs?: number;
+  readonly connectDeadlineMs?: number;
+}
+
+/** A pool, and kysely over it. */
+export interface Database {
+  readonly sql: Kysely<unknown>;
+  /** Connections: in use, idle, and callers waiting for one. */
+  usage(): { readonly active: number; readonly idle: number; readonly waiting: number };
+  /** Closes idle connections and destroys busy ones. */
+  close(): Promise<void>;
+}
+
+const STATEMENT_DEADLINE_MS = 120_000;
+const CONNECT_DEADLINE_MS = 10_000;
+
+export function openDatabase(options: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    ...options.connection,
+    max: options.maxConnections,
+    connectionTimeoutMillis: options.connectDeadlineMs ?? CONNECT_DEADLINE_MS,
+    keepAlive: true, // off by default: a blackholed connection would hang for ever
+    keepAliveInitialDelayMillis: 10_000,
+  });
+  const clients = new Set<pg.PoolClient>();
+  // A dying connection is reported by the statement that runs on it; without these handlers it would end the process.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => {
+    clients.add(client);
+    client.on('error', () => {});
+  });
+  pool.on('remove', (client) => clients.delete(client as pg.PoolClient));
+  const guarded = guardedPool(pool, options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS);
+  return {
+    sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
+    usage: () => ({
+      active: pool.totalCount - pool.idleCount,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+    }),
+    close: () => closePool(pool, clients),
+  };
+}
+
+/** `pool.end()` waits for ever for a client that is out, so busy connections are cut. */
+async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>): Promise<void> {
+  const busy = pool.totalCount - pool.idleCount > 0;
+  const ended = pool.end();
+  if (busy) for (const client of clients) void client.end().catch(() => {});
+  await ended;
+}
+
+/**
+ * Between kysely and the pool: every statement has a deadline, and a connection on which anything failed without a
+ * SQLSTATE is destroyed, never used again. (Kysely alone would give it back to the pool, perhaps inside a transaction.)
+ */
+function guardedPool(pool: pg.Pool, deadlineMs: number): PostgresPool {
+  return {
+    connect: async () => {
+      try {
+        return guardedClient(await pool.connect(), deadlineMs);
+      } catch (error) {
+        throw databaseError(error);
+      }
+    },
+    end: () => pool.end(),
+  };
+}
+
+function guardedClient(client: pg.PoolClient, deadlineMs: number): PostgresPoolClient {
+  let broken = false;
+  const run = async <R>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>> => {
+    try {
+      const result = await withDeadline(client.query(sql, [...parameters]), deadlineMs);
+      return result as unknown as PostgresQueryResult<R>;
+    } catch (error) {
+      broken ||= sqlstateOf(error) === null;
+      throw databaseError(error);
+    }
+  };
+  return { query: run as PostgresPoolClient['query'], release: () => client.release(broken) };
+}
+
+/** Rejects when the deadline is over; the statement itself is ended by destroying its connection. */
+async function withDeadline<T>(running: Promise<T>, deadlineMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () =>
+        reject(new DatabaseError(null, 'deadline', 'retry', `PostgreSQL gave no answer within ${deadlineMs / 1000} s`)),
+      deadlineMs,
+    );
+  });
+  try {
+    return await Promise.race([running, late]);
+  } finally {
+    clearTimeout(timer);
+    running.catch(() => {}); // settles once the connection is gone
+  }
+}

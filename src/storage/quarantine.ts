@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { type RawBuilder, sql } from 'kysely';
+import type { LeaseGrant, QuarantineEntry } from '../sync/ports.js';
+import type { Tables } from './schema.js';
+
+/**
+ * Part of the commit statement, after `fence` and `judged`. `quarantined`: this page's entries; one that is seen again
+ * makes no second row, and one that a stored revision has overtaken is not open. `settled`: open entries of earlier
+ * pages whose run is stored now.
+ */
+export function quarantineRows(
+  tables: Tables,
+  lease: LeaseGrant,
+  entries: readonly QuarantineEntry[],
+): RawBuilder<unknown> {
+  return sql`
+bad AS MATERIALIZED (
+  SELECT DISTINCT ON (identity) *
+  FROM jsonb_to_recordset(${rowsOf(entries)}::jsonb) AS bad (
+    identity text, scan_id text, revision integer, reason text, detail text, payload text, state text
+  )
+),
+quarantined AS (
+  INSERT INTO ${tables.quarantine} AS known (feed, identity, scan_id, revision, reason, detail, payload, state)
+  SELECT ${lease.feed}, identity, scan_id, revision, reason, detail, decode(payload, 'base64'),
+    CASE
+      WHEN state = 'open' AND (
+        EXISTS (SELECT FROM judged WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision)
+        OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
+      ) THEN 'discarded'
+      ELSE state
+    END
+  FROM bad
+  WHERE EXISTS (SELECT FROM fence)
+  ON CONFLICT (feed, identity) DO UPDATE SET
+    last_seen_at = clock_timestamp(),
+    times_seen = known.times_seen + 1,
+    state = CASE WHEN known.state = 'open' THEN excluded.state ELSE known.state END
+  RETURNING id
+),
+settled AS (
+  UPDATE ${tables.quarantine} AS open SET
+    state = CASE WHEN open.revision = judged.revision THEN 'replayed' ELSE 'discarded' END
+  FROM judged
+  WHERE EXISTS (SELECT FROM fence) AND open.state = 'open' AND open.feed = ${lease.feed}
+    AND open.scan_id = judged.scan_id AND open.revision <= judged.revision
+    AND open.identity NOT IN (SELECT identity FROM bad)
+)`;
+}
+
+function rowsOf(entries: readonly QuarantineEntry[]): string {
+  return JSON.stringify(
+    entries.map(({ scanId, revision, reason, detail, payload, state }) => ({
+      identity: identityOf(scanId, revision, payload),
+      scan_id: scanId,
+      revision,
+      reason,
+      detail,
+      payload: Buffer.from(payload).toString('base64'),
+      state,
+    })),
+  );
+}
+
+function identityOf(scanId: string | null, revision: number | null, payload: Uint8Array): string {
+  if (scanId !== null && revision !== null) return `${scanId}#${revision}`;
+  return `sha256:${createHash('sha256').update(payload).digest('hex')}`;
+}

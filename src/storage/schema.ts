@@ -1,0 +1,36 @@
+import { type RawBuilder, sql } from 'kysely';
+
+/** The tables of one installation, as quoted names for SQL texts. */
+export interface Tables {
+  readonly schema: string;
+  readonly feeds: RawBuilder<unknown>;
+  readonly runs: RawBuilder<unknown>;
+  readonly runHistory: RawBuilder<unknown>;
+  readonly quarantine: RawBuilder<unknown>;
+  readonly cursorHistory: RawBuilder<unknown>;
+  readonly changeClock: RawBuilder<unknown>;
+  readonly migrations: RawBuilder<unknown>;
+  /** The next number of `change_seq`; only under the lock of `change_clock`. */
+  readonly nextChange: RawBuilder<unknown>;
+}
+
+/** @param schema SCANFEED_DATABASE_SCHEMA */
+export function tablesOf(schema: string): Tables {
+  const sequence = `${quoted(schema)}.change_seq`;
+  return {
+    schema,
+    feeds: sql.id(schema, 'feeds'),
+    runs: sql.id(schema, 'runs'),
+    runHistory: sql.id(schema, 'run_history'),
+    quarantine: sql.id(schema, 'quarantine'),
+    cursorHistory: sql.id(schema, 'cursor_history'),
+    changeClock: sql.id(schema, 'change_clock'),
+    migrations: sql.id(schema, 'migrations'),
+    nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,
+  };
+}
+
+/** An SQL identifier in double quotes. */
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,39 @@
+import type { FeedStore } from '../sync/ports.js';
+import { type CommitSettings, commitPage, commitResults } from './commit-page.js';
+import { acquireLease, readPosition, releaseLease, renewLease } from './lease.js';
+import { duePending, findStored, postponePending } from './pending.js';
+import type { Database } from './pool.js';
+import { tablesOf } from './schema.js';
+import { readStatus } from './status.js';
+
+export interface StoreSettings extends CommitSettings {
+  readonly schema: string;
+  /** Told how long each commit took, in milliseconds, failed ones included. */
+  readonly onTransaction?: (durationMs: number) => void;
+}
+
+/** PostgreSQL as the engine's store. */
+export function createStore(database: Database, settings: StoreSettings): FeedStore {
+  const db = database.sql;
+  const tables = tablesOf(settings.schema);
+  const timed = async <T>(work: Promise<T>): Promise<T> => {
+    const startedAt = settings.monotonic();
+    try {
+      return await work;
+    } finally {
+      settings.onTransaction?.(settings.monotonic() - startedAt);
+    }
+  };
+  return {
+    acquireLease: (feed, holder, ttlMs) => acquireLease(db, tables, feed, holder, ttlMs),
+    renewLease: (lease, ttlMs) => renewLease(db, tables, lease, ttlMs),
+    releaseLease: (lease) => releaseLease(db, tables, lease),
+    readPosition: (feed) => readPosition(db, tables, feed),
+    readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic),
+    findStored: (scanIds) => findStored(db, tables, scanIds),
+    commitPage: (commit) => timed(commitPage(db, tables, settings, commit)),
+    commitResults: (lease, batch) => timed(commitResults(db, tables, settings, lease, batch)),
+    duePending: (feed, limit) => duePending(db, tables, feed, limit),
+    postponePending: (lease, tries) => postponePending(db, tables, lease, tries),
+  };
+}
