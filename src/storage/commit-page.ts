@@ -152,49 +152,37 @@ received AS MATERIALIZED (
     entry->>'partnerName' AS partner_name,
     COALESCE((entry->>'partnerTestMode')::boolean, false) AS partner_test_mode,
     (entry->>'ocrConfidence')::double precision AS ocr_confidence,
-    COALESCE(result_data, NULLIF(entry->'data', 'null')) AS data,
+    NULLIF(entry->'data', 'null') AS data,
     entry->>'failureReason' AS failure_reason,
     entry->>'error' AS error,
     (entry->>'submittedAt')::timestamptz AS submitted_at,
     (entry->>'completedAt')::timestamptz AS completed_at,
     (entry->>'deliveredAt')::timestamptz AS delivered_at,
-    COALESCE(result_markdown, entry->>'markdown') AS markdown,
+    entry->>'markdown' AS markdown,
     pending,
     COALESCE(repaired, false) AS repaired,
     NULLIF(original - COALESCE(hidden, ${INTERFACE_FIELDS}::text[]), '{}') AS extra
   FROM (
     SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden,
-      CASE WHEN note.replaced IS NULL THEN item.entry ELSE item.entry || note.replaced END AS entry,
-      NULLIF(note.data, 'null') AS result_data, note.markdown AS result_markdown
+      CASE WHEN note.replaced IS NULL THEN item.entry ELSE item.entry || note.replaced END AS entry
     FROM jsonb_array_elements(${batch.json}::jsonb->'items') WITH ORDINALITY AS item (entry, position)
     LEFT JOIN jsonb_to_recordset(${notesOf(batch)}::jsonb) AS note (
-      position bigint, replaced jsonb, hidden text[], repaired boolean, pending text, data jsonb, markdown text
+      position bigint, replaced jsonb, hidden text[], repaired boolean, pending text
     ) ON note.position = item.position
   ) AS item
 )`;
 }
 
-/** JSON array of what differs from an ordinary entry, by position from 1. Loaded results go in as received. */
+/** JSON array of what differs from an ordinary entry, by position from 1. */
 function notesOf(batch: EntryBatch): string {
-  const notes = batch.entries.flatMap((entry, index) => {
-    const { replaced, normalised, repaired, pending, result } = entry;
+  const notes = batch.entries.flatMap(({ replaced, normalised, repaired, pending }, index) => {
     const names = Object.keys(replaced);
-    if (names.length === 0 && !repaired && pending === null && result === null) return [];
+    if (names.length === 0 && !repaired && pending === null) return [];
     const kept = names.filter((name) => !normalised.includes(name));
-    const note = JSON.stringify({
-      position: index + 1,
-      repaired,
-      ...(pending !== null && { pending }),
-      ...(names.length > 0 && { replaced }),
-      ...(kept.length > 0 && { hidden: INTERFACE_FIELDS.filter((name) => !kept.includes(name)) }),
-    });
-    const values = [
-      ...(result?.data ? [`"data":${result.data}`] : []),
-      ...(result?.markdown ? [`"markdown":${result.markdown}`] : []),
-    ];
-    return [values.length > 0 ? `${note.slice(0, -1)},${values.join()}}` : note];
+    const hidden = kept.length === 0 ? null : INTERFACE_FIELDS.filter((name) => !kept.includes(name));
+    return [{ position: index + 1, repaired, pending, replaced: names.length === 0 ? null : replaced, hidden }];
   });
-  return `[${notes.join()}]`;
+  return JSON.stringify(notes);
 }
 
 /**

@@ -1,0 +1,39 @@
+import type { CommitCounts, FeedFilters, FeedRequest, FeedService } from './ports.js';
+import { type FetchedPage, startAt } from './read-page.js';
+
+/**
+ * Whether a page without entries is the end of the feed (promise 10). A cursor that moved may have passed runs that the
+ * filters hide, and more may follow; then the same position is asked once without filters. The answer holds as of the
+ * sending of the page's own poll, which came first.
+ */
+export async function isEndOfFeed(
+  page: FetchedPage,
+  filters: FeedFilters,
+  service: FeedService,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (page.draft.page.items.length > 0 || page.next === null) return false;
+  if (page.next === page.at.cursor || hidesNothing(filters)) return true;
+  const unfiltered = await service.readPage(unfilteredProbe(page), signal);
+  return unfiltered.items.length === 0;
+}
+
+/** A cursor that stays while entries come is the end only if the page is short and all of it was stored before. */
+export function isEndAfterCommit(page: FetchedPage, counts: CommitCounts): boolean {
+  const { items } = page.draft.page;
+  if (items.length === 0 || items.length >= page.limit || page.next === null) return false;
+  return page.next === page.at.cursor && counts.unchanged + counts.stale === items.length;
+}
+
+function hidesNothing({ status, environment, documentType }: FeedFilters): boolean {
+  return status.includes('completed') && status.includes('failed') && environment === 'all' && documentType === null;
+}
+
+function unfilteredProbe(page: FetchedPage): FeedRequest {
+  return {
+    filters: { status: ['completed', 'failed'], environment: 'all', documentType: null },
+    start: startAt(page.at),
+    limit: 1,
+    markdown: false,
+  };
+}

@@ -1,0 +1,43 @@
+import { type DraftEntry, draftRun } from './page-draft.js';
+import type { FeedRun, PendingReason, RawRun, StoredResult } from './ports.js';
+
+/** What a single-run answer gives for an entry that came truncated. */
+export type ResultVerdict =
+  /** The same revision with its full values, or a higher one. */
+  | { readonly kind: 'loaded'; readonly draft: DraftEntry }
+  | { readonly kind: 'pending'; readonly reason: PendingReason };
+
+/** Whether something that is wanted is missing from the entry (interface 4.2 rule 6 does not say which value was too large). */
+export function needsFullResult(run: FeedRun, markdown: boolean): boolean {
+  if (!run.truncated) return false;
+  return (run.status === 'completed' && !run.hasData) || (markdown && !run.hasMarkdown);
+}
+
+/** Whether the database holds all that is wanted of this revision already, or a higher one. */
+export function isStoredInFull(run: FeedRun, stored: StoredResult | undefined, markdown: boolean): boolean {
+  if (stored === undefined || stored.revision < run.revision) return false;
+  return stored.revision > run.revision || (stored.complete && (stored.hasMarkdown || !markdown));
+}
+
+/** Judges a single-run answer against the scan and revision it was asked for. Pure. */
+export function judgeResult(
+  { scanId, revision, status }: Pick<FeedRun, 'scanId' | 'revision'> & { readonly status?: FeedRun['status'] },
+  answer: RawRun,
+  markdown: boolean,
+): ResultVerdict {
+  const { run } = answer;
+  if (run.scanId !== scanId) return pending('invalid_result');
+  if (run.status === 'processing') return pending('processing');
+  const draft = draftRun(answer);
+  if (draft === null || 'data' in draft.accepted.replaced) return pending('invalid_result');
+  const found = draft.accepted.run;
+  if (found.revision < revision) return pending('older_revision');
+  if (needsFullResult(found, markdown)) return pending('still_truncated');
+  // One revision cannot be completed and failed: neither answer is believed before a newer one settles it.
+  if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
+  return { kind: 'loaded', draft };
+}
+
+function pending(reason: PendingReason): ResultVerdict {
+  return { kind: 'pending', reason };
+}

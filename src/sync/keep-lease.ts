@@ -1,0 +1,29 @@
+import type { LoopContext } from './loop.js';
+import type { LeaseGrant } from './ports.js';
+import { LOOKS_PER_TTL } from './take-lease.js';
+
+/**
+ * Extends the lease well inside its time to live and refreshes the figures read from the database; resolves when the
+ * lease is lost or the signal aborts. While the database is away it goes on trying: if nobody else took the feed, it is
+ * still ours, and if somebody did, the fence keeps our commits out.
+ */
+export async function keepLease(lease: LeaseGrant, context: LoopContext, signal: AbortSignal): Promise<void> {
+  const { clock, observer, store, leaseTtlMs } = context;
+  const paceMs = leaseTtlMs / LOOKS_PER_TTL;
+  let failures = 0;
+  while (!signal.aborted) {
+    await clock.sleep(paceMs, signal);
+    if (signal.aborted) return;
+    try {
+      const askedAt = clock.monotonic();
+      if (!(await store.renewLease(lease, leaseTtlMs))) return;
+      observer.leading(askedAt + leaseTtlMs);
+      observer.status(await store.readStatus(lease.feed));
+      if (failures > 0) observer.recovered('lease', failures);
+      failures = 0;
+    } catch (error) {
+      failures += 1;
+      observer.failed('lease', error, failures, paceMs);
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import { draftPage, type PageDraft } from './page-draft.js';
+import type { Clock, FeedFilters, FeedRequest, FeedService, FeedStart, Freshness, Position } from './ports.js';
+import { ageByServiceClock } from './service-clock.js';
+
+/** How a feed is read. */
+export interface ReadSettings {
+  readonly filters: FeedFilters;
+  readonly markdown: boolean;
+  /** 1 to 200. */
+  readonly pageLimit: number;
+}
+
+/** One page as fetched, its entries checked. */
+export interface FetchedPage {
+  readonly at: Position;
+  /** The service's `nextCursor`; null where it sent none. */
+  readonly next: string | null;
+  readonly draft: PageDraft;
+  readonly limit: number;
+  /** Monotonic time at which the poll was sent. */
+  readonly polledAt: number;
+  /** Monotonic time of a delivery time of the service. Never after the poll. */
+  instantOf(deliveredAt: Date): number;
+}
+
+export async function readPage(
+  service: FeedService,
+  settings: ReadSettings,
+  clock: Clock,
+  at: Position,
+  signal: AbortSignal,
+): Promise<FetchedPage> {
+  const polledAt = clock.monotonic();
+  const page = await service.readPage(requestAt(at, settings), signal);
+  const [receivedAt, wallClock] = [clock.monotonic(), clock.now()];
+  return {
+    at,
+    next: page.nextCursor,
+    draft: draftPage(page),
+    limit: settings.pageLimit,
+    polledAt,
+    instantOf: (deliveredAt) =>
+      Math.min(polledAt, receivedAt - ageByServiceClock(deliveredAt, page.serviceDate, wallClock)),
+  };
+}
+
+/** A feed without a cursor goes on from where it was first started, always. */
+export function startAt({ cursor, startSince }: Position): FeedStart {
+  if (cursor !== null) return { cursor };
+  return startSince !== null ? { since: startSince } : { beginning: true };
+}
+
+function requestAt(at: Position, { filters, markdown, pageLimit }: ReadSettings): FeedRequest {
+  return { filters, markdown, limit: pageLimit, start: startAt(at) };
+}
+
+/** What a commit of this page may say about freshness. */
+export function freshnessOf(page: FetchedPage, atEnd: boolean): Freshness {
+  const lastDeliveredAt = page.draft.entries.at(-1)?.accepted.run.deliveredAt ?? null;
+  return {
+    atEnd,
+    polledAt: page.polledAt,
+    lastDeliveredAt,
+    lastDelivered: lastDeliveredAt === null ? null : page.instantOf(lastDeliveredAt),
+  };
+}

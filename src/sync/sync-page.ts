@@ -1,0 +1,68 @@
+import { commitDraft } from './commit-draft.js';
+import { isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
+import { batchOf } from './page-draft.js';
+import type { CommitOutcome, FeedFilters, FeedService, FeedStore, LeaseGrant, SyncObserver } from './ports.js';
+import type { CompletedPage } from './read-ahead.js';
+import { freshnessOf } from './read-page.js';
+
+/** What a page needs to become rows. */
+export interface PageContext {
+  readonly service: FeedService;
+  readonly store: FeedStore;
+  readonly observer: SyncObserver;
+  readonly filters: FeedFilters;
+  readonly lease: LeaseGrant;
+}
+
+/** Where a page leaves the feed. `fenced`: another process has it. `stuck`: the cursor leads nowhere. */
+export type Progress = 'more' | 'end' | 'stuck' | 'fenced';
+
+/** One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened. */
+export async function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<Progress> {
+  const { service, store, observer, filters, lease } = context;
+  const { at, next, draft, resolved } = page;
+
+  const atEnd = await isEndOfFeed(page, filters, service, signal);
+  const position = { lease, from: at.cursor, to: next ?? at.cursor };
+  const outcome = await commitDraft(store, {
+    ...position,
+    page: draft.page,
+    entries: resolved.entries,
+    quarantine: draft.quarantine,
+    freshness: next === null ? null : freshnessOf(page, atEnd),
+  });
+  if (outcome.kind === 'fenced') return 'fenced';
+  reportPage(page, outcome, observer);
+
+  if (!isEndAfterCommit(page, outcome.counts)) return progressAfter(page, atEnd);
+  const freshness = freshnessOf(page, true);
+  const end = await store.commitPage({
+    ...position,
+    from: position.to,
+    batch: batchOf([], null),
+    quarantine: [],
+    freshness,
+  });
+  if (end.kind === 'fenced') return 'fenced';
+  observer.freshness(end.asOf);
+  return 'end';
+}
+
+function progressAfter({ at, next, draft }: CompletedPage, atEnd: boolean): Progress {
+  if (atEnd) return 'end';
+  return next === null || (next === at.cursor && draft.page.items.length > 0) ? 'stuck' : 'more';
+}
+
+function reportPage(
+  page: CompletedPage,
+  outcome: Extract<CommitOutcome, { kind: 'committed' }>,
+  observer: SyncObserver,
+) {
+  const stored = new Set(outcome.counts.stored);
+  const deliveries = page.resolved.entries.flatMap(({ accepted: { run } }) =>
+    stored.has(run.scanId) && run.deliveredAt !== null ? [page.instantOf(run.deliveredAt)] : [],
+  );
+  observer.committed(outcome.counts, deliveries);
+  observer.freshness(outcome.asOf);
+  for (const kind of ['resolved', 'pending', 'skipped'] as const) observer.truncated(kind, page.resolved[kind]);
+}

@@ -1,0 +1,37 @@
+import { pauseAfter } from './backoff.js';
+import type { LoopContext } from './loop.js';
+import type { LeaseGrant } from './ports.js';
+import { troubleOf } from './trouble.js';
+
+/** Looks at the lease this many times within its time to live: a holder misses two before it is silent. */
+export const LOOKS_PER_TTL = 3;
+
+/** Waits until the feed is ours; null when the signal aborts. On the way it keeps the figures of a standby fresh. */
+export async function takeLease(context: LoopContext, signal: AbortSignal): Promise<LeaseGrant | null> {
+  const { clock, observer, store, identity, holder, leaseTtlMs, stepMs } = context;
+  let failures = 0;
+  while (!signal.aborted) {
+    observer.ticked(stepMs);
+    try {
+      await context.ready(signal);
+      const askedAt = clock.monotonic();
+      const lease = await store.acquireLease(identity, holder, leaseTtlMs);
+      if (lease !== null) observer.leading(askedAt + leaseTtlMs);
+      observer.status(await store.readStatus(identity.name));
+      if (failures > 0) observer.recovered('lease', failures);
+      failures = 0;
+      if (lease !== null) return lease;
+      const pauseMs = leaseTtlMs / LOOKS_PER_TTL;
+      observer.ticked(pauseMs);
+      await clock.sleep(pauseMs, signal);
+    } catch (error) {
+      if (signal.aborted) return null;
+      failures += 1;
+      const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
+      observer.failed('lease', error, failures, pauseMs);
+      observer.ticked(pauseMs);
+      await clock.sleep(pauseMs, signal);
+    }
+  }
+  return null;
+}
