@@ -1,0 +1,212 @@
+import { constants } from 'node:buffer';
+import type { Dispatcher } from 'undici';
+import type { z } from 'zod';
+import type { FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../sync/ports.js';
+import type { ApiKeySource } from './api-key.js';
+import { parseBaseUrl } from './base-url.js';
+import { type RequestClock, systemClock } from './deadline.js';
+import { createDispatcher } from './dispatcher.js';
+import { ClientClosedError, InvalidArgumentError, WrongShapeError } from './errors.js';
+import { exchange, type HttpAnswer, type HttpOptions, type HttpRequest, type RequestObservation } from './http.js';
+import { feedPath, runPath, type SubmitRequest, submitForm, submitHeaders, submitPath } from './requests.js';
+import {
+  type FeedPage,
+  feedPageSchema,
+  isJsonObject,
+  misfit,
+  type Run,
+  runSchema,
+  type Submission,
+  submissionSchema,
+} from './wire.js';
+
+const MIB = 1024 * 1024;
+
+export interface RecognitionClientOptions {
+  /** Address of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
+  readonly baseUrl: string | URL;
+  /** Bearer key, or a function that is asked for it before every request. */
+  readonly apiKey: ApiKeySource;
+  /** Limit on one whole request: waiting for a connection, sending, and reading to the end. Milliseconds, default 30,000. */
+  readonly requestTimeoutMs?: number | undefined;
+  /** Bound on one answer after decompression, bytes. Default 256 MiB. */
+  readonly maxResponseBytes?: number | undefined;
+  /** For proxies and certificates, see `createDispatcher`. Whoever made it destroys it. Default: one of the client's own. */
+  readonly dispatcher?: Dispatcher | undefined;
+  readonly userAgent?: string | undefined;
+  /** Called once for each request when it is over, whatever its outcome. */
+  readonly onRequest?: ((observation: RequestObservation) => void) | undefined;
+  /** For tests. */
+  readonly clock?: RequestClock | undefined;
+}
+
+/** What to read from the feed (interface 4.2). What is left out has the default named here, and is sent all the same. */
+export interface FeedQuery {
+  /** Where to go on: `nextCursor` of the page before. Excludes `since`. */
+  readonly cursor?: string | undefined;
+  /** Where to start in time. With neither, the feed starts at the beginning of the history. */
+  readonly since?: Date | undefined;
+  /** Default: both, unlike the service's own default. */
+  readonly status?: readonly ('completed' | 'failed')[] | undefined;
+  /** Default `prod`. */
+  readonly environment?: 'prod' | 'test' | 'all' | undefined;
+  /** A slug. Default: every type. */
+  readonly documentType?: string | undefined;
+  /** Entries at most, 1 to 200. Default 50. */
+  readonly limit?: number | undefined;
+  /** Attach the recognized markdown. Default false. */
+  readonly markdown?: boolean | undefined;
+}
+
+/** The answer to a submission, and whether it made a new run (202) or found the one of an earlier request (200). */
+export type SubmitResult = Submission & { readonly created: boolean };
+
+/**
+ * Client of the Document Recognition Service. Any number of requests may run at once. Every method rejects with a
+ * `ServiceError`, or with the reason of the signal it was given; nothing is retried but a GET that met the end of a
+ * kept-alive connection, once.
+ *
+ * `readPage` and `readRun` give the text as received, for those who need every digit of it; `feedPage`, `getRun` and
+ * `submit` give checked objects.
+ */
+export class RecognitionClient implements FeedService {
+  readonly #http: HttpOptions;
+  readonly #closed = new AbortController();
+  readonly #ownDispatcher: Dispatcher | null;
+  readonly #maxResponseBytes: number;
+
+  /** @throws InvalidArgumentError */
+  constructor(options: RecognitionClientOptions) {
+    const base = parseBaseUrl(options.baseUrl);
+    const requestTimeoutMs = atLeastOne(options.requestTimeoutMs ?? 30_000, 'requestTimeoutMs', 2 ** 31 - 1);
+    // An answer becomes one string, so a larger bound could not be kept.
+    this.#maxResponseBytes = atLeastOne(
+      options.maxResponseBytes ?? 256 * MIB,
+      'maxResponseBytes',
+      constants.MAX_STRING_LENGTH,
+    );
+    const dispatcher = options.dispatcher ?? createDispatcher();
+    this.#ownDispatcher = options.dispatcher === undefined ? dispatcher : null;
+    this.#http = {
+      base,
+      apiKey: options.apiKey,
+      requestTimeoutMs,
+      dispatcher,
+      userAgent: options.userAgent ?? 'scanfeed',
+      onRequest: options.onRequest,
+      clock: options.clock ?? systemClock,
+      closed: this.#closed.signal,
+    };
+  }
+
+  /** Submits one PDF (interface 4.1); returns before it is recognized. Not retried: give an Idempotency-Key, then try again. */
+  async submit(request: SubmitRequest, signal?: AbortSignal): Promise<SubmitResult> {
+    const path = submitPath(request.environment);
+    const answer = await this.#exchange(
+      { operation: 'submit', path, form: submitForm(request), headers: submitHeaders(request), success: [200, 202] },
+      signal,
+    );
+    return { ...checked(submissionSchema, answer, 'the answer'), created: answer.status === 202 };
+  }
+
+  /**
+   * One page of the feed as received; only its outer shape is checked (interface 2.3), so that one bad entry does not
+   * hide the others.
+   * @param request `maxBytes` narrows the client's bound for this page
+   */
+  async readPage(request: FeedRequest & { readonly maxBytes?: number }, signal?: AbortSignal): Promise<RawPage> {
+    const { body, text, validUtf8, serviceDate, ...answer } = await this.#getPage(request, signal);
+    const page = jsonObject(answer, 'the page');
+    if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
+    const { nextCursor } = page;
+    return {
+      body,
+      text,
+      validUtf8,
+      items: page.items,
+      nextCursor: typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : null,
+      serviceDate,
+    };
+  }
+
+  /** One page of the feed, every entry checked (interface 2.1, 2.3). Store `nextCursor` once the entries are processed. */
+  async feedPage(feedQuery: FeedQuery = {}, signal?: AbortSignal): Promise<FeedPage> {
+    const { status = ['completed', 'failed'], environment = 'prod', documentType = null } = feedQuery;
+    const { limit = 50, markdown = false } = feedQuery;
+    const request = { filters: { status, environment, documentType }, start: startOf(feedQuery), limit, markdown };
+    return checked(feedPageSchema, await this.#getPage(request, signal), 'the page');
+  }
+
+  /** A single run as received (interface 4.3); only that it is an object is checked. */
+  async readRun(
+    scanId: string,
+    options: { readonly markdown: boolean; readonly maxBytes: number },
+    signal?: AbortSignal,
+  ): Promise<RawRun> {
+    const { body, text, validUtf8, ...answer } = await this.#getRun(scanId, options.markdown, options.maxBytes, signal);
+    return { body, text, validUtf8, run: jsonObject(answer, 'the run') };
+  }
+
+  /** A single run in full, checked (interface 2.2). Its status may be `processing`. */
+  async getRun(scanId: string, options: { readonly markdown?: boolean } = {}, signal?: AbortSignal): Promise<Run> {
+    const answer = await this.#getRun(scanId, options.markdown ?? false, this.#maxResponseBytes, signal);
+    const run = checked(runSchema, answer, 'the run');
+    if (run.scanId !== scanId) throw new WrongShapeError(answer.status, 'the run', ['scanId (another run)']);
+    return run;
+  }
+
+  /** Ends running requests with `ClientClosedError` and closes the client's own connections. */
+  async close(): Promise<void> {
+    this.#closed.abort(new ClientClosedError());
+    await this.#ownDispatcher?.destroy();
+  }
+
+  #getPage(request: FeedRequest & { readonly maxBytes?: number }, signal?: AbortSignal): Promise<HttpAnswer> {
+    return this.#exchange(
+      {
+        operation: 'feed',
+        path: feedPath(request),
+        success: [200],
+        maxBytes: request.maxBytes,
+        secrets: 'cursor' in request.start ? [request.start.cursor] : [],
+      },
+      signal,
+    );
+  }
+
+  #getRun(scanId: string, markdown: boolean, maxBytes: number, signal?: AbortSignal): Promise<HttpAnswer> {
+    return this.#exchange({ operation: 'run', path: runPath(scanId, markdown), success: [200], maxBytes }, signal);
+  }
+
+  #exchange(
+    request: Omit<HttpRequest, 'maxBytes'> & { readonly maxBytes?: number | undefined },
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<HttpAnswer> {
+    const maxBytes = Math.min(request.maxBytes ?? this.#maxResponseBytes, this.#maxResponseBytes);
+    return exchange({ ...request, maxBytes }, this.#http, signal);
+  }
+}
+
+function startOf({ cursor, since }: FeedQuery): FeedStart {
+  if (cursor !== undefined && since !== undefined)
+    throw new InvalidArgumentError('cursor and since exclude each other');
+  if (cursor !== undefined) return { cursor };
+  return since === undefined ? { beginning: true } : { since };
+}
+
+function jsonObject(answer: Pick<HttpAnswer, 'status' | 'value'>, place: string): Readonly<Record<string, unknown>> {
+  if (!isJsonObject(answer.value)) throw new WrongShapeError(answer.status, place, ['not an object']);
+  return answer.value;
+}
+
+function checked<S extends z.ZodType>(schema: S, { status, value }: HttpAnswer, place: string): z.infer<S> {
+  const { data, error } = schema.safeParse(value);
+  if (error === undefined) return data;
+  const { in: entry, fields } = misfit(error);
+  throw new WrongShapeError(status, entry === null ? place : `entry ${entry} of ${place}`, fields);
+}
+
+function atLeastOne(value: number, name: string, max: number): number {
+  if (Number.isInteger(value) && value >= 1 && value <= max) return value;
+  throw new InvalidArgumentError(`${name} must be a whole number from 1 to ${max}`);
+}

@@ -1,0 +1,49 @@
+import {
+  BadHttpError,
+  BodyTooLargeError,
+  CertificateError,
+  ClientClosedError,
+  ConnectionError,
+  CutBodyError,
+  ServiceError,
+  TimeoutError,
+} from './errors.js';
+
+const TIMEOUTS = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
+const CLOSED = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
+const RESETS = new Set(['ECONNRESET', 'EPIPE']);
+const CERTIFICATES =
+  /^(CERT_|UNABLE_TO_|ERR_TLS_CERT_|CRL_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|HOSTNAME_MISMATCH$|INVALID_CA$|UND_ERR_PRX_TLS$)/;
+
+/**
+ * The meaning of an error of undici, Node or OpenSSL, by its code; its text and objects are dropped, since they can hold
+ * addresses and headers.
+ * @param status set once the header of the answer had come, so that only its body is missing
+ */
+export function connectionError(error: unknown, origin: string, timeoutMs: number, status?: number): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const code = codeOf(error);
+  if (TIMEOUTS.has(code)) return new TimeoutError(timeoutMs);
+  if (CLOSED.has(code)) return new ClientClosedError();
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return new BodyTooLargeError(undefined);
+  if (status !== undefined) return new CutBodyError(status, code);
+  if (code === 'UND_ERR_HEADERS_OVERFLOW' || code.startsWith('HPE_')) return new BadHttpError(code);
+  if (CERTIFICATES.test(code)) return new CertificateError(origin, code);
+  return new ConnectionError(origin, code);
+}
+
+/**
+ * The service closed a kept-alive connection at the moment it was used again: before any byte of the answer. A socket
+ * error of undici tells whether the connection had been used before; a reset does not.
+ */
+export function isKeepAliveReset(error: unknown): boolean {
+  const code = codeOf(error);
+  if (RESETS.has(code)) return true;
+  const bytesRead = (error as { socket?: { bytesRead?: unknown } | null } | null)?.socket?.bytesRead;
+  return code === 'UND_ERR_SOCKET' && typeof bytesRead === 'number' && bytesRead > 0;
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,63}$/.test(code) ? code : 'unknown';
+}
