@@ -1,0 +1,60 @@
+import type { FeedRequest, FeedService, RawPage, RawRun, Trouble } from '../../src/sync/ports.js';
+import { pageJson } from '../support/entries.js';
+import { rawPage, rawRun } from '../support/pages.js';
+
+/** An error as the client throws it. */
+export class ModelTrouble extends Error implements Trouble {
+  constructor(
+    readonly kind: string,
+    readonly remedy: Trouble['remedy'] = 'retry',
+    readonly retryAfterMs?: number,
+  ) {
+    super(kind);
+  }
+}
+
+export interface ModelServiceOptions {
+  /** Called before each answer; throws to fail the request, or waits. */
+  readonly before?: (operation: 'feed' | 'run', request: FeedRequest | string, signal: AbortSignal) => Promise<void>;
+  /** Cursors that change with every poll, also at the end. */
+  readonly movingCursors?: boolean;
+}
+
+/** The service in memory: one sequence of entries, cursors that are positions in it, runs by scan id. */
+export class ModelService implements FeedService {
+  /** JSON texts in delivery order. */
+  readonly feed: string[] = [];
+  /** Answers of the single-run endpoint, JSON texts by scan id. */
+  readonly runs = new Map<string, string>();
+  readonly requests: (FeedRequest | string)[] = [];
+  #polls = 0;
+
+  constructor(private readonly options: ModelServiceOptions = {}) {}
+
+  async readPage(request: FeedRequest, signal: AbortSignal): Promise<RawPage> {
+    this.requests.push(request);
+    await this.options.before?.('feed', request, signal);
+    signal.throwIfAborted();
+    const from = 'cursor' in request.start ? positionOf(request.start.cursor) : 0;
+    const entries = this.feed.slice(from, from + request.limit);
+    this.#polls += 1;
+    return rawPage(pageJson(entries, this.#cursorAt(from + entries.length)));
+  }
+
+  async readRun(scanId: string, _options: unknown, signal: AbortSignal): Promise<RawRun> {
+    this.requests.push(scanId);
+    await this.options.before?.('run', scanId, signal);
+    signal.throwIfAborted();
+    const run = this.runs.get(scanId);
+    if (run === undefined) throw new ModelTrouble('http_404');
+    return rawRun(run);
+  }
+
+  #cursorAt(position: number): string {
+    return this.options.movingCursors ? `${position}.${this.#polls}` : `${position}`;
+  }
+}
+
+function positionOf(cursor: string): number {
+  return Number(cursor.split('.')[0]);
+}

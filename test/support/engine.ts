@@ -1,0 +1,44 @@
+import type { LoopContext } from '../../src/sync/loop.js';
+import type { Clock, FeedService, FeedStore, SyncObserver } from '../../src/sync/ports.js';
+import { createResultLoader } from '../../src/sync/resolve-truncated.js';
+
+/** The engine as the daemon wires it, with the parts that a test chooses. */
+export function engineContext(
+  parts: { service: FeedService; store: FeedStore; clock: Clock } & Partial<LoopContext>,
+): LoopContext {
+  const { service, store, clock } = parts;
+  const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
+  const read = { filters, markdown: false, pageLimit: 10, ...parts.read };
+  return {
+    observer: silentObserver(),
+    loader: createResultLoader({ service, store, clock, markdown: read.markdown, concurrency: 4 }),
+    ready: async () => {},
+    identity: { name: 'default', baseUrl: 'https://service.test/v1', filters, keepHistory: true, start: 'beginning' },
+    holder: 'test-process',
+    leaseTtlMs: 30_000,
+    pollIntervalMs: 5_000,
+    pendingRetryMs: 30_000,
+    memoryBudget: 64 * 1024 * 1024,
+    pagesAhead: 3,
+    stepMs: 60_000,
+    ...parts,
+    read,
+  };
+}
+
+/** An observer that does nothing, but for what a test wants to see. */
+export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
+  return {
+    ticked: () => {},
+    polled: () => {},
+    committed: () => {},
+    freshness: () => {},
+    truncated: () => {},
+    failed: () => {},
+    recovered: () => {},
+    status: () => {},
+    leading: () => {},
+    caughtUp: () => {},
+    ...over,
+  };
+}

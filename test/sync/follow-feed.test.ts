@@ -1,0 +1,241 @@
+import { describe, expect, it } from 'vitest';
+import { followFeed } from '../../src/sync/follow-feed.js';
+import type { LoopContext } from '../../src/sync/loop.js';
+import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports.js';
+import { ModelService, type ModelServiceOptions, ModelTrouble } from '../simulation/model-service.js';
+import { ModelStore } from '../simulation/model-store.js';
+import { engineContext, silentObserver } from '../support/engine.js';
+import { entryJson, type Fields } from '../support/entries.js';
+import { rawPage } from '../support/pages.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+interface Bench {
+  readonly clock: VirtualClock;
+  readonly service: ModelService;
+  readonly store: ModelStore;
+  /** Starts to follow the feed; the answer stops it. */
+  start(over?: Partial<LoopContext>): () => Promise<void>;
+  /** Follows the feed for this much virtual time, then stops. */
+  follow(ms: number, over?: Partial<LoopContext>): Promise<void>;
+}
+
+function bench(options: { service?: ModelServiceOptions; observer?: Partial<SyncObserver> } = {}): Bench {
+  const clock = new VirtualClock();
+  const service = new ModelService(options.service);
+  const store = new ModelStore(clock.monotonic);
+  const start = (over: Partial<LoopContext> = {}) => {
+    const stop = new AbortController();
+    const context = engineContext({ clock, service, store, observer: silentObserver(options.observer), ...over });
+    const following = followFeed(context, stop.signal);
+    return () => {
+      stop.abort();
+      return clock.run(following);
+    };
+  };
+  const follow = async (ms: number, over: Partial<LoopContext> = {}) => {
+    const stop = start(over);
+    await clock.advance(ms);
+    await stop();
+  };
+  return { clock, service, store, start, follow };
+}
+
+const runs = (count: number, over: (n: number) => Fields = () => ({})) =>
+  Array.from({ length: count }, (_, n) => entryJson({ scanId: `scan-${n}`, ...over(n) }));
+
+const cursors = (service: ModelService) =>
+  service.requests.flatMap((request) => (typeof request === 'string' ? [] : [startOf(request)]));
+const startOf = ({ start }: FeedRequest) => ('cursor' in start ? start.cursor : 'since' in start ? start.since : null);
+
+describe('following a feed', () => {
+  it('reads every page to the end, then polls at the interval', async () => {
+    const { service, store, follow } = bench();
+    service.feed.push(...runs(25));
+    await follow(12_000);
+    expect(store.rows.size).toBe(25);
+    expect(cursors(service).filter((cursor) => cursor === '25').length).toBeLessThanOrEqual(2 * 4);
+    expect(store.feeds.get('default')?.cursor).toBe('25');
+    expect(store.feeds.get('default')?.endReached).toBe(true);
+  });
+
+  it('goes on at the stored cursor after a restart, and finds the new runs', async () => {
+    const { service, store, follow } = bench();
+    service.feed.push(...runs(12));
+    await follow(1_000);
+    service.requests.length = 0;
+    service.feed.push(entryJson({ scanId: 'late' }));
+    await follow(1_000);
+    expect(cursors(service)[0]).toBe('12');
+    expect(store.rows.has('late')).toBe(true);
+  });
+
+  it('starts a feed without a cursor where it was first started, whatever the settings say now', async () => {
+    const { service, store, follow, clock } = bench({
+      service: { before: async () => Promise.reject(new ModelTrouble('http_503')) },
+    });
+    const start = new Date(clock.now());
+    const identity = engineContext({ clock, service, store }).identity;
+    await follow(1_000, { identity: { ...identity, start } });
+    await follow(1_000, { identity: { ...identity, start: 'beginning' } });
+    expect(new Set(cursors(service))).toEqual(new Set([start]));
+  });
+
+  it('keeps the highest revision, whatever the order of arrival', async () => {
+    const { service, store, follow } = bench();
+    for (const revision of [2, 1, 3, 2]) service.feed.push(entryJson({ scanId: 'a', revision }));
+    await follow(1_000);
+    expect(store.rows.get('a')?.revision).toBe(3);
+  });
+
+  it('quarantines an entry that is unusable and stores its neighbours', async () => {
+    const { service, store, follow } = bench();
+    service.feed.push(...runs(3), '{"scanId":"bad"}', 'null', entryJson({ scanId: 'after' }));
+    await follow(1_000);
+    expect([...store.rows.keys()]).toEqual(['scan-0', 'scan-1', 'scan-2', 'after']);
+    expect([...store.quarantine.values()].map((entry) => Buffer.from(entry.payload).toString())).toEqual([
+      '{"scanId":"bad"}',
+      'null',
+    ]);
+  });
+});
+
+describe('truncated results', () => {
+  it('are loaded before their page is committed', async () => {
+    const { service, store, follow } = bench();
+    service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
+    service.runs.set('scan-1', entryJson({ data: { voll: true }, rawOcrResult: { pages: [] } }));
+    await follow(1_000);
+    expect(store.rows.get('scan-1')).toMatchObject({ pending: null, data: '{"voll":true}' });
+  });
+
+  it.each([
+    ['not_found', undefined],
+    ['processing', { status: 'processing', data: null }],
+    ['still_truncated', { data: undefined, resultTruncated: true }],
+    ['older_revision', { revision: 1 }],
+    ['invalid_result', { scanId: 'another' }],
+    ['invalid_result', { data: 'text' }],
+    ['invalid_result', { status: 'failed' }],
+  ] as const)('stay pending (%s) without holding the feed up', async (reason, answer) => {
+    const { service, store, follow } = bench();
+    service.feed.push(
+      entryJson({ revision: 2, data: undefined, resultTruncated: true }),
+      entryJson({ scanId: 'next' }),
+    );
+    if (answer !== undefined) service.runs.set('scan-1', entryJson({ revision: 2, ...answer }));
+    await follow(21_000);
+    expect(store.rows.get('scan-1')).toMatchObject({ pending: reason, revision: 2 });
+    expect(store.rows.has('next')).toBe(true);
+  });
+
+  it('are tried again in the background until they are complete', async () => {
+    const { service, store, follow } = bench();
+    service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
+    await follow(10_000);
+    expect(store.rows.get('scan-1')?.pending).toBe('not_found');
+    service.runs.set('scan-1', entryJson());
+    await follow(120_000);
+    expect(store.rows.get('scan-1')).toMatchObject({ pending: null, revision: 1 });
+  });
+
+  it('that are stored in full are not downloaded again', async () => {
+    const { service, store, follow } = bench();
+    service.feed.push(entryJson(), entryJson({ data: undefined, resultTruncated: true }));
+    await follow(1_000, { read: { ...engineContext({ ...bench() }).read, pageLimit: 1 } });
+    await follow(1_000);
+    service.requests.length = 0;
+    service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
+    await follow(10_000);
+    expect(service.requests.filter((request) => typeof request === 'string')).toEqual([]);
+    expect(store.rows.get('scan-1')?.pending).toBeNull();
+  });
+
+  it('give way to a higher revision of the single-run endpoint', async () => {
+    const { service, store, follow } = bench();
+    service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
+    service.runs.set('scan-1', entryJson({ revision: 4 }));
+    await follow(1_000);
+    expect(store.rows.get('scan-1')).toMatchObject({ pending: null, revision: 4 });
+  });
+});
+
+describe('outages', () => {
+  it('of the service are waited out with growing pauses, and the feed goes on by itself', async () => {
+    let away = true;
+    const pauses: number[] = [];
+    const { service, store, start, clock } = bench({
+      service: { before: async () => (away ? Promise.reject(new ModelTrouble('http_503')) : undefined) },
+      observer: { failed: (_stage, _error, _failures, pauseMs) => pauses.push(pauseMs) },
+    });
+    service.feed.push(...runs(3));
+    const stop = start();
+    await clock.advance(3 * 24 * 3_600_000);
+    expect(store.rows.size).toBe(0);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(60_000);
+    expect(pauses.length).toBeGreaterThan(3 * 24 * 60);
+    away = false;
+    await clock.advance(60_000);
+    expect(store.rows.size).toBe(3);
+    await stop();
+  });
+
+  it('obey Retry-After', async () => {
+    const polls: number[] = [];
+    const { follow, clock } = bench({
+      service: {
+        before: async () => {
+          polls.push(clock.monotonic());
+          throw new ModelTrouble('http_429', 'retry', 600_000);
+        },
+      },
+    });
+    await follow(1_900_000);
+    expect(polls).toHaveLength(4);
+  });
+});
+
+describe('a cursor that leads nowhere', () => {
+  it('does not make the loop spin: standing still while entries come', async () => {
+    const outcomes: PollOutcome[] = [];
+    const { service, store, follow } = bench({ observer: { polled: (outcome) => outcomes.push(outcome) } });
+    service.feed.push(...runs(30));
+    service.readPage = async (request) => {
+      service.requests.push(request);
+      return rawPage(`{"items":[${runs(10).join()}],"nextCursor":"fixed"}`);
+    };
+    await follow(60_000);
+    expect(service.requests.length).toBeLessThanOrEqual(16);
+    expect(store.rows.size).toBe(10);
+    expect(outcomes).not.toContain('end');
+  });
+
+  it('is never stored when it is empty: entries are, freshness stays unknown', async () => {
+    const { service, store, follow } = bench();
+    service.readPage = async () => {
+      return rawPage(`{"items":[${runs(2).join()}],"nextCursor":""}`);
+    };
+    await follow(20_000);
+    expect(store.rows.size).toBe(2);
+    expect(store.feeds.get('default')).toMatchObject({ cursor: null, completeAsOf: null, endReached: false });
+  });
+});
+
+describe('the end of the feed', () => {
+  it('is seen with cursors that change at every poll, by asking once without filters', async () => {
+    const outcomes: PollOutcome[] = [];
+    const { service, follow, store } = bench({
+      service: { movingCursors: true },
+      observer: { polled: (outcome) => outcomes.push(outcome) },
+    });
+    service.feed.push(...runs(3));
+    await follow(11_000);
+    expect(outcomes.filter((outcome) => outcome === 'end').length).toBeGreaterThanOrEqual(2);
+    expect(service.requests).toContainEqual(
+      expect.objectContaining({
+        limit: 1,
+        filters: { status: ['completed', 'failed'], environment: 'all', documentType: null },
+      }),
+    );
+    expect(store.feeds.get('default')?.completeAsOf).toBeGreaterThanOrEqual(10_000);
+  });
+});
