@@ -1,4 +1,4 @@
-import type { LoopContext } from './loop.js';
+import type { FeedContext } from './context.js';
 import type { LeaseGrant } from './ports.js';
 import { LOOKS_PER_TTL } from './take-lease.js';
 
@@ -7,7 +7,7 @@ import { LOOKS_PER_TTL } from './take-lease.js';
  * lease is lost or the signal aborts. While the database is away it goes on trying: if nobody else took the feed, it is
  * still ours, and if somebody did, the fence keeps our commits out.
  */
-export async function keepLease(lease: LeaseGrant, context: LoopContext, signal: AbortSignal): Promise<void> {
+export async function keepLease(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, store, leaseTtlMs } = context;
   const paceMs = leaseTtlMs / LOOKS_PER_TTL;
   let failures = 0;

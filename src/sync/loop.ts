@@ -1,46 +1,47 @@
 import { pauseAfter } from './backoff.js';
-import type {
-  Clock,
-  FeedIdentity,
-  FeedService,
-  FeedStore,
-  LeaseGrant,
-  PollOutcome,
-  Position,
-  SyncObserver,
-} from './ports.js';
+import type { FeedContext } from './context.js';
+import { keepLease } from './keep-lease.js';
+import type { LeaseGrant, PollOutcome, Position } from './ports.js';
 import { type CompletedPage, type ReadAhead, readAhead } from './read-ahead.js';
-import { type ReadSettings, readPage } from './read-page.js';
+import { readPage } from './read-page.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
-import type { ResultLoader } from './resolve-truncated.js';
+import { retryPending } from './retry-pending.js';
 import { type Progress, syncPage } from './sync-page.js';
+import { takeLease } from './take-lease.js';
 import { troubleOf } from './trouble.js';
 
-/** Everything the engine works with. */
-export interface LoopContext {
-  readonly service: FeedService;
-  readonly store: FeedStore;
-  readonly observer: SyncObserver;
-  readonly clock: Clock;
-  readonly loader: ResultLoader;
-  /** Resolves once the schema can be worked on; rejects while it cannot. */
-  readonly ready: (signal: AbortSignal) => Promise<void>;
-  readonly identity: FeedIdentity;
-  /** Names this process among those that may hold the feed. */
-  readonly holder: string;
-  readonly leaseTtlMs: number;
-  readonly read: ReadSettings;
-  readonly pollIntervalMs: number;
-  readonly pendingRetryMs: number;
-  readonly memoryBudget: number;
-  /** Pages held at once, the one being committed included. */
-  readonly pagesAhead: number;
-  /** Longest time that fetching, completing and committing one page may take before the loop counts as wedged. */
-  readonly stepMs: number;
+/**
+ * Follows a feed until the signal aborts: stands by while another process holds it; once it is ours, keeps it, reads its
+ * pages and retries pending results, until it is lost. Never rejects: outages are waited out.
+ */
+export async function followFeed(context: FeedContext, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const lease = await takeLease(context, signal);
+    if (lease === null) return;
+    const lost = new AbortController();
+    const held = AbortSignal.any([signal, lost.signal]);
+    try {
+      await Promise.all([
+        keepLease(lease, context, held).finally(() => lost.abort()),
+        syncPages(lease, context, held).finally(() => lost.abort()),
+        retryPending(lease, context, held).finally(() => lost.abort()),
+      ]);
+    } finally {
+      lost.abort();
+      await giveBack(context, lease);
+    }
+  }
+}
+
+/** Best effort: a lease that cannot be given back expires. */
+async function giveBack({ store, observer }: FeedContext, lease: LeaseGrant) {
+  observer.leading(null);
+  observer.caughtUp(null);
+  await store.releaseLease(lease).catch(() => {});
 }
 
 /** Follows the feed page by page while the lease is ours. Resolves when it is lost or the signal aborts. */
-export async function syncPages(lease: LeaseGrant, context: LoopContext, signal: AbortSignal): Promise<void> {
+async function syncPages(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
   const recent = createRecentCursors();
   let failures = 0;
@@ -51,9 +52,10 @@ export async function syncPages(lease: LeaseGrant, context: LoopContext, signal:
   while (!signal.aborted) {
     try {
       const start = await store.readPosition(lease.feed);
-      const reached = await syncFrom(start, lease, context, recent, signal);
-      if (failures > 0) observer.recovered('feed', failures);
-      failures = 0;
+      const reached = await syncFrom(start, lease, context, recent, signal, () => {
+        if (failures > 0) observer.recovered('feed', failures);
+        failures = 0;
+      });
       if (reached === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;
       if (reached === 'end' || reached === 'stuck') await pause(pollIntervalMs);
     } catch (error) {
@@ -71,9 +73,10 @@ export async function syncPages(lease: LeaseGrant, context: LoopContext, signal:
 async function syncFrom(
   start: Position,
   lease: LeaseGrant,
-  context: LoopContext,
+  context: FeedContext,
   recent: RecentCursors,
   signal: AbortSignal,
+  onCommitted: () => void,
 ): Promise<Progress> {
   const { observer, service, store, identity } = context;
   const pageContext = { service, store, observer, filters: identity.filters, lease };
@@ -85,6 +88,7 @@ async function syncFrom(
       if (page === null) return 'more';
       const progress = await syncPage(page, pageContext, signal);
       if (progress === 'fenced') return progress;
+      onCommitted();
       const reached = progress === 'more' && recent.seen(page.next) ? 'stuck' : progress;
       observer.polled(pollOutcome(page, reached), page.draft.page.items.length);
       observer.caughtUp(reached === 'end' ? page.polledAt : null);
@@ -95,7 +99,7 @@ async function syncFrom(
   }
 }
 
-function openAhead(start: Position, context: LoopContext, signal: AbortSignal): ReadAhead {
+function openAhead(start: Position, context: FeedContext, signal: AbortSignal): ReadAhead {
   const { service, read, clock, loader } = context;
   return readAhead(
     start,

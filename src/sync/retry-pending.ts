@@ -1,5 +1,5 @@
 import { pauseAfter } from './backoff.js';
-import type { LoopContext } from './loop.js';
+import type { FeedContext } from './context.js';
 import { batchOf } from './page-draft.js';
 import type { LeaseGrant, PendingReason, PendingRun } from './ports.js';
 import { troubleOf } from './trouble.js';
@@ -20,7 +20,7 @@ export function pendingPause(attempts: number, pendingForMs: number, firstMs: nu
 }
 
 /** Retries results that could not be loaded before their page was committed, until the lease is lost or the signal aborts. */
-export async function retryPending(lease: LeaseGrant, context: LoopContext, signal: AbortSignal): Promise<void> {
+export async function retryPending(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, pendingRetryMs } = context;
   let failures = 0;
   while (!signal.aborted) {
@@ -40,7 +40,7 @@ export async function retryPending(lease: LeaseGrant, context: LoopContext, sign
 }
 
 /** False when the lease was lost. */
-async function retryDue(lease: LeaseGrant, context: LoopContext, signal: AbortSignal): Promise<boolean> {
+async function retryDue(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<boolean> {
   const due = await context.store.duePending(lease.feed, RUNS_AT_ONCE);
   const held = await Promise.all(due.map((run) => retryRun(run, lease, context, signal)));
   return held.every(Boolean);
@@ -49,7 +49,7 @@ async function retryDue(lease: LeaseGrant, context: LoopContext, signal: AbortSi
 async function retryRun(
   run: PendingRun,
   lease: LeaseGrant,
-  context: LoopContext,
+  context: FeedContext,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { store, loader, observer } = context;
@@ -72,7 +72,7 @@ async function postpone(
   run: PendingRun,
   reason: PendingReason,
   lease: LeaseGrant,
-  { store, pendingRetryMs }: LoopContext,
+  { store, pendingRetryMs }: FeedContext,
 ): Promise<boolean> {
   const { scanId, revision } = run;
   const nextTryInMs = pendingPause(run.attempts + 1, run.pendingForMs, pendingRetryMs);

@@ -1,7 +1,15 @@
-import { commitDraft } from './commit-draft.js';
 import { isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
+import { isolateRefused } from './isolate-refused.js';
 import { batchOf } from './page-draft.js';
-import type { CommitOutcome, FeedFilters, FeedService, FeedStore, LeaseGrant, SyncObserver } from './ports.js';
+import type {
+  CommitOutcome,
+  FeedFilters,
+  FeedService,
+  FeedStore,
+  LeaseGrant,
+  PageCommit,
+  SyncObserver,
+} from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 import { freshnessOf } from './read-page.js';
 
@@ -24,28 +32,25 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
 
   const atEnd = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
-  const outcome = await commitDraft(store, {
-    ...position,
-    page: draft.page,
-    entries: resolved.entries,
-    quarantine: draft.quarantine,
-    freshness: next === null ? null : freshnessOf(page, atEnd),
-  });
+  const freshness = next === null ? null : freshnessOf(page, atEnd);
+  const commit = { ...position, quarantine: draft.quarantine, freshness };
+  const outcome = await store
+    .commitPage({ ...commit, batch: batchOf(resolved.entries, draft.page) })
+    .catch((error) => isolateRefused(store, { ...commit, entries: resolved.entries }, error));
   if (outcome.kind === 'fenced') return 'fenced';
   reportPage(page, outcome, observer);
 
   if (!isEndAfterCommit(page, outcome.counts)) return progressAfter(page, atEnd);
-  const freshness = freshnessOf(page, true);
-  const end = await store.commitPage({
-    ...position,
-    from: position.to,
-    batch: batchOf([], null),
-    quarantine: [],
-    freshness,
-  });
+  const end = await store.commitPage(atEndOf(page, position));
   if (end.kind === 'fenced') return 'fenced';
   observer.freshness(end.asOf);
   return 'end';
+}
+
+/** The page's cursor stood still and held nothing new: only its freshness is left to say. */
+function atEndOf(page: CompletedPage, position: Pick<PageCommit, 'lease' | 'from' | 'to'>): PageCommit {
+  const freshness = freshnessOf(page, true);
+  return { ...position, from: position.to, batch: batchOf([], null), quarantine: [], freshness };
 }
 
 function progressAfter({ at, next, draft }: CompletedPage, atEnd: boolean): Progress {

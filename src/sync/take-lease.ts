@@ -1,5 +1,5 @@
 import { pauseAfter } from './backoff.js';
-import type { LoopContext } from './loop.js';
+import type { FeedContext } from './context.js';
 import type { LeaseGrant } from './ports.js';
 import { troubleOf } from './trouble.js';
 
@@ -7,7 +7,7 @@ import { troubleOf } from './trouble.js';
 export const LOOKS_PER_TTL = 3;
 
 /** Waits until the feed is ours; null when the signal aborts. On the way it keeps the figures of a standby fresh. */
-export async function takeLease(context: LoopContext, signal: AbortSignal): Promise<LeaseGrant | null> {
+export async function takeLease(context: FeedContext, signal: AbortSignal): Promise<LeaseGrant | null> {
   const { clock, observer, store, identity, holder, leaseTtlMs, stepMs } = context;
   let failures = 0;
   while (!signal.aborted) {

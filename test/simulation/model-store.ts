@@ -32,6 +32,11 @@ export interface ModelRow {
   attempts: number;
 }
 
+export interface ModelQuarantine extends Omit<QuarantineEntry, 'state'> {
+  state: 'open' | 'repaired' | 'replayed' | 'discarded';
+  timesSeen: number;
+}
+
 interface ModelFeed {
   identity: FeedIdentity;
   cursor: string | null;
@@ -49,7 +54,7 @@ interface ModelFeed {
 export class ModelStore implements FeedStore {
   readonly rows = new Map<string, ModelRow>();
   readonly history: ModelRow[] = [];
-  readonly quarantine = new Map<string, QuarantineEntry & { state: string; timesSeen: number }>();
+  readonly quarantine = new Map<string, ModelQuarantine>();
   readonly feeds = new Map<string, ModelFeed>();
 
   constructor(
@@ -259,10 +264,10 @@ export class ModelStore implements FeedStore {
       scanId !== null && (this.rows.get(scanId)?.revision ?? 0) >= (revision ?? Number.POSITIVE_INFINITY);
     const state = entry.state === 'open' && overtaken ? 'discarded' : entry.state;
     const known = this.quarantine.get(identity);
-    if (known === undefined) this.quarantine.set(identity, { ...entry, state: state as 'open', timesSeen: 1 });
+    if (known === undefined) this.quarantine.set(identity, { ...entry, state, timesSeen: 1 });
     else {
       known.timesSeen += 1;
-      if (known.state === 'open') known.state = state as 'open';
+      if (known.state === 'open') known.state = state;
     }
   }
 }

@@ -1,11 +1,11 @@
-import type { LoopContext } from '../../src/sync/loop.js';
+import type { FeedContext } from '../../src/sync/context.js';
 import type { Clock, FeedService, FeedStore, SyncObserver } from '../../src/sync/ports.js';
 import { createResultLoader } from '../../src/sync/resolve-truncated.js';
 
 /** The engine as the daemon wires it, with the parts that a test chooses. */
 export function engineContext(
-  parts: { service: FeedService; store: FeedStore; clock: Clock } & Partial<LoopContext>,
-): LoopContext {
+  parts: { service: FeedService; store: FeedStore; clock: Clock } & Partial<FeedContext>,
+): FeedContext {
   const { service, store, clock } = parts;
   const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
   const read = { filters, markdown: false, pageLimit: 10, ...parts.read };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { followFeed } from '../../src/sync/follow-feed.js';
-import type { LoopContext } from '../../src/sync/loop.js';
+import type { FeedContext } from '../../src/sync/context.js';
+import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports.js';
 import { ModelService, type ModelServiceOptions, ModelTrouble } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
@@ -14,16 +14,16 @@ interface Bench {
   readonly service: ModelService;
   readonly store: ModelStore;
   /** Starts to follow the feed; the answer stops it. */
-  start(over?: Partial<LoopContext>): () => Promise<void>;
+  start(over?: Partial<FeedContext>): () => Promise<void>;
   /** Follows the feed for this much virtual time, then stops. */
-  follow(ms: number, over?: Partial<LoopContext>): Promise<void>;
+  follow(ms: number, over?: Partial<FeedContext>): Promise<void>;
 }
 
 function bench(options: { service?: ModelServiceOptions; observer?: Partial<SyncObserver> } = {}): Bench {
   const clock = new VirtualClock();
   const service = new ModelService(options.service);
   const store = new ModelStore(clock.monotonic);
-  const start = (over: Partial<LoopContext> = {}) => {
+  const start = (over: Partial<FeedContext> = {}) => {
     const stop = new AbortController();
     const context = engineContext({ clock, service, store, observer: silentObserver(options.observer), ...over });
     const following = followFeed(context, stop.signal);
@@ -32,7 +32,7 @@ function bench(options: { service?: ModelServiceOptions; observer?: Partial<Sync
       return clock.run(following);
     };
   };
-  const follow = async (ms: number, over: Partial<LoopContext> = {}) => {
+  const follow = async (ms: number, over: Partial<FeedContext> = {}) => {
     const stop = start(over);
     await clock.advance(ms);
     await stop();

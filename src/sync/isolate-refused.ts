@@ -1,26 +1,22 @@
 import { batchOf, type DraftEntry, refusedEntry } from './page-draft.js';
-import type { CommitCounts, CommitOutcome, FeedStore, PageCommit, QuarantineEntry, RawPage } from './ports.js';
+import type { CommitCounts, CommitOutcome, FeedStore, PageCommit, QuarantineEntry } from './ports.js';
 import { troubleOf } from './trouble.js';
 
-/** A page to commit, before its JSON is put together. */
+/** A page to commit, its entries still apart. */
 export interface DraftCommit extends Omit<PageCommit, 'batch'> {
-  readonly page: RawPage;
   readonly entries: readonly DraftEntry[];
 }
 
 /**
- * Commits a page in one transaction. Where PostgreSQL refuses a value, the page is committed in halves without its
- * cursor, down to the entry that is refused alone; that one is quarantined, and the cursor goes with it, last.
+ * What follows when PostgreSQL refused a page for one of its values: the page is committed in halves without its cursor,
+ * down to the entry that is refused alone; that one is quarantined, and the cursor goes with it, last. Every other error
+ * is thrown again: a lost connection or a full disk says nothing about an entry.
  */
-export async function commitDraft(store: FeedStore, draft: DraftCommit): Promise<CommitOutcome> {
-  const { page, entries, ...commit } = draft;
-  try {
-    return await store.commitPage({ ...commit, batch: batchOf(entries, page) });
-  } catch (error) {
-    if (troubleOf(error).remedy !== 'data' || entries.length === 0) throw error;
-  }
-  const parts = await commitHalves(store, draft, entries);
+export async function isolateRefused(store: FeedStore, draft: DraftCommit, error: unknown): Promise<CommitOutcome> {
+  if (troubleOf(error).remedy !== 'data' || draft.entries.length === 0) throw error;
+  const parts = await commitHalves(store, draft, draft.entries);
   if (parts === 'fenced') return { kind: 'fenced' };
+  const { entries: _, ...commit } = draft;
   const last = await store.commitPage({
     ...commit,
     quarantine: [...commit.quarantine, ...parts.refused],
@@ -62,7 +58,7 @@ async function commitAlone(store: FeedStore, draft: DraftCommit, entry: DraftEnt
 /** Null: PostgreSQL refuses a value in it. */
 async function commitPart(
   store: FeedStore,
-  { page: _, entries: __, ...commit }: DraftCommit,
+  { entries: _, ...commit }: DraftCommit,
   entries: readonly DraftEntry[],
 ): Promise<Parts | 'fenced' | null> {
   try {

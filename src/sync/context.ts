@@ -1,0 +1,26 @@
+import type { Clock, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports.js';
+import type { ReadSettings } from './read-page.js';
+import type { ResultLoader } from './resolve-truncated.js';
+
+/** Everything the engine works with. */
+export interface FeedContext {
+  readonly service: FeedService;
+  readonly store: FeedStore;
+  readonly observer: SyncObserver;
+  readonly clock: Clock;
+  readonly loader: ResultLoader;
+  /** Resolves once the schema can be worked on; rejects while it cannot. */
+  readonly ready: (signal: AbortSignal) => Promise<void>;
+  readonly identity: FeedIdentity;
+  /** Names this process among those that may hold the feed. */
+  readonly holder: string;
+  readonly leaseTtlMs: number;
+  readonly read: ReadSettings;
+  readonly pollIntervalMs: number;
+  readonly pendingRetryMs: number;
+  readonly memoryBudget: number;
+  /** Pages held at once, the one being committed included. */
+  readonly pagesAhead: number;
+  /** Longest time that fetching, completing and committing one page may take before the loop counts as wedged. */
+  readonly stepMs: number;
+}
