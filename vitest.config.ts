@@ -1,0 +1,29 @@
+import { availableParallelism } from 'node:os';
+import { defineConfig } from 'vitest/config';
+
+const integration = 'test/integration/**/*.test.ts';
+
+export default defineConfig({
+  test: {
+    // Processes, not threads: a crash or a stuck handle stays within its file.
+    pool: 'forks',
+    // Files wait for PostgreSQL more than they compute, and the server allows 200 connections.
+    maxWorkers: Math.min(8, Math.max(2, availableParallelism())),
+    // Generous, for busy machines: tests wait for events, and a limit only ends what hangs.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    retry: 0,
+    // A test that asserts nothing cannot fail.
+    expect: { requireAssertions: true },
+    setupFiles: ['test/support/clean-environment.ts'],
+    // Neither UTC nor a whole number of hours, so that local time shows wherever it slips in.
+    env: { TZ: 'America/St_Johns' },
+    projects: [
+      { extends: true, test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: [integration] } },
+      {
+        extends: true,
+        test: { name: 'integration', include: [integration], globalSetup: ['test/support/postgres/global-setup.ts'] },
+      },
+    ],
+  },
+});
