@@ -1,0 +1,35 @@
+import { CommanderError } from 'commander';
+import { troubleOf } from '../sync/trouble.js';
+
+/** Exit codes, as `sysexits.h` names them where it does. */
+export const EXIT = { done: 0, failed: 1, usage: 64, tryAgain: 75, settings: 78, interrupted: 130 } as const;
+
+/** A failure that says in one line what is wrong and what to do about it. */
+export class CommandFailure extends Error {
+  override readonly name = 'CommandFailure';
+  constructor(
+    message: string,
+    readonly exitCode: number = EXIT.failed,
+  ) {
+    super(message);
+  }
+}
+
+/** What a person is told about a failed command, and its exit code. Never a stack trace, unless it is a bug. */
+export function explain(error: unknown): { readonly message: string | null; readonly exitCode: number } {
+  if (error instanceof CommanderError) {
+    // Commander has printed its own message; help and version are no failures.
+    return { message: null, exitCode: error.exitCode === 0 ? EXIT.done : EXIT.usage };
+  }
+  const { message, exitCode, kind, remedy } = (error ?? {}) as Record<string, unknown>;
+  const text = typeof message === 'string' ? message : String(error);
+  if (typeof exitCode === 'number') return { message: text, exitCode };
+  if (typeof kind === 'string' && remedy !== undefined) {
+    return { message: text, exitCode: troubleOf(error).remedy === 'retry' ? EXIT.tryAgain : EXIT.failed };
+  }
+  return { message: `this is a bug in scanfeed: ${stackOf(error)}`, exitCode: EXIT.failed };
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { EXIT, explain } from './cli/exit.js';
+
+/** One file a command; only the one that is asked for is loaded, so that the daemon starts quickly. */
+const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Command): void }>>> = {
+  run: () => import('./cli/run.js'),
+  migrate: () => import('./cli/migrate.js'),
+  status: () => import('./cli/status.js'),
+  emulator: () => import('./cli/emulator.js'),
+  demo: () => import('./cli/demo.js'),
+};
+
+async function main(args: readonly string[]): Promise<number> {
+  const program = new Command('scanfeed')
+    .description('Keeps a PostgreSQL database in step with the delivery feed of a Document Recognition Service.')
+    .version(packageVersion())
+    .exitOverride()
+    .showHelpAfterError('(see --help)');
+  const asked = COMMANDS[args.find((argument) => !argument.startsWith('-')) ?? ''];
+  const modules = asked === undefined ? Object.values(COMMANDS) : [asked];
+  for (const load of modules) (await load()).register(program);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return EXIT.done;
+  } catch (error) {
+    const { message, exitCode } = explain(error);
+    if (message !== null) process.stderr.write(`scanfeed: ${message}\n`);
+    return exitCode;
+  }
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+process.exitCode = await main(process.argv.slice(2));

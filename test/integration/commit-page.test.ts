@@ -1,0 +1,294 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
+import type { PageCommit } from '../../src/sync/ports.js';
+import { entryJson, pageJson, raw } from '../support/entries.js';
+import { rawPage } from '../support/pages.js';
+import { runRow, tables, useStore } from '../support/store.js';
+
+const bench = useStore();
+let scans = 0;
+/** A scan id of its own for each test. */
+const newScan = () => `scan-${++scans}`;
+
+const feedRow = async () => (await bench.rows(sql<{ cursor: string | null }>`SELECT * FROM ${tables.feeds}`))[0];
+const systemColumns = (scanId: string) =>
+  bench.rows(sql`SELECT xmin::text, xmax::text, ctid::text FROM ${tables.runs} WHERE scan_id = ${scanId}`);
+
+/** A truncated entry that commits without its result. */
+function pendingBatch(over: Record<string, unknown>): Pick<PageCommit, 'batch'> {
+  const page = rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })]));
+  return {
+    batch: batchOf(
+      draftPage(page).entries.map((entry) => withPending(entry, 'not_loaded')),
+      page,
+    ),
+  };
+}
+
+describe('page and cursor', () => {
+  it('are stored together', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const outcome = await feed.commit([entryJson({ scanId })], { to: 'here' });
+    expect(outcome).toMatchObject({ kind: 'committed', counts: { inserted: 1, stored: [scanId] } });
+    expect(await feedRow()).toMatchObject({ cursor: 'here' });
+  });
+
+  it('are both void when the stored cursor is another one', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const before = await feedRow();
+    expect(await feed.commit([entryJson({ scanId }), 'null'], { from: 'elsewhere' })).toEqual({ kind: 'fenced' });
+    expect(await bench.rows(runRow(scanId))).toEqual([]);
+    expect(await feedRow()).toEqual(before);
+  });
+
+  it('are both void when the feed has changed hands', async () => {
+    const feed = await bench.takeFeed();
+    await bench.takeFeed();
+    const scanId = newScan();
+    expect(await feed.commit([entryJson({ scanId }), 'null'])).toEqual({ kind: 'fenced' });
+    expect(await bench.rows(runRow(scanId))).toEqual([]);
+    expect(await bench.rows(sql`SELECT FROM ${tables.quarantine}`)).toEqual([]);
+  });
+
+  it('wait for the commit of another writer, and see what it did', async () => {
+    const feed = await bench.takeFeed();
+    const [one, two] = await Promise.all([
+      feed.commit([entryJson({ scanId: newScan() })], { to: 'one' }),
+      feed.commit([entryJson({ scanId: newScan() })], { to: 'two' }),
+    ]);
+    expect([one.kind, two.kind].sort()).toEqual(['committed', 'fenced']);
+  });
+});
+
+describe('values', () => {
+  it('keep every digit and are found where the interface says', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([
+      entryJson({ scanId, data: { lang: raw('12345678901234567890'), preis: raw('1.10'), fein: raw('0.1000e2') } }),
+    ]);
+    const [row] = await bench.rows(runRow(scanId));
+    expect(row?.data).toBe('{"fein": 10.00, "lang": 12345678901234567890, "preis": 1.10}');
+    expect(row).toMatchObject({
+      revision: 1,
+      status: 'completed',
+      environment: 'prod',
+      document_type_slug: 'rechnung',
+      document_type_name: 'Rechnung',
+      file_name: 'rechnung-1.pdf',
+      partner_name: 'Muster GmbH',
+      partner_test_mode: false,
+      ocr_confidence: 0.97,
+      submitted_at: new Date('2026-01-02T08:00:00.000Z'),
+      completed_at: new Date('2026-01-02T08:00:30.000Z'),
+      delivered_at: new Date('2026-01-02T08:00:31.000Z'),
+      result_state: 'complete',
+      extra: null,
+      repaired: false,
+      feed: 'default',
+    });
+  });
+
+  it('that the interface does not know are kept in extra, digit by digit', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId, neu: raw('1.10'), tief: { a: [raw('12345678901234567890')] } })]);
+    expect((await bench.rows(runRow(scanId)))[0]?.extra).toBe('{"neu": 1.10, "tief": {"a": [12345678901234567890]}}');
+  });
+
+  it('that are no good for their column become null, and the original goes to extra', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([
+      entryJson({ scanId, ocrConfidence: 'hoch', completedAt: 'gestern', partnerTestMode: 'ja', error: 7 }),
+    ]);
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      ocr_confidence: null,
+      completed_at: null,
+      partner_test_mode: true,
+      repaired: true,
+      extra: '{"error": 7, "completedAt": "gestern", "ocrConfidence": "hoch", "partnerTestMode": "ja"}',
+    });
+  });
+
+  it('a time without a zone is UTC, whatever the zone of the session', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId, completedAt: '2026-06-01T12:00:00' })]);
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      completed_at: new Date('2026-06-01T12:00:00Z'),
+      repaired: false,
+      extra: null,
+    });
+  });
+
+  it('missing and null optional fields become null', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const absent = {
+      partnerName: null,
+      partnerTestMode: undefined,
+      ocrConfidence: null,
+      data: null,
+      deliveredAt: null,
+    };
+    await feed.commit([
+      entryJson({ scanId, ...absent, documentType: { slug: null, name: null }, status: 'failed', error: 'Unlesbar' }),
+    ]);
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      document_type_slug: null,
+      partner_name: null,
+      partner_test_mode: false,
+      ocr_confidence: null,
+      data: null,
+      delivered_at: null,
+      error: 'Unlesbar',
+    });
+  });
+
+  it('text that PostgreSQL cannot hold is repaired, and the original is kept byte for byte', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const entry = entryJson({ scanId, partnerName: raw('"a\\u0000b\\ud800"') });
+    await feed.commit([entryJson({ scanId: newScan() }), entry]);
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ partner_name: 'a\ufffdb\ufffd', repaired: true });
+    const [kept] = await bench.rows(
+      sql<{
+        state: string;
+        payload: Buffer;
+      }>`SELECT state, payload FROM ${tables.quarantine} WHERE scan_id = ${scanId}`,
+    );
+    expect(kept?.state).toBe('repaired');
+    expect(kept?.payload.toString()).toBe(entry);
+  });
+});
+
+describe('the highest revision wins', () => {
+  it('within a page and across pages, whatever the order; what it replaces goes to the history', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const revision = (n: number) => entryJson({ scanId, revision: n, data: { stand: n } });
+    expect(await feed.counts([revision(2), revision(3), revision(1)])).toMatchObject({ inserted: 1, stale: 2 });
+    expect(await feed.counts([revision(5)])).toMatchObject({ updated: 1, inserted: 0 });
+    expect(await feed.counts([revision(4)])).toMatchObject({ stale: 1, updated: 0 });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ revision: 5, data: '{"stand": 5}' });
+    expect(await bench.rows(sql`SELECT revision, data FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([
+      { revision: 3, data: { stand: 3 } },
+    ]);
+  });
+
+  it('without history where the feed keeps none', async () => {
+    const feed = await bench.takeFeed({ keepHistory: false });
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId })]);
+    await feed.commit([entryJson({ scanId, revision: 2 })]);
+    expect(await bench.rows(sql`SELECT FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([]);
+  });
+
+  it('and the database itself refuses to go back', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId, revision: 2 })]);
+    const goBack = sql`UPDATE ${tables.runs} SET revision = 1 WHERE scan_id = ${scanId}`;
+    await expect(bench.rows(goBack)).rejects.toThrow('PostgreSQL refused');
+  });
+});
+
+describe('the same revision again', () => {
+  it('writes nothing, not even a row lock', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId })]);
+    const before = await systemColumns(scanId);
+    expect(await feed.counts([entryJson({ scanId }), entryJson({ scanId })])).toMatchObject({
+      unchanged: 2,
+      inserted: 0,
+      updated: 0,
+      stored: [],
+    });
+    expect(await systemColumns(scanId)).toEqual(before);
+  });
+
+  it('with other content keeps the first and counts a conflict', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId, data: { a: 1 } })]);
+    expect(await feed.counts([entryJson({ scanId, data: { a: 2 } })])).toMatchObject({ unchanged: 1, conflicts: 1 });
+    expect((await bench.rows(runRow(scanId)))[0]?.data).toBe('{"a": 1}');
+    const twice = newScan();
+    expect(
+      await feed.counts([entryJson({ scanId: twice, error: 'a' }), entryJson({ scanId: twice, error: 'b' })]),
+    ).toMatchObject({ inserted: 1, unchanged: 1, conflicts: 1 });
+  });
+
+  it('only ever becomes more complete', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([], pendingBatch({ scanId }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      result_state: 'pending',
+      pending_reason: 'not_loaded',
+      data: null,
+    });
+    expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ updated: 1, conflicts: 0 });
+    expect(await feed.counts([entryJson({ scanId, markdown: '# Rechnung' })])).toMatchObject({ updated: 1 });
+    expect(await feed.counts([], pendingBatch({ scanId }))).toMatchObject({ unchanged: 1, conflicts: 0 });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      result_state: 'complete',
+      pending_reason: null,
+      next_try_at: null,
+      markdown: '# Rechnung',
+    });
+    expect(await bench.rows(sql`SELECT FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([]);
+  });
+});
+
+describe('quarantine', () => {
+  const entriesOf = (scanId: string) =>
+    bench.rows(
+      sql<{ state: string; times_seen: number; payload: Buffer }>`
+        SELECT * FROM ${tables.quarantine} WHERE scan_id = ${scanId} ORDER BY id`,
+    );
+
+  it('keeps the entry whole, once, however often it comes', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const bad = entryJson({ scanId, status: 'archived', data: { n: raw('1.10') } });
+    expect(await feed.counts([bad, bad])).toMatchObject({ quarantined: 1 });
+    expect(await feed.counts([bad])).toMatchObject({ quarantined: 1 });
+    const [kept, ...others] = await entriesOf(scanId);
+    expect(others).toEqual([]);
+    expect(kept).toMatchObject({ state: 'open', times_seen: 2, reason: 'status', revision: 1 });
+    expect(kept?.payload.toString()).toBe(bad);
+  });
+
+  it('closes when the same or a newer revision is stored', async () => {
+    const feed = await bench.takeFeed();
+    const [same, newer, together] = [newScan(), newScan(), newScan()];
+    const bad = (scanId: string) => entryJson({ scanId, status: 'archived' });
+    await feed.commit([bad(same), bad(newer)]);
+    await feed.commit([entryJson({ scanId: same }), entryJson({ scanId: newer, revision: 2 })]);
+    await feed.commit([bad(together), entryJson({ scanId: together, revision: 2 })]);
+    await feed.commit([bad(newer)]);
+    expect((await entriesOf(same))[0]).toMatchObject({ state: 'replayed' });
+    expect((await entriesOf(newer))[0]).toMatchObject({ state: 'discarded', times_seen: 2 });
+    expect((await entriesOf(together))[0]).toMatchObject({ state: 'discarded' });
+  });
+});
+
+describe('numbers of changes', () => {
+  it('rise in the order of commits, and not where nothing changed', async () => {
+    const feed = await bench.takeFeed();
+    const [first, second] = [newScan(), newScan()];
+    await feed.commit([entryJson({ scanId: first })]);
+    await feed.commit([entryJson({ scanId: second })]);
+    await feed.commit([entryJson({ scanId: first, revision: 2 }), entryJson({ scanId: second })]);
+    const order = await bench.rows(
+      sql`SELECT scan_id FROM ${tables.runs} WHERE scan_id IN (${first}, ${second}) ORDER BY change_seq`,
+    );
+    expect(order).toEqual([{ scan_id: second }, { scan_id: first }]);
+  });
+});

@@ -1,0 +1,135 @@
+import { type RawBuilder, sql } from 'kysely';
+import pgConnection from 'pg-connection-string';
+import { afterAll, beforeAll } from 'vitest';
+import { migrate, readMigrations } from '../../src/storage/migrate.js';
+import { type Database, openDatabase } from '../../src/storage/pool.js';
+import { tablesOf } from '../../src/storage/schema.js';
+import { createStore } from '../../src/storage/store.js';
+import { batchOf, draftPage } from '../../src/sync/page-draft.js';
+import type {
+  CommitCounts,
+  CommitOutcome,
+  FeedIdentity,
+  FeedStore,
+  LeaseGrant,
+  PageCommit,
+} from '../../src/sync/ports.js';
+import { pageJson } from './entries.js';
+import { rawPage } from './pages.js';
+import { type Preparation, useDatabase } from './postgres/index.js';
+
+export const TEST_SCHEMA = 'scanfeed';
+export const tables = tablesOf(TEST_SCHEMA);
+
+/** A connection by URL, as the settings would make it. */
+export function openTestDatabase(url: string, maxConnections = 5): Database {
+  const { host, port, user, password, database } = pgConnection.parse(url);
+  return openDatabase({
+    connection: {
+      ...(host && { host }),
+      ...(port && { port: Number(port) }),
+      ...(user && { user }),
+      ...(password !== undefined && { password: password as string }),
+      ...(database && { database }),
+    },
+    maxConnections,
+  });
+}
+
+/** A database with the schema of this release. */
+export const MIGRATED: Preparation = {
+  key: 'migrated',
+  prepare: async (url) => {
+    const database = openTestDatabase(url, 1);
+    await migrate(database.sql, tables, await readMigrations());
+    await database.close();
+  },
+};
+
+export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
+  name: 'default',
+  baseUrl: 'https://service.test/v1',
+  filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+  keepHistory: true,
+  start: 'beginning',
+  ...over,
+});
+
+/** A migrated database for one test file, and the store on it. */
+export interface StoreBench {
+  readonly store: FeedStore;
+  readonly database: Database;
+  rows<T>(query: RawBuilder<T>): Promise<T[]>;
+  /** Takes a feed of this name and gives a way to commit pages of entries (JSON texts) to it. */
+  takeFeed(over?: Partial<FeedIdentity>): Promise<TestFeed>;
+}
+
+export interface TestFeed {
+  readonly lease: LeaseGrant;
+  /** Commits the entries as the next page. */
+  commit(entries: readonly string[], over?: Partial<PageCommit>): Promise<CommitOutcome>;
+  /** The same, and what it counted; fails where it was fenced. */
+  counts(entries: readonly string[], over?: Partial<PageCommit>): Promise<CommitCounts>;
+}
+
+export function useStore(): StoreBench {
+  const provided = useDatabase(MIGRATED);
+  let database: Database | undefined;
+  beforeAll(() => {
+    database = openTestDatabase(provided.url);
+  });
+  afterAll(() => database?.close());
+  const opened = () => {
+    if (database === undefined) throw new Error('the store exists only within tests and hooks');
+    return database;
+  };
+  const monotonic = () => performance.now();
+  const createdStore = () =>
+    createStore(opened(), { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, monotonic });
+  return {
+    get store() {
+      return createdStore();
+    },
+    get database() {
+      return opened();
+    },
+    rows: async (query) => (await query.execute(opened().sql)).rows,
+    takeFeed: (over) => takeFeed(createdStore(), testFeed(over)),
+  };
+}
+
+export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 'test'): Promise<TestFeed> {
+  const lease = await store.acquireLease(feed, holder, 30_000);
+  if (lease === null) throw new Error('the feed is held by another');
+  let { cursor } = await store.readPosition(feed.name);
+  let pages = 0;
+  const commit = async (entries: readonly string[], over: Partial<PageCommit> = {}) => {
+    const to = `${lease.epoch}-${pages++}`;
+    const page = rawPage(pageJson(entries, to));
+    const draft = draftPage(page);
+    const outcome = await store.commitPage({
+      lease,
+      from: cursor,
+      to,
+      batch: batchOf(draft.entries, page),
+      quarantine: draft.quarantine,
+      freshness: null,
+      ...over,
+    });
+    if (outcome.kind === 'committed') cursor = over.to ?? to;
+    return outcome;
+  };
+  return {
+    lease,
+    commit,
+    counts: async (entries, over) => {
+      const outcome = await commit(entries, over);
+      if (outcome.kind === 'fenced') throw new Error('fenced');
+      return outcome.counts;
+    },
+  };
+}
+
+/** What a test asks of `runs`, with `data` as text, since every driver reads numbers its own way. */
+export const runRow = (scanId: string) => sql<{ data: string; extra: string; [column: string]: unknown }>`
+  SELECT *, data::text, extra::text FROM ${tables.runs} WHERE scan_id = ${scanId}`;
