@@ -57,6 +57,11 @@ export function sqlstateOf(error: unknown): string | null {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && typeof severity === 'string' ? code : null;
 }
 
+/** Whether the connection may serve another statement: only after an error that PostgreSQL reported and survived. */
+export function endsConnection(error: unknown): boolean {
+  return sqlstateOf(error) === null || (error as PgError).severity !== 'ERROR';
+}
+
 /** Takes any error of the driver; classified by SQLSTATE, never by text. */
 export function databaseError(error: unknown): DatabaseError | SchemaMismatch {
   if (error instanceof DatabaseError || error instanceof SchemaMismatch) return error;

@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult } from 'kysely';
 import pg from 'pg';
-import { DatabaseError, databaseError, sqlstateOf } from './errors.js';
+import { DatabaseError, databaseError, endsConnection } from './errors.js';
 
 /** How to reach PostgreSQL: `pg`'s connection fields, so that `sslmode` is decided in one place, the settings. */
 export type DatabaseConnection = Pick<
@@ -25,7 +25,7 @@ export interface Database {
   readonly sql: Kysely<unknown>;
   /** Connections: in use, idle, and callers waiting for one. */
   usage(): { readonly active: number; readonly idle: number; readonly waiting: number };
-  /** Closes idle connections and destroys busy ones. */
+  /** Closes idle connections and destroys busy ones. May be called again. */
   close(): Promise<void>;
 }
 
@@ -48,6 +48,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     client.on('error', () => {});
   });
   pool.on('remove', (client) => clients.delete(client as pg.PoolClient));
+  let closed: Promise<void> | undefined;
   const guarded = guardedPool(pool, options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS);
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
@@ -56,7 +57,10 @@ export function openDatabase(options: DatabaseOptions): Database {
       idle: pool.idleCount,
       waiting: pool.waitingCount,
     }),
-    close: () => closePool(pool, clients),
+    close: async () => {
+      closed ??= closePool(pool, clients);
+      await closed;
+    },
   };
 }
 
@@ -92,7 +96,7 @@ function guardedClient(client: pg.PoolClient, deadlineMs: number): PostgresPoolC
       const result = await withDeadline(client.query(sql, [...parameters]), deadlineMs);
       return result as unknown as PostgresQueryResult<R>;
     } catch (error) {
-      broken ||= sqlstateOf(error) === null;
+      broken ||= endsConnection(error);
       throw databaseError(error);
     }
   };
