@@ -1,0 +1,46 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Place } from './sequence.js';
+
+/**
+ * Cursors are places in the sequence, sealed so that a client can neither read meaning into them nor make them up.
+ * The key comes from the seed and the organization: a cursor of another organization is invalid, one from before a
+ * restart with the same seed is not.
+ */
+export class CursorSeal {
+  readonly #key: string;
+  #generation = 0;
+  #polls = 0;
+
+  constructor(seed: number, organization: string) {
+    this.#key = `${seed}/${organization}`;
+  }
+
+  /** `moving` cursors differ with every call, `stable` ones only with the place. */
+  issue(place: Place, style: 'stable' | 'moving'): string {
+    const poll = style === 'moving' ? ++this.#polls : 0;
+    const body = Buffer.from(`${place.at}:${place.order}:${this.#generation}:${poll}`);
+    return Buffer.concat([this.#mac(body), body]).toString('base64url');
+  }
+
+  /** The cursor's place; null when it is malformed, forged, or was issued before {@link invalidate}. */
+  open(cursor: string): Place | null {
+    const bytes = Buffer.from(cursor, 'base64url');
+    if (bytes.length <= macBytes || bytes.toString('base64url') !== cursor) return null;
+    const body = bytes.subarray(macBytes);
+    if (!timingSafeEqual(bytes.subarray(0, macBytes), this.#mac(body))) return null;
+    const [at, order, generation] = body.toString().split(':').map(Number);
+    if (at === undefined || order === undefined || generation !== this.#generation) return null;
+    return { at, order };
+  }
+
+  /** From now on every cursor issued so far is rejected. */
+  invalidate(): void {
+    this.#generation++;
+  }
+
+  #mac(body: Buffer): Buffer {
+    return createHmac('sha256', this.#key).update(body).digest().subarray(0, macBytes);
+  }
+}
+
+const macBytes = 9;

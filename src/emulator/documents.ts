@@ -1,0 +1,201 @@
+import { articles, customer, type Partner, remarks } from './catalogue.js';
+import { amount, confidence, quantity } from './json-text.js';
+import { Random } from './random.js';
+
+/** One line of a document. Money in cents, quantities in thousandths. */
+export interface LineItem {
+  readonly article: string;
+  readonly name: string;
+  readonly unit: string;
+  readonly quantity: number;
+  readonly price: number;
+  readonly total: number;
+  readonly vat: number;
+}
+
+/** A made-up business document: what the recognition "read". */
+export interface BusinessDocument {
+  readonly kind: string;
+  readonly title: string;
+  readonly reference: string;
+  readonly order: string;
+  /** Twenty digits: more than a JavaScript number can hold. */
+  readonly archiveNumber: string;
+  readonly date: string;
+  readonly dueDate: string;
+  readonly partner: Partner;
+  readonly customerNumber: string;
+  readonly items: readonly LineItem[];
+  readonly net: number;
+  readonly vat: readonly (readonly [rate: number, net: number, tax: number])[];
+  readonly gross: number;
+  readonly confidences: readonly [number: number, date: number, partner: number, amounts: number];
+  readonly remark: string | null;
+}
+
+export interface DocumentRequest {
+  readonly kind: string;
+  readonly title: string;
+  /** Pure source of everything in the document. */
+  readonly seed: number;
+  readonly revision: number;
+  /** Time of completion, milliseconds since 1970. */
+  readonly at: number;
+  readonly partner: Partner;
+  /** Wanted size of the whole feed entry in bytes, on average. */
+  readonly runBytes: number;
+}
+
+/** What a feed entry needs beside its lines, and what a line needs, in bytes (measured). */
+const bytesWithoutItems = 1180;
+const bytesPerItem = 172;
+const dayMs = 86_400_000;
+const prefixes: Readonly<Record<string, string>> = {
+  rechnung: 'RE',
+  lieferschein: 'LS',
+  auftragsbestaetigung: 'AB',
+  gutschrift: 'GU',
+};
+
+const isoDate = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+function itemCount(random: Random, runBytes: number): number {
+  const mean = Math.max(0, (runBytes - bytesWithoutItems) / bytesPerItem - 1);
+  const u = random.next();
+  return 1 + Math.round(3 * u * u * mean);
+}
+
+function makeItems(random: Random, count: number): LineItem[] {
+  const items: LineItem[] = [];
+  for (let i = 0; i < count; i++) {
+    const [name, unit, typical, vat] = random.pick(articles);
+    const price = Math.max(1, Math.round(typical * (0.8 + 0.4 * random.next())));
+    const pieces = unit === 'Psch' ? 1 : random.between(1, 240);
+    const thousandths =
+      unit === 'm' || unit === 'kg' || unit === 'l' ? pieces * 1000 + random.between(0, 3) * 250 : pieces * 1000;
+    const total = Math.round((price * thousandths) / 1000);
+    items.push({
+      article: `${random.between(10, 99)}-${random.between(10_000, 99_999)}`,
+      name,
+      unit,
+      quantity: thousandths,
+      price,
+      total,
+      vat,
+    });
+  }
+  return items;
+}
+
+function taxes(items: readonly LineItem[]): (readonly [number, number, number])[] {
+  const nets = new Map<number, number>();
+  for (const item of items) nets.set(item.vat, (nets.get(item.vat) ?? 0) + item.total);
+  return [...nets].map(([rate, net]) => [rate, net, Math.round((net * rate) / 100)] as const);
+}
+
+/** The document of a run: the same request gives the same document. A later revision differs in quantities and remark. */
+export function makeDocument(request: DocumentRequest): BusinessDocument {
+  const random = new Random(request.seed);
+  const date = request.at - random.between(0, 9) * dayMs;
+  const year = new Date(date).getUTCFullYear();
+  const reference = `${prefixes[request.kind] ?? 'BL'}-${year}-${String(random.between(1, 999_999)).padStart(6, '0')}`;
+  const order = `B${random.between(100_000, 999_999)}`;
+  const archiveNumber = `1${String(random.between(0, 999_999_999)).padStart(9, '0')}${String(random.between(0, 999_999_999)).padStart(10, '0')}`;
+  const customerNumber = String(random.between(10_000, 99_999));
+  const confidences = [
+    random.between(9000, 10_000),
+    random.between(9200, 10_000),
+    random.between(8500, 10_000),
+    random.between(8000, 10_000),
+  ] as const;
+  const dueDate = isoDate(date + random.pick([10, 14, 30]) * dayMs);
+  const count = itemCount(random, request.runBytes);
+  const corrected = request.revision > 1 ? new Random(request.seed ^ Math.imul(request.revision, 0x9e3779b1)) : null;
+  const items = makeItems(corrected ?? random, count);
+  const vat = taxes(items);
+  const net = items.reduce((sum, item) => sum + item.total, 0);
+  const gross = vat.reduce((sum, [, , tax]) => sum + tax, net);
+  return {
+    kind: request.kind,
+    title: request.title,
+    reference,
+    order,
+    archiveNumber,
+    date: isoDate(date),
+    dueDate,
+    partner: request.partner,
+    customerNumber,
+    items,
+    net,
+    vat,
+    gross,
+    confidences,
+    remark: corrected === null ? null : `Revision ${request.revision}: ${corrected.pick(remarks)}`,
+  };
+}
+
+/** The result as JSON text, in the schema of its document type. */
+export function dataJson(document: BusinessDocument): string {
+  const body = document.kind === 'lieferschein' ? deliveryBody(document) : moneyBody(document);
+  const remark = document.remark === null ? '' : `,"bemerkung":${JSON.stringify(document.remark)}`;
+  return `{"belegart":${JSON.stringify(document.title)},${heads(document)},${parties(document)},${body}${remark},${quality(document)}}`;
+}
+
+function heads(d: BusinessDocument): string {
+  const own: Readonly<Record<string, string>> = {
+    lieferschein: `"lieferscheinnummer":"${d.reference}","lieferdatum":"${d.date}"`,
+    auftragsbestaetigung: `"auftragsnummer":"${d.reference}","auftragsdatum":"${d.date}","liefertermin":"${d.dueDate}"`,
+    gutschrift: `"gutschriftnummer":"${d.reference}","gutschriftdatum":"${d.date}","bezugsrechnung":"RE-${d.date.slice(0, 4)}-${d.archiveNumber.slice(4, 10)}"`,
+  };
+  const head =
+    own[d.kind] ?? `"rechnungsnummer":"${d.reference}","rechnungsdatum":"${d.date}","faelligkeitsdatum":"${d.dueDate}"`;
+  return `${head},"bestellnummer":"${d.order}","archivnummer":${d.archiveNumber}`;
+}
+
+function parties(d: BusinessDocument): string {
+  const p = d.partner;
+  return (
+    `"lieferant":{"name":${JSON.stringify(p.name)},"anschrift":{"strasse":"${p.street}","plz":"${p.postcode}","ort":"${p.city}","land":"${p.country}"},` +
+    `"ustId":"${p.vatId}","iban":"${p.iban}"},` +
+    `"empfaenger":{"name":"${customer.name}","kundennummer":"${d.customerNumber}","anschrift":{"strasse":"${customer.street}",` +
+    `"plz":"${customer.postcode}","ort":"${customer.city}","land":"${customer.country}"}}`
+  );
+}
+
+function moneyBody(d: BusinessDocument): string {
+  let lines = '';
+  for (let i = 0; i < d.items.length; i++) {
+    const item = d.items[i] as LineItem;
+    lines +=
+      `${i === 0 ? '' : ','}{"position":${i + 1},"artikelnummer":"${item.article}","bezeichnung":"${item.name}",` +
+      `"menge":${quantity(item.quantity)},"einheit":"${item.unit}","einzelpreis":${amount(item.price)},` +
+      `"gesamtpreis":${amount(item.total)},"steuersatz":${item.vat}.00}`;
+  }
+  const vat = d.vat.map(([rate, net, tax]) => `{"satz":${rate}.00,"netto":${amount(net)},"steuer":${amount(tax)}}`);
+  return (
+    `"waehrung":"EUR","positionen":[${lines}],"steuern":[${vat.join(',')}],` +
+    `"nettobetrag":${amount(d.net)},"bruttobetrag":${amount(d.gross)},"skontoProzent":2.00`
+  );
+}
+
+function deliveryBody(d: BusinessDocument): string {
+  let lines = '';
+  let weight = 0;
+  for (let i = 0; i < d.items.length; i++) {
+    const item = d.items[i] as LineItem;
+    weight += item.quantity;
+    lines +=
+      `${i === 0 ? '' : ','}{"position":${i + 1},"artikelnummer":"${item.article}","bezeichnung":"${item.name}",` +
+      `"bestellteMenge":${quantity(item.quantity)},"gelieferteMenge":${quantity(item.quantity)},"einheit":"${item.unit}",` +
+      `"charge":"C${d.archiveNumber.slice(2, 8)}"}`;
+  }
+  return `"positionen":[${lines}],"versandart":"Spedition","packstuecke":${d.items.length},"gewichtKg":${quantity(weight)}`;
+}
+
+function quality(d: BusinessDocument): string {
+  const [reference, date, partner, amounts] = d.confidences;
+  return (
+    `"konfidenzen":{"belegnummer":${confidence(reference)},"belegdatum":${confidence(date)},` +
+    `"lieferant":${confidence(partner)},"positionen":${confidence(amounts)}}`
+  );
+}

@@ -1,0 +1,125 @@
+import type { FaultInput } from './faults.js';
+import { defaultOptions, type EmulatorOptions } from './options.js';
+import type { Correction } from './organization.js';
+import type { RequestLog } from './requests.js';
+import type { ScriptedAnswer } from './run-scripts.js';
+import type { FilterFacts, RunSpec, RunVersion } from './runs.js';
+import { toMs } from './runs.js';
+import { beginning, type Content } from './sequence.js';
+import { createServer } from './server.js';
+import { Service } from './service.js';
+import type { Switches, SwitchesPatch } from './switches.js';
+
+/** A feed entry to be passed on byte for byte. */
+export interface VerbatimSpec extends Partial<FilterFacts> {
+  /** JSON text, or bytes that need not even be UTF-8. */
+  text: string | Uint8Array;
+  /** Given, the single-run endpoint answers this id, with `run` or else with the same text. */
+  scanId?: string;
+  run?: string | Uint8Array;
+  deliveredAt?: Date | string | number;
+}
+
+/** A running emulator. Where `organization` is left out, the first one is meant. */
+export interface Emulator {
+  /** Base URL of the service, with `/v1`. */
+  readonly url: string;
+  /** Where the control routes are, with `/_emulator`. */
+  readonly controlUrl: string;
+  readonly port: number;
+  /** The first API key. */
+  readonly apiKey: string;
+  /** Counters, listeners and waiting for requests. */
+  readonly requests: RequestLog;
+  readonly switches: Switches;
+  /** Changes switches at once. */
+  set(patch: SwitchesPatch): Switches;
+  /** Adds a fault behind those in force. */
+  addFault(fault: FaultInput): void;
+  clearFaults(): void;
+  /** Adds runs at the end of the sequence, or where their `deliveredAt` puts them. */
+  appendRuns(specs: readonly RunSpec[], organization?: string): RunVersion[];
+  /** Adds `count` made-up runs. */
+  appendCount(count: number, spec?: RunSpec, organization?: string): RunVersion[];
+  appendRaw(entries: readonly (string | Uint8Array | VerbatimSpec)[], organization?: string): void;
+  /** Scripts the single-run endpoint; several scripts are used in order. */
+  answerRun(scanId: string, answer: ScriptedAnswer): void;
+  clearRunAnswers(scanId: string): void;
+  /** Raises the revision of a finished run; throws when there is none such. */
+  correct(scanId: string, change?: Correction, organization?: string): RunVersion;
+  /** Corrects a run of the emulator's choice; null when there is none. */
+  correctAny(change?: Correction, organization?: string): RunVersion | null;
+  /** Rejects every cursor issued so far. */
+  invalidateCursors(organization?: string): void;
+  /** What the feed holds at this moment, unfiltered and in order, made as it is read. */
+  entries(organization?: string): Iterable<Content>;
+  close(): Promise<void>;
+}
+
+/** Starts an emulator and resolves when it listens. Nothing happens by itself unless a rate is set. */
+export async function startEmulator(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
+  const service = new Service({ ...defaultOptions, ...options });
+  const server = createServer(service);
+  const { host, port: wanted } = service.options;
+  await server.listen({ host, port: wanted });
+  const address = server.server.address();
+  if (address === null || typeof address === 'string') throw new TypeError('the emulator listens on no TCP port');
+  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+  return {
+    url: `${origin}/v1`,
+    controlUrl: `${origin}/_emulator`,
+    port: address.port,
+    apiKey: service.options.apiKeys[0]?.key ?? '',
+    ...handlesOf(service),
+    get switches() {
+      return service.switches;
+    },
+    close: () => server.close(),
+  };
+}
+
+function handlesOf(service: Service): Omit<Emulator, 'url' | 'controlUrl' | 'port' | 'apiKey' | 'switches' | 'close'> {
+  const append = (spec: RunSpec, name?: string) => service.organization(name).append(spec, service.now());
+  return {
+    requests: service.requests,
+    set: (patch) => service.patch(patch),
+    addFault: (fault) => service.faults.add(fault),
+    clearFaults: () => service.faults.clear(),
+    appendRuns: (specs, name) => specs.map((spec) => append(spec, name)),
+    appendCount: (count, spec = {}, name) => Array.from({ length: count }, () => append(spec, name)),
+    appendRaw: (entries, name) => {
+      for (const entry of entries) appendRaw(service, entry, name);
+    },
+    answerRun: (scanId, answer) => service.runScripts.add(scanId, answer),
+    clearRunAnswers: (scanId) => service.runScripts.clear(scanId),
+    correct: (scanId, change = {}, name) => {
+      const version = service.organization(name).correct(scanId, change, service.now());
+      if (version === null) throw new RangeError(`no finished run ${scanId}`);
+      return version;
+    },
+    correctAny: (change = {}, name) => service.organization(name).correctAny(change, service.now()),
+    invalidateCursors: (name) => service.organization(name).cursors.invalidate(),
+    entries: (name) => entriesOf(service, name),
+  };
+}
+
+function appendRaw(service: Service, entry: string | Uint8Array | VerbatimSpec, name?: string): void {
+  const spec = typeof entry === 'string' || entry instanceof Uint8Array ? { text: entry } : entry;
+  const { text, scanId, run, deliveredAt, ...facts } = spec as VerbatimSpec;
+  const nowMs = service.now();
+  service.organization(name).appendVerbatim(text, facts, deliveredAt === undefined ? nowMs : toMs(deliveredAt));
+  if (scanId !== undefined) service.runScripts.add(scanId, { body: run ?? text });
+}
+
+function* entriesOf(service: Service, name?: string): Generator<Content> {
+  const organization = service.organization(name);
+  const nowMs = service.now();
+  organization.advance(nowMs);
+  let from = beginning;
+  for (;;) {
+    const page = organization.sequence.read({ from, nowMs, limit: 200, scanLimit: 10_000, accepts: () => true });
+    yield* page.entries;
+    if (page.entries.length === 0) return;
+    from = page.end;
+  }
+}

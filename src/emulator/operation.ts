@@ -1,0 +1,80 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { answerInstead, deliver } from './deliver.js';
+import type { Fault, Operation } from './faults.js';
+import type { Organization } from './organization.js';
+import type { Query } from './parameters.js';
+import { type Answer, errorAnswer, Refusal } from './refusal.js';
+import type { RequestRecord } from './requests.js';
+import type { Service } from './service.js';
+
+/** What a route answers, and what the request log is told about it. */
+export interface Outcome extends Partial<Pick<RequestRecord, 'scanId' | 'served' | 'nextCursor'>> {
+  readonly answer: Answer;
+}
+
+export interface Call {
+  readonly service: Service;
+  readonly organization: Organization;
+  readonly request: FastifyRequest;
+  readonly query: Query;
+  readonly fault: Fault | null;
+}
+
+export type Route = (call: Call) => Outcome | Promise<Outcome>;
+
+/**
+ * The frame around every operation of the service: latency, faults, authentication (interface 5), the error body
+ * (interface 2.5), the request log.
+ */
+export function operation(service: Service, name: Operation, route: Route) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { sleep } = service.options;
+    const { latencyMs } = service.switches;
+    if (latencyMs > 0) await pause(sleep, latencyMs, reply);
+    const query = request.query as Query;
+    const fault = service.faults.take(name, query.cursor !== undefined);
+    const instead = answerInstead(fault);
+    const handled = instead === null ? await handle(service, request, query, fault, route) : null;
+    service.requests.add({
+      operation: name,
+      query,
+      headers: request.headers,
+      scanId: handled?.outcome.scanId ?? (request.params as { scanId?: string }).scanId ?? null,
+      organization: handled?.organization?.name ?? null,
+      status: handled?.outcome.answer.status ?? (typeof instead === 'object' ? (instead?.status ?? null) : null),
+      served: handled?.outcome.served ?? [],
+      nextCursor: handled?.outcome.nextCursor ?? null,
+      fault: fault?.kind ?? null,
+    });
+    if (instead === 'hang' || instead === 'reset') {
+      reply.hijack();
+      if (instead === 'reset') request.raw.socket.destroy();
+      return reply;
+    }
+    const answer = handled?.outcome.answer ?? instead;
+    const date = service.switches.dateHeader ? new Date(service.clock()) : null;
+    if (answer !== null) await deliver(reply, answer, fault, { date, sleep });
+    return reply;
+  };
+}
+
+async function handle(service: Service, request: FastifyRequest, query: Query, fault: Fault | null, route: Route) {
+  let organization: Organization | null = null;
+  try {
+    organization = service.authenticate(request.headers.authorization);
+    return { organization, outcome: await route({ service, organization, request, query, fault }) };
+  } catch (error) {
+    const refused = error instanceof Refusal;
+    const answer = refused ? errorAnswer(error.status, error.message) : errorAnswer(500, 'Interner Serverfehler.');
+    if (!refused) service.options.onError(error);
+    return { organization, outcome: { answer } as Outcome };
+  }
+}
+
+async function pause(sleep: Service['options']['sleep'], ms: number, reply: FastifyReply): Promise<void> {
+  const gone = new AbortController();
+  const abort = () => gone.abort();
+  reply.raw.once('close', abort);
+  await sleep(ms, gone.signal).catch(() => undefined);
+  reply.raw.off('close', abort);
+}

@@ -1,0 +1,279 @@
+import type { DocumentType } from './catalogue.js';
+import { CorrectionSchedule } from './correction-schedule.js';
+import { CursorSeal } from './cursors.js';
+import { draw, seedOf } from './random.js';
+import type { ProcessingRun } from './render-run.js';
+import {
+  applySpec,
+  type Environment,
+  type FilterFacts,
+  factsOf,
+  makeVersion,
+  type RunSource,
+  type RunSpec,
+  type RunVersion,
+  toMs,
+} from './runs.js';
+import { runNumberOf, scanIdOf } from './scan-ids.js';
+import { type Content, type GeneratedLane, type Place, type PlacedEntry, Sequence } from './sequence.js';
+import { StoredCursors } from './stored-cursors.js';
+import type { Switches } from './switches.js';
+import { Timeline } from './timeline.js';
+
+export interface OrganizationOptions {
+  readonly name: string;
+  readonly seed: number;
+  readonly documentTypes: readonly DocumentType[];
+  readonly runBytes: number;
+  readonly history: number;
+  readonly historyPeriodMs: number;
+  readonly startMs: number;
+  /** Placed entries kept at most; the one delivered first goes when it is exceeded, and its run with it. */
+  readonly liveLimit: number;
+}
+
+/** A correction or retry: what it changes, and where the new revision appears if not by the switch. */
+export type Correction = Omit<RunSpec, 'scanId'> & { redelivery?: Switches['redelivery'] };
+
+/** A run that is kept: submitted, scripted, or raised to a later revision. */
+interface LiveRun {
+  readonly number: number;
+  readonly version: RunVersion;
+  readonly entry: PlacedEntry;
+}
+
+export type FoundRun = { readonly version: RunVersion } | { readonly processing: ProcessingRun };
+
+/** Live runs are numbered from here, so that they never meet a generated one. */
+const liveNumbers = 2 ** 31;
+
+/** What belongs to one organization (interface 5.2): its runs, its sequence, its cursors. */
+export class Organization {
+  readonly name: string;
+  readonly sequence: Sequence;
+  readonly cursors: CursorSeal;
+  readonly storedCursors = new StoredCursors();
+  readonly #source: RunSource;
+  readonly #timeline: Timeline;
+  readonly #corrections: CorrectionSchedule;
+  readonly #live = new Map<string, LiveRun>();
+  /** Generated runs that were corrected, and whether their first entry left the sequence. */
+  readonly #superseded = new Map<number, Switches['superseded']>();
+  readonly #liveLimit: number;
+  #switches: Switches;
+  #nextNumber = liveNumbers;
+
+  constructor(options: OrganizationOptions, switches: Switches) {
+    const seed = seedOf(options.seed, options.name);
+    this.name = options.name;
+    this.cursors = new CursorSeal(options.seed, options.name);
+    this.#source = { seed, documentTypes: options.documentTypes, runBytes: options.runBytes };
+    this.#liveLimit = options.liveLimit;
+    this.#switches = switches;
+    this.#timeline = new Timeline(seed);
+    this.#timeline.addHistory(options.history, options.historyPeriodMs, options.startMs, switches);
+    this.#timeline.setRate(switches.newRunsPerSecond, options.startMs, switches);
+    this.#corrections = new CorrectionSchedule(switches.correctionsPerMinute, options.startMs);
+    this.sequence = new Sequence(this.#lane());
+  }
+
+  /** Lets happen what the rates say should have happened up to now. */
+  advance(nowMs: number): void {
+    for (const event of this.#corrections.due(nowMs)) this.#correctSome(event.at, event.number);
+  }
+
+  /** Takes over changed switches; runs that exist already stay as they are. */
+  reconfigure(switches: Switches, nowMs: number): void {
+    this.advance(nowMs);
+    this.#switches = switches;
+    this.#timeline.setRate(switches.newRunsPerSecond, nowMs, switches);
+    this.#corrections.restart(switches.correctionsPerMinute, nowMs);
+  }
+
+  /** Creates a run that is processed until `processingMs` from now (interface 3). */
+  submit(request: { environment: Environment; documentType: string; fileName: string }, nowMs: number): string {
+    const number = this.#nextNumber;
+    const generated = factsOf(this.#source, this.#switches, number);
+    const version = this.append(
+      {
+        ...request,
+        status: generated.status,
+        submittedAt: nowMs,
+        completedAt: nowMs + this.#switches.processingMs,
+        deliveredAt: nowMs + this.#switches.processingMs,
+      },
+      nowMs,
+    );
+    return version.scanId;
+  }
+
+  /** Adds a run to the sequence, made up where the script says nothing. A known scan id adds an entry of that run. */
+  append(spec: RunSpec, nowMs: number): RunVersion {
+    this.advance(nowMs);
+    const number = this.#numberFor(spec.scanId);
+    const deliveredAt = spec.deliveredAt === undefined ? nowMs : toMs(spec.deliveredAt);
+    const version = this.#scripted(number, spec, deliveredAt, spec.revision ?? 1);
+    const entry = this.sequence.place(deliveredAt, { version });
+    const known = this.#live.get(version.scanId);
+    if (known === undefined || known.version.revision <= version.revision) this.#keep({ number, version, entry });
+    this.#evict();
+    return version;
+  }
+
+  /** Adds an entry byte for byte. */
+  appendVerbatim(text: string | Uint8Array, facts: Partial<FilterFacts>, at: number): void {
+    this.advance(at);
+    this.sequence.place(at, { verbatim: { text, facts } });
+    this.#evict();
+  }
+
+  /** Raises a finished run's revision and delivers it again (interface 3, 4.2 rule 4). Null if there is no such run. */
+  correct(scanId: string, change: Correction, nowMs: number): RunVersion | null {
+    this.advance(nowMs);
+    return this.#correct(scanId, change, nowMs, nowMs);
+  }
+
+  /** Corrects a run of the emulator's choice, mostly a recent one; null when there is none. */
+  correctAny(change: Correction, nowMs: number): RunVersion | null {
+    this.advance(nowMs);
+    const scanId = this.#choose(nowMs, this.#corrections.draw());
+    return scanId === null ? null : this.#correct(scanId, change, nowMs, nowMs);
+  }
+
+  find(scanId: string, nowMs: number): FoundRun | null {
+    this.advance(nowMs);
+    const live = this.#live.get(scanId);
+    if (live !== undefined)
+      return live.version.deliveredAt <= nowMs || live.version.revision > 1 ? live : { processing: live.version };
+    const number = runNumberOf(this.#source.seed, scanId);
+    if (number === null || this.#superseded.has(number) || !this.#timeline.has(number)) return null;
+    const run = this.#timeline.run(number);
+    if (run.deliveredAt <= nowMs) return { version: this.#generated(number) };
+    return run.submittedAt <= nowMs ? { processing: this.#generated(number) } : null;
+  }
+
+  #correct(scanId: string, change: Correction, at: number, nowMs: number): RunVersion | null {
+    const found = this.find(scanId, nowMs);
+    if (found === null || 'processing' in found) return null;
+    const old = found.version;
+    const live = this.#live.get(scanId);
+    const number = live?.number ?? (runNumberOf(this.#source.seed, scanId) as number);
+    const oldPlace = live?.entry ?? { at: old.deliveredAt, order: number };
+    const deliveredAt =
+      change.deliveredAt === undefined
+        ? this.#redeliveryTime(oldPlace, at, change.redelivery)
+        : toMs(change.deliveredAt);
+    const version = this.#revised(number, old, change, deliveredAt);
+    if (this.#switches.superseded === 'removed' && live !== undefined) this.sequence.remove(live.entry);
+    if (live === undefined) this.#superseded.set(number, this.#switches.superseded);
+    this.#keep({ number, version, entry: this.sequence.place(deliveredAt, { version }) });
+    this.#evict();
+    return version;
+  }
+
+  /**
+   * `ahead`: now, so that every stored cursor still has it before it. `behind`: just before its old place, or just
+   * before the lowest cursor that a client may hold, so that no client that continues ever comes by it.
+   */
+  #redeliveryTime(old: Place, at: number, redelivery = this.#switches.redelivery): number {
+    if (redelivery === 'ahead') return at;
+    const stored = this.storedCursors.lowest(at);
+    return Math.min(old.at, stored === null ? old.at : stored.at) - 1;
+  }
+
+  #revised(number: number, old: RunVersion, change: Correction, deliveredAt: number): RunVersion {
+    const revision = change.revision ?? old.revision + 1;
+    const retrySucceeds = draw(this.#source.seed, number, 60 + revision) < 0.7;
+    const status = change.status ?? (old.status === 'failed' && retrySucceeds ? 'completed' : old.status);
+    const times = {
+      submittedAt: old.submittedAt ?? deliveredAt,
+      completedAt: old.completedAt ?? deliveredAt,
+      deliveredAt,
+    };
+    const facts = { status, environment: change.environment ?? old.environment, documentType: old.documentType.slug };
+    const made = makeVersion(this.#source, { number, revision, facts, ...times });
+    const { scanId, fileName, partnerName, partnerTestMode, documentType, withheld } = old;
+    const kept = { ...made, scanId, fileName, partnerName, partnerTestMode, documentType };
+    return applySpec(
+      kept,
+      { ...(withheld === undefined ? {} : { truncated: withheld }), ...change },
+      this.#source.documentTypes,
+    );
+  }
+
+  #scripted(number: number, spec: RunSpec, deliveredAt: number, revision: number): RunVersion {
+    const generated = factsOf(this.#source, { failureShare: 0, testEnvironmentShare: 0 }, number);
+    const facts: FilterFacts = {
+      status: spec.status ?? 'completed',
+      environment: spec.environment ?? 'prod',
+      documentType: spec.documentType === undefined ? generated.documentType : spec.documentType,
+    };
+    const completedAt = deliveredAt;
+    const submittedAt = completedAt - this.#switches.processingMs;
+    const made = makeVersion(this.#source, { number, revision, submittedAt, completedAt, deliveredAt, facts });
+    return applySpec({ ...made, scanId: spec.scanId ?? made.scanId }, spec, this.#source.documentTypes);
+  }
+
+  #generated(number: number): RunVersion {
+    const { submittedAt, deliveredAt, shares } = this.#timeline.run(number);
+    const facts = factsOf(this.#source, shares, number);
+    return makeVersion(this.#source, {
+      number,
+      revision: 1,
+      submittedAt,
+      completedAt: deliveredAt,
+      deliveredAt,
+      facts,
+    });
+  }
+
+  #lane(): GeneratedLane {
+    const timeline = this.#timeline;
+    return {
+      countAt: (nowMs) => timeline.countAt(nowMs),
+      firstAfter: (place, count) => timeline.firstAfter(place.at, place.order, count),
+      deliveredAt: (number) => timeline.deliveredAt(number),
+      visible: (number, nowMs) => this.#superseded.get(number) !== 'removed' && timeline.run(number).visibleAt <= nowMs,
+      facts: (number) => factsOf(this.#source, timeline.run(number).shares, number),
+      version: (number) => this.#generated(number),
+    };
+  }
+
+  #correctSome(at: number, event: number): void {
+    const scanId = this.#choose(at, event);
+    if (scanId !== null) this.#correct(scanId, {}, at, at);
+  }
+
+  /** A finished run, by chance; null when the chosen one cannot be corrected. */
+  #choose(nowMs: number, event: number): string | null {
+    const generated = this.#timeline.countAt(nowMs);
+    const placed = this.sequence.placed;
+    const total = generated + placed.length;
+    if (total === 0) return null;
+    const position = Math.floor(draw(this.#source.seed, event, 70) * total);
+    if (position < generated) {
+      return scanIdOf(this.#source.seed, this.#timeline.recent(generated, event));
+    }
+    const content: Content | undefined = placed[position - generated]?.content;
+    return content !== undefined && 'version' in content ? content.version.scanId : null;
+  }
+
+  #numberFor(scanId: string | undefined): number {
+    if (scanId === undefined) return this.#nextNumber++;
+    return this.#live.get(scanId)?.number ?? runNumberOf(this.#source.seed, scanId) ?? this.#nextNumber++;
+  }
+
+  #keep(run: LiveRun): void {
+    this.#live.set(run.version.scanId, run);
+  }
+
+  #evict(): void {
+    while (this.sequence.placed.length > this.#liveLimit) {
+      const first = this.sequence.placed[0] as PlacedEntry;
+      this.sequence.remove(first);
+      if (!('version' in first.content)) continue;
+      const { scanId } = first.content.version;
+      if (this.#live.get(scanId)?.entry === first) this.#live.delete(scanId);
+    }
+  }
+}

@@ -1,0 +1,16 @@
+/** GET /v1/scans/{scanId}: one run in full (interface 4.3). */
+import type { Call, Outcome } from './operation.js';
+import { isTrueLike, single } from './parameters.js';
+import { jsonAnswer, Refusal } from './refusal.js';
+import { renderProcessing, renderRun } from './render-run.js';
+
+export function run({ service, organization, request, query }: Call): Outcome {
+  const { scanId } = request.params as { scanId: string };
+  const scripted = service.runScripts.take(scanId);
+  if (scripted !== null) return { answer: scripted };
+  const markdown = isTrueLike(single(query, 'markdown'));
+  const found = organization.find(scanId, service.now());
+  if (found === null) throw new Refusal(404, 'Der Verarbeitungslauf wurde nicht gefunden.');
+  const text = 'processing' in found ? renderProcessing(found.processing) : renderRun(found.version, markdown);
+  return { answer: jsonAnswer(200, text) };
+}

@@ -1,0 +1,37 @@
+import type { Answer } from './refusal.js';
+import { json } from './refusal.js';
+
+/** A single-run answer as a script writes it. The body goes out verbatim. */
+export interface ScriptedAnswer {
+  /** 200 if not given. */
+  status?: number;
+  headers?: Readonly<Record<string, string>>;
+  body: string | Uint8Array;
+  /** How often it is given; without it, always. */
+  times?: number;
+}
+
+/** Scripted answers of the single-run endpoint, by scan id, given in order. They stand for every organization. */
+export class RunScripts {
+  readonly #scripts = new Map<string, { answer: Answer; left: number }[]>();
+
+  add(scanId: string, script: ScriptedAnswer): void {
+    const { status = 200, headers = {}, body, times = Number.POSITIVE_INFINITY } = script;
+    const list = this.#scripts.get(scanId) ?? [];
+    list.push({ answer: { status, headers: { 'content-type': json, ...headers }, body }, left: times });
+    this.#scripts.set(scanId, list);
+  }
+
+  clear(scanId: string): void {
+    this.#scripts.delete(scanId);
+  }
+
+  take(scanId: string): Answer | null {
+    const list = this.#scripts.get(scanId);
+    const first = list?.[0];
+    if (list === undefined || first === undefined) return null;
+    first.left--;
+    if (first.left <= 0) list.shift();
+    return first.answer;
+  }
+}

@@ -1,0 +1,95 @@
+import { FaultBox } from './faults.js';
+import { IdempotencyKeys } from './idempotency.js';
+import type { EmulatorOptions } from './options.js';
+import { Organization } from './organization.js';
+import { Refusal } from './refusal.js';
+import { RequestLog } from './requests.js';
+import { RunScripts } from './run-scripts.js';
+import { checkPatch, defaultSwitches, type Switches, type SwitchesPatch } from './switches.js';
+
+/** The state behind the routes: organizations, switches, faults, scripts and the clock. */
+export class Service {
+  readonly requests = new RequestLog();
+  readonly runScripts = new RunScripts();
+  readonly faults: FaultBox;
+  readonly idempotency: IdempotencyKeys;
+  readonly #options: EmulatorOptions;
+  readonly #keys: ReadonlyMap<string, string | null>;
+  readonly #organizations = new Map<string, Organization>();
+  #switches: Switches = defaultSwitches;
+  #latest = Number.NEGATIVE_INFINITY;
+
+  constructor(options: EmulatorOptions) {
+    if (options.documentTypes.length === 0) throw new RangeError('the emulator needs at least one document type');
+    this.#options = options;
+    this.#keys = new Map(options.apiKeys.map(({ key, organization }) => [key, organization]));
+    this.faults = new FaultBox(options.seed);
+    this.idempotency = new IdempotencyKeys(options.liveLimit);
+    this.#apply(checkPatch(options.switches));
+    const startMs = this.now();
+    for (const { organization: name } of options.apiKeys) {
+      if (name === null || this.#organizations.has(name)) continue;
+      this.#organizations.set(name, new Organization({ ...options, name, startMs }, this.#switches));
+    }
+  }
+
+  get options(): EmulatorOptions {
+    return this.#options;
+  }
+
+  get switches(): Switches {
+    return { ...this.#switches, faults: [...this.faults.list] };
+  }
+
+  get organizations(): readonly Organization[] {
+    return [...this.#organizations.values()];
+  }
+
+  /** The service's clock, whole milliseconds since 1970: what its `Date` header says. */
+  clock(): number {
+    return Math.floor(this.#options.now() + this.#switches.clockOffsetMs);
+  }
+
+  /** The same for the sequence, which never goes back: a time that was read as the present stays the past. */
+  now(): number {
+    this.#latest = Math.max(this.#latest, this.clock());
+    return this.#latest;
+  }
+
+  /** Changes switches; throws a `ZodError` and changes nothing when one is wrong. */
+  patch(patch: SwitchesPatch): Switches {
+    const checked = checkPatch(patch);
+    const before = this.now();
+    for (const organization of this.organizations) organization.advance(before);
+    this.#apply(checked);
+    for (const organization of this.organizations) organization.reconfigure(this.#switches, this.now());
+    return this.switches;
+  }
+
+  /** By name; the first where none is given. */
+  organization(name?: string): Organization {
+    const found = name === undefined ? this.organizations[0] : this.#organizations.get(name);
+    if (found === undefined) throw new RangeError(`no such organization: ${name ?? '(there is none)'}`);
+    return found;
+  }
+
+  /** The organization of a request (interface 5). */
+  authenticate(authorization: string | undefined): Organization {
+    const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+    const organization = key === undefined ? undefined : this.#keys.get(key);
+    if (organization === undefined) throw new Refusal(401, 'API-Schlüssel fehlt oder ist ungültig.');
+    if (organization === null) throw new Refusal(403, 'Der API-Schlüssel ist keiner Organisation zugeordnet.');
+    return this.organization(organization);
+  }
+
+  /** Checks that a slug is known (404 otherwise). */
+  requireDocumentType(slug: string): void {
+    if (this.#options.documentTypes.some((type) => type.slug === slug)) return;
+    throw new Refusal(404, `Der Dokumenttyp „${slug}“ wurde nicht gefunden.`);
+  }
+
+  #apply(checked: Partial<Switches>): void {
+    this.#switches = { ...this.#switches, ...checked };
+    if (checked.faults !== undefined) this.faults.replace(checked.faults);
+  }
+}

@@ -1,0 +1,41 @@
+import { comparePlaces, type Place } from './sequence.js';
+
+/**
+ * Where clients probably stand. The service keeps no record of what was consumed (interface 1.4); the emulator
+ * needs one to place a new revision "before any stored cursor" in the sense of behind it.
+ */
+
+/** A cursor not used or issued for this long is taken to be forgotten. */
+export const forgottenAfterMs = 10 * 60_000;
+const most = 1000;
+
+export class StoredCursors {
+  readonly #places = new Map<string, { place: Place; at: number }>();
+
+  /** A client that came from `from` (null: without a cursor) now holds `to`. */
+  moved(from: Place | null, to: Place, nowMs: number): void {
+    if (from !== null) this.#places.delete(keyOf(from));
+    this.#places.delete(keyOf(to));
+    this.#places.set(keyOf(to), { place: to, at: nowMs });
+    for (const [key, { at }] of this.#places) {
+      if (this.#places.size <= most && nowMs - at < forgottenAfterMs) break;
+      this.#places.delete(key);
+    }
+  }
+
+  /** The lowest place that a client may hold; null when none is known. */
+  lowest(nowMs: number): Place | null {
+    let lowest: Place | null = null;
+    for (const { place, at } of this.#places.values()) {
+      if (nowMs - at >= forgottenAfterMs) continue;
+      if (lowest === null || comparePlaces(place, lowest) < 0) lowest = place;
+    }
+    return lowest;
+  }
+
+  clear(): void {
+    this.#places.clear();
+  }
+}
+
+const keyOf = (place: Place): string => `${place.at}:${place.order}`;
