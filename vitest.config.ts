@@ -1,7 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-const integration = 'test/integration/**/*.test.ts';
+/** Folders whose tests need no database; they start without one. */
+const withoutDatabase = ['unit', 'sync', 'service', 'emulator', 'observability', 'simulation'].map(
+  (folder) => `test/${folder}/**/*.test.ts`,
+);
 
 export default defineConfig({
   test: {
@@ -19,10 +22,15 @@ export default defineConfig({
     // Neither UTC nor a whole number of hours, so that local time shows wherever it slips in.
     env: { TZ: 'America/St_Johns' },
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: [integration] } },
+      { extends: true, test: { name: 'unit', include: withoutDatabase } },
       {
         extends: true,
-        test: { name: 'integration', include: [integration], globalSetup: ['test/support/postgres/global-setup.ts'] },
+        test: {
+          name: 'database',
+          include: ['test/**/*.test.ts'],
+          exclude: withoutDatabase,
+          globalSetup: ['test/support/postgres/global-setup.ts'],
+        },
       },
     ],
   },

@@ -65,7 +65,7 @@ export function useDatabase(preparation?: Preparation): Omit<TestDatabase, 'drop
 
 function testServer() {
   const server = inject('testServer');
-  if (server === undefined) throw new Error('Only tests below test/integration have a PostgreSQL');
+  if (server === undefined) throw new Error('This folder's tests have no PostgreSQL: see vitest.config.ts');
   return server;
 }
 
