@@ -8,4 +8,5 @@ export type { RequestListener, RequestLog, RequestRecord } from './requests.js';
 export type { ScriptedAnswer } from './run-scripts.js';
 export type { Environment, RunSpec, RunVersion, Status, Withheld } from './runs.js';
 export type { Content } from './sequence.js';
-export { defaultSwitches, type Switches, type SwitchesPatch } from './switches.js';
+export { defaultSwitches, switchHelp } from './switch-defaults.js';
+export type { Switches, SwitchesPatch } from './switches.js';

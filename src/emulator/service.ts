@@ -5,7 +5,8 @@ import { Organization } from './organization.js';
 import { Refusal } from './refusal.js';
 import { RequestLog } from './requests.js';
 import { RunScripts } from './run-scripts.js';
-import { checkPatch, defaultSwitches, type Switches, type SwitchesPatch } from './switches.js';
+import { defaultSwitches } from './switch-defaults.js';
+import { checkPatch, type Switches, type SwitchesPatch } from './switches.js';
 
 /** The state behind the routes: organizations, switches, faults, scripts and the clock. */
 export class Service {

@@ -1,0 +1,107 @@
+import type { Command } from 'commander';
+import type { ApiKey } from '../emulator/options.js';
+import { duration, port, size, switchesOf, switchOptions, wholeNumber } from './emulator-options.js';
+import { CommandFailure } from './exit.js';
+
+interface Given extends Record<string, unknown> {
+  host: string;
+  port: number;
+  key?: ApiKey[];
+  seed: number;
+  history: number;
+  historyPeriod?: number;
+  runBytes?: number;
+  json?: true;
+}
+
+const examples = `
+Examples:
+  A service with 5000 finished runs on port 8899:
+    $ scanfeed emulator
+  A live one: two new runs a second, corrections behind stored cursors, some runs late:
+    $ scanfeed emulator --new-runs-per-second 2 --corrections-per-minute 6 --redelivery behind --late-share 0.01
+  A bad day: slow, 5% of the requests answered with 503, 1% of the bodies cut:
+    $ scanfeed emulator --latency 300ms --fault '{"kind":"status","status":503,"retryAfter":2,"share":0.05}' \\
+        --fault '{"kind":"cut","share":0.01}'
+  A key without an organization beside the usual one:
+    $ scanfeed emulator --key secret=demo --key stray=
+  Changing switches, correcting a run and refusing all cursors while it runs:
+    $ curl -X PATCH localhost:8899/_emulator/switches -H 'content-type: application/json' -d '{"latencyMs":500}'
+    $ curl -X POST localhost:8899/_emulator/corrections -H 'content-type: application/json' -d '{"count":3}'
+    $ curl -X POST localhost:8899/_emulator/cursors/invalidate`;
+
+/** `scanfeed emulator`: the service, emulated, until SIGINT or SIGTERM. */
+export function addEmulatorCommand(program: Command): void {
+  const command = program
+    .command('emulator')
+    .description('Run an emulation of the Document Recognition Service, for trying things out and for staging.')
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on; 0 takes a free one', port, 8899)
+    .option('--key <key=organization>', 'an API key and its organization; repeatable; "key=" belongs to none', apiKey)
+    .option('--seed <number>', 'everything that looks like chance comes from it', wholeNumber, 1)
+    .option('--history <runs>', 'finished runs at the start', wholeNumber, 5000)
+    .option(
+      '--history-period <duration>',
+      'period before the start over which they are spread (default: 30d)',
+      duration,
+    )
+    .option('--run-bytes <size>', 'size of a feed entry, on average (default: 1700B)', size)
+    .option('--json', 'print address and key as JSON');
+  for (const option of switchOptions()) command.addOption(option);
+  command.addHelpText('after', examples).action((options: Given) => serve(options));
+}
+
+export { addEmulatorCommand as register };
+
+function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {
+  const at = value.indexOf('=');
+  const key = at === -1 ? value : value.slice(0, at);
+  const organization = at === -1 ? 'demo' : value.slice(at + 1);
+  return [...earlier, { key, organization: organization === '' ? null : organization }];
+}
+
+async function serve(options: Given): Promise<void> {
+  const stopped = untilSignal();
+  const emulator = await start(options);
+  const { url, apiKey: key, controlUrl } = emulator;
+  process.stdout.write(
+    options.json
+      ? `${JSON.stringify({ url, apiKey: key, controlUrl })}\n`
+      : `Emulated service: ${url}\nAPI key:          ${key}\nSwitches:         ${controlUrl}/switches\nCtrl-C ends it.\n`,
+  );
+  await stopped;
+  await emulator.close();
+}
+
+async function start(options: Given) {
+  const { startEmulator } = await import('../emulator/index.js');
+  const { host, port: wanted, seed, history, key, historyPeriod, runBytes } = options;
+  try {
+    return await startEmulator({
+      ...{ host, port: wanted, seed, history, switches: switchesOf(options) },
+      ...(key === undefined ? {} : { apiKeys: key }),
+      ...(historyPeriod === undefined ? {} : { historyPeriodMs: historyPeriod }),
+      ...(runBytes === undefined ? {} : { runBytes }),
+    });
+  } catch (error) {
+    throw explained(error, `${host}:${wanted}`);
+  }
+}
+
+function explained(error: unknown, address: string): unknown {
+  const { code, name, message } = (error ?? {}) as { code?: string; name?: string; message?: string };
+  if (code === 'EADDRINUSE') return new CommandFailure(`${address} is taken; choose another with --port`);
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new CommandFailure(`cannot listen on ${address} (${code}); choose another with --host and --port`);
+  }
+  if (name === 'ZodError') return new CommandFailure(`a switch or fault is wrong: ${message}`, 64);
+  return error;
+}
+
+/** Resolves at the first SIGINT or SIGTERM. */
+function untilSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once('SIGINT', () => resolve());
+    process.once('SIGTERM', () => resolve());
+  });
+}
