@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { pauseAfter } from './backoff.js';
 import type { FeedContext } from './context.js';
 import { keepLease } from './keep-lease.js';
@@ -20,6 +21,7 @@ export async function followFeed(context: FeedContext, signal: AbortSignal): Pro
     if (lease === null) return;
     const lost = new AbortController();
     const held = AbortSignal.any([signal, lost.signal]);
+    setMaxListeners(0, held); // every request and pause under way listens
     try {
       await Promise.all([
         keepLease(lease, context, held).finally(() => lost.abort()),

@@ -54,13 +54,16 @@ function requestAt(at: Position, { filters, markdown, pageLimit }: ReadSettings)
   return { filters, markdown, limit: pageLimit, start: startAt(at) };
 }
 
-/** What a commit of this page may say about freshness. */
+/**
+ * What a commit of this page may say about freshness. Up to just before its last delivery: the next page may begin with an
+ * entry of the very same time.
+ */
 export function freshnessOf(page: FetchedPage, atEnd: boolean): Freshness {
   const lastDeliveredAt = page.draft.entries.at(-1)?.accepted.run.deliveredAt ?? null;
   return {
     atEnd,
     polledAt: page.polledAt,
     lastDeliveredAt,
-    lastDelivered: lastDeliveredAt === null ? null : page.instantOf(lastDeliveredAt),
+    lastDelivered: lastDeliveredAt === null ? null : page.instantOf(lastDeliveredAt) - 1,
   };
 }

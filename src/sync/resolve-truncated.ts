@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
 import { pauseAfter } from './backoff.js';
 import { isStoredInFull, judgeResult, needsFullResult, type ResultVerdict } from './full-result.js';
@@ -133,7 +134,9 @@ async function withinTime<T>(
   const done = new AbortController();
   void clock.sleep(ms, AbortSignal.any([signal, done.signal])).then(() => over.abort());
   try {
-    return await work(AbortSignal.any([signal, over.signal]));
+    const until = AbortSignal.any([signal, over.signal]);
+    setMaxListeners(0, until); // one a result, and a page may have two hundred
+    return await work(until);
   } finally {
     done.abort();
   }
