@@ -113,6 +113,14 @@ export function switchesOf(options: Readonly<Record<string, unknown>>): Switches
 function defaultText(name: keyof Switches): string {
   const value = defaultSwitches[name];
   if (value === null || typeof value === 'boolean' || Array.isArray(value)) return '';
-  const unit = name.endsWith('Ms') ? 'ms' : name.endsWith('Bytes') ? 'B' : '';
-  return ` (default: ${String(value)}${unit})`;
+  if (typeof value !== 'number') return ` (default: ${value})`;
+  if (name.endsWith('Ms')) return ` (default: ${written(value, durationUnits)})`;
+  return ` (default: ${name.endsWith('Bytes') ? written(value, sizeUnits) : value})`;
+}
+
+/** In the largest unit that divides it. */
+function written(value: number, units: Readonly<Record<string, number>>): string {
+  const fitting = Object.entries(units).filter(([, factor]) => value % factor === 0 && value >= factor);
+  const [unit, factor] = fitting.at(-1) ?? (Object.entries(units)[0] as [string, number]);
+  return `${value / factor}${unit}`;
 }

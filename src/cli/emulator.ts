@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
+import { faultKinds } from '../emulator/fault-kinds.js';
 import type { ApiKey } from '../emulator/options.js';
 import { duration, port, size, switchesOf, switchOptions, wholeNumber } from './emulator-options.js';
-import { CommandFailure } from './exit.js';
+import { CommandFailure, EXIT } from './exit.js';
 
 interface Given extends Record<string, unknown> {
   host: string;
@@ -14,7 +15,12 @@ interface Given extends Record<string, unknown> {
   json?: true;
 }
 
-const examples = `
+const kinds = Object.entries(faultKinds).map(([kind, effect]) => `  ${kind.padEnd(16)}${effect}`);
+
+const help = `
+Kinds of faults (also "operation": feed, run, submit or any; "next": a number of requests; "share": 0 to 1):
+${kinds.join('\n')}
+
 Examples:
   A service with 5000 finished runs on port 8899:
     $ scanfeed emulator
@@ -48,13 +54,13 @@ export function addEmulatorCommand(program: Command): void {
     .option('--run-bytes <size>', 'size of a feed entry, on average (default: 1700B)', size)
     .option('--json', 'print address and key as JSON');
   for (const option of switchOptions()) command.addOption(option);
-  command.addHelpText('after', examples).action((options: Given) => serve(options));
+  command.addHelpText('after', help).action((options: Given) => serve(options));
 }
 
 export { addEmulatorCommand as register };
 
 function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {
-  const at = value.indexOf('=');
+  const at = value.lastIndexOf('=');
   const key = at === -1 ? value : value.slice(0, at);
   const organization = at === -1 ? 'demo' : value.slice(at + 1);
   return [...earlier, { key, organization: organization === '' ? null : organization }];
@@ -89,13 +95,18 @@ async function start(options: Given) {
 }
 
 function explained(error: unknown, address: string): unknown {
-  const { code, name, message } = (error ?? {}) as { code?: string; name?: string; message?: string };
+  const { code, name } = (error ?? {}) as { code?: string; name?: string };
   if (code === 'EADDRINUSE') return new CommandFailure(`${address} is taken; choose another with --port`);
   if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return new CommandFailure(`cannot listen on ${address} (${code}); choose another with --host and --port`);
   }
-  if (name === 'ZodError') return new CommandFailure(`a switch or fault is wrong: ${message}`, 64);
+  if (name === 'ZodError') return new CommandFailure(`a switch or fault is wrong: ${issuesOf(error)}`, EXIT.usage);
   return error;
+}
+
+function issuesOf(error: unknown): string {
+  const { issues } = error as { issues: readonly { path: readonly PropertyKey[]; message: string }[] };
+  return issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('; ');
 }
 
 /** Resolves at the first SIGINT or SIGTERM. */

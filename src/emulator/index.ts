@@ -1,7 +1,8 @@
 /** The Document Recognition Service, emulated after its interface alone. */
 export { type DocumentType, defaultDocumentTypes } from './catalogue.js';
 export { type Emulator, startEmulator, type VerbatimSpec } from './emulator.js';
-export { type Fault, type FaultInput, type FaultKind, faultKinds, type Operation } from './faults.js';
+export { type FaultKind, faultKinds } from './fault-kinds.js';
+export type { Fault, FaultInput, Operation } from './faults.js';
 export { type ApiKey, defaultApiKey, defaultOptions, type EmulatorOptions } from './options.js';
 export type { Correction } from './organization.js';
 export type { RequestListener, RequestLog, RequestRecord } from './requests.js';

@@ -47,6 +47,16 @@ export type FoundRun = { readonly version: RunVersion } | { readonly processing:
 /** Live runs are numbered from here, so that they never meet a generated one. */
 const liveNumbers = 2 ** 31;
 
+/** Switches that decide how new generated runs come out. */
+const timelineSwitches = [
+  'newRunsPerSecond',
+  'failureShare',
+  'testEnvironmentShare',
+  'lateShare',
+  'lateByMs',
+  'processingMs',
+] as const;
+
 /** What belongs to one organization (interface 5.2): its runs, its sequence, its cursors. */
 export class Organization {
   readonly name: string;
@@ -85,9 +95,14 @@ export class Organization {
   /** Takes over changed switches; runs that exist already stay as they are. */
   reconfigure(switches: Switches, nowMs: number): void {
     this.advance(nowMs);
+    const before = this.#switches;
     this.#switches = switches;
-    this.#timeline.setRate(switches.newRunsPerSecond, nowMs, switches);
-    this.#corrections.restart(switches.correctionsPerMinute, nowMs);
+    if (timelineSwitches.some((name) => before[name] !== switches[name])) {
+      this.#timeline.setRate(switches.newRunsPerSecond, nowMs, switches);
+    }
+    if (before.correctionsPerMinute !== switches.correctionsPerMinute) {
+      this.#corrections.restart(switches.correctionsPerMinute, nowMs);
+    }
   }
 
   /** Creates a run that is processed until `processingMs` from now (interface 3). */
@@ -143,8 +158,7 @@ export class Organization {
   find(scanId: string, nowMs: number): FoundRun | null {
     this.advance(nowMs);
     const live = this.#live.get(scanId);
-    if (live !== undefined)
-      return live.version.deliveredAt <= nowMs || live.version.revision > 1 ? live : { processing: live.version };
+    if (live !== undefined) return live.version.deliveredAt <= nowMs ? live : { processing: live.version };
     const number = runNumberOf(this.#source.seed, scanId);
     if (number === null || this.#superseded.has(number) || !this.#timeline.has(number)) return null;
     const run = this.#timeline.run(number);

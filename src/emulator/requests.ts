@@ -1,4 +1,5 @@
-import type { FaultKind, Operation } from './faults.js';
+import type { FaultKind } from './fault-kinds.js';
+import type { Operation } from './faults.js';
 
 /** A request as the emulator answered it. */
 export interface RequestRecord {

@@ -1,6 +1,6 @@
 /** A run as the service holds it (interface 2.1), and how it is made from its number or a script. */
 import { type DocumentType, failures, partners } from './catalogue.js';
-import { type BusinessDocument, type DocumentRequest, dataJson, makeDocument } from './documents.js';
+import { type DocumentRequest, dataJson, makeDocument } from './documents.js';
 import { confidence } from './json-text.js';
 import { draw, hash } from './random.js';
 import { markdownOf, rawOcrJson } from './recognised-text.js';
@@ -145,8 +145,8 @@ export function makeVersion(source: RunSource, request: VersionRequest): RunVers
     partner: partner ?? (partners[0] as (typeof partners)[number]),
     runBytes: source.runBytes,
   };
-  let made: BusinessDocument | null = null;
-  const document = () => (made ??= makeDocument(documentRequest));
+  // Not kept: a run that is held for long must cost little memory.
+  const document = () => makeDocument(documentRequest);
   const level = 7000 + (hash(source.seed, number, purpose.confidence) % 3000);
   const markdown = () => (failed ? null : markdownOf(document()));
   return {
@@ -201,7 +201,7 @@ export function applySpec(base: RunVersion, spec: RunSpec, documentTypes: readon
         ? base.ocrConfidence
         : spec.ocrConfidence === null
           ? null
-          : String(spec.ocrConfidence),
+          : JSON.stringify(spec.ocrConfidence),
     failureReason: spec.failureReason === undefined || !failed ? base.failureReason : spec.failureReason,
     error: spec.error === undefined || !failed ? base.error : spec.error,
     submittedAt: optionalMs(spec.submittedAt, base.submittedAt),

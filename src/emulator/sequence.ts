@@ -94,17 +94,19 @@ export class Sequence {
     let index = this.#firstPlacedAfter(request.from);
     let end = request.from;
     const entries: Content[] = [];
-    for (let looked = 0; entries.length < request.limit && looked < request.scanLimit; looked++) {
+    for (let looked = 0; entries.length < request.limit && looked < request.scanLimit; ) {
       const placed = this.#visiblePlaced(index, request.nowMs);
       const generated = number < count ? { at: lane.deliveredAt(number), order: number } : null;
       if (placed !== null && (generated === null || comparePlaces(placed, generated) < 0)) {
         index++;
+        looked++;
         end = placed;
         if (request.accepts(factsOfContent(placed.content))) entries.push(placed.content);
       } else if (generated !== null) {
         number++;
         // What is not visible does not exist for the reader: the cursor does not move for it.
         if (!lane.visible(generated.order, request.nowMs)) continue;
+        looked++;
         end = generated;
         if (request.accepts(lane.facts(generated.order))) entries.push({ version: lane.version(generated.order) });
       } else break;

@@ -1,4 +1,4 @@
-import { comparePlaces, type Place } from './sequence.js';
+import { beginning, comparePlaces, type Place } from './sequence.js';
 
 /**
  * Where clients probably stand. The service keeps no record of what was consumed (interface 1.4); the emulator
@@ -27,14 +27,11 @@ export class StoredCursors {
   lowest(nowMs: number): Place | null {
     let lowest: Place | null = null;
     for (const { place, at } of this.#places.values()) {
-      if (nowMs - at >= forgottenAfterMs) continue;
+      // Nothing can be placed before the beginning; a client there sees everything anyway.
+      if (nowMs - at >= forgottenAfterMs || place.at === beginning.at) continue;
       if (lowest === null || comparePlaces(place, lowest) < 0) lowest = place;
     }
     return lowest;
-  }
-
-  clear(): void {
-    this.#places.clear();
   }
 }
 
