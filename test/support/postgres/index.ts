@@ -65,7 +65,7 @@ export function useDatabase(preparation?: Preparation): Omit<TestDatabase, 'drop
 
 function testServer() {
   const server = inject('testServer');
-  if (server === undefined) throw new Error('This folder's tests have no PostgreSQL: see vitest.config.ts');
+  if (server === undefined) throw new Error('These tests have no PostgreSQL: see the projects in vitest.config.ts');
   return server;
 }
 
