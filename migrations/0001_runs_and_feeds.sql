@@ -10,6 +10,7 @@ CREATE TABLE :"schema".feeds (
     keep_history        boolean NOT NULL DEFAULT true,
     base_url            text NOT NULL,
     start_since         timestamptz,
+    resume_since        timestamptz,
     complete_from       timestamptz,
     data_complete_as_of timestamptz,
     reconciled_as_of    timestamptz,
@@ -30,6 +31,7 @@ COMMENT ON COLUMN :"schema".feeds.filters_since IS 'When these filters were firs
 COMMENT ON COLUMN :"schema".feeds.keep_history IS 'Whether superseded revisions of this feed are kept in run_history (SCANFEED_HISTORY)';
 COMMENT ON COLUMN :"schema".feeds.base_url IS 'Address of the service that the cursor belongs to';
 COMMENT ON COLUMN :"schema".feeds.start_since IS 'Where the feed starts while it has no cursor; null: at the beginning of the history. Fixed at the very first start';
+COMMENT ON COLUMN :"schema".feeds.resume_since IS 'Where the feed goes on while it has no cursor, after one was given up; null: from its start';
 COMMENT ON COLUMN :"schema".feeds.complete_from IS 'Earliest delivery time that the data is complete from; -infinity: from the beginning of the history';
 COMMENT ON COLUMN :"schema".feeds.data_complete_as_of IS 'Every entry listed by the feed from complete_from up to this time is in runs or in open quarantine; null while unknown. By the clock of this database';
 COMMENT ON COLUMN :"schema".feeds.reconciled_as_of IS 'Up to when runs that the cursor passed by were looked for; null: never';

@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { CommitCounts, CommitOutcome, EntryBatch, LeaseGrant, PageCommit } from '../sync/ports.js';
 import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
+import { checkpointRows } from './position.js';
 import { quarantineRows } from './quarantine.js';
 import type { Tables } from './schema.js';
 
@@ -24,11 +25,15 @@ export async function commitPage(
   commit: PageCommit,
 ): Promise<CommitOutcome> {
   const fence = fenceOnPosition(tables, commit, settings);
+  const checkpoint = checkpointRows(tables, commit.lease.feed, commit.from, commit.to);
   if (commit.batch.entries.length === 0 && commit.quarantine.length === 0) {
-    const { rows } = await sql<FenceRow>`${fence}`.execute(db);
+    const { rows } = await sql<FenceRow>`
+WITH fence AS MATERIALIZED (${fence}),
+${checkpoint}
+SELECT * FROM fence`.execute(db);
     return outcomeOf(rows[0], NOTHING, settings);
   }
-  return write(db, tables, settings, fence, commit);
+  return write(db, tables, settings, sql`WITH fence AS MATERIALIZED (${fence}), ${checkpoint}`, commit);
 }
 
 /** Stores results loaded later, without moving the cursor; `fenced` when the lease was lost. */
@@ -39,7 +44,8 @@ export async function commitResults(
   lease: LeaseGrant,
   batch: EntryBatch,
 ): Promise<CommitOutcome> {
-  return write(db, tables, settings, fenceOnEpoch(tables, lease), { lease, batch, quarantine: [] });
+  const fence = sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`;
+  return write(db, tables, settings, fence, { lease, batch, quarantine: [] });
 }
 
 const NOTHING: CommitCounts = {
@@ -88,11 +94,11 @@ async function write(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
-  fence: RawBuilder<unknown>,
+  fenced: RawBuilder<unknown>,
   { lease, batch, quarantine }: Pick<PageCommit, 'lease' | 'batch' | 'quarantine'>,
 ): Promise<CommitOutcome> {
   const { rows } = await sql<Counted>`
-WITH fence AS MATERIALIZED (${fence}),
+${fenced},
 ${receivedEntries(batch)},
 ${judgedEntries(tables)},
 -- Whoever draws numbers holds the clock until it commits: the order of numbers is the order of commits.

@@ -8,7 +8,7 @@ export interface FenceRow {
   data_complete_as_of: Date | null;
   lag_ms: number | null;
 }
-const AS_OF = sql`data_complete_as_of,
+const AS_OF = sql`data_complete_as_of, last_delivered_at,
     extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS lag_ms`;
 
 /**
@@ -20,6 +20,7 @@ export function fenceOnPosition(tables: Tables, commit: PageCommit, settings: Co
   return sql`
   UPDATE ${tables.feeds} SET
     cursor = ${to}::text,
+    ${to === null ? sql`` : sql`resume_since = NULL,`}
     ${freshness === null ? sql`` : freshnessColumns(freshness, settings)}
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'

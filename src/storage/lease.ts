@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { FeedIdentity, LeaseGrant, Position } from '../sync/ports.js';
+import type { FeedIdentity, LeaseGrant } from '../sync/ports.js';
 import type { Tables } from './schema.js';
 
 /** A first start at `now` reaches this far back, so that runs delivered while it starts are not missed. */
@@ -61,11 +61,4 @@ export async function releaseLease(db: Kysely<unknown>, tables: Tables, lease: L
   await sql`
     UPDATE ${tables.feeds} SET lease_holder = NULL, lease_expires_at = NULL
     WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch}`.execute(db);
-}
-
-/** Where the feed stands; read again whenever the lease was taken or an outcome is unknown. */
-export async function readPosition(db: Kysely<unknown>, tables: Tables, feed: string): Promise<Position> {
-  const { rows } = await sql<{ cursor: string | null; start_since: Date | null }>`
-    SELECT cursor, start_since FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
-  return { cursor: rows[0]?.cursor ?? null, startSince: rows[0]?.start_since ?? null };
 }

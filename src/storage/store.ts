@@ -1,8 +1,9 @@
 import type { FeedStore } from '../sync/ports.js';
 import { type CommitSettings, commitPage, commitResults } from './commit-page.js';
-import { acquireLease, readPosition, releaseLease, renewLease } from './lease.js';
+import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
+import { movePosition, readEarlierPositions, readPosition } from './position.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
 
@@ -29,6 +30,8 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     renewLease: (lease, ttlMs) => renewLease(db, tables, lease, ttlMs),
     releaseLease: (lease) => releaseLease(db, tables, lease),
     readPosition: (feed) => readPosition(db, tables, feed),
+    readEarlierPositions: (feed) => readEarlierPositions(db, tables, feed),
+    movePosition: (lease, from, to, reason) => movePosition(db, tables, lease, from, to, reason),
     readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic),
     findStored: (scanIds) => findStored(db, tables, scanIds),
     commitPage: (commit) => timed(commitPage(db, tables, settings, commit)),

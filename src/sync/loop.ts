@@ -6,6 +6,7 @@ import type { LeaseGrant, PollOutcome, Position } from './ports.js';
 import { type CompletedPage, type ReadAhead, readAhead } from './read-ahead.js';
 import { readPage } from './read-page.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
+import { maybeRejectedCursor, recoverCursor } from './recover-cursor.js';
 import { retryPending } from './retry-pending.js';
 import { type Progress, syncPage } from './sync-page.js';
 import { takeLease } from './take-lease.js';
@@ -83,6 +84,7 @@ async function syncFrom(
   const { observer, service, store, identity } = context;
   const pageContext = { service, store, observer, filters: identity.filters, lease };
   const ahead = openAhead(start, context, signal);
+  let at = start;
   try {
     for (;;) {
       observer.ticked(context.stepMs);
@@ -91,11 +93,16 @@ async function syncFrom(
       const progress = await syncPage(page, pageContext, signal);
       if (progress === 'fenced') return progress;
       onCommitted();
+      at = { ...at, cursor: page.next ?? at.cursor };
       const reached = progress === 'more' && recent.seen(page.next) ? 'stuck' : progress;
       observer.polled(pollOutcome(page, reached), page.draft.page.items.length);
       observer.caughtUp(reached === 'end' ? page.polledAt : null);
       if (reached !== 'more') return reached;
     }
+  } catch (error) {
+    if (!maybeRejectedCursor(error, at)) throw error;
+    await recoverCursor(error, at, lease, context, signal);
+    return 'more';
   } finally {
     ahead.stop();
   }

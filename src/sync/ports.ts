@@ -186,8 +186,20 @@ export interface LeaseGrant {
 /** Where a feed stands. */
 export interface Position {
   readonly cursor: string | null;
-  readonly startSince: Date | null;
+  /** Where it goes on while it has no cursor; null is the beginning of the history. */
+  readonly since: Date | null;
 }
+
+/** Places that a feed may go back to. */
+export interface EarlierPositions {
+  /** Newest first, each once, without the present one. */
+  readonly cursors: readonly string[];
+  /** The latest delivery time that was committed. */
+  readonly lastDeliveredAt: Date | null;
+}
+
+/** Why a position was left: the service rejected its cursor, or a person asked for it. */
+export type MoveReason = 'rejected' | 'rewind';
 
 /** Figures about a feed that every replica reports alike. */
 export interface FeedStatus extends AsOf {
@@ -225,6 +237,9 @@ export interface FeedStore {
   /** Gives the lease back, so that a standby need not wait for it to expire. */
   releaseLease(lease: LeaseGrant): Promise<void>;
   readPosition(feed: string): Promise<Position>;
+  readEarlierPositions(feed: string): Promise<EarlierPositions>;
+  /** Goes on elsewhere and keeps the old cursor in the history; false when the lease was lost or the cursor moved. */
+  movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
   readStatus(feed: string): Promise<FeedStatus>;
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
@@ -280,6 +295,8 @@ export interface SyncObserver {
   recovered(stage: Stage, failures: number): void;
   /** Figures read from the database, on every replica. */
   status(status: FeedStatus): void;
+  /** The service rejected the stored cursor, and the feed goes on from here. */
+  cursorReset(to: Position): void;
   /** The feed is ours up to this monotonic time; null: not ours. */
   leading(until: number | null): void;
   /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */

@@ -45,9 +45,9 @@ export async function readPage(
 }
 
 /** A feed without a cursor goes on from where it was first started, always. */
-export function startAt({ cursor, startSince }: Position): FeedStart {
+export function startAt({ cursor, since }: Position): FeedStart {
   if (cursor !== null) return { cursor };
-  return startSince !== null ? { since: startSince } : { beginning: true };
+  return since !== null ? { since } : { beginning: true };
 }
 
 function requestAt(at: Position, { filters, markdown, pageLimit }: ReadSettings): FeedRequest {

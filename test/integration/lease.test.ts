@@ -53,7 +53,7 @@ describe('the lease of a feed', () => {
 });
 
 describe('where a feed starts', () => {
-  const startOf = async () => (await bench.store.readPosition('default')).startSince;
+  const startOf = async () => (await bench.store.readPosition('default')).since;
 
   it('is decided at the very first start and kept', async () => {
     const start = new Date('2026-01-01T00:00:00Z');

@@ -90,6 +90,8 @@ export class FaultyProcess {
       renewLease: through(store.renewLease),
       releaseLease: through(store.releaseLease),
       readPosition: through(store.readPosition),
+      readEarlierPositions: through(store.readEarlierPositions),
+      movePosition: through(store.movePosition),
       readStatus: through(store.readStatus),
       findStored: through(store.findStored),
       commitPage: through(store.commitPage),

@@ -4,6 +4,7 @@ import type {
   AsOf,
   CommitCounts,
   CommitOutcome,
+  EarlierPositions,
   EntryBatch,
   FeedIdentity,
   FeedStatus,
@@ -41,6 +42,9 @@ interface ModelFeed {
   identity: FeedIdentity;
   cursor: string | null;
   startSince: Date | null;
+  resumeSince: Date | null;
+  lastDeliveredAt: Date | null;
+  earlier: string[];
   completeAsOf: number | null;
   endReached: boolean;
   lastPollAt: number | null;
@@ -83,7 +87,21 @@ export class ModelStore implements FeedStore {
 
   async readPosition(name: string): Promise<Position> {
     const feed = this.feeds.get(name);
-    return { cursor: feed?.cursor ?? null, startSince: feed?.startSince ?? null };
+    return { cursor: feed?.cursor ?? null, since: feed?.resumeSince ?? feed?.startSince ?? null };
+  }
+
+  async readEarlierPositions(name: string): Promise<EarlierPositions> {
+    const feed = this.feeds.get(name);
+    const cursors = [...new Set(feed?.earlier.toReversed())].filter((cursor) => cursor !== feed?.cursor);
+    return { cursors, lastDeliveredAt: feed?.lastDeliveredAt ?? null };
+  }
+
+  async movePosition(lease: LeaseGrant, from: string | null, to: Position): Promise<boolean> {
+    const feed = this.#held(lease);
+    if (feed === null || feed.cursor !== from) return false;
+    if (from !== null) feed.earlier.push(from);
+    Object.assign(feed, { cursor: to.cursor, resumeSince: to.since });
+    return true;
   }
 
   async readStatus(name: string): Promise<FeedStatus> {
@@ -112,7 +130,9 @@ export class ModelStore implements FeedStore {
     const feed = this.#held(commit.lease);
     if (feed === null || feed.cursor !== commit.from) return { kind: 'fenced' };
     const counts = this.#write(commit.batch, commit.quarantine, commit.lease.feed);
+    if (commit.to !== null && commit.to !== commit.from) feed.earlier.push(commit.to);
     feed.cursor = commit.to;
+    if (commit.to !== null) feed.resumeSince = null;
     feed.expiresAt = this.now() + this.leaseTtlMs;
     feed.lastCommitAt = this.now();
     const { freshness } = commit;
@@ -120,6 +140,10 @@ export class ModelStore implements FeedStore {
       const complete = freshness.atEnd ? freshness.polledAt : freshness.lastDelivered;
       if (complete !== null) feed.completeAsOf = Math.max(feed.completeAsOf ?? Number.NEGATIVE_INFINITY, complete);
       feed.endReached ||= freshness.atEnd;
+      const { lastDeliveredAt } = freshness;
+      if (lastDeliveredAt !== null && !(feed.lastDeliveredAt !== null && feed.lastDeliveredAt > lastDeliveredAt)) {
+        feed.lastDeliveredAt = lastDeliveredAt;
+      }
       feed.lastPollAt = freshness.polledAt;
     }
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };
@@ -161,6 +185,9 @@ export class ModelStore implements FeedStore {
       identity,
       cursor: null,
       startSince,
+      resumeSince: null,
+      lastDeliveredAt: null,
+      earlier: [],
       completeAsOf: null,
       endReached: false,
       lastPollAt: null,

@@ -37,6 +37,7 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     failed: () => {},
     recovered: () => {},
     status: () => {},
+    cursorReset: () => {},
     leading: () => {},
     caughtUp: () => {},
     ...over,

@@ -1,0 +1,77 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { EarlierPositions, LeaseGrant, MoveReason, Position } from '../sync/ports.js';
+import type { Tables } from './schema.js';
+
+/** A position is noted in the history this often at most, and this many are kept: a day, on a busy feed. */
+const CHECKPOINT_EVERY = sql.lit('5 minutes');
+const POSITIONS_KEPT = sql.lit(300);
+
+/** Where the feed stands; read again whenever the lease was taken or an outcome is unknown. */
+export async function readPosition(db: Kysely<unknown>, tables: Tables, feed: string): Promise<Position> {
+  const { rows } = await sql<{ cursor: string | null; since: Date | null }>`
+    SELECT cursor, COALESCE(resume_since, start_since) AS since FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
+  return { cursor: rows[0]?.cursor ?? null, since: rows[0]?.since ?? null };
+}
+
+/** What the feed may go back to when its cursor is rejected. */
+export async function readEarlierPositions(
+  db: Kysely<unknown>,
+  tables: Tables,
+  feed: string,
+): Promise<EarlierPositions> {
+  const { rows } = await sql<{ cursors: string[] | null; last_delivered_at: Date | null }>`
+    SELECT last_delivered_at, (
+      SELECT array_agg(earlier.cursor ORDER BY earlier.id DESC)
+      FROM (SELECT cursor, max(id) AS id FROM ${tables.cursorHistory}
+        WHERE feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
+        GROUP BY cursor) AS earlier
+    ) AS cursors
+    FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
+  return { cursors: rows[0]?.cursors ?? [], lastDeliveredAt: rows[0]?.last_delivered_at ?? null };
+}
+
+/** Goes on elsewhere; the old cursor goes to the history. False: the lease was lost, or another has moved it. */
+export async function movePosition(
+  db: Kysely<unknown>,
+  tables: Tables,
+  lease: LeaseGrant,
+  from: string | null,
+  to: Position,
+  reason: MoveReason,
+): Promise<boolean> {
+  const { rows } = await sql`
+    WITH moved AS (
+      UPDATE ${tables.feeds} SET cursor = ${to.cursor}::text, resume_since = ${to.since?.toISOString() ?? null}::timestamptz
+      WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor IS NOT DISTINCT FROM ${from}::text
+      RETURNING name, last_delivered_at
+    )
+    INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
+    SELECT name, ${from}::text, last_delivered_at, ${reason} FROM moved
+    RETURNING id`.execute(db);
+  return rows.length > 0;
+}
+
+/** Part of a commit, after `fence`: now and then the new position is noted, and the oldest are let go. */
+export function checkpointRows(
+  tables: Tables,
+  feed: string,
+  from: string | null,
+  to: string | null,
+): RawBuilder<unknown> {
+  return sql`
+checkpoint AS (
+  INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
+  SELECT ${feed}, ${to}::text, fence.last_delivered_at, 'checkpoint'
+  FROM fence
+  WHERE ${to}::text IS DISTINCT FROM ${from}::text AND COALESCE(
+    (SELECT noted_at FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC LIMIT 1), '-infinity'
+  ) < clock_timestamp() - interval ${CHECKPOINT_EVERY}
+  RETURNING id
+),
+forgotten AS (
+  DELETE FROM ${tables.cursorHistory}
+  WHERE EXISTS (SELECT FROM checkpoint) AND feed = ${feed} AND id <= (
+    SELECT id FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC OFFSET ${POSITIONS_KEPT} LIMIT 1
+  )
+)`;
+}

@@ -1,0 +1,85 @@
+import { checkEntry } from './check-entry.js';
+import type { FeedContext } from './context.js';
+import type { LeaseGrant, Position, RawPage, Trouble } from './ports.js';
+import { startAt } from './read-page.js';
+import { troubleOf } from './trouble.js';
+
+/** Where a feed goes on in time when no earlier cursor is accepted: this long before its last committed delivery. */
+const OVERLAP_MS = 24 * 3_600_000;
+
+/** The feed behind this key knows none of the runs stored here: going on would mix two organizations. Held. */
+export class AnotherOrganization extends Error implements Trouble {
+  override readonly name = 'AnotherOrganization';
+  readonly kind = 'another_organization';
+  readonly remedy = 'hold';
+  constructor() {
+    super(
+      'the service rejects the stored cursor, and its feed knows none of the runs stored for that time: the key probably belongs to another organization. Use the key of the organization that is stored here, or another SCANFEED_DATABASE_SCHEMA',
+    );
+  }
+}
+
+/** Whether an error may mean that the service no longer knows the stored cursor (interface 7). */
+export function maybeRejectedCursor(error: unknown, position: Position): boolean {
+  return position.cursor !== null && troubleOf(error).kind === 'http_400';
+}
+
+/**
+ * Heals a rejected cursor (promise 8). The text of the refusal says nothing: if the same filters are refused without a
+ * cursor too, the settings are wrong, and the refusal is thrown again. Otherwise the feed goes on from the newest earlier
+ * cursor that is still accepted, else from a day before its last delivery, else from its beginning.
+ */
+export async function recoverCursor(
+  refusal: unknown,
+  position: Position,
+  lease: LeaseGrant,
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, observer } = context;
+  const read = (at: Position, limit: number) => readFrom(at, limit, context, signal);
+  if ((await read({ cursor: null, since: null }, 1)) === null) throw refusal;
+  const { cursors, lastDeliveredAt } = await store.readEarlierPositions(lease.feed);
+  const since = lastDeliveredAt && new Date(lastDeliveredAt.getTime() - OVERLAP_MS);
+  if (since !== null)
+    await sameOrganization(await read({ cursor: null, since }, context.read.pageLimit), lastDeliveredAt, context);
+  const to = (await newestAccepted(cursors, read)) ?? { cursor: null, since };
+  if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
+}
+
+/** Null: refused with 400. Every other failure is thrown, and the recovery is tried again later. */
+async function readFrom(
+  at: Position,
+  limit: number,
+  { service, read }: FeedContext,
+  signal: AbortSignal,
+): Promise<RawPage | null> {
+  try {
+    return await service.readPage({ filters: read.filters, start: startAt(at), limit, markdown: false }, signal);
+  } catch (error) {
+    if (troubleOf(error).kind === 'http_400') return null;
+    throw error;
+  }
+}
+
+async function newestAccepted(
+  cursors: readonly string[],
+  read: (at: Position, limit: number) => Promise<RawPage | null>,
+): Promise<Position | null> {
+  for (const cursor of cursors) {
+    const at = { cursor, since: null };
+    if ((await read(at, 1)) !== null) return at;
+  }
+  return null;
+}
+
+/** Of what is delivered again for a time that is stored, something must be known. */
+async function sameOrganization(page: RawPage | null, storedUpTo: Date | null, { store }: FeedContext): Promise<void> {
+  const again = (page?.items ?? []).flatMap((item) => {
+    const checked = checkEntry(item);
+    if (!checked.usable || storedUpTo === null) return [];
+    const { scanId, deliveredAt } = checked.run;
+    return deliveredAt !== null && deliveredAt <= storedUpTo ? [scanId] : [];
+  });
+  if (again.length > 0 && (await store.findStored(again)).length === 0) throw new AnotherOrganization();
+}
