@@ -1,3 +1,4 @@
+import { errors } from 'undici';
 import {
   BadHttpError,
   BodyTooLargeError,
@@ -10,6 +11,7 @@ import {
 } from './errors.js';
 
 const TIMEOUTS = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
+const NOT_HTTP = 'HTTP_PARSER';
 const CLOSED = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED']);
 const RESETS = new Set(['ECONNRESET', 'EPIPE']);
 const CERTIFICATES =
@@ -27,7 +29,7 @@ export function connectionError(error: unknown, origin: string, timeoutMs: numbe
   if (CLOSED.has(code)) return new ClientClosedError();
   if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return new BodyTooLargeError(undefined);
   if (status !== undefined) return new CutBodyError(status, code);
-  if (code === 'UND_ERR_HEADERS_OVERFLOW' || code.startsWith('HPE_')) return new BadHttpError(code);
+  if (code === 'UND_ERR_HEADERS_OVERFLOW' || code === NOT_HTTP) return new BadHttpError(code);
   if (CERTIFICATES.test(code)) return new CertificateError(origin, code);
   return new ConnectionError(origin, code);
 }
@@ -44,6 +46,7 @@ export function isKeepAliveReset(error: unknown): boolean {
 }
 
 function codeOf(error: unknown): string {
+  if (error instanceof errors.HTTPParserError) return NOT_HTTP; // undici leaves out the code, and holds the data
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,63}$/.test(code) ? code : 'unknown';
 }

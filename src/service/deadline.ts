@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../sync/ports.js';
 
@@ -32,6 +33,7 @@ export async function withDeadline<T>(
   try {
     for (const signal of signals) {
       signal.throwIfAborted();
+      setMaxListeners(0, signal); // one listener a request under way; Node takes the eleventh for a leak
       signal.addEventListener('abort', onAbort, { once: true });
     }
     void clock.sleep(ms, timer.signal).then(() => {

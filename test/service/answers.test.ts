@@ -1,0 +1,193 @@
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { BodyTooLargeError, CutBodyError, NotJsonError, WrongShapeError } from '../../src/service/errors.js';
+import { entryFields, entryJson, pageJson, raw as rawJson } from '../support/entries.js';
+import { raw, reply } from '../support/scripted-service.js';
+import { never, operations, page, pdf, rejection, useService } from './harness.js';
+
+const context = useService();
+const readPage = () => context.client().readPage(page, never);
+
+describe('a page as received', () => {
+  it('keeps every digit in its text and bytes', async () => {
+    const json = pageJson([entryJson({ data: { n: rawJson('12345678901234567890'), price: rawJson('1.10') } })]);
+    context.service.answer(reply(200, json));
+    const { text, body, validUtf8, items } = await readPage();
+    expect(text).toBe(json);
+    expect(Buffer.from(body).toString()).toBe(json);
+    expect(validUtf8).toBe(true);
+    expect(items).toHaveLength(1);
+  });
+
+  it('lets entries through whatever they are, so that one bad entry does not hide the others', async () => {
+    context.service.answer(reply(200, pageJson(['null', '7', '{"revision":"x"}'])));
+    expect((await readPage()).items).toEqual([null, 7, { revision: 'x' }]);
+  });
+
+  it.each([
+    ['missing', '{"items":[]}'],
+    ['empty', '{"items":[],"nextCursor":""}'],
+    ['null', '{"items":[],"nextCursor":null}'],
+    ['a number', '{"items":[],"nextCursor":5}'],
+  ])('has no next cursor where that is %s', async (_, json) => {
+    context.service.answer(reply(200, json));
+    expect((await readPage()).nextCursor).toBeNull();
+  });
+
+  it('has the next cursor and the date of the service', async () => {
+    context.service.answer(reply(200, pageJson([], 'c-2'), { date: 'Fri, 02 Jan 2026 08:59:58 GMT' }));
+    expect(await readPage()).toMatchObject({ nextCursor: 'c-2', serviceDate: new Date('2026-01-02T08:59:58Z') });
+  });
+
+  it('has no date where the service sends none, or nonsense', async () => {
+    const body = pageJson([]);
+    const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`;
+    context.service.answer(raw(`${head}\r\n${body}`), raw(`${head}date: soon\r\n\r\n${body}`));
+    const client = context.client();
+    expect((await client.readPage(page, never)).serviceDate).toBeNull();
+    expect((await client.readPage(page, never)).serviceDate).toBeNull();
+  });
+
+  it('says when its bytes are not UTF-8, and has U+FFFD in their place', async () => {
+    const bytes = Buffer.concat([Buffer.from('{"items":["'), Buffer.from([0xff]), Buffer.from('"],"nextCursor":"c"}')]);
+    context.service.answer(reply(200, bytes));
+    const answer = await readPage();
+    expect(answer.validUtf8).toBe(false);
+    expect(answer.items).toEqual(['\ufffd']);
+    expect(Buffer.from(answer.body).equals(bytes)).toBe(true);
+  });
+
+  it('may start with a byte order mark, which belongs neither to text nor bytes', async () => {
+    context.service.answer(reply(200, `\ufeff${pageJson([])}`));
+    const { text, body } = await readPage();
+    expect([text[0], body[0]]).toEqual(['{', '{'.charCodeAt(0)]);
+  });
+
+  it.each([
+    ['an array', '[]', 'not an object'],
+    ['null', 'null', 'not an object'],
+    ['without items', '{"nextCursor":"c"}', 'items'],
+    ['with items that are no array', '{"items":{},"nextCursor":"c"}', 'items'],
+  ])('is refused where it is %s', async (_, json, field) => {
+    context.service.answer(reply(200, json));
+    const error = await rejection(readPage());
+    expect(error).toBeInstanceOf(WrongShapeError);
+    expect(error).toMatchObject({ kind: 'wrong_shape', remedy: 'hold', fields: [field] });
+  });
+});
+
+describe('a checked page', () => {
+  it('has typed entries, unknown fields included', async () => {
+    context.service.answer(reply(200, pageJson([entryJson({ futureField: { a: 1 } })], 'c-9')));
+    const { items, nextCursor } = await context.client().feedPage();
+    expect(nextCursor).toBe('c-9');
+    expect(items[0]).toMatchObject({ scanId: 'scan-1', revision: 1, status: 'completed', futureField: { a: 1 } });
+  });
+
+  it('takes every optional field as null or absent', async () => {
+    const nulls = { partnerName: null, ocrConfidence: null, data: null, failureReason: null, error: null };
+    const times = { submittedAt: null, completedAt: null, deliveredAt: null, markdown: null };
+    const absent = { partnerTestMode: undefined, resultTruncated: undefined };
+    const documentType = { slug: null, name: null };
+    context.service.answer(reply(200, pageJson([entryJson({ ...nulls, ...times, ...absent, documentType })])));
+    expect((await context.client().feedPage()).items).toHaveLength(1);
+  });
+
+  it('names the index and fields of an entry that does not fit, never its values', async () => {
+    const bad = entryJson({ revision: 'canary-value', documentType: { slug: 7, name: null }, status: 'processing' });
+    context.service.answer(reply(200, pageJson([entryJson(), bad])));
+    const error = (await rejection(context.client().feedPage())) as WrongShapeError;
+    expect(error).toBeInstanceOf(WrongShapeError);
+    expect(error.place).toBe('entry 1 of the page');
+    expect([...error.fields].sort()).toEqual(['documentType.slug', 'revision', 'status']);
+    expect(error.message).not.toContain('canary');
+  });
+
+  it('is refused without a next cursor, which the next poll could not do without', async () => {
+    context.service.answer(reply(200, pageJson([], '')));
+    expect(await rejection(context.client().feedPage())).toMatchObject({ place: 'the page', fields: ['nextCursor'] });
+  });
+});
+
+describe('a single run', () => {
+  it('is given as received, up to the size allowed for it', async () => {
+    const json = entryJson({ data: { n: rawJson('1.10') } });
+    context.service.answer(reply(200, json), reply(200, json));
+    const client = context.client();
+    const { text, run } = await client.readRun('scan-1', { markdown: false, maxBytes: json.length }, never);
+    expect(text).toBe(json);
+    expect(run.scanId).toBe('scan-1');
+    const tooLarge = await rejection(client.readRun('scan-1', { markdown: false, maxBytes: json.length - 1 }, never));
+    expect(tooLarge).toBeInstanceOf(BodyTooLargeError);
+  });
+
+  it('may still be processing when checked, and keeps the raw OCR result', async () => {
+    const run = entryFields({ status: 'processing', data: null, rawOcrResult: [{ page: 1 }] });
+    context.service.answer(reply(200, run));
+    expect(await context.client().getRun('scan-1')).toMatchObject({
+      status: 'processing',
+      rawOcrResult: [{ page: 1 }],
+    });
+  });
+
+  it('is refused where it is another run than the one asked for', async () => {
+    context.service.answer(reply(200, entryJson()));
+    expect(await rejection(context.client().getRun('scan-2'))).toBeInstanceOf(WrongShapeError);
+  });
+
+  it('is refused where it is no object', async () => {
+    context.service.answer(reply(200, '[]'));
+    expect(await rejection(operations.run(context.client()))).toBeInstanceOf(WrongShapeError);
+  });
+});
+
+describe('a submission', () => {
+  const submission = { scanId: 's-1', status: 'completed', statusUrl: 'https://elsewhere.example/v1/scans/s-1' };
+
+  it.each([
+    [202, true],
+    [200, false],
+  ])('answered %i has created a run: %s', async (status, created) => {
+    context.service.answer(reply(status, submission));
+    expect(await context.client().submit(pdf)).toEqual({ ...submission, created });
+  });
+
+  it('is refused where the answer lacks the scan id', async () => {
+    context.service.answer(reply(202, { status: 'processing', statusUrl: '' }));
+    expect(await rejection(context.client().submit(pdf))).toMatchObject({ kind: 'wrong_shape', fields: ['scanId'] });
+  });
+});
+
+describe('a compressed answer, though none was asked for,', () => {
+  const json = pageJson([entryJson()]);
+
+  it.each([
+    ['gzip', gzipSync(json)],
+    ['deflate', deflateSync(json)],
+    ['br', brotliCompressSync(json)],
+    ['identity', Buffer.from(json)],
+  ])('is read (%s)', async (encoding, bytes) => {
+    context.service.answer(reply(200, bytes, { 'content-encoding': encoding }));
+    expect((await readPage()).text).toBe(json);
+  });
+
+  it('is bounded by its decompressed size', async () => {
+    const bomb = gzipSync(Buffer.alloc(10_000_000, ' '));
+    expect(bomb.length).toBeLessThan(20_000);
+    context.service.answer(reply(200, bomb, { 'content-encoding': 'gzip' }));
+    const error = await rejection(context.client({ maxResponseBytes: 1_000_000 }).readPage(page, never));
+    expect(error).toMatchObject({ kind: 'too_large', maxBytes: 1_000_000 });
+  });
+
+  it('that is cut is a cut body, to be fetched again', async () => {
+    context.service.answer(reply(200, gzipSync(json).subarray(0, 60), { 'content-encoding': 'gzip' }));
+    const error = await rejection(readPage());
+    expect(error).toBeInstanceOf(CutBodyError);
+    expect(error).toMatchObject({ remedy: 'retry' });
+  });
+
+  it.each(['zstd', 'gzip, gzip', 'constructor'])('is refused where it is %s', async (encoding) => {
+    context.service.answer(reply(200, 'x', { 'content-encoding': encoding }));
+    expect(await rejection(readPage())).toBeInstanceOf(NotJsonError);
+  });
+});

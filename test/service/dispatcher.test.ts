@@ -1,0 +1,125 @@
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import type { Dispatcher } from 'undici';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createDispatcher, type ProxySettings } from '../../src/service/dispatcher.js';
+import { pageJson } from '../support/entries.js';
+import { reply } from '../support/scripted-service.js';
+import { KEY, never, page, rejection, useService } from './harness.js';
+
+const context = useService();
+
+/** A proxy that tunnels (CONNECT), or answers that with another status. */
+class TunnelProxy {
+  readonly asked: { target: string; headers: Record<string, unknown> }[] = [];
+  answer: 'tunnel' | 'refuse' | 'silence' = 'tunnel';
+  readonly #server: Server = createServer();
+  readonly #sockets = new Set<Socket>();
+
+  async start(): Promise<string> {
+    this.#server.on('connection', (socket) => void this.#sockets.add(socket.on('error', () => undefined)));
+    this.#server.on('connect', (request, client: Socket) => {
+      const target = request.url ?? '';
+      this.asked.push({ target, headers: request.headers });
+      if (this.answer === 'silence') return;
+      if (this.answer === 'refuse') return void client.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+      const [host = '', port] = target.split(':');
+      const upstream = connect(Number(port), host, () => {
+        client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+        client.pipe(upstream).pipe(client);
+      });
+      this.#sockets.add(upstream.on('error', () => undefined));
+    });
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+describe('a dispatcher with a proxy', () => {
+  let proxy: TunnelProxy;
+  let address: string;
+  const dispatchers: Dispatcher[] = [];
+
+  beforeEach(async () => {
+    proxy = new TunnelProxy();
+    address = await proxy.start();
+  });
+  afterEach(async () => {
+    await Promise.all(dispatchers.splice(0).map((dispatcher) => dispatcher.destroy()));
+    await proxy.stop();
+  });
+
+  function read(settings: ProxySettings, connectTimeoutMs?: number) {
+    const dispatcher = createDispatcher({ proxy: settings, connectTimeoutMs });
+    dispatchers.push(dispatcher);
+    context.service.answer(reply(200, pageJson([])));
+    return context.client({ dispatcher }).readPage(page, never);
+  }
+
+  it('reaches the service through it, without showing it the key or its password to the service', async () => {
+    await read({ httpProxy: `http://user:proxy-password@${address}` });
+    const [tunnel] = proxy.asked;
+    expect(tunnel?.target).toBe(`127.0.0.1:${context.service.port}`);
+    expect(tunnel?.headers['proxy-authorization']).toBe(`Basic ${btoa('user:proxy-password')}`);
+    expect(JSON.stringify(tunnel?.headers)).not.toContain(KEY);
+    expect(context.service.last.headers).not.toHaveProperty('proxy-authorization');
+    expect(context.service.last.headers.authorization).toBe(`Bearer ${KEY}`);
+  });
+
+  it.each(['127.0.0.1', 'other.example,127.0.0.1', '*'])(
+    'reaches the service directly where %s needs none',
+    async (noProxy) => {
+      await read({ httpProxy: `http://${address}`, noProxy });
+      expect(proxy.asked).toEqual([]);
+    },
+  );
+
+  it('uses the proxy for https only for https', async () => {
+    await read({ httpsProxy: `http://${address}` });
+    expect(proxy.asked).toEqual([]);
+  });
+
+  it('does not read the environment', async () => {
+    process.env.HTTP_PROXY = 'http://127.0.0.1:1';
+    process.env.NO_PROXY = '127.0.0.1';
+    try {
+      await read({});
+      await read({ httpsProxy: 'http://127.0.0.1:1' });
+      await read({ httpProxy: `http://${address}` });
+    } finally {
+      delete process.env.HTTP_PROXY;
+      delete process.env.NO_PROXY;
+    }
+    expect(proxy.asked).toHaveLength(1);
+  });
+
+  it('whose tunnel is refused fails with an error to retry that shows no password', async () => {
+    proxy.answer = 'refuse';
+    const error = await rejection(read({ httpProxy: `http://user:proxy-password@${address}` }));
+    expect(error).toMatchObject({ kind: 'connection', remedy: 'retry' });
+    expect((error as Error).message).not.toContain('proxy-password');
+    expect(context.service.requests).toEqual([]);
+  });
+
+  it('that never answers does not hold its connection for longer than the connect timeout', async () => {
+    proxy.answer = 'silence';
+    expect(await rejection(read({ httpProxy: `http://${address}` }, 50))).toMatchObject({ kind: 'timeout' });
+  });
+});
+
+describe('a dispatcher', () => {
+  it('opens no more connections than allowed', async () => {
+    const dispatcher = createDispatcher({ connections: 2 });
+    const client = context.client({ dispatcher });
+    const answers = Array.from({ length: 6 }, () => reply(200, pageJson([])));
+    context.service.answer(...answers);
+    await Promise.all(answers.map(() => client.readPage(page, never)));
+    expect(context.service.connections).toBe(2);
+    await dispatcher.destroy();
+  });
+});

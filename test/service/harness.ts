@@ -1,0 +1,95 @@
+import { afterEach, beforeEach } from 'vitest';
+import { RecognitionClient, type RecognitionClientOptions } from '../../src/service/client.js';
+import type { RequestClock } from '../../src/service/deadline.js';
+import type { FeedRequest } from '../../src/sync/ports.js';
+import { ScriptedService } from '../support/scripted-service.js';
+
+export const KEY = 'canary-key-7f3a';
+
+/** A moment that every fixed date in these tests is measured from. */
+export const NOW = Date.UTC(2026, 0, 2, 9, 0, 0);
+
+/** A clock that only moves when told to, so that a deadline passes exactly when a test wants it to. */
+export class HandClock implements RequestClock {
+  readonly waiting: { ms: number; wake: () => void }[] = [];
+  elapsed = 0;
+
+  now = (): number => NOW + this.elapsed;
+  monotonic = (): number => this.elapsed;
+  sleep = (ms: number, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      const sleeper = { ms, wake: resolve };
+      this.waiting.push(sleeper);
+      signal.addEventListener('abort', () => {
+        this.waiting.splice(this.waiting.indexOf(sleeper), 1);
+        resolve();
+      });
+    });
+
+  /** Lets every wait that is under way end. */
+  expire(): void {
+    for (const { ms, wake } of [...this.waiting]) {
+      this.elapsed = Math.max(this.elapsed, ms);
+      wake();
+    }
+  }
+}
+
+/** A scripted service for each test, and clients that are closed after it. */
+export function useService() {
+  let service: ScriptedService;
+  const clients: RecognitionClient[] = [];
+  beforeEach(async () => {
+    service = await ScriptedService.start();
+  });
+  afterEach(async () => {
+    await Promise.all(clients.splice(0).map((client) => client.close()));
+    await service.stop();
+  });
+  return {
+    get service() {
+      return service;
+    },
+    client(options: Partial<RecognitionClientOptions> = {}): RecognitionClient {
+      const client = new RecognitionClient({
+        ...options,
+        baseUrl: options.baseUrl ?? service.baseUrl,
+        apiKey: options.apiKey ?? KEY,
+      });
+      clients.push(client);
+      return client;
+    },
+  };
+}
+
+export const never = new AbortController().signal;
+
+export const page: FeedRequest = {
+  filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+  start: { beginning: true },
+  limit: 200,
+  markdown: false,
+};
+
+export const pdf = {
+  file: new TextEncoder().encode('%PDF-1.7 canary-content'),
+  fileName: 'rechnung.pdf',
+  documentType: 'rechnung',
+  environment: 'prod',
+} as const;
+
+/** The three operations, each called in the simplest way. */
+export const operations = {
+  feed: (client: RecognitionClient, signal?: AbortSignal) => client.readPage(page, signal),
+  run: (client: RecognitionClient, signal?: AbortSignal) =>
+    client.readRun('scan-1', { markdown: false, maxBytes: 1_000_000 }, signal),
+  submit: (client: RecognitionClient, signal?: AbortSignal) => client.submit(pdf, signal),
+} as const;
+
+/** The error that a promise rejects with; fails if it does not. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => Promise.reject(new Error('expected a rejection')),
+    (error: unknown) => error,
+  );
+}

@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import * as errors from '../../src/service/errors.js';
+import { refuse, reply } from '../support/scripted-service.js';
+import { HandClock, operations, rejection, useService } from './harness.js';
+
+const context = useService();
+
+type Operation = keyof typeof operations;
+const perform = (operation: Operation) => rejection(operations[operation](context.client()));
+
+/** Interface 7, and what else may come; by operation: class, kind, remedy. */
+const meanings: [Operation, number, new (...args: never[]) => Error, string, string][] = [
+  ['submit', 400, errors.InvalidRequestError, 'http_400', 'data'],
+  ['submit', 401, errors.AuthenticationError, 'http_401', 'hold'],
+  ['submit', 403, errors.ForbiddenError, 'http_403', 'hold'],
+  ['submit', 404, errors.NotFoundError, 'http_404', 'data'],
+  ['submit', 409, errors.ConflictError, 'http_409', 'data'],
+  ['submit', 422, errors.UnexpectedStatusError, 'http_422', 'hold'],
+  ['submit', 500, errors.ServerError, 'http_500', 'retry'],
+  ['feed', 400, errors.InvalidRequestError, 'http_400', 'hold'],
+  ['feed', 401, errors.AuthenticationError, 'http_401', 'hold'],
+  ['feed', 403, errors.ForbiddenError, 'http_403', 'hold'],
+  ['feed', 404, errors.NotFoundError, 'http_404', 'hold'],
+  ['feed', 409, errors.UnexpectedStatusError, 'http_409', 'hold'],
+  ['feed', 202, errors.UnexpectedStatusError, 'http_202', 'hold'],
+  ['feed', 206, errors.UnexpectedStatusError, 'http_206', 'hold'],
+  ['feed', 500, errors.ServerError, 'http_500', 'retry'],
+  ['run', 400, errors.InvalidRequestError, 'http_400', 'hold'],
+  ['run', 401, errors.AuthenticationError, 'http_401', 'hold'],
+  ['run', 403, errors.ForbiddenError, 'http_403', 'hold'],
+  ['run', 404, errors.NotFoundError, 'http_404', 'retry'],
+  ['run', 500, errors.ServerError, 'http_500', 'retry'],
+  ...(['submit', 'feed', 'run'] as const).flatMap((operation): typeof meanings => [
+    [operation, 408, errors.UnexpectedStatusError, 'http_408', 'retry'],
+    [operation, 429, errors.RateLimitedError, 'http_429', 'retry'],
+    [operation, 502, errors.ServerError, 'http_502', 'retry'],
+    [operation, 503, errors.ServerError, 'http_503', 'retry'],
+    [operation, 599, errors.ServerError, 'http_599', 'retry'],
+    [operation, 301, errors.RedirectError, 'redirect', 'hold'],
+    [operation, 302, errors.RedirectError, 'redirect', 'hold'],
+    [operation, 304, errors.RedirectError, 'redirect', 'hold'],
+    [operation, 307, errors.RedirectError, 'redirect', 'hold'],
+    [operation, 308, errors.RedirectError, 'redirect', 'hold'],
+    [operation, 418, errors.UnexpectedStatusError, 'http_418', 'hold'],
+  ]),
+];
+
+describe('a status that is not success', () => {
+  it.each(meanings)(
+    'of %s, %i, is one class with its kind and remedy',
+    async (operation, status, type, kind, remedy) => {
+      context.service.answer(refuse(status, 'Fehler'));
+      const error = await perform(operation);
+      expect(error).toBeInstanceOf(type);
+      expect(error).toMatchObject({ name: type.name, kind, remedy, status, operation });
+      expect(context.service.requests).toHaveLength(1);
+    },
+  );
+
+  it('quotes the German text in a line of its own words', async () => {
+    context.service.answer(refuse(400, 'Ungültiger Cursor.'));
+    const error = (await perform('feed')) as errors.ServiceError;
+    expect(error.germanText).toBe('Ungültiger Cursor.');
+    expect(error.message).toBe(
+      'the delivery feed (GET /scans) answered 400: the request is invalid; check the cursor and the filters; the service says: "Ungültiger Cursor."',
+    );
+  });
+
+  it('makes one bounded line of the German text, without control characters or half characters', async () => {
+    context.service.answer(refuse(500, `a\u0000\u001b[31m\nb\u2028c\u202e ${'𝄞'.repeat(1000)}`));
+    const { germanText = '' } = (await perform('feed')) as errors.ServiceError;
+    expect(germanText.startsWith('a [31m b c 𝄞𝄞')).toBe(true);
+    expect([...germanText]).toHaveLength(300);
+    expect(germanText.endsWith('𝄞…')).toBe(true);
+  });
+
+  it.each([
+    ['is HTML', reply(502, '<html>canary-page</html>', { 'content-type': 'text/html' })],
+    ['is empty', reply(502)],
+    ['is cut JSON', reply(502, '{"error":"canary-')],
+    ['has another shape', reply(502, { error: { text: 'canary' } })],
+    ['is huge', reply(502, { error: 'canary'.repeat(100_000) })],
+    ['says nothing', reply(502, { error: ' \n' })],
+  ])('counts by itself where its body %s', async (_, answer) => {
+    context.service.answer(answer);
+    const error = (await perform('feed')) as errors.ServiceError;
+    expect(error).toBeInstanceOf(errors.ServerError);
+    expect(error.germanText).toBeUndefined();
+    expect(error.message).not.toContain('canary');
+  });
+});
+
+describe('Retry-After', () => {
+  async function pause(headers: Record<string, string>, status = 429): Promise<number | undefined> {
+    context.service.answer(refuse(status, 'Zu viele Anfragen', headers));
+    const client = context.client({ clock: new HandClock() });
+    return ((await rejection(operations.feed(client))) as errors.ServiceError).retryAfterMs;
+  }
+  const date = 'Fri, 02 Jan 2026 12:00:00 GMT'; // three hours off the client's clock
+
+  it.each([
+    ['seconds', { 'retry-after': '17' }, 17_000],
+    ['no pause', { 'retry-after': '0' }, 0],
+    ['at most an hour', { 'retry-after': '999999999999' }, 3_600_000],
+    ['a date, against the date of the answer', { 'retry-after': 'Fri, 02 Jan 2026 12:00:30 GMT', date }, 30_000],
+    ['a date of the old form', { 'retry-after': 'Friday, 02-Jan-26 12:00:30 GMT', date }, 30_000],
+    ['a date of the oldest form, which is UTC', { 'retry-after': 'Fri Jan  2 12:00:30 2026', date }, 30_000],
+    ['a date in the past', { 'retry-after': 'Fri, 02 Jan 2026 11:00:00 GMT', date }, 0],
+    ['a date days ahead', { 'retry-after': 'Mon, 05 Jan 2026 12:00:00 GMT', date }, 3_600_000],
+    ['nothing where it is nonsense', { 'retry-after': 'bald' }, undefined],
+    ['nothing where it is negative', { 'retry-after': '-5' }, undefined],
+    ['nothing where it is missing', {}, undefined],
+  ])('gives %s', async (_, headers, expected) => {
+    expect(await pause(headers as Record<string, string>)).toBe(expected);
+  });
+
+  it('is measured against the own clock where the answer has no date', async () => {
+    context.service.answer((response) => {
+      response.sendDate = false;
+      response.writeHead(503, { 'retry-after': 'Fri, 02 Jan 2026 09:00:05 GMT' }).end();
+    });
+    const error = await rejection(operations.feed(context.client({ clock: new HandClock() })));
+    expect(error).toMatchObject({ kind: 'http_503', retryAfterMs: 5_000 });
+  });
+
+  it('is obeyed with every status', async () => {
+    expect(await pause({ 'retry-after': '3' }, 401)).toBe(3_000);
+    expect(await pause({ 'retry-after': '3' }, 503)).toBe(3_000);
+  });
+});
