@@ -1,0 +1,183 @@
+import { readFileSync } from 'node:fs';
+import { type DatabaseConnection, readConnection } from './settings/connection.js';
+import { isLoopback } from './settings/kinds.js';
+import { HIDDEN, SettingsError } from './settings/mistakes.js';
+import { Reader, type ReadFile, type Secret } from './settings/reader.js';
+import { unknownNames } from './settings/unknown-names.js';
+import { GROUPS, type Group, VARIABLES } from './settings/variables.js';
+import type { FeedFilters } from './sync/ports.js';
+
+export type { DatabaseConnection } from './settings/connection.js';
+export { type Mistake, SettingsError } from './settings/mistakes.js';
+export type { Secret } from './settings/reader.js';
+
+/** Everything users set, checked and frozen. Durations are milliseconds. Secrets are functions, so that no log shows them. */
+export interface Settings {
+  readonly service: ServiceSettings;
+  readonly feed: FeedSettings;
+  readonly database: DatabaseSettings;
+  readonly reconcile: {
+    /** Null: off. */
+    readonly intervalMs: number | null;
+    readonly windowMs: number;
+    /** Null: off. */
+    readonly fullIntervalMs: number | null;
+  };
+  readonly pending: { readonly retryIntervalMs: number };
+  readonly admin: { readonly host: string; readonly port: number };
+  readonly process: { readonly shutdownTimeoutMs: number; readonly logLevel: LogLevel };
+}
+
+export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
+
+export interface ServiceSettings {
+  /** With the version prefix, without a slash at its end. */
+  readonly baseUrl: string;
+  /** Asked for every request, so that a changed file counts. */
+  readonly readApiKey: Secret<string>;
+  readonly requestTimeoutMs: number;
+  readonly requestsPerSecond: number | null;
+  /** A function, since a proxy's address may hold a password. */
+  readonly readProxy: () => { readonly httpsProxy?: string; readonly noProxy?: string };
+}
+
+export interface FeedSettings {
+  readonly name: string;
+  readonly filters: FeedFilters;
+  readonly markdown: boolean;
+  readonly start: 'beginning' | 'now' | 'live' | Date;
+  readonly pageLimit: number;
+  readonly pollIntervalMs: number;
+  readonly resolveConcurrency: number;
+  readonly memoryBudgetBytes: number;
+  readonly leaseTtlMs: number;
+  readonly keepHistory: boolean;
+}
+
+export interface DatabaseSettings {
+  readonly connection: DatabaseConnection;
+  /** The direct connection for migrations; `connection` where none is set. */
+  readonly migrationConnection: DatabaseConnection;
+  readonly schema: string;
+  readonly reportingSchema: string;
+  readonly readerRole: string;
+  readonly autoMigrate: boolean;
+  readonly poolSize: number;
+}
+
+export interface ReadSettingsOptions<G extends Group> {
+  /** The groups a command needs; the others are neither required nor checked. All by default. */
+  readonly need?: readonly G[];
+  readonly readFile?: ReadFile;
+}
+
+/** The groups asked for, and lines about names that are no settings. */
+export type SettingsFor<G extends Group> = Pick<Settings, G> & { readonly warnings: readonly string[] };
+
+const READERS: { readonly [G in Group]: (reader: Reader) => Settings[G] } = {
+  service: readService,
+  feed: readFeed,
+  database: readDatabase,
+  reconcile: (reader) => ({
+    intervalMs: reader.value(VARIABLES.reconcileInterval),
+    windowMs: reader.value(VARIABLES.reconcileWindow),
+    fullIntervalMs: reader.value(VARIABLES.reconcileFullInterval),
+  }),
+  pending: (reader) => ({ retryIntervalMs: reader.value(VARIABLES.pendingRetryInterval) }),
+  admin: (reader) => ({ host: reader.value(VARIABLES.adminHost), port: reader.value(VARIABLES.adminPort) }),
+  process: (reader) => ({
+    shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
+    logLevel: reader.value(VARIABLES.logLevel),
+  }),
+};
+
+/**
+ * Reads the environment; the only place that does.
+ * @throws SettingsError with every mistake
+ */
+export function readSettings<G extends Group = Group>(
+  env: NodeJS.ProcessEnv = process.env,
+  { need, readFile = (path) => readFileSync(path, 'utf8') }: ReadSettingsOptions<G> = {},
+): SettingsFor<G> {
+  const reader = new Reader(env, readFile);
+  const groups: readonly Group[] = need ?? GROUPS;
+  const settings = Object.fromEntries(groups.map((group) => [group, READERS[group](reader)]));
+  if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
+  const warnings = [...reader.warnings, ...unknownNames(env)];
+  return freeze({ ...settings, warnings } as unknown as SettingsFor<G>);
+}
+
+function readService(reader: Reader): ServiceSettings {
+  const url = reader.value(VARIABLES.baseUrl);
+  const allowHttp = reader.value(VARIABLES.allowHttp);
+  if (url?.protocol === 'http:' && !isLoopback(url) && allowHttp === false) {
+    const { name, allowed } = VARIABLES.baseUrl;
+    reader.mistake(
+      name,
+      url.href,
+      allowed,
+      'http: would show the key to the network; SCANFEED_ALLOW_HTTP=true allows it',
+    );
+  }
+  const readApiKey = reader.secret(VARIABLES.apiKey);
+  const httpsProxy = proxySetting(reader, VARIABLES.httpsProxy);
+  const noProxy = proxySetting(reader, VARIABLES.noProxy);
+  const proxy = { ...(httpsProxy === null ? {} : { httpsProxy }), ...(noProxy === null ? {} : { noProxy }) };
+  return {
+    baseUrl: url?.href.replace(/\/$/, '') ?? '',
+    readApiKey: readApiKey ?? (() => HIDDEN), // never used: a missing key is a mistake
+    requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
+    requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
+    readProxy: () => proxy,
+  };
+}
+
+/** By custom, the name in small letters goes first. */
+function proxySetting(reader: Reader, variable: typeof VARIABLES.httpsProxy | typeof VARIABLES.noProxy): string | null {
+  const small = variable.name.toLowerCase();
+  const given = reader.env[small];
+  return given ? reader.parse(variable, given, small) : reader.value(variable);
+}
+
+function readFeed(reader: Reader): FeedSettings {
+  return {
+    name: reader.value(VARIABLES.feed),
+    filters: {
+      status: reader.value(VARIABLES.status),
+      environment: reader.value(VARIABLES.environment),
+      documentType: reader.value(VARIABLES.documentType),
+    },
+    markdown: reader.value(VARIABLES.markdown),
+    start: reader.value(VARIABLES.start),
+    pageLimit: reader.value(VARIABLES.pageLimit),
+    pollIntervalMs: reader.value(VARIABLES.pollInterval),
+    resolveConcurrency: reader.value(VARIABLES.resolveConcurrency),
+    memoryBudgetBytes: reader.value(VARIABLES.memoryBudget),
+    leaseTtlMs: reader.value(VARIABLES.leaseTtl),
+    keepHistory: reader.value(VARIABLES.history),
+  };
+}
+
+function readDatabase(reader: Reader): DatabaseSettings {
+  const connection = readConnection(VARIABLES.databaseUrl, reader);
+  const { name } = VARIABLES.migrationUrl;
+  const separate = Boolean(reader.env[name] || reader.env[`${name}_FILE`]);
+  const migration = separate ? readConnection(VARIABLES.migrationUrl, reader) : connection;
+  const schema = reader.value(VARIABLES.schema);
+  return {
+    // Null only where a mistake was noted.
+    connection: connection as DatabaseConnection,
+    migrationConnection: migration as DatabaseConnection,
+    schema,
+    reportingSchema: `${schema}_reporting`,
+    readerRole: reader.value(VARIABLES.readerRole),
+    autoMigrate: reader.value(VARIABLES.autoMigrate),
+    poolSize: reader.value(VARIABLES.poolSize),
+  };
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || value instanceof Date || Object.isFrozen(value)) return value;
+  for (const part of Object.values(value)) freeze(part);
+  return Object.freeze(value);
+}

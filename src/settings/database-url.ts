@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import type { Kind } from './kinds.js';
+
+/** Connection parameters by their libpq names. */
+export type ConnectionParameters = Readonly<Partial<Record<ParameterName, string>>>;
+
+export type ParameterName = (typeof SUPPORTED)[number];
+
+const SUPPORTED = [
+  'host',
+  'port',
+  'user',
+  'password',
+  'dbname',
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'sslnegotiation',
+  'channel_binding',
+] as const;
+
+/** Parameters that change nothing of what scanfeed does, or that it decides by itself. Anything else is refused. */
+const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
+  'application_name',
+  'fallback_application_name',
+  'client_encoding',
+  'connect_timeout',
+  'keepalives',
+  'keepalives_idle',
+  'keepalives_interval',
+  'keepalives_count',
+  'tcp_user_timeout',
+  'target_session_attrs', // a server that only reads is noticed by its answer, and tried again
+  'pgbouncer', // said to other libraries: no prepared statements, of which there are none here
+]);
+
+/** The URL form of libpq's connection string (PostgreSQL documentation, 34.1.1.2), with one host. */
+export const databaseUrl: Kind<ConnectionParameters> = {
+  allowed: 'postgres://user:password@host:port/database?sslmode=…, special characters as %XX',
+  schema: z.string().transform((text, context) => {
+    const read = readDatabaseUrl(text);
+    if (typeof read !== 'string') return read;
+    context.addIssue({ code: 'custom', message: read }); // without `input`: it holds the password
+    return z.NEVER;
+  }),
+};
+
+/** The parameters, or what is wrong. Never quotes more than names of parameters. */
+function readDatabaseUrl(text: string): ConnectionParameters | string {
+  if (!/^postgres(ql)?:\/\//.test(text)) return 'it does not begin with postgres:// or postgresql://';
+  if (text.includes('#')) return 'it holds a #, which is written %23';
+  if (!URL.canParse(text)) return 'it is no valid URL, or names more than one host';
+  const url = new URL(text);
+  const found: Record<string, string> = {};
+  try {
+    const host = decodeURIComponent(url.hostname).replace(/^\[(.*)\]$/, '$1');
+    const inOrder = [
+      ['user', decodeURIComponent(url.username)],
+      ['password', decodeURIComponent(url.password)],
+      ['host', host],
+      ['port', url.port],
+      ['dbname', decodeURIComponent(url.pathname.slice(1))],
+      ...queryParameters(url.search),
+    ] as const;
+    for (const [name, value] of inOrder) if (value !== '') found[name] = value; // of two, the later counts, as in libpq
+  } catch {
+    return 'it holds a % that is not followed by two hexadecimal digits of UTF-8; a % itself is written %25';
+  }
+  const unsupported = Object.keys(found).filter((name) => !isSupported(name) && !WITHOUT_EFFECT.has(name));
+  if (unsupported.length > 0) return `its parameter ${unsupported.join(', ')} is not supported`;
+  if (found.host?.includes(',')) return 'it names more than one host; name one that finds the primary';
+  return Object.fromEntries(Object.entries(found).filter(([name]) => isSupported(name)));
+}
+
+/** Unlike in HTML forms, a + is a plus here. */
+function queryParameters(search: string): [string, string][] {
+  return search
+    .slice(1)
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const [name = '', ...value] = pair.split('=');
+      return [decodeURIComponent(name), decodeURIComponent(value.join('='))];
+    });
+}
+
+function isSupported(name: string): name is ParameterName {
+  return (SUPPORTED as readonly string[]).includes(name);
+}

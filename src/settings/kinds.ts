@@ -1,0 +1,158 @@
+import { z } from 'zod';
+
+/** How the text of a setting becomes its value, and what is allowed, in words. */
+export interface Kind<T> {
+  readonly allowed: string;
+  readonly schema: z.ZodType<T, string>;
+}
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const UNIT_BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|(.+\.)localhost)$/;
+
+/** Milliseconds. The bounds are written as users write them. */
+export function duration(min: string, max: string): Kind<number> {
+  return {
+    allowed: `a duration from ${min} to ${max}, such as 500ms, 30s, 5m, 24h or 7d`,
+    schema: scaled(UNIT_MS).pipe(z.number().min(scaled(UNIT_MS).parse(min)).max(scaled(UNIT_MS).parse(max))),
+  };
+}
+
+/** A duration, or null for `off`. */
+export function durationOrOff(min: string, max: string): Kind<number | null> {
+  const { allowed, schema } = duration(min, max);
+  const off = z.literal('off').transform(() => null);
+  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]) };
+}
+
+/** Bytes. */
+export function size(min: string, max: string): Kind<number> {
+  return {
+    allowed: `a size from ${min} to ${max}, in B, KiB, MiB or GiB`,
+    schema: scaled(UNIT_BYTES).pipe(
+      z.number().int().min(scaled(UNIT_BYTES).parse(min)).max(scaled(UNIT_BYTES).parse(max)),
+    ),
+  };
+}
+
+function scaled(units: Readonly<Record<string, number>>): z.ZodType<number, string> {
+  const form = new RegExp(`^(\\d{1,12}(?:\\.\\d{1,6})?) ?(${Object.keys(units).join('|')})$`);
+  return z
+    .string()
+    .regex(form)
+    .transform((text) => {
+      const [, amount, unit] = form.exec(text) ?? [];
+      return Number(amount) * (units[unit ?? ''] ?? Number.NaN);
+    });
+}
+
+export function integer(min: number, max: number, note = ''): Kind<number> {
+  return {
+    allowed: `a whole number from ${min} to ${max}${note}`,
+    schema: z
+      .string()
+      .regex(/^\d{1,9}$/)
+      .transform(Number)
+      .pipe(z.number().min(min).max(max)),
+  };
+}
+
+export const rate: Kind<number> = {
+  allowed: 'a number over 0 and up to 10000, such as 20 or 0.5',
+  schema: z
+    .string()
+    .regex(/^\d{1,5}(\.\d{1,6})?$/)
+    .transform(Number)
+    .pipe(z.number().gt(0).max(10_000)),
+};
+
+export const flag: Kind<boolean> = {
+  allowed: 'true or false (also yes, no, on, off, 1, 0)',
+  schema: z.stringbool({ truthy: ['true', 'yes', 'on', '1'], falsy: ['false', 'no', 'off', '0'] }),
+};
+
+export function oneOf<const T extends readonly [string, ...string[]]>(...values: T): Kind<T[number]> {
+  return { allowed: values.join(', '), schema: z.enum(values) };
+}
+
+/** A comma-separated part of `values`, each once, in the order of `values`. */
+export function subset<const T extends string>(...values: readonly T[]): Kind<readonly T[]> {
+  return {
+    allowed: `one or more of ${values.join(', ')}, separated by commas`,
+    schema: z.string().transform((text, context) => {
+      const given = text.split(',').map((part) => part.trim());
+      if (given.every((part) => (values as readonly string[]).includes(part))) {
+        return values.filter((value) => given.includes(value));
+      }
+      context.addIssue({ code: 'invalid_value', values: [...values], input: text });
+      return z.NEVER;
+    }),
+  };
+}
+
+export function text(allowed: string, form: RegExp): Kind<string> {
+  return { allowed, schema: z.string().regex(form) };
+}
+
+/** A name that PostgreSQL takes without quotes and does not keep for itself. */
+export function identifier(maxBytes: number, ...taken: readonly string[]): Kind<string> {
+  const except = ['pg_…', ...taken].join(', ');
+  return {
+    allowed: `lower-case letters, digits and _, no digit first, at most ${maxBytes} bytes; not ${except}`,
+    schema: z
+      .string()
+      .regex(/^[a-z_][a-z0-9_]*$/)
+      .max(maxBytes)
+      .refine((name) => !name.startsWith('pg_') && !taken.includes(name)),
+  };
+}
+
+/** Where a feed without a cursor starts. The interface takes times with a zone only (4.2, `since`). */
+export const feedStart: Kind<'beginning' | 'now' | 'live' | Date> = {
+  allowed: 'beginning, now, live, or an ISO 8601 time with a zone, such as 2026-01-31T00:00:00Z',
+  schema: z.union([
+    z.enum(['beginning', 'now', 'live']),
+    z.iso.datetime({ offset: true }).transform((time) => new Date(time)),
+  ]),
+};
+
+/** Characters an HTTP header can hold: libraries show a key they refuse, so it is checked before. */
+export const apiKey: Kind<string> = {
+  allowed: 'the key alone: visible ASCII characters, no spaces, no line ends within',
+  schema: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/)
+    .max(8_192),
+};
+
+/** An absolute http(s) address without credentials, query or fragment, normalised to have no slash at its end. */
+export const baseUrl: Kind<URL> = {
+  allowed: 'the https: address of the service with its /v1, without user, query or fragment',
+  schema: z.string().transform((text, context) => {
+    const url = URL.canParse(text) ? new URL(text) : null;
+    const reason = url === null ? 'it is no absolute address' : baseUrlFault(url, text);
+    if (url === null || reason !== null) {
+      context.addIssue({ code: 'custom', message: reason ?? '', input: text });
+      return z.NEVER;
+    }
+    url.pathname = url.pathname.replace(/\/+$/, '');
+    return url;
+  }),
+};
+
+function baseUrlFault(url: URL, text: string): string | null {
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return `${url.protocol} is not https:`;
+  if (url.username !== '' || url.password !== '') return 'it holds a user or a password';
+  if (/[?#]/.test(text)) return 'it holds a query or a fragment';
+  return null;
+}
+
+/** Whether plain HTTP to this address stays on the machine. */
+export function isLoopback(url: URL): boolean {
+  return LOOPBACK.test(url.hostname);
+}
+
+export const proxyUrl: Kind<string> = {
+  allowed: 'the address of a proxy, such as http://proxy.example:3128',
+  schema: z.url({ protocol: /^https?$/ }),
+};

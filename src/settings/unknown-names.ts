@@ -1,0 +1,38 @@
+import { VARIABLES } from './variables.js';
+
+/** What Kubernetes sets in every pod for a service whose name begins with `scanfeed`. */
+const SERVICE_LINK = /_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
+
+/** A line for each variable that begins like ours and is none, with the name that was perhaps meant. */
+export function unknownNames(env: NodeJS.ProcessEnv): string[] {
+  const known = Object.values(VARIABLES).flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
+  return Object.keys(env)
+    .filter((name) => name.startsWith('SCANFEED_') && !known.includes(name) && !SERVICE_LINK.test(name))
+    .sort()
+    .map((name) => {
+      const nearest = nearestName(name, known);
+      return `${name} is not a setting and is ignored${nearest === null ? '' : `; did you mean ${nearest}?`}`;
+    });
+}
+
+/** The known name that the fewest changes lead to, if it is at all alike. */
+function nearestName(name: string, known: readonly string[]): string | null {
+  const [nearest] = known
+    .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
+    .sort((a, b) => a.distance - b.distance);
+  return nearest !== undefined && nearest.distance <= 5 ? nearest.candidate : null;
+}
+
+/** Levenshtein's distance. */
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row.push(Math.min(replaced, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1));
+    }
+    previous = row;
+  }
+  return previous[b.length] ?? 0;
+}
