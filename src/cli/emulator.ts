@@ -36,8 +36,24 @@ Examples:
     $ curl -X POST localhost:8899/_emulator/corrections -H 'content-type: application/json' -d '{"count":3}'
     $ curl -X POST localhost:8899/_emulator/cursors/invalidate`;
 
+/** What the command needs of its process. */
+export interface EmulatorProcess {
+  write(text: string): void;
+  /** Resolves when the emulator is to end. */
+  stopped(): Promise<void>;
+}
+
+const thisProcess: EmulatorProcess = {
+  write: (text) => process.stdout.write(text),
+  stopped: () =>
+    new Promise((resolve) => {
+      process.once('SIGINT', () => resolve());
+      process.once('SIGTERM', () => resolve());
+    }),
+};
+
 /** `scanfeed emulator`: the service, emulated, until SIGINT or SIGTERM. */
-export function addEmulatorCommand(program: Command): void {
+export function addEmulatorCommand(program: Command, environment: EmulatorProcess = thisProcess): void {
   const command = program
     .command('emulator')
     .description('Run an emulation of the Document Recognition Service, for trying things out and for staging.')
@@ -54,10 +70,13 @@ export function addEmulatorCommand(program: Command): void {
     .option('--run-bytes <size>', 'size of a feed entry, on average (default: 1700B)', size)
     .option('--json', 'print address and key as JSON');
   for (const option of switchOptions()) command.addOption(option);
-  command.addHelpText('after', help).action((options: Given) => serve(options));
+  command.addHelpText('after', help).action((options: Given) => serve(options, environment));
 }
 
-export { addEmulatorCommand as register };
+/** The same, for a caller that knows commands by file. */
+export function register(program: Command): void {
+  addEmulatorCommand(program);
+}
 
 function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {
   const at = value.lastIndexOf('=');
@@ -66,11 +85,11 @@ function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {
   return [...earlier, { key, organization: organization === '' ? null : organization }];
 }
 
-async function serve(options: Given): Promise<void> {
-  const stopped = untilSignal();
+async function serve(options: Given, environment: EmulatorProcess): Promise<void> {
+  const stopped = environment.stopped();
   const emulator = await start(options);
   const { url, apiKey: key, controlUrl } = emulator;
-  process.stdout.write(
+  environment.write(
     options.json
       ? `${JSON.stringify({ url, apiKey: key, controlUrl })}\n`
       : `Emulated service: ${url}\nAPI key:          ${key}\nSwitches:         ${controlUrl}/switches\nCtrl-C ends it.\n`,
@@ -107,12 +126,4 @@ function explained(error: unknown, address: string): unknown {
 function issuesOf(error: unknown): string {
   const { issues } = error as { issues: readonly { path: readonly PropertyKey[]; message: string }[] };
   return issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('; ');
-}
-
-/** Resolves at the first SIGINT or SIGTERM. */
-function untilSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    process.once('SIGINT', () => resolve());
-    process.once('SIGTERM', () => resolve());
-  });
 }

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { defaultSwitches, switchHelp } from '../../src/emulator/index.js';
+import { bench, ids, revisions } from './client.js';
+
+describe('the control surface at /_emulator', () => {
+  it('shows all switches and changes those that are named', async () => {
+    const { control, emulator } = await bench();
+    const before = (await control('GET', '/switches')).json;
+    expect(Object.keys(before).sort()).toEqual(Object.keys(defaultSwitches).sort());
+    const patch = { latencyMs: 1, redelivery: 'behind', faults: [{ kind: 'status', status: 500, share: 0.5 }] };
+    const after = (await control('PATCH', '/switches', patch)).json;
+    expect(after).toMatchObject({ ...before, ...patch });
+    expect(emulator.switches).toEqual(after);
+    expect((await control('PATCH', '/switches', { faults: [] })).json.faults).toEqual([]);
+  });
+
+  it('has a line of help for every switch', () => {
+    expect(Object.keys(switchHelp).sort()).toEqual(Object.keys(defaultSwitches).sort());
+  });
+
+  it.each([
+    [{ latencyMs: -1 }],
+    [{ latency: 5 }],
+    [{ failureShare: 2 }],
+    [{ cursors: 'odd' }],
+    [{ faults: [{ kind: 'x' }] }],
+    [[]],
+    ['x'],
+  ])('refuses %j as switches and changes nothing', async (patch) => {
+    const { control, emulator } = await bench();
+    const before = emulator.switches;
+    const reply = await control('PATCH', '/switches', patch);
+    expect(reply.status).toBe(400);
+    expect(reply.json.error).toMatch(/./);
+    expect(emulator.switches).toEqual(before);
+  });
+
+  it('adds made-up runs, and scripted ones', async () => {
+    const { control, page } = await bench();
+    const made = (await control('POST', '/runs', { count: 3 })).json.runs as { scanId: string }[];
+    await control('POST', '/runs', {
+      runs: [
+        { scanId: 'a', revision: 2 },
+        { scanId: 'b', dataJson: '{"x":1.10}' },
+      ],
+    });
+    await control('POST', '/runs');
+    const { items } = await page();
+    expect(ids(items).slice(0, 5)).toEqual([...made.map((run) => run.scanId), 'a', 'b']);
+    expect(items).toHaveLength(6);
+  });
+
+  it('corrects runs: a named one, or some', async () => {
+    const { control, drain } = await bench({ history: 20 });
+    const { items } = await drain();
+    const first = String(items[0]?.scanId);
+    expect((await control('POST', '/corrections', { scanId: first, data: { neu: true } })).json).toEqual({
+      runs: [{ scanId: first, revision: 2, status: 'completed' }],
+    });
+    await control('POST', '/corrections', { count: 4 });
+    const after = (await drain()).items;
+    expect(after.reduce((sum, item) => sum + (item.revision as number), 0)).toBe(25);
+    expect(after.find((item) => item.scanId === first)?.data).toEqual({ neu: true });
+    expect((await control('POST', '/corrections', { scanId: 'unknown' })).status).toBe(404);
+  });
+
+  it('takes verbatim entries, a line each', async () => {
+    const { emulator, get } = await bench();
+    const lines = ['{"scanId":"a","n":12345678901234567890}', '{"s":"\\udc00"}'];
+    const response = await fetch(`${emulator.controlUrl}/entries`, { method: 'POST', body: `${lines.join('\n')}\n` });
+    expect(await response.json()).toEqual({ added: 2 });
+    expect((await get('/scans')).text).toContain(`[${lines.join(',')}]`);
+  });
+
+  it('scripts single-run answers', async () => {
+    const { emulator, get } = await bench();
+    const address = `${emulator.controlUrl}/answers/s-1`;
+    await fetch(`${address}?times=1&status=500`, { method: 'PUT', body: '{"error":"Aua."}' });
+    await fetch(address, { method: 'PUT', body: '{"n":1.10}' });
+    expect(await get('/scans/s-1')).toMatchObject({ status: 500, text: '{"error":"Aua."}' });
+    expect(await get('/scans/s-1')).toMatchObject({ status: 200, text: '{"n":1.10}' });
+    await fetch(address, { method: 'DELETE' });
+    expect((await get('/scans/s-1')).status).toBe(404);
+  });
+
+  it('adds and removes faults, and invalidates cursors', async () => {
+    const { control, get, page } = await bench({ history: 2 });
+    await control('POST', '/faults', { kind: 'status', status: 502 });
+    expect((await get('/scans')).status).toBe(502);
+    await control('DELETE', '/faults');
+    const { nextCursor } = await page('limit=1');
+    await control('POST', '/cursors/invalidate');
+    expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(400);
+  });
+
+  it('counts requests', async () => {
+    const { control, get } = await bench();
+    await get('/scans');
+    expect((await control('GET', '/requests')).json).toEqual({ feed: 1, run: 0, submit: 0 });
+  });
+
+  it('reaches each organization by its name, and says when there is none of it', async () => {
+    const apiKeys = [
+      { key: 'one', organization: 'a' },
+      { key: 'two', organization: 'b' },
+    ];
+    const { control, get } = await bench({ apiKeys });
+    await control('POST', '/runs', { organization: 'b', count: 2 });
+    const { items } = (await get('/scans', { authorization: 'Bearer two' })).json as {
+      items: Record<string, unknown>[];
+    };
+    expect(revisions(items)).toHaveLength(2);
+    expect((await control('POST', '/runs', { organization: 'c' })).status).toBe(400);
+  });
+});

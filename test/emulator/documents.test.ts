@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import { scramble, unscramble } from '../../src/emulator/random.js';
+import { runNumberOf, scanIdOf } from '../../src/emulator/scan-ids.js';
+import { bench, ids, noon } from './client.js';
+
+interface Line {
+  menge: number;
+  einzelpreis: number;
+  gesamtpreis: number;
+  steuersatz: number;
+}
+
+describe('made-up documents', () => {
+  it('are the same for the same seed and others for another', async () => {
+    const texts = async (seed: number) =>
+      (await (await bench({ history: 300, seed })).get('/scans?limit=200&markdown=1')).text;
+    expect(await texts(5)).toBe(await texts(5));
+    expect(await texts(5)).not.toBe(await texts(6));
+  });
+
+  it('do not depend on how they are read', async () => {
+    const { drain, page } = await bench({ history: 200 });
+    const byOne = (await drain('limit=1')).items;
+    expect((await page('limit=200')).items).toEqual(byOne);
+  });
+
+  it('write amounts with two decimals and archive numbers with twenty digits', async () => {
+    const { get } = await bench({ history: 200 });
+    const { text } = await get('/scans?limit=200');
+    const amounts = [
+      ...text.matchAll(/"(?:nettobetrag|bruttobetrag|einzelpreis|gesamtpreis|netto|steuer)":([^,}\]]+)/g),
+    ];
+    expect(amounts.length).toBeGreaterThan(500);
+    for (const [, amount] of amounts) expect(amount).toMatch(/^\d+\.\d\d$/);
+    expect(amounts.some(([, amount]) => amount?.endsWith('0'))).toBe(true);
+    const numbers = [...text.matchAll(/"archivnummer":([^,]+)/g)];
+    expect(numbers).toHaveLength(200);
+    for (const [, number] of numbers) expect(number).toMatch(/^1\d{19}$/);
+  });
+
+  it('add up', async () => {
+    const { page } = await bench({ history: 200 });
+    const invoices = (await page('limit=200')).items
+      .map((item) => item.data as Record<string, unknown>)
+      .filter((data) => 'nettobetrag' in data);
+    expect(invoices.length).toBeGreaterThan(80);
+    for (const data of invoices) {
+      const lines = data.positionen as Line[];
+      for (const line of lines) expect(line.gesamtpreis).toBeCloseTo(line.menge * line.einzelpreis, 1);
+      const net = lines.reduce((sum, line) => sum + line.gesamtpreis, 0);
+      expect(data.nettobetrag).toBeCloseTo(net, 2);
+      const taxes = (data.steuern as { steuer: number }[]).reduce((sum, tax) => sum + tax.steuer, 0);
+      expect(data.bruttobetrag).toBeCloseTo(net + taxes, 2);
+    }
+  });
+
+  it.each([1700, 6000])('have about %i bytes on average', async (runBytes) => {
+    const { get } = await bench({ history: 600, runBytes, switches: { failureShare: 0.03 } });
+    const { text, json } = await get('/scans?limit=200&status=completed,failed');
+    const mean = Buffer.byteLength(text) / (json.items as unknown[]).length;
+    expect(mean).toBeGreaterThan(runBytes * 0.9);
+    expect(mean).toBeLessThan(runBytes * 1.1);
+  });
+
+  it('spread over the period before the start, none in the future', async () => {
+    const { drain } = await bench({ history: 100, historyPeriodMs: 100_000 });
+    const times = (await drain()).items.map((item) => new Date(String(item.deliveredAt)).getTime());
+    expect(times[0]).toBeGreaterThan(noon - 100_000);
+    expect(times[0]).toBeLessThan(noon - 98_000);
+    expect(times.at(-1)).toBeLessThanOrEqual(noon);
+    expect(times.at(-1)).toBeGreaterThan(noon - 2000);
+  });
+
+  it('make a history of ten million runs readable anywhere at once', async () => {
+    const { page, get } = await bench({ history: 10_000_000 });
+    const { items } = await page(`since=${noon - 86_400_000}&limit=200`);
+    expect(items).toHaveLength(200);
+    expect(items[0]?.fileName).toMatch(/_9666\d{3}\.pdf$/);
+    expect((await get(`/scans/${ids(items)[7]}`)).json.data).toEqual(items[7]?.data);
+  });
+
+  it('have scan ids that lead back to their number, for their seed only', () => {
+    const seen = new Set<string>();
+    for (const number of [0, 1, 2, 77, 999_999, 2 ** 31, 2 ** 32 - 1]) {
+      const id = scanIdOf(12345, number);
+      seen.add(id);
+      expect(unscramble(scramble(number))).toBe(number);
+      expect(runNumberOf(12345, id)).toBe(number);
+      expect(runNumberOf(54321, id)).toBeNull();
+    }
+    expect(seen.size).toBe(7);
+  });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest';
+import { bench, form } from './client.js';
+
+describe('faults', () => {
+  it('answer with a status, Retry-After and a German body, for the next N requests', async () => {
+    const { get, emulator } = await bench({ history: 1 });
+    emulator.addFault({ kind: 'status', status: 429, retryAfter: 7, next: 2 });
+    for (let i = 0; i < 2; i++) {
+      const { status, headers, json } = await get('/scans');
+      expect([status, headers.get('retry-after')]).toEqual([429, '7']);
+      expect(json.error).toMatch(/^Zu viele Anfragen/);
+    }
+    expect((await get('/scans')).status).toBe(200);
+  });
+
+  it('apply to one operation only, in the order in which they were set', async () => {
+    const { get, submit, emulator } = await bench({ history: 1 });
+    emulator.addFault({ kind: 'status', status: 500, operation: 'submit' });
+    emulator.addFault({ kind: 'status', status: 502, operation: 'run', next: 1 });
+    emulator.addFault({ kind: 'status', status: 504, operation: 'any' });
+    expect((await submit(form())).status).toBe(500);
+    expect((await get('/scans/x')).status).toBe(502);
+    expect((await get('/scans/x')).status).toBe(504);
+    expect((await get('/scans')).status).toBe(504);
+    emulator.clearFaults();
+    expect((await get('/scans')).status).toBe(200);
+  });
+
+  it('hit the same requests for the same seed, about the share that is set', async () => {
+    const statuses = async () => {
+      const { get } = await bench({ seed: 3, switches: { faults: [{ kind: 'status', share: 0.3 }] } });
+      const seen: number[] = [];
+      for (let i = 0; i < 100; i++) seen.push((await get('/scans')).status);
+      return seen;
+    };
+    const first = await statuses();
+    expect(await statuses()).toEqual(first);
+    const hit = first.filter((status) => status === 503).length;
+    expect(hit).toBeGreaterThan(15);
+    expect(hit).toBeLessThan(45);
+  });
+
+  it('do no work when the request is answered with a status', async () => {
+    const { submit, emulator } = await bench({ switches: { processingMs: 0 } });
+    emulator.addFault({ kind: 'status', status: 500, next: 1 });
+    expect((await submit(form())).status).toBe(500);
+    expect([...emulator.entries()]).toHaveLength(0);
+  });
+
+  it('redirect, with headers of the script', async () => {
+    const { get, emulator } = await bench();
+    emulator.addFault({ kind: 'status', status: 302, headers: { location: 'http://anderswo.example/' } });
+    const { status, headers } = await get('/scans');
+    expect([status, headers.get('location')]).toEqual([302, 'http://anderswo.example/']);
+  });
+
+  it('answer with HTML instead of JSON', async () => {
+    const { get, emulator } = await bench();
+    emulator.addFault({ kind: 'html' });
+    const { status, headers, text } = await get('/scans');
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(text).toMatch(/<h1>/);
+  });
+
+  it('answer with a script, verbatim', async () => {
+    const { get, emulator } = await bench();
+    const body = '{"items":[{"n":1.10}],"nextCursor":"c"}';
+    emulator.addFault({ kind: 'answer', operation: 'feed', headers: { 'content-type': 'application/json' }, body });
+    const { status, text, headers } = await get('/scans');
+    expect([status, text, headers.get('content-type')]).toEqual([200, body, 'application/json']);
+  });
+
+  it('answer with an empty body, or with half of one', async () => {
+    const { get, emulator } = await bench({ history: 3 });
+    const whole = (await get('/scans')).text;
+    emulator.addFault({ kind: 'empty', next: 1 });
+    emulator.addFault({ kind: 'half', next: 1 });
+    expect(await get('/scans')).toMatchObject({ status: 200, text: '' });
+    const half = (await get('/scans')).text;
+    expect(Buffer.byteLength(half)).toBe(Buffer.byteLength(whole) >> 1);
+    expect(whole.startsWith(half)).toBe(true);
+  });
+
+  it.each([true, false])('cut the body off in the middle (chunked: %s)', async (chunked) => {
+    const { get, emulator } = await bench({ history: 3 });
+    emulator.addFault({ kind: 'cut', chunked, afterBytes: 100, next: 1 });
+    await expect(get('/scans')).rejects.toThrow();
+    expect((await get('/scans')).status).toBe(200);
+  });
+
+  it('lose the answer of a submission whose run was created', async () => {
+    const { submit, page, emulator } = await bench({ switches: { processingMs: 0 } });
+    emulator.addFault({ kind: 'cut', next: 1 });
+    const key = { 'idempotency-key': 'k' };
+    await expect(submit(form(), 'environment=prod', key)).rejects.toThrow();
+    expect((await submit(form(), 'environment=prod', key)).status).toBe(200);
+    expect((await page()).items).toHaveLength(1);
+  });
+
+  it('destroy the connection before any answer', async () => {
+    const { get, emulator } = await bench();
+    emulator.addFault({ kind: 'reset', next: 1 });
+    await expect(get('/scans')).rejects.toThrow();
+  });
+
+  it('drip the body, waiting between the drops', async () => {
+    const waits: number[] = [];
+    const sleep = async (ms: number) => {
+      waits.push(ms);
+    };
+    const { get, emulator } = await bench({ history: 3, sleep });
+    const whole = (await get('/scans')).text;
+    emulator.addFault({ kind: 'slow', dripBytes: 100, dripMs: 250 });
+    expect((await get('/scans')).text).toBe(whole);
+    expect(waits).toEqual(Array(Math.ceil(Buffer.byteLength(whole) / 100)).fill(250));
+  });
+
+  it('stop dripping when the client goes', async () => {
+    let drops = 0;
+    const gone = new AbortController();
+    const sleep = (_ms: number, signal: AbortSignal): Promise<void> => {
+      drops++;
+      gone.abort();
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const { emulator } = await bench({ history: 3, sleep });
+    emulator.addFault({ kind: 'slow', next: 1 });
+    const headers = { authorization: `Bearer ${emulator.apiKey}` };
+    await expect(
+      fetch(`${emulator.url}/scans`, { headers, signal: gone.signal }).then((r) => r.text()),
+    ).rejects.toThrow();
+    await emulator.close();
+    expect(drops).toBe(1);
+  });
+
+  it('never answer, and do not keep the emulator from closing', async () => {
+    const { emulator, get } = await bench();
+    emulator.addFault({ kind: 'hang' });
+    const seen = emulator.requests.next();
+    const answer = get('/scans').then(
+      () => 'answered',
+      () => 'broken off',
+    );
+    expect(await seen).toMatchObject({ operation: 'feed', status: null, fault: 'hang' });
+    await emulator.close();
+    expect(await answer).toBe('broken off');
+  });
+
+  it('reject a cursor once, and only requests that carry one', async () => {
+    const { get, page, emulator } = await bench({ history: 3 });
+    const { nextCursor } = await page('limit=1');
+    emulator.addFault({ kind: 'invalid-cursor', next: 1 });
+    expect((await get('/scans')).status).toBe(200);
+    expect((await get(`/scans?cursor=${nextCursor}`)).json).toEqual({ error: 'Der Cursor ist ungültig.' });
+    expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(200);
+  });
+
+  it('reject every cursor issued before, while later ones hold', async () => {
+    const { get, page, emulator } = await bench({ history: 3 });
+    const { nextCursor: old } = await page('limit=1');
+    emulator.invalidateCursors();
+    expect((await get(`/scans?cursor=${old}`)).status).toBe(400);
+    const { nextCursor } = await page('limit=1');
+    expect(nextCursor).not.toBe(old);
+    expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(200);
+  });
+
+  it('leave nextCursor empty, out, or as it was', async () => {
+    const { get, page, emulator } = await bench({ history: 9 });
+    const { nextCursor } = await page('limit=1');
+    for (const kind of ['empty-cursor', 'missing-cursor', 'stuck-cursor'] as const)
+      emulator.addFault({ kind, next: 1 });
+    const next = async () => (await get(`/scans?cursor=${nextCursor}&limit=2`)).json;
+    expect(await next()).toMatchObject({ items: [{}, {}], nextCursor: '' });
+    expect(Object.keys(await next())).toEqual(['items']);
+    expect(await next()).toMatchObject({ items: [{}, {}], nextCursor });
+  });
+
+  it('refuse a fault that makes no sense', async () => {
+    const { emulator } = await bench();
+    expect(() => emulator.addFault({ kind: 'nope' as 'cut' })).toThrow(/kind/);
+    expect(() => emulator.addFault({ kind: 'cut', share: 2 })).toThrow(/share/);
+  });
+});

@@ -1,0 +1,317 @@
+import { describe, expect, it } from 'vitest';
+import { bench, ids, noon, revisions } from './client.js';
+
+const hour = 3_600_000;
+
+describe('interface 4.2: delivery feed', () => {
+  it('gives a page of items and a nextCursor', async () => {
+    const { get } = await bench({ history: 1 });
+    const { status, json, headers } = await get('/scans');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(Object.keys(json)).toEqual(['items', 'nextCursor']);
+    expect(json.nextCursor).toMatch(/./);
+  });
+
+  it('gives entries in the shape of 2.1', async () => {
+    const { page } = await bench({ history: 200, switches: { failureShare: 0.3 } });
+    const { items } = await page('status=completed,failed&limit=200');
+    expect(items).toHaveLength(200);
+    for (const item of items) {
+      expect(item).toMatchObject({
+        scanId: expect.stringMatching(/./),
+        revision: 1,
+        status: expect.stringMatching(/^(completed|failed)$/),
+        environment: 'prod',
+        documentType: { slug: expect.any(String), name: expect.any(String) },
+        fileName: expect.stringMatching(/\.pdf$/),
+        partnerTestMode: expect.any(Boolean),
+        submittedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        resultTruncated: false,
+      });
+      expect('data' in item).toBe(item.status === 'completed');
+      expect('failureReason' in item && 'error' in item).toBe(item.status === 'failed');
+      expect(String(item.submittedAt) < String(item.completedAt)).toBe(true);
+      expect(item).not.toHaveProperty('rawOcrResult');
+    }
+  });
+
+  it('sorts by delivery time', async () => {
+    const { drain } = await bench({ history: 500 });
+    const times = (await drain('limit=97')).items.map((item) => String(item.deliveredAt));
+    expect(times).toEqual([...times].sort());
+  });
+
+  it('starts at the beginning of the history with neither cursor nor since (rule 1)', async () => {
+    const { page, emulator } = await bench({ history: 1000 });
+    const [first] = emulator.entries();
+    expect(ids((await page('limit=1')).items)).toEqual([first && 'version' in first ? first.version.scanId : '']);
+  });
+
+  it.each([1, 7, 50, 200])('delivers every run exactly once in pages of %i', async (limit) => {
+    const { drain } = await bench({ history: 450 });
+    const seen = ids((await drain(`limit=${limit}`)).items);
+    expect(seen).toHaveLength(450);
+    expect(new Set(seen).size).toBe(450);
+  });
+
+  it('takes 50 as the page size unless told otherwise', async () => {
+    const { page } = await bench({ history: 300 });
+    expect((await page()).items).toHaveLength(50);
+    expect((await page('limit=200')).items).toHaveLength(200);
+    expect((await page('limit=1')).items).toHaveLength(1);
+  });
+
+  it('gives the same page again for the same cursor', async () => {
+    const { page } = await bench({ history: 30 });
+    const { nextCursor } = await page('limit=10');
+    expect(await page(`cursor=${nextCursor}&limit=10`)).toEqual(await page(`cursor=${nextCursor}&limit=10`));
+  });
+
+  it('lists only completed runs of prod unless told otherwise', async () => {
+    const { page } = await bench({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
+    const { items } = await page('limit=200');
+    expect(new Set(items.map((item) => `${item.status}/${item.environment}`))).toEqual(new Set(['completed/prod']));
+  });
+
+  it.each([
+    ['status=failed', { status: ['failed'], environment: ['prod'] }],
+    ['status=completed,failed', { status: ['completed', 'failed'], environment: ['prod'] }],
+    ['status=failed,completed', { status: ['completed', 'failed'], environment: ['prod'] }],
+    ['environment=test', { status: ['completed'], environment: ['test'] }],
+    ['environment=all', { status: ['completed'], environment: ['prod', 'test'] }],
+    ['environment=all&status=completed,failed', { status: ['completed', 'failed'], environment: ['prod', 'test'] }],
+  ])('filters by %s', async (query, expected) => {
+    const { drain } = await bench({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
+    const all = (await drain('status=completed,failed&environment=all')).items;
+    const { items } = await drain(query);
+    const wanted = all.filter(
+      (item) =>
+        expected.status.includes(String(item.status)) && expected.environment.includes(String(item.environment)),
+    );
+    expect(ids(items)).toEqual(ids(wanted));
+    expect(wanted.length).toBeGreaterThan(20);
+  });
+
+  it('filters by documentType', async () => {
+    const { drain } = await bench({ history: 300 });
+    const all = (await drain()).items;
+    const wanted = all.filter((item) => (item.documentType as { slug: string }).slug === 'gutschrift');
+    expect(ids((await drain('documentType=gutschrift')).items)).toEqual(ids(wanted));
+    expect(wanted.length).toBeGreaterThan(5);
+  });
+
+  it('advances the cursor past runs that the filters skip (rule 2)', async () => {
+    const { page, emulator } = await bench({ history: 20 });
+    const skipped = await page('environment=test');
+    expect(skipped.items).toEqual([]);
+    // Entries already passed do not become visible by changing filters.
+    expect((await page(`cursor=${skipped.nextCursor}&environment=all`)).items).toEqual([]);
+    emulator.appendCount(1);
+    expect((await page(`cursor=${skipped.nextCursor}&environment=all`)).items).toHaveLength(1);
+  });
+
+  it('lets filters change between two polls over the one sequence (rule 2)', async () => {
+    const { page, drain } = await bench({ history: 100, switches: { testEnvironmentShare: 0.5 } });
+    const all = (await drain('environment=all')).items;
+    const first = await page('environment=test&limit=10');
+    const last = ids(first.items).at(-1);
+    const rest = await page(`environment=all&limit=200&cursor=${first.nextCursor}`);
+    expect(ids(rest.items)).toEqual(ids(all.slice(ids(all).indexOf(last ?? '') + 1)));
+  });
+
+  it('takes since as ISO 8601 or as milliseconds since 1970, inclusive or, by the switch, exclusive', async () => {
+    const { page, drain, emulator } = await bench({ history: 100 });
+    const all = (await drain()).items;
+    const time = String(all[40]?.deliveredAt);
+    const ms = new Date(time).getTime();
+    const cet = `${new Date(ms + hour).toISOString().replace('Z', '+01:00')}`;
+    for (const since of [time, String(ms), cet, time.replace('Z', '')]) {
+      expect(ids((await page(`since=${encodeURIComponent(since)}&limit=200`)).items)).toEqual(ids(all.slice(40)));
+    }
+    emulator.set({ sinceBoundary: 'exclusive' });
+    expect(ids((await page(`since=${ms}&limit=200`)).items)).toEqual(ids(all.slice(41)));
+  });
+
+  it('takes a date, a time in the future, and 0 as since', async () => {
+    const { page, emulator, advance } = await bench({ history: 100 });
+    expect((await page('since=0&limit=200')).items).toHaveLength(100);
+    expect((await page('since=2026-09-01&limit=200')).items).toHaveLength(100);
+    const { items, nextCursor } = await page(`since=${noon + hour}`);
+    expect(items).toEqual([]);
+    emulator.appendCount(1);
+    advance(2 * hour);
+    const [late] = emulator.appendCount(1);
+    expect(ids((await page(`cursor=${nextCursor}`)).items)).toEqual([late?.scanId]);
+  });
+
+  it.each(['true', '1', 'yes'])('attaches markdown to every entry with markdown=%s', async (value) => {
+    const { page } = await bench({ history: 20 });
+    for (const item of (await page(`markdown=${value}`)).items) expect(item.markdown).toMatch(/^# /);
+  });
+
+  it.each(['', '&markdown=', '&markdown=false', '&markdown=0', '&markdown=no'])(
+    'attaches no markdown with "%s"',
+    async (query) => {
+      const { page } = await bench({ history: 20 });
+      for (const item of (await page(`limit=10${query}`)).items) expect(item).not.toHaveProperty('markdown');
+    },
+  );
+
+  it('delivers a corrected run again, once, at the higher revision (rules 3 and 4)', async () => {
+    const { page, drain, emulator } = await bench({ history: 5 });
+    const { items, cursor } = await drain();
+    emulator.correct(String(items[2]?.scanId));
+    emulator.correct(String(items[2]?.scanId));
+    expect(revisions((await page(`cursor=${cursor}`)).items)).toEqual([`${items[2]?.scanId}@3`]);
+  });
+
+  describe('rule 6: inline copies', () => {
+    const big = { data: { text: 'x'.repeat(2000) }, markdown: 'kurz' };
+
+    it.each([
+      ['data', { ...big, markdown: 'kurz' }, false, true],
+      ['markdown', { data: { a: 1 }, markdown: 'ü'.repeat(600) }, true, false],
+      ['both', { ...big, markdown: 'x'.repeat(1001) }, false, false],
+    ])('leaves out %s over the limit and says so', async (_, spec, hasData, hasMarkdown) => {
+      const { emulator, page, get } = await bench({ switches: { inlineLimitBytes: 1000 } });
+      const [run] = emulator.appendRuns([spec]);
+      const [entry] = (await page('markdown=true')).items;
+      expect(entry?.resultTruncated).toBe(true);
+      expect([entry !== undefined && 'data' in entry, entry !== undefined && 'markdown' in entry]).toEqual([
+        hasData,
+        hasMarkdown,
+      ]);
+      const full = (await get(`/scans/${run?.scanId}?markdown=true`)).json;
+      expect(full).toMatchObject({ ...spec, resultTruncated: false });
+    });
+
+    it('carries values of exactly the limit', async () => {
+      const { emulator, page } = await bench({ switches: { inlineLimitBytes: 1000 } });
+      const dataJson = `"${'x'.repeat(998)}"`;
+      emulator.appendRuns([
+        { dataJson, markdown: 'x'.repeat(1000) },
+        { dataJson: `${dataJson} `, markdown: '' },
+      ]);
+      const { items } = await page('markdown=true');
+      expect(items.map((item) => item.resultTruncated)).toEqual([false, true]);
+    });
+
+    it('flags a run whose markdown is too large even where no markdown was asked for', async () => {
+      const { emulator, page } = await bench();
+      emulator.appendRuns([{ truncated: 'markdown' }]);
+      const [entry] = (await page()).items;
+      expect(entry).toMatchObject({ resultTruncated: true, data: expect.any(Object) });
+    });
+
+    it('leaves values out for the share of completed runs that is set', async () => {
+      const { drain, emulator } = await bench({ history: 1000, switches: { truncatedShare: 0.2, failureShare: 0.1 } });
+      const { items } = await drain('markdown=1&status=completed,failed&limit=200');
+      const truncated = items.filter((item) => item.resultTruncated === true);
+      expect(truncated.length).toBeGreaterThan(130);
+      expect(truncated.length).toBeLessThan(250);
+      for (const item of truncated) expect('data' in item && 'markdown' in item).toBe(false);
+      expect(truncated.every((item) => item.status === 'completed')).toBe(true);
+      emulator.set({ truncatedShare: 0 });
+      expect((await drain('limit=200')).items.some((item) => item.resultTruncated)).toBe(false);
+    });
+  });
+
+  it('delivers runs of partners in test mode like any other (rule 7)', async () => {
+    const { page, drain, emulator } = await bench({ history: 1000 });
+    const modes = new Map<string, boolean>();
+    for (const item of (await drain('limit=200')).items) {
+      const { slug } = item.documentType as { slug: string };
+      const place = `${item.partnerName}/${slug}`;
+      expect(modes.get(place) ?? item.partnerTestMode).toBe(item.partnerTestMode);
+      modes.set(place, item.partnerTestMode as boolean);
+      if (item.partnerName === null) expect(item.partnerTestMode).toBe(false);
+    }
+    expect(new Set(modes.values())).toEqual(new Set([true, false]));
+    const { nextCursor } = await page('since=9999999999999');
+    expect(nextCursor).toMatch(/./);
+    emulator.appendRuns([{ partnerTestMode: true, partnerName: 'Probe GmbH' }]);
+    const last = (await drain('limit=200')).items.at(-1);
+    expect(last).toMatchObject({ partnerTestMode: true, partnerName: 'Probe GmbH', data: expect.any(Object) });
+  });
+
+  it('carries failureReason and error instead of data on failed entries (rule 8)', async () => {
+    const { emulator, page } = await bench();
+    emulator.appendRuns([{ status: 'failed', failureReason: 'ocr_failed', error: 'Nicht lesbar.' }]);
+    const [entry] = (await page('status=failed')).items;
+    expect(entry).toMatchObject({ failureReason: 'ocr_failed', error: 'Nicht lesbar.' });
+    expect(entry).not.toHaveProperty('data');
+  });
+
+  describe('cursors', () => {
+    it('stay the same at the end of the feed when stable', async () => {
+      const { page, drain, advance } = await bench({ history: 5 });
+      const { cursor } = await drain();
+      advance(hour);
+      expect((await page(`cursor=${cursor}`)).nextCursor).toBe(cursor);
+    });
+
+    it('change with every poll when moving, and all of them continue at the same place', async () => {
+      const { page, emulator } = await bench({ history: 5, switches: { cursors: 'moving' } });
+      const seen = new Set<string>();
+      let { nextCursor: cursor } = await page();
+      for (let i = 0; i < 3; i++) {
+        seen.add(cursor);
+        ({ nextCursor: cursor } = await page(`cursor=${cursor}`));
+      }
+      expect(seen.size).toBe(3);
+      const [added] = emulator.appendCount(1);
+      for (const old of seen) expect(ids((await page(`cursor=${old}`)).items)).toEqual([added?.scanId]);
+    });
+
+    it('are opaque: an altered one is rejected', async () => {
+      const { page, get } = await bench({ history: 5 });
+      const { nextCursor } = await page();
+      for (let i = 0; i < nextCursor.length; i++) {
+        const other = nextCursor[i] === 'A' ? 'B' : 'A';
+        const altered = nextCursor.slice(0, i) + other + nextCursor.slice(i + 1);
+        expect((await get(`/scans?cursor=${altered}`)).status).toBe(400);
+      }
+    });
+
+    it('survive a restart with the same seed', async () => {
+      const first = await bench({ history: 20, seed: 7 });
+      const { items, nextCursor } = await first.page('limit=5');
+      const second = await bench({ history: 20, seed: 7 });
+      const rest = await second.page(`cursor=${nextCursor}`);
+      expect(rest.items).toHaveLength(15);
+      expect(ids(rest.items)).not.toContain(ids(items)[4]);
+    });
+
+    it('never pass an entry that appears later at the same millisecond', async () => {
+      const { page, emulator } = await bench();
+      let cursor = (await page()).nextCursor;
+      for (let i = 0; i < 5; i++) {
+        const [run] = emulator.appendCount(1);
+        const next = await page(`cursor=${cursor}`);
+        expect(ids(next.items)).toEqual([run?.scanId]);
+        cursor = next.nextCursor;
+      }
+    });
+  });
+
+  it('looks at no more runs than the scan limit, and a short page is then not the end', async () => {
+    const { page } = await bench({ history: 100, switches: { scanLimit: 10 } });
+    const first = await page('environment=test');
+    const second = await page(`environment=test&cursor=${first.nextCursor}`);
+    expect([first.items, second.items]).toEqual([[], []]);
+    expect(second.nextCursor).not.toBe(first.nextCursor);
+    expect((await page(`cursor=${second.nextCursor}&limit=200`)).items).toHaveLength(10);
+  });
+
+  it('sends its Date header by the service clock, or none', async () => {
+    const { get, emulator, advance } = await bench({ switches: { clockOffsetMs: 90_000 } });
+    expect((await get('/scans')).headers.get('date')).toBe('Thu, 01 Oct 2026 12:01:30 GMT');
+    advance(1000);
+    expect((await get('/scans/unbekannt')).headers.get('date')).toBe('Thu, 01 Oct 2026 12:01:31 GMT');
+    const [run] = emulator.appendCount(1);
+    expect(new Date(run?.deliveredAt ?? 0).toISOString()).toBe('2026-10-01T12:01:31.000Z');
+    emulator.set({ dateHeader: false });
+    expect((await get('/scans')).headers.get('date')).toBeNull();
+  });
+});
