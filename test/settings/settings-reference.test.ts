@@ -1,0 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { renderSettingsReference } from '../../src/settings/reference.js';
+
+const REFERENCE = new URL('../../docs/settings.md', import.meta.url);
+
+test('docs/settings.md is what the table of variables says', () => {
+  expect(readFileSync(REFERENCE, 'utf8')).toBe(renderSettingsReference());
+});

@@ -1,0 +1,312 @@
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readSettings, SettingsError } from '../../src/settings.js';
+import { files, LEAST, mistakesWith, settingsWith } from '../support/settings.js';
+
+function outcomeOf(read: () => unknown): string {
+  try {
+    read();
+    return 'accepted';
+  } catch (error) {
+    return (error as Error).name;
+  }
+}
+
+describe('settings', () => {
+  test('have the documented defaults', () => {
+    const { service, feed, database, ...others } = settingsWith({});
+    expect(service).toMatchObject({
+      baseUrl: 'https://service.example/v1',
+      requestTimeoutMs: 30_000,
+      requestsPerSecond: null,
+    });
+    expect(feed).toEqual({
+      name: 'default',
+      filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+      markdown: false,
+      start: 'beginning',
+      pageLimit: 200,
+      pollIntervalMs: 5_000,
+      resolveConcurrency: 8,
+      memoryBudgetBytes: 67_108_864,
+      leaseTtlMs: 30_000,
+      keepHistory: true,
+    });
+    expect(database).toMatchObject({
+      schema: 'scanfeed',
+      reportingSchema: 'scanfeed_reporting',
+      readerRole: 'scanfeed_reader',
+      autoMigrate: true,
+      poolSize: 5,
+    });
+    expect(database.migrationConnection).toBe(database.connection);
+    expect(others).toEqual({
+      reconcile: { intervalMs: 3_600_000, windowMs: 7_200_000, fullIntervalMs: 604_800_000 },
+      pending: { retryIntervalMs: 30_000 },
+      admin: { host: '0.0.0.0', port: 9847 },
+      process: { shutdownTimeoutMs: 10_000, logLevel: 'info' },
+      warnings: [],
+    });
+  });
+
+  test('take every notation', () => {
+    const { feed, reconcile, service, admin } = settingsWith({
+      SCANFEED_POLL_INTERVAL: '500ms',
+      SCANFEED_LEASE_TTL: '1.5m',
+      SCANFEED_MEMORY_BUDGET: '1GiB',
+      SCANFEED_MARKDOWN: 'YES',
+      SCANFEED_HISTORY: '0',
+      SCANFEED_STATUS: ' failed, completed ',
+      SCANFEED_START: '2026-01-31T12:00:00+02:00',
+      SCANFEED_RECONCILE_INTERVAL: 'off',
+      SCANFEED_RECONCILE_FULL_INTERVAL: '30d',
+      SCANFEED_REQUESTS_PER_SECOND: '0.5',
+      SCANFEED_ADMIN_HOST: '::1',
+    });
+    expect(feed).toMatchObject({
+      pollIntervalMs: 500,
+      leaseTtlMs: 90_000,
+      memoryBudgetBytes: 2 ** 30,
+      markdown: true,
+      keepHistory: false,
+      filters: { status: ['completed', 'failed'] },
+      start: new Date('2026-01-31T10:00:00Z'),
+    });
+    expect(reconcile).toMatchObject({ intervalMs: null, fullIntervalMs: 30 * 86_400_000 });
+    expect(service.requestsPerSecond).toBe(0.5);
+    expect(admin.host).toBe('::1');
+  });
+
+  test.each([
+    ['SCANFEED_POLL_INTERVAL', '5'],
+    ['SCANFEED_POLL_INTERVAL', '0s'],
+    ['SCANFEED_POLL_INTERVAL', '-5s'],
+    ['SCANFEED_POLL_INTERVAL', 'off'],
+    ['SCANFEED_LEASE_TTL', '9999d'],
+    ['SCANFEED_PENDING_RETRY_INTERVAL', '2h'],
+    ['SCANFEED_MEMORY_BUDGET', '64MB'],
+    ['SCANFEED_MEMORY_BUDGET', '64'],
+    ['SCANFEED_PAGE_LIMIT', '0'],
+    ['SCANFEED_PAGE_LIMIT', '201'],
+    ['SCANFEED_PAGE_LIMIT', '1e2'],
+    ['SCANFEED_MARKDOWN', 'maybe'],
+    ['SCANFEED_STATUS', 'completed,processing'],
+    ['SCANFEED_STATUS', ','],
+    ['SCANFEED_ENVIRONMENT', 'PROD'],
+    ['SCANFEED_START', 'yesterday'],
+    ['SCANFEED_START', '2026-01-31T12:00:00'],
+    ['SCANFEED_START', '2026-02-30T12:00:00Z'],
+    ['SCANFEED_REQUESTS_PER_SECOND', '0'],
+    ['SCANFEED_FEED', 'a b'],
+    ['SCANFEED_FEED', 'x'.repeat(64)],
+    ['SCANFEED_DOCUMENT_TYPE', 'a\nb'],
+    ['SCANFEED_DATABASE_SCHEMA', 'x'.repeat(54)],
+    ['SCANFEED_DATABASE_SCHEMA', 'pg_mine'],
+    ['SCANFEED_DATABASE_SCHEMA', 'Scanfeed'],
+    ['SCANFEED_DATABASE_SCHEMA', 'a";drop'],
+    ['SCANFEED_READER_ROLE', 'public'],
+    ['SCANFEED_ADMIN_PORT', '65536'],
+    ['SCANFEED_LOG_LEVEL', 'loud'],
+    ['SCANFEED_BASE_URL', 'service.example/v1'],
+    ['SCANFEED_BASE_URL', 'ftp://service.example/v1'],
+    ['SCANFEED_BASE_URL', 'https://service.example/v1?x=1'],
+    ['SCANFEED_BASE_URL', 'https://service.example/v1#'],
+    ['SCANFEED_BASE_URL', 'http://service.example/v1'],
+    ['SCANFEED_BASE_URL', 'http://127.0.0.1.example/v1'],
+  ])('refuse %s=%j, and say what is allowed', (name, value) => {
+    const { mistakes, message, exitCode } = mistakesWith({ [name]: value });
+    expect(mistakes).toEqual([expect.objectContaining({ variable: name, value })]);
+    expect(message).toContain(`${name} is ${JSON.stringify(value)}`);
+    expect(message).toContain(`expected: ${mistakes[0]?.allowed}`);
+    expect(exitCode).toBe(78);
+  });
+
+  test('take a schema name up to the length that leaves room for the reports', () => {
+    const { database } = settingsWith({ SCANFEED_DATABASE_SCHEMA: 'x'.repeat(53) });
+    expect(Buffer.byteLength(database.reportingSchema)).toBe(63);
+  });
+
+  test.each([
+    ['https://service.example/api/v1///', 'https://service.example/api/v1'],
+    ['https://SERVICE.example:443/v1', 'https://service.example/v1'],
+    ['https://service.example', 'https://service.example'],
+    ['http://localhost:8080/v1', 'http://localhost:8080/v1'],
+    ['http://127.0.0.1/v1', 'http://127.0.0.1/v1'],
+    ['http://[::1]:8080/v1/', 'http://[::1]:8080/v1'],
+  ])('normalise the address %s', (given, normal) => {
+    expect(settingsWith({ SCANFEED_BASE_URL: given }).service.baseUrl).toBe(normal);
+  });
+
+  test('allow plain HTTP elsewhere only on demand', () => {
+    const env = { SCANFEED_BASE_URL: 'http://mesh.example/v1' };
+    expect(mistakesWith(env).message).toContain('SCANFEED_ALLOW_HTTP=true');
+    expect(settingsWith({ ...env, SCANFEED_ALLOW_HTTP: 'true' }).service.baseUrl).toBe('http://mesh.example/v1');
+  });
+
+  test('report all mistakes together', () => {
+    const env = { SCANFEED_PAGE_LIMIT: '0', SCANFEED_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://db' };
+    const read = () => readSettings(env, { readFile: files({}) });
+    expect(read).toThrow(SettingsError);
+    try {
+      read();
+    } catch (error) {
+      const names = (error as SettingsError).mistakes.map(({ variable }) => variable);
+      expect(names.sort()).toEqual([
+        'DATABASE_URL',
+        'SCANFEED_API_KEY',
+        'SCANFEED_BASE_URL',
+        'SCANFEED_LOG_LEVEL',
+        'SCANFEED_PAGE_LIMIT',
+      ]);
+    }
+  });
+
+  test('take an empty variable as not set', () => {
+    expect(settingsWith({ SCANFEED_PAGE_LIMIT: '', SCANFEED_DOCUMENT_TYPE: '' }).feed).toMatchObject({
+      pageLimit: 200,
+      filters: { documentType: null },
+    });
+    expect(mistakesWith({ SCANFEED_API_KEY: '' }).mistakes).toMatchObject([
+      { variable: 'SCANFEED_API_KEY', value: null },
+    ]);
+  });
+
+  test('ask a command only for the groups it needs', () => {
+    const env = { DATABASE_URL: LEAST.DATABASE_URL, SCANFEED_PAGE_LIMIT: 'wrong' };
+    const settings = readSettings(env, { need: ['database'] });
+    expect(Object.keys(settings).sort()).toEqual(['database', 'warnings']);
+    expect(() => readSettings(env, { need: ['database', 'feed'] })).toThrow('SCANFEED_PAGE_LIMIT');
+  });
+
+  test('cannot be changed', () => {
+    const settings = settingsWith({});
+    const objects = [
+      settings,
+      settings.feed,
+      settings.feed.filters,
+      settings.feed.filters.status,
+      settings.database.connection,
+    ];
+    expect(objects.map(Object.isFrozen)).toEqual(objects.map(() => true));
+  });
+
+  test('name the setting that was probably meant, and leave names from Kubernetes alone', () => {
+    const { warnings } = settingsWith({
+      SCANFEED_POL_INTERVAL: '5s',
+      SCANFEED_WEATHER_IN_SPRING: 'x',
+      SCANFEED_PORT: 'tcp://10.0.0.1:9847',
+      SCANFEED_PORT_9847_TCP_ADDR: '10.0.0.1',
+      SCANFEED_SERVICE_HOST: '10.0.0.1',
+    });
+    expect(warnings).toEqual([
+      'SCANFEED_POL_INTERVAL is not a setting and is ignored; did you mean SCANFEED_POLL_INTERVAL?',
+      'SCANFEED_WEATHER_IN_SPRING is not a setting and is ignored',
+    ]);
+  });
+
+  test('do not fail over a port that Kubernetes set for a service named scanfeed-admin', () => {
+    const { admin, warnings } = settingsWith({ SCANFEED_ADMIN_PORT: 'tcp://10.0.0.1:9847' });
+    expect(admin.port).toBe(9847);
+    expect(warnings).toEqual([expect.stringContaining('SCANFEED_ADMIN_PORT')]);
+  });
+
+  test('take proxies in small letters first', () => {
+    const { service } = settingsWith({
+      HTTPS_PROXY: 'http://large:1',
+      https_proxy: 'http://small:1',
+      NO_PROXY: '.local',
+    });
+    expect(service.readProxy()).toEqual({ httpsProxy: 'http://small:1', noProxy: '.local' });
+  });
+
+  test('are read from any text without a crash', () => {
+    const names = [
+      'SCANFEED_POLL_INTERVAL',
+      'SCANFEED_START',
+      'SCANFEED_BASE_URL',
+      'DATABASE_URL',
+      'SCANFEED_MEMORY_BUDGET',
+    ];
+    fc.assert(
+      fc.property(fc.constantFrom(...names), fc.string({ unit: 'binary' }), (name, value) => {
+        const read = () => readSettings({ ...LEAST, [name]: value }, { readFile: files({}) });
+        expect(outcomeOf(read)).toMatch(/^(accepted|SettingsError)$/);
+      }),
+    );
+  });
+});
+
+describe('secrets', () => {
+  const canary = 'canary-5f1d';
+
+  test('never show in the settings', () => {
+    const settings = settingsWith({
+      SCANFEED_API_KEY: canary,
+      DATABASE_URL: `postgres://u:${canary}@h/d`,
+      SCANFEED_MIGRATION_DATABASE_URL: `postgres://u:${canary}@h2/d`,
+      HTTPS_PROXY: `http://u:${canary}@proxy:1`,
+    });
+    expect(settings.service.readApiKey()).toBe(canary);
+    expect(settings.database.connection.password?.()).toBe(canary);
+    expect(JSON.stringify(settings)).not.toContain(canary);
+    expect(inspect(settings, { depth: 9, showHidden: true })).not.toContain(canary);
+  });
+
+  test.each([
+    { SCANFEED_API_KEY: `${canary} with space` },
+    { SCANFEED_API_KEY: `${canary}ä` },
+    { DATABASE_URL: `mysql://u:${canary}@h/d` },
+    { DATABASE_URL: `postgres://u:${canary}%zz@h/d` },
+    { DATABASE_URL: `postgres://u:${canary}#x@h/d` },
+    { DATABASE_URL: `postgres://u:${canary}@h/d?unheard=of` },
+    { DATABASE_URL: `postgres://u:${canary}@h/d?sslmode=lax` },
+    { DATABASE_URL: `postgres://:${canary}@h/d` },
+    { SCANFEED_BASE_URL: `https://u:${canary}@h/v1` },
+    { HTTPS_PROXY: `socks://u:${canary}@h` },
+  ])('never show in a mistake: %j', (env) => {
+    const error = mistakesWith(env);
+    expect(error.mistakes).toMatchObject([{ variable: Object.keys(env)[0], value: '(hidden)' }]);
+    expect(inspect(error, { depth: 9 })).not.toContain(canary);
+  });
+
+  test('come from a file, without the line end at its end', () => {
+    const { service } = settingsWith(
+      { SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: '/run/key' },
+      { '/run/key': `${canary}\r\n` },
+    );
+    expect(service.readApiKey()).toBe(canary);
+  });
+
+  test('are read again when their file changes, and keep the last good value meanwhile', () => {
+    const contents: Record<string, string> = { '/run/key': 'first\n', '/run/url': 'postgres://u:one@h/d' };
+    const env = {
+      SCANFEED_API_KEY: '',
+      SCANFEED_API_KEY_FILE: '/run/key',
+      DATABASE_URL: '',
+      DATABASE_URL_FILE: '/run/url',
+    };
+    const { service, database } = settingsWith(env, contents);
+    contents['/run/key'] = 'second\n';
+    contents['/run/url'] = 'postgres://u:two@h/d';
+    expect([service.readApiKey(), database.connection.password?.()]).toEqual(['second', 'two']);
+    contents['/run/key'] = '';
+    expect(service.readApiKey()).toBe('second');
+    contents['/run/key'] = 'with space';
+    expect(service.readApiKey()).toBe('second');
+    delete contents['/run/key'];
+    expect(service.readApiKey()).toBe('second');
+    contents['/run/key'] = 'third';
+    expect(service.readApiKey()).toBe('third');
+  });
+
+  test.each([
+    ['both given', { SCANFEED_API_KEY_FILE: '/run/key' }, { '/run/key': 'x' }, 'is set too'],
+    ['a missing file', { SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: '/run/none' }, {}, 'ENOENT'],
+    ['an empty file', { SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: '/run/key' }, { '/run/key': '\n' }, 'empty'],
+  ])('refuse %s', (_what, env, contents, text) => {
+    const { mistakes, message } = mistakesWith(env, contents);
+    expect(mistakes).toMatchObject([{ variable: 'SCANFEED_API_KEY_FILE' }]);
+    expect(message).toContain(text);
+  });
+});
