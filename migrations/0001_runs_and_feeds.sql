@@ -134,6 +134,27 @@ COMMENT ON COLUMN :"schema".cursor_history.last_delivered_at IS 'Latest delivery
 COMMENT ON COLUMN :"schema".cursor_history.reason IS 'Why it was noted: checkpoint, rejected, rewind, adopt';
 COMMENT ON COLUMN :"schema".cursor_history.noted_at IS 'When it was noted';
 
+CREATE TABLE :"schema".sweeps (
+    feed        text NOT NULL,
+    kind        text NOT NULL CHECK (kind IN ('window', 'full')),
+    since       timestamptz,
+    until       timestamptz NOT NULL,
+    cursor      text,
+    begun_at    timestamptz NOT NULL,
+    complete_as_of timestamptz NOT NULL,
+    finished_at timestamptz,
+    PRIMARY KEY (feed, kind)
+);
+COMMENT ON TABLE :"schema".sweeps IS 'The present or last sweep of each kind: it re-reads a stretch of the feed and stores what the cursor passed by';
+COMMENT ON COLUMN :"schema".sweeps.feed IS 'The feed';
+COMMENT ON COLUMN :"schema".sweeps.kind IS 'window: the recent past; full: everything';
+COMMENT ON COLUMN :"schema".sweeps.since IS 'Delivery time, service clock, at which it began to read; null: at the start of the feed';
+COMMENT ON COLUMN :"schema".sweeps.until IS 'Delivery time, service clock, up to which it reads';
+COMMENT ON COLUMN :"schema".sweeps.cursor IS 'Where it stands; null: at its beginning';
+COMMENT ON COLUMN :"schema".sweeps.begun_at IS 'When it began';
+COMMENT ON COLUMN :"schema".sweeps.complete_as_of IS 'data_complete_as_of of the feed when it began; becomes reconciled_as_of when it is finished';
+COMMENT ON COLUMN :"schema".sweeps.finished_at IS 'When it was finished; null: it is under way';
+
 CREATE TABLE :"schema".quarantine (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     feed          text NOT NULL,

@@ -1,9 +1,10 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { CommitCounts, CommitOutcome, EntryBatch, LeaseGrant, PageCommit } from '../sync/ports.js';
+import type { CommitCounts, CommitOutcome, EntryBatch, LeaseGrant, PageCommit, SweepCommit } from '../sync/ports.js';
 import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 import { quarantineRows } from './quarantine.js';
 import type { Tables } from './schema.js';
+import { sweepPosition } from './sweeps.js';
 
 /** What a commit needs besides the page. */
 export interface CommitSettings {
@@ -46,6 +47,19 @@ export async function commitResults(
 ): Promise<CommitOutcome> {
   const fence = sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`;
   return write(db, tables, settings, fence, { lease, batch, quarantine: [] });
+}
+
+/** Stores a page of a sweep with the sweep's own position; `fenced` when the lease was lost. */
+export async function commitSweep(
+  db: Kysely<unknown>,
+  tables: Tables,
+  settings: CommitSettings,
+  { lease, kind, to, batch, quarantine, finished }: SweepCommit,
+): Promise<CommitOutcome> {
+  const fence = sql`
+WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)}),
+${sweepPosition(tables, lease, kind, to, finished)}`;
+  return write(db, tables, settings, fence, { lease, batch, quarantine });
 }
 
 const NOTHING: CommitCounts = {

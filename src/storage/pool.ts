@@ -2,11 +2,8 @@ import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, ty
 import pg from 'pg';
 import { DatabaseError, databaseError, endsConnection } from './errors.js';
 
-/** How to reach PostgreSQL: `pg`'s connection fields, so that `sslmode` is decided in one place, the settings. */
-export type DatabaseConnection = Pick<
-  pg.ClientConfig,
-  'host' | 'port' | 'user' | 'password' | 'database' | 'ssl' | 'application_name'
->;
+/** How to reach PostgreSQL, in `pg`'s own terms: what `sslmode` means is decided in one place, the settings. */
+export type DatabaseConnection = Readonly<pg.ClientConfig>;
 
 export interface DatabaseOptions {
   readonly connection: DatabaseConnection;

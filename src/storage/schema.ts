@@ -8,6 +8,7 @@ export interface Tables {
   readonly runHistory: RawBuilder<unknown>;
   readonly quarantine: RawBuilder<unknown>;
   readonly cursorHistory: RawBuilder<unknown>;
+  readonly sweeps: RawBuilder<unknown>;
   readonly changeClock: RawBuilder<unknown>;
   readonly migrations: RawBuilder<unknown>;
   /** The next number of `change_seq`; only under the lock of `change_clock`. */
@@ -24,6 +25,7 @@ export function tablesOf(schema: string): Tables {
     runHistory: sql.id(schema, 'run_history'),
     quarantine: sql.id(schema, 'quarantine'),
     cursorHistory: sql.id(schema, 'cursor_history'),
+    sweeps: sql.id(schema, 'sweeps'),
     changeClock: sql.id(schema, 'change_clock'),
     migrations: sql.id(schema, 'migrations'),
     nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,

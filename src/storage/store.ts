@@ -1,11 +1,12 @@
 import type { FeedStore } from '../sync/ports.js';
-import { type CommitSettings, commitPage, commitResults } from './commit-page.js';
+import { type CommitSettings, commitPage, commitResults, commitSweep } from './commit-page.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
 import { movePosition, readEarlierPositions, readPosition } from './position.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
+import { beginSweep, readSweeps } from './sweeps.js';
 
 export interface StoreSettings extends CommitSettings {
   readonly schema: string;
@@ -36,6 +37,9 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     findStored: (scanIds) => findStored(db, tables, scanIds),
     commitPage: (commit) => timed(commitPage(db, tables, settings, commit)),
     commitResults: (lease, batch) => timed(commitResults(db, tables, settings, lease, batch)),
+    readSweeps: (feed) => readSweeps(db, tables, feed),
+    beginSweep: (lease, kind, since, until) => beginSweep(db, tables, lease, kind, since, until),
+    commitSweep: (commit) => timed(commitSweep(db, tables, settings, commit)),
     duePending: (feed, limit) => duePending(db, tables, feed, limit),
     postponePending: (lease, tries) => postponePending(db, tables, lease, tries),
   };

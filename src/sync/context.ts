@@ -1,5 +1,6 @@
 import type { Clock, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports.js';
 import type { ReadSettings } from './read-page.js';
+import type { ReconcileSettings } from './reconcile.js';
 import type { ResultLoader } from './resolve-truncated.js';
 
 /** Everything the engine works with. */
@@ -18,6 +19,7 @@ export interface FeedContext {
   readonly read: ReadSettings;
   readonly pollIntervalMs: number;
   readonly pendingRetryMs: number;
+  readonly reconcile: ReconcileSettings;
   readonly memoryBudget: number;
   /** Pages held at once, the one being committed included. */
   readonly pagesAhead: number;

@@ -1,26 +1,32 @@
 import { batchOf, type DraftEntry, refusedEntry } from './page-draft.js';
-import type { CommitCounts, CommitOutcome, FeedStore, PageCommit, QuarantineEntry } from './ports.js';
+import type { CommitCounts, CommitOutcome, EntryBatch, QuarantineEntry } from './ports.js';
 import { troubleOf } from './trouble.js';
 
-/** A page to commit, its entries still apart. */
-export interface DraftCommit extends Omit<PageCommit, 'batch'> {
-  readonly entries: readonly DraftEntry[];
-}
+/** Writes a part of a page in one transaction; the last one takes the position with it. */
+export type PartWriter = (part: {
+  readonly batch: EntryBatch;
+  readonly quarantine: readonly QuarantineEntry[];
+  readonly last: boolean;
+}) => Promise<CommitOutcome>;
 
 /**
  * What follows when PostgreSQL refused a page for one of its values: the page is committed in halves without its cursor,
  * down to the entry that is refused alone; that one is quarantined, and the cursor goes with it, last. Every other error
  * is thrown again: a lost connection or a full disk says nothing about an entry.
  */
-export async function isolateRefused(store: FeedStore, draft: DraftCommit, error: unknown): Promise<CommitOutcome> {
-  if (troubleOf(error).remedy !== 'data' || draft.entries.length === 0) throw error;
-  const parts = await commitHalves(store, draft, draft.entries);
+export async function isolateRefused(
+  write: PartWriter,
+  entries: readonly DraftEntry[],
+  quarantine: readonly QuarantineEntry[],
+  error: unknown,
+): Promise<CommitOutcome> {
+  if (troubleOf(error).remedy !== 'data' || entries.length === 0) throw error;
+  const parts = await commitHalves(write, entries);
   if (parts === 'fenced') return { kind: 'fenced' };
-  const { entries: _, ...commit } = draft;
-  const last = await store.commitPage({
-    ...commit,
-    quarantine: [...commit.quarantine, ...parts.refused],
+  const last = await write({
     batch: batchOf([], null),
+    quarantine: [...quarantine, ...parts.refused],
+    last: true,
   });
   return last.kind === 'fenced' ? last : { ...last, counts: sum(parts.counts, last.counts) };
 }
@@ -30,17 +36,13 @@ interface Parts {
   readonly refused: readonly QuarantineEntry[];
 }
 
-async function commitHalves(
-  store: FeedStore,
-  draft: DraftCommit,
-  entries: readonly DraftEntry[],
-): Promise<Parts | 'fenced'> {
+async function commitHalves(write: PartWriter, entries: readonly DraftEntry[]): Promise<Parts | 'fenced'> {
   const [first] = entries;
-  if (first !== undefined && entries.length === 1) return commitAlone(store, draft, first);
+  if (first !== undefined && entries.length === 1) return commitAlone(write, first);
   const middle = Math.ceil(entries.length / 2);
   let done: Parts = { counts: NOTHING, refused: [] };
   for (const half of [entries.slice(0, middle), entries.slice(middle)]) {
-    const part = (await commitPart(store, draft, half)) ?? (await commitHalves(store, draft, half));
+    const part = (await commitPart(write, half)) ?? (await commitHalves(write, half));
     if (part === 'fenced') return part;
     done = { counts: sum(done.counts, part.counts), refused: [...done.refused, ...part.refused] };
   }
@@ -48,27 +50,17 @@ async function commitHalves(
 }
 
 /** A refused result gives way to the entry it was loaded for; a refused entry is quarantined. */
-async function commitAlone(store: FeedStore, draft: DraftCommit, entry: DraftEntry): Promise<Parts | 'fenced'> {
-  const part = await commitPart(store, draft, [entry]);
+async function commitAlone(write: PartWriter, entry: DraftEntry): Promise<Parts | 'fenced'> {
+  const part = await commitPart(write, [entry]);
   if (part !== null) return part;
-  if (entry.fallback !== undefined) return commitAlone(store, draft, entry.fallback);
+  if (entry.fallback !== undefined) return commitAlone(write, entry.fallback);
   return { counts: NOTHING, refused: [refusedEntry(entry)] };
 }
 
 /** Null: PostgreSQL refuses a value in it. */
-async function commitPart(
-  store: FeedStore,
-  { entries: _, ...commit }: DraftCommit,
-  entries: readonly DraftEntry[],
-): Promise<Parts | 'fenced' | null> {
+async function commitPart(write: PartWriter, entries: readonly DraftEntry[]): Promise<Parts | 'fenced' | null> {
   try {
-    const outcome = await store.commitPage({
-      ...commit,
-      to: commit.from,
-      quarantine: [],
-      freshness: null,
-      batch: batchOf(entries, null),
-    });
+    const outcome = await write({ batch: batchOf(entries, null), quarantine: [], last: false });
     return outcome.kind === 'fenced' ? 'fenced' : { counts: outcome.counts, refused: [] };
   } catch (error) {
     if (troubleOf(error).remedy === 'data') return null;

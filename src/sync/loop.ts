@@ -6,6 +6,7 @@ import type { LeaseGrant, PollOutcome, Position } from './ports.js';
 import { type CompletedPage, type ReadAhead, readAhead } from './read-ahead.js';
 import { readPage } from './read-page.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
+import { reconcile } from './reconcile.js';
 import { maybeRejectedCursor, recoverCursor } from './recover-cursor.js';
 import { retryPending } from './retry-pending.js';
 import { type Progress, syncPage } from './sync-page.js';
@@ -14,7 +15,7 @@ import { troubleOf } from './trouble.js';
 
 /**
  * Follows a feed until the signal aborts: stands by while another process holds it; once it is ours, keeps it, reads its
- * pages and retries pending results, until it is lost. Never rejects: outages are waited out.
+ * pages, retries pending results and sweeps for what was passed by, until it is lost. Never rejects: outages are waited out.
  */
 export async function followFeed(context: FeedContext, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
@@ -28,6 +29,7 @@ export async function followFeed(context: FeedContext, signal: AbortSignal): Pro
         keepLease(lease, context, held).finally(() => lost.abort()),
         syncPages(lease, context, held).finally(() => lost.abort()),
         retryPending(lease, context, held).finally(() => lost.abort()),
+        reconcile(lease, context, held).finally(() => lost.abort()),
       ]);
     } finally {
       lost.abort();

@@ -151,6 +151,31 @@ export interface PageCommit {
   readonly freshness: Freshness | null;
 }
 
+/** A page of a sweep: rows and the sweep's own position, never the feed's cursor. */
+export interface SweepCommit {
+  readonly lease: LeaseGrant;
+  readonly kind: SweepKind;
+  readonly to: string | null;
+  readonly batch: EntryBatch;
+  readonly quarantine: readonly QuarantineEntry[];
+  readonly finished: boolean;
+}
+
+/** `window`: the recent past, often; `full`: everything, now and then. */
+export type SweepKind = 'window' | 'full';
+
+/** The present or last sweep of a kind. */
+export interface SweepState {
+  readonly kind: SweepKind;
+  readonly finished: boolean;
+  /** Milliseconds since it was finished, or begun where it is not. */
+  readonly ageMs: number;
+  readonly since: Date | null;
+  /** Delivery time of the service up to which it reads: what comes later is the cursor's business. */
+  readonly until: Date;
+  readonly cursor: string | null;
+}
+
 export interface CommitCounts {
   readonly inserted: number;
   readonly updated: number;
@@ -244,6 +269,10 @@ export interface FeedStore {
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
+  readSweeps(feed: string): Promise<readonly SweepState[]>;
+  /** Begins a sweep; false when the lease was lost, or it is unknown how complete the feed is. */
+  beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean>;
+  commitSweep(commit: SweepCommit): Promise<CommitOutcome>;
   /** Runs of the feed whose next try is due, the longest waiting first. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
   /** Stores a loaded result (as a batch without a cursor), under the epoch. */
@@ -278,7 +307,7 @@ export type PollOutcome =
   | 'failed';
 
 /** Where a failure happened, as counted in `scanfeed_errors_total`. */
-export type Stage = 'feed' | 'result' | 'commit' | 'lease' | 'status' | 'migrate';
+export type Stage = 'feed' | 'result' | 'lease' | 'sweep';
 
 /** What the engine tells the outside: for metrics and logs. Must not throw. */
 export interface SyncObserver {
@@ -295,6 +324,8 @@ export interface SyncObserver {
   recovered(stage: Stage, failures: number): void;
   /** Figures read from the database, on every replica. */
   status(status: FeedStatus): void;
+  /** A sweep stored entries that the cursor had passed by; `first`: of runs not known at all before. */
+  reconciled(found: { readonly first: number; readonly later: number }): void;
   /** The service rejected the stored cursor, and the feed goes on from here. */
   cursorReset(to: Position): void;
   /** The feed is ours up to this monotonic time; null: not ours. */

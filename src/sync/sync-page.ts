@@ -1,5 +1,5 @@
 import { isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
-import { isolateRefused } from './isolate-refused.js';
+import { isolateRefused, type PartWriter } from './isolate-refused.js';
 import { batchOf } from './page-draft.js';
 import type {
   CommitOutcome,
@@ -33,10 +33,12 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   const atEnd = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
   const freshness = next === null ? null : freshnessOf(page, atEnd);
-  const commit = { ...position, quarantine: draft.quarantine, freshness };
-  const outcome = await store
-    .commitPage({ ...commit, batch: batchOf(resolved.entries, draft.page) })
-    .catch((error) => isolateRefused(store, { ...commit, entries: resolved.entries }, error));
+  const write: PartWriter = ({ last, ...part }) =>
+    store.commitPage({ ...position, ...(last ? { freshness } : { to: at.cursor, freshness: null }), ...part });
+  const { quarantine } = draft;
+  const outcome = await write({ batch: batchOf(resolved.entries, draft.page), quarantine, last: true }).catch((error) =>
+    isolateRefused(write, resolved.entries, quarantine, error),
+  );
   if (outcome.kind === 'fenced') return 'fenced';
   reportPage(page, outcome, observer);
 

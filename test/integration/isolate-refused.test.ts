@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { isolateRefused } from '../../src/sync/isolate-refused.js';
+import { isolateRefused, type PartWriter } from '../../src/sync/isolate-refused.js';
 import { batchOf, draftPage } from '../../src/sync/page-draft.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
@@ -14,10 +14,12 @@ async function commitAsEngine(entries: readonly string[], to: string) {
   const { cursor } = await bench.store.readPosition('default');
   const page = rawPage(pageJson(entries, to));
   const draft = draftPage(page);
-  const commit = { lease, from: cursor, to, quarantine: draft.quarantine, freshness: null };
-  return bench.store
-    .commitPage({ ...commit, batch: batchOf(draft.entries, page) })
-    .catch((error) => isolateRefused(bench.store, { ...commit, entries: draft.entries }, error));
+  const write: PartWriter = ({ last, ...part }) =>
+    bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, ...part });
+  const { quarantine } = draft;
+  return write({ batch: batchOf(draft.entries, page), quarantine, last: true }).catch((error) =>
+    isolateRefused(write, draft.entries, quarantine, error),
+  );
 }
 
 describe('a value that PostgreSQL refuses', () => {
@@ -50,9 +52,10 @@ describe('a value that PostgreSQL refuses', () => {
 });
 
 it('nothing is isolated when the statement failed for another reason', async () => {
-  const { lease } = await bench.takeFeed();
   const lost = Object.assign(new Error('gone'), { kind: 'connection', remedy: 'retry' });
   const draft = draftPage(rawPage(pageJson([entryJson()])));
-  const commit = { lease, from: null, to: 'x', quarantine: [], freshness: null, entries: draft.entries };
-  await expect(isolateRefused(bench.store, commit, lost)).rejects.toBe(lost);
+  const write: PartWriter = async () => {
+    throw new Error('must not be called');
+  };
+  await expect(isolateRefused(write, draft.entries, [], lost)).rejects.toBe(lost);
 });

@@ -1,4 +1,4 @@
-import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit } from '../../src/sync/ports.js';
+import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit, SweepCommit } from '../../src/sync/ports.js';
 import { ModelStore } from './model-store.js';
 import type { Delivery, SimulatedService } from './simulated-service.js';
 
@@ -34,6 +34,14 @@ export class CheckedStore extends ModelStore {
     return this.#checked(
       batch,
       () => super.commitResults(lease, batch),
+      () => {},
+    );
+  }
+
+  override async commitSweep(commit: SweepCommit): Promise<CommitOutcome> {
+    return this.#checked(
+      commit.batch,
+      () => super.commitSweep(commit),
       () => {},
     );
   }

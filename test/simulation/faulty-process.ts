@@ -1,5 +1,6 @@
 import { followFeed } from '../../src/sync/loop.js';
 import type { Clock, FeedStore } from '../../src/sync/ports.js';
+import type { ReconcileSettings } from '../../src/sync/reconcile.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import { BrokenPromise, type CheckedStore } from './checked-store.js';
@@ -34,6 +35,7 @@ export class FaultyProcess {
     service: SimulatedService,
     private readonly store: CheckedStore,
     private readonly faults: () => StoreFaults,
+    reconcile: ReconcileSettings,
   ) {
     const own: Clock = { ...this.#clockOfItsOwn() };
     const context = engineContext({
@@ -45,6 +47,7 @@ export class FaultyProcess {
       store: this.#faultyStore(),
       holder: name,
       leaseTtlMs: LEASE_TTL_MS,
+      reconcile,
     });
     this.ended = followFeed(context, this.#stop.signal);
     this.ended.catch(() => {});
@@ -96,6 +99,9 @@ export class FaultyProcess {
       findStored: through(store.findStored),
       commitPage: through(store.commitPage),
       commitResults: through(store.commitResults),
+      readSweeps: through(store.readSweeps),
+      beginSweep: through(store.beginSweep),
+      commitSweep: through(store.commitSweep),
       duePending: through(store.duePending),
       postponePending: through(store.postponePending),
     };

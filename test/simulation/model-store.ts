@@ -16,6 +16,9 @@ import type {
   PostponedTry,
   QuarantineEntry,
   StoredResult,
+  SweepCommit,
+  SweepKind,
+  SweepState,
 } from '../../src/sync/ports.js';
 
 /** A row of `runs`, as far as the engine's promises reach. */
@@ -46,7 +49,8 @@ interface ModelFeed {
   lastDeliveredAt: Date | null;
   earlier: string[];
   completeAsOf: number | null;
-  endReached: boolean;
+  endReachedAt: number | null;
+  sweeps: Map<SweepKind, Omit<SweepState, 'ageMs'> & { at: number }>;
   lastPollAt: number | null;
   lastCommitAt: number | null;
   holder: string | null;
@@ -110,7 +114,7 @@ export class ModelStore implements FeedStore {
       ...this.#asOf(feed),
       lastPollAt: dateOf(feed?.lastPollAt),
       lastCommitAt: dateOf(feed?.lastCommitAt),
-      backfillComplete: feed?.endReached ?? false,
+      backfillComplete: (feed?.endReachedAt ?? null) !== null,
       pendingResults: [...this.rows.values()].filter((row) => row.pending !== null).length,
       quarantinedEntries: [...this.quarantine.values()].filter((entry) => entry.state === 'open').length,
       leaseHolder: feed && feed.expiresAt > this.now() ? feed.holder : null,
@@ -139,7 +143,7 @@ export class ModelStore implements FeedStore {
     if (freshness !== null) {
       const complete = freshness.atEnd ? freshness.polledAt : freshness.lastDelivered;
       if (complete !== null) feed.completeAsOf = Math.max(feed.completeAsOf ?? Number.NEGATIVE_INFINITY, complete);
-      feed.endReached ||= freshness.atEnd;
+      if (freshness.atEnd) feed.endReachedAt ??= this.now();
       const { lastDeliveredAt } = freshness;
       if (lastDeliveredAt !== null && !(feed.lastDeliveredAt !== null && feed.lastDeliveredAt > lastDeliveredAt)) {
         feed.lastDeliveredAt = lastDeliveredAt;
@@ -153,6 +157,31 @@ export class ModelStore implements FeedStore {
     const feed = this.#held(lease);
     if (feed === null) return { kind: 'fenced' };
     return { kind: 'committed', counts: this.#write(batch, [], lease.feed), asOf: this.#asOf(feed) };
+  }
+
+  async readSweeps(name: string): Promise<readonly SweepState[]> {
+    const feed = this.feeds.get(name);
+    if (feed === undefined) return [];
+    const states = [...feed.sweeps.values()].map(({ at, ...sweep }) => ({ ...sweep, ageMs: this.now() - at }));
+    if (feed.endReachedAt === null || feed.sweeps.has('full')) return states;
+    const history = { since: feed.startSince, until: new Date(feed.endReachedAt), cursor: null };
+    return [...states, { kind: 'full', finished: true, ageMs: this.now() - feed.endReachedAt, ...history }];
+  }
+
+  async beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean> {
+    const feed = this.#held(lease);
+    if (feed === null || feed.completeAsOf === null) return false;
+    const start = since ?? feed.startSince;
+    feed.sweeps.set(kind, { kind, finished: false, at: this.now(), since: start, until, cursor: null });
+    return true;
+  }
+
+  async commitSweep({ lease, kind, to, batch, quarantine, finished }: SweepCommit): Promise<CommitOutcome> {
+    const feed = this.#held(lease);
+    if (feed === null) return { kind: 'fenced' };
+    const sweep = feed.sweeps.get(kind);
+    if (sweep) feed.sweeps.set(kind, { ...sweep, cursor: to, finished, at: finished ? this.now() : sweep.at });
+    return { kind: 'committed', counts: this.#write(batch, quarantine, lease.feed), asOf: this.#asOf(feed) };
   }
 
   async duePending(_feed: string, limit: number): Promise<readonly PendingRun[]> {
@@ -189,7 +218,8 @@ export class ModelStore implements FeedStore {
       lastDeliveredAt: null,
       earlier: [],
       completeAsOf: null,
-      endReached: false,
+      endReachedAt: null,
+      sweeps: new Map(),
       lastPollAt: null,
       lastCommitAt: null,
       holder: null,

@@ -70,7 +70,9 @@ export class SimulatedService implements FeedService {
   async readPage(request: FeedRequest, signal: AbortSignal): Promise<RawPage> {
     await this.#network(signal);
     const from = 'cursor' in request.start ? request.start.cursor : null;
-    const after = from === null ? -1 : Number(from.split('/')[0]);
+    const since =
+      'since' in request.start ? request.start.since.getTime() - this.clock.now() + this.clock.monotonic() : -1;
+    const after = from === null ? Math.ceil(since) - 1e-9 : Number(from.split('/')[0]);
     const now = this.clock.monotonic();
     const listed = this.deliveries
       .filter((delivery) => delivery.key > after && delivery.visibleFrom <= now)
@@ -96,13 +98,14 @@ export class SimulatedService implements FeedService {
     return rawRun(run.json);
   }
 
-  /** The highest revision of each scan among deliveries that a cursor cannot have passed by. */
+  /** The highest usable revision of each scan: what a sweep must have found in the end. */
+  newest(): ReadonlyMap<string, number> {
+    return highestRevisions(this.deliveries);
+  }
+
+  /** The same of deliveries that a cursor cannot have passed by. */
   newestAhead(): ReadonlyMap<string, number> {
-    const newest = new Map<string, number>();
-    for (const { scanId, revision, behind, usable } of this.deliveries) {
-      if (!behind && usable) newest.set(scanId, Math.max(revision, newest.get(scanId) ?? 0));
-    }
-    return newest;
+    return highestRevisions(this.deliveries.filter((delivery) => !delivery.behind));
   }
 
   async #network(signal: AbortSignal): Promise<void> {
@@ -149,4 +152,12 @@ export class SimulatedService implements FeedService {
     this.#lastKey = Math.max(this.#lastKey + 1e-6, this.clock.monotonic());
     return this.#lastKey;
   }
+}
+
+function highestRevisions(deliveries: readonly Delivery[]): ReadonlyMap<string, number> {
+  const highest = new Map<string, number>();
+  for (const { scanId, revision, usable } of deliveries) {
+    if (usable) highest.set(scanId, Math.max(revision, highest.get(scanId) ?? 0));
+  }
+  return highest;
 }

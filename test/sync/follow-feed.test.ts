@@ -55,7 +55,7 @@ describe('following a feed', () => {
     expect(store.rows.size).toBe(25);
     expect(cursors(service).filter((cursor) => cursor === '25').length).toBeLessThanOrEqual(2 * 4);
     expect(store.feeds.get('default')?.cursor).toBe('25');
-    expect(store.feeds.get('default')?.endReached).toBe(true);
+    expect(store.feeds.get('default')?.endReachedAt).not.toBeNull();
   });
 
   it('goes on at the stored cursor after a restart, and finds the new runs', async () => {
@@ -216,7 +216,7 @@ describe('a cursor that leads nowhere', () => {
     };
     await follow(20_000);
     expect(store.rows.size).toBe(2);
-    expect(store.feeds.get('default')).toMatchObject({ cursor: null, completeAsOf: null, endReached: false });
+    expect(store.feeds.get('default')).toMatchObject({ cursor: null, completeAsOf: null, endReachedAt: null });
   });
 });
 
