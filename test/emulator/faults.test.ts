@@ -116,19 +116,29 @@ describe('faults', () => {
   });
 
   it('stop dripping when the client goes', async () => {
-    let drops = 0;
     const gone = new AbortController();
+    let stopped: () => void = () => undefined;
+    const stopping = new Promise<void>((resolve) => {
+      stopped = resolve;
+    });
+    let drops = 0;
     const sleep = (_ms: number, signal: AbortSignal): Promise<void> => {
       drops++;
       gone.abort();
-      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      return new Promise((resolve) => {
+        signal.addEventListener('abort', () => {
+          stopped();
+          resolve();
+        });
+      });
     };
     const { emulator } = await bench({ history: 3, sleep });
     emulator.addFault({ kind: 'slow', next: 1 });
     const headers = { authorization: `Bearer ${emulator.apiKey}` };
     await expect(
-      fetch(`${emulator.url}/scans`, { headers, signal: gone.signal }).then((r) => r.text()),
+      fetch(`${emulator.url}/scans`, { headers, signal: gone.signal }).then((response) => response.text()),
     ).rejects.toThrow();
+    await stopping;
     await emulator.close();
     expect(drops).toBe(1);
   });

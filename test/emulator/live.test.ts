@@ -78,6 +78,29 @@ describe('what happens by itself', () => {
     expect(continued.length).toBeLessThan(20);
   });
 
+  it('does not move a cursor for runs that are not visible yet', async () => {
+    const { page, advance, emulator } = await bench({
+      switches: { newRunsPerSecond: 1, lateShare: 1, lateByMs: minute },
+    });
+    const { nextCursor } = await page();
+    advance(30_000);
+    expect(await page(`cursor=${nextCursor}`)).toEqual({ items: [], nextCursor });
+    emulator.set({ newRunsPerSecond: 0 });
+    advance(minute);
+    expect((await page(`cursor=${nextCursor}&limit=200`)).items).toHaveLength(30);
+  });
+
+  it('adds nothing to a millisecond that was read when a rate is set', async () => {
+    const { page, drain, advance, emulator } = await bench();
+    emulator.appendCount(1);
+    const { nextCursor } = await page();
+    emulator.set({ newRunsPerSecond: 50_000 });
+    expect((await drain()).items).toHaveLength(1);
+    advance(2);
+    expect((await page(`cursor=${nextCursor}&limit=200`)).items).toHaveLength(100);
+    expect((await drain()).items).toHaveLength(101);
+  });
+
   it('does not change runs that exist when shares are changed', async () => {
     const { drain, advance, emulator } = await bench({ history: 50, switches: { newRunsPerSecond: 1 } });
     advance(minute);
@@ -120,6 +143,16 @@ describe('what happens by itself', () => {
     const kept = ids((await drain()).items).slice(3);
     expect(kept).toEqual(runs.slice(10));
     expect((await get(`/scans/${runs[0]}`)).status).toBe(404);
+  });
+
+  it('does not fall back to the first revision of a corrected run that was forgotten', async () => {
+    const { drain, get, emulator, advance } = await bench({ liveLimit: 2, history: 3 });
+    const [scanId] = ids((await drain()).items) as [string];
+    emulator.correct(scanId);
+    advance(1);
+    emulator.appendCount(2);
+    expect((await get(`/scans/${scanId}`)).status).toBe(404);
+    expect(ids((await drain()).items)).not.toContain(scanId);
   });
 });
 

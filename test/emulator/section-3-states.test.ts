@@ -136,6 +136,24 @@ describe('interface 3: states and transitions', () => {
     expect(ids((await page()).items)).toContain(all[8]);
   });
 
+  it('shows a correction ahead of a cursor that was issued in the same millisecond', async () => {
+    const { emulator, drain, page } = await bench({ history: 2 });
+    const [run] = emulator.appendCount(1);
+    const { cursor } = await drain();
+    emulator.correct(run?.scanId ?? '');
+    expect(revisions((await page(`cursor=${cursor}`)).items)).toEqual([`${run?.scanId}@2`]);
+  });
+
+  it('takes the cursor that a client came with, and one not used for ten minutes, for given up', async () => {
+    const { emulator, drain, page, advance } = await bench({ history: 10, switches: { redelivery: 'behind' } });
+    await page('limit=1');
+    advance(10 * 60_000);
+    const { items } = await drain('limit=1');
+    const last = items[9] as Record<string, unknown>;
+    const { deliveredAt } = emulator.correct(String(last.scanId));
+    expect(deliveredAt).toBe(new Date(String(last.deliveredAt)).getTime() - 1);
+  });
+
   it('can turn a failed run into a completed one by a retry', async () => {
     const { emulator, get } = await bench();
     const [failed] = emulator.appendRuns([{ status: 'failed' }]);
