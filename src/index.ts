@@ -8,7 +8,31 @@ export {
 } from './service/client.js';
 export type { RequestClock } from './service/deadline.js';
 export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/dispatcher.js';
-export * from './service/errors.js';
+export {
+  ApiKeyError,
+  AuthenticationError,
+  BadHttpError,
+  BodyTooLargeError,
+  CertificateError,
+  ClientClosedError,
+  ConflictError,
+  ConnectionError,
+  CutBodyError,
+  ForbiddenError,
+  HttpStatusError,
+  InvalidArgumentError,
+  InvalidRequestError,
+  NotFoundError,
+  NotJsonError,
+  type Operation,
+  RateLimitedError,
+  RedirectError,
+  ServerError,
+  ServiceError,
+  TimeoutError,
+  UnexpectedStatusError,
+  WrongShapeError,
+} from './service/errors.js';
 export type { RequestObservation } from './service/http.js';
 export type { SubmitRequest } from './service/requests.js';
 export {

@@ -80,7 +80,6 @@ export async function exchange(request: HttpRequest, options: HttpOptions, signa
 async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSignal): Promise<HttpAnswer> {
   const { base, requestTimeoutMs } = options;
   const key = await currentApiKey(options.apiKey);
-  stop.throwIfAborted();
   let response: Response | undefined;
   try {
     response = await send(request, key, options, stop);

@@ -51,7 +51,7 @@ export type FeedEntry = z.infer<typeof feedEntrySchema>;
 export const runSchema = feedEntrySchema.extend({
   status: z.enum(['processing', 'completed', 'failed']),
   /** Raw OCR result; the interface does not show its shape. */
-  rawOcrResult: z.unknown(),
+  rawOcrResult: z.unknown().optional(),
 });
 export type Run = z.infer<typeof runSchema>;
 

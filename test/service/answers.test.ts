@@ -95,7 +95,7 @@ describe('a checked page', () => {
 
   it('names the index and fields of an entry that does not fit, never its values', async () => {
     const bad = entryJson({ revision: 'canary-value', documentType: { slug: 7, name: null }, status: 'processing' });
-    context.service.answer(reply(200, pageJson([entryJson(), bad])));
+    context.service.answer(reply(200, pageJson([entryJson(), bad, entryJson({ fileName: 5 })])));
     const error = (await rejection(context.client().feedPage())) as WrongShapeError;
     expect(error).toBeInstanceOf(WrongShapeError);
     expect(error.place).toBe('entry 1 of the page');
@@ -132,7 +132,8 @@ describe('a single run', () => {
 
   it('is refused where it is another run than the one asked for', async () => {
     context.service.answer(reply(200, entryJson()));
-    expect(await rejection(context.client().getRun('scan-2'))).toBeInstanceOf(WrongShapeError);
+    const error = await rejection(context.client().getRun('scan-2'));
+    expect(error).toMatchObject({ kind: 'wrong_shape', fields: ['scanId (another run)'] });
   });
 
   it('is refused where it is no object', async () => {

@@ -86,6 +86,7 @@ describe('a dispatcher with a proxy', () => {
 
   it('does not read the environment', async () => {
     process.env.HTTP_PROXY = 'http://127.0.0.1:1';
+    process.env.HTTPS_PROXY = 'read and found to be no address';
     process.env.NO_PROXY = '127.0.0.1';
     try {
       await read({});
@@ -93,6 +94,7 @@ describe('a dispatcher with a proxy', () => {
       await read({ httpProxy: `http://${address}` });
     } finally {
       delete process.env.HTTP_PROXY;
+      delete process.env.HTTPS_PROXY;
       delete process.env.NO_PROXY;
     }
     expect(proxy.asked).toHaveLength(1);
