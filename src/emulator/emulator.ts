@@ -1,10 +1,9 @@
 import type { FaultInput } from './faults.js';
 import { defaultOptions, type EmulatorOptions } from './options.js';
-import type { Correction } from './organization.js';
 import type { RequestLog } from './requests.js';
 import type { ScriptedAnswer } from './run-scripts.js';
-import type { FilterFacts, RunSpec, RunVersion } from './runs.js';
-import { toMs } from './runs.js';
+import { type Correction, type RunSpec, toMs } from './run-specs.js';
+import type { FilterFacts, RunVersion } from './runs.js';
 import { beginning, type Content } from './sequence.js';
 import { createServer } from './server.js';
 import { Service } from './service.js';

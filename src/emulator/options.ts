@@ -23,7 +23,7 @@ export interface EmulatorOptions {
   readonly documentTypes: readonly DocumentType[];
   /** Wanted size of a feed entry in bytes, on average. */
   readonly runBytes: number;
-  /** Placed entries (submissions, corrections, scripts) and idempotency keys kept for each organization, at most. */
+  /** Placed entries (submissions, corrections, scripts) and idempotency keys kept for each organization, at most; about 1.5 KB each. */
   readonly liveLimit: number;
   /** Where the switches stand at the start. */
   readonly switches: SwitchesPatch;
@@ -47,7 +47,7 @@ export const defaultOptions: EmulatorOptions = {
   historyPeriodMs: 30 * 86_400_000,
   documentTypes: defaultDocumentTypes,
   runBytes: 1700,
-  liveLimit: 100_000,
+  liveLimit: 50_000,
   switches: {},
   now: Date.now,
   sleep: async (ms, signal) => {

@@ -3,17 +3,8 @@ import { CorrectionSchedule } from './correction-schedule.js';
 import { CursorSeal } from './cursors.js';
 import { draw, seedOf } from './random.js';
 import type { ProcessingRun } from './render-run.js';
-import {
-  applySpec,
-  type Environment,
-  type FilterFacts,
-  factsOf,
-  makeVersion,
-  type RunSource,
-  type RunSpec,
-  type RunVersion,
-  toMs,
-} from './runs.js';
+import { type Correction, type RunSpec, reviseRun, scriptRun, toMs } from './run-specs.js';
+import { type Environment, type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import { runNumberOf, scanIdOf } from './scan-ids.js';
 import { type Content, type GeneratedLane, type Place, type PlacedEntry, Sequence } from './sequence.js';
 import { StoredCursors } from './stored-cursors.js';
@@ -31,9 +22,6 @@ export interface OrganizationOptions {
   /** Placed entries kept at most; the one delivered first goes when it is exceeded, and its run with it. */
   readonly liveLimit: number;
 }
-
-/** A correction or retry: what it changes, and where the new revision appears if not by the switch. */
-export type Correction = Omit<RunSpec, 'scanId'> & { redelivery?: Switches['redelivery'] };
 
 /** A run that is kept: submitted, scripted, or raised to a later revision. */
 interface LiveRun {
@@ -127,7 +115,7 @@ export class Organization {
     this.advance(nowMs);
     const number = this.#numberFor(spec.scanId);
     const deliveredAt = spec.deliveredAt === undefined ? nowMs : toMs(spec.deliveredAt);
-    const version = this.#scripted(number, spec, deliveredAt, spec.revision ?? 1);
+    const version = scriptRun(this.#source, number, spec, { deliveredAt, processingMs: this.#switches.processingMs });
     const entry = this.sequence.place(deliveredAt, { version });
     const known = this.#live.get(version.scanId);
     if (known === undefined || known.version.revision <= version.revision) this.#keep({ number, version, entry });
@@ -177,7 +165,7 @@ export class Organization {
       change.deliveredAt === undefined
         ? this.#redeliveryTime(oldPlace, at, change.redelivery)
         : toMs(change.deliveredAt);
-    const version = this.#revised(number, old, change, deliveredAt);
+    const version = reviseRun(this.#source, number, old, change, deliveredAt);
     if (this.#switches.superseded === 'removed' && live !== undefined) this.sequence.remove(live.entry);
     if (live === undefined) this.#superseded.set(number, this.#switches.superseded);
     this.#keep({ number, version, entry: this.sequence.place(deliveredAt, { version }) });
@@ -193,39 +181,6 @@ export class Organization {
     if (redelivery === 'ahead') return at;
     const stored = this.storedCursors.lowest(at);
     return Math.min(old.at, stored === null ? old.at : stored.at) - 1;
-  }
-
-  #revised(number: number, old: RunVersion, change: Correction, deliveredAt: number): RunVersion {
-    const revision = change.revision ?? old.revision + 1;
-    const retrySucceeds = draw(this.#source.seed, number, 60 + revision) < 0.7;
-    const status = change.status ?? (old.status === 'failed' && retrySucceeds ? 'completed' : old.status);
-    const times = {
-      submittedAt: old.submittedAt ?? deliveredAt,
-      completedAt: old.completedAt ?? deliveredAt,
-      deliveredAt,
-    };
-    const facts = { status, environment: change.environment ?? old.environment, documentType: old.documentType.slug };
-    const made = makeVersion(this.#source, { number, revision, facts, ...times });
-    const { scanId, fileName, partnerName, partnerTestMode, documentType, withheld } = old;
-    const kept = { ...made, scanId, fileName, partnerName, partnerTestMode, documentType };
-    return applySpec(
-      kept,
-      { ...(withheld === undefined ? {} : { truncated: withheld }), ...change },
-      this.#source.documentTypes,
-    );
-  }
-
-  #scripted(number: number, spec: RunSpec, deliveredAt: number, revision: number): RunVersion {
-    const generated = factsOf(this.#source, { failureShare: 0, testEnvironmentShare: 0 }, number);
-    const facts: FilterFacts = {
-      status: spec.status ?? 'completed',
-      environment: spec.environment ?? 'prod',
-      documentType: spec.documentType === undefined ? generated.documentType : spec.documentType,
-    };
-    const completedAt = deliveredAt;
-    const submittedAt = completedAt - this.#switches.processingMs;
-    const made = makeVersion(this.#source, { number, revision, submittedAt, completedAt, deliveredAt, facts });
-    return applySpec({ ...made, scanId: spec.scanId ?? made.scanId }, spec, this.#source.documentTypes);
   }
 
   #generated(number: number): RunVersion {

@@ -46,33 +46,6 @@ export interface RunVersion {
   readonly rawOcr: () => string | null;
 }
 
-/** What a script may set of a run; the rest is made up from the run's number. */
-export interface RunSpec {
-  scanId?: string;
-  revision?: number;
-  status?: Status;
-  environment?: Environment;
-  /** A slug of the configured types, or null for none. */
-  documentType?: string | null;
-  fileName?: string;
-  partnerName?: string | null;
-  partnerTestMode?: boolean;
-  ocrConfidence?: number | null;
-  /** The result as a value; see `dataJson` for numbers that JavaScript cannot hold. */
-  data?: unknown;
-  /** The result as JSON text, passed on verbatim. */
-  dataJson?: string;
-  markdown?: string | null;
-  failureReason?: string | null;
-  error?: string | null;
-  submittedAt?: Date | string | number | null;
-  completedAt?: Date | string | number | null;
-  /** Place in the sequence. A time before the present end makes the run appear late, behind stored cursors. */
-  deliveredAt?: Date | string | number;
-  /** Leaves the value out of the feed; `false` keeps it in, whatever its size. */
-  truncated?: Withheld | false;
-}
-
 /** What all runs of an organization share. */
 export interface RunSource {
   readonly seed: number;
@@ -171,43 +144,5 @@ export function makeVersion(source: RunSource, request: VersionRequest): RunVers
     data: () => (failed ? null : dataJson(document())),
     markdown,
     rawOcr: () => (failed ? null : rawOcrJson(markdownOf(document()), level)),
-  };
-}
-
-/** Milliseconds since 1970 of a time in a script. */
-export function toMs(time: Date | string | number): number {
-  const ms = typeof time === 'number' ? time : new Date(time).getTime();
-  if (!Number.isFinite(ms)) throw new RangeError(`not a time: ${String(time)}`);
-  return Math.floor(ms);
-}
-
-const optionalMs = (time: Date | string | number | null | undefined, otherwise: number | null): number | null =>
-  time === undefined ? otherwise : time === null ? null : toMs(time);
-
-/** Lays a script's values over a made-up version. */
-export function applySpec(base: RunVersion, spec: RunSpec, documentTypes: readonly DocumentType[]): RunVersion {
-  const failed = base.status === 'failed';
-  const dataText = spec.dataJson ?? (spec.data === undefined ? undefined : JSON.stringify(spec.data));
-  const slug = spec.documentType === undefined ? base.documentType.slug : spec.documentType;
-  const markdown = spec.markdown;
-  return {
-    ...base,
-    documentType: { slug, name: documentTypes.find((type) => type.slug === slug)?.name ?? null },
-    fileName: spec.fileName ?? base.fileName,
-    partnerName: spec.partnerName === undefined ? base.partnerName : spec.partnerName,
-    partnerTestMode: spec.partnerTestMode ?? base.partnerTestMode,
-    ocrConfidence:
-      spec.ocrConfidence === undefined
-        ? base.ocrConfidence
-        : spec.ocrConfidence === null
-          ? null
-          : JSON.stringify(spec.ocrConfidence),
-    failureReason: spec.failureReason === undefined || !failed ? base.failureReason : spec.failureReason,
-    error: spec.error === undefined || !failed ? base.error : spec.error,
-    submittedAt: optionalMs(spec.submittedAt, base.submittedAt),
-    completedAt: optionalMs(spec.completedAt, base.completedAt),
-    withheld: spec.truncated,
-    data: dataText === undefined || failed ? base.data : () => dataText,
-    markdown: markdown === undefined ? base.markdown : () => markdown,
   };
 }

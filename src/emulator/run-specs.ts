@@ -1,0 +1,126 @@
+/** Runs and corrections as scripts write them. What a script leaves out is made up from the run's number. */
+import type { DocumentType } from './catalogue.js';
+import { draw } from './random.js';
+import {
+  type Environment,
+  type FilterFacts,
+  factsOf,
+  makeVersion,
+  type RunSource,
+  type RunVersion,
+  type Status,
+  type Withheld,
+} from './runs.js';
+import type { Switches } from './switches.js';
+
+/** What a script may set of a run; the rest is made up from the run's number. */
+export interface RunSpec {
+  scanId?: string;
+  revision?: number;
+  status?: Status;
+  environment?: Environment;
+  /** A slug of the configured types, or null for none. */
+  documentType?: string | null;
+  fileName?: string;
+  partnerName?: string | null;
+  partnerTestMode?: boolean;
+  ocrConfidence?: number | null;
+  /** The result as a value; see `dataJson` for numbers that JavaScript cannot hold. */
+  data?: unknown;
+  /** The result as JSON text, passed on verbatim. */
+  dataJson?: string;
+  markdown?: string | null;
+  failureReason?: string | null;
+  error?: string | null;
+  submittedAt?: Date | string | number | null;
+  completedAt?: Date | string | number | null;
+  /** Place in the sequence. A time before the present end makes the run appear late, behind stored cursors. */
+  deliveredAt?: Date | string | number;
+  /** Leaves the value out of the feed; `false` keeps it in, whatever its size. */
+  truncated?: Withheld | false;
+}
+
+/** A correction or retry: what it changes, and where the new revision appears if not by the switch. */
+export type Correction = Omit<RunSpec, 'scanId'> & { redelivery?: Switches['redelivery'] };
+
+/** A finished run of a script: completed and in `prod` unless it says otherwise. */
+export function scriptRun(
+  source: RunSource,
+  number: number,
+  spec: RunSpec,
+  { deliveredAt, processingMs }: { deliveredAt: number; processingMs: number },
+): RunVersion {
+  const generated = factsOf(source, { failureShare: 0, testEnvironmentShare: 0 }, number);
+  const facts: FilterFacts = {
+    status: spec.status ?? 'completed',
+    environment: spec.environment ?? 'prod',
+    documentType: spec.documentType === undefined ? generated.documentType : spec.documentType,
+  };
+  const times = { submittedAt: deliveredAt - processingMs, completedAt: deliveredAt, deliveredAt };
+  const made = makeVersion(source, { number, revision: spec.revision ?? 1, facts, ...times });
+  return applySpec({ ...made, scanId: spec.scanId ?? made.scanId }, spec, source.documentTypes);
+}
+
+/**
+ * The next revision of a run. A completed run is corrected, a failed one retried, mostly with success. Its name,
+ * partner, submission and completion stay; its result is made anew unless the change names one.
+ */
+export function reviseRun(
+  source: RunSource,
+  number: number,
+  old: RunVersion,
+  change: Correction,
+  deliveredAt: number,
+): RunVersion {
+  const revision = change.revision ?? old.revision + 1;
+  const retrySucceeds = draw(source.seed, number, 60 + revision) < 0.7;
+  const status = change.status ?? (old.status === 'failed' && retrySucceeds ? 'completed' : old.status);
+  const facts = { status, environment: change.environment ?? old.environment, documentType: old.documentType.slug };
+  const { scanId, fileName, partnerName, partnerTestMode, documentType, withheld, submittedAt, completedAt } = old;
+  const times = { submittedAt: submittedAt ?? deliveredAt, completedAt: completedAt ?? deliveredAt, deliveredAt };
+  const made = makeVersion(source, { number, revision, facts, ...times });
+  const kept = { ...made, scanId, fileName, partnerName, partnerTestMode, documentType, submittedAt, completedAt };
+  return applySpec(
+    kept,
+    { ...(withheld === undefined ? {} : { truncated: withheld }), ...change },
+    source.documentTypes,
+  );
+}
+
+/** Milliseconds since 1970 of a time in a script. */
+export function toMs(time: Date | string | number): number {
+  const ms = typeof time === 'number' ? time : new Date(time).getTime();
+  if (!Number.isFinite(ms)) throw new RangeError(`not a time: ${String(time)}`);
+  return Math.floor(ms);
+}
+
+const optionalMs = (time: Date | string | number | null | undefined, otherwise: number | null): number | null =>
+  time === undefined ? otherwise : time === null ? null : toMs(time);
+
+/** Lays a script's values over a made-up version. */
+function applySpec(base: RunVersion, spec: RunSpec, documentTypes: readonly DocumentType[]): RunVersion {
+  const failed = base.status === 'failed';
+  const dataText = spec.dataJson ?? (spec.data === undefined ? undefined : JSON.stringify(spec.data));
+  const slug = spec.documentType === undefined ? base.documentType.slug : spec.documentType;
+  const markdown = spec.markdown;
+  return {
+    ...base,
+    documentType: { slug, name: documentTypes.find((type) => type.slug === slug)?.name ?? null },
+    fileName: spec.fileName ?? base.fileName,
+    partnerName: spec.partnerName === undefined ? base.partnerName : spec.partnerName,
+    partnerTestMode: spec.partnerTestMode ?? base.partnerTestMode,
+    ocrConfidence:
+      spec.ocrConfidence === undefined
+        ? base.ocrConfidence
+        : spec.ocrConfidence === null
+          ? null
+          : JSON.stringify(spec.ocrConfidence),
+    failureReason: spec.failureReason === undefined || !failed ? base.failureReason : spec.failureReason,
+    error: spec.error === undefined || !failed ? base.error : spec.error,
+    submittedAt: optionalMs(spec.submittedAt, base.submittedAt),
+    completedAt: optionalMs(spec.completedAt, base.completedAt),
+    withheld: spec.truncated,
+    data: dataText === undefined || failed ? base.data : () => dataText,
+    markdown: markdown === undefined ? base.markdown : () => markdown,
+  };
+}
