@@ -1,0 +1,169 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Clock } from '../sync/ports.js';
+import type { Liveness } from './liveness.js';
+import type { Logger } from './logger.js';
+import type { Metrics } from './metrics.js';
+import type { Readiness } from './readiness.js';
+import { renderStatusPage, STATUS_PAGE_POLICY } from './status-page.js';
+import type { StatusReport } from './status-report.js';
+
+export interface AdminServerOptions {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly metrics: Pick<Metrics, 'exposition'>;
+  readonly liveness: Pick<Liveness, 'check'>;
+  readonly readiness: Pick<Readiness, 'check'>;
+  readonly status: () => StatusReport | Promise<StatusReport>;
+  readonly logger: Logger;
+  readonly clock: Pick<Clock, 'sleep'>;
+  /** Ends the tries to get a port. A server that listens does so until it is closed. */
+  readonly signal: AbortSignal;
+}
+
+export interface AdminServer {
+  /** Where it listens; null while it does not. */
+  address(): AddressInfo | null;
+  /** Settles when it listens, or has given up because it was closed or the signal aborted. */
+  readonly settled: Promise<void>;
+  /** Stops listening and ends all connections at once. May be called again. */
+  close(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+type Route = (options: AdminServerOptions) => Answer | Promise<Answer>;
+
+const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
+const ALLOWED_METHODS = ['GET', 'HEAD'];
+
+const ROUTES: Readonly<Record<string, Route>> = {
+  '/metrics': async ({ metrics }) => {
+    const { contentType, text } = await metrics.exposition();
+    return { status: 200, contentType, body: text };
+  },
+  '/livez': ({ liveness }) => {
+    const { alive, silentMs } = liveness.check();
+    return alive ? line(200, 'alive') : line(503, `the loop has been silent for ${Math.floor(silentMs / 1000)} s`);
+  },
+  '/readyz': ({ readiness }) => {
+    const { ready, reason } = readiness.check();
+    return ready ? line(200, 'ready') : line(503, `not ready: ${reason ?? 'unknown'}`);
+  },
+  '/status.json': async ({ status }) => ({
+    status: 200,
+    contentType: 'application/json; charset=utf-8',
+    body: `${JSON.stringify(await status(), null, 2)}\n`,
+  }),
+  '/': async ({ status }) => ({
+    status: 200,
+    contentType: 'text/html; charset=utf-8',
+    body: renderStatusPage(await status()),
+    headers: { 'content-security-policy': STATUS_PAGE_POLICY },
+  }),
+};
+
+/**
+ * Metrics, health and status over HTTP. A port that cannot be had is reported and tried again: it is no reason to stop
+ * storing runs.
+ */
+export function startAdminServer(options: AdminServerOptions): AdminServer {
+  const server = createServer({ maxHeaderSize: 8_192, requestTimeout: 10_000, headersTimeout: 10_000 });
+  server.on('request', (request, response) => void respond(request, response, options));
+  const closed = new AbortController();
+  const settled = listen(server, options, AbortSignal.any([options.signal, closed.signal]));
+  return {
+    address: () => (server.listening ? (server.address() as AddressInfo) : null),
+    settled,
+    async close() {
+      closed.abort();
+      await settled;
+      await stop(server);
+    },
+  };
+}
+
+async function listen(server: Server, { host, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
+  for (let tries = 0; !signal.aborted; tries++) {
+    const error = await tryToListen(server, host, port);
+    if (error === null) {
+      server.on('error', (later) => logger.error('the admin server has a problem', { error: later }));
+      const address = server.address() as AddressInfo;
+      return logger.info('metrics, health and status are served', { host: address.address, port: address.port });
+    }
+    const pauseMs = PAUSES_MS[tries] ?? 30_000;
+    logger.error(
+      'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST',
+      {
+        host,
+        port,
+        pauseMs,
+        error,
+      },
+    );
+    await clock.sleep(pauseMs, signal);
+  }
+}
+
+function tryToListen(server: Server, host: string, port: number): Promise<Error | null> {
+  return new Promise((resolve) => {
+    const settle = (outcome: Error | null) => {
+      server.off('error', settle).off('listening', onListening);
+      resolve(outcome);
+    };
+    const onListening = () => settle(null);
+    server.once('error', settle).once('listening', onListening);
+    server.listen({ host, port });
+  });
+}
+
+function stop(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve()); // also where it does not listen
+    server.closeAllConnections();
+  });
+}
+
+/** Never rejects. */
+async function respond(request: IncomingMessage, response: ServerResponse, options: AdminServerOptions): Promise<void> {
+  let answer: Answer;
+  try {
+    answer = await answerTo(request, options);
+  } catch (error) {
+    options.logger.error('an admin request failed', { path: pathOf(request), error });
+    answer = line(500, 'this could not be answered; the log says why');
+  }
+  request.resume(); // a body is of no interest
+  const { status, contentType, body, headers } = answer;
+  response.writeHead(status, {
+    'content-type': contentType,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    ...headers,
+  });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+function answerTo(request: IncomingMessage, options: AdminServerOptions): Answer | Promise<Answer> {
+  const path = pathOf(request);
+  const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
+  if (route === undefined) return line(404, 'there is nothing here; see /');
+  if (ALLOWED_METHODS.includes(request.method ?? '')) return route(options);
+  return { ...line(405, 'only GET and HEAD are understood here'), headers: { allow: ALLOWED_METHODS.join(', ') } };
+}
+
+function pathOf({ url = '/' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? '/';
+}
+
+function line(status: number, text: string): Answer {
+  return { status, contentType: 'text/plain; charset=utf-8', body: `${text.replace(/\s+/g, ' ')}\n` };
+}

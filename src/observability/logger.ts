@@ -1,0 +1,73 @@
+import { type DestinationStream, type Level, pino, stdTimeFunctions } from 'pino';
+import { describeError } from './describe-error.js';
+
+/** Writes one JSON line a call. `fields.error` may be any error; what it shows is chosen here. */
+export interface Logger {
+  trace(message: string, fields?: LogFields): void;
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  fatal(message: string, fields?: LogFields): void;
+}
+
+/** Names, numbers and times about the work; never keys, passwords, cursors or document content. */
+export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: unknown };
+
+export interface LoggerOptions {
+  readonly level: Level | 'silent';
+  readonly feed: string;
+  readonly version: string;
+  /** Standard output by default; written synchronously, so that nothing is lost when the process ends. */
+  readonly destination?: DestinationStream | undefined;
+}
+
+/** A second belt: no caller should pass any of these. */
+const SECRET_KEYS = [
+  'apiKey',
+  'api_key',
+  'authorization',
+  'Authorization',
+  'cookie',
+  'password',
+  'PGPASSWORD',
+  'token',
+  'secret',
+  'connectionString',
+  'databaseUrl',
+  'DATABASE_URL',
+  'SCANFEED_API_KEY',
+  'SCANFEED_MIGRATION_DATABASE_URL',
+  'data',
+  'markdown',
+  'payload',
+  'rawOcrResult',
+] as const;
+
+export function createLogger({ level, feed, version, destination }: LoggerOptions): Logger {
+  const stack = level === 'debug' || level === 'trace';
+  const writer = pino(
+    {
+      level,
+      base: { name: 'scanfeed', feed, version },
+      timestamp: stdTimeFunctions.isoTime,
+      messageKey: 'message',
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { error: (error: unknown) => describeError(error, { stack }) },
+      redact: {
+        paths: SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]),
+        censor: '[redacted]',
+      },
+    },
+    destination ?? pino.destination({ dest: 1, sync: true }),
+  );
+  const at = (name: Level) => (message: string, fields?: LogFields) => writer[name](fields ?? {}, message);
+  return {
+    trace: at('trace'),
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    fatal: at('fatal'),
+  };
+}

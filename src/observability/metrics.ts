@@ -1,0 +1,203 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { AsOf, CommitCounts, FeedStatus, PollOutcome, Stage } from '../sync/ports.js';
+import {
+  BUCKETS,
+  ERROR_KINDS,
+  HELP,
+  OPERATIONS,
+  POLL_OUTCOMES,
+  POOL_STATES,
+  RECONCILE_REVISIONS,
+  REQUEST_STATUSES,
+  RUN_OUTCOMES,
+  TRUNCATED_OUTCOMES,
+} from './metric-definitions.js';
+
+export interface MetricsOptions {
+  readonly feed: string;
+  readonly version: string;
+  /** Monotonic milliseconds: the clock of `AsOf.readAt` and of everything said here. */
+  readonly monotonic: () => number;
+  readonly pollIntervalMs: number;
+  readonly requestTimeoutMs: number;
+  /** Connections to PostgreSQL: in use, idle, and callers waiting for one; asked at each scrape. */
+  readonly databasePool?: () => { readonly active: number; readonly idle: number; readonly waiting: number };
+  /** Also the metrics of Node and the process. Default true; they watch the process for as long as it lives. */
+  readonly nodeMetrics?: boolean;
+}
+
+/** What is measured. Nothing here throws, whatever it is told; a label value it does not know becomes `other`. */
+export interface Metrics {
+  polled(outcome: PollOutcome): void;
+  /** Counts after a known commit. */
+  committed(counts: CommitCounts): void;
+  truncated(outcome: (typeof TRUNCATED_OUTCOMES)[number], entries: number): void;
+  failed(stage: Stage, kind: string): void;
+  /** @param status the HTTP status, or the kind of the failure without one */
+  requested(operation: string, status: number | string, durationMs: number): void;
+  transacted(durationMs: number): void;
+  /** Delivery delays of entries just committed, observed only while caught up. `deliveries`: monotonic times. */
+  delivered(deliveries: readonly number[]): void;
+  reconciled(found: { readonly first: number; readonly later: number }): void;
+  cursorReset(): void;
+  /** How fresh the feed is; the lag grows from here on by itself. */
+  setFreshness(asOf: AsOf): void;
+  setStatus(status: FeedStatus): void;
+  /** The lease is ours up to this monotonic time; null: not ours. */
+  setLeader(until: number | null): void;
+  /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */
+  setCaughtUp(polledAt: number | null): void;
+  isLeader(): boolean;
+  isCaughtUp(): boolean;
+  exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+type Name = keyof typeof HELP;
+
+/** A registry of its own, so that two feeds, or two tests, in one process share nothing. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const { feed, version, monotonic } = options;
+  const registry = new Registry();
+  registry.setDefaultLabels({ feed });
+  const registers = [registry];
+  const gauge = (name: Name, collect?: () => number) =>
+    new Gauge({
+      name,
+      help: HELP[name],
+      registers,
+      ...(collect === undefined
+        ? {}
+        : {
+            collect(this: Gauge) {
+              this.set(collect());
+            },
+          }),
+    });
+  const counter = <L extends string>(name: Name, ...labelNames: L[]) =>
+    new Counter<L>({ name, help: HELP[name], registers, labelNames });
+  const histogram = <L extends string>(name: Name, buckets: readonly number[], ...labelNames: L[]) =>
+    new Histogram<L>({ name, help: HELP[name], registers, labelNames, buckets: [...buckets] });
+
+  let freshness: AsOf | null = null;
+  let status: FeedStatus | null = null;
+  let leaderUntil: number | null = null;
+  let endSeenAt: number | null = null;
+  // What was read last counts, whichever of a commit and a look at the database told it last.
+  const learn = (asOf: AsOf) => {
+    if (freshness === null || asOf.readAt >= freshness.readAt) freshness = asOf;
+  };
+  const isLeader = () => leaderUntil !== null && monotonic() < leaderUntil;
+  const caughtUpForMs = 3 * options.pollIntervalMs + options.requestTimeoutMs;
+  const isCaughtUp = () => isLeader() && endSeenAt !== null && monotonic() - endSeenAt < caughtUpForMs;
+
+  gauge('scanfeed_lag_seconds', () => lagSeconds(freshness, monotonic()));
+  gauge('scanfeed_data_complete_as_of_timestamp_seconds', () => unixSeconds(freshness?.dataCompleteAsOf));
+  gauge('scanfeed_last_poll_success_timestamp_seconds', () => unixSeconds(status?.lastPollAt));
+  gauge('scanfeed_last_commit_timestamp_seconds', () => unixSeconds(status?.lastCommitAt));
+  gauge('scanfeed_caught_up', () => Number(isCaughtUp()));
+  gauge('scanfeed_leader', () => Number(isLeader()));
+  gauge('scanfeed_backfill_complete', () => Number(status?.backfillComplete ?? false));
+  gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
+  gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
+  databasePoolGauge(registry, options.databasePool);
+  const build = new Gauge({
+    name: 'scanfeed_build_info',
+    help: HELP.scanfeed_build_info,
+    registers,
+    labelNames: ['version'],
+  });
+  build.set({ version }, 1);
+
+  const polls = counter('scanfeed_polls_total', 'outcome');
+  const runs = counter('scanfeed_runs_total', 'outcome');
+  const truncated = counter('scanfeed_truncated_results_total', 'outcome');
+  const errors = counter('scanfeed_errors_total', 'stage', 'kind');
+  const found = counter('scanfeed_reconcile_found_total', 'revision');
+  const resets = counter('scanfeed_cursor_resets_total');
+  const conflicts = counter('scanfeed_revision_conflicts_total');
+  const requests = histogram('scanfeed_http_request_duration_seconds', BUCKETS.request, 'operation', 'status');
+  const transactions = histogram('scanfeed_transaction_duration_seconds', BUCKETS.transaction);
+  const delays = histogram('scanfeed_delivery_delay_seconds', BUCKETS.delivery);
+
+  for (const outcome of POLL_OUTCOMES) polls.inc({ outcome }, 0);
+  for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, 0);
+  for (const outcome of TRUNCATED_OUTCOMES) truncated.inc({ outcome }, 0);
+  for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, 0);
+  for (const [stage, kinds] of Object.entries(ERROR_KINDS)) for (const kind of kinds) errors.inc({ stage, kind }, 0);
+  for (const operation of OPERATIONS) {
+    for (const answer of REQUEST_STATUSES) requests.zero({ operation, status: answer });
+  }
+  if (options.nodeMetrics ?? true) collectDefaultMetrics({ register: registry });
+
+  return {
+    polled: (outcome) => polls.inc({ outcome }),
+    committed(counts) {
+      for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, counts[outcome]);
+      conflicts.inc(counts.conflicts);
+    },
+    truncated: (outcome, entries) => truncated.inc({ outcome }, entries),
+    failed: (stage, kind) => errors.inc({ stage, kind: knownKind(stage, kind) }),
+    requested: (operation, answer, durationMs) =>
+      requests.observe(
+        { operation: known(OPERATIONS, operation), status: known(REQUEST_STATUSES, String(answer)) },
+        durationMs / 1000,
+      ),
+    transacted: (durationMs) => transactions.observe(durationMs / 1000),
+    delivered(deliveries) {
+      if (!isCaughtUp()) return;
+      for (const deliveredAt of deliveries) delays.observe(Math.max(0, monotonic() - deliveredAt) / 1000);
+    },
+    reconciled(counts) {
+      for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, counts[revision]);
+    },
+    cursorReset: () => resets.inc(),
+    setFreshness: learn,
+    setStatus: (read) => {
+      status = read;
+      learn(read);
+    },
+    setLeader: (until) => {
+      leaderUntil = until;
+    },
+    setCaughtUp: (polledAt) => {
+      endSeenAt = polledAt;
+    },
+    isLeader,
+    isCaughtUp,
+    exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  };
+}
+
+/** Age when read, and the time since: grows when nothing is read any more. */
+function lagSeconds(freshness: AsOf | null, monotonicNow: number): number {
+  if (freshness === null || freshness.lagMs === null) return Number.POSITIVE_INFINITY;
+  return Math.max(0, freshness.lagMs + monotonicNow - freshness.readAt) / 1000;
+}
+
+function unixSeconds(time: Date | null | undefined): number {
+  return time ? time.getTime() / 1000 : 0;
+}
+
+function databasePoolGauge(registry: Registry, usage: MetricsOptions['databasePool']): void {
+  new Gauge({
+    name: 'scanfeed_database_pool',
+    help: HELP.scanfeed_database_pool,
+    registers: [registry],
+    labelNames: ['state'],
+    collect() {
+      const now = usage?.() ?? { active: 0, idle: 0, waiting: 0 };
+      for (const state of POOL_STATES) this.set({ state }, now[state]);
+    },
+  });
+}
+
+function known(values: readonly string[], value: string): string {
+  return values.includes(value) ? value : 'other';
+}
+
+function knownKind(stage: Stage, kind: string): string {
+  const kinds = ERROR_KINDS[stage];
+  return !kinds.includes(kind) && kinds.includes('http_other') && /^http_\d{3}$/.test(kind)
+    ? 'http_other'
+    : known(kinds, kind);
+}

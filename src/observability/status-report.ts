@@ -1,0 +1,33 @@
+/** What `/status.json` and the status page tell. Times are ISO 8601. No secrets, no cursor, no document content. */
+export interface StatusReport {
+  readonly feed: string;
+  readonly version: string;
+  readonly startedAt: string;
+  /** `starting`: nothing is known of the feed yet. */
+  readonly role: 'starting' | 'leader' | 'standby';
+  readonly leaseHolder: string | null;
+  readonly caughtUp: boolean;
+  readonly backfillComplete: boolean;
+  readonly dataCompleteAsOf: string | null;
+  /** Null while unknown. */
+  readonly lagSeconds: number | null;
+  readonly lastPollAt: string | null;
+  readonly lastCommitAt: string | null;
+  /** Runs inserted or updated since this process started. */
+  readonly runsWritten: number;
+  readonly pendingResults: number | null;
+  readonly quarantinedEntries: number | null;
+  /** What fails at the moment and is tried again. */
+  readonly troubles: readonly CurrentTrouble[];
+}
+
+export interface CurrentTrouble {
+  /** What the process was doing. */
+  readonly stage: string;
+  readonly kind: string;
+  /** One line. */
+  readonly message: string;
+  readonly since: string;
+  /** Failures in a row. */
+  readonly failures: number;
+}

@@ -1,0 +1,131 @@
+import type { AsOf, Clock, FeedStatus, Stage, SyncObserver, Trouble } from '../sync/ports.js';
+import { describeError } from './describe-error.js';
+import type { Liveness } from './liveness.js';
+import type { Logger } from './logger.js';
+import type { Metrics } from './metrics.js';
+import type { CurrentTrouble, StatusReport } from './status-report.js';
+
+export interface SyncObserverOptions {
+  readonly feed: string;
+  readonly version: string;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly liveness: Liveness;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+}
+
+/** Turns what the engine tells into metrics, log lines and the status report. */
+export interface ObservedSync {
+  readonly observer: SyncObserver;
+  report(): StatusReport;
+}
+
+/** Failures in a row after which a trouble that goes on is logged again: each time they doubled. */
+const isWorthLogging = (failures: number) => Number.isInteger(Math.log2(failures));
+
+export function observeSync(options: SyncObserverOptions): ObservedSync {
+  const { feed, version, metrics, logger, liveness, clock } = options;
+  const startedAt = new Date(clock.now()).toISOString();
+  const troubles = new Map<Stage, CurrentTrouble>();
+  let status: FeedStatus | null = null;
+  let asOf: AsOf | null = null;
+  let leading = false;
+  let runsWritten = 0;
+
+  const learn = (read: AsOf) => {
+    if (asOf === null || read.readAt >= asOf.readAt) asOf = read;
+  };
+
+  const observer: SyncObserver = {
+    ticked: (nextStepMs) => liveness.ticked(nextStepMs),
+    polled(outcome, entries) {
+      metrics.polled(outcome);
+      logger.debug('polled the feed', { outcome, entries });
+    },
+    committed(counts, deliveries) {
+      metrics.committed(counts);
+      runsWritten += counts.inserted + counts.updated;
+      metrics.delivered(deliveries);
+      const { stored, ...numbers } = counts;
+      logger.debug('committed', numbers);
+      if (counts.quarantined > 0) logger.warn('entries went to quarantine', { entries: counts.quarantined });
+      if (counts.conflicts > 0) {
+        logger.warn('a revision was delivered again with other content; the first is kept', {
+          entries: counts.conflicts,
+        });
+      }
+    },
+    freshness(read) {
+      learn(read);
+      metrics.setFreshness(read);
+    },
+    truncated: (outcome, entries) => metrics.truncated(outcome, entries),
+    failed(stage, error, failures, pauseMs) {
+      const { kind, remedy } = troubleOf(error);
+      metrics.failed(stage, kind);
+      const since = troubles.get(stage)?.since ?? new Date(clock.now()).toISOString();
+      troubles.set(stage, { stage, kind, message: describeError(error).message, since, failures });
+      if (!isWorthLogging(failures)) return;
+      const fields = { stage, kind, failures, pauseMs, error };
+      if (remedy === 'hold') logger.error('holding: this will not pass by itself', fields);
+      else logger.warn('failed, and will be tried again', fields);
+    },
+    recovered(stage, failures) {
+      troubles.delete(stage);
+      logger.info('works again', { stage, failures });
+    },
+    status(read) {
+      status = read;
+      learn(read);
+      metrics.setStatus(read);
+    },
+    reconciled(found) {
+      metrics.reconciled(found);
+      if (found.first + found.later > 0) logger.warn('a sweep found runs that the cursor had passed by', { ...found });
+    },
+    cursorReset(to) {
+      metrics.cursorReset();
+      logger.warn('the service rejected the cursor; going on from elsewhere', { fromCursor: to.cursor !== null });
+    },
+    leading(until) {
+      metrics.setLeader(until);
+      if (leading !== (until !== null)) logger.info(until === null ? 'gave the feed up' : 'took the feed');
+      leading = until !== null;
+    },
+    caughtUp: (polledAt) => metrics.setCaughtUp(polledAt),
+  };
+
+  const report = (): StatusReport => ({
+    feed,
+    version,
+    startedAt,
+    role: metrics.isLeader() ? 'leader' : status === null ? 'starting' : 'standby',
+    leaseHolder: status?.leaseHolder ?? null,
+    caughtUp: metrics.isCaughtUp(),
+    backfillComplete: status?.backfillComplete ?? false,
+    dataCompleteAsOf: iso(asOf?.dataCompleteAsOf),
+    lagSeconds: lagSeconds(asOf, clock.monotonic()),
+    lastPollAt: iso(status?.lastPollAt),
+    lastCommitAt: iso(status?.lastCommitAt),
+    runsWritten,
+    pendingResults: status?.pendingResults ?? null,
+    quarantinedEntries: status?.quarantinedEntries ?? null,
+    troubles: [...troubles.values()],
+  });
+
+  return { observer, report };
+}
+
+function iso(time: Date | null | undefined): string | null {
+  return time?.toISOString() ?? null;
+}
+
+function lagSeconds(asOf: AsOf | null, monotonicNow: number): number | null {
+  return asOf === null || asOf.lagMs === null ? null : Math.max(0, asOf.lagMs + monotonicNow - asOf.readAt) / 1000;
+}
+
+/** Errors that do not say what they mean are bugs of ours. */
+function troubleOf(error: unknown): Pick<Trouble, 'kind' | 'remedy'> {
+  const { kind, remedy } = (error ?? {}) as Partial<Trouble>;
+  return typeof kind === 'string' && remedy !== undefined ? { kind, remedy } : { kind: 'internal', remedy: 'retry' };
+}
