@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { EXIT, explain } from './cli/exit.js';
+import { packageVersion } from './cli/version.js';
 
 /** One file a command; only the one that is asked for is loaded, so that the daemon starts quickly. */
 const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Command): void }>>> = {
@@ -29,11 +29,6 @@ async function main(args: readonly string[]): Promise<number> {
     if (message !== null) process.stderr.write(`scanfeed: ${message}\n`);
     return exitCode;
   }
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }
 
 process.exitCode = await main(process.argv.slice(2));

@@ -107,6 +107,20 @@ export function readSettings<G extends Group = Group>(
   return freeze({ ...settings, warnings } as unknown as SettingsFor<G>);
 }
 
+/** The environment, with defaults for what it leaves open. */
+export function environmentWith(
+  defaults: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv = process.env,
+): NodeJS.ProcessEnv {
+  const open = Object.entries(defaults).filter(([name]) => !isSet([name], env));
+  return { ...env, ...Object.fromEntries(open) };
+}
+
+/** Whether the environment sets one of these, itself or as a file. */
+export function isSet(names: readonly string[], env: NodeJS.ProcessEnv = process.env): boolean {
+  return names.some((name) => Boolean(env[name] || env[`${name}_FILE`]));
+}
+
 function readService(reader: Reader): ServiceSettings {
   const url = reader.value(VARIABLES.baseUrl);
   const allowHttp = reader.value(VARIABLES.allowHttp);

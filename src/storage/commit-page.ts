@@ -3,6 +3,7 @@ import type { CommitCounts, CommitOutcome, EntryBatch, LeaseGrant, PageCommit, S
 import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 import { quarantineRows } from './quarantine.js';
+import { receivedEntries } from './received-entries.js';
 import type { Tables } from './schema.js';
 import { sweepPosition } from './sweeps.js';
 
@@ -72,28 +73,6 @@ const NOTHING: CommitCounts = {
   stored: [],
 };
 
-/** Fields of interface 2.1 and 2.2; everything else goes to `extra`. */
-const INTERFACE_FIELDS = [
-  'scanId',
-  'revision',
-  'status',
-  'environment',
-  'documentType',
-  'fileName',
-  'partnerName',
-  'partnerTestMode',
-  'ocrConfidence',
-  'data',
-  'failureReason',
-  'error',
-  'submittedAt',
-  'completedAt',
-  'deliveredAt',
-  'resultTruncated',
-  'markdown',
-  'rawOcrResult',
-];
-
 interface Counted extends FenceRow {
   inserted: number;
   updated: number;
@@ -151,58 +130,6 @@ function outcomeOf(
     counts: { inserted, updated, unchanged, stale, quarantined, conflicts, stored },
     asOf: { readAt: settings.monotonic(), dataCompleteAsOf: fence.data_complete_as_of, lagMs: fence.lag_ms },
   };
-}
-
-/**
- * `received`: one row an entry, columns as in `runs`. The page's text is one parameter and PostgreSQL reads the values
- * from it, so that no digit passes through a JavaScript number. `note` says what the checks found, for the few entries
- * that need it.
- */
-function receivedEntries(batch: EntryBatch): RawBuilder<unknown> {
-  return sql`
-received AS MATERIALIZED (
-  SELECT position,
-    entry->>'scanId' AS scan_id,
-    (entry->>'revision')::numeric::integer AS revision,
-    entry->>'status' AS status,
-    entry->>'environment' AS environment,
-    entry->'documentType'->>'slug' AS document_type_slug,
-    entry->'documentType'->>'name' AS document_type_name,
-    entry->>'fileName' AS file_name,
-    entry->>'partnerName' AS partner_name,
-    COALESCE((entry->>'partnerTestMode')::boolean, false) AS partner_test_mode,
-    (entry->>'ocrConfidence')::double precision AS ocr_confidence,
-    NULLIF(entry->'data', 'null') AS data,
-    entry->>'failureReason' AS failure_reason,
-    entry->>'error' AS error,
-    (entry->>'submittedAt')::timestamptz AS submitted_at,
-    (entry->>'completedAt')::timestamptz AS completed_at,
-    (entry->>'deliveredAt')::timestamptz AS delivered_at,
-    entry->>'markdown' AS markdown,
-    pending,
-    COALESCE(repaired, false) AS repaired,
-    NULLIF(original - COALESCE(hidden, ${INTERFACE_FIELDS}::text[]), '{}') AS extra
-  FROM (
-    SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden,
-      CASE WHEN note.replaced IS NULL THEN item.entry ELSE item.entry || note.replaced END AS entry
-    FROM jsonb_array_elements(${batch.json}::jsonb->'items') WITH ORDINALITY AS item (entry, position)
-    LEFT JOIN jsonb_to_recordset(${notesOf(batch)}::jsonb) AS note (
-      position bigint, replaced jsonb, hidden text[], repaired boolean, pending text
-    ) ON note.position = item.position
-  ) AS item
-)`;
-}
-
-/** JSON array of what differs from an ordinary entry, by position from 1. */
-function notesOf(batch: EntryBatch): string {
-  const notes = batch.entries.flatMap(({ replaced, normalised, repaired, pending }, index) => {
-    const names = Object.keys(replaced);
-    if (names.length === 0 && !repaired && pending === null) return [];
-    const kept = names.filter((name) => !normalised.includes(name));
-    const hidden = kept.length === 0 ? null : INTERFACE_FIELDS.filter((name) => !kept.includes(name));
-    return [{ position: index + 1, repaired, pending, replaced: names.length === 0 ? null : replaced, hidden }];
-  });
-  return JSON.stringify(notes);
 }
 
 /**

@@ -26,7 +26,8 @@ export interface Database {
   close(): Promise<void>;
 }
 
-const STATEMENT_DEADLINE_MS = 120_000;
+/** One statement, whole, milliseconds, where nothing else is said. */
+export const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 10_000;
 
 export function openDatabase(options: DatabaseOptions): Database {

@@ -1,0 +1,117 @@
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import { createLogger } from '../observability/logger.js';
+import { environmentWith, isSet, readSettings, type Settings } from '../settings.js';
+import { startDemoService } from './demo-history.js';
+import { findFreePort } from './embedded-postgres/ports.js';
+import { showProgress } from './progress.js';
+import { type Daemon, runDaemon } from './run.js';
+import { untilStopped } from './stop-signals.js';
+import { packageVersion } from './version.js';
+
+const examples = `
+What is configured is used, the rest is embedded:
+  $ scanfeed demo
+  The real service into an embedded PostgreSQL:
+    $ SCANFEED_BASE_URL=https://recognition.example/v1 SCANFEED_API_KEY_FILE=key scanfeed demo
+  The emulated service into your PostgreSQL:
+    $ DATABASE_URL=postgres://me@localhost/invoices scanfeed demo`;
+
+/** Data of the demo, under the checkout; git ignores it. */
+const DIRECTORY = resolve(fileURLToPath(new URL('../..', import.meta.url)), '.scanfeed');
+const ADMIN_PORT = 9847;
+const SERVICE_PORT = 8899;
+const POSTGRES_PORT = 54_320;
+const SHUTDOWN_MS = 20_000;
+const NOTE_EVERY_MS = 2_000;
+
+/** `scanfeed demo`: the real daemon between an emulated service and an embedded PostgreSQL. */
+export function register(program: Command): void {
+  program
+    .command('demo')
+    .description(
+      'Try scanfeed: run the daemon, with an embedded PostgreSQL and an emulated service where none is configured.',
+    )
+    .option('--directory <folder>', 'where the data is kept', DIRECTORY)
+    .addHelpText('after', examples)
+    .action(({ directory }: { directory: string }) => runDemo(resolve(directory)));
+}
+
+/** Something embedded: what it adds to the environment, what it prints, and how it ends. */
+interface Embedded {
+  readonly variables: Readonly<Record<string, string>>;
+  readonly lines: readonly string[];
+  stop(): Promise<void>;
+}
+
+async function runDemo(directory: string): Promise<void> {
+  await untilStopped(async (signal) => {
+    const embedded: Embedded[] = [];
+    try {
+      await mkdir(directory, { recursive: true });
+      if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, signal));
+      if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
+      const variables = Object.assign(await adminDefaults(), ...embedded.map((part) => part.variables));
+      const settings = readSettings(environmentWith(variables));
+      const daemon = startDaemon(settings, signal);
+      await daemon.admin.settled;
+      process.stdout.write(whereToLook(embedded, daemon));
+      await Promise.all([showProgress(daemon.report, signal), daemon.stopped]);
+    } finally {
+      for (const part of embedded.reverse()) await part.stop();
+    }
+  }, SHUTDOWN_MS);
+}
+
+/** Logs of the daemon reach the terminal only where something is wrong: the line of progress says the rest. */
+function startDaemon(settings: Settings, signal: AbortSignal): Daemon {
+  const logger = createLogger({ level: 'error', feed: settings.feed.name, version: packageVersion() });
+  return runDaemon(settings, logger, signal);
+}
+
+async function embedPostgres(directory: string, signal: AbortSignal): Promise<Embedded> {
+  const { startEmbeddedPostgres } = await import('./embedded-postgres/index.js');
+  const postgres = await startEmbeddedPostgres({ directory, port: POSTGRES_PORT, signal });
+  return {
+    variables: { DATABASE_URL: postgres.url },
+    lines: [
+      `Embedded PostgreSQL ${postgres.version}; look into it with`,
+      `  ${postgres.psql} -c 'SELECT count(*) FROM scanfeed.runs'`,
+    ],
+    stop: () => postgres.stop(),
+  };
+}
+
+async function embedService(directory: string): Promise<Embedded> {
+  const { emulator, noteRunning } = await startDemoService(
+    join(directory, 'demo-service.json'),
+    await findFreePort(SERVICE_PORT),
+  );
+  await noteRunning();
+  const timer = setInterval(() => void noteRunning().catch(() => {}), NOTE_EVERY_MS);
+  return {
+    variables: { SCANFEED_BASE_URL: emulator.url, SCANFEED_API_KEY: emulator.apiKey },
+    lines: [
+      `Emulated service at ${emulator.url}, key ${emulator.apiKey}; its switches: ${emulator.controlUrl}/switches`,
+    ],
+    stop: async () => {
+      clearInterval(timer);
+      await noteRunning();
+      await emulator.close();
+    },
+  };
+}
+
+/** A demo is for one person on this machine, and must not fail because a port is taken. */
+async function adminDefaults(): Promise<Record<string, string>> {
+  return { SCANFEED_ADMIN_HOST: '127.0.0.1', SCANFEED_ADMIN_PORT: String(await findFreePort(ADMIN_PORT)) };
+}
+
+function whereToLook(embedded: readonly Embedded[], { admin }: Daemon): string {
+  const port = admin.address()?.port;
+  const served =
+    port === undefined ? [] : [`Status page http://127.0.0.1:${port}/, metrics http://127.0.0.1:${port}/metrics`];
+  return `${[...embedded.flatMap((part) => part.lines), ...served, 'Ctrl-C ends it; started again, it goes on where it was.'].join('\n')}\n\n`;
+}

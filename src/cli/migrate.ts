@@ -1,0 +1,30 @@
+import type { Command } from 'commander';
+import { readSettings } from '../settings.js';
+import { migrateSchema } from './open-database.js';
+
+const examples = `
+Examples:
+  $ scanfeed migrate
+  Over a direct connection, where DATABASE_URL leads to a pooler:
+    $ SCANFEED_MIGRATION_DATABASE_URL=postgres://owner@db.example/invoices scanfeed migrate`;
+
+/** `scanfeed migrate`: brings the schema up to this release. Safe to run at any time, several at once included. */
+export function register(program: Command): void {
+  program
+    .command('migrate')
+    .description('Apply the migrations that the database schema lacks.')
+    .option('--json', 'print what was applied as JSON')
+    .addHelpText('after', examples)
+    .action(async ({ json }: { json?: true }) => {
+      const { database } = readSettings(undefined, { need: ['database'] });
+      const applied = await migrateSchema(database);
+      process.stdout.write(
+        json ? `${JSON.stringify({ schema: database.schema, applied })}\n` : report(database.schema, applied),
+      );
+    });
+}
+
+function report(schema: string, applied: readonly string[]): string {
+  if (applied.length === 0) return `The schema ${schema} is up to date.\n`;
+  return `Applied to the schema ${schema}:\n${applied.map((name) => `  ${name}\n`).join('')}`;
+}

@@ -1,0 +1,62 @@
+import type { Command } from 'commander';
+import { readSettings } from '../settings.js';
+import { type FeedReport, readFeedReports } from '../storage/feed-report.js';
+import { tablesOf } from '../storage/schema.js';
+import { humanSeconds } from './human.js';
+import { checkSchema, withDatabase } from './open-database.js';
+
+const examples = `
+Examples:
+  $ scanfeed status
+  How many seconds behind, for a script:
+    $ scanfeed status --json | jq '.[0].lagSeconds'`;
+
+/** `scanfeed status`: where the feeds of the schema stand, read from the database alone. */
+export function register(program: Command): void {
+  program
+    .command('status')
+    .description('Show how fresh and how complete the data is, who writes it, and what is pending or quarantined.')
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action(async ({ json }: { json?: true }) => {
+      const { database: settings } = readSettings(undefined, { need: ['database'] });
+      const reports = await withDatabase(settings, async (database) => {
+        await checkSchema(settings, database);
+        return readFeedReports(database.sql, tablesOf(settings.schema));
+      });
+      process.stdout.write(json ? `${JSON.stringify(reports)}\n` : describe(reports, settings.schema));
+    });
+}
+
+function describe(reports: readonly FeedReport[], schema: string): string {
+  if (reports.length === 0) return `No feed has been started in the schema ${schema}.\n`;
+  return reports.map((report) => `${describeFeed(report)}\n`).join('\n');
+}
+
+function describeFeed(report: FeedReport): string {
+  const lines: readonly (readonly [string, string])[] = [
+    ['Feed', `${report.feed} of ${report.baseUrl}`],
+    ['Complete as of', asOf(report)],
+    ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
+    ['History', report.backfillComplete ? 'read to its end' : 'still being read'],
+    ['Runs', String(report.runs)],
+    ['Pending results', counts(report.pending)],
+    ['In quarantine', counts(report.quarantined)],
+    ['Leader', report.leader ?? 'none: no process is writing'],
+    ['Last poll', report.lastPollAt?.toISOString() ?? 'never'],
+    ['Last delivery', report.lastDeliveredAt?.toISOString() ?? 'none'],
+  ];
+  return lines.map(([name, value]) => `${`${name}:`.padEnd(17)}${value}`).join('\n');
+}
+
+function asOf({ dataCompleteAsOf, lagSeconds }: FeedReport): string {
+  if (dataCompleteAsOf === null || lagSeconds === null) return 'not known yet';
+  return `${dataCompleteAsOf.toISOString()} (${humanSeconds(lagSeconds)} ago)`;
+}
+
+function counts(byReason: Readonly<Record<string, number>>): string {
+  const total = Object.values(byReason).reduce((sum, number) => sum + number, 0);
+  if (total === 0) return 'none';
+  const reasons = Object.entries(byReason).map(([reason, number]) => `${number} ${reason}`);
+  return `${total} (${reasons.join(', ')})`;
+}

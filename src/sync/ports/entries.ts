@@ -1,0 +1,50 @@
+/** Why a run's full result is not stored yet. */
+export type PendingReason =
+  | 'not_loaded' // the time or tries allowed before a commit were used up, or it failed in passing
+  | 'processing' // the single-run endpoint says the run is processing again
+  | 'not_found' // 404
+  | 'still_truncated' // the single-run answer has no full value either
+  | 'older_revision' // the single-run answer is older than the feed entry
+  | 'invalid_result' // the single-run answer is unusable, or PostgreSQL refused it
+  | 'too_large'; // over the bound of one result
+
+/** The steering fields of an entry that passed the checks (interface 2.1). */
+export interface FeedRun {
+  readonly scanId: string;
+  readonly revision: number;
+  readonly status: 'completed' | 'failed';
+  readonly hasData: boolean;
+  readonly hasMarkdown: boolean;
+  readonly truncated: boolean;
+  readonly deliveredAt: Date | null;
+}
+
+/** An entry that is to be stored. */
+export interface AcceptedEntry {
+  readonly run: FeedRun;
+  /** Interface fields whose value is replaced; the original then goes to `extra`, unless `normalised`. */
+  readonly replaced: Readonly<Record<string, string | boolean | null>>;
+  /** Fields among `replaced` that only changed their notation (a timestamp without a zone): not a repair. */
+  readonly normalised: readonly string[];
+  readonly repaired: boolean;
+  /** Set when the entry commits without its full result. */
+  readonly pending: PendingReason | null;
+}
+
+/** Entries to store, and their JSON as received: `{"items":[…]}`, element n belonging to `entries[n]`. */
+export interface EntryBatch {
+  readonly json: string;
+  readonly entries: readonly AcceptedEntry[];
+}
+
+/** An entry that cannot be stored, or was stored repaired; `payload` is the entry's bytes as received. */
+export interface QuarantineEntry {
+  readonly scanId: string | null;
+  readonly revision: number | null;
+  /** A word of a fixed set (see docs/metrics.md). */
+  readonly reason: string;
+  /** For a person; names fields, never values. */
+  readonly detail: string;
+  readonly payload: Uint8Array;
+  readonly state: 'open' | 'repaired';
+}

@@ -1,0 +1,37 @@
+import type { AsOf, CommitCounts, FeedStatus, Position } from './store.js';
+
+/** How a poll ended, as counted in `scanfeed_polls_total`. */
+export type PollOutcome =
+  | 'entries' // the page had entries
+  | 'skipped' // no entries, the cursor moved past runs that the filters hide
+  | 'end' // the end of the feed
+  | 'stuck' // the cursor is missing, stands still or goes in circles
+  | 'failed';
+
+/** Where a failure happened, as counted in `scanfeed_errors_total`. */
+export type Stage = 'feed' | 'result' | 'lease' | 'sweep';
+
+/** What the engine tells the outside: for metrics and logs. Must not throw. */
+export interface SyncObserver {
+  /** The loop is alive, and its next step may take this many milliseconds (a pause, a request, a statement). */
+  ticked(nextStepMs: number): void;
+  polled(outcome: PollOutcome, entries: number): void;
+  /** A page, or results loaded later, were committed; `deliveries`: monotonic times of delivery of the entries stored. */
+  committed(counts: CommitCounts, deliveries: readonly number[]): void;
+  /** How fresh the feed is now. */
+  freshness(asOf: AsOf): void;
+  truncated(outcome: 'resolved' | 'pending' | 'skipped', entries: number): void;
+  /** A failure, and the pause until the next try; `failures` in a row. */
+  failed(stage: Stage, error: unknown, failures: number, pauseMs: number): void;
+  recovered(stage: Stage, failures: number): void;
+  /** Figures read from the database, on every replica. */
+  status(status: FeedStatus): void;
+  /** A sweep stored entries that the cursor had passed by; `first`: of runs not known at all before. */
+  reconciled(found: { readonly first: number; readonly later: number }): void;
+  /** The service rejected the stored cursor, and the feed goes on from here. */
+  cursorReset(to: Position): void;
+  /** The feed is ours up to this monotonic time; null: not ours. */
+  leading(until: number | null): void;
+  /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */
+  caughtUp(polledAt: number | null): void;
+}

@@ -1,0 +1,173 @@
+import type { EntryBatch, PendingReason, QuarantineEntry } from './entries.js';
+import type { FeedFilters } from './service.js';
+
+/** What a commit may say about freshness. Ages, so that no two clocks are ever compared. */
+export interface Freshness {
+  /** The poll saw the end of the feed: everything up to its sending is here. */
+  readonly atEnd: boolean;
+  /** Monotonic time at which the poll was sent. */
+  readonly polledAt: number;
+  /** Monotonic time that corresponds to the delivery time of the page's last entry; null where it has none. */
+  readonly lastDelivered: number | null;
+  /** Its delivery time as the service wrote it. */
+  readonly lastDeliveredAt: Date | null;
+}
+
+/** One transaction: rows, history, quarantine and cursor together, under the fence. */
+export interface PageCommit {
+  readonly lease: LeaseGrant;
+  /** The cursor the page was read from. The commit is void if the stored one differs. */
+  readonly from: string | null;
+  /** The new cursor; equal to `from` where it must stay (no `nextCursor`, or a part of a page). */
+  readonly to: string | null;
+  readonly batch: EntryBatch;
+  readonly quarantine: readonly QuarantineEntry[];
+  readonly freshness: Freshness | null;
+}
+
+/** A page of a sweep: rows and the sweep's own position, never the feed's cursor. */
+export interface SweepCommit {
+  readonly lease: LeaseGrant;
+  readonly kind: SweepKind;
+  readonly to: string | null;
+  readonly batch: EntryBatch;
+  readonly quarantine: readonly QuarantineEntry[];
+  readonly finished: boolean;
+}
+
+/** `window`: the recent past, often; `full`: everything, now and then. */
+export type SweepKind = 'window' | 'full';
+
+/** The present or last sweep of a kind. */
+export interface SweepState {
+  readonly kind: SweepKind;
+  readonly finished: boolean;
+  /** Milliseconds since it was finished, or begun where it is not. */
+  readonly ageMs: number;
+  readonly since: Date | null;
+  /** Delivery time of the service up to which it reads: what comes later is the cursor's business. */
+  readonly until: Date;
+  readonly cursor: string | null;
+}
+
+export interface CommitCounts {
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly stale: number;
+  readonly quarantined: number;
+  readonly conflicts: number;
+  /** Entries inserted or updated by this commit, by scan id. */
+  readonly stored: readonly string[];
+}
+
+/** `fenced`: another process holds the feed or moved its cursor; nothing was written. */
+export type CommitOutcome =
+  | { readonly kind: 'committed'; readonly counts: CommitCounts; readonly asOf: AsOf }
+  | { readonly kind: 'fenced' };
+
+/** How fresh a feed is, at a moment. */
+export interface AsOf {
+  /** Monotonic time of this process when it was read. */
+  readonly readAt: number;
+  readonly dataCompleteAsOf: Date | null;
+  /** Age of `dataCompleteAsOf` at `readAt`, milliseconds by the database's clock; null while unknown. */
+  readonly lagMs: number | null;
+}
+
+/** The right to write to a feed. Its epoch is checked inside every transaction. */
+export interface LeaseGrant {
+  readonly feed: string;
+  readonly holder: string;
+  readonly epoch: number;
+}
+
+/** Where a feed stands. */
+export interface Position {
+  readonly cursor: string | null;
+  /** Where it goes on while it has no cursor; null is the beginning of the history. */
+  readonly since: Date | null;
+}
+
+/** Places that a feed may go back to. */
+export interface EarlierPositions {
+  /** Newest first, each once, without the present one. */
+  readonly cursors: readonly string[];
+  /** The latest delivery time that was committed. */
+  readonly lastDeliveredAt: Date | null;
+}
+
+/** Why a position was left: the service rejected its cursor, or a person asked for it. */
+export type MoveReason = 'rejected' | 'rewind';
+
+/** Figures about a feed that every replica reports alike. */
+export interface FeedStatus extends AsOf {
+  readonly lastPollAt: Date | null;
+  readonly lastCommitAt: Date | null;
+  readonly backfillComplete: boolean;
+  readonly pendingResults: number;
+  readonly quarantinedEntries: number;
+  readonly leaseHolder: string | null;
+}
+
+/** What the database holds of a scan. */
+export interface StoredResult {
+  readonly scanId: string;
+  readonly revision: number;
+  readonly complete: boolean;
+  readonly hasMarkdown: boolean;
+}
+
+/** A run whose result is due to be tried again. */
+export interface PendingRun {
+  readonly scanId: string;
+  readonly revision: number;
+  readonly attempts: number;
+  /** Milliseconds since it became pending. */
+  readonly pendingForMs: number;
+}
+
+/** PostgreSQL, as the engine uses it. Everything rejects with a {@link Trouble}. */
+export interface FeedStore {
+  /** Takes the lease if it is free, expired or already ours; null while another process holds it. */
+  acquireLease(feed: FeedIdentity, holder: string, ttlMs: number): Promise<LeaseGrant | null>;
+  /** Extends the lease; false when it was lost. */
+  renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean>;
+  /** Gives the lease back, so that a standby need not wait for it to expire. */
+  releaseLease(lease: LeaseGrant): Promise<void>;
+  readPosition(feed: string): Promise<Position>;
+  readEarlierPositions(feed: string): Promise<EarlierPositions>;
+  /** Goes on elsewhere and keeps the old cursor in the history; false when the lease was lost or the cursor moved. */
+  movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
+  readStatus(feed: string): Promise<FeedStatus>;
+  /** What is stored of these scans, so that nothing is downloaded twice. */
+  findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
+  commitPage(commit: PageCommit): Promise<CommitOutcome>;
+  readSweeps(feed: string): Promise<readonly SweepState[]>;
+  /** Begins a sweep; false when the lease was lost, or it is unknown how complete the feed is. */
+  beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean>;
+  commitSweep(commit: SweepCommit): Promise<CommitOutcome>;
+  /** Runs of the feed whose next try is due, the longest waiting first. */
+  duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
+  /** Stores a loaded result (as a batch without a cursor), under the epoch. */
+  commitResults(lease: LeaseGrant, batch: EntryBatch): Promise<CommitOutcome>;
+  /** Notes a failed try and when the next is due. False when the lease was lost. */
+  postponePending(lease: LeaseGrant, tries: readonly PostponedTry[]): Promise<boolean>;
+}
+
+export interface PostponedTry {
+  readonly scanId: string;
+  readonly revision: number;
+  readonly reason: PendingReason;
+  readonly nextTryInMs: number;
+}
+
+/** What a feed is, as stored with it. */
+export interface FeedIdentity {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly filters: FeedFilters;
+  readonly keepHistory: boolean;
+  /** Where a feed that has never started begins: null is the beginning of the history. */
+  readonly start: 'beginning' | 'now' | Date;
+}
