@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import pgConnection from 'pg-connection-string';
 import { afterAll, beforeAll } from 'vitest';
+import { type EmbeddedPostgres, startTemporaryPostgres } from '../../src/cli/embedded-postgres/index.js';
 import { migrate, readMigrations } from '../../src/storage/migrate.js';
 import { type Database, openDatabase } from '../../src/storage/pool.js';
 import { tablesOf } from '../../src/storage/schema.js';
@@ -55,6 +56,22 @@ export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
   ...over,
 });
 
+/** A migrated database on a server of its own, for what is measured of the server as a whole. */
+export function useServerOfItsOwn(): { readonly url: string } {
+  let server: EmbeddedPostgres | undefined;
+  beforeAll(async () => {
+    server = await startTemporaryPostgres();
+    await MIGRATED.prepare(server.url);
+  });
+  afterAll(() => server?.stop());
+  return {
+    get url() {
+      if (server === undefined) throw new Error('the server exists only within tests and hooks');
+      return server.url;
+    },
+  };
+}
+
 /** A migrated database for one test file, and the store on it. */
 export interface StoreBench {
   readonly store: FeedStore;
@@ -72,8 +89,7 @@ export interface TestFeed {
   counts(entries: readonly string[], over?: Partial<PageCommit>): Promise<CommitCounts>;
 }
 
-export function useStore(): StoreBench {
-  const provided = useDatabase(MIGRATED);
+export function useStore(provided: { readonly url: string } = useDatabase(MIGRATED)): StoreBench {
   let database: Database | undefined;
   beforeAll(() => {
     database = openTestDatabase(provided.url);

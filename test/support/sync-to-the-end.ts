@@ -1,0 +1,37 @@
+import { systemClock } from '../../src/cli/system-clock.js';
+import type { Emulator } from '../../src/emulator/index.js';
+import { RecognitionClient } from '../../src/service/client.js';
+import { followFeed } from '../../src/sync/loop.js';
+import type { CommitCounts, FeedStore } from '../../src/sync/ports.js';
+import { engineContext, silentObserver } from './engine.js';
+
+/** Follows the whole feed from its beginning as the daemon does, through HTTP and into PostgreSQL. */
+export async function syncToTheEnd(
+  emulator: Emulator,
+  store: FeedStore,
+  feed: string,
+): Promise<Record<keyof Omit<CommitCounts, 'stored'>, number>> {
+  const total = { inserted: 0, updated: 0, unchanged: 0, stale: 0, quarantined: 0, conflicts: 0 };
+  const stop = new AbortController();
+  const client = new RecognitionClient({ baseUrl: emulator.url, apiKey: emulator.apiKey });
+  const context = engineContext({
+    service: client,
+    store: store,
+    clock: systemClock,
+    identity: { ...engineContext({ service: client, store: store, clock: systemClock }).identity, name: feed },
+    read: {
+      filters: { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+      markdown: false,
+      pageLimit: 200,
+    },
+    observer: silentObserver({
+      committed: (counts) => {
+        for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += counts[name];
+      },
+      polled: (outcome) => outcome === 'end' && stop.abort(),
+    }),
+  });
+  await followFeed(context, stop.signal);
+  await client.close();
+  return total;
+}
