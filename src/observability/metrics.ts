@@ -127,7 +127,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   for (const operation of OPERATIONS) {
     for (const answer of REQUEST_STATUSES) requests.zero({ operation, status: answer });
   }
-  if (options.nodeMetrics ?? true) collectDefaultMetrics({ register: registry });
+  if (options.nodeMetrics ?? true) collectNodeMetrics(registry);
 
   return {
     polled: (outcome) => polls.inc({ outcome }),
@@ -166,6 +166,18 @@ export function createMetrics(options: MetricsOptions): Metrics {
     isCaughtUp,
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };
+}
+
+/** Sums of other metrics, named as if they were counters: Prometheus' own check refuses them. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+] as const;
+
+function collectNodeMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
 }
 
 /** Age when read, and the time since: grows when nothing is read any more. */

@@ -70,6 +70,9 @@ function readDatabaseUrl(text: string): ConnectionParameters | string {
   const unsupported = Object.keys(found).filter((name) => !isSupported(name) && !WITHOUT_EFFECT.has(name));
   if (unsupported.length > 0) return `its parameter ${unsupported.join(', ')} is not supported`;
   if (found.host?.includes(',')) return 'it names more than one host; name one that finds the primary';
+  const { port = '5432' } = found;
+  if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
+    return 'its port is no number from 1 to 65535';
   return Object.fromEntries(Object.entries(found).filter(([name]) => isSupported(name)));
 }
 

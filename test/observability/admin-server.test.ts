@@ -1,0 +1,211 @@
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type AdminServer, type AdminServerOptions, startAdminServer } from '../../src/observability/admin-server.js';
+import { createLiveness } from '../../src/observability/liveness.js';
+import { createReadiness } from '../../src/observability/readiness.js';
+import type { StatusReport } from '../../src/observability/status-report.js';
+import { gate, handClock, recordingLogger, testMetrics } from '../support/observed.js';
+
+const REPORT: StatusReport = {
+  feed: 'invoices',
+  version: '1.2.3',
+  startedAt: '2026-01-01T00:00:00.000Z',
+  role: 'leader',
+  leaseHolder: 'pod-1',
+  caughtUp: true,
+  backfillComplete: true,
+  dataCompleteAsOf: '2026-01-01T00:00:01.000Z',
+  lagSeconds: 1.5,
+  lastPollAt: null,
+  lastCommitAt: null,
+  runsWritten: 7,
+  pendingResults: 2,
+  quarantinedEntries: null,
+  troubles: [],
+};
+
+const running = new Set<AdminServer>();
+afterEach(async () => {
+  await Promise.all([...running].map((server) => server.close()));
+  running.clear();
+});
+
+async function start(options: Partial<AdminServerOptions> = {}) {
+  const clock = handClock();
+  const liveness = createLiveness(clock.monotonic);
+  const readiness = createReadiness();
+  const log = recordingLogger();
+  const server = startAdminServer({
+    host: '127.0.0.1',
+    port: 0,
+    metrics: testMetrics().metrics,
+    liveness,
+    readiness,
+    status: () => REPORT,
+    logger: log.logger,
+    clock: { sleep: () => Promise.reject(new Error('not expected to wait')) },
+    signal: new AbortController().signal,
+    ...options,
+  });
+  running.add(server);
+  await server.settled;
+  const get = (path: string, method = 'GET') => ask(server, path, method);
+  return { server, clock, liveness, readiness, log, get };
+}
+
+async function ask(server: AdminServer, path: string, method: string) {
+  const request = httpRequest({ host: '127.0.0.1', port: server.address()?.port, path, method, agent: false }).end();
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks).toString() };
+}
+
+describe('the admin server', () => {
+  test('serves the metrics', async () => {
+    const { get } = await start();
+    const { status, headers, body } = await get('/metrics');
+    expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+    expect(body).toContain('scanfeed_lag_seconds{feed="invoices"} +Inf');
+  });
+
+  test('says that the loop is alive until it has been silent for 60 s beyond its announced step', async () => {
+    const { get, clock, liveness } = await start();
+    clock.advance(59_999);
+    expect(await get('/livez')).toMatchObject({ status: 200, body: 'alive\n' });
+    clock.advance(1);
+    expect(await get('/livez')).toMatchObject({ status: 503, body: 'the loop has been silent for 60 s\n' });
+    liveness.ticked(0);
+    expect((await get('/livez')).status).toBe(200);
+    liveness.ticked(3_600_000);
+    clock.advance(3_659_999);
+    expect((await get('/livez')).status).toBe(200);
+    clock.advance(1);
+    expect((await get('/livez')).status).toBe(503);
+  });
+
+  test('is ready once and for good', async () => {
+    const { get, readiness } = await start();
+    expect(await get('/readyz')).toMatchObject({ status: 503, body: 'not ready: starting\n' });
+    readiness.waitingFor('the schema is older than\nthis release');
+    expect(await get('/readyz')).toMatchObject({
+      status: 503,
+      body: 'not ready: the schema is older than this release\n',
+    });
+    readiness.ready();
+    expect(await get('/readyz')).toMatchObject({ status: 200, body: 'ready\n' });
+    readiness.waitingFor('the database is away');
+    expect((await get('/readyz')).status).toBe(200);
+  });
+
+  test('serves the status as JSON', async () => {
+    const { get } = await start();
+    const { status, headers, body } = await get('/status.json?pretty');
+    expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(JSON.parse(body)).toEqual(REPORT);
+  });
+
+  test('serves the status as a page that may load and run nothing', async () => {
+    const troubles = [
+      { stage: 'feed', kind: 'http_500', message: '<script>alert(1)</script>', since: 'x', failures: 3 },
+    ];
+    const { get } = await start({ status: () => ({ ...REPORT, troubles }) });
+    const { status, headers, body } = await get('/');
+    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; /);
+    expect(body).toContain('<html lang="en">');
+    expect(body).toContain('<title>In trouble, trying again – scanfeed invoices</title>');
+    expect(body).toContain('<dt>Lag</dt><dd>1.5 s</dd>');
+    expect(body).not.toMatch(/<script|<link|src=|https?:/);
+    expect(body).toContain('&#60;script&#62;');
+    for (const path of ['metrics', 'status.json', 'livez', 'readyz']) {
+      expect(body).toContain(`href="${path}"`);
+      expect((await get(`/${path}`)).status).not.toBe(404);
+    }
+  });
+
+  test.each(['/metrics', '/livez', '/status.json', '/'])('answers HEAD %s like GET, without a body', async (path) => {
+    const { get } = await start();
+    const [whole, head] = [await get(path), await get(path, 'HEAD')];
+    expect(head.body).toBe('');
+    expect(head.status).toBe(200);
+    expect(head.headers['content-length']).toBe(whole.headers['content-length']);
+    expect(head.headers['content-type']).toBe(whole.headers['content-type']);
+  });
+
+  test('allows reading only, and knows no other address', async () => {
+    const { get } = await start();
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const { status, headers } = await get('/metrics', method);
+      expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
+    }
+    for (const path of ['/metric', '/metrics/', '/constructor', '/__proto__', '/..%2fmetrics']) {
+      expect((await get(path)).status).toBe(404);
+    }
+  });
+
+  test('answers 500 without the reason when something fails, and logs it', async () => {
+    const failing = () => Promise.reject(new Error('canary-reason'));
+    const { get, log } = await start({ status: failing });
+    const { status, body } = await get('/status.json');
+    expect(status).toBe(500);
+    expect(body).not.toContain('canary-reason');
+    expect(log.lines.at(-1)).toMatchObject({ level: 'error', fields: { path: '/status.json' } });
+  });
+
+  test('ends kept-alive connections at once when it is closed', async () => {
+    const { server } = await start();
+    const socket = connect({ host: '127.0.0.1', port: server.address()?.port ?? 0 });
+    socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'data');
+    const ended = once(socket, 'close');
+    await server.close();
+    await ended;
+    expect(server.address()).toBeNull();
+    await server.close();
+  });
+});
+
+describe('a taken port', () => {
+  test('is reported, and used once it is free', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const log = recordingLogger();
+    const [waiting, freed] = [gate(), gate()];
+    const clock = {
+      sleep: (ms: number) => {
+        expect(ms).toBe(1_000);
+        waiting.open();
+        return freed.opened;
+      },
+    };
+    const starting = start({ port, logger: log.logger, clock });
+    await waiting.opened;
+    expect(log.lines).toMatchObject([{ level: 'error', fields: { port, error: { code: 'EADDRINUSE' } } }]);
+    await new Promise((resolve) => other.close(resolve));
+    freed.open();
+    const { server, get } = await starting;
+    expect(server.address()?.port).toBe(port);
+    expect((await get('/livez')).status).toBe(200);
+  });
+
+  test.each(['the signal aborts', 'it is closed'])('is waited for until %s', async (end) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const stop = new AbortController();
+    const waiting = gate();
+    const sleep = (_ms: number, signal: AbortSignal) => {
+      waiting.open();
+      return new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    };
+    const starting = start({ port: (other.address() as AddressInfo).port, clock: { sleep }, signal: stop.signal });
+    await waiting.opened;
+    if (end === 'it is closed') for (const server of running) await server.close();
+    else stop.abort();
+    expect((await starting).server.address()).toBeNull();
+    await new Promise((resolve) => other.close(resolve));
+  });
+});

@@ -1,0 +1,103 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { testMetrics } from '../support/observed.js';
+
+const REFERENCE = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
+
+interface Described {
+  type: string;
+  labels: Record<string, string[]>;
+  buckets: string[];
+}
+
+/** What the reference says of each of scanfeed's own metrics: headings, nested lists and lines of buckets. */
+function readReference(): Record<string, Described> {
+  const metrics: Record<string, Described> = {};
+  let current: Described | undefined;
+  let label = '';
+  for (const line of REFERENCE.split('\n')) {
+    const [, name, type] = /^### `(\w+)` \((\w+)\)$/.exec(line) ?? [];
+    if (name !== undefined && type !== undefined) metrics[name] = current = { type, labels: {}, buckets: [] };
+    if (line.startsWith('## ')) current = undefined;
+    if (current === undefined) continue;
+    label = /^- `(\w+)`$/.exec(line)?.[1] ?? label;
+    const value = /^ {2}- `(\w+)`: \S/.exec(line)?.[1];
+    if (value !== undefined) current.labels[label] = [...(current.labels[label] ?? []), value];
+    current.buckets = /^Buckets: (.+)$/.exec(line)?.[1]?.split(', ') ?? current.buckets;
+  }
+  return metrics;
+}
+
+/** The same of the live exposition. */
+function readExposition(text: string): Record<string, Described> {
+  const metrics: Record<string, Described> = {};
+  for (const [, name = '', type = ''] of text.matchAll(/^# TYPE (scanfeed_\w+) (\w+)$/gm)) {
+    const series = [...text.matchAll(new RegExp(`^${name}(?:_bucket)?\\{(.*)\\} `, 'gm'))];
+    const pairs = series.flatMap(([, labels = '']) => [...labels.matchAll(/(\w+)="([^"]*)"/g)]);
+    const labels: Record<string, string[]> = {};
+    for (const [, label = '', value = ''] of pairs) labels[label] = [...new Set(labels[label]).add(value)];
+    const { feed, version, le = [], ...listed } = labels;
+    expect(feed).toEqual(['invoices']);
+    expect(version !== undefined).toBe(name === 'scanfeed_build_info');
+    metrics[name] = { type, labels: listed, buckets: le.filter((bound) => bound !== '+Inf') };
+  }
+  return metrics;
+}
+
+/** In no particular order, but for the buckets. */
+function sorted(metrics: Record<string, Described>) {
+  return Object.fromEntries(
+    Object.entries(metrics)
+      .sort(([a], [b]) => a.localeCompare(b))
+      .map(([name, { type, labels, buckets }]) => {
+        const ordered = Object.entries(labels).map(([label, values]) => [label, [...values].sort()] as const);
+        return [name, { type, labels: Object.fromEntries(ordered), buckets }];
+      }),
+  );
+}
+
+describe('docs/metrics.md', () => {
+  test('lists every metric with its type, label values and buckets', async () => {
+    const { text } = await testMetrics().metrics.exposition();
+    const live = readExposition(text);
+    expect(Object.keys(live).length).toBeGreaterThan(20);
+    expect(sorted(readReference())).toEqual(sorted(live));
+  });
+
+  test('says which kinds of errors a stage cannot have', async () => {
+    const { text } = await testMetrics().metrics.exposition();
+    const kinds = (stage: string) =>
+      [...text.matchAll(new RegExp(`stage="${stage}",kind="(\\w+)"`, 'g'))].map(([, kind]) => kind);
+    expect(kinds('lease')).not.toContain('http_401');
+    expect(kinds('lease')).toContain('schema');
+    expect(kinds('feed').sort()).toEqual(readReference().scanfeed_errors_total?.labels.kind?.sort());
+  });
+
+  // The library offers fewer of them on other systems.
+  test.runIf(process.platform === 'linux')('lists the metrics of Node and the process', async () => {
+    const { text } = await testMetrics({ nodeMetrics: true }).metrics.exposition();
+    const live = [...text.matchAll(/^# TYPE ((?:nodejs|process)_\w+) (\w+)$/gm)].map(
+      ([, name, type]) => `${name} ${type}`,
+    );
+    const listed = [...REFERENCE.matchAll(/^\| `(\w+)` \| (\w+) \|/gm)].map(([, name, type]) => `${name} ${type}`);
+    expect(listed.sort()).toEqual(live.sort());
+  });
+});
+
+const hasPromtool = spawnSync('promtool', ['--version']).error === undefined;
+
+// Under CI its absence is a failure.
+test('the exposition passes `promtool check metrics`', async ({ skip }) => {
+  skip(!hasPromtool && !process.env.CI, 'promtool is not installed');
+  const { text } = await testMetrics({ nodeMetrics: true }).metrics.exposition();
+  const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+    input: text,
+    encoding: 'utf8',
+  });
+  expect({ error, status, output: `${stdout ?? ''}${stderr ?? ''}` }).toEqual({
+    error: undefined,
+    status: 0,
+    output: '',
+  });
+});

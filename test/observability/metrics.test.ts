@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest';
+import { createMetrics } from '../../src/observability/metrics.js';
+import { feedStatus, samplesOf, testMetrics } from '../support/observed.js';
+
+const COUNTS = { inserted: 3, updated: 2, unchanged: 1, stale: 4, quarantined: 5, conflicts: 6, stored: [] };
+
+describe('metrics', () => {
+  test('all carry the feed, those of Node too', async () => {
+    const { text, contentType } = await testMetrics({ nodeMetrics: true }).metrics.exposition();
+    const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    expect(series.length).toBeGreaterThan(100);
+    expect(series.filter((line) => !/[{,]feed="invoices"[,}]/.test(line))).toEqual([]);
+    expect(text).toContain('process_cpu_seconds_total');
+    expect(contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
+  });
+
+  test('are at 0 before anything happened, but for the lag, which is unknown', async () => {
+    const samples = samplesOf((await testMetrics().metrics.exposition()).text);
+    const others = [...samples].filter(([, value]) => value !== 0);
+    expect(others).toEqual([
+      ['scanfeed_lag_seconds', Number.POSITIVE_INFINITY],
+      ['scanfeed_build_info{version="1.2.3"}', 1],
+    ]);
+    expect(samples.get('scanfeed_runs_total{outcome="quarantined"}')).toBe(0);
+    expect(samples.get('scanfeed_errors_total{stage="feed",kind="http_401"}')).toBe(0);
+    expect(samples.get('scanfeed_http_request_duration_seconds_count{operation="run",status="404"}')).toBe(0);
+  });
+
+  test('share nothing with those of another feed in the same process', async () => {
+    const [one, other] = [testMetrics(), testMetrics({ feed: 'letters' })];
+    one.metrics.polled('end');
+    expect(await one.sample('scanfeed_polls_total{outcome="end"}')).toBe(1);
+    expect(await other.sample('scanfeed_polls_total{outcome="end"}')).toBe(0);
+  });
+
+  test('count what a commit changed', async () => {
+    const { metrics, sample } = testMetrics();
+    metrics.committed(COUNTS);
+    metrics.committed(COUNTS);
+    expect(await sample('scanfeed_runs_total{outcome="inserted"}')).toBe(6);
+    expect(await sample('scanfeed_runs_total{outcome="quarantined"}')).toBe(10);
+    expect(await sample('scanfeed_revision_conflicts_total')).toBe(12);
+  });
+
+  test('count results, sweeps and resets', async () => {
+    const { metrics, sample } = testMetrics();
+    metrics.truncated('resolved', 7);
+    metrics.reconciled({ first: 2, later: 3 });
+    metrics.cursorReset();
+    expect(await sample('scanfeed_truncated_results_total{outcome="resolved"}')).toBe(7);
+    expect(await sample('scanfeed_reconcile_found_total{revision="first"}')).toBe(2);
+    expect(await sample('scanfeed_reconcile_found_total{revision="later"}')).toBe(3);
+    expect(await sample('scanfeed_cursor_resets_total')).toBe(1);
+  });
+
+  test('have no more label values than they list, whatever they are told', async () => {
+    const { metrics, sample } = testMetrics();
+    const before = samplesOf((await metrics.exposition()).text).size;
+    metrics.failed('feed', 'http_599');
+    metrics.failed('feed', 'Rechnung 4711');
+    metrics.failed('lease', 'http_500');
+    metrics.requested('feed', 599, 10);
+    metrics.requested('feed', 200, 10);
+    expect(await sample('scanfeed_errors_total{stage="feed",kind="http_other"}')).toBe(1);
+    expect(await sample('scanfeed_errors_total{stage="feed",kind="other"}')).toBe(1);
+    expect(await sample('scanfeed_errors_total{stage="lease",kind="other"}')).toBe(1);
+    expect(await sample('scanfeed_http_request_duration_seconds_count{operation="feed",status="other"}')).toBe(1);
+    expect(samplesOf((await metrics.exposition()).text).size).toBe(before);
+  });
+
+  test('observe durations in seconds', async () => {
+    const { metrics, sample } = testMetrics();
+    metrics.requested('feed', 200, 1_500);
+    metrics.transacted(20);
+    expect(await sample('scanfeed_http_request_duration_seconds_sum{operation="feed",status="200"}')).toBe(1.5);
+    expect(await sample('scanfeed_transaction_duration_seconds_sum')).toBe(0.02);
+    expect(await sample('scanfeed_transaction_duration_seconds_bucket{le="0.01"}')).toBe(0);
+    expect(await sample('scanfeed_transaction_duration_seconds_bucket{le="0.025"}')).toBe(1);
+  });
+
+  test('ask the pool at each scrape', async () => {
+    let active = 1;
+    const { sample } = testMetrics({ databasePool: () => ({ active, idle: 2, waiting: 3 }) });
+    expect(await sample('scanfeed_database_pool{state="active"}')).toBe(1);
+    active = 4;
+    expect(await sample('scanfeed_database_pool{state="active"}')).toBe(4);
+    expect(await sample('scanfeed_database_pool{state="waiting"}')).toBe(3);
+  });
+});
+
+describe('the lag', () => {
+  test('grows by itself when nothing is read any more', async () => {
+    const { metrics, clock, sample } = testMetrics();
+    clock.advance(1_000);
+    metrics.setStatus(feedStatus({ readAt: 1_000, lagMs: 2_000 }));
+    expect(await sample('scanfeed_lag_seconds')).toBe(2);
+    clock.advance(60_000);
+    expect(await sample('scanfeed_lag_seconds')).toBe(62);
+  });
+
+  test('is infinite while unknown, and again when it becomes unknown', async () => {
+    const { metrics, clock, sample } = testMetrics();
+    metrics.setStatus(feedStatus({ lagMs: null, dataCompleteAsOf: null }));
+    expect(await sample('scanfeed_lag_seconds')).toBe(Number.POSITIVE_INFINITY);
+    metrics.setFreshness({ readAt: clock.monotonic(), lagMs: 10, dataCompleteAsOf: new Date(5_000) });
+    expect(await sample('scanfeed_lag_seconds')).toBe(0.01);
+    expect(await sample('scanfeed_data_complete_as_of_timestamp_seconds')).toBe(5);
+    metrics.setFreshness({ readAt: clock.monotonic(), lagMs: null, dataCompleteAsOf: null });
+    expect(await sample('scanfeed_lag_seconds')).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test('comes from what was read last, not from what arrived last', async () => {
+    const { metrics, clock, sample } = testMetrics();
+    clock.advance(2_000);
+    metrics.setFreshness({ readAt: 2_000, lagMs: 0, dataCompleteAsOf: new Date(9_000) });
+    metrics.setStatus(feedStatus({ readAt: 1_000, lagMs: 50_000, pendingResults: 3 }));
+    expect(await sample('scanfeed_lag_seconds')).toBe(0);
+    expect(await sample('scanfeed_pending_results')).toBe(3);
+  });
+
+  test('is never negative', async () => {
+    const { metrics, sample } = testMetrics();
+    metrics.setFreshness({ readAt: 0, lagMs: -500, dataCompleteAsOf: new Date() });
+    expect(await sample('scanfeed_lag_seconds')).toBe(0);
+  });
+});
+
+describe('the gauges of the database', () => {
+  test('are the same on a standby', async () => {
+    const { metrics, sample } = testMetrics();
+    metrics.setStatus(feedStatus({ pendingResults: 4, quarantinedEntries: 5 }));
+    expect(await sample('scanfeed_leader')).toBe(0);
+    expect(await sample('scanfeed_lag_seconds')).toBe(0);
+    expect(await sample('scanfeed_pending_results')).toBe(4);
+    expect(await sample('scanfeed_quarantined_entries')).toBe(5);
+    expect(await sample('scanfeed_backfill_complete')).toBe(1);
+    expect(await sample('scanfeed_last_poll_success_timestamp_seconds')).toBe(Date.UTC(2026, 0, 1, 0, 0, 1) / 1000);
+    expect(await sample('scanfeed_last_commit_timestamp_seconds')).toBe(Date.UTC(2026, 0, 1, 0, 0, 2) / 1000);
+  });
+});
+
+describe('leading and being caught up', () => {
+  test('end with the lease, though nobody says so', async () => {
+    const { metrics, clock, sample } = testMetrics();
+    metrics.setLeader(30_000);
+    metrics.setCaughtUp(0);
+    expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([1, 1]);
+    clock.advance(30_000);
+    expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([0, 0]);
+  });
+
+  test('take three poll intervals and the request timeout as not long ago', async () => {
+    const { metrics, clock, sample } = testMetrics();
+    metrics.setLeader(Number.POSITIVE_INFINITY);
+    metrics.setCaughtUp(0);
+    clock.advance(44_999);
+    expect(await sample('scanfeed_caught_up')).toBe(1);
+    clock.advance(1);
+    expect(await sample('scanfeed_caught_up')).toBe(0);
+  });
+
+  test('are told apart: a leader behind the end is not caught up, nor is a standby', async () => {
+    const { metrics, sample } = testMetrics();
+    metrics.setCaughtUp(0);
+    expect(await sample('scanfeed_caught_up')).toBe(0);
+    metrics.setLeader(10_000);
+    metrics.setCaughtUp(null);
+    expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([1, 0]);
+  });
+
+  test('decide whether delivery delays are observed', async () => {
+    const { metrics, clock, sample } = testMetrics();
+    clock.advance(10_000);
+    metrics.delivered([9_000]);
+    expect(await sample('scanfeed_delivery_delay_seconds_count')).toBe(0);
+    metrics.setLeader(30_000);
+    metrics.setCaughtUp(10_000);
+    metrics.delivered([9_000, 8_000, 11_000]);
+    expect(await sample('scanfeed_delivery_delay_seconds_count')).toBe(3);
+    expect(await sample('scanfeed_delivery_delay_seconds_sum')).toBe(3);
+  });
+});
+
+test('a feed of two metrics objects with the metrics of Node does not clash', async () => {
+  const options = { feed: 'a', version: '1', monotonic: () => 0, pollIntervalMs: 1, requestTimeoutMs: 1 };
+  const both = [createMetrics(options), createMetrics(options)];
+  const texts = await Promise.all(both.map((metrics) => metrics.exposition()));
+  expect(texts.map(({ text }) => text.includes('nodejs_version_info'))).toEqual([true, true]);
+});

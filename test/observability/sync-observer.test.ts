@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { createLiveness } from '../../src/observability/liveness.js';
+import { observeSync } from '../../src/observability/sync-observer.js';
+import { feedStatus, recordingLogger, testMetrics } from '../support/observed.js';
+
+function observed() {
+  const { metrics, clock, sample } = testMetrics();
+  const liveness = createLiveness(clock.monotonic);
+  const log = recordingLogger();
+  const sync = observeSync({ feed: 'invoices', version: '1.2.3', metrics, logger: log.logger, liveness, clock });
+  return { ...sync, clock, sample, liveness, log };
+}
+
+const outage = Object.assign(new Error('no answer from the service'), { kind: 'connection', remedy: 'retry' });
+
+test('a long outage is logged when failures double, and stands in the report until it is over', async () => {
+  const { observer, report, sample, log, clock } = observed();
+  for (let failures = 1; failures <= 20; failures++) {
+    observer.failed('feed', outage, failures, 1_000);
+    clock.advance(1_000);
+  }
+  expect(log.lines.map(({ fields }) => fields.failures)).toEqual([1, 2, 4, 8, 16]);
+  expect(await sample('scanfeed_errors_total{stage="feed",kind="connection"}')).toBe(20);
+  expect(report().troubles).toEqual([
+    {
+      stage: 'feed',
+      kind: 'connection',
+      message: 'no answer from the service',
+      since: '2026-01-01T00:00:00.000Z',
+      failures: 20,
+    },
+  ]);
+  observer.recovered('feed', 20);
+  expect(report().troubles).toEqual([]);
+});
+
+test('what will not pass by itself is logged as an error, a bug of ours counts as internal', async () => {
+  const { observer, sample, log } = observed();
+  observer.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', remedy: 'hold' }), 1, 1);
+  observer.failed('lease', new TypeError('undefined is no function'), 1, 1);
+  expect(log.lines.map(({ level }) => level)).toEqual(['error', 'warn']);
+  expect(await sample('scanfeed_errors_total{stage="lease",kind="internal"}')).toBe(1);
+});
+
+test('the report follows the role and the freshness', () => {
+  const { observer, report, clock } = observed();
+  expect(report()).toMatchObject({ role: 'starting', lagSeconds: null, pendingResults: null });
+  observer.status(feedStatus({ lagMs: 5_000, pendingResults: 2, leaseHolder: 'pod-2' }));
+  expect(report()).toMatchObject({ role: 'standby', lagSeconds: 5, pendingResults: 2, leaseHolder: 'pod-2' });
+  observer.leading(30_000);
+  observer.caughtUp(0);
+  observer.freshness({ readAt: 0, lagMs: 0, dataCompleteAsOf: new Date(0) });
+  clock.advance(1_000);
+  expect(report()).toMatchObject({
+    role: 'leader',
+    caughtUp: true,
+    lagSeconds: 1,
+    dataCompleteAsOf: '1970-01-01T00:00:00.000Z',
+  });
+  observer.leading(null);
+  expect(report().role).toBe('standby');
+});
+
+test('taking and giving up the feed is logged once, not with every renewal', () => {
+  const { observer, log } = observed();
+  for (const until of [1, 2, 3, null]) observer.leading(until);
+  expect(log.lines.map(({ message }) => message)).toEqual(['took the feed', 'gave the feed up']);
+});
+
+test('commits, sweeps and resets reach the metrics, and no scan id reaches the log', async () => {
+  const { observer, sample, log, liveness, clock } = observed();
+  observer.committed(
+    { inserted: 1, updated: 0, unchanged: 0, stale: 0, quarantined: 1, conflicts: 1, stored: ['canary-scan'] },
+    [0],
+  );
+  observer.reconciled({ first: 1, later: 2 });
+  observer.cursorReset({ cursor: 'canary-cursor', since: null });
+  observer.polled('entries', 1);
+  observer.truncated('pending', 3);
+  clock.advance(59_000);
+  observer.ticked(0);
+  clock.advance(59_000);
+  expect(liveness.check().alive).toBe(true);
+  expect(await sample('scanfeed_runs_total{outcome="inserted"}')).toBe(1);
+  expect(await sample('scanfeed_polls_total{outcome="entries"}')).toBe(1);
+  expect(await sample('scanfeed_reconcile_found_total{revision="later"}')).toBe(2);
+  expect(await sample('scanfeed_cursor_resets_total')).toBe(1);
+  expect(await sample('scanfeed_truncated_results_total{outcome="pending"}')).toBe(3);
+  expect(JSON.stringify(log.lines)).not.toContain('canary');
+});

@@ -1,0 +1,162 @@
+import pg from 'pg';
+import { afterEach, describe, expect, test } from 'vitest';
+import { testCertificate } from '../support/certificate.js';
+import { type HandshakeServer, startHandshakeServer, type TlsAnswer } from '../support/postgres-handshake.js';
+import { mistakesWith, settingsWith } from '../support/settings.js';
+
+const URL_UNSET = { DATABASE_URL: '' };
+const ours = testCertificate('127.0.0.1');
+const otherName = testCertificate('elsewhere.example');
+const stranger = testCertificate('127.0.0.1');
+const FILES = { '/ca.pem': ours.cert, '/other.pem': otherName.cert, '/key.pem': ours.key, '/no.pem': 'no certificate' };
+
+function connectionWith(env: NodeJS.ProcessEnv, contents: Readonly<Record<string, string>> = FILES) {
+  return settingsWith({ ...URL_UNSET, ...env }, contents).database.connection;
+}
+
+describe('the connection', () => {
+  test.each([
+    ['postgres://u:p@h/d', { host: 'h', port: 5432, user: 'u', database: 'd' }],
+    ['postgresql://u@h:6432', { host: 'h', port: 6432, user: 'u', database: 'u' }],
+    [
+      'postgres://u%40x:a%2Fb%25@[::1]:1/d%20b',
+      { host: '::1', port: 1, user: 'u@x', database: 'd b', password: 'a/b%' },
+    ],
+    ['postgres://u:p+q@h/d', { password: 'p+q' }],
+    ['postgres://u@%2Fvar%2Frun%2Fpg/d', { host: '/var/run/pg', ssl: false }],
+    ['postgres:///d?host=/var/run/pg&user=u&port=7', { host: '/var/run/pg', port: 7, user: 'u', database: 'd' }],
+    ['postgres://a:b@h/d?user=u&password=p%20q&dbname=e', { user: 'u', password: 'p q', database: 'e' }],
+    [
+      'postgres://u@h/d?application_name=x&connect_timeout=5&pgbouncer=true',
+      { host: 'h', application_name: 'scanfeed' },
+    ],
+  ])('%s is read as libpq reads it', (url, expected) => {
+    const { password, ...connection } = connectionWith({ DATABASE_URL: url });
+    const shown = { ...connection, ...(password === undefined ? {} : { password: password() }) };
+    expect(shown).toMatchObject(expected);
+  });
+
+  test('comes from PG* variables alone, or where the URL leaves it open', () => {
+    const env = { PGHOST: 'pg', PGPORT: '7', PGUSER: 'me', PGPASSWORD: 'mine', PGDATABASE: 'db', PGSSLMODE: 'disable' };
+    const alone = connectionWith(env);
+    expect(alone).toMatchObject({ host: 'pg', port: 7, user: 'me', database: 'db', ssl: false });
+    expect(alone.password?.()).toBe('mine');
+    const both = connectionWith({ ...env, DATABASE_URL: 'postgres://you@h/d' });
+    expect(both).toMatchObject({ host: 'h', port: 7, user: 'you', database: 'd' });
+    expect(both.password?.()).toBe('mine');
+  });
+
+  test('for migrations may be another one', () => {
+    const { database } = settingsWith({ SCANFEED_MIGRATION_DATABASE_URL: 'postgres://owner@direct/d' });
+    expect(database.migrationConnection).toMatchObject({ host: 'direct', user: 'owner' });
+    expect(database.connection).toMatchObject({ host: 'db.example', user: 'daemon' });
+  });
+
+  test.each([
+    [{}, 'DATABASE_URL', 'is not set'],
+    [{ PGHOST: 'h' }, 'DATABASE_URL', 'the role (PGUSER) is missing'],
+    [{ DATABASE_URL: 'postgres:///d' }, 'DATABASE_URL', 'the host (PGHOST) and the role (PGUSER) is missing'],
+    [{ DATABASE_URL: 'postgres://u@a,b/d' }, 'DATABASE_URL', 'more than one host'],
+    [{ DATABASE_URL: 'postgres://u@a:1,b:2/d' }, 'DATABASE_URL', 'more than one host'],
+    [{ DATABASE_URL: 'postgres://u@h:99999/d' }, 'DATABASE_URL', 'no valid URL'],
+    [{ DATABASE_URL: 'host=h user=u' }, 'DATABASE_URL', 'does not begin with'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslcrl=/x' }, 'DATABASE_URL', 'sslcrl is not supported'],
+    [{ DATABASE_URL: 'postgres://u@h/d?port=0x1' }, 'DATABASE_URL', 'its port is no number'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=no-verify' }, 'DATABASE_URL', 'sslmode is none of'],
+    [{ DATABASE_URL: 'postgres://u@h/d', PGSSLMODE: 'lax' }, 'PGSSLMODE', 'sslmode is none of'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-full' }, 'DATABASE_URL', 'needs sslrootcert'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-ca&sslrootcert=/none' }, 'DATABASE_URL', 'ENOENT'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=require', PGSSLROOTCERT: '/no.pem' }, 'PGSSLROOTCERT', 'holds no PEM'],
+    [
+      { DATABASE_URL: 'postgres://u@h/d?sslmode=require&sslrootcert=system' },
+      'DATABASE_URL',
+      'needs sslmode=verify-full',
+    ],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=require&sslcert=/ca.pem' }, 'DATABASE_URL', 'belong together'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslnegotiation=direct' }, 'DATABASE_URL', 'sslmode is weaker'],
+    [{ DATABASE_URL: 'postgres://u@h/d?channel_binding=maybe' }, 'DATABASE_URL', 'channel_binding'],
+  ])('%j is a mistake', (env, variable, text) => {
+    const { mistakes, message } = mistakesWith({ ...URL_UNSET, ...env }, FILES);
+    expect(mistakes).toMatchObject([{ variable }]);
+    expect(message).toContain(text);
+  });
+
+  test('trusts the authorities of Node.js for sslrootcert=system, and checks everything', () => {
+    const { ssl } = connectionWith({ DATABASE_URL: 'postgres://u@h/d?sslrootcert=system' });
+    expect(ssl).toEqual({ rejectUnauthorized: true });
+  });
+
+  test('says so when it cannot insist on channel binding', () => {
+    const settings = settingsWith({ DATABASE_URL: 'postgres://u@h/d?sslmode=require&channel_binding=require' });
+    expect(settings.database.connection.enableChannelBinding).toBe(true);
+    expect(settings.warnings).toEqual([expect.stringContaining('channel_binding')]);
+  });
+});
+
+describe('sslmode', () => {
+  const servers: HandshakeServer[] = [];
+  const clients: pg.Client[] = [];
+  afterEach(async () => {
+    await Promise.allSettled(clients.splice(0).map((client) => client.end()));
+    await Promise.all(servers.splice(0).map((server) => server.close()));
+  });
+
+  /** Logs in with the driver itself; how the server saw it, or the code of the error. */
+  async function logIn(parameters: string, answer: TlsAnswer, env: NodeJS.ProcessEnv = {}, contents = FILES) {
+    const server = await startHandshakeServer(answer);
+    servers.push(server);
+    const url = `postgres://u@127.0.0.1:${server.port}/d?${parameters}`;
+    const client = new pg.Client({ ...connectionWith({ DATABASE_URL: url, ...env }, contents) });
+    client.on('error', () => {});
+    clients.push(client);
+    return client.connect().then(
+      () => server.logins.join(),
+      (error: Error & { code?: string }) => error.code ?? error.message,
+    );
+  }
+
+  test.each([
+    ['', 'none', 'plain'],
+    ['', ours, 'tls'],
+    ['sslmode=prefer', stranger, 'tls'],
+    ['sslmode=allow', ours, 'tls'],
+    ['sslmode=allow', 'none', 'plain'],
+    ['sslmode=disable', ours, 'plain'],
+    ['sslmode=require', stranger, 'tls'],
+    ['sslmode=require', 'none', 'The server does not support SSL connections'],
+    ['sslmode=require&sslrootcert=/ca.pem', ours, 'tls'],
+    ['sslmode=require&sslrootcert=/ca.pem', stranger, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+    ['sslmode=require&sslrootcert=/other.pem', otherName, 'tls'],
+    ['sslmode=verify-ca&sslrootcert=/other.pem', otherName, 'tls'],
+    ['sslmode=verify-ca&sslrootcert=/ca.pem', stranger, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+    ['sslmode=verify-full&sslrootcert=/ca.pem', ours, 'tls'],
+    ['sslmode=verify-full&sslrootcert=/other.pem', otherName, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ['sslmode=verify-full&sslrootcert=/ca.pem', 'none', 'The server does not support SSL connections'],
+    ['sslrootcert=system', ours, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+    ['sslmode=require&sslcert=/ca.pem&sslkey=/key.pem', ours, 'tls'],
+    ['sslmode=prefer&sslcert=/ca.pem&sslkey=/key.pem', ours, 'tls'],
+  ] as const)('%s: how the login ends (case %#)', async (parameters, answer, expected) => {
+    expect(await logIn(parameters, answer)).toBe(expected);
+  });
+
+  test('require checks the issuer by the root certificate in the home folder, where there is one', async () => {
+    const contents = { ...FILES, '/home/me/.postgresql/root.crt': ours.cert };
+    expect(await logIn('sslmode=require', stranger, { HOME: '/home/me' }, contents)).toBe(
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+    );
+    expect(await logIn('sslmode=require', ours, { HOME: '/home/me' }, contents)).toBe('tls');
+  });
+
+  test('prefer does not take bytes sent along with the answer for the server', async () => {
+    expect(await logIn('sslmode=prefer', 'injected')).toBe('the server does not speak PostgreSQL');
+  });
+
+  test('is not left to the driver, which has other ideas of it', async () => {
+    process.env.PGSSLMODE = 'require';
+    try {
+      expect(await logIn('sslmode=disable', ours)).toBe('plain');
+    } finally {
+      delete process.env.PGSSLMODE;
+    }
+  });
+});

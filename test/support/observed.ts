@@ -1,0 +1,100 @@
+import type { LogFields, Logger } from '../../src/observability/logger.js';
+import { createMetrics, type MetricsOptions } from '../../src/observability/metrics.js';
+import type { FeedStatus } from '../../src/sync/ports.js';
+
+/** A logger that keeps what it is told; `next` resolves with the next line of that text. */
+export function recordingLogger() {
+  const lines: { level: string; message: string; fields: LogFields }[] = [];
+  const waiting = new Set<() => void>();
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) => {
+      lines.push({ level, message, fields });
+      for (const check of waiting) check();
+    };
+  const logger: Logger = {
+    trace: at('trace'),
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    fatal: at('fatal'),
+  };
+  const until = (text: string) =>
+    new Promise<void>((resolve) => {
+      const check = () => {
+        if (!lines.some(({ message }) => message.includes(text))) return;
+        waiting.delete(check);
+        resolve();
+      };
+      waiting.add(check);
+      check();
+    });
+  return { logger, lines, until };
+}
+
+/** A hand-moved monotonic clock. */
+export function handClock(start = 0) {
+  let time = start;
+  return {
+    monotonic: () => time,
+    now: () => Date.UTC(2026, 0, 1) + time,
+    advance: (ms: number) => {
+      time += ms;
+    },
+  };
+}
+
+export function testMetrics(options: Partial<MetricsOptions> = {}) {
+  const clock = handClock();
+  const metrics = createMetrics({
+    feed: 'invoices',
+    version: '1.2.3',
+    monotonic: clock.monotonic,
+    pollIntervalMs: 5_000,
+    requestTimeoutMs: 30_000,
+    nodeMetrics: false,
+    ...options,
+  });
+  const sample = async (series: string) => samplesOf((await metrics.exposition()).text).get(series);
+  return { clock, metrics, sample };
+}
+
+/** Values of the text exposition by series, as written: `name{label="value"}`; the label `feed` is left out. */
+export function samplesOf(exposition: string): Map<string, number> {
+  const samples = new Map<string, number>();
+  for (const line of exposition.split('\n')) {
+    const [, name, labels = '', value = ''] = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    if (name === undefined) continue;
+    const others = labels.replace(/,?feed="[^"]*"/, '').replace(/^,/, '');
+    samples.set(
+      others === '' ? name : `${name}{${others}}`,
+      Number(value.replace('Inf', 'Infinity').replace('Nan', 'NaN')),
+    );
+  }
+  return samples;
+}
+
+export function feedStatus(status: Partial<FeedStatus> = {}): FeedStatus {
+  return {
+    readAt: 0,
+    dataCompleteAsOf: new Date('2026-01-01T00:00:00Z'),
+    lagMs: 0,
+    lastPollAt: new Date('2026-01-01T00:00:01Z'),
+    lastCommitAt: new Date('2026-01-01T00:00:02Z'),
+    backfillComplete: true,
+    pendingResults: 0,
+    quarantinedEntries: 0,
+    leaseHolder: 'pod-1',
+    ...status,
+  };
+}
+
+/** A promise and the function that resolves it. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
