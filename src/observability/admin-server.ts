@@ -149,7 +149,7 @@ async function respond(request: IncomingMessage, response: ServerResponse, optio
     'referrer-policy': 'no-referrer',
     ...headers,
   });
-  response.end(request.method === 'HEAD' ? undefined : body);
+  response.end(body); // which Node leaves out where the request was HEAD
 }
 
 function answerTo(request: IncomingMessage, options: AdminServerOptions): Answer | Promise<Answer> {

@@ -89,7 +89,7 @@ export class Reader {
         const now = read();
         if (now !== text) {
           const result = variable.schema.safeParse(now);
-          if (result.success && now !== '') {
+          if (result.success) {
             text = now;
             good = result.data as NonNullable<T>;
           }

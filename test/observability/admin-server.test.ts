@@ -166,6 +166,22 @@ describe('the admin server', () => {
     expect(server.address()).toBeNull();
     await server.close();
   });
+
+  test('does not wait for answers that are not ready when it is closed', async () => {
+    const asked = gate();
+    const status = () => {
+      asked.open();
+      return new Promise<never>(() => {});
+    };
+    const { server } = await start({ status });
+    const socket = connect({ host: '127.0.0.1', port: server.address()?.port ?? 0 });
+    const ended = once(socket, 'close');
+    socket.write('GET /status.json HTTP/1.1\r\nHost: x\r\n\r\n');
+    await asked.opened;
+    await server.close();
+    await ended;
+    expect(server.address()).toBeNull();
+  });
 });
 
 describe('a taken port', () => {
