@@ -16,8 +16,16 @@ export function newPassword(): string {
 
 /** Makes a folder that the server's account may pass through, whatever the umask says. */
 async function makePassable(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true });
-  await chmod(directory, 0o711);
+  try {
+    await mkdir(directory, { recursive: true });
+    await chmod(directory, 0o711);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EROFS') throw error;
+    throw new EmbeddedPostgresError(
+      `The folder ${directory} is not this user's to write (${code}). Use a checkout of your own, or remove that folder.`,
+    );
+  }
 }
 
 /** Makes an empty folder for a cluster, owned by the server's account alone. */

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chown, open, readFile, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
@@ -85,13 +85,14 @@ export async function startPostmaster(
     const version = await waitForServer(url, { signal: AbortSignal.any([signal, ended.signal]) });
     return { port, version, stop: () => stopServer(child, guardian) };
   } catch (error) {
+    const died = ended.signal.aborted;
     await stopServer(child, guardian);
     signal.throwIfAborted();
-    if (!ended.signal.aborted) throw error;
-    if (!(await isPortFree(port))) return null;
-    const reason = lastLine(await readFile(cluster.logFile, 'utf8').catch(() => ''));
+    if (died && !(await isPortFree(port))) return null;
+    const said = died ? lastLine(await readFile(cluster.logFile, 'utf8').catch(() => '')) : (error as Error).message;
+    const advice = died ? ownServerRemedy : `Remove ${dirname(cluster.data)} to begin anew.`;
     throw new EmbeddedPostgresError(
-      `PostgreSQL did not start: ${reason ?? 'it ended without a word'} (${cluster.logFile}). ${ownServerRemedy}`,
+      `PostgreSQL did not start: ${said ?? 'it ended without a word'} (${cluster.logFile}). ${advice}`,
     );
   }
 }
