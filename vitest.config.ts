@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** Folders whose tests need no database; they start without one. */
-const withoutDatabase = ['unit', 'sync', 'service', 'emulator', 'observability', 'simulation'].map(
+const withoutDatabase = ['unit', 'sync', 'service', 'emulator', 'observability', 'settings', 'simulation'].map(
   (folder) => `test/${folder}/**/*.test.ts`,
 );
 
@@ -29,7 +29,7 @@ export default defineConfig({
           name: 'database',
           include: ['test/**/*.test.ts'],
           exclude: withoutDatabase,
-          globalSetup: ['test/support/postgres/global-setup.ts'],
+          globalSetup: ['test/support/postgres/global-setup.ts', 'test/support/program/global-setup.ts'],
         },
       },
     ],

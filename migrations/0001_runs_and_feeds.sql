@@ -7,6 +7,7 @@ CREATE TABLE :"schema".feeds (
     cursor              text,
     filters             jsonb NOT NULL,
     filters_since       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    widened_at          timestamptz,
     keep_history        boolean NOT NULL DEFAULT true,
     base_url            text NOT NULL,
     start_since         timestamptz,
@@ -28,6 +29,7 @@ COMMENT ON COLUMN :"schema".feeds.name IS 'Name of the feed (SCANFEED_FEED), als
 COMMENT ON COLUMN :"schema".feeds.cursor IS 'Opaque position after the last committed page (interface 4.2); null until the first page is committed';
 COMMENT ON COLUMN :"schema".feeds.filters IS 'Read-time filters of the feed (interface 4.2): status, environment, documentType';
 COMMENT ON COLUMN :"schema".feeds.filters_since IS 'When these filters were first used';
+COMMENT ON COLUMN :"schema".feeds.widened_at IS 'When the filters began to include runs that the cursor had passed by; null: a full sweep has read them since, or they never did';
 COMMENT ON COLUMN :"schema".feeds.keep_history IS 'Whether superseded revisions of this feed are kept in run_history (SCANFEED_HISTORY)';
 COMMENT ON COLUMN :"schema".feeds.base_url IS 'Address of the service that the cursor belongs to';
 COMMENT ON COLUMN :"schema".feeds.start_since IS 'Where the feed starts while it has no cursor; null: at the beginning of the history. Fixed at the very first start';

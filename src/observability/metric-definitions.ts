@@ -64,10 +64,10 @@ const SERVICE_AND_DATABASE = [...new Set([...SERVICE_KINDS, ...DATABASE_KINDS, .
 
 /** The kinds that a stage can meet. A kind that is not among them is counted as `other`. */
 export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
-  feed: SERVICE_AND_DATABASE,
+  feed: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'],
   result: SERVICE_AND_DATABASE,
   sweep: SERVICE_AND_DATABASE,
-  lease: [...DATABASE_KINDS, ...ANYWHERE],
+  lease: [...DATABASE_KINDS, 'another_service', ...ANYWHERE],
 };
 
 /** Values of `status` of an HTTP request: a status of the interface, or how the request failed without one. */

@@ -83,6 +83,18 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
       metrics.reconciled(found);
       if (found.first + found.later > 0) logger.warn('a sweep found runs that the cursor had passed by', { ...found });
     },
+    filtersChanged({ hides, leavesBehind }) {
+      if (hides.length > 0) {
+        logger.warn('the filters have changed: some runs are no longer kept in step', { runs: hides });
+      }
+      if (leavesBehind.length > 0) {
+        const remedy = 'the next full sweep loads them; `scanfeed reconcile --full` runs it now';
+        logger.warn('the filters have changed: runs that lie behind the cursor are missing', {
+          runs: leavesBehind,
+          remedy,
+        });
+      }
+    },
     cursorReset(to) {
       metrics.cursorReset();
       logger.warn('the service rejected the cursor; going on from elsewhere', { fromCursor: to.cursor !== null });

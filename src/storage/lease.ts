@@ -1,13 +1,29 @@
 import { type Kysely, sql } from 'kysely';
-import type { FeedIdentity, LeaseGrant } from '../sync/ports.js';
+import type { FeedFilters, FeedIdentity, LeaseGrant, Trouble } from '../sync/ports.js';
 import type { Tables } from './schema.js';
 
 /** A first start at `now` reaches this far back, so that runs delivered while it starts are not missed. */
 const NOW_REACHES_BACK = sql.lit('1 hour');
 
+/** The stored cursor belongs to another service. Held until a person says what is meant. */
+export class AnotherService extends Error implements Trouble {
+  override readonly name = 'AnotherService';
+  readonly kind = 'another_service';
+  readonly remedy = 'hold';
+  constructor({ name, baseUrl }: FeedIdentity, stored: string) {
+    super(
+      `the feed ${name} is stored as one of ${stored}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\`; if this is another application, give it a SCANFEED_FEED or SCANFEED_DATABASE_SCHEMA of its own`,
+    );
+  }
+}
+
 /**
  * Takes the feed if it is free, silent for too long or already ours, by the database's clock; creates it at the very
  * first start, with its starting point. Null while another process holds it. Each taking raises the epoch.
+ *
+ * Filters that include more than before leave runs behind the cursor: the data is complete from here on only, until a
+ * full sweep has read them.
+ * @throws AnotherService
  */
 export async function acquireLease(
   db: Kysely<unknown>,
@@ -16,7 +32,8 @@ export async function acquireLease(
   holder: string,
   ttlMs: number,
 ): Promise<LeaseGrant | null> {
-  const { rows } = await sql<{ epoch: string }>`
+  const { rows } = await sql<{ epoch: string; before: FeedFilters | null }>`
+    WITH before AS (SELECT filters FROM ${tables.feeds} WHERE name = ${feed.name})
     INSERT INTO ${tables.feeds} AS feed (name, base_url, filters, keep_history, start_since, complete_from,
       lease_holder, lease_epoch, lease_expires_at)
     SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
@@ -25,15 +42,33 @@ export async function acquireLease(
     ON CONFLICT (name) DO UPDATE SET
       filters = excluded.filters,
       filters_since = CASE WHEN feed.filters = excluded.filters THEN feed.filters_since ELSE clock_timestamp() END,
+      widened_at = CASE WHEN ${INCLUDES_NO_MORE} THEN feed.widened_at ELSE clock_timestamp() END,
+      complete_from = CASE WHEN ${INCLUDES_NO_MORE} THEN feed.complete_from
+        ELSE GREATEST(feed.complete_from, feed.data_complete_as_of) END,
       keep_history = excluded.keep_history,
       lease_holder = excluded.lease_holder,
       lease_epoch = feed.lease_epoch + 1,
       lease_expires_at = excluded.lease_expires_at
-    WHERE feed.lease_holder IS NULL OR feed.lease_holder = excluded.lease_holder
-      OR feed.lease_expires_at < clock_timestamp()
-    RETURNING lease_epoch AS epoch`.execute(db);
+    WHERE feed.base_url = excluded.base_url AND (
+      feed.lease_holder IS NULL OR feed.lease_holder = excluded.lease_holder
+      OR feed.lease_expires_at < clock_timestamp())
+    RETURNING lease_epoch AS epoch, (SELECT NULLIF(before.filters, feed.filters) FROM before) AS before`.execute(db);
   const taken = rows[0];
-  return taken === undefined ? null : { feed: feed.name, holder, epoch: Number(taken.epoch) };
+  if (taken === undefined) return refuseAnotherService(db, tables, feed);
+  return { feed: feed.name, holder, epoch: Number(taken.epoch), filtersBefore: taken.before ?? null };
+}
+
+/** Whether every run that the new filters include was included before. */
+const INCLUDES_NO_MORE = sql`((feed.filters->'status') @> (excluded.filters->'status')
+        AND feed.filters->>'environment' IN ('all', excluded.filters->>'environment')
+        AND (feed.filters->'documentType') IN ('null', excluded.filters->'documentType'))`;
+
+async function refuseAnotherService(db: Kysely<unknown>, tables: Tables, feed: FeedIdentity): Promise<null> {
+  const { rows } = await sql<{ base_url: string }>`
+    SELECT base_url FROM ${tables.feeds} WHERE name = ${feed.name}`.execute(db);
+  const stored = rows[0]?.base_url;
+  if (stored !== undefined && stored !== feed.baseUrl) throw new AnotherService(feed, stored);
+  return null;
 }
 
 function startOf({ start }: FeedIdentity) {

@@ -11,18 +11,28 @@ interface SweepRow {
   cursor: string | null;
 }
 
-/** The present or last sweeps of a feed. The first reading of the history counts as a full sweep. */
+/**
+ * The present or last sweeps of a feed. The first reading of the history counts as a full sweep. One from before the
+ * filters widened has not read what they include now: it is as good as none, and overdue.
+ */
 export async function readSweeps(db: Kysely<unknown>, tables: Tables, feed: string): Promise<readonly SweepState[]> {
   const { rows } = await sql<SweepRow>`
-    SELECT kind, finished_at IS NOT NULL AS finished, since, until, cursor,
-      extract(epoch FROM clock_timestamp() - COALESCE(finished_at, begun_at))::double precision * 1000 AS age_ms
-    FROM ${tables.sweeps} WHERE feed = ${feed}
-    UNION ALL
-    SELECT 'full', true, start_since, end_reached_at, NULL,
-      extract(epoch FROM clock_timestamp() - end_reached_at)::double precision * 1000
-    FROM ${tables.feeds}
-    WHERE name = ${feed} AND end_reached_at IS NOT NULL
-      AND NOT EXISTS (SELECT FROM ${tables.sweeps} WHERE feed = ${feed} AND kind = 'full')`.execute(db);
+    WITH feed AS (SELECT * FROM ${tables.feeds} WHERE name = ${feed}),
+    sweep AS (
+      SELECT kind, since, until, cursor, begun_at, finished_at FROM ${tables.sweeps} WHERE feed = ${feed}
+      UNION ALL
+      SELECT 'full', start_since, end_reached_at, NULL, created_at, end_reached_at FROM feed
+      WHERE end_reached_at IS NOT NULL
+        AND NOT EXISTS (SELECT FROM ${tables.sweeps} WHERE feed = ${feed} AND kind = 'full')
+    )
+    SELECT kind, sweep.since, sweep.until, sweep.cursor, finished_at IS NOT NULL OR overtaken AS finished,
+      CASE WHEN overtaken THEN 'Infinity'
+        ELSE extract(epoch FROM clock_timestamp() - COALESCE(finished_at, begun_at))::double precision * 1000
+      END AS age_ms
+    FROM sweep CROSS JOIN feed
+    CROSS JOIN LATERAL (SELECT kind = 'full' AND begun_at < COALESCE(widened_at, '-infinity') AS overtaken) AS age`.execute(
+    db,
+  );
   return rows.map(({ age_ms: ageMs, ...row }) => ({ ...row, ageMs }));
 }
 
@@ -58,9 +68,13 @@ export function sweepPosition(
   to: string | null,
   finished: boolean,
 ): RawBuilder<unknown> {
+  const readEverything = sql`${kind === 'full'} AND feed.widened_at <= swept.begun_at`;
   const reconciled = sql`,
 reconciled AS (
-  UPDATE ${tables.feeds} AS feed SET reconciled_as_of = GREATEST(feed.reconciled_as_of, swept.complete_as_of)
+  UPDATE ${tables.feeds} AS feed SET
+    reconciled_as_of = GREATEST(feed.reconciled_as_of, swept.complete_as_of),
+    complete_from = CASE WHEN ${readEverything} THEN COALESCE(feed.start_since, '-infinity') ELSE feed.complete_from END,
+    widened_at = CASE WHEN ${readEverything} THEN NULL ELSE feed.widened_at END
   FROM swept WHERE feed.name = ${lease.feed}
 )`;
   return sql`
@@ -69,6 +83,6 @@ swept AS (
     cursor = ${to}::text,
     finished_at = ${finished ? sql`clock_timestamp()` : sql`NULL`}
   WHERE EXISTS (SELECT FROM fence) AND feed = ${lease.feed} AND kind = ${kind}
-  RETURNING complete_as_of
+  RETURNING complete_as_of, begun_at
 )${finished ? reconciled : sql``}`;
 }

@@ -1,5 +1,6 @@
 import { pauseAfter } from './backoff.js';
 import type { FeedContext } from './context.js';
+import { filterChange } from './filter-change.js';
 import type { LeaseGrant } from './ports.js';
 import { troubleOf } from './trouble.js';
 
@@ -14,10 +15,12 @@ export async function takeLease(context: FeedContext, signal: AbortSignal): Prom
     observer.ticked(stepMs);
     try {
       await context.ready(signal);
+      observer.status(await store.readStatus(identity.name));
       const askedAt = clock.monotonic();
       const lease = await store.acquireLease(identity, holder, leaseTtlMs);
       if (lease !== null) observer.leading(askedAt + leaseTtlMs);
-      observer.status(await store.readStatus(identity.name));
+      const before = lease?.filtersBefore ?? null;
+      if (before !== null) observer.filtersChanged(filterChange(before, identity.filters));
       if (failures > 0) observer.recovered('lease', failures);
       failures = 0;
       if (lease !== null) return lease;

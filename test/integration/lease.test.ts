@@ -79,14 +79,69 @@ describe('where a feed starts', () => {
   });
 });
 
-it('changed filters are stored with the time of the change, unchanged ones leave it alone', async () => {
-  const since = async () =>
-    (await bench.rows(sql<{ at: string }>`SELECT filters_since::text AS at FROM ${tables.feeds}`))[0];
-  await take('a');
-  const first = await since();
-  await take('a');
-  expect(await since()).toEqual(first);
-  const filters = { status: ['failed'], environment: 'all', documentType: null } as const;
-  await bench.store.acquireLease(testFeed({ filters }), 'a', TTL);
-  expect(await since()).not.toEqual(first);
+describe('another base URL', () => {
+  it('is refused with the remedy, and the feed stays as it is', async () => {
+    const lease = await take('a');
+    if (lease === null) throw new Error('no lease');
+    await bench.store.releaseLease(lease);
+    const elsewhere = bench.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b', TTL);
+    await expect(elsewhere).rejects.toMatchObject({ kind: 'another_service', remedy: 'hold' });
+    await expect(elsewhere).rejects.toThrow('scanfeed adopt');
+    expect((await bench.store.readStatus('default')).leaseHolder).toBeNull();
+    expect(await take('a')).toMatchObject({ epoch: 2 });
+  });
+});
+
+describe('changed filters', () => {
+  const everything = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;
+  const row = async () =>
+    (
+      await bench.rows(
+        sql<Record<string, unknown>>`
+          SELECT filters_since::text, complete_from::text, widened_at IS NOT NULL AS widened FROM ${tables.feeds}`,
+      )
+    )[0];
+  const reachTheEnd = () =>
+    bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now(), end_reached_at = now()`);
+
+  it('are told with the ones before, and stored with the time of the change; unchanged ones are left alone', async () => {
+    expect(await take('a')).toMatchObject({ filtersBefore: null });
+    const first = await row();
+    expect(await take('a')).toMatchObject({ filtersBefore: null });
+    expect(await row()).toEqual(first);
+    const failed = { ...testFeed().filters, status: ['failed'] } as const;
+    expect(await bench.store.acquireLease(testFeed({ filters: failed }), 'a', TTL)).toMatchObject({
+      filtersBefore: testFeed().filters,
+    });
+    expect((await row())?.filters_since).not.toEqual(first?.filters_since);
+  });
+
+  it('that include less leave what the data is complete for', async () => {
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await reachTheEnd();
+    await take('a');
+    expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
+  });
+
+  it('that include more make the data complete from there on only, until a full sweep has read everything', async () => {
+    await take('a');
+    await reachTheEnd();
+    expect(await bench.store.readSweeps('default')).toMatchObject([{ kind: 'full', finished: true }]);
+    const lease = await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    if (lease === null) throw new Error('no lease');
+    expect(await row()).toMatchObject({ widened: true, complete_from: expect.stringMatching(/^20/) });
+    expect(await bench.store.readSweeps('default')).toMatchObject([{ kind: 'full', ageMs: Number.POSITIVE_INFINITY }]);
+    await bench.store.beginSweep(lease, 'full', null, new Date());
+    const commit = {
+      lease,
+      kind: 'full',
+      to: 'x',
+      batch: { json: '{"items":[]}', entries: [] },
+      quarantine: [],
+    } as const;
+    await bench.store.commitSweep({ ...commit, finished: false });
+    expect(await row()).toMatchObject({ widened: true });
+    await bench.store.commitSweep({ ...commit, finished: true });
+    expect(await row()).toMatchObject({ widened: false, complete_from: '-infinity' });
+  });
 });

@@ -75,7 +75,7 @@ export class ModelStore implements FeedStore {
     const feed = this.feeds.get(identity.name) ?? this.#createFeed(identity);
     if (feed.holder !== null && feed.holder !== holder && feed.expiresAt >= this.now()) return null;
     Object.assign(feed, { identity, holder, epoch: feed.epoch + 1, expiresAt: this.now() + ttlMs });
-    return { feed: identity.name, holder, epoch: feed.epoch };
+    return { feed: identity.name, holder, epoch: feed.epoch, filtersBefore: null };
   }
 
   async renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean> {

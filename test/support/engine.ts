@@ -39,6 +39,7 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     recovered: () => {},
     status: () => {},
     reconciled: () => {},
+    filtersChanged: () => {},
     cursorReset: () => {},
     leading: () => {},
     caughtUp: () => {},

@@ -1,3 +1,4 @@
+import type { FilterChange } from '../filter-change.js';
 import type { AsOf, CommitCounts, FeedStatus, Position } from './store.js';
 
 /** How a poll ended, as counted in `scanfeed_polls_total`. */
@@ -28,6 +29,8 @@ export interface SyncObserver {
   status(status: FeedStatus): void;
   /** A sweep stored entries that the cursor had passed by; `first`: of runs not known at all before. */
   reconciled(found: { readonly first: number; readonly later: number }): void;
+  /** The filters are others than when the cursor was stored. */
+  filtersChanged(change: FilterChange): void;
   /** The service rejected the stored cursor, and the feed goes on from here. */
   cursorReset(to: Position): void;
   /** The feed is ours up to this monotonic time; null: not ours. */

@@ -80,6 +80,8 @@ export interface LeaseGrant {
   readonly feed: string;
   readonly holder: string;
   readonly epoch: number;
+  /** The filters that the feed had until now, where they were others. */
+  readonly filtersBefore: FeedFilters | null;
 }
 
 /** Where a feed stands. */
