@@ -1,0 +1,168 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
+import {
+  type Emulator,
+  type EmulatorOptions,
+  type RequestRecord,
+  type RunSpec,
+  startEmulator,
+} from '../../../src/emulator/index.js';
+import { createTestDatabase } from '../postgres/index.js';
+import { withConnection } from '../postgres/maintenance.js';
+import { canary, findExposed } from './canaries.js';
+import { Daemon } from './daemon.js';
+import { Program } from './program.js';
+
+/** A database that belongs to the daemon's own role. */
+export interface DaemonDatabase {
+  readonly name: string;
+  /** With the role's password. */
+  readonly url: string;
+  readonly role: string;
+  query<R extends pg.QueryResultRow>(sql: string, values?: readonly unknown[]): Promise<R[]>;
+  /** A connection of the test's own, closed after the test. */
+  connect(): Promise<pg.Client>;
+}
+
+/** The service with a key of its own, whose runs hold the canary of documents. */
+export interface ServiceDouble extends Emulator {
+  /** What it was asked, in order. */
+  readonly asked: readonly RequestRecord[];
+  /** Adds runs at the end of the feed and gives their scan ids. */
+  deliver(count: number, spec?: RunSpec): string[];
+}
+
+export interface ProgramBench {
+  readonly secrets: { readonly apiKey: string; readonly password: string; readonly document: string };
+  startService(options?: Partial<EmulatorOptions>): Promise<ServiceDouble>;
+  createDatabase(): Promise<DaemonDatabase>;
+  /** The environment of a quick daemon between the two. */
+  environment(service: Pick<Emulator, 'url'>, database: { readonly url: string }): Record<string, string>;
+  /** Starts the daemon with this environment. */
+  daemon(env: Readonly<Record<string, string>>): Daemon;
+  /** Starts any command. */
+  program(args: readonly string[], env?: Readonly<Record<string, string>>): Program;
+  /** To be undone after the test, last first. */
+  afterwards(undo: () => unknown): void;
+}
+
+/**
+ * Everything for tests of the program as a process. After each test all of it is stopped, and nothing that any process
+ * wrote or served may show a secret or a stack trace.
+ */
+export function useProgram(): ProgramBench {
+  const secrets = { apiKey: canary('key'), password: canary('password'), document: canary('document') };
+  const role = `scanfeed_daemon_${randomBytes(5).toString('hex')}`;
+  const programs: Program[] = [];
+  const cursors = new Set<string>();
+  let undos: (() => unknown)[] = [];
+  const server = () => inject('testServer').url;
+  const asAdministrator = (sql: string) => withConnection(server(), (client) => client.query(sql));
+
+  beforeAll(async () => {
+    await asAdministrator(`CREATE ROLE ${role} LOGIN PASSWORD ${pg.escapeLiteral(secrets.password)}`);
+    await asAdministrator(`GRANT ${role} TO CURRENT_USER`);
+  });
+  afterAll(() => asAdministrator(`DROP ROLE ${role}`));
+  afterEach(async () => {
+    const ended = programs.splice(0);
+    for (const program of ended) if (program instanceof Daemon && program.running) await lookAround(program);
+    for (const program of ended) if (program.running) await program.stop('SIGKILL');
+    for (const undo of undos.reverse()) await undo();
+    undos = [];
+    for (const program of ended) expectNothingExposed(program, { ...secrets, ...numbered(cursors) });
+  });
+
+  return {
+    secrets,
+    startService: async (options = {}) => {
+      const apiKeys = [{ key: secrets.apiKey, organization: 'demo' }];
+      const emulator = await startEmulator({ apiKeys, ...options });
+      undos.push(() => emulator.close());
+      return serviceDouble(emulator, secrets.document, cursors);
+    },
+    createDatabase: async () => {
+      const { name, url, drop } = await createTestDatabase();
+      undos.push(drop);
+      await asAdministrator(`ALTER DATABASE ${name} OWNER TO ${role}`);
+      const own = new URL(url);
+      own.username = role;
+      own.password = secrets.password;
+      const connect = async () => {
+        const client = new pg.Client({ connectionString: own.href });
+        client.on('error', () => {});
+        await client.connect();
+        undos.push(() => client.end());
+        return client;
+      };
+      let connected: Promise<pg.Client> | undefined;
+      return {
+        name,
+        url: own.href,
+        role,
+        connect,
+        query: async (sql, values = []) => {
+          connected ??= connect();
+          return (await (await connected).query(sql, [...values])).rows;
+        },
+      };
+    },
+    environment: ({ url }, database) => ({
+      SCANFEED_BASE_URL: url,
+      SCANFEED_API_KEY: secrets.apiKey,
+      DATABASE_URL: database.url,
+      SCANFEED_ADMIN_HOST: '127.0.0.1',
+      SCANFEED_ADMIN_PORT: '0',
+      SCANFEED_POLL_INTERVAL: '50ms',
+      SCANFEED_LEASE_TTL: '1s',
+      SCANFEED_RECONCILE_INTERVAL: 'off',
+      SCANFEED_RECONCILE_FULL_INTERVAL: 'off',
+    }),
+    daemon: (env) => {
+      const daemon = new Daemon(env);
+      programs.push(daemon);
+      return daemon;
+    },
+    program: (args, env = {}) => {
+      const program = new Program(args, env);
+      programs.push(program);
+      return program;
+    },
+    afterwards: (undo) => {
+      undos.push(undo);
+    },
+  };
+}
+
+function serviceDouble(emulator: Emulator, document: string, cursors: Set<string>): ServiceDouble {
+  const asked: RequestRecord[] = [];
+  emulator.requests.observe((record) => {
+    asked.push(record);
+    if (record.nextCursor) cursors.add(record.nextCursor);
+  });
+  const content: RunSpec = { fileName: `${document}.pdf`, partnerName: document, data: { text: document } };
+  return Object.assign(emulator, {
+    asked,
+    deliver: (count: number, spec: RunSpec = {}) =>
+      emulator.appendCount(count, { ...content, ...spec }).map(({ scanId }) => scanId),
+  });
+}
+
+/** What the daemon serves in the state the test left it in. */
+async function lookAround(daemon: Daemon): Promise<void> {
+  if (daemon.logged('metrics, health and status are served').length === 0) return;
+  for (const path of ['/metrics', '/status.json', '/', '/livez', '/readyz']) await daemon.get(path).catch(() => {});
+}
+
+function expectNothingExposed(program: Program, secrets: Readonly<Record<string, string>>): void {
+  const pages = program instanceof Daemon ? program.served : [];
+  const shown = [program.stdout, program.stderr, ...pages].join('\n');
+  expect(findExposed(shown, secrets)).toEqual([]);
+  expect(shown).not.toMatch(/^\s+at .*:\d+:\d+/m);
+  expect(program.stdout).not.toContain('"stack"');
+}
+
+function numbered(values: ReadonlySet<string>): Record<string, string> {
+  return Object.fromEntries([...values].map((value, index) => [`cursor ${index}`, value]));
+}

@@ -1,0 +1,87 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { inject } from 'vitest';
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A line of the log, as written. */
+export type LogLine = Readonly<Record<string, unknown>> & { readonly level: string; readonly message: string };
+
+/** The program as a process of its own. */
+export class Program {
+  stdout = '';
+  stderr = '';
+  /** Settles when the process has ended and everything it wrote was read. */
+  readonly exited: Promise<Exit>;
+  #exit: Exit | null = null;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #watchers = new Set<() => void>();
+
+  /** @param env all of the environment, but for what every process needs */
+  constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
+    const { PATH = '', HOME = '', TZ = '' } = process.env;
+    this.#child = spawn(process.execPath, [inject('programPath'), ...args], { env: { PATH, HOME, TZ, ...env } });
+    this.#child.stdin.end();
+    this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text;
+      this.#changed();
+    });
+    this.#child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+    });
+    this.exited = new Promise((resolve, reject) => {
+      this.#child.on('error', reject).on('close', (code, signal) => {
+        this.#exit = { code, signal };
+        this.#changed();
+        resolve(this.#exit);
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  get running(): boolean {
+    return this.#exit === null;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  /** Sends a signal and waits for the end. */
+  async stop(name: NodeJS.Signals = 'SIGTERM'): Promise<Exit> {
+    this.signal(name);
+    return this.exited;
+  }
+
+  /** Lines logged so far, of this message if given. */
+  logged(message?: string): LogLine[] {
+    const lines = this.stdout.split('\n').slice(0, -1);
+    const parsed = lines.map((line) => JSON.parse(line) as LogLine);
+    return message === undefined ? parsed : parsed.filter((line) => line.message === message);
+  }
+
+  /** The first line of this message that has these fields, once it is logged. Rejects if the process ends before. */
+  logs(message: string, fields: Readonly<Record<string, unknown>> = {}): Promise<LogLine> {
+    const fits = (line: LogLine) => Object.entries(fields).every(([name, value]) => line[name] === value);
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        const found = this.logged(message).find(fits);
+        if (found === undefined && this.running) return;
+        this.#watchers.delete(look);
+        if (found !== undefined) resolve(found);
+        else reject(new Error(`ended without logging "${message}"; it wrote\n${this.stdout}${this.stderr}`));
+      };
+      this.#watchers.add(look);
+      look();
+    });
+  }
+
+  #changed(): void {
+    for (const look of this.#watchers) look();
+  }
+}
