@@ -3,16 +3,15 @@ import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import {
   type EmbeddedPostgres,
   EmbeddedPostgresError,
   startEmbeddedPostgres,
   startTemporaryPostgres,
 } from '../../src/cli/embedded-postgres/index.js';
-import { compile } from '../support/compile.js';
 import { withConnection } from '../support/postgres/maintenance.js';
 
 let parent: string;
@@ -157,28 +156,24 @@ test('a temporary server takes its files with it', async () => {
 });
 
 test('the server ends with its owner, even when that is killed', async () => {
-  const program = await compile('src/cli/embedded-postgres');
-  try {
-    const script = `
-      import { startEmbeddedPostgres } from ${JSON.stringify(join(program.directory, 'cli/embedded-postgres/index.js'))};
-      const { url } = await startEmbeddedPostgres({ directory: ${JSON.stringify(directory)} });
-      console.log(url);
-      setInterval(() => {}, 60_000);
-    `;
-    const owner = spawn(process.execPath, ['--input-type=module', '--eval', script], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [url] = (await once(createInterface(owner.stdout), 'line')) as [string];
-    await withConnection(url, async (client) => {
-      const ended = new Promise<void>((resolve) => client.once('end', resolve));
-      owner.kill('SIGKILL');
-      await ended;
-    });
-    // And the next start waits for a shutdown that may still be going on.
-    expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
-  } finally {
-    await program.remove();
-  }
+  const launcher = join(dirname(inject('programPath')), 'cli', 'embedded-postgres', 'index.js');
+  const script = `
+    import { startEmbeddedPostgres } from ${JSON.stringify(launcher)};
+    const { url } = await startEmbeddedPostgres({ directory: ${JSON.stringify(directory)} });
+    console.log(url);
+    setInterval(() => {}, 60_000);
+  `;
+  const owner = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [url] = (await once(createInterface(owner.stdout), 'line')) as [string];
+  await withConnection(url, async (client) => {
+    const ended = new Promise<void>((resolve) => client.once('end', resolve));
+    owner.kill('SIGKILL');
+    await ended;
+  });
+  // And the next start waits for a shutdown that may still be going on.
+  expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
 async function exists(path: string): Promise<boolean> {
