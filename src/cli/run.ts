@@ -4,17 +4,19 @@ import type { Command } from 'commander';
 import { type AdminServer, startAdminServer } from '../observability/admin-server.js';
 import { createLiveness } from '../observability/liveness.js';
 import { createLogger, type Logger } from '../observability/logger.js';
-import { createMetrics } from '../observability/metrics.js';
-import { createReadiness } from '../observability/readiness.js';
+import { createMetrics, type Metrics } from '../observability/metrics.js';
+import { createReadiness, type Readiness } from '../observability/readiness.js';
 import type { StatusReport } from '../observability/status-report.js';
 import { observeSync } from '../observability/sync-observer.js';
 import { RecognitionClient } from '../service/client.js';
 import { createDispatcher } from '../service/dispatcher.js';
 import { limitRate } from '../service/rate-limit.js';
-import { readSettings, type Settings } from '../settings.js';
-import { openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
+import { type DatabaseSettings, readSettings, type Settings } from '../settings.js';
+import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
 import { createStore } from '../storage/store.js';
+import type { FeedContext } from '../sync/context.js';
 import { followFeed } from '../sync/loop.js';
+import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
 import { prepareSchema } from './open-database.js';
 import { untilStopped } from './stop-signals.js';
@@ -23,6 +25,8 @@ import { packageVersion } from './version.js';
 
 /** Pages held at once: one being committed, one ready, and one or two on their way. */
 const PAGES_AHEAD = 4;
+/** The page being fetched, and a sweep's. */
+const CONNECTIONS_BESIDES_RESULTS = 2;
 
 /** `scanfeed run`: the daemon. Ends with 0 on SIGTERM and SIGINT; waits for whatever else is missing. */
 export function register(program: Command): void {
@@ -39,6 +43,9 @@ export function register(program: Command): void {
         version: packageVersion(),
       });
       for (const warning of settings.warnings) logger.warn(warning);
+      if (settings.feed.start === 'live') {
+        logger.warn('SCANFEED_START=live is read as beginning by this release: the history comes before new runs');
+      }
       await untilStopped((signal) => runDaemon(settings, logger, signal).stopped, settings.process.shutdownTimeoutMs);
       logger.info('stopped');
     });
@@ -53,40 +60,22 @@ export interface Daemon {
 
 /** Puts the parts together: the one place that knows them all. */
 export function runDaemon(settings: Settings, logger: Logger, signal: AbortSignal): Daemon {
-  const { feed, service, database: databaseSettings } = settings;
+  const { feed, service } = settings;
   const clock = systemClock;
-  const { monotonic } = clock;
   const version = packageVersion();
-  const database = openDatabase({ connection: databaseSettings.connection, maxConnections: databaseSettings.poolSize });
+  const { connection, poolSize } = settings.database;
+  const database = openDatabase({ connection, maxConnections: poolSize });
   const metrics = createMetrics({
     feed: feed.name,
     version,
-    monotonic,
+    monotonic: clock.monotonic,
     pollIntervalMs: feed.pollIntervalMs,
     requestTimeoutMs: service.requestTimeoutMs,
     databasePool: database.usage,
   });
-  const liveness = createLiveness(monotonic);
+  const liveness = createLiveness(clock.monotonic);
   const readiness = createReadiness();
-  readiness.waitingFor('the database schema was not seen to be current yet');
   const { observer, report } = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock });
-  const dispatcher = createDispatcher({ proxy: service.readProxy(), connections: feed.resolveConcurrency + 2 });
-  const client = new RecognitionClient({
-    baseUrl: service.baseUrl,
-    apiKey: service.readApiKey,
-    requestTimeoutMs: service.requestTimeoutMs,
-    dispatcher,
-    userAgent: `scanfeed/${version}`,
-    onRequest: ({ operation, status, durationMs }) => metrics.requested(operation, status, durationMs),
-  });
-  const limited = limitRate(client, service.requestsPerSecond);
-  const store = createStore(database, {
-    schema: databaseSettings.schema,
-    leaseTtlMs: feed.leaseTtlMs,
-    pendingRetryMs: settings.pending.retryIntervalMs,
-    monotonic,
-    onTransaction: metrics.transacted,
-  });
   const admin = startAdminServer({
     ...settings.admin,
     metrics,
@@ -97,50 +86,85 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     clock,
     signal,
   });
-  const following = followFeed(
-    {
-      service: limited,
-      store,
-      observer,
-      clock,
-      loader: createResultLoader({
-        service: limited,
-        store,
-        clock,
-        markdown: feed.markdown,
-        concurrency: feed.resolveConcurrency,
-      }),
-      ready: onceDone(async () => {
-        for (const name of await prepareSchema(databaseSettings, database)) {
-          logger.info('applied a migration', { migration: name });
-        }
-        readiness.ready();
-      }),
-      identity: {
-        name: feed.name,
-        baseUrl: service.baseUrl,
-        filters: feed.filters,
-        keepHistory: feed.keepHistory,
-        start: feed.start === 'live' ? 'beginning' : feed.start,
-      },
-      holder: `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`,
-      leaseTtlMs: feed.leaseTtlMs,
-      read: { filters: feed.filters, markdown: feed.markdown, pageLimit: feed.pageLimit },
-      pollIntervalMs: feed.pollIntervalMs,
-      pendingRetryMs: settings.pending.retryIntervalMs,
-      reconcile: settings.reconcile,
-      memoryBudget: feed.memoryBudgetBytes,
-      pagesAhead: PAGES_AHEAD,
-      stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
-    },
-    signal,
-  );
-  const stopAll = async () => {
-    await following;
-    await Promise.all([admin.close(), client.close(), database.close()]);
+  const { client, close: closeClient } = openClient(settings, metrics);
+  const parts = {
+    service: limitRate(client, service.requestsPerSecond),
+    store: openStore(settings, database, metrics),
+    observer,
+    clock,
+    ready: schemaReadiness(settings.database, database, readiness, logger),
+  };
+  const stopped = followFeed(feedContext(settings, parts), signal).then(async () => {
+    await Promise.all([admin.close(), closeClient(), database.close()]);
+  });
+  return { admin, report, stopped };
+}
+
+/** One client for all requests of the process; as many connections as it can use at once. */
+function openClient({ service, feed }: Settings, metrics: Metrics) {
+  const version = packageVersion();
+  const connections = feed.resolveConcurrency + CONNECTIONS_BESIDES_RESULTS;
+  const dispatcher = createDispatcher({ proxy: service.readProxy(), connections });
+  const client = new RecognitionClient({
+    baseUrl: service.baseUrl,
+    apiKey: service.readApiKey,
+    requestTimeoutMs: service.requestTimeoutMs,
+    dispatcher,
+    userAgent: `scanfeed/${version}`,
+    onRequest: ({ operation, status, durationMs }) => metrics.requested(operation, status, durationMs),
+  });
+  const close = async () => {
+    await client.close();
     await dispatcher.destroy();
   };
-  return { admin, report, stopped: stopAll() };
+  return { client, close };
+}
+
+function openStore({ database: { schema }, feed, pending }: Settings, database: Database, metrics: Metrics): FeedStore {
+  return createStore(database, {
+    schema,
+    leaseTtlMs: feed.leaseTtlMs,
+    pendingRetryMs: pending.retryIntervalMs,
+    monotonic: systemClock.monotonic,
+    onTransaction: metrics.transacted,
+  });
+}
+
+/** Migrates where that is wanted; once the schema was seen to be current, it is not looked at again. */
+function schemaReadiness(settings: DatabaseSettings, database: Database, readiness: Readiness, logger: Logger) {
+  readiness.waitingFor('the database schema was not seen to be current yet');
+  return onceDone(async () => {
+    for (const name of await prepareSchema(settings, database)) {
+      logger.info('applied a migration', { migration: name });
+    }
+    readiness.ready();
+  });
+}
+
+type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready'>;
+
+function feedContext({ feed, service, pending, reconcile }: Settings, parts: Parts): FeedContext {
+  const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
+  return {
+    ...parts,
+    loader: createResultLoader({ ...parts, markdown, concurrency }),
+    identity: {
+      name,
+      baseUrl: service.baseUrl,
+      filters,
+      keepHistory,
+      start: start === 'live' ? 'beginning' : start,
+    },
+    holder: `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`,
+    leaseTtlMs: feed.leaseTtlMs,
+    read: { filters, markdown, pageLimit },
+    pollIntervalMs: feed.pollIntervalMs,
+    pendingRetryMs: pending.retryIntervalMs,
+    reconcile,
+    memoryBudget: feed.memoryBudgetBytes,
+    pagesAhead: PAGES_AHEAD,
+    stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
+  };
 }
 
 /** Repeats work until it has succeeded once. */

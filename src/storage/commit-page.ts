@@ -1,20 +1,12 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { CommitCounts, CommitOutcome, EntryBatch, LeaseGrant, PageCommit, SweepCommit } from '../sync/ports.js';
+import type { CommitSettings } from './commit-settings.js';
 import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 import { quarantineRows } from './quarantine.js';
 import { receivedEntries } from './received-entries.js';
 import type { Tables } from './schema.js';
 import { sweepPosition } from './sweeps.js';
-
-/** What a commit needs besides the page. */
-export interface CommitSettings {
-  readonly leaseTtlMs: number;
-  /** First pause before a pending result is tried again. */
-  readonly pendingRetryMs: number;
-  /** Monotonic milliseconds of this process. */
-  readonly monotonic: () => number;
-}
 
 /**
  * Commits a page: fence, rows, history, quarantine and cursor in one statement, so that no error in between can be

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Freshness, LeaseGrant, PageCommit } from '../sync/ports.js';
-import type { CommitSettings } from './commit-page.js';
+import type { CommitSettings } from './commit-settings.js';
 import type { Tables } from './schema.js';
 
 /** Columns of every fence's row: how fresh the feed is after this statement. */

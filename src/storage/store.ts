@@ -1,5 +1,6 @@
 import type { FeedStore } from '../sync/ports.js';
-import { type CommitSettings, commitPage, commitResults, commitSweep } from './commit-page.js';
+import { commitPage, commitResults, commitSweep } from './commit-page.js';
+import type { CommitSettings } from './commit-settings.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';

@@ -1,7 +1,13 @@
 import type { Clock, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports.js';
 import type { ReadSettings } from './read-page.js';
-import type { ReconcileSettings } from './reconcile.js';
 import type { ResultLoader } from './resolve-truncated.js';
+
+/** How often and how far sweeps read. Milliseconds; null: that kind is off. */
+export interface ReconcileSettings {
+  readonly intervalMs: number | null;
+  readonly windowMs: number;
+  readonly fullIntervalMs: number | null;
+}
 
 /** Everything the engine works with. */
 export interface FeedContext {

@@ -1,12 +1,4 @@
-import type { FeedFilters } from './ports.js';
-
-/** What other filters mean for a feed that has been read with the ones before. For a person, in English. */
-export interface FilterChange {
-  /** Runs that are no longer included: those stored stay as they are and are no longer kept in step. */
-  readonly hides: readonly string[];
-  /** Runs that are included now, but lie behind the cursor (interface 4.2 rule 2). */
-  readonly leavesBehind: readonly string[];
-}
+import type { FeedFilters, FilterChange } from './ports.js';
 
 const STATUSES = ['completed', 'failed'] as const;
 const ENVIRONMENTS = ['prod', 'test'] as const;

@@ -1,18 +1,11 @@
 import { pauseAfter } from './backoff.js';
-import type { FeedContext } from './context.js';
+import type { FeedContext, ReconcileSettings } from './context.js';
 import { isolateRefused, type PartWriter } from './isolate-refused.js';
 import { batchOf, type DraftEntry } from './page-draft.js';
 import type { CommitOutcome, LeaseGrant, Position, SweepKind, SweepState } from './ports.js';
 import { type FetchedPage, readPage } from './read-page.js';
 import { isServiceClockOff } from './service-clock.js';
 import { troubleOf } from './trouble.js';
-
-/** How often and how far sweeps read. Milliseconds; null: that kind is off. */
-export interface ReconcileSettings {
-  readonly intervalMs: number | null;
-  readonly windowMs: number;
-  readonly fullIntervalMs: number | null;
-}
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
 const FULL_SWEEP_PAUSE_MS = 1_000;

@@ -1,6 +1,6 @@
+import type { ReconcileSettings } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { Clock, FeedStore } from '../../src/sync/ports.js';
-import type { ReconcileSettings } from '../../src/sync/reconcile.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import { BrokenPromise, type CheckedStore } from './checked-store.js';

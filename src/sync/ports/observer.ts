@@ -1,4 +1,3 @@
-import type { FilterChange } from '../filter-change.js';
 import type { AsOf, CommitCounts, FeedStatus, Position } from './store.js';
 
 /** How a poll ended, as counted in `scanfeed_polls_total`. */
@@ -37,4 +36,12 @@ export interface SyncObserver {
   leading(until: number | null): void;
   /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */
   caughtUp(polledAt: number | null): void;
+}
+
+/** What other filters mean for a feed that has been read with the ones before. For a person, in English. */
+export interface FilterChange {
+  /** Runs that are no longer included: those stored stay as they are and are no longer kept in step. */
+  readonly hides: readonly string[];
+  /** Runs that are included now, but lie behind the cursor (interface 4.2 rule 2). */
+  readonly leavesBehind: readonly string[];
 }
