@@ -119,8 +119,15 @@ test('the server comes back with its commits after a crash', async () => {
 test('a lock file left by a crash does not matter when its number belongs to another process now', async () => {
   const data = await dataFolder();
   await started[0]?.stop();
-  await writeFile(join(data, 'postmaster.pid'), `${process.pid}\n${data}\n1700000000\n5432\n\n127.0.0.1\n`);
-  expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  // PostgreSQL itself only passes over its parent and the processes of other users.
+  const { uid, gid } = await stat(data);
+  const other = spawn('/bin/sleep', ['600'], { uid, gid, stdio: 'ignore' });
+  try {
+    await writeFile(join(data, 'postmaster.pid'), `${other.pid}\n${data}\n1700000000\n5432\n\n127.0.0.1\n`);
+    expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  } finally {
+    other.kill();
+  }
 });
 
 test('an initialisation that was cut off is done again', async () => {
