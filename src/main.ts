@@ -31,4 +31,8 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
+/** What is still open then (a connection that says nothing) must not keep a command that is over. */
+const LINGER_MS = 500;
+
 process.exitCode = await main(process.argv.slice(2));
+setTimeout(() => process.exit(), LINGER_MS).unref();

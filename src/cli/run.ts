@@ -46,7 +46,11 @@ export function register(program: Command): void {
       if (settings.feed.start === 'live') {
         logger.warn('SCANFEED_START=live is read as beginning by this release: the history comes before new runs');
       }
-      await untilStopped((signal) => runDaemon(settings, logger, signal).stopped, settings.process.shutdownTimeoutMs);
+      await untilStopped(
+        (signal) => runDaemon(settings, logger, signal).stopped,
+        settings.process.shutdownTimeoutMs,
+        (signal) => logger.info('stopping', { signal }),
+      );
       logger.info('stopped');
     });
 }
