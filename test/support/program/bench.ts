@@ -78,7 +78,11 @@ export function useProgram(): ProgramBench {
     secrets,
     startService: async (options = {}) => {
       const apiKeys = [{ key: secrets.apiKey, organization: 'demo' }];
-      const emulator = await startEmulator({ apiKeys, ...options });
+      const emulator = await startEmulator({
+        apiKeys,
+        ...options,
+        switches: { truncatedShare: 0, ...options.switches },
+      });
       undos.push(() => emulator.close());
       return serviceDouble(emulator, secrets.document, cursors);
     },

@@ -1,0 +1,130 @@
+import { createServer, type Socket } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { type DaemonDatabase, useProgram } from '../../support/program/bench.js';
+import { type Daemon, eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+
+/** So long that no test could wait for it: what ends at once does not wait for it. */
+const NEVER = { SCANFEED_LEASE_TTL: '1h', SCANFEED_REQUEST_TIMEOUT: '10m', SCANFEED_SHUTDOWN_TIMEOUT: '10m' };
+
+async function expectGivenBack(database: DaemonDatabase): Promise<void> {
+  expect(await database.query('SELECT lease_holder, lease_expires_at FROM scanfeed.feeds')).toEqual([
+    { lease_holder: null, lease_expires_at: null },
+  ]);
+}
+
+function expectOrderlyEnd(daemon: Daemon): void {
+  expect(daemon.logged().at(-1)).toMatchObject({ level: 'info', message: 'stopped' });
+  expect(daemon.stderr).toBe('');
+}
+
+describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
+  test('ends the daemon with 0: the feed is given back, another takes it at once, and nothing listens', async () => {
+    const service = await bench.startService();
+    const database = await bench.createDatabase();
+    service.deliver(20);
+    const first = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+    await eventually(async () => (await first.status()).runsWritten).toBe(20);
+    const admin = await first.adminUrl();
+
+    expect(await first.stop(signal)).toEqual({ code: 0, signal: null });
+    expectOrderlyEnd(first);
+    await expectGivenBack(database);
+    await expect(fetch(`${admin}/livez`)).rejects.toThrow();
+
+    service.deliver(1);
+    const second = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+    await eventually(async () => (await second.status()).runsWritten).toBe(1);
+  });
+
+  test('ends the daemon while the service hangs', async () => {
+    const service = await bench.startService();
+    const database = await bench.createDatabase();
+    service.addFault({ kind: 'hang' });
+    const hanging = service.requests.next();
+    const daemon = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+    await hanging;
+    expect(await daemon.stop(signal)).toEqual({ code: 0, signal: null });
+    expectOrderlyEnd(daemon);
+    await expectGivenBack(database);
+  });
+});
+
+test('SIGTERM ends the daemon while it waits for a service that asked for an hour of rest', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.addFault({ kind: 'status', status: 503, retryAfter: 3600 });
+  const daemon = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+  const { pauseMs } = await daemon.logs('failed, and will be tried again', { stage: 'feed', kind: 'http_503' });
+  expect(pauseMs).toBeGreaterThanOrEqual(3_600_000);
+  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  expectOrderlyEnd(daemon);
+});
+
+test('SIGTERM ends the daemon with 0 within its time while another session blocks the database', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(20);
+  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '1s' });
+  await daemon.catchesUp();
+  const blocker = await blockFeeds(database);
+  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  expect(daemon.stderr).toBe('scanfeed: not stopped within 1 s of the signal; ending all the same\n');
+  await blocker.query('ROLLBACK');
+});
+
+test('SIGTERM ends the daemon with 0 within its time while the database accepts connections and says nothing', async () => {
+  const service = await bench.startService();
+  const silent = await listenInSilence();
+  const daemon = bench.daemon({
+    ...bench.environment(service, { url: `postgres://someone:${bench.secrets.password}@127.0.0.1:${silent.port}/app` }),
+    SCANFEED_SHUTDOWN_TIMEOUT: '500ms',
+  });
+  await silent.connected;
+  await daemon.adminUrl();
+  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  expect(daemon.stderr).toBe('scanfeed: not stopped within 0.5 s of the signal; ending all the same\n');
+});
+
+test('a second SIGINT ends the daemon at once', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '10m' });
+  await daemon.catchesUp();
+  const blocker = await blockFeeds(database);
+  daemon.signal('SIGINT');
+  await daemon.logs('stopping', { signal: 'SIGINT' });
+  expect(await daemon.stop('SIGINT')).toEqual({ code: 130, signal: null });
+  await blocker.query('ROLLBACK');
+});
+
+/** Holds every table of the feed's until its transaction ends; resolves once the daemon waits for it. */
+async function blockFeeds(database: DaemonDatabase) {
+  const blocker = await database.connect();
+  await blocker.query('BEGIN; LOCK TABLE scanfeed.feeds IN ACCESS EXCLUSIVE MODE');
+  const waiting = () =>
+    database.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'scanfeed' AND wait_event_type = 'Lock'`,
+    );
+  await eventually(async () => (await waiting()).length).toBeGreaterThan(0);
+  return blocker;
+}
+
+async function listenInSilence() {
+  const sockets = new Set<Socket>();
+  let connect = () => {};
+  const connected = new Promise<void>((resolve) => {
+    connect = resolve;
+  });
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    connect();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  bench.afterwards(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { connected, port: (server.address() as { port: number }).port };
+}
