@@ -173,10 +173,12 @@ test('the server ends with its owner, even when that is killed', async () => {
   const owner = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [url] = (await once(createInterface(owner.stdout), 'line')) as [string];
+  const exited = once(owner, 'exit').then(([code]) => Promise.reject(new Error(`The owner ended with ${code}`)));
+  const [url] = (await Promise.race([once(createInterface(owner.stdout), 'line'), exited])) as [string];
   await withConnection(url, async (client) => {
     const ended = new Promise<void>((resolve) => client.once('end', resolve));
     owner.kill('SIGKILL');
+    await expect(exited).rejects.toThrow();
     await ended;
   });
   // And the next start waits for a shutdown that may still be going on.

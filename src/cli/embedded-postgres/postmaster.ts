@@ -142,6 +142,7 @@ export async function waitForServer(
 ): Promise<string> {
   const deadline = performance.now() + withinMs;
   for (;;) {
+    signal.throwIfAborted();
     try {
       return await readVersion(url);
     } catch (error) {
