@@ -3,7 +3,7 @@ import pgConnection from 'pg-connection-string';
 import { afterAll, beforeAll } from 'vitest';
 import { type EmbeddedPostgres, startTemporaryPostgres } from '../../src/cli/embedded-postgres/index.js';
 import { migrate, readMigrations } from '../../src/storage/migrate.js';
-import { type Database, openDatabase } from '../../src/storage/pool.js';
+import { type Database, type DatabaseConnection, openDatabase } from '../../src/storage/pool.js';
 import { tablesOf } from '../../src/storage/schema.js';
 import { createStore } from '../../src/storage/store.js';
 import { batchOf, draftPage } from '../../src/sync/page-draft.js';
@@ -23,18 +23,19 @@ export const TEST_SCHEMA = 'scanfeed';
 export const tables = tablesOf(TEST_SCHEMA);
 
 /** A connection by URL, as the settings would make it. */
-export function openTestDatabase(url: string, maxConnections = 5): Database {
+export function connectionOf(url: string): DatabaseConnection {
   const { host, port, user, password, database } = pgConnection.parse(url);
-  return openDatabase({
-    connection: {
-      ...(host && { host }),
-      ...(port && { port: Number(port) }),
-      ...(user && { user }),
-      ...(password !== undefined && { password: password as string }),
-      ...(database && { database }),
-    },
-    maxConnections,
-  });
+  return {
+    ...(host && { host }),
+    ...(port && { port: Number(port) }),
+    ...(user && { user }),
+    ...(password !== undefined && { password: password as string }),
+    ...(database && { database }),
+  };
+}
+
+export function openTestDatabase(url: string, maxConnections = 5): Database {
+  return openDatabase({ connection: connectionOf(url), maxConnections });
 }
 
 /** A database with the schema of this release. */

@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { followToTheEnd } from '../../support/follow-to-the-end.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { atMessage, type Message, type MessagePart } from '../../support/postgres-messages.js';
+import { readSmallFeed, smallFeed, storedOnce } from '../../support/small-feed.js';
+import { MIGRATED, useStore } from '../../support/store.js';
+import { type CutManner, TcpProxy } from '../../support/tcp-proxy.js';
+
+const provided = useDatabase(MIGRATED);
+const bench = useStore(provided);
+
+const uncaught: unknown[] = [];
+const onUncaught = (error: unknown) => uncaught.push(error);
+beforeAll(() => void process.on('uncaughtExceptionMonitor', onUncaught));
+afterAll(() => void process.off('uncaughtExceptionMonitor', onUncaught));
+
+/** How many cuts are tried at the same time, each through a proxy and into a feed of its own. */
+const AT_ONCE = 8;
+
+interface Tried {
+  readonly cutAt: Message | null | undefined;
+  /** A commit landed although no answer said so. */
+  readonly landedUnknown: boolean;
+}
+
+/** Follows a feed whose first connection is cut at its nth message. */
+async function tryCut(n: number, part: MessagePart, manner: CutManner): Promise<Tried> {
+  const feed = smallFeed(`${part}${manner}${n}`);
+  const proxy = await TcpProxy.to(provided.url);
+  try {
+    let cutAt: Message | null | undefined;
+    const cut = proxy.cutOnce(() => atMessage(n, part, (message) => (cutAt = message)), manner);
+    // A server notices sooner or later that nobody is there; here, when the client has given up.
+    void cut.then((connection) => connection.closed.then(() => connection.cut('reset')));
+    const followed = await followToTheEnd({
+      url: proxy.urlOf(provided.url),
+      feed: feed.name,
+      service: feed.service,
+      database: manner === 'silence' ? { statementDeadlineMs: 400, connectDeadlineMs: 400 } : {},
+    });
+    expect(await readSmallFeed(bench, feed.name), `cut at message ${n}`).toEqual(storedOnce(feed.name));
+    if (cutAt !== undefined) {
+      await (await cut).closed;
+      // Giving the lease back is tried once; whatever else fails is done on another connection.
+      if (followed.failures.length > 0) expect(proxy.connections.length).toBeGreaterThan(1);
+    }
+    return { cutAt, landedUnknown: followed.inserted < storedOnce(feed.name).runs.length };
+  } finally {
+    await proxy.close();
+  }
+}
+
+/** Cuts at message 0, 1, 2, … until a session ends before its nth message. */
+async function cutEverywhere(part: MessagePart, manner: CutManner): Promise<readonly Tried[]> {
+  const tried: Tried[] = [];
+  for (let n = 0; tried.at(-1)?.cutAt !== undefined || n === 0; n += AT_ONCE) {
+    const batch = Array.from({ length: AT_ONCE }, (_, i) => tryCut(n + i, part, manner));
+    tried.push(...(await Promise.all(batch)));
+  }
+  return tried.filter(({ cutAt }) => cutAt !== undefined);
+}
+
+describe.each([
+  ['whole', 'end'],
+  ['half', 'reset'],
+  ['whole', 'silence'],
+] as const)('a connection cut at any message of a session, %s, by %s', (part, manner) => {
+  it('is replaced, and each entry is stored exactly once', { timeout: 120_000 }, async () => {
+    const tried = await cutEverywhere(part, manner);
+    const kinds = new Set(tried.map(({ cutAt }) => (cutAt ? `${cutAt.from} ${cutAt.type}` : 'nothing')));
+    const unknown = tried.filter(({ landedUnknown }) => landedUnknown).length;
+    console.info(`${part} ${manner}: ${tried.length} cuts, ${unknown} of a commit that landed without an answer`);
+    // Parse, bind, describe, execute, sync, and what answers each: the session was cut within its statements.
+    for (const kind of [
+      'client P',
+      'client B',
+      'client D',
+      'client E',
+      'client S',
+      'server 1',
+      'server 2',
+      'server T',
+    ]) {
+      expect(kinds).toContain(kind);
+    }
+    for (const kind of ['nothing', 'client startup', 'server R', 'server D', 'server C', 'server Z']) {
+      expect(kinds).toContain(kind);
+    }
+    expect(unknown).toBeGreaterThan(0);
+    expect(uncaught).toEqual([]);
+  });
+});

@@ -1,0 +1,67 @@
+import { systemClock } from '../../src/cli/system-clock.js';
+import { type DatabaseOptions, openDatabase } from '../../src/storage/pool.js';
+import { createStore } from '../../src/storage/store.js';
+import type { FeedContext } from '../../src/sync/context.js';
+import { followFeed } from '../../src/sync/loop.js';
+import type { FeedService, Stage } from '../../src/sync/ports.js';
+import { troubleOf } from '../../src/sync/trouble.js';
+import { engineContext, silentObserver } from './engine.js';
+import { connectionOf, TEST_SCHEMA } from './store.js';
+
+export interface Followed {
+  /** Entries counted as new: those whose commit was known to have succeeded. */
+  readonly inserted: number;
+  /** Commits known to have succeeded. */
+  readonly commits: number;
+  /** Kinds of the failures, in order. */
+  readonly failures: readonly `${Stage} ${string}`[];
+}
+
+/** The machine's clock, without pauses after failures: what is tested is that it goes on, not when. */
+const impatientClock = { ...systemClock, random: () => 0 };
+
+export interface FollowOptions {
+  readonly url: string;
+  readonly feed: string;
+  readonly service: FeedService;
+  readonly database?: Partial<DatabaseOptions>;
+  readonly context?: Partial<FeedContext>;
+  readonly onCommitted?: () => void;
+}
+
+/** Follows a feed into PostgreSQL with the engine and the store as they are, until the end of the feed is reached. */
+export async function followToTheEnd(options: FollowOptions, signal?: AbortSignal): Promise<Followed> {
+  const database = openDatabase({ connection: connectionOf(options.url), maxConnections: 1, ...options.database });
+  const store = createStore(database, {
+    schema: TEST_SCHEMA,
+    leaseTtlMs: 30_000,
+    pendingRetryMs: 30_000,
+    monotonic: systemClock.monotonic,
+  });
+  const done = new AbortController();
+  const stop = signal === undefined ? done.signal : AbortSignal.any([signal, done.signal]);
+  const followed = { inserted: 0, commits: 0, failures: [] as `${Stage} ${string}`[] };
+  const parts = { service: options.service, store, clock: impatientClock };
+  const defaults = engineContext({ ...parts, ...options.context });
+  try {
+    await followFeed(
+      {
+        ...defaults,
+        identity: { ...defaults.identity, name: options.feed },
+        observer: silentObserver({
+          committed: ({ inserted }) => {
+            followed.inserted += inserted;
+            followed.commits += 1;
+            options.onCommitted?.();
+          },
+          polled: (outcome) => outcome === 'end' && done.abort(),
+          failed: (stage, error) => followed.failures.push(`${stage} ${troubleOf(error).kind}`),
+        }),
+      },
+      stop,
+    );
+  } finally {
+    await database.close();
+  }
+  return followed;
+}
