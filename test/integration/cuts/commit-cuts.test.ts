@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { followToTheEnd } from '../../support/follow-to-the-end.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { atMessage, type Message, type MessagePart } from '../../support/postgres-messages.js';
 import { readSmallFeed, smallFeed, storedOnce } from '../../support/small-feed.js';
 import { MIGRATED, useStore } from '../../support/store.js';
 import { type CutManner, TcpProxy } from '../../support/tcp-proxy.js';
+import { watchUncaught } from '../../support/uncaught.js';
 
 const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
 
-const uncaught: unknown[] = [];
-const onUncaught = (error: unknown) => uncaught.push(error);
-beforeAll(() => void process.on('uncaughtExceptionMonitor', onUncaught));
-afterAll(() => void process.off('uncaughtExceptionMonitor', onUncaught));
+const uncaught = watchUncaught();
 
 /** How many cuts are tried at the same time, each through a proxy and into a feed of its own. */
 const AT_ONCE = 8;

@@ -1,0 +1,46 @@
+import { sql } from 'kysely';
+import { expect } from 'vitest';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.js';
+import { type Expected, randomDeliveries } from './oracle.js';
+import { type StoreBench, tables } from './store.js';
+
+/** An emulator whose feed has an oracle beside it. */
+export interface OracleFeed {
+  readonly emulator: Emulator;
+  readonly scans: number;
+  readonly deliveries: number;
+  /** Fails unless the database holds what the oracle says, no more and no less, and nothing waits for its result. */
+  expectStored(bench: StoreBench): Promise<void>;
+}
+
+export async function startOracleFeed(
+  scans = 2_000,
+  deliveries = 3_000,
+  options: Partial<EmulatorOptions> = {},
+): Promise<OracleFeed> {
+  const given = randomDeliveries(scans, deliveries, 0.05, 20_261_121);
+  const emulator = await startEmulator({ liveLimit: deliveries + 1, ...options });
+  emulator.appendRaw(given.feed);
+  for (const [scanId, body] of given.runs) emulator.answerRun(scanId, { body });
+  return {
+    emulator,
+    scans,
+    deliveries,
+    expectStored: async (bench) => {
+      const stored = await storedRuns(bench);
+      expect(stored.size).toBe(scans);
+      expect(Object.fromEntries(stored)).toEqual(Object.fromEntries(given.expected));
+      expect(await bench.rows(sql`SELECT FROM ${tables.runs} WHERE result_state = 'pending'`)).toEqual([]);
+    },
+  };
+}
+
+async function storedRuns(bench: StoreBench): Promise<ReadonlyMap<string, Expected>> {
+  const rows = await bench.rows(
+    sql<Expected & { scanId: string }>`
+      SELECT scan_id AS "scanId", revision, status, partner_name AS "partnerName", ocr_confidence AS "ocrConfidence",
+        data->>'betrag' AS amount, data->>'nummer' AS number, failure_reason AS "failureReason", extra::text AS extra
+      FROM ${tables.runs}`,
+  );
+  return new Map(rows.map(({ scanId, ...row }) => [scanId, row]));
+}
