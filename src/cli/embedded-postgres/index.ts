@@ -81,6 +81,7 @@ export async function startEmbeddedPostgres(options: {
   );
   try {
     await ensureDatabase(urlOf(cluster, server.port, 'postgres'));
+    signal.throwIfAborted();
   } catch (error) {
     await server.stop();
     throw error;
@@ -95,9 +96,10 @@ export async function startEmbeddedPostgres(options: {
 export async function startTemporaryPostgres(options: { signal?: AbortSignal } = {}): Promise<EmbeddedPostgres> {
   const signal = options.signal ?? new AbortController().signal;
   const binaryPackage = await findBinaryPackage();
-  const user = await findServerUser('');
+  const user = await findServerUser(null);
   const root = await makeTemporaryDirectory(user);
-  const stopAndRemove = async (server: Postmaster | null) => {
+  let server: Postmaster | null = null;
+  const stop = async () => {
     await server?.stop();
     await rm(root, { recursive: true, force: true });
   };
@@ -111,12 +113,12 @@ export async function startTemporaryPostgres(options: { signal?: AbortSignal } =
     };
     await makeDataDirectory(cluster.data, user);
     await initialiseCluster(cluster, ['--no-sync', '--set=scram_iterations=16']);
-    const options = { preferred: null, settings: fastSettings, temporary: root };
-    const server = await startOnFreePort(cluster, options, signal);
+    server = await startOnFreePort(cluster, { preferred: null, settings: fastSettings, temporary: root }, signal);
     await ensureDatabase(urlOf(cluster, server.port, 'postgres'));
-    return { ...describe(cluster, server, root), stop: () => stopAndRemove(server) };
+    signal.throwIfAborted();
+    return { ...describe(cluster, server, root), stop };
   } catch (error) {
-    await stopAndRemove(null);
+    await stop();
     throw error;
   }
 }

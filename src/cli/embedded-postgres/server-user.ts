@@ -14,9 +14,9 @@ export interface ServerUser {
  * PostgreSQL refuses to run as root. Under root it runs as the owner of its data, else as an account every system has;
  * none is created. Null: the server runs as ourselves.
  */
-export async function findServerUser(dataDirectory: string): Promise<ServerUser | null> {
+export async function findServerUser(dataDirectory: string | null): Promise<ServerUser | null> {
   if (process.getuid?.() !== 0) return null;
-  const owner = await stat(dataDirectory).catch(() => null);
+  const owner = dataDirectory === null ? null : await stat(dataDirectory).catch(() => null);
   if (owner !== null && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
   for (const name of ['postgres', 'nobody']) {
     const user = await lookUp(name);
