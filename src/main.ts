@@ -8,6 +8,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   run: () => import('./cli/run.js'),
   migrate: () => import('./cli/migrate.js'),
   status: () => import('./cli/status.js'),
+  quarantine: () => import('./cli/quarantine.js'),
   emulator: () => import('./cli/emulator.js'),
   demo: () => import('./cli/demo.js'),
 };

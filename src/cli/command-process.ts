@@ -1,0 +1,48 @@
+import { createInterface } from 'node:readline/promises';
+import type { Clock } from '../sync/ports.js';
+import { systemClock } from './system-clock.js';
+
+/** What a command needs of its process. */
+export interface CommandProcess {
+  /** The environment; undefined: that of the process. */
+  readonly env: NodeJS.ProcessEnv | undefined;
+  readonly clock: Clock;
+  /** Results: stdout. */
+  write(data: string | Uint8Array): void;
+  /** Everything said besides: stderr. */
+  note(text: string): void;
+  /** Columns of the terminal that results go to; null where they go to a file or another program. */
+  readonly columns: number | null;
+  /** Whether notes are seen by a person at once, so that a line may be drawn anew. */
+  readonly redraws: boolean;
+  /** Asks the person at the terminal; null where there is none. */
+  readonly ask: ((question: string) => Promise<string>) | null;
+}
+
+/** The process itself. */
+export const thisProcess: CommandProcess = {
+  env: undefined,
+  clock: systemClock,
+  write: (data) => void process.stdout.write(data),
+  note: (text) => void process.stderr.write(text),
+  get columns() {
+    return process.stdout.isTTY ? process.stdout.columns : null;
+  },
+  get redraws() {
+    return process.stderr.isTTY === true;
+  },
+  get ask() {
+    return process.stdin.isTTY && process.stderr.isTTY ? askPerson : null;
+  },
+};
+
+/** On stderr, so that a result on stdout stays whole. */
+async function askPerson(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
+  try {
+    return await Promise.race([lines.question(question), ended]);
+  } finally {
+    lines.close();
+  }
+}

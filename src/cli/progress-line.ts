@@ -1,0 +1,30 @@
+import type { CommandProcess } from './command-process.js';
+
+const TERMINAL_EVERY_MS = 200;
+const PLAIN_EVERY_MS = 10_000;
+
+/** How far long work is, on stderr: one line drawn anew on a terminal, a line now and then elsewhere. */
+export interface ProgressLine {
+  /** Shows the line unless the last one was shown a moment ago. */
+  show(line: () => string): void;
+  /** Takes the drawn line away, so that other output may follow. */
+  clear(): void;
+}
+
+export function progressLine({ note, redraws, clock }: CommandProcess): ProgressLine {
+  const every = redraws ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
+  let shownAt = clock.monotonic();
+  let drawn = false;
+  return {
+    show: (line) => {
+      if (clock.monotonic() - shownAt < every) return;
+      shownAt = clock.monotonic();
+      note(redraws ? `\r${line()}\x1b[K` : `${line()}\n`);
+      drawn = redraws;
+    },
+    clear: () => {
+      if (drawn) note('\r\x1b[K');
+      drawn = false;
+    },
+  };
+}

@@ -1,0 +1,225 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import {
+  countQuarantined,
+  discardQuarantined,
+  findQuarantined,
+  listQuarantined,
+  openQuarantineIds,
+  QUARANTINE_STATES,
+  type QuarantinedEntry,
+  type QuarantineState,
+  readPayload,
+} from '../storage/quarantined-entries.js';
+import { type CommandProcess, thisProcess } from './command-process.js';
+import { confirm } from './confirm.js';
+import { wholeNumber } from './emulator-options.js';
+import { CommandFailure, EXIT } from './exit.js';
+import { progressLine } from './progress-line.js';
+import { type Replayed, replayEntry } from './replay-entry.js';
+import { type Column, printable, table } from './table.js';
+import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
+
+interface Common {
+  readonly feed?: string;
+  readonly json?: true;
+}
+
+/** `scanfeed quarantine`: what could not be stored, and what to do with it. */
+export function register(program: Command, process: CommandProcess = thisProcess): void {
+  const command = program
+    .command('quarantine')
+    .description('List, show, replay or discard entries that could not be stored.')
+    .addHelpText('after', examples);
+  command
+    .command('list')
+    .description('List entries, newest first, without their content.')
+    .addOption(new Option('--state <state>', 'only these').choices([...QUARANTINE_STATES, 'all']).default('open'))
+    .option('--limit <number>', 'how many at most', positive, 50)
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((options: Common & { state: QuarantineState | 'all'; limit: number }) => list(options, process));
+  command
+    .command('show')
+    .description('Show why an entry is in quarantine.')
+    .argument('<id>', 'its id, as listed', entryId)
+    .option('--payload', "write the entry's bytes as received to stdout, and nothing else: document content")
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((id: string, options: Common & { payload?: true }) => show(id, options, process));
+  command
+    .command('replay')
+    .description('Check entries again and store those that pass. What is still bad stays where it is.')
+    .argument('[ids...]', 'their ids, as listed', entryIds)
+    .option('--all', 'all open entries')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((ids: readonly string[], options: Common & { all?: true }) => replay(ids, options, process));
+  command
+    .command('discard')
+    .description(
+      'Give open entries up: they are no longer counted, and not opened again when they are delivered again.',
+    )
+    .argument('[ids...]', 'their ids, as listed', entryIds)
+    .option('--all', 'all open entries')
+    .option('--yes', 'do not ask')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((ids: readonly string[], options: Common & { all?: true; yes?: true }) => discard(ids, options, process));
+}
+
+const examples = `
+Examples:
+  $ scanfeed quarantine list
+  $ scanfeed quarantine show 12
+  The entry as it was received (document content!), made readable:
+    $ scanfeed quarantine show 12 --payload | jq .
+  After an update of scanfeed or a repair in the database, store what passes now:
+    $ scanfeed quarantine replay --all
+  $ scanfeed quarantine discard 12 13`;
+
+async function list(
+  { feed, state, limit, json }: Common & { state: QuarantineState | 'all'; limit: number },
+  process: CommandProcess,
+): Promise<void> {
+  await withFeed(process, { feed }, async ({ database, tables, feed: { name } }) => {
+    const wanted = state === 'all' ? null : state;
+    const entries = await listQuarantined(database.sql, tables, name, { state: wanted, limit });
+    if (json) return process.write(`${JSON.stringify(entries)}\n`);
+    if (entries.length === 0)
+      return process.write(`No ${wanted ?? ''} entries of the feed ${name}.\n`.replace('  ', ' '));
+    process.write(table(entries, LIST, process.columns));
+    const total = await countQuarantined(database.sql, tables, name, wanted);
+    if (total > entries.length) process.note(`${entries.length} of ${total}; see --limit\n`);
+  });
+}
+
+const LIST: readonly Column<QuarantinedEntry>[] = [
+  { head: 'ID', cell: ({ id }) => id, right: true },
+  { head: 'STATE', cell: ({ state }) => state },
+  { head: 'REASON', cell: ({ reason }) => reason },
+  { head: 'LAST SEEN', cell: ({ lastSeenAt }) => toSeconds(lastSeenAt) },
+  { head: 'SEEN', cell: ({ timesSeen }) => String(timesSeen), right: true },
+  { head: 'REV', cell: ({ revision }) => String(revision ?? '-'), right: true },
+  { head: 'SCAN', cell: ({ scanId }) => scanId ?? '-', shrinks: true },
+];
+
+async function show(id: string, { feed, payload, json }: Common & { payload?: true }, process: CommandProcess) {
+  await withFeed(process, { feed }, async (work) => {
+    const [entry] = await requireEntries(work, [id]);
+    if (payload) {
+      const bytes = await readPayload(work.database.sql, work.tables, work.feed.name, id);
+      process.write(bytes ?? '');
+    } else if (entry !== undefined) process.write(json ? `${JSON.stringify(entry)}\n` : describe(entry));
+  });
+}
+
+function describe(entry: QuarantinedEntry): string {
+  const { firstSeenAt, lastSeenAt, timesSeen } = entry;
+  const lines: readonly (readonly [string, string])[] = [
+    ['Entry', entry.id],
+    ['State', entry.state],
+    ['Reason', `${entry.reason}: ${entry.detail}`],
+    ['Scan', entry.scanId ?? 'unusable'],
+    ['Revision', String(entry.revision ?? 'unusable')],
+    ['Seen', `${timesSeen} times, ${toSeconds(firstSeenAt)} to ${toSeconds(lastSeenAt)}`],
+    ['Size', `${entry.payloadBytes} bytes; --payload shows them`],
+  ];
+  return lines.map(([name, value]) => `${`${name}:`.padEnd(10)}${printable(value)}\n`).join('');
+}
+
+async function replay(ids: readonly string[], { feed, all, json }: Common & { all?: true }, process: CommandProcess) {
+  await withFeed(process, { feed, need: ['pending'] }, async (work) => {
+    const chosen = await choose(work, ids, all);
+    const entries = await requireEntries(work, chosen);
+    const stored = entries.find(({ state }) => state === 'repaired' || state === 'replayed');
+    if (stored !== undefined) throw new CommandFailure(`entry ${stored.id} is ${stored.state}: its run is stored`);
+    const progress = progressLine(process);
+    const results: Replayed[] = [];
+    for (const entry of entries) {
+      const result = await replayEntry(work, entry);
+      if (result !== null) results.push(result);
+      progress.show(() => `replaying: ${results.length} of ${entries.length}`);
+    }
+    progress.clear();
+    report(results, json, process);
+  });
+}
+
+function report(results: readonly Replayed[], json: true | undefined, process: CommandProcess): void {
+  if (json) process.write(`${JSON.stringify(results)}\n`);
+  else if (results.length === 0) process.write('Nothing to replay.\n');
+  else process.write(results.map(describeReplayed).join(''));
+  const bad = results.filter(({ outcome }) => outcome === 'still_bad').length;
+  if (bad > 0) throw new CommandFailure(`${bad} of ${results.length} entries are still bad and stay in quarantine`);
+}
+
+const OUTCOMES: Readonly<Record<Replayed['outcome'], string>> = {
+  stored: 'stored',
+  present: 'was stored already',
+  overtaken: 'discarded: a newer revision is stored',
+  still_bad: 'still bad',
+};
+
+function describeReplayed({ id, scanId, revision, outcome, reason, detail }: Replayed): string {
+  const why = reason === null ? '' : ` (${reason}: ${detail})`;
+  return `${id}: scan ${printable(scanId ?? '-')}, revision ${revision ?? '-'}: ${OUTCOMES[outcome]}${why}\n`;
+}
+
+async function discard(
+  ids: readonly string[],
+  { feed, all, yes, json }: Common & { all?: true; yes?: true },
+  process: CommandProcess,
+): Promise<void> {
+  await withFeed(process, { feed }, async (work) => {
+    const chosen = await choose(work, ids, all);
+    const entries = await requireEntries(work, chosen);
+    const settled = entries.find(({ state }) => state !== 'open');
+    if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
+    const { database, tables } = work;
+    const plan = `${entries.length} entries of the feed ${work.feed.name} will be given up. Their runs stay missing, and they are not\nopened again when they are delivered again; \`quarantine replay ID\` can still store them.\n`;
+    if (entries.length > 0) await confirm(process, { plan, question: 'Discard them?', yes: yes === true });
+    const discarded = await discardQuarantined(database.sql, tables, work.feed.name, chosen);
+    process.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
+  });
+}
+
+/** The ids given, or those of all open entries. */
+async function choose(
+  { database, tables, feed }: FeedAtWork<never>,
+  ids: readonly string[],
+  all: true | undefined,
+): Promise<readonly string[]> {
+  if ((all === true) === ids.length > 0) throw new CommandFailure('give ids, or --all', EXIT.usage);
+  return all ? openQuarantineIds(database.sql, tables, feed.name) : [...new Set(ids)];
+}
+
+async function requireEntries(
+  { database, tables, feed }: FeedAtWork<never>,
+  ids: readonly string[],
+): Promise<readonly QuarantinedEntry[]> {
+  const entries = await findQuarantined(database.sql, tables, feed.name, ids);
+  const found = new Set(entries.map(({ id }) => id));
+  const missing = ids.filter((id) => !found.has(id));
+  if (missing.length === 0) return entries;
+  const named = missing.length === 1 ? `no entry ${missing[0]}` : `no entries ${missing.join(', ')}`;
+  throw new CommandFailure(`there is ${named} in the quarantine of the feed ${feed.name}`);
+}
+
+function entryId(text: string): string {
+  if (!/^\d{1,18}$/.test(text)) throw new InvalidArgumentError('An id is a whole number, as listed.');
+  return String(BigInt(text));
+}
+
+function entryIds(text: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, entryId(text)];
+}
+
+function positive(text: string): number {
+  const number = wholeNumber(text);
+  if (number < 1) throw new InvalidArgumentError('It must be 1 or more.');
+  return number;
+}
+
+function toSeconds(time: Date): string {
+  return `${time.toISOString().slice(0, 19)}Z`;
+}

@@ -1,0 +1,68 @@
+import { commitResults } from '../storage/commit-page.js';
+import { type QuarantinedEntry, readPayload, settleQuarantined } from '../storage/quarantined-entries.js';
+import { batchOf, type DraftEntry, refusedEntry } from '../sync/page-draft.js';
+import type { CommitCounts } from '../sync/ports.js';
+import { recheckPayload } from '../sync/quarantined-payload.js';
+import { troubleOf } from '../sync/trouble.js';
+import { systemClock } from './system-clock.js';
+import { underPresentEpoch } from './under-present-epoch.js';
+import type { FeedAtWork } from './with-feed.js';
+
+/** `stored`: by this replay. `present`: this revision was stored already. `overtaken`: a newer one was. */
+export type ReplayOutcome = 'stored' | 'present' | 'overtaken' | 'still_bad';
+
+export interface Replayed {
+  readonly id: string;
+  readonly scanId: string | null;
+  readonly revision: number | null;
+  readonly outcome: ReplayOutcome;
+  /** Why it is still bad. */
+  readonly reason: string | null;
+  readonly detail: string | null;
+}
+
+/**
+ * Checks a quarantined entry with the present checks and stores it by the statement that stores pages, under the feed's
+ * present epoch: as safe beside a running daemon as a page that delivers it again. It is stored first and marked after:
+ * a replay that ends in between is done again, and then finds the run present.
+ */
+export async function replayEntry(work: FeedAtWork<'pending'>, { id }: QuarantinedEntry): Promise<Replayed | null> {
+  const { settings, database, tables, feed } = work;
+  const payload = await readPayload(database.sql, tables, feed.name, id);
+  if (payload === null) return null;
+  const checked = recheckPayload(payload, settings.feed.markdown);
+  if (!checked.usable) return stillBad(id, checked.entry);
+  const counts = await store(work, checked.draft);
+  if (counts === 'refused') return stillBad(id, refusedEntry(checked.draft));
+  const outcome = outcomeOf(counts);
+  await settleQuarantined(database.sql, tables, feed.name, id, outcome === 'overtaken' ? 'discarded' : 'replayed');
+  const { scanId, revision } = checked.draft.accepted.run;
+  return { id, scanId, revision, outcome, reason: null, detail: null };
+}
+
+async function store(work: FeedAtWork<'pending'>, draft: DraftEntry): Promise<CommitCounts | 'refused'> {
+  const { settings, database, tables } = work;
+  const commitSettings = {
+    leaseTtlMs: settings.feed.leaseTtlMs,
+    pendingRetryMs: settings.pending.retryIntervalMs,
+    monotonic: systemClock.monotonic,
+  };
+  try {
+    return await underPresentEpoch(work, async (lease) => {
+      const outcome = await commitResults(database.sql, tables, commitSettings, lease, batchOf([draft], null));
+      return outcome.kind === 'fenced' ? null : outcome.counts;
+    });
+  } catch (error) {
+    if (troubleOf(error).remedy === 'data') return 'refused';
+    throw error;
+  }
+}
+
+function outcomeOf({ inserted, updated, stale }: CommitCounts): ReplayOutcome {
+  if (inserted + updated > 0) return 'stored';
+  return stale > 0 ? 'overtaken' : 'present';
+}
+
+function stillBad(id: string, { scanId, revision, reason, detail }: Omit<Replayed, 'id' | 'outcome'>): Replayed {
+  return { id, scanId, revision, outcome: 'still_bad', reason, detail };
+}

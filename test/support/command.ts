@@ -1,0 +1,70 @@
+import { Command } from 'commander';
+import type { CommandProcess } from '../../src/cli/command-process.js';
+import { explain } from '../../src/cli/exit.js';
+import { systemClock } from '../../src/cli/system-clock.js';
+
+/** A command's module. */
+export interface CommandModule {
+  register(program: Command, process?: CommandProcess): void;
+}
+
+export interface CommandRun {
+  readonly exitCode: number;
+  readonly out: string;
+  /** Everything on stderr, the line of a failure included. */
+  readonly err: string;
+}
+
+export interface CommandSetting {
+  readonly env: Readonly<Record<string, string>>;
+  /** What the person at the terminal answers; without it nobody can be asked. */
+  readonly answer?: string;
+  /** Columns of the terminal. */
+  readonly columns?: number;
+}
+
+/** A clock that waits for nothing, so that pauses between tries cost no time. */
+export const hastyClock = { ...systemClock, sleep: async () => {} };
+
+/** Runs a command as the program does, with an environment, a terminal and a clock of the test's own. */
+export async function runCommand(
+  { register }: CommandModule,
+  args: readonly string[],
+  { env, answer, columns }: CommandSetting,
+): Promise<CommandRun> {
+  let [out, err] = ['', ''];
+  const say = (text: string) => {
+    err += text;
+  };
+  const program = new Command('scanfeed').exitOverride().configureOutput({
+    writeOut: (text) => {
+      out += text;
+    },
+    writeErr: say,
+  });
+  register(program, {
+    env: { ...env },
+    clock: hastyClock,
+    write: (data) => {
+      out += typeof data === 'string' ? data : Buffer.from(data).toString('latin1');
+    },
+    note: say,
+    columns: columns ?? null,
+    redraws: false,
+    ask:
+      answer === undefined
+        ? null
+        : async (question) => {
+            say(`${question}${answer}\n`);
+            return answer;
+          },
+  });
+  try {
+    await program.parseAsync([...args], { from: 'user' });
+    return { exitCode: 0, out, err };
+  } catch (error) {
+    const { message, exitCode } = explain(error);
+    if (message !== null) say(`scanfeed: ${message}\n`);
+    return { exitCode, out, err };
+  }
+}
