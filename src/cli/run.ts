@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { type AdminServer, startAdminServer } from '../observability/admin-server.js';
+import { describeError } from '../observability/describe-error.js';
 import { createLiveness } from '../observability/liveness.js';
 import { createLogger, type Logger } from '../observability/logger.js';
 import { createMetrics, type Metrics } from '../observability/metrics.js';
@@ -138,8 +139,13 @@ function openStore({ database: { schema }, feed, pending }: Settings, database: 
 function schemaReadiness(settings: DatabaseSettings, database: Database, readiness: Readiness, logger: Logger) {
   readiness.waitingFor('the database schema was not seen to be current yet');
   return onceDone(async () => {
-    for (const name of await prepareSchema(settings, database)) {
-      logger.info('applied a migration', { migration: name });
+    try {
+      for (const name of await prepareSchema(settings, database)) {
+        logger.info('applied a migration', { migration: name });
+      }
+    } catch (error) {
+      readiness.waitingFor(describeError(error).message);
+      throw error;
     }
     readiness.ready();
   });
