@@ -20,7 +20,10 @@ export class Program {
   readonly #watchers = new Set<() => void>();
 
   /** @param env all of the environment, but for what every process needs */
-  constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
+  constructor(
+    args: readonly string[],
+    readonly env: Readonly<Record<string, string>>,
+  ) {
     const { PATH = '', HOME = '', TZ = '' } = process.env;
     this.#child = spawn(process.execPath, [inject('programPath'), ...args], { env: { PATH, HOME, TZ, ...env } });
     this.#child.stdin.end();

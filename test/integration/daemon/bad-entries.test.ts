@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { entryJson, raw } from '../../support/entries.js';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+
+test.each([
+  ['an unusable revision', 'revision', { revision: raw('1.5') }],
+  ['a value that PostgreSQL refuses', 'refused', { data: { betrag: raw('1e400000') } }],
+])(
+  'an entry with %s goes to quarantine byte for byte, its neighbours are stored, and both are said',
+  async (_, reason, bad) => {
+    const service = await bench.startService();
+    const database = await bench.createDatabase();
+    const { document } = bench.secrets;
+    const before = service.deliver(3);
+    // Spaces and unknown fields, to see that the bytes are not written anew.
+    const text = entryJson({ scanId: 'bad', partnerName: document, unknown: document, ...bad }).replace('{', '{  ');
+    service.appendRaw([text]);
+    const after = service.deliver(3);
+    const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' });
+    await daemon.catchesUp();
+    await daemon.reaches({ quarantinedEntries: 1, runsWritten: 6 });
+
+    const quarantine = await database.query('SELECT scan_id, reason, state, payload FROM scanfeed.quarantine');
+    expect(quarantine).toEqual([{ scan_id: 'bad', reason, state: 'open', payload: Buffer.from(text) }]);
+    const rows = await database.query<{ scan_id: string }>('SELECT scan_id FROM scanfeed.runs');
+    expect(rows.map((row) => row.scan_id).sort()).toEqual([...before, ...after].sort());
+    expect(await daemon.metric('scanfeed_quarantined_entries')).toBe(1);
+    expect(await daemon.metric('scanfeed_runs_total{outcome="quarantined"}')).toBe(1);
+    expect(daemon.logged('entries went to quarantine')).toMatchObject([{ level: 'warn', entries: 1 }]);
+  },
+);
+
+test('a result that cannot be loaded does not hold the feed up; it is stored later', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const [scanId] = service.deliver(1, { truncated: 'data' }) as [string];
+  service.answerRun(scanId, { status: 404, body: '{"error":"Unbekannt."}', times: 3 });
+  service.deliver(5);
+  const daemon = bench.daemon({
+    ...bench.environment(service, database),
+    SCANFEED_PENDING_RETRY_INTERVAL: '100ms',
+    SCANFEED_REQUEST_TIMEOUT: '1s',
+  });
+  await eventually(() => daemon.metric('scanfeed_truncated_results_total{outcome="pending"}')).toBe(1);
+  await daemon.reaches({ pendingResults: 0, runsWritten: 7 });
+  expect(await database.query('SELECT result_state, data FROM scanfeed.runs WHERE scan_id = $1', [scanId])).toEqual([
+    { result_state: 'complete', data: { text: bench.secrets.document } },
+  ]);
+});

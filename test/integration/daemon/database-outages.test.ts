@@ -1,0 +1,135 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, inject, test } from 'vitest';
+import { withConnection } from '../../support/postgres/maintenance.js';
+import { useProgram } from '../../support/program/bench.js';
+import { canary } from '../../support/program/canaries.js';
+import type { Daemon } from '../../support/program/daemon.js';
+import { Gateway } from '../../support/program/gateway.js';
+
+const bench = useProgram();
+
+const asAdministrator = (sql: string) => withConnection(inject('testServer').url, (client) => client.query(sql));
+
+/** Waits until the daemon says that it cannot start on the database, and why. */
+async function expectWaiting(daemon: Daemon, kind: string): Promise<void> {
+  await daemon.failsRepeatedly('lease', 1);
+  expect(await daemon.status()).toMatchObject({ role: 'starting', troubles: [{ stage: 'lease', kind }] });
+  expect(await daemon.get('/livez')).toMatchObject({ status: 200 });
+  const [trouble] = (await daemon.status()).troubles;
+  expect(await daemon.get('/readyz')).toEqual({ status: 503, body: `not ready: ${trouble?.message}\n` });
+  expect(daemon.logged().find((line) => line.stage === 'lease')).toMatchObject({ kind });
+}
+
+async function expectStarted(daemon: Daemon): Promise<void> {
+  await daemon.catchesUp();
+  expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
+  expect(daemon.logged('works again')).toMatchObject([{ stage: 'lease' }]);
+}
+
+test('a database that is away at the start, and later again, is waited for', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const gateway = await Gateway.to(database.url);
+  bench.afterwards(() => gateway.close());
+  service.deliver(5);
+  const daemon = bench.daemon(bench.environment(service, { url: gateway.through(database.url) }));
+  await expectWaiting(daemon, 'connection');
+  await daemon.failsRepeatedly('lease', 2);
+  await gateway.open();
+  await expectStarted(daemon);
+
+  await gateway.close();
+  service.deliver(5);
+  await daemon.failsRepeatedly('feed', 2);
+  expect(await daemon.get('/livez')).toMatchObject({ status: 200 });
+  expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
+  await gateway.open();
+  await daemon.catchesUp();
+  expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 10 }]);
+  expect(daemon.stderr).toBe('');
+});
+
+test('a refused password is held; the new one in its file is used without a restart', async () => {
+  const old = canary('old-password');
+  bench.hide({ old });
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-password-'));
+  bench.afterwards(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'url');
+  await writeFile(file, database.url.replace(bench.secrets.password, old));
+  const { DATABASE_URL: _, ...env } = bench.environment(service, database);
+  const daemon = bench.daemon({ ...env, DATABASE_URL_FILE: file });
+  await expectWaiting(daemon, 'authentication');
+  await writeFile(file, database.url);
+  await expectStarted(daemon);
+});
+
+test('a role that may not log in is held until it may', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  await asAdministrator(`ALTER ROLE ${database.role} NOLOGIN`);
+  bench.afterwards(() => asAdministrator(`ALTER ROLE ${database.role} LOGIN`));
+  const daemon = bench.daemon(bench.environment(service, database));
+  await expectWaiting(daemon, 'authentication');
+  await asAdministrator(`ALTER ROLE ${database.role} LOGIN`);
+  await expectStarted(daemon);
+});
+
+test('a database that does not exist yet is waited for', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const name = `${database.name}_later`;
+  const daemon = bench.daemon(
+    bench.environment(service, { url: database.url.replace(`/${database.name}`, `/${name}`) }),
+  );
+  await expectWaiting(daemon, 'database_missing');
+  bench.afterwards(() => asAdministrator(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+  await asAdministrator(`CREATE DATABASE ${name} OWNER ${database.role}`);
+  await expectStarted(daemon);
+});
+
+test('without leave to migrate, an empty database is held until somebody migrates it', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const env = { ...bench.environment(service, database), SCANFEED_AUTO_MIGRATE: 'false' };
+  const daemon = bench.daemon(env);
+  await expectWaiting(daemon, 'schema');
+  expect((await daemon.status()).troubles[0]?.message).toContain('run `scanfeed migrate`');
+  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  await expectStarted(daemon);
+});
+
+test('a schema of a newer release is held, and nothing is written', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const env = bench.environment(service, database);
+  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  await database.query("INSERT INTO scanfeed.migrations VALUES (9999, 'of_a_newer_release', 9999)");
+  const daemon = bench.daemon(env);
+  await expectWaiting(daemon, 'schema');
+  expect((await daemon.status()).troubles[0]?.message).toContain('run the newer release');
+  expect(await database.query('SELECT FROM scanfeed.feeds')).toEqual([]);
+  await database.query('DELETE FROM scanfeed.migrations WHERE version = 9999');
+  await expectStarted(daemon);
+});
+
+test('connections that the server ends in the middle of a history cost nothing but time', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(400);
+  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '10' });
+  for (const pages of [5, 10, 15]) {
+    await service.requests.next(() => service.requests.count('feed') >= pages);
+    await database.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'scanfeed'`,
+    );
+  }
+  await daemon.catchesUp();
+  await daemon.reaches({ backfillComplete: true });
+  expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 400 }]);
+  expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
+  expect(daemon.stderr).toBe('');
+});

@@ -1,0 +1,132 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+import { canary } from '../../support/program/canaries.js';
+import { type Daemon, eventually } from '../../support/program/daemon.js';
+import { Gateway } from '../../support/program/gateway.js';
+
+const bench = useProgram();
+
+async function expectHealthy(daemon: Daemon): Promise<void> {
+  expect(daemon.running).toBe(true);
+  expect(await daemon.get('/livez')).toMatchObject({ status: 200 });
+  expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
+}
+
+/** The failures in a row at which a trouble was logged. */
+const loggedFailures = (daemon: Daemon, stage: string) =>
+  daemon
+    .logged()
+    .filter((line) => line.stage === stage && line.level !== 'info')
+    .map((line) => line.failures);
+
+async function gatewayTo(url: string): Promise<Gateway> {
+  const gateway = await Gateway.to(url);
+  bench.afterwards(() => gateway.close());
+  return gateway;
+}
+
+test('a service that is away at the start, and later again, is waited for; the log says so without repeating itself', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const gateway = await gatewayTo(service.url);
+  service.deliver(5);
+  const daemon = bench.daemon({
+    ...bench.environment({ url: gateway.through(service.url) }, database),
+    SCANFEED_REQUEST_TIMEOUT: '500ms',
+  });
+  await daemon.failsRepeatedly('feed', 4);
+  await expectHealthy(daemon);
+  expect(await daemon.status()).toMatchObject({ role: 'leader', caughtUp: false, dataCompleteAsOf: null });
+  expect(await daemon.metric('scanfeed_lag_seconds')).toBe(Number.POSITIVE_INFINITY);
+  expect(loggedFailures(daemon, 'feed')).toEqual([1, 2, 4]);
+  expect(daemon.logged('failed, and will be tried again')[0]).toMatchObject({
+    stage: 'feed',
+    kind: 'connection',
+    error: { message: expect.stringContaining('ECONNREFUSED') },
+  });
+
+  await gateway.open();
+  await daemon.catchesUp();
+  expect(daemon.logged('works again')).toMatchObject([{ stage: 'feed', failures: expect.any(Number) }]);
+
+  await gateway.close();
+  await daemon.reaches({ caughtUp: false });
+  await daemon.failsRepeatedly('feed', 2);
+  await expectHealthy(daemon);
+  const { dataCompleteAsOf, lagSeconds } = await daemon.status();
+  await eventually(async () => (await daemon.status()).lagSeconds).toBeGreaterThan((lagSeconds as number) + 0.2);
+  expect(await daemon.status()).toMatchObject({ dataCompleteAsOf });
+
+  service.deliver(5);
+  await gateway.open();
+  await daemon.catchesUp();
+  await daemon.reaches({ runsWritten: 10 });
+});
+
+test('Retry-After is obeyed', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(5);
+  const times: number[] = [];
+  service.requests.observe(() => times.push(performance.now()));
+  service.addFault({ kind: 'status', status: 503, retryAfter: 2, next: 1 });
+  const daemon = bench.daemon(bench.environment(service, database));
+  await daemon.catchesUp();
+  const [refused, next] = times as [number, number];
+  expect(next - refused).toBeGreaterThanOrEqual(1_990);
+  expect(await daemon.metric('scanfeed_errors_total{stage="feed",kind="http_503"}')).toBe(1);
+  expect(daemon.logged('failed, and will be tried again')).toHaveLength(1);
+});
+
+test('a refused key is held, with what the service says; a new key in its file is used without a restart', async () => {
+  const [refused, second] = [canary('refused-key'), canary('second-key')];
+  bench.hide({ refused, second });
+  const service = await bench.startService({
+    apiKeys: [
+      { key: bench.secrets.apiKey, organization: 'demo' },
+      { key: second, organization: 'demo' },
+    ],
+  });
+  const database = await bench.createDatabase();
+  service.deliver(5);
+  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-key-'));
+  bench.afterwards(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'key');
+  await writeFile(file, `${refused}\n`);
+  const { SCANFEED_API_KEY: _, ...env } = bench.environment(service, database);
+  const daemon = bench.daemon({ ...env, SCANFEED_API_KEY_FILE: file });
+  const held = await daemon.logs('holding: this will not pass by itself', { stage: 'feed', kind: 'http_401' });
+  expect(held).toMatchObject({
+    level: 'error',
+    error: { message: expect.stringContaining('"API-Schlüssel fehlt oder ist ungültig."') },
+  });
+  await expectHealthy(daemon);
+
+  await writeFile(file, `${bench.secrets.apiKey}\n`);
+  await daemon.catchesUp();
+  await daemon.reaches({ runsWritten: 5 });
+
+  await writeFile(file, second);
+  await service.requests.next(({ headers }) => headers.authorization === `Bearer ${second}`);
+  await daemon.catchesUp();
+  const statuses = service.asked.map(({ status }) => status);
+  expect(statuses.lastIndexOf(401)).toBeLessThan(statuses.indexOf(200));
+});
+
+test('a key that the service repeats in its refusal is not shown', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const { apiKey } = bench.secrets;
+  service.addFault({
+    kind: 'status',
+    status: 403,
+    error: `Schlüssel ${apiKey} gesperrt`,
+    headers: { 'x-key': apiKey },
+  });
+  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' });
+  await daemon.failsRepeatedly('feed', 1);
+  expect((await daemon.status()).troubles[0]?.message).toContain('Schlüssel [redacted] gesperrt');
+});
