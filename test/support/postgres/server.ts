@@ -17,12 +17,13 @@ const image = 'postgres:18-alpine';
 
 /**
  * `TEST_DATABASE_URL` if set; else a container, where an engine answers; else the bundled PostgreSQL.
- * `TEST_DATABASE` (`testcontainers`, `embedded`) insists on one of the latter two.
+ * `TEST_DATABASE` (`testcontainers`, `embedded`) insists on one of the latter two; `TEST_POSTGRES_FROM` is a folder with
+ * another version of the bundled one in its `node_modules`.
  */
 export async function startTestServer(env: NodeJS.ProcessEnv): Promise<TestServer> {
   const { TEST_DATABASE_URL: url, TEST_DATABASE: way } = env;
   if (way === 'testcontainers') return startContainer();
-  if (way === 'embedded') return startEmbedded();
+  if (way === 'embedded') return startEmbedded(env.TEST_POSTGRES_FROM);
   if (way) throw new Error(`TEST_DATABASE is "${way}"; it may be testcontainers or embedded`);
   if (url) return useServer(url);
   if (!(await containerEngineAnswers())) return startEmbedded();
@@ -39,8 +40,8 @@ async function useServer(url: string): Promise<TestServer> {
   return { url, description: `PostgreSQL ${version} of TEST_DATABASE_URL`, stop: null };
 }
 
-async function startEmbedded(): Promise<TestServer> {
-  const server = await startTemporaryPostgres().catch((error: unknown) => {
+async function startEmbedded(binariesFrom?: string): Promise<TestServer> {
+  const server = await startTemporaryPostgres({ binariesFrom }).catch((error: unknown) => {
     // The message says it all; vitest would print a stack below it.
     if (error instanceof EmbeddedPostgresError) delete error.stack;
     throw error;
