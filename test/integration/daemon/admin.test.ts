@@ -1,0 +1,40 @@
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+import { unusedPort } from '../../support/program/gateway.js';
+
+const bench = useProgram();
+
+test('a port that is taken is reported and keeps no run from being stored; once it is free it is used', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(5);
+  const port = await unusedPort();
+  const occupant = createServer();
+  await new Promise<void>((resolve) => occupant.listen(port, '127.0.0.1', () => resolve()));
+  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_ADMIN_PORT: String(port) });
+  expect(
+    await daemon.logs(
+      'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST',
+    ),
+  ).toMatchObject({ level: 'error', port, error: { code: 'EADDRINUSE' } });
+  await daemon.logs('took the feed');
+  await eventually(() => database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 5 }]);
+
+  await new Promise((resolve) => occupant.close(resolve));
+  expect(await daemon.adminUrl()).toBe(`http://127.0.0.1:${port}`);
+  await daemon.catchesUp();
+});
+
+test('it ends on SIGTERM while its port is taken', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const taken = bench.daemon(bench.environment(service, database));
+  const port = new URL(await taken.adminUrl()).port;
+  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_ADMIN_PORT: port });
+  await daemon.logs(
+    'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST',
+  );
+  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+});

@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+import { unusedPort } from '../../support/program/gateway.js';
+import type { Program } from '../../support/program/program.js';
+
+const bench = useProgram();
+
+async function outcome(program: Program) {
+  const { code } = await program.exited;
+  return { code, stdout: program.stdout, stderr: program.stderr };
+}
+
+const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}) => outcome(bench.program(args, env));
+
+describe('scanfeed', () => {
+  test('prints its version', async () => {
+    expect(await run(['--version'])).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
+  });
+
+  test('explains itself and every command, needing no settings for it', async () => {
+    const { code, stdout, stderr } = await run(['--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const [, list = ''] = stdout.split('Commands:\n');
+    const commands = [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name as string);
+    expect(commands).toEqual(expect.arrayContaining(['run', 'migrate', 'status', 'emulator', 'demo', 'help']));
+    const helps = await Promise.all(
+      commands.filter((name) => name !== 'help').map(async (name) => ({ name, ...(await run([name, '--help'])) })),
+    );
+    for (const help of helps) {
+      expect(help).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(`scanfeed ${help.name}`) });
+    }
+  });
+
+  test.each([
+    ['an unknown command', ['frobnicate'], "error: unknown command 'frobnicate'"],
+    ['an unknown option', ['status', '--loud'], "error: unknown option '--loud'"],
+    ['an argument too many', ['migrate', 'everything'], 'error: too many arguments'],
+  ])('answers %s with one line and the exit code 64', async (_, args, message) => {
+    const { code, stdout, stderr } = await run(args);
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+    expect(stderr).toMatch(new RegExp(`^${message}.*\\n.*see --help.*\\n$`));
+  });
+
+  test('without a command it prints its help and fails with 64', async () => {
+    const { code, stdout, stderr } = await run([]);
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+    expect(stderr).toContain('Usage: scanfeed');
+  });
+});
+
+describe('scanfeed migrate', () => {
+  test('applies what is missing, and a second time nothing', async () => {
+    const database = await bench.createDatabase();
+    const env = { DATABASE_URL: database.url };
+    const first = await run(['migrate'], env);
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    expect(first.stdout).toMatch(/^Applied to the schema scanfeed:\n( {2}\d+ \w+\n)+$/);
+    expect(await run(['migrate'], env)).toEqual({
+      code: 0,
+      stdout: 'The schema scanfeed is up to date.\n',
+      stderr: '',
+    });
+    expect(JSON.parse((await run(['migrate', '--json'], env)).stdout)).toEqual({ schema: 'scanfeed', applied: [] });
+  });
+
+  test('several at once do not race', async () => {
+    const database = await bench.createDatabase();
+    const env = { DATABASE_URL: database.url };
+    const outcomes = await Promise.all([1, 2, 3].map(() => run(['migrate', '--json'], env)));
+    expect(outcomes.map(({ code, stderr }) => ({ code, stderr }))).toEqual(Array(3).fill({ code: 0, stderr: '' }));
+    const applied = outcomes.map(({ stdout }) => (JSON.parse(stdout) as { applied: string[] }).applied.length);
+    expect(applied.filter((count) => count > 0)).toHaveLength(1);
+  });
+});
+
+describe('scanfeed status', () => {
+  test('says that no feed has been started', async () => {
+    const database = await bench.createDatabase();
+    const env = { DATABASE_URL: database.url };
+    await run(['migrate'], env);
+    expect(await run(['status'], env)).toEqual({
+      code: 0,
+      stdout: 'No feed has been started in the schema scanfeed.\n',
+      stderr: '',
+    });
+    expect(await run(['status', '--json'], env)).toEqual({ code: 0, stdout: '[]\n', stderr: '' });
+  });
+
+  test('tells of a running feed, for people and as JSON', async () => {
+    const service = await bench.startService();
+    const database = await bench.createDatabase();
+    service.deliver(12);
+    service.appendRaw(['{"scanId":"bad"}']);
+    const daemon = bench.daemon(bench.environment(service, database));
+    await daemon.catchesUp();
+    await daemon.reaches({ quarantinedEntries: 1 });
+    const env = { DATABASE_URL: database.url };
+    const { leaseHolder } = await daemon.status();
+
+    const text = await run(['status'], env);
+    expect(text).toMatchObject({ code: 0, stderr: '' });
+    expect(text.stdout).toContain(`Feed:            default of ${service.url}\n`);
+    expect(text.stdout).toContain('Runs:            12\n');
+    expect(text.stdout).toContain('In quarantine:   1 (1 revision)\n');
+    expect(text.stdout).toContain(`Leader:          ${leaseHolder}\n`);
+
+    const json = await run(['status', '--json'], env);
+    const [report] = JSON.parse(json.stdout) as { lagSeconds: number }[];
+    expect(report).toMatchObject({
+      feed: 'default',
+      baseUrl: service.url,
+      backfillComplete: true,
+      completeFrom: null,
+      leader: leaseHolder,
+      runs: 12,
+      pending: {},
+      quarantined: { revision: 1 },
+    });
+    expect(report?.lagSeconds).toBeLessThan(30);
+  });
+
+  test('of a schema that was never migrated it says what to do', async () => {
+    const database = await bench.createDatabase();
+    const { code, stdout, stderr } = await run(['status'], { DATABASE_URL: database.url });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^scanfeed: the schema scanfeed is at version 0 .*run `scanfeed migrate`\n$/);
+  });
+});
+
+test.each(['status', 'migrate'])(
+  '%s says in one line that the database is away, with the exit code 75',
+  async (command) => {
+    const url = `postgres://someone:${bench.secrets.password}@127.0.0.1:${await unusedPort()}/app`;
+    const { code, stdout, stderr } = await run([command], { DATABASE_URL: url });
+    expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
+    expect(stderr).toBe('scanfeed: the connection to PostgreSQL failed (ECONNREFUSED)\n');
+  },
+);
+
+test.each(['status', 'migrate'])(
+  '%s names the settings it needs, and no others, with the exit code 78',
+  async (command) => {
+    const { code, stdout, stderr } = await run([command], { SCANFEED_BASE_URL: 'no address' });
+    expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+    expect(stderr).toMatch(/^scanfeed: 1 setting is wrong:\n {2}DATABASE_URL is not set; expected: .*\n$/);
+  },
+);

@@ -1,0 +1,125 @@
+import { expect, test } from 'vitest';
+import { type DaemonDatabase, useProgram } from '../../support/program/bench.js';
+import { type Daemon, eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+
+const isLeader = async (daemon: Daemon) => (await daemon.metric('scanfeed_leader')) === 1;
+
+async function leadersOf(daemons: readonly Daemon[]): Promise<Daemon[]> {
+  const leading = await Promise.all(daemons.map(isLeader));
+  return daemons.filter((_, index) => leading[index]);
+}
+
+async function leaderOf(daemons: readonly Daemon[]): Promise<Daemon> {
+  await eventually(async () => (await leadersOf(daemons)).length).toBe(1);
+  return (await leadersOf(daemons))[0] as Daemon;
+}
+
+const countRuns = async (database: DaemonDatabase) =>
+  (await database.query<{ runs: number }>('SELECT count(*)::int AS runs FROM scanfeed.runs'))[0]?.runs;
+
+/** Writes down, in the order of commits, which epoch moved the cursor where. */
+async function auditCursor(database: DaemonDatabase): Promise<void> {
+  await database.query(`
+    CREATE TABLE audit (number bigint GENERATED ALWAYS AS IDENTITY, epoch bigint, holder text, old text, new text);
+    CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO public.audit (epoch, holder, old, new) VALUES (NEW.lease_epoch, NEW.lease_holder, OLD.cursor, NEW.cursor);
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER note AFTER UPDATE ON scanfeed.feeds FOR EACH ROW
+      WHEN (NEW.cursor IS DISTINCT FROM OLD.cursor) EXECUTE FUNCTION note()`);
+}
+
+interface Move {
+  readonly epoch: number;
+  readonly holder: string;
+  readonly old: string | null;
+  readonly new: string;
+}
+
+/** One writer at a time: epochs only rise, each has one holder, and every commit goes on where the one before ended. */
+async function expectOneWriterAtATime(database: DaemonDatabase): Promise<readonly Move[]> {
+  const moves = await database.query<Move>('SELECT epoch::int, holder, old, new FROM audit ORDER BY number');
+  expect(moves.map(({ epoch }) => epoch)).toEqual(moves.map(({ epoch }) => epoch).sort((a, b) => a - b));
+  const holders = new Set(moves.map(({ epoch, holder }) => `${epoch} ${holder}`));
+  expect(holders.size).toBe(new Set(moves.map(({ epoch }) => epoch)).size);
+  for (const [index, move] of moves.entries()) expect(move.old).toBe(moves[index - 1]?.new ?? null);
+  expect(new Set(moves.map((move) => move.new)).size).toBe(moves.length);
+  return moves;
+}
+
+test('of three replicas one leads and the others report the same; after kill -9 of the leader another takes over', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const env = bench.environment(service, database);
+  service.deliver(50);
+  const daemons = [1, 2, 3].map(() => bench.daemon(env));
+  const leader = await leaderOf(daemons);
+  await leader.catchesUp();
+  for (const daemon of daemons) {
+    await daemon.reaches({ backfillComplete: true, pendingResults: 0, troubles: [] });
+    expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
+  }
+  await eventually(
+    async () => new Set(await Promise.all(daemons.map(async (d) => (await d.status()).leaseHolder))).size,
+  ).toBe(1);
+  expect(await leadersOf(daemons)).toEqual([leader]);
+  const standbys = daemons.filter((daemon) => daemon !== leader);
+  for (const standby of standbys) {
+    expect(await standby.status()).toMatchObject({ role: 'standby', caughtUp: false, runsWritten: 0 });
+    // A standby looks three times a lease; beyond that, the lag it reports is the leader's.
+    await eventually(() => standby.metric('scanfeed_lag_seconds')).toBeLessThan(5);
+  }
+
+  await leader.stop('SIGKILL');
+  service.deliver(50);
+  const next = await leaderOf(standbys);
+  await next.catchesUp();
+  await next.reaches({ runsWritten: 50 });
+  expect(await countRuns(database)).toBe(100);
+  expect(await database.query('SELECT lease_epoch::int AS epoch FROM scanfeed.feeds')).toEqual([{ epoch: 2 }]);
+});
+
+test('a leader that stands still for longer than its lease is fenced when it wakes: it steps down, and nothing is lost', async () => {
+  const service = await bench.startService({ switches: { latencyMs: 10 } });
+  const database = await bench.createDatabase();
+  const env = { ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '5' };
+  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  await auditCursor(database);
+  const delivered = service.deliver(600);
+  const paused = bench.daemon(env);
+  await service.requests.next(() => service.requests.count('feed') >= 20);
+  paused.signal('SIGSTOP');
+  expect(await countRuns(database)).toBeLessThan(600);
+
+  const other = bench.daemon(env);
+  await eventually(() => isLeader(other)).toBe(true);
+  await service.requests.next();
+  paused.signal('SIGCONT');
+  await paused.logs('gave the feed up');
+  await other.catchesUp();
+  await paused.reaches({ role: 'standby', caughtUp: false });
+  expect(await isLeader(other)).toBe(true);
+
+  const rows = await database.query<{ scan_id: string }>('SELECT scan_id FROM scanfeed.runs');
+  expect(rows.map((row) => row.scan_id).sort()).toEqual([...delivered].sort());
+  expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
+  const moves = await expectOneWriterAtATime(database);
+  expect(new Set(moves.map(({ epoch }) => epoch))).toEqual(new Set([1, 2]));
+});
+
+test('feeds of two names share a database, each with a leader of its own', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(20);
+  service.deliver(10, { environment: 'test' });
+  const env = bench.environment(service, database);
+  const production = bench.daemon({ ...env, SCANFEED_FEED: 'production' });
+  const trial = bench.daemon({ ...env, SCANFEED_FEED: 'trial', SCANFEED_ENVIRONMENT: 'test' });
+  await production.catchesUp();
+  await trial.catchesUp();
+  expect(await leadersOf([production, trial])).toHaveLength(2);
+  expect(await production.status()).toMatchObject({ feed: 'production', runsWritten: 20 });
+  expect(await trial.status()).toMatchObject({ feed: 'trial', runsWritten: 10 });
+});

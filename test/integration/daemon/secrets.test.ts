@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+import { canary, findExposed } from '../../support/program/canaries.js';
+
+const bench = useProgram();
+
+test.each([
+  ['as it is', (secret: string) => `{"message":"key ${secret}"}`],
+  ['in a URL', (secret: string) => `postgres://user:${encodeURIComponent(secret)}@host`],
+  ['in Base64', (secret: string) => `Basic ${Buffer.from(secret).toString('base64')}`],
+  ['in hex', (secret: string) => `\\x${Buffer.from(secret).toString('hex')}`],
+])('the check of all outputs finds a secret %s', (_, shown) => {
+  const [found, other] = [canary('found'), canary('other')];
+  expect(findExposed(shown(found), { found, other })).toEqual(['found']);
+});
+
+test('the secrets that are looked for are really those in use, and the most talkative daemon shows none of them', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const { apiKey, password, document } = bench.secrets;
+  const [scanId] = service.deliver(5) as [string];
+  const daemon = bench.daemon({
+    ...bench.environment(service, database),
+    SCANFEED_LOG_LEVEL: 'trace',
+    SCANFEED_MARKDOWN: 'true',
+  });
+  await daemon.catchesUp();
+  // The same revision with other content, an unusable entry and one that PostgreSQL refuses: each is worth a line.
+  service.appendRuns([{ scanId, status: 'failed', error: document }]);
+  service.appendRaw([`{"scanId":"${document}","revision":0}`, `"${document}"`]);
+  await daemon.reaches({ quarantinedEntries: 2 });
+
+  expect(service.asked[0]?.headers.authorization).toBe(`Bearer ${apiKey}`);
+  expect(new URL(database.url).password).toBe(password);
+  const shown = await database.query(
+    `SELECT data->>'text' AS text, partner_name, file_name FROM scanfeed.runs WHERE data IS NOT NULL LIMIT 1`,
+  );
+  expect(shown).toEqual([{ text: document, partner_name: document, file_name: `${document}.pdf` }]);
+  expect(daemon.logged('committed').length).toBeGreaterThan(1);
+});

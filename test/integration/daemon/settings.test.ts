@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+
+const bench = useProgram();
+
+test('wrong settings are reported together, with what is allowed and without secrets; the exit code is 78', async () => {
+  const daemon = bench.daemon({
+    SCANFEED_BASE_URL: 'ftp://service.example/v1',
+    SCANFEED_API_KEY: `${bench.secrets.apiKey} with a space`,
+    DATABASE_URL: `mysql://someone:${bench.secrets.password}@db.example/app`,
+    SCANFEED_PAGE_LIMIT: '201',
+    SCANFEED_POLL_INTERVAL: 'often',
+    SCANFEED_ADMIN_PORT: '99999',
+  });
+  expect(await daemon.exited).toEqual({ code: 78, signal: null });
+  expect(daemon.stdout).toBe('');
+  const [head, ...mistakes] = daemon.stderr.trimEnd().split('\n');
+  expect(head).toBe('scanfeed: 6 settings are wrong:');
+  expect(mistakes.map((line) => line.trim()).sort()).toEqual([
+    expect.stringMatching(/^DATABASE_URL is set \(value hidden\).*; expected: .*postgres/),
+    expect.stringMatching(/^SCANFEED_ADMIN_PORT is "99999"; expected: a whole number from 0 to 65535/),
+    expect.stringMatching(/^SCANFEED_API_KEY is set \(value hidden\); expected: /),
+    expect.stringMatching(/^SCANFEED_BASE_URL is "ftp:.*; expected: the https: address/),
+    expect.stringMatching(/^SCANFEED_PAGE_LIMIT is "201"; expected: a whole number from 1 to 200/),
+    expect.stringMatching(/^SCANFEED_POLL_INTERVAL is "often"; expected: a duration from /),
+  ]);
+});
+
+test('without any settings, each that is required is named', async () => {
+  const daemon = bench.daemon({});
+  expect(await daemon.exited).toEqual({ code: 78, signal: null });
+  expect(daemon.stdout).toBe('');
+  expect(daemon.stderr.match(/^ {2}\w+ is not set/gm)?.sort()).toEqual([
+    '  DATABASE_URL is not set',
+    '  SCANFEED_API_KEY is not set',
+    '  SCANFEED_BASE_URL is not set',
+  ]);
+});
+
+test('a name that is no setting is reported with the one that was perhaps meant, and the daemon runs', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_POLL_INTERVALL: '1s' });
+  await daemon.logs('SCANFEED_POLL_INTERVALL is not a setting and is ignored; did you mean SCANFEED_POLL_INTERVAL?', {
+    level: 'warn',
+  });
+  await daemon.catchesUp();
+});
