@@ -1,11 +1,19 @@
+import { isUtf8 } from 'node:buffer';
+import { type ExceededLimit, exceededLimit, isNestedTooDeep, isUnderflow, JSON_LIMITS } from './json-limits.js';
+import { memberRanges } from './json-ranges.js';
 import type { FeedRun } from './ports.js';
-import { isStorable } from './storable-text.js';
+import { fitsIn, isStorable } from './storable-text.js';
+import { readTimestamp, type Timestamp } from './timestamps.js';
+
+export { readTimestamp };
 
 /** An entry's fields as they may be stored, or why it cannot be (promise 5). */
 export type Checked =
   | {
       readonly usable: true;
       readonly run: FeedRun;
+      /** Its delivery time as it is stored. */
+      readonly deliveredAt: string | null;
       /** Bad optional values: what stands in their place. */
       readonly replaced: Readonly<Record<string, string | boolean | null>>;
       /** Those of them whose notation alone was changed. */
@@ -28,30 +36,47 @@ export type RejectReason =
   | 'environment'
   | 'document_type'
   | 'file_name'
+  | 'nesting'
+  | ExceededLimit
   | 'refused';
 
-/** Longest scan id, in UTF-8 bytes: it is the primary key, and an index entry holds 2,704 bytes at most. */
-const SCAN_ID_BYTES = 1024;
+/**
+ * Longest values of columns that are indexed, in UTF-8 bytes. An index entry holds 2,704; a report's index may have the
+ * last three together.
+ */
+export const INDEXED_BYTES = { scanId: 1024, slug: 512, partnerName: 1024, failureReason: 512 } as const;
 const HIGHEST_REVISION = 2 ** 31 - 1;
 const TIMESTAMPS = ['submittedAt', 'completedAt', 'deliveredAt'] as const;
-const OPTIONAL_TEXTS = ['partnerName', 'failureReason', 'error', 'markdown'] as const;
+const OPTIONAL_TEXTS = ['error', 'markdown'] as const;
+const INDEXED_TEXTS = ['partnerName', 'failureReason'] as const;
+
+const EXCEEDED: Readonly<Record<ExceededLimit, string>> = {
+  elements: `an array or object of the entry has more than ${JSON_LIMITS.elements} elements`,
+  expansion: `the numbers of the entry, written without exponents, are more than ${JSON_LIMITS.expansion} characters longer`,
+};
 
 type Fields = Readonly<Record<string, unknown>>;
+type Problem = { readonly reason: RejectReason; readonly detail: string };
 
-/** Checks an entry of the feed, or a finished single run, against interface 2.1. Pure; values are never quoted. */
-export function checkEntry(entry: unknown): Checked {
-  if (!isObject(entry)) return unusable('not_an_object', 'the entry is not an object', {});
-  const problem = requiredFieldProblem(entry);
-  if (problem !== null) return unusable(problem.reason, problem.detail, entry);
-  return { usable: true, ...checkOptional(entry) };
+/**
+ * Checks an entry of the feed, or a finished single run, against interface 2.1. Pure; values are never quoted.
+ * @param bytes the entry's, where they may hold what parsing hides: invalid UTF-8, exponents, very many elements
+ */
+export function checkEntry(entry: unknown, bytes?: Uint8Array): Checked {
+  if (!isObject(entry)) return unusable({ reason: 'not_an_object', detail: 'the entry is not an object' }, null, null);
+  const scanId = hasInvalidScanId(bytes) ? null : usableScanId(entry.scanId);
+  const revision = usableRevision(entry.revision);
+  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(entry, bytes);
+  if (problem !== null) return unusable(problem, scanId, revision);
+  return { usable: true, ...checkOptional(entry, bytes) };
 }
 
-function requiredFieldProblem(entry: Fields): { reason: RejectReason; detail: string } | null {
-  const { scanId, revision, status, environment, documentType, fileName } = entry;
-  if (usableScanId(scanId) === null) {
-    return { reason: 'scan_id', detail: `scanId is not a text of 1 to ${SCAN_ID_BYTES} bytes` };
+function requiredFieldProblem(entry: Fields, scanId: string | null, revision: number | null): Problem | null {
+  const { status, environment, documentType, fileName } = entry;
+  if (scanId === null) {
+    return { reason: 'scan_id', detail: `scanId is not a text of 1 to ${INDEXED_BYTES.scanId} bytes` };
   }
-  if (usableRevision(revision) === null) {
+  if (revision === null) {
     return { reason: 'revision', detail: `revision is not an integer from 1 to ${HIGHEST_REVISION}` };
   }
   if (status !== 'completed' && status !== 'failed') {
@@ -63,34 +88,53 @@ function requiredFieldProblem(entry: Fields): { reason: RejectReason; detail: st
   if (!isObject(documentType) || !isTextOrNull(documentType.slug) || !isTextOrNull(documentType.name)) {
     return { reason: 'document_type', detail: 'documentType is not an object with slug and name, each a text or null' };
   }
+  if (!isIndexable(documentType.slug, INDEXED_BYTES.slug)) {
+    return { reason: 'document_type', detail: `documentType.slug has more than ${INDEXED_BYTES.slug} bytes` };
+  }
   if (typeof fileName !== 'string') return { reason: 'file_name', detail: 'fileName is not a text' };
   return null;
 }
 
-function checkOptional(entry: Fields): Pick<Extract<Checked, { usable: true }>, 'run' | 'replaced' | 'normalised'> {
+function limitProblem(entry: Fields, bytes: Uint8Array | undefined): Problem | null {
+  if (isNestedTooDeep(entry)) {
+    return { reason: 'nesting', detail: `the entry is nested more than ${JSON_LIMITS.depth} deep` };
+  }
+  const limit = bytes === undefined ? null : exceededLimit(bytes);
+  return limit === null ? null : { reason: limit, detail: EXCEEDED[limit] };
+}
+
+function checkOptional(
+  entry: Fields,
+  bytes: Uint8Array | undefined,
+): Omit<Extract<Checked, { usable: true }>, 'usable'> {
   const replaced: Record<string, string | boolean | null> = {};
   const normalised: string[] = [];
   for (const name of OPTIONAL_TEXTS) if (!isTextOrNull(entry[name])) replaced[name] = null;
+  for (const name of INDEXED_TEXTS) {
+    if (!isTextOrNull(entry[name]) || !isIndexable(entry[name], INDEXED_BYTES[name])) replaced[name] = null;
+  }
+  let delivered: Timestamp | null = null;
   for (const name of TIMESTAMPS) {
     const given = entry[name];
-    if (given === undefined || given === null) continue;
+    if (isAbsent(given)) continue;
     const time = typeof given === 'string' ? readTimestamp(given) : null;
+    if (name === 'deliveredAt') delivered = time;
     if (time === null) replaced[name] = null;
-    else if (time.zoneAdded) {
+    else if (time.text !== given) {
       replaced[name] = time.text;
       normalised.push(name);
     }
   }
-  if (!isAbsent(entry.ocrConfidence) && !Number.isFinite(entry.ocrConfidence)) replaced.ocrConfidence = null;
+  if (!isAbsent(entry.ocrConfidence) && !isDouble(entry.ocrConfidence, bytes)) replaced.ocrConfidence = null;
   if (!isAbsent(entry.data) && !isObject(entry.data)) replaced.data = null;
   // A value that cannot be read must not make a run productive: the safe side is the test mode.
   if (!isAbsent(entry.partnerTestMode) && typeof entry.partnerTestMode !== 'boolean') replaced.partnerTestMode = true;
   if (!isAbsent(entry.resultTruncated) && typeof entry.resultTruncated !== 'boolean') replaced.resultTruncated = null;
-  return { run: steeringFields(entry, replaced), replaced, normalised };
+  const run = steeringFields(entry, delivered?.at ?? null, 'resultTruncated' in replaced);
+  return { run, deliveredAt: delivered?.text ?? null, replaced, normalised };
 }
 
-function steeringFields(entry: Fields, replaced: Fields): FeedRun {
-  const deliveredAt = 'deliveredAt' in replaced ? replaced.deliveredAt : entry.deliveredAt;
+function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag: boolean): FeedRun {
   return {
     scanId: entry.scanId as string,
     revision: entry.revision as number,
@@ -98,55 +142,41 @@ function steeringFields(entry: Fields, replaced: Fields): FeedRun {
     hasData: isObject(entry.data),
     hasMarkdown: typeof entry.markdown === 'string',
     // An unreadable flag on a completed run without data is taken for a truncated one: asking once more loses nothing.
-    truncated: entry.resultTruncated === true || 'resultTruncated' in replaced,
-    deliveredAt: typeof deliveredAt === 'string' ? validDate(deliveredAt) : null,
+    truncated: entry.resultTruncated === true || unreadableFlag,
+    deliveredAt,
   };
 }
 
-const ISO_8601 =
-  /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(Z|[+-](?:0\d|1[0-4]):?[0-5]\d)?$/;
-
-/**
- * Strict ISO 8601 date-times of real days, years 1 to 9999. PostgreSQL alone would take `now`, `infinity` and `24:00`;
- * JavaScript would roll 30 February over. A time without a zone is UTC.
- */
-export function readTimestamp(given: string): { readonly text: string; readonly zoneAdded: boolean } | null {
-  const match = ISO_8601.exec(given);
-  if (match === null) return null;
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map((part) => Number(part ?? 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const real = year >= 1 && month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month);
-  if (!real || hour > 23 || minute > 59 || second > 59) return null;
-  const zoneAdded = match[8] === undefined;
-  const plain = given.replace(',', '.');
-  return { text: zoneAdded ? `${plain}Z` : plain, zoneAdded: zoneAdded || plain !== given };
-}
-
-function daysIn(year: number, month: number): number {
-  const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
-  return [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0;
-}
-
-function unusable(reason: RejectReason, detail: string, entry: Fields): Checked {
-  const scanId = usableScanId(entry.scanId);
-  return { usable: false, reason, detail, scanId, revision: usableRevision(entry.revision) };
+function unusable({ reason, detail }: Problem, scanId: string | null, revision: number | null): Checked {
+  return { usable: false, reason, detail, scanId, revision };
 }
 
 function usableScanId(value: unknown): string | null {
   if (typeof value !== 'string' || value === '' || !isStorable(value)) return null;
-  return Buffer.byteLength(value) <= SCAN_ID_BYTES ? value : null;
+  return isIndexable(value, INDEXED_BYTES.scanId) ? value : null;
+}
+
+/** Repaired, two different scan ids could become one. */
+function hasInvalidScanId(bytes: Uint8Array | undefined): boolean {
+  if (bytes === undefined || isUtf8(bytes)) return false;
+  const range = memberRanges(bytes).get('scanId');
+  return range !== undefined && !isUtf8(bytes.subarray(range.start, range.end));
 }
 
 function usableRevision(value: unknown): number | null {
   return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= HIGHEST_REVISION
     ? (value as number)
     : null;
+}
+
+/** Whether PostgreSQL reads it as double precision: it refuses what is too large, and what is too close to zero. */
+function isDouble(value: unknown, bytes: Uint8Array | undefined): boolean {
+  if (!Number.isFinite(value)) return false;
+  return value !== 0 || bytes === undefined || !isUnderflow(bytes, 'ocrConfidence');
+}
+
+function isIndexable(value: unknown, bytes: number): boolean {
+  return typeof value !== 'string' || fitsIn(value, bytes);
 }
 
 function isObject(value: unknown): value is Fields {
@@ -159,9 +189,4 @@ function isAbsent(value: unknown): value is undefined | null {
 
 function isTextOrNull(value: unknown): boolean {
   return isAbsent(value) || typeof value === 'string';
-}
-
-function validDate(text: string): Date | null {
-  const date = new Date(text);
-  return Number.isNaN(date.getTime()) ? null : date;
 }

@@ -9,14 +9,18 @@ export interface Range {
   readonly end: number;
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
+/** The bytes that JSON is built of. */
+export const JSON_BYTES = {
+  QUOTE: 0x22,
+  BACKSLASH: 0x5c,
+  COMMA: 0x2c,
+  COLON: 0x3a,
+  OPEN_ARRAY: 0x5b,
+  CLOSE_ARRAY: 0x5d,
+  OPEN_OBJECT: 0x7b,
+  CLOSE_OBJECT: 0x7d,
+} as const;
+const { QUOTE, BACKSLASH, COMMA, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
 
 /** The members of the object that the bytes are. Of equal keys the last, as in JSON.parse. */
 export function memberRanges(json: Uint8Array): ReadonlyMap<string, Range> {
@@ -79,7 +83,8 @@ function skipValue(json: Uint8Array, at: number): number {
   return position;
 }
 
-function skipString(json: Uint8Array, at: number): number {
+/** Where the string that starts at `at` ends. */
+export function skipString(json: Uint8Array, at: number): number {
   let position = at + 1;
   while (position < json.length && json[position] !== QUOTE) position += json[position] === BACKSLASH ? 2 : 1;
   return position + 1;

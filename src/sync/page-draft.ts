@@ -1,4 +1,6 @@
+import { isUtf8 } from 'node:buffer';
 import { type Checked, checkEntry } from './check-entry.js';
+import { mayExceedLimits, mayUnderflow } from './json-limits.js';
 import { elementRanges, memberRanges, type Range, textOf } from './json-ranges.js';
 import type { AcceptedEntry, EntryBatch, FeedRun, PendingReason, QuarantineEntry, RawPage, RawRun } from './ports.js';
 import { mayNeedRepair, repairText } from './storable-text.js';
@@ -10,7 +12,9 @@ export interface DraftEntry {
   text(): string;
   /** The bytes as received. */
   payload(): Uint8Array;
-  /** `text()` is the page's own text, untouched. */
+  /** Its delivery time as it is stored. */
+  readonly deliveredAt: string | null;
+  /** The page's own text may be stored as a whole, as far as this entry goes. */
   readonly asReceived: boolean;
   /** For a result loaded in the entry's place: the entry itself, pending, should PostgreSQL refuse the result. */
   readonly fallback?: DraftEntry;
@@ -23,50 +27,73 @@ export interface PageDraft {
   readonly quarantine: readonly QuarantineEntry[];
 }
 
-/** Checks every entry of a page. Order matters: validate, quarantine, and only then (in the store) deduplicate. */
+/**
+ * Checks every entry of a page. Order matters: validate, quarantine, and only then (in the store) deduplicate. The bytes
+ * of entries are looked at only where a quick look at the page's text raised a suspicion.
+ */
 export function draftPage(page: RawPage): PageDraft {
-  const source = entrySource(page);
-  const suspect = !page.validUtf8 || mayNeedRepair(page.text);
+  const bytesOf = entrySource(page);
+  const suspect = isSuspect(page);
   const entries: DraftEntry[] = [];
   const quarantine: QuarantineEntry[] = [];
   page.items.forEach((item, index) => {
-    const payload = () => source(index);
-    const checked = checkEntry(item);
+    const payload = () => bytesOf(index);
+    const checked = checkEntry(item, suspect ? payload() : undefined);
     if (!checked.usable) {
       quarantine.push(rejectedEntry(checked, payload()));
       return;
     }
-    const draft = suspect ? draftSuspect(checked, payload) : draftEntry(checked, payload);
+    const storable = suspect ? storableText(payload()) : undefined;
+    const draft = draftEntry(checked, payload, storable);
     entries.push(draft);
-    if (!draft.asReceived) quarantine.push(repairedOriginal(draft));
+    if (storable?.repaired === true) quarantine.push(repairedOriginal(draft));
   });
   return { page, entries, quarantine };
 }
 
+/** Whether the page may hold what PostgreSQL refuses, or what parsing hides. */
+function isSuspect({ text, validUtf8, items }: Pick<RawPage, 'text' | 'validUtf8' | 'items'>): boolean {
+  return !validUtf8 || mayNeedRepair(text) || mayExceedLimits(text) || (items.some(isZero) && mayUnderflow(text));
+}
+
+function isZero(item: unknown): boolean {
+  return (item as { ocrConfidence?: unknown } | null)?.ocrConfidence === 0;
+}
+
 /** A draft of a single-run answer (interface 4.3), without its `rawOcrResult`; null where it is unusable. */
 export function draftRun(raw: RawRun): DraftEntry | null {
-  const checked = checkEntry(raw.run);
-  if (!checked.usable) return null;
-  const members = [...memberRanges(raw.body)].filter(([name]) => name !== 'rawOcrResult');
-  const received = `{${members.map(([name, range]) => `${JSON.stringify(name)}:${textOf(raw.body, range)}`).join()}}`;
-  const text = repairText(received);
-  return draftEntry(checked, () => raw.body, { text, repaired: text !== received || !raw.validUtf8 });
+  const { rawOcrResult: _, ...run } = raw.run;
+  const received = withoutMember(raw.body, 'rawOcrResult');
+  const checked = checkEntry(run, isSuspect({ ...raw, items: [run] }) ? received : undefined);
+  return checked.usable ? draftEntry(checked, () => raw.body, storableText(received)) : null;
+}
+
+/** The object that the bytes are, less a member. */
+function withoutMember(json: Uint8Array, left: string): Uint8Array {
+  const members = [...memberRanges(json)].filter(([name]) => name !== left);
+  const parts = members.flatMap(([name, { start, end }], index) => [
+    Buffer.from(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`),
+    json.subarray(start, end),
+  ]);
+  return Buffer.concat([...parts, Buffer.from(members.length === 0 ? '{}' : '}')]);
 }
 
 /** The result in place of the feed entry it belongs to, with the entry's delivery time where the answer has none. */
 export function inPlaceOf(entry: DraftEntry, result: DraftEntry): DraftEntry {
   const { accepted } = result;
-  const { deliveredAt } = entry.accepted.run;
+  const { deliveredAt } = entry;
   const fallback = withPending(entry, 'invalid_result');
-  if (accepted.run.deliveredAt !== null || deliveredAt === null) return { ...result, fallback };
+  if (result.deliveredAt !== null || deliveredAt === null) return { ...result, fallback };
+  const bad = 'deliveredAt' in accepted.replaced; // then its original goes to `extra`
   return {
     ...result,
     fallback,
+    deliveredAt,
     accepted: {
       ...accepted,
-      run: { ...accepted.run, deliveredAt },
-      replaced: { ...accepted.replaced, deliveredAt: deliveredAt.toISOString() },
-      normalised: [...accepted.normalised, 'deliveredAt'],
+      run: { ...accepted.run, deliveredAt: entry.accepted.run.deliveredAt },
+      replaced: { ...accepted.replaced, deliveredAt },
+      normalised: bad ? accepted.normalised : [...accepted.normalised, 'deliveredAt'],
     },
   };
 }
@@ -99,29 +126,29 @@ export function refusedEntry({ accepted, payload }: DraftEntry): QuarantineEntry
 
 type Usable = Extract<Checked, { usable: true }>;
 
+/** JSON text to store in place of bytes that may not be storable as they are. */
+interface StorableText {
+  readonly text: string;
+  readonly repaired: boolean;
+}
+
+function storableText(bytes: Uint8Array): StorableText {
+  const received = textOfBytes(bytes);
+  const text = repairText(received);
+  return { text, repaired: text !== received || !isUtf8(bytes) };
+}
+
 /** @param other the text to store where it is not the page's own */
-function draftEntry(
-  checked: Usable,
-  payload: () => Uint8Array,
-  other?: { readonly text: string; readonly repaired: boolean },
-): DraftEntry {
-  const { run, replaced, normalised } = checked;
+function draftEntry(checked: Usable, payload: () => Uint8Array, other?: StorableText): DraftEntry {
+  const { run, deliveredAt, replaced, normalised } = checked;
   const repaired = other?.repaired === true || Object.keys(replaced).length > normalised.length;
   return {
     accepted: { run, replaced, normalised, repaired, pending: null },
     text: () => other?.text ?? textOfBytes(payload()),
     payload,
+    deliveredAt,
     asReceived: other === undefined,
   };
-}
-
-/** An entry of a page that holds, somewhere, text that PostgreSQL cannot. Most of its entries are sound. */
-function draftSuspect(checked: Usable, payload: () => Uint8Array): DraftEntry {
-  const bytes = payload();
-  const text = textOfBytes(bytes);
-  const repaired = repairText(text);
-  const sound = repaired === text && isUtf8(bytes);
-  return sound ? draftEntry(checked, payload) : draftEntry(checked, payload, { text: repaired, repaired: true });
 }
 
 function rejectedEntry(checked: Extract<Checked, { usable: false }>, payload: Uint8Array): QuarantineEntry {
@@ -159,13 +186,4 @@ function itemRanges(body: Uint8Array): readonly Range[] {
 
 function textOfBytes(bytes: Uint8Array): string {
   return textOf(bytes, { start: 0, end: bytes.length });
-}
-
-function isUtf8(bytes: Uint8Array): boolean {
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -27,3 +27,9 @@ function unstorable(code: string): boolean {
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
+
+/** Whether a string, repaired, has at most this many bytes of UTF-8. */
+export function fitsIn(text: string, bytes: number): boolean {
+  if (text.length * 3 <= bytes) return true;
+  return text.length <= bytes && Buffer.byteLength(text.replaceAll('\0', '\ufffd')) <= bytes;
+}

@@ -1,0 +1,80 @@
+/** A date-time of the interface (ISO 8601), as PostgreSQL and this process read it alike. */
+export interface Timestamp {
+  /** What is stored: as given, or in a notation that every reader knows. */
+  readonly text: string;
+  /** The instant, in whole milliseconds. */
+  readonly at: Date;
+  /** It came without a zone and was read as UTC (promise 5). */
+  readonly zoneAdded: boolean;
+}
+
+const ISO_8601 =
+  /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,20})?)?(?:[Zz]|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)?$/;
+const ZONE = /(?:[Zz]|[+-]\d\d(?::?\d\d)?)$/;
+
+const FIRST_MS = new Date(0).setUTCFullYear(1, 0, 1);
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/**
+ * Strict ISO 8601 date-times of real days, in the years 1 to 9999 of UTC. PostgreSQL alone would take `now`, `infinity`
+ * and `24:00`; JavaScript would roll 30 February over, and reads fewer notations. A time without a zone is UTC; a leap
+ * second is the second after it, as in PostgreSQL.
+ */
+export function readTimestamp(given: string): Timestamp | null {
+  if (!ISO_8601.test(given)) return null;
+  const [year, month, day] = [digits(given, 0, 4), digits(given, 5, 7), digits(given, 8, 10)];
+  const [hour, minute] = [digits(given, 11, 13), digits(given, 14, 16)];
+  const second = given[16] === ':' ? digits(given, 17, 19) : 0;
+  const real = month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month) && hour <= 23 && minute <= 59;
+  if (!real || second > 60) return null;
+  const zone = given.endsWith('Z') ? 'Z' : (ZONE.exec(given.slice(16))?.[0] ?? '');
+  const fraction = given.slice(20, given.length - zone.length);
+  if (second === 60 && /[1-9]/.test(fraction)) return null; // PostgreSQL refuses most of these
+  const ms =
+    new Date(0).setUTCFullYear(year, month - 1, day) +
+    ((hour * 60 + minute - offsetMinutes(zone)) * 60 + second) * 1000 +
+    millisecondsOf(fraction);
+  if (ms < FIRST_MS || ms > LAST_MS) return null;
+  const at = new Date(ms);
+  return { text: notation(given, zone, second, at), at, zoneAdded: zone === '' };
+}
+
+/** The same text wherever JavaScript and PostgreSQL both read it. */
+function notation(given: string, zone: string, second: number, at: Date): string {
+  if (second === 60) return at.toISOString();
+  if (zone === 'Z' && given[10] === 'T' && given[19] !== ',') return given;
+  const local = given
+    .slice(0, given.length - zone.length)
+    .replace(',', '.')
+    .toUpperCase();
+  if (zone === '' || zone.length === 1) return `${local}Z`;
+  return zone.length === 3 ? `${local}${zone}:00` : `${local}${zone}`;
+}
+
+/** PostgreSQL rounds to microseconds, ties to even, and may so reach the next second. */
+function millisecondsOf(fraction: string): number {
+  if (fraction.length <= 3) return fraction === '' ? 0 : Math.round(Number(`0.${fraction}`) * 1000);
+  const micros = Number(`0.${fraction}`) * 1e6;
+  const floor = Math.floor(micros);
+  const tie = micros - floor === 0.5;
+  return Math.floor((tie ? floor + (floor % 2) : Math.round(micros)) / 1000);
+}
+
+/** Minutes east of Greenwich of `Z`, `+02`, `+0200`, `+02:00` or nothing. */
+function offsetMinutes(zone: string): number {
+  if (zone.length < 3) return 0;
+  const minutes = digits(zone, 1, 3) * 60 + (zone.length > 3 ? digits(zone, zone.length - 2, zone.length) : 0);
+  return zone[0] === '-' ? -minutes : minutes;
+}
+
+function daysIn(year: number, month: number): number {
+  const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  return [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0;
+}
+
+/** The number that the digits from `start` up to but not including `end` are. */
+function digits(text: string, start: number, end: number): number {
+  let number = 0;
+  for (let at = start; at < end; at += 1) number = number * 10 + text.charCodeAt(at) - 48;
+  return number;
+}
