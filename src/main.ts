@@ -18,7 +18,7 @@ async function main(args: readonly string[]): Promise<number> {
     .description('Keeps a PostgreSQL database in step with the delivery feed of a Document Recognition Service.')
     .version(packageVersion())
     .exitOverride()
-    .showHelpAfterError('(see --help)');
+    .configureOutput({ outputError: (text, write) => write(`scanfeed: ${usageError(text)}\n`) });
   const asked = COMMANDS[args.find((argument) => !argument.startsWith('-')) ?? ''];
   const modules = asked === undefined ? Object.values(COMMANDS) : [asked];
   for (const load of modules) (await load()).register(program);
@@ -30,6 +30,14 @@ async function main(args: readonly string[]): Promise<number> {
     if (message !== null) process.stderr.write(`scanfeed: ${message}\n`);
     return exitCode;
   }
+}
+
+/** Commander's message as one line, with where to look. */
+function usageError(text: string): string {
+  return `${text
+    .replace(/^error: /, '')
+    .trim()
+    .replaceAll(/\s+/g, ' ')} (see --help)`;
 }
 
 /** What is still open then (a connection that says nothing) must not keep a command that is over. */
