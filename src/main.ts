@@ -9,6 +9,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   migrate: () => import('./cli/migrate.js'),
   status: () => import('./cli/status.js'),
   quarantine: () => import('./cli/quarantine.js'),
+  rewind: () => import('./cli/rewind.js'),
+  adopt: () => import('./cli/adopt.js'),
+  reconcile: () => import('./cli/reconcile.js'),
   emulator: () => import('./cli/emulator.js'),
   demo: () => import('./cli/demo.js'),
 };

@@ -1,0 +1,63 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { baseUrl } from '../settings/kinds.js';
+import { readSettings } from '../settings.js';
+import { adoptFeed } from '../storage/adopt.js';
+import { type CommandProcess, thisProcess } from './command-process.js';
+import { confirm } from './confirm.js';
+import { CommandFailure, EXIT } from './exit.js';
+import { feedOption, withFeed } from './with-feed.js';
+
+interface Given {
+  readonly baseUrl?: string;
+  readonly yes?: true;
+  readonly feed?: string;
+  readonly json?: true;
+}
+
+const examples = `
+A daemon whose SCANFEED_BASE_URL differs from the stored address holds, so that two applications on one feed's name
+do not mix their data. When it is the same service at another address, adopt it.
+
+Examples:
+  $ SCANFEED_BASE_URL=https://recognition.example/v1 scanfeed adopt
+  $ scanfeed adopt --base-url https://recognition.example/v1 --yes`;
+
+/** `scanfeed adopt`: the service has moved to another address. */
+export function register(program: Command, process: CommandProcess = thisProcess): void {
+  program
+    .command('adopt')
+    .description("Say that the feed's stored position belongs to the service at the configured base URL.")
+    .option('--base-url <url>', 'the address, with /v1 (default: SCANFEED_BASE_URL)', address)
+    .option('--yes', 'do not ask')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((options: Given) => adopt(options, process));
+}
+
+async function adopt(options: Given, process: CommandProcess): Promise<void> {
+  const to = options.baseUrl ?? readSettings(process.env, { need: ['service'] }).service.baseUrl;
+  await withFeed(process, options, async ({ database, tables, feed: { name, baseUrl: from } }) => {
+    const done = (changed: boolean, said: string) =>
+      process.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);
+    if (from === to) return done(false, `The feed ${name} belongs to ${to} already.`);
+    const plan = `Feed ${name}
+  from: ${from}
+  to:   ${to}
+Its position and its runs will be taken for those of the service at the new address. If that is
+another service, or another organization's, give it a feed name or a schema of its own instead.
+`;
+    await confirm(process, { plan, question: 'Is it the same service?', yes: options.yes === true });
+    if (!(await adoptFeed(database.sql, tables, name, { from, baseUrl: to }))) {
+      throw new CommandFailure(`the address of the feed ${name} was changed meanwhile; look again`, EXIT.tryAgain);
+    }
+    done(true, `The feed ${name} belongs to ${to} now. A daemon with this base URL goes on within its lease time.`);
+  });
+}
+
+/** In the form in which the settings give it. */
+function address(text: string): string {
+  const { success, data } = baseUrl.schema.safeParse(text);
+  if (!success) throw new InvalidArgumentError(`Expected ${baseUrl.allowed}.`);
+  return data.href.replace(/\/$/, '');
+}
