@@ -1,5 +1,4 @@
-import type { PageDraft } from './page-draft.js';
-import type { QuarantineEntry, Trouble } from './ports.js';
+import type { QuarantineEntry, RawPage, Trouble } from './ports.js';
 
 /** How much of a page is unusable. */
 export interface PageQuality {
@@ -49,16 +48,13 @@ export function createBreaker(): Breaker {
   };
 }
 
-/**
- * The quality of a page after the checks.
- * @param refused entries that PostgreSQL did not take
- */
-export function qualityOf({ page, quarantine }: PageDraft, refused: readonly QuarantineEntry[] = []): PageQuality {
+/** The quality of a page, of which these entries would go to quarantine. */
+export function qualityOf({ items }: RawPage, quarantine: readonly QuarantineEntry[]): PageQuality {
   const bad: Record<string, number> = {};
-  for (const { state, reason } of [...quarantine, ...refused]) {
+  for (const { state, reason } of quarantine) {
     if (state === 'open') bad[reason] = (bad[reason] ?? 0) + 1;
   }
-  return { entries: page.items.length, bad };
+  return { entries: items.length, bad };
 }
 
 function isMostlyBad(pages: readonly PageQuality[]): boolean {

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { pauseAfter } from './backoff.js';
+import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext } from './context.js';
 import { keepLease } from './keep-lease.js';
 import type { LeaseGrant, PollOutcome, Position } from './ports.js';
@@ -49,6 +50,7 @@ async function giveBack({ store, observer }: FeedContext, lease: LeaseGrant) {
 async function syncPages(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
   const recent = createRecentCursors();
+  const breaker = createBreaker();
   let failures = 0;
   const pause = async (ms: number) => {
     observer.ticked(ms);
@@ -57,7 +59,7 @@ async function syncPages(lease: LeaseGrant, context: FeedContext, signal: AbortS
   while (!signal.aborted) {
     try {
       const start = await store.readPosition(lease.feed);
-      const reached = await syncFrom(start, lease, context, recent, signal, () => {
+      const reached = await syncFrom(start, lease, context, { recent, breaker }, signal, () => {
         if (failures > 0) observer.recovered('feed', failures);
         failures = 0;
       });
@@ -79,12 +81,12 @@ async function syncFrom(
   start: Position,
   lease: LeaseGrant,
   context: FeedContext,
-  recent: RecentCursors,
+  { recent, breaker }: { readonly recent: RecentCursors; readonly breaker: Breaker },
   signal: AbortSignal,
   onCommitted: () => void,
 ): Promise<Progress> {
   const { observer, service, store, identity } = context;
-  const pageContext = { service, store, observer, filters: identity.filters, lease };
+  const pageContext = { service, store, observer, filters: identity.filters, lease, breaker };
   const ahead = openAhead(start, context, signal);
   let at = start;
   try {

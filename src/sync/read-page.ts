@@ -1,6 +1,6 @@
 import { draftPage, type PageDraft } from './page-draft.js';
 import type { Clock, FeedFilters, FeedRequest, FeedService, FeedStart, Freshness, Position } from './ports.js';
-import { ageByServiceClock } from './service-clock.js';
+import { instantOf } from './service-clock.js';
 
 /** How a feed is read. */
 export interface ReadSettings {
@@ -32,15 +32,15 @@ export async function readPage(
 ): Promise<FetchedPage> {
   const polledAt = clock.monotonic();
   const page = await service.readPage(requestAt(at, settings), signal);
-  const [receivedAt, wallClock] = [clock.monotonic(), clock.now()];
+  const { serviceDate } = page;
+  const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
   return {
     at,
     next: page.nextCursor,
     draft: draftPage(page),
     limit: settings.pageLimit,
     polledAt,
-    instantOf: (deliveredAt) =>
-      Math.min(polledAt, receivedAt - ageByServiceClock(deliveredAt, page.serviceDate, wallClock)),
+    instantOf: (deliveredAt) => instantOf(deliveredAt, times),
   };
 }
 

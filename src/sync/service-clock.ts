@@ -1,17 +1,28 @@
 /** `Date` is cut to whole seconds, and an answer is under way for a moment: within this no difference is assumed. */
 const TOLERANCE_MS = 2_000;
+/** What the header may have lost of the service's time. */
+const LOST_FRACTION_MS = 999;
 
 /** Whether the `Date` header shows a clock that differs from ours. */
 export function isServiceClockOff(serviceDate: Date | null, wallClockNow: number): serviceDate is Date {
   return serviceDate !== null && Math.abs(serviceDate.getTime() - wallClockNow) > TOLERANCE_MS;
 }
 
+/** When an answer was asked for and came, in monotonic milliseconds; the wall clock at its coming, and its `Date` header. */
+export interface AnswerTimes {
+  readonly polledAt: number;
+  readonly receivedAt: number;
+  readonly wallClock: number;
+  readonly serviceDate: Date | null;
+}
+
 /**
- * How long ago, in milliseconds, something happened that the service dated `then`. The service's clock is taken from its
- * `Date` header: where it differs from ours the difference is taken out. Never too young: the header's lost fraction of a
- * second counts as age. Pure.
+ * The monotonic time of what the service dated `then`, never too late: freshness rests on it. By the `Date` header, where
+ * sent, which was set after the poll was sent (the way back may be long); by our own clock where that shows no other. Pure.
  */
-export function ageByServiceClock(then: Date, serviceDate: Date | null, wallClockNow: number): number {
-  const now = isServiceClockOff(serviceDate, wallClockNow) ? serviceDate.getTime() + 999 : wallClockNow;
-  return Math.max(0, now - then.getTime());
+export function instantOf(then: Date, { polledAt, receivedAt, wallClock, serviceDate }: AnswerTimes): number {
+  const byOwnClock = receivedAt - (wallClock - then.getTime());
+  if (serviceDate === null) return Math.min(polledAt, byOwnClock);
+  const byHeader = polledAt - (serviceDate.getTime() + LOST_FRACTION_MS - then.getTime());
+  return Math.min(polledAt, byHeader, isServiceClockOff(serviceDate, wallClock) ? byHeader : byOwnClock);
 }

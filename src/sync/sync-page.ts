@@ -1,3 +1,4 @@
+import { type Breaker, qualityOf } from './breaker.js';
 import { isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
 import { isolateRefused, type PartWriter } from './isolate-refused.js';
 import { batchOf } from './page-draft.js';
@@ -20,6 +21,7 @@ export interface PageContext {
   readonly observer: SyncObserver;
   readonly filters: FeedFilters;
   readonly lease: LeaseGrant;
+  readonly breaker: Breaker;
 }
 
 /** Where a page leaves the feed. `fenced`: another process has it. `stuck`: the cursor leads nowhere. */
@@ -27,19 +29,23 @@ export type Progress = 'more' | 'end' | 'stuck' | 'fenced';
 
 /** One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened. */
 export async function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<Progress> {
-  const { service, store, observer, filters, lease } = context;
+  const { service, store, observer, filters, lease, breaker } = context;
   const { at, next, draft, resolved } = page;
 
   const atEnd = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
   const freshness = next === null ? null : freshnessOf(page, atEnd);
-  const write: PartWriter = ({ last, ...part }) =>
-    store.commitPage({ ...position, ...(last ? { freshness } : { to: at.cursor, freshness: null }), ...part });
+  const write: PartWriter = async ({ last, ...part }) => {
+    if (!last) return store.commitPage({ ...position, to: at.cursor, freshness: null, ...part });
+    breaker.check(qualityOf(draft.page, part.quarantine));
+    return store.commitPage({ ...position, freshness, ...part });
+  };
   const { quarantine } = draft;
   const outcome = await write({ batch: batchOf(resolved.entries, draft.page), quarantine, last: true }).catch((error) =>
     isolateRefused(write, resolved.entries, quarantine, error),
   );
   if (outcome.kind === 'fenced') return 'fenced';
+  breaker.committed(qualityOf(draft.page, draft.quarantine));
   reportPage(page, outcome, observer);
 
   if (!isEndAfterCommit(page, outcome.counts)) return progressAfter(page, atEnd);

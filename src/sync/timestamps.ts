@@ -12,7 +12,7 @@ const ISO_8601 =
   /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,20})?)?(?:[Zz]|[+-](?:0\d|1[0-4])(?::?[0-5]\d)?)?$/;
 const ZONE = /(?:[Zz]|[+-]\d\d(?::?\d\d)?)$/;
 
-const FIRST_MS = new Date(0).setUTCFullYear(1, 0, 1);
+const FIRST_MS = midnight(1, 1, 1);
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
@@ -22,8 +22,11 @@ const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
  */
 export function readTimestamp(given: string): Timestamp | null {
   if (!ISO_8601.test(given)) return null;
-  const [year, month, day] = [digits(given, 0, 4), digits(given, 5, 7), digits(given, 8, 10)];
-  const [hour, minute] = [digits(given, 11, 13), digits(given, 14, 16)];
+  const year = digits(given, 0, 4);
+  const month = digits(given, 5, 7);
+  const day = digits(given, 8, 10);
+  const hour = digits(given, 11, 13);
+  const minute = digits(given, 14, 16);
   const second = given[16] === ':' ? digits(given, 17, 19) : 0;
   const real = month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month) && hour <= 23 && minute <= 59;
   if (!real || second > 60) return null;
@@ -31,7 +34,7 @@ export function readTimestamp(given: string): Timestamp | null {
   const fraction = given.slice(20, given.length - zone.length);
   if (second === 60 && /[1-9]/.test(fraction)) return null; // PostgreSQL refuses most of these
   const ms =
-    new Date(0).setUTCFullYear(year, month - 1, day) +
+    midnight(year, month, day) +
     ((hour * 60 + minute - offsetMinutes(zone)) * 60 + second) * 1000 +
     millisecondsOf(fraction);
   if (ms < FIRST_MS || ms > LAST_MS) return null;
@@ -53,7 +56,7 @@ function notation(given: string, zone: string, second: number, at: Date): string
 
 /** PostgreSQL rounds to microseconds, ties to even, and may so reach the next second. */
 function millisecondsOf(fraction: string): number {
-  if (fraction.length <= 3) return fraction === '' ? 0 : Math.round(Number(`0.${fraction}`) * 1000);
+  if (fraction.length <= 3) return digits(fraction.padEnd(3, '0'), 0, 3);
   const micros = Number(`0.${fraction}`) * 1e6;
   const floor = Math.floor(micros);
   const tie = micros - floor === 0.5;
@@ -65,6 +68,11 @@ function offsetMinutes(zone: string): number {
   if (zone.length < 3) return 0;
   const minutes = digits(zone, 1, 3) * 60 + (zone.length > 3 ? digits(zone, zone.length - 2, zone.length) : 0);
   return zone[0] === '-' ? -minutes : minutes;
+}
+
+/** Milliseconds since 1970. `Date.UTC` takes the years up to 99 for those of another century. */
+function midnight(year: number, month: number, day: number): number {
+  return year > 99 ? Date.UTC(year, month - 1, day) : new Date(0).setUTCFullYear(year, month - 1, day);
 }
 
 function daysIn(year: number, month: number): number {
