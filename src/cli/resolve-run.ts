@@ -1,0 +1,88 @@
+import { batchOf, type DraftEntry } from '../sync/page-draft.js';
+import type { FeedService, FeedStore, PendingReason, PendingRun } from '../sync/ports.js';
+import type { ResultLoader } from '../sync/resolve-truncated.js';
+import { pendingPause } from '../sync/retry-pending.js';
+import { troubleOf } from '../sync/trouble.js';
+import { underPresentEpoch } from './under-present-epoch.js';
+import type { FeedAtWork } from './with-feed.js';
+
+/** How a try for one pending result ended. */
+export interface Resolved {
+  readonly scanId: string;
+  readonly revision: number;
+  /** `complete`: it was before this try. */
+  readonly outcome: 'resolved' | 'pending' | 'complete';
+  readonly reason: PendingReason | null;
+  /** What the service said, where the try failed with an error. */
+  readonly detail: string | null;
+}
+
+export interface ResolveParts {
+  readonly store: FeedStore;
+  readonly loader: ResultLoader;
+  readonly service: WatchedService;
+  /** First pause before the daemon tries again. */
+  readonly pendingRetryMs: number;
+}
+
+/** One try now: stores the result as the daemon would, beside whoever holds the feed; or notes that it failed. */
+export async function resolveRun(
+  run: PendingRun,
+  work: FeedAtWork<never>,
+  parts: ResolveParts,
+  signal: AbortSignal,
+): Promise<Resolved> {
+  const verdict = await parts.loader.loadOnce(run, signal);
+  signal.throwIfAborted();
+  const stored = verdict.kind === 'loaded' ? await store(verdict.draft, work, parts.store) : null;
+  if (stored !== null) return stored;
+  const { scanId, revision } = run;
+  const reason = verdict.kind === 'pending' ? verdict.reason : 'invalid_result';
+  const nextTryInMs = pendingPause(run.attempts + 1, run.pendingForMs, parts.pendingRetryMs);
+  await underPresentEpoch(work, async (lease) =>
+    (await parts.store.postponePending(lease, [{ scanId, revision, reason, nextTryInMs }])) ? true : null,
+  );
+  return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
+}
+
+/** Null: PostgreSQL refuses a value of the result. */
+async function store(draft: DraftEntry, work: FeedAtWork<never>, store: FeedStore): Promise<Resolved | null> {
+  const { scanId, revision } = draft.accepted.run;
+  try {
+    await underPresentEpoch(work, async (lease) => {
+      const outcome = await store.commitResults(lease, batchOf([draft], null));
+      return outcome.kind === 'fenced' ? null : outcome.counts;
+    });
+  } catch (error) {
+    if (troubleOf(error).remedy === 'data') return null;
+    throw error;
+  }
+  return { scanId, revision, outcome: 'resolved', reason: null, detail: null };
+}
+
+/** A service that remembers why it failed. */
+export interface WatchedService extends FeedService {
+  /** What the last request for this run failed with. */
+  failureOf(scanId: string): string | null;
+}
+
+/** Failures that say nothing about one run: the next request would meet them too. */
+const OF_THE_SERVICE = ['connection', 'certificate', 'api_key', 'http_401', 'http_403', 'redirect'];
+
+/** @param onServiceFailure told of a failure that every request would meet */
+export function watchService(service: FeedService, onServiceFailure: (error: unknown) => void): WatchedService {
+  const failures = new Map<string, string>();
+  return {
+    readPage: (request, signal) => service.readPage(request, signal),
+    readRun: async (scanId, options, signal) => {
+      try {
+        return await service.readRun(scanId, options, signal);
+      } catch (error) {
+        if (error instanceof Error) failures.set(scanId, error.message);
+        if (OF_THE_SERVICE.includes(troubleOf(error).kind)) onServiceFailure(error);
+        throw error;
+      }
+    },
+    failureOf: (scanId) => failures.get(scanId) ?? null,
+  };
+}

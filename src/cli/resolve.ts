@@ -1,0 +1,152 @@
+import { setMaxListeners } from 'node:events';
+import type { Command } from 'commander';
+import { findScans, listPendingScans, makePendingDue } from '../storage/pending-now.js';
+import { createStore } from '../storage/store.js';
+import type { FeedService } from '../sync/ports.js';
+import { createResultLoader } from '../sync/resolve-truncated.js';
+import { type CommandProcess, thisProcess } from './command-process.js';
+import { CommandFailure, EXIT } from './exit.js';
+import { type ProgressLine, progressLine } from './progress-line.js';
+import { type Resolved, type ResolveParts, resolveRun, watchService } from './resolve-run.js';
+import { printable } from './table.js';
+import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
+import { withService } from './with-service.js';
+
+interface Given {
+  readonly all?: true;
+  readonly feed?: string;
+  readonly json?: true;
+}
+
+type Work = FeedAtWork<'service' | 'pending'>;
+
+/** Runs taken on in one go; of one go no more than the configured number is loaded at once. */
+const RUNS_AT_ONCE = 50;
+
+const examples = `
+What cannot be loaded now stays pending, and the running daemon goes on trying.
+
+Examples:
+  $ scanfeed resolve --all
+  $ scanfeed resolve 4711-a 4711-b
+  Why results are pending:
+    $ scanfeed resolve --all --json | jq -r '.[] | select(.outcome == "pending") | [.scanId, .reason] | @tsv'`;
+
+/** `scanfeed resolve`: tries to load pending results now. */
+export function register(program: Command, process: CommandProcess = thisProcess): void {
+  program
+    .command('resolve')
+    .description('Load results that are still pending now, instead of when the daemon tries next.')
+    .argument('[scanIds...]', 'ids of the runs')
+    .option('--all', 'all pending results of the feed')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((scanIds: readonly string[], options: Given) => resolve(scanIds, options, process));
+}
+
+async function resolve(scanIds: readonly string[], { all, feed, json }: Given, process: CommandProcess): Promise<void> {
+  if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids, or --all', EXIT.usage);
+  await withFeed(process, { feed, need: ['service', 'pending'] }, async (work) => {
+    const chosen = all ? await listPendingScans(work.database.sql, work.tables, work.feed.name) : [...new Set(scanIds)];
+    const revisions = await requireScans(work, chosen);
+    const progress = progressLine(process);
+    const { settings } = work;
+    const results = await withService(settings.service, work.feed, settings.feed.resolveConcurrency, (service) =>
+      resolveAll(chosen, revisions, work, service, process, progress),
+    ).finally(() => progress.clear());
+    report(results, json, process);
+  });
+}
+
+/** The revisions stored, by scan id. */
+async function requireScans(
+  { database, tables, feed }: Work,
+  scanIds: readonly string[],
+): Promise<Map<string, number>> {
+  const found = await findScans(database.sql, tables, scanIds);
+  const elsewhere = found.find((scan) => scan.feed !== feed.name);
+  if (elsewhere !== undefined) {
+    throw new CommandFailure(
+      `the run ${printable(elsewhere.scanId)} belongs to the feed ${elsewhere.feed}: add --feed ${elsewhere.feed}`,
+    );
+  }
+  const revisions = new Map(found.map(({ scanId, revision }) => [scanId, revision]));
+  const missing = scanIds.filter((scanId) => !revisions.has(scanId));
+  if (missing.length > 0)
+    throw new CommandFailure(`there is no run ${missing.map(printable).join(', ')} in the database`);
+  return revisions;
+}
+
+async function resolveAll(
+  scanIds: readonly string[],
+  revisions: ReadonlyMap<string, number>,
+  work: Work,
+  service: FeedService,
+  { clock }: CommandProcess,
+  progress: ProgressLine,
+): Promise<readonly Resolved[]> {
+  const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // one a result under way
+  const parts = partsOf(work, service, clock, stop);
+  const results: Resolved[] = [];
+  let tries = 0;
+  for (let from = 0; from < scanIds.length; from += RUNS_AT_ONCE) {
+    const some = scanIds.slice(from, from + RUNS_AT_ONCE);
+    const due = await makePendingDue(work.database.sql, work.tables, work.feed.name, some);
+    const tried = await Promise.all(
+      due.map(async (run) => {
+        const result = await resolveRun(run, work, parts, stop.signal);
+        tries += 1;
+        progress.show(() => `resolving: ${tries} of ${scanIds.length} tried`);
+        return result;
+      }),
+    );
+    const byScan = new Map(due.map((run, index) => [run.scanId, tried[index]]));
+    for (const scanId of some) results.push(byScan.get(scanId) ?? completeAlready(scanId, revisions.get(scanId) ?? 0));
+  }
+  return results;
+}
+
+/** A failure of the service as a whole ends the command with it: the other tries would meet it too. */
+function partsOf(
+  { settings, database }: Work,
+  service: FeedService,
+  clock: CommandProcess['clock'],
+  stop: AbortController,
+) {
+  const { feed, pending } = settings;
+  const store = createStore(database, {
+    schema: settings.database.schema,
+    leaseTtlMs: feed.leaseTtlMs,
+    pendingRetryMs: pending.retryIntervalMs,
+    monotonic: clock.monotonic,
+  });
+  const watched = watchService(service, (error) => stop.abort(error));
+  const { markdown, resolveConcurrency: concurrency } = feed;
+  const loader = createResultLoader({ service: watched, store, clock, markdown, concurrency });
+  return { store, loader, service: watched, pendingRetryMs: pending.retryIntervalMs } satisfies ResolveParts;
+}
+
+function completeAlready(scanId: string, revision: number): Resolved {
+  return { scanId, revision, outcome: 'complete', reason: null, detail: null };
+}
+
+const OUTCOMES: Readonly<Record<Resolved['outcome'], string>> = {
+  resolved: 'resolved',
+  pending: 'still pending',
+  complete: 'was complete already',
+};
+
+function report(results: readonly Resolved[], json: true | undefined, { write }: CommandProcess): void {
+  if (json) write(`${JSON.stringify(results)}\n`);
+  else if (results.length === 0) write('No results are pending.\n');
+  else write(results.map(describe).join(''));
+  const pending = results.filter(({ outcome }) => outcome === 'pending').length;
+  if (pending > 0) throw new CommandFailure(`${pending} of ${results.length} results are still pending`);
+}
+
+function describe({ scanId, revision, outcome, reason, detail }: Resolved): string {
+  const why = reason === null ? '' : ` (${reason}${detail === null ? '' : `: ${printable(detail)}`})`;
+  return `${printable(scanId)}, revision ${revision}: ${OUTCOMES[outcome]}${why}\n`;
+}
