@@ -71,7 +71,8 @@ function testServer() {
 
 async function createDatabase(client: pg.Client, name: string, template: string): Promise<void> {
   const quoted = pg.escapeIdentifier(name);
-  await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)}`);
+  // Some servers make databases of another encoding unless asked.
+  await client.query(`CREATE DATABASE ${quoted} TEMPLATE ${pg.escapeIdentifier(template)} ENCODING 'UTF8'`);
   await client.query(`ALTER DATABASE ${quoted} SET timezone = '${timeZone}'`);
 }
 
