@@ -27,6 +27,8 @@ export interface FollowOptions {
   readonly database?: Partial<DatabaseOptions>;
   readonly context?: Partial<FeedContext>;
   readonly onCommitted?: () => void;
+  /** Told of each failure, before the next try. */
+  readonly onFailed?: () => void;
 }
 
 /** Follows a feed into PostgreSQL with the engine and the store as they are, until the end of the feed is reached. */
@@ -55,7 +57,10 @@ export async function followToTheEnd(options: FollowOptions, signal?: AbortSigna
             options.onCommitted?.();
           },
           polled: (outcome) => outcome === 'end' && done.abort(),
-          failed: (stage, error) => followed.failures.push(`${stage} ${troubleOf(error).kind}`),
+          failed: (stage, error) => {
+            followed.failures.push(`${stage} ${troubleOf(error).kind}`);
+            options.onFailed?.();
+          },
         }),
       },
       stop,

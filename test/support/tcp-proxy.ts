@@ -13,9 +13,10 @@ export type CutPoint = (from: Side, bytes: Buffer) => number | null;
 
 /**
  * `reset`: RST to both sides. `end`: both are closed in an orderly way, so that each reads what was sent up to then.
- * `silence`: nothing is closed, and nothing passes any more.
+ * `half-close`: only the direction in which the cut lies ends; the other goes on. `silence`: nothing is closed, and
+ * nothing passes any more.
  */
-export type CutManner = 'reset' | 'end' | 'silence';
+export type CutManner = 'reset' | 'end' | 'half-close' | 'silence';
 
 /** How the line behaves, at once and for every connection. */
 export interface LineConditions {
@@ -40,6 +41,8 @@ export class ProxiedConnection {
   silent = false;
   readonly #sockets: Readonly<Record<Side, Socket>>;
   readonly #stop = new AbortController();
+  /** Senders that the other side believes to have finished. */
+  readonly #finished = new Set<Side>();
 
   constructor(
     client: Socket,
@@ -56,8 +59,8 @@ export class ProxiedConnection {
     }
   }
 
-  /** Ends it on both sides. */
-  cut(manner: CutManner): void {
+  /** Ends it on both sides, or makes it silent. */
+  cut(manner: Exclude<CutManner, 'half-close'>): void {
     if (manner === 'silence') {
       this.silent = true;
       return;
@@ -68,19 +71,20 @@ export class ProxiedConnection {
     }
   }
 
-  /** Tells one side that the other will send nothing more; what it sends itself still passes. */
-  halfClose(side: Side): void {
-    this.#sockets[side].end();
+  /** Ends one direction: what this side still sends is lost; the other direction goes on. */
+  halfClose(from: Side): void {
+    this.#finished.add(from);
+    this.#sockets[opposite(from)].end();
   }
 
   async #pass(from: Side): Promise<void> {
     const source = this.#sockets[from];
-    const sink = this.#sockets[from === 'client' ? 'server' : 'client'];
+    const sink = this.#sockets[opposite(from)];
     try {
       for await (const bytes of source.iterator({ destroyOnReturn: false })) {
         if (!(await this.#passChunk(from, bytes as Buffer, sink))) return;
       }
-      if (!this.silent) sink.end();
+      if (!this.silent && !this.#finished.has(from)) sink.end();
     } catch {
       if (!this.silent) sink.resetAndDestroy();
     }
@@ -91,7 +95,7 @@ export class ProxiedConnection {
     const { latencyMs } = this.conditions();
     if (latencyMs > 0) await sleep(latencyMs, undefined, { signal: this.#stop.signal });
     if (this.conditions().blackhole) this.silent = true;
-    if (this.silent) {
+    if (this.silent || this.#finished.has(from)) {
       this.lost[from] += bytes.length;
       return true;
     }
@@ -100,9 +104,10 @@ export class ProxiedConnection {
     this.lost[from] += bytes.length - passing.length;
     await this.#write(from, passing, sink);
     if (cut === null) return true;
-    this.cut(cut.manner);
+    if (cut.manner === 'half-close') this.halfClose(from);
+    else this.cut(cut.manner);
     cut.done();
-    return cut.manner === 'silence';
+    return cut.manner === 'silence' || cut.manner === 'half-close';
   }
 
   async #write(from: Side, bytes: Buffer, sink: Socket): Promise<void> {
@@ -117,6 +122,8 @@ export class ProxiedConnection {
     }
   }
 }
+
+const opposite = (side: Side): Side => (side === 'client' ? 'server' : 'client');
 
 interface CutAt {
   readonly after: number;
@@ -188,7 +195,7 @@ export class TcpProxy {
   }
 
   /** Cuts every connection. */
-  cutAll(manner: CutManner): void {
+  cutAll(manner: Exclude<CutManner, 'half-close'>): void {
     for (const connection of this.connections) connection.cut(manner);
   }
 

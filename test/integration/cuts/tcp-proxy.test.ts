@@ -161,11 +161,22 @@ describe('a cut', () => {
     expect(connection.passed.client).toBe(2);
   });
 
+  it('in the middle of an answer may close that direction alone', async () => {
+    const cut = proxy.cutOnce(() => afterBytes('server', 3), 'half-close');
+    const { socket, ended, received } = client();
+    socket.write('answer');
+    expect(await ended).toBe('end');
+    expect(received()).toBe('ans');
+    socket.write('more');
+    await expect.poll(() => proxy.connections[0]?.passed.client).toBe(10);
+    expect((await cut).passed.server).toBe(3);
+  });
+
   it('of one direction leaves the other open', async () => {
     const { socket, receives } = client();
     socket.write('question');
     await receives('question');
-    proxy.connections[0]?.halfClose('server');
+    proxy.connections[0]?.halfClose('client');
     await receives('questiongoodbye');
     expect(socket.writable).toBe(true);
   });
