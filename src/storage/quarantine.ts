@@ -62,7 +62,8 @@ function rowsOf(entries: readonly QuarantineEntry[]): string {
   );
 }
 
-function identityOf(scanId: string | null, revision: number | null, payload: Uint8Array): string {
+/** What makes a delivery of an entry the same as an earlier one. */
+export function identityOf(scanId: string | null, revision: number | null, payload: Uint8Array): string {
   if (scanId !== null && revision !== null) return `${scanId}#${revision}`;
   return `sha256:${createHash('sha256').update(payload).digest('hex')}`;
 }

@@ -1,0 +1,99 @@
+import { type Comparison, compareEntries, findQuarantineStates } from '../storage/compare-entries.js';
+import { identityOf } from '../storage/quarantine.js';
+import type { QuarantineState } from '../storage/quarantined-entries.js';
+import { needsFullResult } from '../sync/full-result.js';
+import { batchOf, type DraftEntry, type PageDraft, refusedEntry, withPending } from '../sync/page-draft.js';
+import type { QuarantineEntry } from '../sync/ports.js';
+import { troubleOf } from '../sync/trouble.js';
+import type { FeedAtWork } from './with-feed.js';
+
+/** `discarded`: given up by an operator, or overtaken. The last four are differences. */
+export const VERDICTS = [
+  'same',
+  'pending',
+  'discarded',
+  'missing',
+  'older_revision',
+  'other_content',
+  'quarantined',
+] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+/** What became of one delivered entry. */
+export interface Verified {
+  readonly scanId: string | null;
+  readonly revision: number | null;
+  readonly verdict: Verdict;
+  readonly storedRevision: number | null;
+  /** Interface fields whose content differs. */
+  readonly differing: readonly string[];
+  /** Null: it has none, or it cannot be read. */
+  readonly deliveredAt: Date | null;
+  /** The feed leaves the data out, so that it was not compared. */
+  readonly truncated: boolean;
+}
+
+type Source = Pick<FeedAtWork<never>, 'database' | 'tables' | 'feed'>;
+
+/** Compares a page with the database, entry by entry. Writes nothing. */
+export async function verifyPage(draft: PageDraft, source: Source): Promise<readonly Verified[]> {
+  const entries = draft.entries.map((entry) =>
+    needsFullResult(entry.accepted.run, false) ? withPending(entry, 'not_loaded') : entry,
+  );
+  const unusable = draft.quarantine.filter(({ state }) => state === 'open');
+  return [...(await verifyEntries(entries, source)), ...(await verifyUnusable(unusable, source))];
+}
+
+/** Where PostgreSQL refuses a value the entries are compared in halves; one refused alone belongs into quarantine. */
+async function verifyEntries(entries: readonly DraftEntry[], source: Source): Promise<readonly Verified[]> {
+  try {
+    const { database, tables, feed } = source;
+    const found = await compareEntries(database.sql, tables, feed.name, batchOf(entries, null));
+    return found.flatMap((comparison) => {
+      const entry = entries[comparison.index];
+      return entry === undefined ? [] : [verified(comparison, entry)];
+    });
+  } catch (error) {
+    if (troubleOf(error).remedy !== 'data') throw error;
+    const [first] = entries;
+    if (first !== undefined && entries.length === 1) return verifyUnusable([refusedEntry(first)], source);
+    const middle = Math.ceil(entries.length / 2);
+    const halves = [entries.slice(0, middle), entries.slice(middle)];
+    return (await Promise.all(halves.map((half) => verifyEntries(half, source)))).flat();
+  }
+}
+
+function verified(comparison: Comparison, { accepted: { run, pending } }: DraftEntry): Verified {
+  const { scanId, revision, storedRevision, differing } = comparison;
+  const verdict = verdictOf(comparison);
+  const truncated = pending !== null;
+  return { scanId, revision, storedRevision, differing, verdict, deliveredAt: run.deliveredAt, truncated };
+}
+
+/** Pure. */
+function verdictOf({ revision, storedRevision, differing, pending, quarantine }: Comparison): Verdict {
+  if (storedRevision === null || storedRevision < revision) {
+    return setAside(quarantine) ?? (storedRevision === null ? 'missing' : 'older_revision');
+  }
+  if (differing.length > 0) return 'other_content';
+  return pending ? 'pending' : 'same';
+}
+
+function setAside(state: QuarantineState | null): Verdict | null {
+  if (state === 'open') return 'quarantined';
+  return state === 'discarded' ? 'discarded' : null;
+}
+
+async function verifyUnusable(
+  entries: readonly QuarantineEntry[],
+  { database, tables, feed }: Source,
+): Promise<readonly Verified[]> {
+  const identities = entries.map(({ scanId, revision, payload }) => identityOf(scanId, revision, payload));
+  const states = await findQuarantineStates(database.sql, tables, feed.name, identities);
+  return entries.map(({ scanId, revision }, index) => {
+    const state = states.get(identities[index] ?? '') ?? null;
+    const verdict = setAside(state) ?? (state === null ? 'missing' : 'same');
+    const rest = { storedRevision: null, differing: [], deliveredAt: null, truncated: false };
+    return { scanId, revision, verdict, ...rest };
+  });
+}
