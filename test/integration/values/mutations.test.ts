@@ -1,0 +1,104 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { expect, it } from 'vitest';
+import { entryFields, entryJson, pageJson, raw, toJson } from '../../support/entries.js';
+import { tables, useStore } from '../../support/store.js';
+import { CASES, CASES_A_PAGE, deliver, PAGES } from './deliver.js';
+import { jsonText, numberText } from './json-texts.js';
+
+const bench = useStore();
+let scans = 0;
+
+/** Values that meet a bound, a trap or a wrong type. */
+const anyValue = fc.oneof(
+  jsonText().map(({ sent }) => sent),
+  numberText(140_000),
+  fc.constantFrom(
+    'null',
+    'true',
+    '0',
+    '-1',
+    '1.0',
+    '2147483647',
+    '2147483648',
+    '1e2',
+    '1e400000',
+    `0.${'1'.repeat(16_384)}`,
+    '"completed"',
+    '"processing"',
+    '"\\u0000"',
+    '"\\ud800"',
+    '{"slug":null,"name":null}',
+    '{"slug":7}',
+    `"${'x'.repeat(3_000)}"`,
+    `${'['.repeat(600)}${']'.repeat(600)}`,
+    `${'{"a":'.repeat(400)}1${'}'.repeat(400)}`,
+    `[${'1e99999,'.repeat(20)}1]`,
+  ),
+);
+
+const NAMES = [...Object.keys(entryFields()), 'failureReason', 'error', 'markdown', 'rawOcrResult', '__proto__', 'neu'];
+
+/** Fields taken out (null) or put in the place of others, or beside them under the same name. */
+const mutation = fc.oneof(
+  {
+    weight: 9,
+    arbitrary: fc.array(fc.tuple(fc.constantFrom(...NAMES), fc.option(anyValue), fc.boolean()), { maxLength: 3 }),
+  },
+  { weight: 1, arbitrary: anyValue },
+);
+type Mutation = typeof mutation extends fc.Arbitrary<infer T> ? T : never;
+
+function mutated(scanId: string, changes: Mutation): string {
+  if (typeof changes === 'string') return changes;
+  const members: [string, string][] = Object.entries(entryFields({ scanId })).map(([name, value]) => [
+    name,
+    toJson(value),
+  ]);
+  for (const [name, value, beside] of changes) {
+    const at = members.findIndex(([known]) => known === name);
+    if (at !== -1 && !beside) members.splice(at, 1);
+    if (value !== null) members.push([name, value]);
+  }
+  return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${toJson(raw(value))}`).join()}}`;
+}
+
+it(`each of ${CASES} mutated entries is stored or quarantined whole, and its neighbours are stored`, async () => {
+  let [storedOnes, quarantined] = [0, 0];
+  await fc.assert(
+    fc.asyncProperty(fc.array(mutation, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE }), async (mutations) => {
+      const page = mutations.map((changes) => {
+        scans += 1;
+        return { neighbour: `neighbour-${scans}`, entry: mutated(`mutated-${scans}`, changes) };
+      });
+      await deliver(bench, pageJson(page.flatMap(({ neighbour, entry }) => [entryJson({ scanId: neighbour }), entry])));
+      const neighbours = await bench.rows(
+        sql`SELECT FROM ${tables.runs} WHERE scan_id = ANY (${page.map(({ neighbour }) => neighbour)}::text[])`,
+      );
+      expect(neighbours).toHaveLength(CASES_A_PAGE);
+      const fates = await bench.rows(
+        sql<{ stored: boolean; kept: boolean }>`
+          SELECT EXISTS (SELECT FROM ${tables.runs} WHERE scan_id = sent.scan_id AND revision >= sent.revision) AS stored,
+            EXISTS (SELECT FROM ${tables.quarantine} WHERE payload = convert_to(sent.entry, 'UTF8')) AS kept
+          FROM jsonb_to_recordset(${JSON.stringify(
+            page.map(({ entry }) => ({ entry, ...identityOf(JSON.parse(entry)) })),
+          )}::jsonb) AS sent (entry text, scan_id text, revision integer)`,
+      );
+      expect(fates.filter(({ stored, kept }) => !stored && !kept)).toEqual([]);
+      storedOnes += fates.filter(({ stored }) => stored).length;
+      quarantined += fates.filter(({ kept }) => kept).length;
+    }),
+    PAGES,
+  );
+  // Neither fate is the exception.
+  expect(Math.min(storedOnes, quarantined)).toBeGreaterThan(CASES / 10);
+});
+
+/** Nulls where there is none; a scan id that PostgreSQL cannot hold is none. */
+function identityOf(entry: unknown): { scan_id: string | null; revision: number | null } {
+  const { scanId, revision } = (entry ?? {}) as { scanId?: unknown; revision?: unknown };
+  return {
+    scan_id: typeof scanId === 'string' && scanId.isWellFormed() && !scanId.includes('\0') ? scanId : null,
+    revision: Number.isInteger(revision) && Math.abs(revision as number) < 2 ** 31 ? (revision as number) : null,
+  };
+}

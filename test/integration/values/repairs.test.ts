@@ -1,0 +1,220 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { entryJson, pageJson, raw } from '../../support/entries.js';
+import { runRow, tables, useStore } from '../../support/store.js';
+import { deliver } from './deliver.js';
+
+const bench = useStore();
+let scans = 0;
+const newScan = () => {
+  scans += 1;
+  return `scan-${scans}`;
+};
+
+interface Kept {
+  readonly state: string;
+  readonly reason: string;
+  readonly payload: Buffer;
+  readonly times_seen: number;
+  readonly scan_id: string | null;
+  readonly revision: number | null;
+}
+const keptOf = (payload: Buffer) =>
+  bench.rows(sql<Kept>`SELECT * FROM ${tables.quarantine} WHERE payload = ${payload}`);
+const systemColumns = (scanId: string) =>
+  bench.rows(sql`SELECT xmin::text, xmax::text, ctid::text FROM ${tables.runs} WHERE scan_id = ${scanId}`);
+
+/** A text with `?` for a byte that no UTF-8 text has there. */
+const withInvalidByte = (text: string) => Buffer.from(text.replace('?', '\x80'), 'latin1');
+const NUL = raw('"a\\u0000b"');
+const HALF = raw('"a\\uD83Db"');
+
+describe('an entry that holds text that PostgreSQL cannot', () => {
+  it.each<[string, (scanId: string) => string | Buffer, Record<string, unknown>]>([
+    ['U+0000 in the data', (scanId) => entryJson({ scanId, data: { t: NUL } }), { data: '{"t": "a\ufffdb"}' }],
+    ['half a pair in the data', (scanId) => entryJson({ scanId, data: { t: HALF } }), { data: '{"t": "a\ufffdb"}' }],
+    [
+      'U+0000 in a name',
+      (scanId) => entryJson({ scanId, data: raw('{"a\\u0000":1.10}') }),
+      { data: '{"a\ufffd": 1.10}' },
+    ],
+    [
+      'half a pair in a name',
+      (scanId) => entryJson({ scanId, data: raw('{"\\udc00":1.10}') }),
+      { data: '{"\ufffd": 1.10}' },
+    ],
+    [
+      'names that become equal',
+      (scanId) => entryJson({ scanId, data: raw('{"a\\u0000":1,"a\\ud800":2}') }),
+      { data: '{"a\ufffd": 2}' },
+    ],
+    ['U+0000 in the file name', (scanId) => entryJson({ scanId, fileName: NUL }), { file_name: 'a\ufffdb' }],
+    [
+      'half a pair in the slug',
+      (scanId) => entryJson({ scanId, documentType: { slug: HALF, name: NUL } }),
+      { document_type_slug: 'a\ufffdb', document_type_name: 'a\ufffdb' },
+    ],
+    ['U+0000 in an unknown field', (scanId) => entryJson({ scanId, neu: NUL }), { extra: '{"neu": "a\ufffdb"}' }],
+    [
+      'U+0000 in a name that is almost one of the interface',
+      (scanId) => `${entryJson({ scanId }).slice(0, -1)},"status\\u0000":"failed"}`,
+      { status: 'completed', extra: '{"status\ufffd": "failed"}' },
+    ],
+    [
+      'invalid UTF-8 in the data',
+      (scanId) => withInvalidByte(entryJson({ scanId, data: { t: 'a?b' } })),
+      { data: '{"t": "a\ufffdb"}' },
+    ],
+    [
+      'invalid UTF-8 in a name',
+      (scanId) => withInvalidByte(entryJson({ scanId, data: { 'a?': raw('1.10') } })),
+      { data: '{"a\ufffd": 1.10}' },
+    ],
+    [
+      'invalid UTF-8 in the file name',
+      (scanId) => withInvalidByte(entryJson({ scanId, fileName: 'a?b' })),
+      { file_name: 'a\ufffdb' },
+    ],
+    [
+      'a bad time besides',
+      (scanId) => entryJson({ scanId, error: NUL, completedAt: 'gestern\u0000' }),
+      { error: 'a\ufffdb', completed_at: null, extra: '{"completedAt": "gestern\ufffd"}' },
+    ],
+  ])('is stored repaired, with its original beside it: %s', async (_what, write, expected) => {
+    const scanId = newScan();
+    const entry = Buffer.from(write(scanId));
+    const [before, after] = [newScan(), newScan()];
+    const body = Buffer.concat([
+      Buffer.from(`{"items":[${entryJson({ scanId: before })},`),
+      entry,
+      Buffer.from(`,${entryJson({ scanId: after })}],"nextCursor":"n"}`),
+    ]);
+    expect(await deliver(bench, body)).toMatchObject({ inserted: 3 });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ ...expected, repaired: true });
+    for (const neighbour of [before, after]) {
+      expect((await bench.rows(runRow(neighbour)))[0]).toMatchObject({ repaired: false });
+    }
+    expect(await keptOf(entry)).toMatchObject([{ state: 'repaired', scan_id: scanId, revision: 1, times_seen: 1 }]);
+
+    // Delivered again, it changes nothing but how often it was seen.
+    const stored = await systemColumns(scanId);
+    expect(await deliver(bench, body)).toMatchObject({
+      inserted: 0,
+      updated: 0,
+      unchanged: 3,
+      conflicts: 0,
+      stored: [],
+    });
+    expect(await systemColumns(scanId)).toEqual(stored);
+    expect(await keptOf(entry)).toMatchObject([{ state: 'repaired', times_seen: 2 }]);
+  });
+});
+
+describe('a scan id is never repaired: two could become one', () => {
+  it.each<[string, Buffer, Buffer]>([
+    ['U+0000', Buffer.from(entryJson({ scanId: NUL })), Buffer.from(entryJson({ scanId: HALF }))],
+    [
+      'invalid UTF-8',
+      Buffer.from(entryJson({ scanId: 'x\x80' }), 'latin1'),
+      Buffer.from(entryJson({ scanId: 'x\x81' }), 'latin1'),
+    ],
+  ])('%s', async (_what, one, two) => {
+    const body = Buffer.concat([Buffer.from('{"items":['), one, Buffer.from(','), two, Buffer.from(']}')]);
+    expect(await deliver(bench, body)).toMatchObject({ inserted: 0, quarantined: 2 });
+    expect(await deliver(bench, body)).toMatchObject({ inserted: 0, quarantined: 2 });
+    for (const entry of [one, two]) {
+      expect(await keptOf(entry)).toMatchObject([{ state: 'open', reason: 'scan_id', scan_id: null, times_seen: 2 }]);
+    }
+  });
+
+  it('one that holds U+FFFD as sent is good', async () => {
+    const scanId = `${newScan()}\ufffd`;
+    const entry = Buffer.from(entryJson({ scanId, error: 'a\x80' }), 'utf8');
+    const body = Buffer.concat([Buffer.from('{"items":['), entry, Buffer.from('],"x":"\x80"}', 'latin1')]);
+    expect(await deliver(bench, body)).toMatchObject({ inserted: 1, quarantined: 0 });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });
+  });
+});
+
+describe('of equal names the last counts', () => {
+  it.each<[string, (entry: string) => string, Record<string, unknown>]>([
+    ['in an entry', (entry) => `{"fileName":"zuerst",${entry.slice(1)}`, { file_name: 'rechnung-1.pdf' }],
+    ['written with escapes', (entry) => `${entry.slice(0, -1)},"file\\u004eame":"zuletzt"}`, { file_name: 'zuletzt' }],
+    ['a good value after a bad one', (entry) => `{"revision":"x","status":7,${entry.slice(1)}`, { revision: 1 }],
+    ['unknown ones', (entry) => `${entry.slice(0, -1)},"neu":1,"n\\u0065u":2.0}`, { extra: '{"neu": 2.0}' }],
+  ])('%s', async (_what, change, expected) => {
+    const scanId = newScan();
+    await deliver(bench, pageJson([change(entryJson({ scanId }))]));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject(expected);
+  });
+
+  it('for the scan id itself, however it is written', async () => {
+    const [first, last] = [newScan(), newScan()];
+    const entry = entryJson({ scanId: first });
+    await deliver(bench, pageJson([`${entry.slice(0, -1)},"sc\\u0061nId":"${last}"}`]));
+    expect(await bench.rows(runRow(first))).toEqual([]);
+    expect(await bench.rows(runRow(last))).toHaveLength(1);
+  });
+
+  it('and a bad last one quarantines the entry, or only itself', async () => {
+    const [required, optional] = [newScan(), newScan()];
+    const bad = `${entryJson({ scanId: required }).slice(0, -1)},"revision":null}`;
+    await deliver(bench, pageJson([bad, `${entryJson({ scanId: optional }).slice(0, -1)},"error":1,"error":2}`]));
+    expect(await keptOf(Buffer.from(bad))).toMatchObject([{ state: 'open', reason: 'revision' }]);
+    expect((await bench.rows(runRow(optional)))[0]).toMatchObject({ error: null, extra: '{"error": 2}' });
+  });
+
+  it('for the entries of a page, also where one of them is bad', async () => {
+    const [first, second, third] = [newScan(), newScan(), newScan()];
+    const [hidden, good, repaired] = [
+      entryJson({ scanId: first, data: { n: raw('1e400000') } }),
+      entryJson({ scanId: second }),
+      entryJson({ scanId: third, error: NUL }),
+    ];
+    await deliver(bench, `\ufeff{"items":[${hidden}],"it\\u0065ms":[${good},7,${repaired}]}`);
+    expect(await bench.rows(runRow(first))).toEqual([]);
+    expect(await bench.rows(runRow(second))).toHaveLength(1);
+    expect((await bench.rows(runRow(third)))[0]).toMatchObject({ error: 'a\ufffdb' });
+    expect(await keptOf(Buffer.from(repaired))).toMatchObject([{ state: 'repaired' }]);
+  });
+});
+
+describe('a page is not stopped by what stands outside its entries', () => {
+  it.each([
+    ['U+0000', '"\\u0000"'],
+    ['a number that PostgreSQL refuses', '1e400000'],
+    ['nesting beyond the stack', `${'['.repeat(50_000)}${']'.repeat(50_000)}`],
+    ['very many elements', `[${'1,'.repeat(17_000_000)}1]`],
+  ])('%s', async (_what, value) => {
+    const scanId = newScan();
+    await deliver(bench, `{"vorher":${value},"items":[${entryJson({ scanId })}],"nextCursor":"n"}`);
+    expect(await bench.rows(runRow(scanId))).toHaveLength(1);
+  });
+});
+
+it.each(['null', '17', '"text"', '[]', '[{"scanId":"x"}]', 'true', '{}', '{"__proto__":{"scanId":"x","revision":1}}'])(
+  'an entry that is %s is kept whole, and known again',
+  async (entry) => {
+    const scanId = newScan();
+    expect(await deliver(bench, pageJson([entry, entryJson({ scanId }), entry]))).toMatchObject({
+      inserted: 1,
+      quarantined: 1,
+    });
+    await deliver(bench, pageJson([entry]));
+    expect(await keptOf(Buffer.from(entry))).toMatchObject([{ state: 'open', times_seen: 2, scan_id: null }]);
+    expect(await bench.rows(runRow(scanId))).toHaveLength(1);
+  },
+);
+
+it('a field named __proto__ is a field like any other', async () => {
+  const scanId = newScan();
+  const entry = `${entryJson({ scanId, data: raw('{"__proto__":{"a":1.10}}') }).slice(0, -1)},"__proto__":{"status":"failed","x":1.10}}`;
+  await deliver(bench, pageJson([entry]));
+  expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+    status: 'completed',
+    data: '{"__proto__": {"a": 1.10}}',
+    extra: '{"__proto__": {"x": 1.10, "status": "failed"}}',
+    repaired: false,
+  });
+  expect(({} as { status?: unknown }).status).toBeUndefined();
+});

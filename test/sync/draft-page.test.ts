@@ -1,0 +1,186 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { elementRanges, memberRanges, textOf } from '../../src/sync/json-ranges.js';
+import { batchOf, draftPage, draftRun, inPlaceOf } from '../../src/sync/page-draft.js';
+import { entryJson, pageJson, raw } from '../support/entries.js';
+import { rawPage, rawRun } from '../support/pages.js';
+
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+const only = <T>(of: readonly T[]) => {
+  expect(of).toHaveLength(1);
+  return of[0] as T;
+};
+
+/** Pieces that JSON is made of, and some that it is not. */
+const PIECES = [
+  ...['{', '}', '[', ']', ',', ':', '"', '\\', '\\u', '\\"', '\\\\', ' ', '\n', '\t', 'null', '1', '-', '1e9', '0.0'],
+  ...['"items"', '"items":[', '"a"', '"it\\u0065ms"', '{"items":[', ']}', '"\\ud800"', '\ufeff', 'ß', '\x80', '\xff'],
+];
+const pieces = fc.array(fc.constantFrom(...PIECES), { maxLength: 40 }).map((of) => Buffer.from(of.join(''), 'latin1'));
+
+/** A page with some of its bytes changed, taken out or doubled. */
+const spoiled = fc
+  .tuple(
+    fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 4 }),
+    fc.constantFrom(undefined, 1, '\t'),
+    fc.array(fc.tuple(fc.nat(), fc.nat(2), fc.oneof(fc.nat(255), fc.constantFrom(0x22, 0x5c, 0x2c, 0x5d, 0x7d)))),
+  )
+  .map(([items, indent, changes]) => {
+    let bytes = [...Buffer.from(JSON.stringify({ items, nextCursor: 'n' }, null, indent))];
+    for (const [at, removed, added] of changes.slice(0, 3)) {
+      const here = at % bytes.length;
+      bytes = [...bytes.slice(0, here), added, ...bytes.slice(here + removed)];
+    }
+    return Buffer.from(bytes);
+  });
+
+const sound = fc
+  .tuple(fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 4 }), fc.constantFrom(' ', '\n\t', ''), fc.boolean())
+  .map(([items, space, mark]) =>
+    Buffer.from(
+      `${mark ? '\ufeff' : ''}{"items"${space}:[${space}${items.map((item) => JSON.stringify(item)).join(`${space},`)}${space}]}`,
+    ),
+  );
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(decode(body));
+  } catch {
+    return undefined;
+  }
+}
+
+describe('whatever bytes a page is', () => {
+  it('where JSON.parse takes it, every entry is found, and is stored or quarantined with its bytes', () => {
+    let pages = 0;
+    fc.assert(
+      fc.property(fc.oneof(pieces, spoiled, sound), (body) => {
+        const { items } = (parsed(body) ?? {}) as { items?: unknown };
+        if (!Array.isArray(items)) return;
+        pages += 1;
+        const ranges = elementRanges(body, memberRanges(body).get('items')?.start);
+        expect(ranges.map((range) => JSON.parse(textOf(body, range)))).toEqual(items);
+        const { entries, quarantine } = draftPage(rawPage(body));
+        const open = quarantine.filter(({ state }) => state === 'open');
+        expect(entries.length + open.length).toBe(items.length);
+        for (const { payload } of open) expect(items).toContainEqual(JSON.parse(decode(payload)));
+      }),
+      { numRuns: 5_000 },
+    );
+    expect(pages).toBeGreaterThan(1_200);
+  });
+
+  it('where JSON.parse does not, the search ends all the same', () => {
+    fc.assert(
+      fc.property(fc.oneof(pieces, fc.uint8Array({ maxLength: 60 })), (body) => {
+        try {
+          for (const { start, end } of [...memberRanges(body).values(), ...elementRanges(body)]) {
+            expect(start).toBeLessThanOrEqual(end);
+          }
+        } catch (error) {
+          expect(error).toBeInstanceOf(error instanceof SyntaxError ? SyntaxError : RangeError);
+        }
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
+
+describe('entries that are JSON of any kind', () => {
+  it('never make the checks throw, and each is accounted for', () => {
+    const field = fc.constantFrom(
+      'scanId',
+      'revision',
+      'status',
+      'documentType',
+      'data',
+      'deliveredAt',
+      'ocrConfidence',
+    );
+    const changed = fc.tuple(fc.dictionary(field, fc.jsonValue({ noUnicodeString: false })), fc.boolean());
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.jsonValue(), changed), { maxLength: 10 }), (cases) => {
+        const entries = cases.map((of) =>
+          Array.isArray(of) && of.length === 2 ? entryJson(Object(of[0])) : JSON.stringify(of),
+        );
+        const { entries: usable, quarantine } = draftPage(rawPage(pageJson(entries)));
+        const open = quarantine.filter(({ state }) => state === 'open');
+        expect(usable.length + open.length).toBe(entries.length);
+        for (const { payload } of open) expect(entries).toContain(decode(payload));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+describe('the text that goes to PostgreSQL', () => {
+  const batch = (page: ReturnType<typeof rawPage>) => batchOf(draftPage(page).entries, page).json;
+
+  it('is the page as it came, where nothing in it is suspicious', () => {
+    const page = rawPage(
+      pageJson([entryJson({ data: { n: raw('1e9'), t: 'e10 \\u00fc' } }), entryJson({ revision: 2 })]),
+    );
+    expect(batch(page)).toBe(page.text);
+  });
+
+  it('has sound entries as they came, where another is repaired or quarantined', () => {
+    const sound = entryJson({ data: raw('{ "a" : 1.10 }') });
+    const page = rawPage(pageJson([sound, entryJson({ revision: 2, error: raw('"\\u0000"') }), 'null']));
+    expect(batch(page)).toBe(`{"items":[${sound},${entryJson({ revision: 2, error: raw('"\\ufffd"') })}]}`);
+  });
+
+  it.each([
+    ['U+0000', '"\\u0000"'],
+    ['a large exponent', '1e400000'],
+  ])('leaves out what stands beside the entries, where it is suspicious: %s', (_what, value) => {
+    const page = rawPage(`{"a":${value},"items":[${entryJson()}]}`);
+    expect(batch(page)).toBe(`{"items":[${entryJson()}]}`);
+    expect(draftPage(page).quarantine).toEqual([]);
+  });
+});
+
+describe('a result loaded in the place of its entry', () => {
+  const entryWith = (deliveredAt: unknown) =>
+    only(draftPage(rawPage(pageJson([entryJson({ resultTruncated: true, deliveredAt })]))).entries);
+  const resultWith = (over: Record<string, unknown>) => {
+    const draft = draftRun(rawRun(entryJson(over)));
+    if (draft === null) throw new Error('unusable');
+    return draft;
+  };
+
+  it('takes over the delivery time to the last digit', () => {
+    const placed = inPlaceOf(entryWith('2026-01-02T08:00:31.123456+02:00'), resultWith({ deliveredAt: undefined }));
+    expect(placed.accepted).toMatchObject({
+      replaced: { deliveredAt: '2026-01-02T08:00:31.123456+02:00' },
+      normalised: ['deliveredAt'],
+      repaired: false,
+      run: { deliveredAt: new Date('2026-01-02T06:00:31.123Z') },
+    });
+  });
+
+  it('keeps a bad delivery time of its own for extra', () => {
+    const placed = inPlaceOf(entryWith('2026-01-02T08:00:31Z'), resultWith({ deliveredAt: 'gestern' }));
+    expect(placed.accepted).toMatchObject({
+      replaced: { deliveredAt: '2026-01-02T08:00:31Z' },
+      normalised: [],
+      repaired: true,
+    });
+  });
+
+  it('keeps its own delivery time', () => {
+    const placed = inPlaceOf(entryWith('2026-01-02T08:00:31Z'), resultWith({ deliveredAt: '2026-01-02T08:00:40Z' }));
+    expect(placed.accepted.replaced).toEqual({});
+  });
+
+  it('leaves out the raw result, whatever it holds', () => {
+    const wild = raw(`[${'['.repeat(5_000)}${']'.repeat(5_000)},1e400000,"\\u0000"]`);
+    const draft = resultWith({ rawOcrResult: wild });
+    expect(draft.text()).toBe(entryJson());
+    expect(draft.accepted.repaired).toBe(false);
+  });
+
+  it('is unusable beyond the bounds of an entry', () => {
+    expect(draftRun(rawRun(entryJson({ data: { n: raw(`[${'1e131071,'.repeat(20)}1]`) } })))).toBeNull();
+    expect(draftRun(rawRun(entryJson({ data: raw(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`) })))).toBeNull();
+  });
+});
