@@ -59,7 +59,7 @@ export function register(program: Command): void {
 export interface Daemon {
   readonly admin: AdminServer;
   report(): StatusReport;
-  /** Settles when everything is stopped, after the signal has aborted. */
+  /** Settles when everything is stopped, after the signal has aborted. Rejects, everything stopped too, for a bug alone. */
   readonly stopped: Promise<void>;
 }
 
@@ -99,7 +99,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     clock,
     ready: schemaReadiness(settings.database, database, readiness, logger),
   };
-  const stopped = followFeed(feedContext(settings, parts), signal).then(async () => {
+  const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
     await Promise.all([admin.close(), closeClient(), database.close()]);
   });
   return { admin, report, stopped };
