@@ -8,6 +8,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/cli/e
 import { RecognitionClient } from '../../../src/service/client.js';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../src/storage/pool.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
+import { harmBehindCommits } from '../../support/harm.js';
 import { type OracleFeed, startOracleFeed } from '../../support/oracle-feed.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { withConnection } from '../../support/postgres/maintenance.js';
@@ -93,15 +94,7 @@ describe('2,000 runs', () => {
   });
   /** Follows the feed in pages of 50, and does harm behind some of the commits. */
   const follow = async (over: Pick<FollowOptions, 'url'> & Partial<FollowOptions>, harm: () => Promise<void>) => {
-    let harming: Promise<void> = Promise.resolve();
-    let under = false;
-    const onCommitted = () => {
-      if (under) return;
-      under = true;
-      harming = harm().finally(() => {
-        under = false;
-      });
-    };
+    const { onCommitted, settled } = harmBehindCommits(harm);
     const read = { filters: ALL, markdown: false, pageLimit: 50 };
     const followed = await followToTheEnd({
       feed: 'default',
@@ -111,7 +104,7 @@ describe('2,000 runs', () => {
       ...over,
       database: { maxConnections: 5, ...over.database },
     });
-    await harming;
+    await settled();
     return followed;
   };
 
