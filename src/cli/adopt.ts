@@ -36,7 +36,7 @@ export function register(program: Command, process: CommandProcess = thisProcess
 }
 
 async function adopt(options: Given, process: CommandProcess): Promise<void> {
-  const to = options.baseUrl ?? readSettings(process.env, { need: ['service'] }).service.baseUrl;
+  const to = options.baseUrl ?? readSettings(undefined, { need: ['service'] }).service.baseUrl;
   await withFeed(process, options, async ({ database, tables, feed: { name, baseUrl: from } }) => {
     const done = (changed: boolean, said: string) =>
       process.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);

@@ -64,7 +64,7 @@ const SERVICE_AND_DATABASE = [...new Set([...SERVICE_KINDS, ...DATABASE_KINDS, .
 
 /** The kinds that a stage can meet. A kind that is not among them is counted as `other`. */
 export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
-  feed: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'],
+  feed: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad', 'end_probe'],
   result: SERVICE_AND_DATABASE,
   sweep: SERVICE_AND_DATABASE,
   lease: [...DATABASE_KINDS, 'another_service', ...ANYWHERE],

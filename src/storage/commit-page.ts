@@ -1,5 +1,13 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { CommitCounts, CommitOutcome, EntryBatch, LeaseGrant, PageCommit, SweepCommit } from '../sync/ports.js';
+import type {
+  CommitCounts,
+  CommitOutcome,
+  EntryBatch,
+  LeaseGrant,
+  PageCommit,
+  QuarantineEntry,
+  SweepCommit,
+} from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
 import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
@@ -37,9 +45,10 @@ export async function commitResults(
   settings: CommitSettings,
   lease: LeaseGrant,
   batch: EntryBatch,
+  quarantine: readonly QuarantineEntry[] = [],
 ): Promise<CommitOutcome> {
   const fence = sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`;
-  return write(db, tables, settings, fence, { lease, batch, quarantine: [] });
+  return write(db, tables, settings, fence, { lease, batch, quarantine });
 }
 
 /** Stores a page of a sweep with the sweep's own position; `fenced` when the lease was lost. */
@@ -141,9 +150,10 @@ judged AS MATERIALIZED (
       WHEN known.scan_id IS NULL THEN 'new'
       WHEN candidate.revision > known.revision THEN 'newer'
       WHEN candidate.revision < known.revision THEN 'stale'
-      WHEN known.result_state = 'pending' AND candidate.pending IS NULL
+      WHEN candidate.status = known.status AND (
+        known.result_state = 'pending' AND candidate.pending IS NULL
         OR known.markdown IS NULL AND candidate.markdown IS NOT NULL
-        OR known.delivered_at IS NULL AND candidate.delivered_at IS NOT NULL THEN 'fuller'
+        OR known.delivered_at IS NULL AND candidate.delivered_at IS NOT NULL) THEN 'fuller'
       ELSE 'same'
     END AS verdict,
     COALESCE(candidate.revision = known.revision AND ${contentDiffers('candidate', 'known')}, false) AS conflicting
@@ -217,6 +227,7 @@ filled AS (
     change_seq = ${tables.nextChange}
   FROM clock CROSS JOIN judged
   WHERE judged.verdict = 'fuller' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
+    AND run.status = judged.status
   RETURNING run.scan_id
 )`;
 }

@@ -4,7 +4,7 @@ import type { CommitSettings } from './commit-settings.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
-import { movePosition, readEarlierPositions, readPosition } from './position.js';
+import { holdsRunsDelivered, movePosition, readEarlierPositions, readPosition } from './position.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
 import { beginSweep, readSweeps } from './sweeps.js';
@@ -33,11 +33,12 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     releaseLease: (lease) => releaseLease(db, tables, lease),
     readPosition: (feed) => readPosition(db, tables, feed),
     readEarlierPositions: (feed) => readEarlierPositions(db, tables, feed),
+    holdsRunsDelivered: (from, to) => holdsRunsDelivered(db, tables, from, to),
     movePosition: (lease, from, to, reason) => movePosition(db, tables, lease, from, to, reason),
     readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic),
     findStored: (scanIds) => findStored(db, tables, scanIds),
     commitPage: (commit) => timed(commitPage(db, tables, settings, commit)),
-    commitResults: (lease, batch) => timed(commitResults(db, tables, settings, lease, batch)),
+    commitResults: (lease, batch, quarantine) => timed(commitResults(db, tables, settings, lease, batch, quarantine)),
     readSweeps: (feed) => readSweeps(db, tables, feed),
     beginSweep: (lease, kind, since, until) => beginSweep(db, tables, lease, kind, since, until),
     commitSweep: (commit) => timed(commitSweep(db, tables, settings, commit)),

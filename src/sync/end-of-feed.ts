@@ -1,5 +1,6 @@
-import type { CommitCounts, FeedFilters, FeedRequest, FeedService } from './ports.js';
+import type { CommitCounts, FeedFilters, FeedRequest, FeedService, Trouble } from './ports.js';
 import { type FetchedPage, startAt } from './read-page.js';
+import { troubleOf } from './trouble.js';
 
 /**
  * Whether a page without entries is the end of the feed (promise 10). A cursor that moved may have passed runs that the
@@ -14,15 +15,29 @@ export async function isEndOfFeed(
 ): Promise<boolean> {
   if (page.draft.page.items.length > 0 || page.next === null) return false;
   if (page.next === page.at.cursor || hidesNothing(filters)) return true;
-  const unfiltered = await service.readPage(unfilteredProbe(page), signal);
+  const unfiltered = await service.readPage(unfilteredProbe(page), signal).catch((error) => {
+    throw troubleOf(error).kind === 'http_400' ? new EndProbeRefused(error) : error;
+  });
   return unfiltered.items.length === 0;
 }
 
-/** A cursor that stays while entries come is the end only if the page is short and all of it was stored before. */
+/** The cursor was accepted with filters and is refused without: not the cursor's fault, so it must not be given up. */
+class EndProbeRefused extends Error implements Trouble {
+  override readonly name = 'EndProbeRefused';
+  readonly kind = 'end_probe';
+  readonly remedy = 'hold';
+  constructor(cause: unknown) {
+    super('the service refuses the poll without filters that tells the end of the feed from a stretch they hide', {
+      cause,
+    });
+  }
+}
+
+/** A cursor that stays while entries come is the end only if the page is short and nothing on it was new. */
 export function isEndAfterCommit(page: FetchedPage, counts: CommitCounts): boolean {
   const { items } = page.draft.page;
   if (items.length === 0 || items.length >= page.limit || page.next === null) return false;
-  return page.next === page.at.cursor && counts.unchanged + counts.stale === items.length;
+  return page.next === page.at.cursor && counts.inserted + counts.updated === 0;
 }
 
 function hidesNothing({ status, environment, documentType }: FeedFilters): boolean {

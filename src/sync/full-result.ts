@@ -32,7 +32,9 @@ export function judgeResult(
   if (draft === null || 'data' in draft.accepted.replaced) return pending('invalid_result');
   const found = draft.accepted.run;
   if (found.revision < revision) return pending('older_revision');
-  if (needsFullResult(found, markdown)) return pending('still_truncated');
+  // Asked for because something was missing: an answer without it is no result, whether it says so or not.
+  const empty = found.status === 'completed' && !found.hasData;
+  if (empty || needsFullResult(found, markdown)) return pending('still_truncated');
   // One revision cannot be completed and failed: neither answer is believed before a newer one settles it.
   if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
   return { kind: 'loaded', draft };

@@ -1,5 +1,6 @@
-import { batchOf, type DraftEntry, refusedEntry } from './page-draft.js';
+import { batchOf, type DraftEntry, type PageDraft, refusedEntry } from './page-draft.js';
 import type { CommitCounts, CommitOutcome, EntryBatch, QuarantineEntry } from './ports.js';
+import type { ResolvedPage } from './resolve-truncated.js';
 import { troubleOf } from './trouble.js';
 
 /** Writes a part of a page in one transaction; the last one takes the position with it. */
@@ -8,6 +9,19 @@ export type PartWriter = (part: {
   readonly quarantine: readonly QuarantineEntry[];
   readonly last: boolean;
 }) => Promise<CommitOutcome>;
+
+/** Writes a whole page; where PostgreSQL refuses a value of it, all but the entries that hold such values. */
+export function writePage(
+  write: PartWriter,
+  { entries, originals }: Pick<ResolvedPage, 'entries' | 'originals'>,
+  draft: Pick<PageDraft, 'page' | 'quarantine'>,
+): Promise<CommitOutcome> {
+  const { page } = draft;
+  const quarantine = [...draft.quarantine, ...originals];
+  return write({ batch: batchOf(entries, page), quarantine, last: true }).catch((error) =>
+    isolateRefused(write, entries, quarantine, error),
+  );
+}
 
 /**
  * What follows when PostgreSQL refused a page for one of its values: the page is committed in halves without its cursor,

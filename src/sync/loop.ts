@@ -1,9 +1,9 @@
-import { setMaxListeners } from 'node:events';
 import { pauseAfter } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext } from './context.js';
 import { keepLease } from './keep-lease.js';
-import type { LeaseGrant, PollOutcome, Position } from './ports.js';
+import { linkedSignal } from './linked-signal.js';
+import type { LeaseGrant, PollOutcome, Position, Trouble } from './ports.js';
 import { type CompletedPage, type ReadAhead, readAhead } from './read-ahead.js';
 import { readPage } from './read-page.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
@@ -22,18 +22,17 @@ export async function followFeed(context: FeedContext, signal: AbortSignal): Pro
   while (!signal.aborted) {
     const lease = await takeLease(context, signal);
     if (lease === null) return;
-    const lost = new AbortController();
-    const held = AbortSignal.any([signal, lost.signal]);
-    setMaxListeners(0, held); // every request and pause under way listens
+    const held = linkedSignal(signal);
     try {
       await Promise.all([
-        keepLease(lease, context, held).finally(() => lost.abort()),
-        syncPages(lease, context, held).finally(() => lost.abort()),
-        retryPending(lease, context, held).finally(() => lost.abort()),
-        reconcile(lease, context, held).finally(() => lost.abort()),
+        keepLease(lease, context, held.signal).finally(held.abort),
+        syncPages(lease, context, held.signal).finally(held.abort),
+        retryPending(lease, context, held.signal).finally(held.abort),
+        reconcile(lease, context, held.signal).finally(held.abort),
       ]);
     } finally {
-      lost.abort();
+      held.abort();
+      held.unlink();
       await giveBack(context, lease);
     }
   }
@@ -49,8 +48,7 @@ async function giveBack({ store, observer }: FeedContext, lease: LeaseGrant) {
 /** Follows the feed page by page while the lease is ours. Resolves when it is lost or the signal aborts. */
 async function syncPages(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
-  const recent = createRecentCursors();
-  const breaker = createBreaker();
+  const memory = { recent: createRecentCursors(), breaker: createBreaker() };
   let failures = 0;
   const pause = async (ms: number) => {
     observer.ticked(ms);
@@ -59,7 +57,7 @@ async function syncPages(lease: LeaseGrant, context: FeedContext, signal: AbortS
   while (!signal.aborted) {
     try {
       const start = await store.readPosition(lease.feed);
-      const reached = await syncFrom(start, lease, context, { recent, breaker }, signal, () => {
+      const reached = await syncFrom(start, lease, context, memory, signal, () => {
         if (failures > 0) observer.recovered('feed', failures);
         failures = 0;
       });
@@ -76,17 +74,41 @@ async function syncPages(lease: LeaseGrant, context: FeedContext, signal: AbortS
   }
 }
 
+/** What is remembered from page to page. */
+interface PageMemory {
+  recent: RecentCursors;
+  readonly breaker: Breaker;
+}
+
+/** The feed goes on elsewhere. A failure like others, so that a service that rejects every cursor is not asked without pause. */
+class CursorReplaced extends Error implements Trouble {
+  override readonly name = 'CursorReplaced';
+  readonly kind = 'http_400';
+  readonly remedy = 'retry';
+  constructor() {
+    super('the service rejected the stored cursor; the feed goes on from another');
+  }
+}
+
 /** Pages from a position on, each committed in its turn, until one leads no further. */
 async function syncFrom(
   start: Position,
   lease: LeaseGrant,
   context: FeedContext,
-  { recent, breaker }: { readonly recent: RecentCursors; readonly breaker: Breaker },
+  memory: PageMemory,
   signal: AbortSignal,
   onCommitted: () => void,
 ): Promise<Progress> {
   const { observer, service, store, identity } = context;
-  const pageContext = { service, store, observer, filters: identity.filters, lease, breaker };
+  const pageContext = {
+    service,
+    store,
+    observer,
+    filters: identity.filters,
+    lease,
+    breaker: memory.breaker,
+    stepMs: context.stepMs,
+  };
   const ahead = openAhead(start, context, signal);
   let at = start;
   try {
@@ -98,7 +120,7 @@ async function syncFrom(
       if (progress === 'fenced') return progress;
       onCommitted();
       at = { ...at, cursor: page.next ?? at.cursor };
-      const reached = progress === 'more' && recent.seen(page.next) ? 'stuck' : progress;
+      const reached = progress === 'more' && memory.recent.seen(page.next) ? 'stuck' : progress;
       observer.polled(pollOutcome(page, reached), page.draft.page.items.length);
       observer.caughtUp(reached === 'end' ? page.polledAt : null);
       if (reached !== 'more') return reached;
@@ -106,7 +128,8 @@ async function syncFrom(
   } catch (error) {
     if (!maybeRejectedCursor(error, at)) throw error;
     await recoverCursor(error, at, lease, context, signal);
-    return 'more';
+    memory.recent = createRecentCursors(); // what is read again is no circle
+    throw new CursorReplaced();
   } finally {
     ahead.stop();
   }

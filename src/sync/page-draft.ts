@@ -16,6 +16,8 @@ export interface DraftEntry {
   readonly deliveredAt: string | null;
   /** The page's own text may be stored as a whole, as far as this entry goes. */
   readonly asReceived: boolean;
+  /** What it was before its text was repaired, for the quarantine. */
+  readonly original: QuarantineEntry | null;
   /** For a result loaded in the entry's place: the entry itself, pending, should PostgreSQL refuse the result. */
   readonly fallback?: DraftEntry;
 }
@@ -46,7 +48,7 @@ export function draftPage(page: RawPage): PageDraft {
     const storable = suspect ? storableText(payload()) : undefined;
     const draft = draftEntry(checked, payload, storable);
     entries.push(draft);
-    if (storable?.repaired === true) quarantine.push(repairedOriginal(draft));
+    if (draft.original !== null) quarantine.push(draft.original);
   });
   return { page, entries, quarantine };
 }
@@ -148,6 +150,7 @@ function draftEntry(checked: Usable, payload: () => Uint8Array, other?: Storable
     payload,
     deliveredAt,
     asReceived: other === undefined,
+    original: other?.repaired === true ? repairedOriginal(run, payload()) : null,
   };
 }
 
@@ -156,14 +159,13 @@ function rejectedEntry(checked: Extract<Checked, { usable: false }>, payload: Ui
   return { scanId, revision, reason, detail, payload, state: 'open' };
 }
 
-function repairedOriginal({ accepted, payload }: DraftEntry): QuarantineEntry {
-  const { scanId, revision }: FeedRun = accepted.run;
+function repairedOriginal({ scanId, revision }: FeedRun, payload: Uint8Array): QuarantineEntry {
   return {
     scanId,
     revision,
     reason: 'text',
     detail: 'the entry holds text that PostgreSQL cannot (U+0000, half a surrogate pair, or invalid UTF-8)',
-    payload: payload(),
+    payload,
     state: 'repaired',
   };
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { needsFullResult } from './full-result.js';
 import { type DraftEntry, draftPage, withPending } from './page-draft.js';
 import type { QuarantineEntry, RawPage } from './ports.js';
@@ -30,13 +31,4 @@ function pageOf(payload: Uint8Array): RawPage {
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body);
   const { items } = JSON.parse(text) as { items: readonly unknown[] };
   return { body, text, validUtf8: isUtf8(body), items, nextCursor: null, serviceDate: null };
-}
-
-function isUtf8(bytes: Uint8Array): boolean {
-  try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,3 +1,4 @@
+import { linkedSignal } from './linked-signal.js';
 import type { PageDraft } from './page-draft.js';
 import type { Position } from './ports.js';
 import type { FetchedPage } from './read-page.js';
@@ -34,8 +35,8 @@ interface HeldPage {
 
 /** Reads pages from a position on: while one is being committed the next are fetched and their results loaded. */
 export function readAhead(start: Position, options: ReadAheadOptions, signal: AbortSignal): ReadAhead {
-  const stop = new AbortController();
-  const until = AbortSignal.any([signal, stop.signal]);
+  const linked = linkedSignal(signal);
+  const until = linked.signal;
   const held: HeldPage[] = [];
   const change = createChange();
   let handedOut = false;
@@ -71,7 +72,8 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       return held[0]?.page ?? null;
     },
     stop: () => {
-      stop.abort();
+      linked.abort();
+      linked.unlink();
       change.happened();
     },
   };

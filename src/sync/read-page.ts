@@ -1,6 +1,7 @@
 import { draftPage, type PageDraft } from './page-draft.js';
 import type { Clock, FeedFilters, FeedRequest, FeedService, FeedStart, Freshness, Position } from './ports.js';
-import { instantOf } from './service-clock.js';
+import { instantOf, isBelievable } from './service-clock.js';
+import { isStorable } from './storable-text.js';
 
 /** How a feed is read. */
 export interface ReadSettings {
@@ -21,6 +22,8 @@ export interface FetchedPage {
   readonly polledAt: number;
   /** Monotonic time of a delivery time of the service. Never after the poll. */
   instantOf(deliveredAt: Date): number;
+  /** The delivery time of the last entry that has a believable one. */
+  readonly lastDeliveredAt: Date | null;
 }
 
 export async function readPage(
@@ -34,10 +37,14 @@ export async function readPage(
   const page = await service.readPage(requestAt(at, settings), signal);
   const { serviceDate } = page;
   const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
+  const draft = draftPage(page);
+  const deliveries = draft.entries.map((entry) => entry.accepted.run.deliveredAt);
   return {
     at,
-    next: page.nextCursor,
-    draft: draftPage(page),
+    // One that PostgreSQL cannot hold is as good as none.
+    next: page.nextCursor !== null && isStorable(page.nextCursor) ? page.nextCursor : null,
+    draft,
+    lastDeliveredAt: deliveries.findLast((time) => time !== null && isBelievable(time, times)) ?? null,
     limit: settings.pageLimit,
     polledAt,
     instantOf: (deliveredAt) => instantOf(deliveredAt, times),
@@ -59,7 +66,7 @@ function requestAt(at: Position, { filters, markdown, pageLimit }: ReadSettings)
  * entry of the very same time.
  */
 export function freshnessOf(page: FetchedPage, atEnd: boolean): Freshness {
-  const lastDeliveredAt = page.draft.entries.at(-1)?.accepted.run.deliveredAt ?? null;
+  const { lastDeliveredAt } = page;
   return {
     atEnd,
     polledAt: page.polledAt,

@@ -1,14 +1,10 @@
 import { pauseAfter } from './backoff.js';
 import type { FeedContext, ReconcileSettings } from './context.js';
-import { isolateRefused, type PartWriter } from './isolate-refused.js';
-import { batchOf, type DraftEntry } from './page-draft.js';
-import type { CommitOutcome, LeaseGrant, Position, SweepKind, SweepState } from './ports.js';
-import { type FetchedPage, readPage } from './read-page.js';
+import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { isServiceClockOff } from './service-clock.js';
+import { sweepStretch } from './sweep-stretch.js';
 import { troubleOf } from './trouble.js';
 
-/** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
-const FULL_SWEEP_PAUSE_MS = 1_000;
 /** The window begins this much earlier, for what the service may understand by `since`. */
 const WINDOW_OVERLAP_MS = 10 * 60_000;
 /** How often it is looked whether a sweep is due, at most. */
@@ -25,10 +21,10 @@ export async function reconcile(lease: LeaseGrant, context: FeedContext, signal:
   if (settings.intervalMs === null && settings.fullIntervalMs === null) return waitForEnd(signal);
   while (!signal.aborted) {
     try {
-      await sweepWhatIsDue(lease, context, signal);
+      const more = await sweepWhatIsDue(lease, context, signal);
       if (failures > 0) observer.recovered('sweep', failures);
       failures = 0;
-      await clock.sleep(pace, signal);
+      if (!more) await clock.sleep(pace, signal);
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
@@ -52,13 +48,17 @@ export function dueSweeps(sweeps: readonly SweepState[], settings: ReconcileSett
   });
 }
 
-async function sweepWhatIsDue(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
+/** Whether there is more to read at once. */
+async function sweepWhatIsDue(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<boolean> {
   const { store, reconcile: settings } = context;
+  let more = false;
   for (const kind of dueSweeps(await store.readSweeps(lease.feed), settings)) {
     const sweep = await currentSweep(kind, lease, context, signal);
-    if (sweep !== null) await readThrough(sweep, lease, context, signal);
-    if (signal.aborted) return;
+    const progress = sweep === null ? 'through' : await sweepStretch(sweep, lease, context, signal);
+    if (signal.aborted) return false;
+    more ||= progress === 'more';
   }
+  return more;
 }
 
 /** The sweep under way, or a new one; null while the feed's own history is still being read. */
@@ -77,8 +77,14 @@ async function currentSweep(
   const serviceNow = await serviceTime(context, signal);
   // Up to what the feed itself is complete to: whatever is missing there was passed by.
   const until = new Date(serviceNow - status.lagMs);
-  const since = kind === 'full' ? null : new Date(until.getTime() - context.reconcile.windowMs - WINDOW_OVERLAP_MS);
+  const since = kind === 'full' ? null : windowStart(until, last, context.reconcile.windowMs);
   return (await store.beginSweep(lease, kind, since, until)) ? find() : null;
+}
+
+/** Where a window begins: no later than the last one ended, so that a pause leaves no gap. Pure. */
+export function windowStart(until: Date, last: SweepState | null, windowMs: number): Date {
+  const start = Math.min(until.getTime() - windowMs, last?.until.getTime() ?? Number.POSITIVE_INFINITY);
+  return new Date(start - WINDOW_OVERLAP_MS);
 }
 
 /** The service's clock, where its answers show that it differs from ours. */
@@ -87,79 +93,6 @@ async function serviceTime({ service, read, clock }: FeedContext, signal: AbortS
   const { serviceDate } = await service.readPage(request, signal);
   const now = clock.now();
   return isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now;
-}
-
-async function readThrough(
-  sweep: SweepState,
-  lease: LeaseGrant,
-  context: FeedContext,
-  signal: AbortSignal,
-): Promise<void> {
-  const { service, clock, read } = context;
-  let at: Position = { cursor: sweep.cursor, since: sweep.since };
-  for (;;) {
-    const page = await readPage(service, read, clock, at, signal).catch((error) => restartRejected(error, at));
-    if (page === null) at = { ...at, cursor: null };
-    else {
-      const finished = isSweptThrough(page, sweep.until);
-      const outcome = await commitSwept(page, sweep, finished, lease, context, signal);
-      if (outcome.kind === 'fenced' || finished || signal.aborted) return;
-      at = { ...at, cursor: page.next };
-    }
-    if (sweep.kind === 'full') await clock.sleep(FULL_SWEEP_PAUSE_MS, signal);
-    if (signal.aborted) return;
-  }
-}
-
-/** The sweep's own cursor may be rejected too: it begins anew, which costs only time. */
-function restartRejected(error: unknown, at: Position): null {
-  if (at.cursor !== null && troubleOf(error).kind === 'http_400') return null;
-  throw error;
-}
-
-/** The end of the feed, a cursor that leads nowhere, or deliveries beyond the sweep's stretch. */
-export function isSweptThrough({ draft, next, at }: FetchedPage, until: Date): boolean {
-  if (draft.page.items.length === 0 || next === null || next === at.cursor) return true;
-  const last = draft.entries.at(-1)?.accepted.run.deliveredAt ?? null;
-  return last !== null && last > until;
-}
-
-async function commitSwept(
-  page: FetchedPage,
-  { kind, until }: SweepState,
-  finished: boolean,
-  lease: LeaseGrant,
-  { store, loader, observer }: FeedContext,
-  signal: AbortSignal,
-): Promise<CommitOutcome> {
-  const passed = page.draft.entries.filter(
-    ({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until,
-  );
-  const { entries } = await loader.completePage({ ...page.draft, entries: passed }, signal);
-  const write: PartWriter = ({ last, ...part }) => {
-    const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: page.at.cursor, finished: false };
-    return store.commitSweep({ lease, kind, ...position, ...part });
-  };
-  const { quarantine } = page.draft;
-  const outcome = await write({ batch: batchOf(entries, page.draft.page), quarantine, last: true }).catch((error) =>
-    isolateRefused(write, entries, quarantine, error),
-  );
-  if (outcome.kind === 'fenced') return outcome;
-  observer.committed(outcome.counts, []);
-  const found = foundOf(entries, outcome.counts.stored);
-  if (found.first + found.later > 0) observer.reconciled(found);
-  return outcome;
-}
-
-function foundOf(entries: readonly DraftEntry[], stored: readonly string[]): { first: number; later: number } {
-  const known = new Set(stored);
-  const highest = new Map<string, number>();
-  for (const { accepted } of entries) {
-    const { scanId, revision } = accepted.run;
-    if (known.has(scanId)) highest.set(scanId, Math.max(revision, highest.get(scanId) ?? 0));
-  }
-  const first = [...highest.values()].filter((revision) => revision === 1).length;
-  return { first, later: highest.size - first };
 }
 
 function waitForEnd(signal: AbortSignal): Promise<void> {

@@ -37,14 +37,24 @@ export async function recoverCursor(
   signal: AbortSignal,
 ): Promise<void> {
   const { store, observer } = context;
-  const read = (at: Position, limit: number) => readFrom(at, limit, context, signal);
+  const read = (at: Position, limit: number) => {
+    observer.ticked(context.stepMs);
+    return readFrom(at, limit, context, signal);
+  };
   if ((await read({ cursor: null, since: null }, 1)) === null) throw refusal;
   const { cursors, lastDeliveredAt } = await store.readEarlierPositions(lease.feed);
-  const since = lastDeliveredAt && new Date(lastDeliveredAt.getTime() - OVERLAP_MS);
-  if (since !== null)
-    await sameOrganization(await read({ cursor: null, since }, context.read.pageLimit), lastDeliveredAt, context);
+  const since = lastDeliveredAt && later(new Date(lastDeliveredAt.getTime() - OVERLAP_MS), position.since);
+  if (since !== null && lastDeliveredAt !== null) {
+    const again = await read({ cursor: null, since }, context.read.pageLimit);
+    await sameOrganization(again, since, lastDeliveredAt, context);
+  }
   const to = (await newestAccepted(cursors, read)) ?? { cursor: null, since };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
+}
+
+/** The feed never goes back to before its start. */
+function later(time: Date, start: Date | null): Date {
+  return start !== null && start > time ? start : time;
 }
 
 /** Null: refused with 400. Every other failure is thrown, and the recovery is tried again later. */
@@ -73,13 +83,23 @@ async function newestAccepted(
   return null;
 }
 
-/** Of what is delivered again for a time that is stored, something must be known. */
-async function sameOrganization(page: RawPage | null, storedUpTo: Date | null, { store }: FeedContext): Promise<void> {
+/**
+ * What is delivered again must hold something that is known, if anything is stored for its time: runs from before the
+ * feed's start, and runs that the cursor passed by, are rightly unknown.
+ */
+async function sameOrganization(
+  page: RawPage | null,
+  since: Date,
+  storedUpTo: Date,
+  { store }: FeedContext,
+): Promise<void> {
   const again = (page?.items ?? []).flatMap((item) => {
     const checked = checkEntry(item);
-    if (!checked.usable || storedUpTo === null) return [];
+    if (!checked.usable) return [];
     const { scanId, deliveredAt } = checked.run;
-    return deliveredAt !== null && deliveredAt <= storedUpTo ? [scanId] : [];
+    return deliveredAt !== null && deliveredAt <= storedUpTo ? [{ scanId, deliveredAt }] : [];
   });
-  if (again.length > 0 && (await store.findStored(again)).length === 0) throw new AnotherOrganization();
+  const last = again.at(-1);
+  if (last === undefined || (await store.findStored(again.map(({ scanId }) => scanId))).length > 0) return;
+  if (await store.holdsRunsDelivered(since, last.deliveredAt)) throw new AnotherOrganization();
 }

@@ -1,7 +1,7 @@
 import { pauseAfter } from './backoff.js';
 import type { FeedContext } from './context.js';
 import { batchOf } from './page-draft.js';
-import type { LeaseGrant, PendingReason, PendingRun } from './ports.js';
+import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from './ports.js';
 import { troubleOf } from './trouble.js';
 
 const MINUTE_MS = 60_000;
@@ -23,11 +23,15 @@ export function pendingPause(attempts: number, pendingForMs: number, firstMs: nu
 export async function retryPending(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, pendingRetryMs } = context;
   let failures = 0;
+  let more = false;
   while (!signal.aborted) {
-    await clock.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
+    if (!more) await clock.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
     if (signal.aborted) return;
     try {
-      if (!(await retryDue(lease, context, signal))) return;
+      const round = await retryDue(lease, context, signal);
+      if (round === 'fenced') return;
+      more = round === 'full';
+      if (failures > 0) observer.recovered('result', failures);
       failures = 0;
     } catch (error) {
       if (signal.aborted) return;
@@ -39,11 +43,19 @@ export async function retryPending(lease: LeaseGrant, context: FeedContext, sign
   }
 }
 
-/** False when the lease was lost. */
-async function retryDue(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<boolean> {
+/** One round. `full`: more may be due at once; `fenced`: the lease was lost. */
+async function retryDue(
+  lease: LeaseGrant,
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<'full' | 'done' | 'fenced'> {
   const due = await context.store.duePending(lease.feed, RUNS_AT_ONCE);
-  const held = await Promise.all(due.map((run) => retryRun(run, lease, context, signal)));
-  return held.every(Boolean);
+  if (due.length === 0) return 'done';
+  const tries = await Promise.all(due.map((run) => retryRun(run, lease, context, signal)));
+  if (tries.includes('fenced') || signal.aborted) return 'fenced';
+  const failed = tries.filter((outcome) => outcome !== 'stored' && outcome !== 'fenced');
+  if (failed.length > 0 && !(await context.store.postponePending(lease, failed))) return 'fenced';
+  return due.length === RUNS_AT_ONCE ? 'full' : 'done';
 }
 
 async function retryRun(
@@ -51,30 +63,28 @@ async function retryRun(
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
-): Promise<boolean> {
-  const { store, loader, observer } = context;
+): Promise<'stored' | 'fenced' | PostponedTry> {
+  const { store, loader, observer, pendingRetryMs } = context;
   const verdict = await loader.loadOnce(run, signal);
-  if (signal.aborted) return true;
-  if (verdict.kind === 'pending') return postpone(run, verdict.reason, lease, context);
+  if (verdict.kind === 'pending') return postponed(run, verdict.reason, pendingRetryMs);
+  const { draft } = verdict;
   try {
-    const outcome = await store.commitResults(lease, batchOf([verdict.draft], null));
-    if (outcome.kind === 'fenced') return false;
+    const outcome = await store.commitResults(
+      lease,
+      batchOf([draft], null),
+      draft.original === null ? [] : [draft.original],
+    );
+    if (outcome.kind === 'fenced') return 'fenced';
     observer.committed(outcome.counts, []);
     observer.truncated('resolved', 1);
-    return true;
+    return 'stored';
   } catch (error) {
     if (troubleOf(error).remedy !== 'data') throw error;
-    return postpone(run, 'invalid_result', lease, context);
+    return postponed(run, 'invalid_result', pendingRetryMs);
   }
 }
 
-async function postpone(
-  run: PendingRun,
-  reason: PendingReason,
-  lease: LeaseGrant,
-  { store, pendingRetryMs }: FeedContext,
-): Promise<boolean> {
-  const { scanId, revision } = run;
-  const nextTryInMs = pendingPause(run.attempts + 1, run.pendingForMs, pendingRetryMs);
-  return store.postponePending(lease, [{ scanId, revision, reason, nextTryInMs }]);
+function postponed(run: PendingRun, reason: PendingReason, firstMs: number): PostponedTry {
+  const { scanId, revision, attempts, pendingForMs } = run;
+  return { scanId, revision, reason, nextTryInMs: pendingPause(attempts + 1, pendingForMs, firstMs) };
 }

@@ -26,3 +26,9 @@ export function instantOf(then: Date, { polledAt, receivedAt, wallClock, service
   const byHeader = polledAt - (serviceDate.getTime() + LOST_FRACTION_MS - then.getTime());
   return Math.min(polledAt, byHeader, isServiceClockOff(serviceDate, wallClock) ? byHeader : byOwnClock);
 }
+
+/** Whether something may have happened by then, by the service's clock: a time in the future says nothing. Pure. */
+export function isBelievable(then: Date, { wallClock, serviceDate }: AnswerTimes): boolean {
+  const now = isServiceClockOff(serviceDate, wallClock) ? serviceDate.getTime() + LOST_FRACTION_MS : wallClock;
+  return then.getTime() <= now + TOLERANCE_MS;
+}

@@ -1,6 +1,6 @@
 import { type Breaker, qualityOf } from './breaker.js';
 import { isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
-import { isolateRefused, type PartWriter } from './isolate-refused.js';
+import { type PartWriter, writePage } from './isolate-refused.js';
 import { batchOf } from './page-draft.js';
 import type {
   CommitOutcome,
@@ -22,6 +22,7 @@ export interface PageContext {
   readonly filters: FeedFilters;
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
+  readonly stepMs: number;
 }
 
 /** Where a page leaves the feed. `fenced`: another process has it. `stuck`: the cursor leads nowhere. */
@@ -29,21 +30,19 @@ export type Progress = 'more' | 'end' | 'stuck' | 'fenced';
 
 /** One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened. */
 export async function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<Progress> {
-  const { service, store, observer, filters, lease, breaker } = context;
+  const { service, store, observer, filters, lease, breaker, stepMs } = context;
   const { at, next, draft, resolved } = page;
 
   const atEnd = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
   const freshness = next === null ? null : freshnessOf(page, atEnd);
   const write: PartWriter = async ({ last, ...part }) => {
+    observer.ticked(stepMs);
     if (!last) return store.commitPage({ ...position, to: at.cursor, freshness: null, ...part });
     breaker.check(qualityOf(draft.page, part.quarantine));
     return store.commitPage({ ...position, freshness, ...part });
   };
-  const { quarantine } = draft;
-  const outcome = await write({ batch: batchOf(resolved.entries, draft.page), quarantine, last: true }).catch((error) =>
-    isolateRefused(write, resolved.entries, quarantine, error),
-  );
+  const outcome = await writePage(write, resolved, draft);
   if (outcome.kind === 'fenced') return 'fenced';
   breaker.committed(qualityOf(draft.page, draft.quarantine));
   reportPage(page, outcome, observer);

@@ -124,6 +124,8 @@ export interface StoredResult {
 export interface PendingRun {
   readonly scanId: string;
   readonly revision: number;
+  /** As the feed entry had it: a result of another status is not the one that is waited for. */
+  readonly status: 'completed' | 'failed';
   readonly attempts: number;
   /** Milliseconds since it became pending. */
   readonly pendingForMs: number;
@@ -139,6 +141,8 @@ export interface FeedStore {
   releaseLease(lease: LeaseGrant): Promise<void>;
   readPosition(feed: string): Promise<Position>;
   readEarlierPositions(feed: string): Promise<EarlierPositions>;
+  /** Whether a run of any feed is stored whose delivery lies between these times (service clock), both included. */
+  holdsRunsDelivered(from: Date, to: Date): Promise<boolean>;
   /** Goes on elsewhere and keeps the old cursor in the history; false when the lease was lost or the cursor moved. */
   movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
   readStatus(feed: string): Promise<FeedStatus>;
@@ -152,7 +156,7 @@ export interface FeedStore {
   /** Runs of the feed whose next try is due, the longest waiting first. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
   /** Stores a loaded result (as a batch without a cursor), under the epoch. */
-  commitResults(lease: LeaseGrant, batch: EntryBatch): Promise<CommitOutcome>;
+  commitResults(lease: LeaseGrant, batch: EntryBatch, quarantine?: readonly QuarantineEntry[]): Promise<CommitOutcome>;
   /** Notes a failed try and when the next is due. False when the lease was lost. */
   postponePending(lease: LeaseGrant, tries: readonly PostponedTry[]): Promise<boolean>;
 }

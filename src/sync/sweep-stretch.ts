@@ -1,0 +1,95 @@
+import type { FeedContext } from './context.js';
+import { isEndOfFeed } from './end-of-feed.js';
+import { type PartWriter, writePage } from './isolate-refused.js';
+import type { DraftEntry } from './page-draft.js';
+import type { CommitOutcome, LeaseGrant, Position, SweepState } from './ports.js';
+import { type FetchedPage, readPage } from './read-page.js';
+import { troubleOf } from './trouble.js';
+
+/** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
+const FULL_SWEEP_PAUSE_MS = 1_000;
+/** After this long a full sweep lets the window have its turn; it goes on from where it stood. */
+const STRETCH_MS = 60_000;
+
+/** `through`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now. */
+export type SweepProgress = 'through' | 'more' | 'stuck';
+
+/** Reads a sweep's pages from where it stands, and stores what is missing. Its position is kept with every page. */
+export async function sweepStretch(
+  sweep: SweepState,
+  lease: LeaseGrant,
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<SweepProgress> {
+  const { service, clock, read } = context;
+  const begunAt = clock.monotonic();
+  let at: Position = { cursor: sweep.cursor, since: sweep.since };
+  let restarted = false;
+  while (!signal.aborted) {
+    const page = await readPage(service, read, clock, at, signal).catch((error) => {
+      // Its cursor may be rejected like the feed's: it begins anew, once, which costs only time.
+      if (restarted || at.cursor === null || troubleOf(error).kind !== 'http_400') throw error;
+      return null;
+    });
+    if (page === null) {
+      restarted = true;
+      at = { ...at, cursor: null };
+      continue;
+    }
+    const progress = await progressAt(page, sweep, context, signal);
+    const outcome = await commitSwept(page, sweep, progress === 'through', lease, context, signal);
+    if (outcome.kind === 'fenced' || progress !== 'more') return progress;
+    at = { ...at, cursor: page.next };
+    if (sweep.kind === 'full') {
+      if (clock.monotonic() - begunAt > STRETCH_MS) return 'more';
+      await clock.sleep(FULL_SWEEP_PAUSE_MS, signal);
+    }
+  }
+  return 'more';
+}
+
+/** Only the end of the feed, or deliveries beyond the stretch, end a sweep: a page that filters empty does not. */
+async function progressAt(
+  page: FetchedPage,
+  { until }: SweepState,
+  { service, read }: FeedContext,
+  signal: AbortSignal,
+): Promise<SweepProgress> {
+  if (page.lastDeliveredAt !== null && page.lastDeliveredAt > until) return 'through';
+  if (await isEndOfFeed(page, read.filters, service, signal)) return 'through';
+  return page.next === null || page.next === page.at.cursor ? 'stuck' : 'more';
+}
+
+async function commitSwept(
+  page: FetchedPage,
+  { kind, until }: SweepState,
+  finished: boolean,
+  lease: LeaseGrant,
+  { store, loader, observer }: FeedContext,
+  signal: AbortSignal,
+): Promise<CommitOutcome> {
+  const { draft } = page;
+  const passed = draft.entries.filter(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until);
+  const resolved = await loader.completePage({ ...draft, entries: passed }, signal, 'sweep');
+  const write: PartWriter = ({ last, ...part }) => {
+    const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: page.at.cursor, finished: false };
+    return store.commitSweep({ lease, kind, ...position, ...part });
+  };
+  const outcome = await writePage(write, resolved, draft);
+  if (outcome.kind === 'fenced') return outcome;
+  observer.committed(outcome.counts, []);
+  const found = foundOf(resolved.entries, outcome.counts.stored);
+  if (found.first + found.later > 0) observer.reconciled(found);
+  return outcome;
+}
+
+function foundOf(entries: readonly DraftEntry[], stored: readonly string[]): { first: number; later: number } {
+  const known = new Set(stored);
+  const highest = new Map<string, number>();
+  for (const { accepted } of entries) {
+    const { scanId, revision } = accepted.run;
+    if (known.has(scanId)) highest.set(scanId, Math.max(revision, highest.get(scanId) ?? 0));
+  }
+  const first = [...highest.values()].filter((revision) => revision === 1).length;
+  return { first, later: highest.size - first };
+}
