@@ -1,94 +1,219 @@
-import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit, SweepCommit } from '../../src/sync/ports.js';
-import { ModelStore } from './model-store.js';
-import type { Delivery, SimulatedService } from './simulated-service.js';
+import type {
+  Clock,
+  CommitOutcome,
+  EntryBatch,
+  LeaseGrant,
+  PageCommit,
+  Position,
+  QuarantineEntry,
+  SweepCommit,
+  SweepKind,
+} from '../../src/sync/ports.js';
+import { startAt } from '../../src/sync/read-page.js';
+import { type Delivery, isListed, POISON, resultOf } from './delivery.js';
+import { type ModelRow, ModelStore } from './model-store.js';
+import { ModelTrouble } from './model-trouble.js';
+import type { SimulatedService } from './simulated-service.js';
+import type { Traits } from './traits.js';
 
 /** A promise that was broken; the message says which and by what. */
 export class BrokenPromise extends Error {
   override readonly name = 'BrokenPromise';
 }
 
+export const FEED = 'default';
+
 /** The model store, holding every commit against the promises at the very moment it happens. */
 export class CheckedStore extends ModelStore {
   commits = 0;
+  /** Scans that were inserted or updated; emptied by whoever looks at it. */
+  readonly written = new Set<string>();
+  /** Times that a rejected cursor was left. */
+  resets = 0;
   broken: BrokenPromise | null = null;
+  /** Deliveries that are neither stored nor in quarantine yet. What is kept once stays kept. */
+  #awaited: Delivery[] = [];
+  readonly #sweepsBegun = new Map<SweepKind, number>();
 
   constructor(
-    now: () => number,
+    private readonly clock: Clock,
     private readonly service: SimulatedService,
+    private readonly traits: Pick<Traits, 'filters' | 'markdown'>,
   ) {
-    super(now);
+    super(clock.now, { monotonic: clock.monotonic, checkpointEveryMs: 10_000 });
+    service.onDelivery = (delivery) => {
+      if (isListed(delivery, traits.filters)) this.#awaited.push(delivery);
+    };
   }
 
   override async commitPage(commit: PageCommit): Promise<CommitOutcome> {
+    const { lease, from, to } = commit;
+    const before = this.feeds.get(lease.feed);
+    const [epoch, cursor, complete] = [before?.epoch, before?.cursor, before?.completeAsOf ?? null];
     return this.#checked(
       commit.batch,
       () => super.commitPage(commit),
       () => {
-        this.#cursorMovesAlongServedPages(commit);
-        this.#freshnessIsTrue(commit.lease.feed);
+        if (epoch !== lease.epoch) this.#fail(`a commit of epoch ${lease.epoch} landed in epoch ${epoch}`);
+        if (cursor !== from) this.#fail(`a commit from ${from} landed on ${cursor}`);
+        if (to === '') this.#fail('an empty cursor was stored');
+        if (from !== to) this.#isServed(from, to);
+        const now = this.feeds.get(lease.feed)?.completeAsOf ?? null;
+        if (complete !== null && (now === null || now < complete)) this.#fail('freshness went back');
       },
     );
   }
 
-  override async commitResults(lease: LeaseGrant, batch: EntryBatch): Promise<CommitOutcome> {
-    return this.#checked(
-      batch,
-      () => super.commitResults(lease, batch),
-      () => {},
-    );
+  override async commitResults(
+    lease: LeaseGrant,
+    batch: EntryBatch,
+    quarantine?: readonly QuarantineEntry[],
+  ): Promise<CommitOutcome> {
+    return this.#withoutMoving(lease, batch, () => super.commitResults(lease, batch, quarantine));
   }
 
   override async commitSweep(commit: SweepCommit): Promise<CommitOutcome> {
-    return this.#checked(
-      commit.batch,
-      () => super.commitSweep(commit),
-      () => {},
-    );
-  }
-
-  async #checked(batch: EntryBatch, write: () => Promise<CommitOutcome>, check: () => void): Promise<CommitOutcome> {
-    const before = new Map(batch.entries.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
-    const outcome = await write();
-    if (outcome.kind === 'fenced') return outcome;
-    this.commits += 1;
-    for (const [scanId, old] of before) {
-      const row = this.rows.get(scanId);
-      if ((row?.revision ?? 0) < (old.revision ?? 0)) throw this.#fail(`the revision of ${scanId} went back`);
-      if (row?.revision === old.revision && old.pending === null && row?.pending !== null) {
-        throw this.#fail(`${scanId} was complete and became pending`);
-      }
-    }
-    check();
+    const { lease, batch, kind, finished } = commit;
+    const outcome = await this.#withoutMoving(lease, batch, () => super.commitSweep(commit));
+    if (outcome.kind === 'committed' && finished) this.#isSweptThrough(kind);
     return outcome;
   }
 
-  #cursorMovesAlongServedPages({ from, to }: PageCommit): void {
-    if (from === to) return;
-    const page = this.service.served.findLast((served) => served.from === from && served.next === to);
-    if (page === undefined) throw this.#fail(`the cursor went from ${from} to ${to}, which no page leads to`);
-    for (const delivery of page.deliveries) {
-      if (!this.#has(delivery))
-        throw this.#fail(`${delivery.scanId} revision ${delivery.revision} was passed and not kept`);
+  override async beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean> {
+    const begun = await super.beginSweep(lease, kind, since, until);
+    if (begun) this.#sweepsBegun.set(kind, this.clock.monotonic());
+    return begun;
+  }
+
+  override async movePosition(lease: LeaseGrant, from: string | null, to: Position): Promise<boolean> {
+    const moved = await super.movePosition(lease, from, to);
+    if (moved) this.resets += 1;
+    this.#nothingIsPassed();
+    return moved;
+  }
+
+  /** Virtual time up to which the feed is said to be complete. */
+  completeAsOf(): number {
+    return this.#virtual(this.feeds.get(FEED)?.completeAsOf);
+  }
+
+  /** Deliveries that should have been kept and are not; what lies behind cursors is found by sweeps alone. */
+  missing(sweeping: boolean): readonly Delivery[] {
+    this.#awaited = this.#awaited.filter((delivery) => !this.#has(delivery));
+    const since = this.feeds.get(FEED)?.startSince ?? null;
+    const first = since === null ? Number.NEGATIVE_INFINITY : this.service.placeOf({ since });
+    return this.#awaited.filter((delivery) => delivery.key > first && (sweeping || !delivery.behind));
+  }
+
+  async #withoutMoving(lease: LeaseGrant, batch: EntryBatch, write: () => Promise<CommitOutcome>) {
+    const feed = this.feeds.get(lease.feed);
+    const [epoch, cursor, complete] = [feed?.epoch, feed?.cursor, feed?.completeAsOf];
+    return this.#checked(batch, write, () => {
+      const now = this.feeds.get(lease.feed);
+      if (epoch !== lease.epoch) this.#fail(`a write of epoch ${lease.epoch} landed in epoch ${epoch}`);
+      if (now?.cursor !== cursor) this.#fail('the cursor was moved by what is not a page of the feed');
+      if (now?.completeAsOf !== complete) this.#fail('freshness was changed by what is not a page of the feed');
+    });
+  }
+
+  async #checked(batch: EntryBatch, write: () => Promise<CommitOutcome>, check: () => void): Promise<CommitOutcome> {
+    if (batch.json.includes(POISON)) throw new ModelTrouble('data', 'data');
+    const before = new Map(batch.entries.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
+    const outcome = await write();
+    if (outcome.kind === 'fenced') {
+      for (const [scanId, old] of before) this.#isUntouched(scanId, old);
+      return outcome;
+    }
+    this.commits += 1;
+    for (const scanId of outcome.counts.stored) this.written.add(scanId);
+    for (const [scanId, old] of before) this.#isBetter(scanId, old);
+    check();
+    this.#nothingIsPassed();
+    this.#freshnessIsTrue();
+    return outcome;
+  }
+
+  #isUntouched(scanId: string, old: Partial<ModelRow>): void {
+    const row = this.rows.get(scanId);
+    if (row?.revision !== old.revision || row?.pending !== old.pending) this.#fail(`a fenced write changed ${scanId}`);
+  }
+
+  /** A revision never goes back; at the same one completeness only grows; what is complete is what was recognised. */
+  #isBetter(scanId: string, old: Partial<ModelRow>): void {
+    const row = this.rows.get(scanId);
+    if (row === undefined) {
+      this.#fail(`${scanId} was committed and is not there`);
+      return;
+    }
+    if (row.revision < (old.revision ?? 0)) this.#fail(`the revision of ${scanId} went back`);
+    if (row.revision === old.revision) {
+      if (old.pending === null && row.pending !== null) this.#fail(`${scanId} was complete and became pending`);
+      if (old.data != null && row.data !== old.data) this.#fail(`the data of ${scanId} changed within a revision`);
+      if (old.markdown != null && row.markdown !== old.markdown) this.#fail(`the markdown of ${scanId} was lost`);
+    }
+    const expected = JSON.stringify(resultOf(row)).slice(0, -1);
+    if (row.data !== null && !row.data.startsWith(expected)) this.#fail(`${scanId} holds the data of another revision`);
+    if (row.pending !== null) return;
+    if (row.status === 'completed' && row.data === null) this.#fail(`${scanId} is called complete and has no data`);
+    if (this.traits.markdown && row.markdown === null) this.#fail(`${scanId} is called complete and has no markdown`);
+  }
+
+  #isServed(from: string | null, to: string | null): void {
+    const pages = this.service.served(from, to);
+    if (pages.length === 0) this.#fail(`the cursor went from ${from} to ${to}, which no page leads to`);
+    const lost = pages.map(({ deliveries }) => deliveries.find((delivery) => !this.#has(delivery)));
+    if (lost[0] !== undefined && !lost.includes(undefined)) this.#fail(`${told(lost[0])} was passed and not kept`);
+  }
+
+  /** Nothing before the feed's position is missing, however it came there. */
+  #nothingIsPassed(): void {
+    const feed = this.feeds.get(FEED);
+    if (feed === undefined) return;
+    const since = feed.resumeSince ?? feed.startSince;
+    const place = this.service.placeOf(startAt({ cursor: feed.cursor, since }));
+    for (const delivery of this.missing(false)) {
+      if (delivery.key <= place) this.#fail(`the cursor ${feed.cursor} has passed ${told(delivery)}`);
     }
   }
 
-  #freshnessIsTrue(name: string): void {
-    const completeAsOf = this.feeds.get(name)?.completeAsOf ?? null;
-    if (completeAsOf === null) return;
-    for (const delivery of this.service.deliveries) {
-      if (delivery.behind || delivery.deliveredAt > completeAsOf || this.#has(delivery)) continue;
-      throw this.#fail(`complete as of ${completeAsOf}, but ${delivery.scanId} of ${delivery.deliveredAt} is missing`);
+  #freshnessIsTrue(): void {
+    const completeAsOf = this.completeAsOf();
+    for (const delivery of this.missing(false)) {
+      if (delivery.key <= completeAsOf) {
+        this.#fail(`complete as of ${completeAsOf}, but ${told(delivery)} of ${delivery.key} is missing`);
+      }
     }
   }
 
-  #has({ scanId, revision, usable }: Delivery): boolean {
+  /** What the feed listed when the sweep began, within its stretch, is kept when it is finished. */
+  #isSweptThrough(kind: SweepKind): void {
+    const sweep = this.feeds.get(FEED)?.sweeps.get(kind);
+    const begun = this.#sweepsBegun.get(kind);
+    if (sweep === undefined || begun === undefined) return;
+    const from = sweep.since === null ? -1 : this.service.placeOf({ since: sweep.since });
+    const until = this.service.placeOf({ since: sweep.until });
+    for (const delivery of this.missing(true)) {
+      if (delivery.key > from && delivery.key <= until && delivery.visibleFrom <= begun) {
+        this.#fail(`the ${kind} sweep is finished, but ${told(delivery)} is missing`);
+      }
+    }
+  }
+
+  #has({ scanId, revision, usable, identity }: Delivery): boolean {
     if ((this.rows.get(scanId)?.revision ?? 0) >= revision) return true;
-    return !usable && this.quarantine.has(`default/${scanId}#${revision}`);
+    return !usable && this.quarantine.has(`${FEED}/${identity}`);
+  }
+
+  #virtual(time: number | null | undefined): number {
+    return time == null ? Number.NEGATIVE_INFINITY : time - (this.clock.now() - this.clock.monotonic());
   }
 
   /** The first one is kept: an engine that outlives everything outlives this error too. */
-  #fail(message: string): BrokenPromise {
+  #fail(message: string): void {
     this.broken ??= new BrokenPromise(message);
-    return this.broken;
   }
+}
+
+function told({ scanId, revision }: Delivery): string {
+  return `revision ${revision} of ${scanId}`;
 }

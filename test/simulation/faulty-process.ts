@@ -1,92 +1,111 @@
-import type { ReconcileSettings } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
-import type { Clock, FeedStore } from '../../src/sync/ports.js';
+import type { Clock, FeedIdentity, FeedStore } from '../../src/sync/ports.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
-import { BrokenPromise, type CheckedStore } from './checked-store.js';
-import { ModelTrouble } from './model-service.js';
+import { type CheckedStore, FEED } from './checked-store.js';
+import { ModelTrouble } from './model-trouble.js';
 import type { Choices } from './random-choices.js';
 import type { SimulatedService } from './simulated-service.js';
+import type { Faults, Traits } from './traits.js';
 
 const LEASE_TTL_MS = 30_000;
+const POLL_INTERVAL_MS = 15_000;
 
-/** What may go wrong between a process and its database, each with its probability. */
-export interface StoreFaults {
-  /** The connection is cut, and the statement did not happen. */
-  readonly lost: number;
-  /** The connection is cut, and it did happen. */
-  readonly unknown: number;
-  /** The connection is cut, and it happens later, when nobody waits any more. */
-  readonly straggler: number;
-  /** The process stands still for longer than its lease, then goes on. */
-  readonly pause: number;
+/** What processes of one history share. */
+export interface World {
+  readonly clock: VirtualClock;
+  readonly choices: Choices;
+  readonly service: SimulatedService;
+  readonly store: CheckedStore;
+  readonly traits: Traits;
+  /** The faults of the moment. */
+  faults: Faults;
+  /** The database is away. */
+  databaseAway: boolean;
 }
+
+/** How a statement that did not happen is reported, as `storage/errors.ts` would. */
+const STATEMENT_FAILURES = [
+  new ModelTrouble('connection'),
+  new ModelTrouble('deadlock'),
+  new ModelTrouble('lock_timeout'),
+  new ModelTrouble('disk_full'),
+  new ModelTrouble('read_only'),
+  new ModelTrouble('authentication', 'hold'),
+  new ModelTrouble('schema', 'hold'),
+];
+const CUT = new ModelTrouble('connection');
 
 /** One process of the daemon: the production engine, until it is killed. */
 export class FaultyProcess {
-  readonly #killed = new AbortController();
   readonly #stop = new AbortController();
-  readonly ended: Promise<void>;
+  readonly #following: Promise<void>;
+  #killed = false;
+  #frozenUntil = 0;
 
+  /** @param onKilled told at once, and only once */
   constructor(
     name: string,
-    private readonly clock: VirtualClock,
-    private readonly choices: Choices,
-    service: SimulatedService,
-    private readonly store: CheckedStore,
-    private readonly faults: () => StoreFaults,
-    reconcile: ReconcileSettings,
+    private readonly world: World,
+    private readonly onKilled: () => void,
   ) {
-    const own: Clock = { ...this.#clockOfItsOwn() };
+    const { service, traits, choices } = world;
+    const { filters, markdown, pageLimit, pagesAhead, reconcile } = traits;
     const context = engineContext({
-      clock: own,
+      clock: this.#clock(),
       service: {
-        readPage: (request, signal) => this.#alive(service.readPage(request, signal)),
-        readRun: (scanId, options, signal) => this.#alive(service.readRun(scanId, options, signal)),
+        readPage: (request, signal) => this.#awaits(service.readPage(request, signal)),
+        readRun: (scanId, options, signal) => this.#awaits(service.readRun(scanId, options, signal)),
       },
-      store: this.#faultyStore(),
+      store: this.#store(),
       holder: name,
       leaseTtlMs: LEASE_TTL_MS,
+      identity: identityOf(traits, choices),
+      pollIntervalMs: POLL_INTERVAL_MS,
+      read: { filters, markdown, pageLimit },
+      pagesAhead,
       reconcile,
     });
-    this.ended = followFeed(context, this.#stop.signal);
-    this.ended.catch(() => {});
+    this.#following = followFeed(context, this.#stop.signal);
+    this.#following.catch(() => {});
   }
 
   /** Ends it as SIGKILL does: nothing is given back, and nothing of it is heard of again. */
   kill(): void {
-    this.#killed.abort();
+    if (this.#killed) return;
+    this.#killed = true;
+    this.onKilled();
   }
 
   /** Ends it as SIGTERM does. */
   async stop(): Promise<void> {
     this.#stop.abort();
-    await this.ended;
+    await this.#following;
   }
 
-  #clockOfItsOwn(): Clock {
-    const { clock } = this;
-    return {
-      now: clock.now,
-      monotonic: clock.monotonic,
-      random: clock.random,
-      sleep: (ms, signal) => this.#alive(clock.sleep(ms, AbortSignal.any([signal, this.#killed.signal]))),
-    };
-  }
-
-  /** Whatever a killed process waits for never comes. */
-  async #alive<T>(work: Promise<T>): Promise<T> {
+  /** Everything the engine waits for comes through here: here it may die or stand still. */
+  async #awaits<T>(work: Promise<T>): Promise<T> {
+    const { choices, clock, faults } = this.world;
+    if (choices.chance(faults.crash)) this.kill();
+    if (choices.chance(faults.freeze)) this.#frozenUntil = clock.monotonic() + LEASE_TTL_MS * choices.between(1, 3);
     try {
       return await work;
     } finally {
-      if (this.#killed.signal.aborted) await new Promise<never>(() => {});
+      if (this.#frozenUntil > clock.monotonic()) await clock.pause(this.#frozenUntil - clock.monotonic());
+      // Whatever a killed process waits for never comes.
+      if (this.#killed) await new Promise<never>(() => {});
     }
   }
 
-  #faultyStore(): FeedStore {
-    const { store } = this;
+  #clock(): Clock {
+    const { now, monotonic, random, sleep } = this.world.clock;
+    return { now, monotonic, random, sleep: (ms, signal) => this.#awaits(sleep(ms, signal)) };
+  }
+
+  #store(): FeedStore {
+    const { store } = this.world;
     const through = <A extends unknown[], R>(call: (...args: A) => Promise<R>) => {
-      return (...args: A): Promise<R> => this.#alive(this.#perform(() => call.apply(store, args)));
+      return (...args: A): Promise<R> => this.#awaits(this.#perform(() => call.apply(store, args)));
     };
     return {
       acquireLease: through(store.acquireLease),
@@ -94,6 +113,7 @@ export class FaultyProcess {
       releaseLease: through(store.releaseLease),
       readPosition: through(store.readPosition),
       readEarlierPositions: through(store.readEarlierPositions),
+      holdsRunsDelivered: through(store.holdsRunsDelivered),
       movePosition: through(store.movePosition),
       readStatus: through(store.readStatus),
       findStored: through(store.findStored),
@@ -107,29 +127,33 @@ export class FaultyProcess {
     };
   }
 
+  /** A statement on its way to the database and back. */
   async #perform<R>(call: () => Promise<R>): Promise<R> {
-    const { choices } = this;
-    const faults = this.faults();
-    await this.#wait(choices.between(0, 20));
-    if (choices.chance(faults.pause)) await this.#wait(LEASE_TTL_MS * choices.between(1, 3));
-    if (this.#killed.signal.aborted && choices.chance(0.5)) return new Promise<never>(() => {});
-    if (choices.chance(faults.lost)) throw new ModelTrouble('connection');
+    const { world } = this;
+    const { choices, clock, faults } = world;
+    await clock.pause(choices.between(0, 20));
+    if (choices.chance(faults.slow)) await clock.pause(LEASE_TTL_MS * choices.between(1, 3));
+    // A statement may arrive although its sender is dead.
+    if (this.#killed && choices.chance(0.5)) return new Promise<never>(() => {});
+    if (world.databaseAway) throw CUT;
+    if (choices.chance(faults.lost)) throw choices.pick(STATEMENT_FAILURES);
     if (choices.chance(faults.straggler)) {
-      const late = choices.between(100, 20_000);
-      void this.#wait(late).then(() => call().catch(keepQuiet));
-      throw new ModelTrouble('connection');
+      void clock.pause(choices.between(100, 20_000)).then(() => call().catch(expectTrouble));
+      throw CUT;
     }
     const result = await call();
-    if (choices.chance(faults.unknown)) throw new ModelTrouble('connection');
+    if (choices.chance(faults.unknown)) throw CUT;
     return result;
-  }
-
-  #wait(ms: number): Promise<void> {
-    return this.clock.sleep(ms, new AbortController().signal);
   }
 }
 
-/** A straggler's broken promise is kept by the store; nobody waits for its result. */
-function keepQuiet(error: unknown): void {
-  if (!(error instanceof BrokenPromise) && !(error instanceof ModelTrouble)) throw error;
+/** Nobody waits for a straggler's result. */
+function expectTrouble(error: unknown): void {
+  if (!(error instanceof ModelTrouble)) throw error;
+}
+
+/** The settings of a process: all the same but for the start, which counts only once. */
+function identityOf({ filters, starts }: Traits, choices: Choices): FeedIdentity {
+  const start = choices.pick(starts);
+  return { name: FEED, baseUrl: 'https://service.test/v1', filters, keepHistory: true, start };
 }

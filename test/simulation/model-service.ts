@@ -1,17 +1,9 @@
-import type { FeedRequest, FeedService, RawPage, RawRun, Trouble } from '../../src/sync/ports.js';
+import type { FeedRequest, FeedService, RawPage, RawRun } from '../../src/sync/ports.js';
 import { pageJson } from '../support/entries.js';
 import { rawPage, rawRun } from '../support/pages.js';
+import { ModelTrouble } from './model-trouble.js';
 
-/** An error as the client throws it. */
-export class ModelTrouble extends Error implements Trouble {
-  constructor(
-    readonly kind: string,
-    readonly remedy: Trouble['remedy'] = 'retry',
-    readonly retryAfterMs?: number,
-  ) {
-    super(kind);
-  }
-}
+export { ModelTrouble } from './model-trouble.js';
 
 export interface ModelServiceOptions {
   /** Called before each answer; throws to fail the request, or waits. */

@@ -1,18 +1,24 @@
 import { VirtualClock } from '../support/virtual-clock.js';
-import { BrokenPromise, CheckedStore } from './checked-store.js';
-import { FaultyProcess, type StoreFaults } from './faulty-process.js';
-import { choicesFrom } from './random-choices.js';
-import { SimulatedService } from './simulated-service.js';
-
-const NO_FAULTS: StoreFaults = { lost: 0, unknown: 0, straggler: 0, pause: 0 };
+import { CheckedStore, FEED } from './checked-store.js';
+import { FaultyProcess, type World } from './faulty-process.js';
+import { heal } from './healing.js';
+import { type Choices, choicesFrom } from './random-choices.js';
+import { SimulatedService, type Spell, WELL } from './simulated-service.js';
+import { chooseTraits, NO_FAULTS } from './traits.js';
 
 /** What a history was made of. */
 export interface Course {
   readonly seed: number;
   readonly commits: number;
-  readonly kills: number;
+  readonly crashes: number;
+  readonly resets: number;
   readonly rows: number;
 }
+
+/** Before the first process starts. */
+const PAST_MS = 900_000;
+const STEPS = 20;
+const RESTLESS_STEPS = 40;
 
 /**
  * One history from a seed: replicas of the production engine follow a simulated service into a model of the store, while
@@ -22,68 +28,98 @@ export interface Course {
 export async function simulate(seed: number): Promise<Course> {
   const choices = choicesFrom(seed);
   const clock = new VirtualClock(seed + 1);
-  const service = new SimulatedService(clock, choices, {
-    movingCursors: choices.chance(0.5),
-    corrections: choices.pick(['ahead', 'behind']),
-    truncatedShare: choices.pick([0, 0.1, 0.5]),
-    badShare: choices.pick([0, 0.1]),
-    lateShare: choices.pick([0, 0.1]),
-  });
-  const store = new CheckedStore(clock.monotonic, service);
-  const roughness = choices.pick([0, 0.05, 0.2]);
-  let faults: StoreFaults = { lost: roughness, unknown: roughness, straggler: roughness, pause: roughness / 5 };
-  service.faultShare = choices.pick([0, 0.1, 0.4]);
-  const replicas = choices.between(1, 3);
-  // Off in half of the histories: what the sweep finds would hide mistakes of the way before it.
-  const sweeping = choices.chance(0.5);
-  const reconcile = {
-    intervalMs: sweeping ? 60_000 : null,
-    windowMs: 3_600_000,
-    fullIntervalMs: sweeping ? 3_600_000 : null,
-  };
-  let processes = 0;
-  let kills = 0;
-  const start = () =>
-    new FaultyProcess(`process-${++processes}`, clock, choices, service, store, () => faults, reconcile);
-  const running = Array.from({ length: replicas }, start);
+  const traits = chooseTraits(choices, clock.now() + PAST_MS);
+  const service = new SimulatedService(clock, choices, traits.service, traits.markdown);
+  const store = new CheckedStore(clock, service, traits);
+  const world: World = { clock, choices, service, store, traits, faults: NO_FAULTS, databaseAway: false };
+  for (let run = choices.pick([0, 3, 12]); run > 0; run -= 1) {
+    await clock.advance(choices.between(0, 60_000));
+    service.happen();
+  }
+  await clock.advance(PAST_MS - clock.monotonic());
 
-  const runThrough = async () => {
-    for (let step = 0; step < 25; step += 1) {
-      for (let event = choices.between(0, 6); event > 0; event -= 1) service.happen();
-      await clock.advance(choices.pick([10, 1_000, 20_000]));
-      if (choices.chance(0.2)) {
-        const victim = choices.between(0, replicas - 1);
-        running[victim]?.kill();
-        running[victim] = start();
-        kills += 1;
-      }
-    }
-    faults = NO_FAULTS;
-    service.faultShare = 0;
-    await settle(clock, store, sweeping ? service.newest() : service.newestAhead());
-    await clock.run(Promise.all(running.map((process) => process.stop())));
-  };
-  await runThrough();
+  const replicas = new Replicas(world);
+  world.faults = traits.faults;
+  service.faultShare = traits.faults.request;
+  for (let step = traits.restless ? RESTLESS_STEPS : STEPS; step > 0; step -= 1) {
+    for (let event = choices.between(0, 6); event > 0; event -= 1) service.happen();
+    misfortune(world, replicas);
+    await clock.advance(choices.pick([10, 1_000, 5_000, 20_000]));
+    if (store.broken !== null) throw store.broken;
+  }
+  if (traits.restless) replicas.killAll();
+  else {
+    Object.assign(world, { faults: NO_FAULTS, databaseAway: false });
+    Object.assign(service, { faultShare: 0, spell: WELL });
+    await heal(world);
+    await clock.run(replicas.stopAll());
+    if (store.feeds.get(FEED)?.holder !== null) throw new Error('the lease was not given back');
+  }
   if (store.broken !== null) throw store.broken;
-  return { seed, commits: store.commits, kills, rows: store.rows.size };
+  return { seed, commits: store.commits, crashes: replicas.crashes, resets: store.resets, rows: store.rows.size };
 }
 
-const PATIENCE_MS = 3 * 3_600_000;
+/** The replicas of the daemon; one that dies is started again a while later. */
+class Replicas {
+  crashes = 0;
+  #started = 0;
+  #over = false;
+  readonly #running: FaultyProcess[];
 
-/** Liveness: in bounded time after the last fault, every expected revision is stored and complete. */
-async function settle(clock: VirtualClock, store: CheckedStore, expected: ReadonlyMap<string, number>): Promise<void> {
-  const deadline = clock.monotonic() + PATIENCE_MS;
-  for (let missing = firstMissing(expected, store); missing !== null; missing = firstMissing(expected, store)) {
-    if (clock.monotonic() > deadline) throw new BrokenPromise(missing);
-    await clock.advance(30_000);
+  constructor(private readonly world: World) {
+    this.#running = Array.from({ length: world.traits.replicas }, (_, place) => this.#start(place));
+  }
+
+  kill(): void {
+    const place = this.world.choices.between(0, this.#running.length - 1);
+    this.#running[place]?.kill();
+  }
+
+  killAll(): void {
+    this.#over = true;
+    for (const process of this.#running) process.kill();
+  }
+
+  async stopAll(): Promise<void> {
+    this.#over = true;
+    await Promise.all(this.#running.map((process) => process.stop()));
+  }
+
+  #start(place: number): FaultyProcess {
+    this.#started += 1;
+    // A name that comes back, as that of a restarted container does, or a new one.
+    const name = this.world.choices.chance(0.5) ? `replica-${place}` : `process-${this.#started}`;
+    return new FaultyProcess(name, this.world, () => this.#restart(place));
+  }
+
+  #restart(place: number): void {
+    this.crashes += 1;
+    const { clock, choices } = this.world;
+    void clock.pause(choices.between(0, 20_000)).then(() => {
+      if (!this.#over) this.#running[place] = this.#start(place);
+    });
   }
 }
 
-function firstMissing(expected: ReadonlyMap<string, number>, store: CheckedStore): string | null {
-  for (const [scanId, revision] of expected) {
-    const row = store.rows.get(scanId);
-    if ((row?.revision ?? 0) < revision) return `${scanId} stopped at revision ${row?.revision}, not ${revision}`;
-    if (row?.pending !== null) return `${scanId} is still pending: ${row?.pending}`;
+/** Something that goes wrong for longer than a call, or gets well again. */
+function misfortune(world: World, replicas: Replicas): void {
+  const { choices, service, store } = world;
+  if (choices.chance(0.1)) replicas.kill();
+  if (choices.chance(0.5)) service.spell = choices.chance(0.5) ? WELL : spell(choices);
+  world.databaseAway = choices.chance(0.05);
+  if (choices.chance(0.05)) service.cursors.forgetBeyond(choices.pick([-2, service.sequence.before(choices.random())]));
+  if (choices.chance(0.03)) {
+    const earlier = store.feeds.get(FEED)?.earlier.map(({ cursor }) => cursor) ?? [];
+    store.rewind(FEED, { cursor: choices.pick([null, ...earlier]), since: null });
   }
-  return store.feeds.get('default')?.endReachedAt ? null : 'the end of the feed was not reached';
+}
+
+function spell(choices: Choices): Spell {
+  return choices.pick([
+    { ...WELL, cursors: 'empty' as const },
+    { ...WELL, cursors: 'stalled' as const },
+    { ...WELL, cursors: 'circling' as const },
+    { ...WELL, away: true },
+    { ...WELL, refusing: true },
+  ]);
 }

@@ -1,163 +1,198 @@
-import type { FeedRequest, FeedService, RawPage, RawRun } from '../../src/sync/ports.js';
-import { entryJson, pageJson } from '../support/entries.js';
-import { rawPage, rawRun } from '../support/pages.js';
+import type { FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
+import { pageJson } from '../support/entries.js';
+import { rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
-import { ModelTrouble } from './model-service.js';
+import { CursorBook, type CursorMode, placeOf } from './cursor-book.js';
+import { type Delivery, deliver, type Shape, type Version } from './delivery.js';
 import type { Choices } from './random-choices.js';
-
-/** A delivery in the one sequence of the feed. */
-export interface Delivery {
-  /** Place in the sequence. */
-  readonly key: number;
-  readonly scanId: string;
-  readonly revision: number;
-  readonly json: string;
-  /** Virtual time, milliseconds. */
-  readonly deliveredAt: number;
-  /** From when on the feed lists it. */
-  readonly visibleFrom: number;
-  /** Placed where a cursor may have passed already. */
-  readonly behind: boolean;
-  readonly usable: boolean;
-}
-
-export interface ServiceTraits {
-  readonly movingCursors: boolean;
-  /** Corrections go to the end of the sequence, or somewhere before it. */
-  readonly corrections: 'ahead' | 'behind';
-  readonly truncatedShare: number;
-  readonly badShare: number;
-  readonly lateShare: number;
-}
+import { RecognisedRuns } from './recognised-runs.js';
+import { REQUEST_TIMEOUT_MS, refusal, requestFailure, timeout } from './request-failures.js';
+import { Sequence } from './sequence.js';
+import type { ServiceTraits } from './traits.js';
 
 /** A page that was served, so that a commit can be held against it. */
 export interface ServedPage {
   readonly from: string | null;
-  readonly next: string;
+  readonly next: string | null;
   readonly deliveries: readonly Delivery[];
 }
 
+/** What is wrong with the service for a while. */
+export interface Spell {
+  readonly cursors: CursorMode;
+  /** It answers nothing. */
+  readonly away: boolean;
+  /** It refuses every request to the feed, with a cursor or without. */
+  readonly refusing: boolean;
+}
+
+export const WELL: Spell = { cursors: 'ordinary', away: false, refusing: false };
+
 /** The recognition service under a virtual clock: runs, corrections, late entries, processing again, failures. */
 export class SimulatedService implements FeedService {
-  readonly deliveries: Delivery[] = [];
-  readonly served: ServedPage[] = [];
-  readonly #runs = new Map<string, { revision: number; json: string; readyAt: number }>();
-  #lastKey = 0;
-  #polls = 0;
+  readonly sequence = new Sequence();
+  readonly runs = new RecognisedRuns();
+  readonly cursors: CursorBook;
+  /** Requests to the single-run endpoint, by scan id. */
+  readonly downloads: string[] = [];
+  spell: Spell = WELL;
   /** Share of requests that fail. */
   faultShare = 0;
+  /** Deliveries that are still to come. */
+  expected = 0;
+  onDelivery: (delivery: Delivery) => void = () => {};
+  readonly #served = new Map<string, ServedPage[]>();
 
   constructor(
     private readonly clock: VirtualClock,
     private readonly choices: Choices,
     private readonly traits: ServiceTraits,
-  ) {}
+    private readonly markdown: boolean,
+  ) {
+    this.cursors = new CursorBook(traits.movingCursors);
+  }
 
   /** A new run, or another revision of an earlier one. */
   happen(): void {
-    const { choices } = this;
-    const known = [...this.#runs.keys()];
-    const correction = known.length > 0 && choices.chance(0.3);
-    const scanId = correction ? choices.pick(known) : `scan-${known.length}`;
-    const revision = (this.#runs.get(scanId)?.revision ?? 0) + (correction ? choices.between(1, 2) : 1);
-    const behind = (correction && this.traits.corrections === 'behind') || choices.chance(this.traits.lateShare);
-    this.#deliver(scanId, revision, behind);
-    // At-least-once: the same revision is delivered again.
-    const again = this.#runs.get(scanId);
-    if (again !== undefined && choices.chance(0.1)) this.#insert(scanId, again.revision, 'again', false);
+    const { choices, traits, runs } = this;
+    const now = this.clock.monotonic();
+    const before = choices.chance(0.3) ? runs.newest(choices.pick(runs.scanIds)) : undefined;
+    const version: Version = {
+      scanId: before?.scanId ?? `scan-${runs.scanIds.length}`,
+      revision: (before?.revision ?? 0) + (before === undefined ? 1 : choices.between(1, 2)),
+      status: choices.chance(0.1) ? 'failed' : 'completed',
+      environment: before?.environment ?? (choices.chance(traits.testShare) ? 'test' : 'prod'),
+      poisonous: choices.chance(traits.badShare / 2),
+    };
+    const behind = (before !== undefined && traits.corrections === 'behind') || choices.chance(traits.lateShare);
+    // The two endpoints need not show a revision at the same moment.
+    const skew = choices.chance(0.2) ? choices.between(0, 20_000) : 0;
+    const feedLate = choices.chance(0.5);
+    runs.show(version, feedLate ? now : now + skew, choices);
+    const deliverIt = () => {
+      this.#insert(version, this.#shapeOf(version), behind);
+      // At least once: the same revision is delivered again.
+      if (choices.chance(0.1)) this.#insert(version, this.#shapeAgain(version), false);
+    };
+    if (feedLate && skew > 0) void this.#later(skew, deliverIt);
+    else deliverIt();
+  }
+
+  async #later(ms: number, what: () => void): Promise<void> {
+    this.expected += 1;
+    await this.clock.pause(ms);
+    this.expected -= 1;
+    what();
   }
 
   async readPage(request: FeedRequest, signal: AbortSignal): Promise<RawPage> {
-    await this.#network(signal);
-    const from = 'cursor' in request.start ? request.start.cursor : null;
-    const since =
-      'since' in request.start ? request.start.since.getTime() - this.clock.now() + this.clock.monotonic() : -1;
-    const after = from === null ? Math.ceil(since) - 1e-9 : Number(from.split('/')[0]);
-    const now = this.clock.monotonic();
-    const listed = this.deliveries
-      .filter((delivery) => delivery.key > after && delivery.visibleFrom <= now)
-      .sort((a, b) => a.key - b.key)
-      .slice(0, request.limit);
-    this.#polls += 1;
-    const place = listed.at(-1)?.key ?? after;
-    const next = this.traits.movingCursors ? `${place}/${this.#polls}` : `${place}`;
-    this.served.push({ from, next, deliveries: listed });
-    return rawPage(
-      pageJson(
-        listed.map((delivery) => delivery.json),
-        next,
-      ),
+    await this.#network('feed', signal);
+    if (this.spell.refusing) throw refusal('feed', 400);
+    const { start } = request;
+    if ('cursor' in start && !this.cursors.knows(start.cursor)) throw refusal('feed', 400);
+    const { clock, traits, sequence } = this;
+    const scanned = this.spell.cursors === 'ordinary' ? request.limit * traits.scanFactor : Number.POSITIVE_INFINITY;
+    const stretch = sequence.after(this.placeOf(start), clock.monotonic(), request.filters, request.limit, scanned);
+    const from = 'cursor' in start ? start.cursor : null;
+    const next = this.#nextCursor(from, stretch.upTo);
+    this.#remember({ from, next, deliveries: stretch.listed });
+    const serviceDate = traits.sendsDate ? new Date(Math.floor(this.#time(clock.monotonic()) / 1000) * 1000) : null;
+    await this.#transit(signal);
+    const text = pageJson(
+      stretch.listed.map((delivery) => delivery.json),
+      next,
+    );
+    const items = stretch.listed.map((delivery) => delivery.item);
+    return { body: Buffer.from(text), text, validUtf8: true, items, nextCursor: next, serviceDate };
+  }
+
+  async readRun(scanId: string, { markdown }: { markdown: boolean }, signal: AbortSignal): Promise<RawRun> {
+    this.downloads.push(scanId);
+    await this.#network('run', signal);
+    const json = this.runs.answer(scanId, this.clock.monotonic(), markdown);
+    await this.#transit(signal);
+    if (json === null) throw refusal('run', 404);
+    return rawRun(json);
+  }
+
+  /** The pages that lead from one cursor to another; late runs may make them differ. */
+  served(from: string | null, next: string | null): readonly ServedPage[] {
+    return this.#served.get(`${from} ${next}`) ?? [];
+  }
+
+  #remember(page: ServedPage): void {
+    const key = `${page.from} ${page.next}`;
+    const others = this.#served.get(key);
+    if (others === undefined) this.#served.set(key, [page]);
+    else others.push(page);
+  }
+
+  /** The place in the sequence after which a page begins. */
+  placeOf(start: FeedStart): number {
+    if ('cursor' in start) return placeOf(start.cursor);
+    if ('beginning' in start) return -1;
+    return start.since.getTime() - this.#time(0) - 1e-9;
+  }
+
+  /** The moment of this clock at which a delivery is dated. */
+  deliveredAt({ key }: Delivery): number {
+    return Math.floor(key);
+  }
+
+  /** The service's own clock. */
+  #time(monotonic: number): number {
+    return this.clock.now() - this.clock.monotonic() + monotonic + this.traits.clockAheadMs;
+  }
+
+  #nextCursor(from: string | null, place: number): string | null {
+    const mode = this.spell.cursors;
+    if (mode === 'empty') return null;
+    if (mode === 'stalled') return from;
+    return (
+      (mode === 'circling' ? this.cursors.earlier(this.choices.random(), place) : null) ?? this.cursors.issue(place)
     );
   }
 
-  async readRun(scanId: string, _options: unknown, signal: AbortSignal): Promise<RawRun> {
-    await this.#network(signal);
-    const run = this.#runs.get(scanId);
-    if (run === undefined) throw new ModelTrouble('http_404');
-    if (run.readyAt > this.clock.monotonic()) return rawRun(entryJson({ scanId, status: 'processing', data: null }));
-    return rawRun(run.json);
-  }
-
-  /** The highest usable revision of each scan: what a sweep must have found in the end. */
-  newest(): ReadonlyMap<string, number> {
-    return highestRevisions(this.deliveries);
-  }
-
-  /** The same of deliveries that a cursor cannot have passed by. */
-  newestAhead(): ReadonlyMap<string, number> {
-    return highestRevisions(this.deliveries.filter((delivery) => !delivery.behind));
-  }
-
-  async #network(signal: AbortSignal): Promise<void> {
+  /** The way there, where a request may fail. */
+  async #network(operation: 'feed' | 'run', signal: AbortSignal): Promise<void> {
     const { clock, choices } = this;
-    await clock.sleep(choices.between(1, 200), signal);
+    await clock.sleep(choices.between(1, 100), signal);
     signal.throwIfAborted();
-    if (!choices.chance(this.faultShare)) return;
-    const kind = choices.pick(['http_500', 'http_429', 'timeout', 'not_json', 'http_401', 'cut_body']);
-    if (kind === 'timeout') await clock.sleep(30_000, signal);
+    if (!this.spell.away && !choices.chance(this.faultShare)) return;
+    if (choices.chance(0.8)) throw requestFailure(operation, choices);
+    await clock.sleep(REQUEST_TIMEOUT_MS, signal);
     signal.throwIfAborted();
-    throw new ModelTrouble(kind, kind === 'http_401' ? 'hold' : 'retry', kind === 'http_429' ? 5_000 : undefined);
+    throw timeout();
   }
 
-  #deliver(scanId: string, revision: number, behind: boolean): void {
-    const { choices } = this;
+  /** The way back: what was answered grows old on it. */
+  async #transit(signal: AbortSignal): Promise<void> {
+    const slow = this.choices.chance(this.faultShare / 4);
+    await this.clock.sleep(slow ? this.choices.between(1_000, 25_000) : this.choices.between(1, 100), signal);
+    signal.throwIfAborted();
+  }
+
+  #shapeOf({ status }: Version): Shape {
+    const { choices, traits } = this;
+    if (choices.chance(traits.badShare)) return choices.pick(['bad_status', 'no_scan_id', 'repairable'] as const);
+    if (!choices.chance(traits.truncatedShare)) return 'full';
+    // A failed run has no data that could be too large.
+    if (status === 'failed') return this.markdown ? 'truncated_markdown' : 'full';
+    return this.markdown ? choices.pick(['truncated', 'truncated_data', 'truncated_markdown'] as const) : 'truncated';
+  }
+
+  #shapeAgain(version: Version): Shape {
+    return this.choices.chance(this.traits.conflictShare) ? 'other_content' : this.#shapeOf(version);
+  }
+
+  #insert(version: Version, shape: Shape, behind: boolean): void {
+    const { choices, sequence } = this;
     const now = this.clock.monotonic();
-    const usable = !choices.chance(this.traits.badShare);
-    const truncated = usable && choices.chance(this.traits.truncatedShare);
-    this.#insert(scanId, revision, usable ? (truncated ? 'truncated' : 'full') : 'bad', behind);
-    // Being corrected again while the result is loaded: the single-run endpoint is busy for a while.
-    const readyAt = choices.chance(0.1) ? now + choices.between(0, 60_000) : now;
-    this.#runs.set(scanId, { revision, json: entryJson({ scanId, revision, data: { revision } }), readyAt });
+    const key = behind ? sequence.before(choices.random()) : sequence.end(now);
+    const visibleFrom = behind ? now + choices.between(0, 60_000) : now;
+    const dated = new Date(this.#time(Math.floor(key)));
+    const delivery = deliver(version, shape, this.markdown, dated, { key, visibleFrom, behind });
+    sequence.insert(delivery);
+    this.onDelivery(delivery);
   }
-
-  #insert(scanId: string, revision: number, kind: 'full' | 'again' | 'truncated' | 'bad', behind: boolean): void {
-    const now = this.clock.monotonic();
-    const key = this.#placeInSequence(behind);
-    const deliveredAt = Math.floor(key);
-    const json = entryJson({
-      scanId,
-      revision,
-      deliveredAt: new Date(this.clock.now() - now + deliveredAt).toISOString(),
-      data: { revision },
-      ...(kind === 'truncated' && { data: undefined, resultTruncated: true }),
-      ...(kind === 'bad' && { status: 'archived' }),
-    });
-    const visibleFrom = behind ? now + this.choices.between(0, 60_000) : now;
-    this.deliveries.push({ key, scanId, revision, json, deliveredAt, visibleFrom, behind, usable: kind !== 'bad' });
-  }
-
-  /** By delivery time; deliveries of the same millisecond follow each other. */
-  #placeInSequence(behind: boolean): number {
-    if (behind) return this.choices.random() * this.#lastKey;
-    this.#lastKey = Math.max(this.#lastKey + 1e-6, this.clock.monotonic());
-    return this.#lastKey;
-  }
-}
-
-function highestRevisions(deliveries: readonly Delivery[]): ReadonlyMap<string, number> {
-  const highest = new Map<string, number>();
-  for (const { scanId, revision, usable } of deliveries) {
-    if (usable) highest.set(scanId, Math.max(revision, highest.get(scanId) ?? 0));
-  }
-  return highest;
 }

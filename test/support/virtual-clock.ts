@@ -3,20 +3,13 @@ import type { Clock } from '../../src/sync/ports.js';
 /** 1 January 2026: any fixed moment does. */
 const START = Date.UTC(2026, 0, 1);
 
-interface Sleeper {
-  readonly wakeAt: number;
-  readonly order: number;
-  readonly wake: () => void;
-}
-
 /**
  * A clock that stands still until everything that can run has run, then jumps to the next moment at which something
  * waits to happen. So a test takes no time, and its course depends on nothing but its seed.
  */
 export class VirtualClock implements Clock {
   #elapsed = 0;
-  #order = 0;
-  readonly #sleepers = new Set<Sleeper>();
+  readonly #sleepers = new Sleepers();
   readonly #random: () => number;
 
   constructor(seed = 1) {
@@ -30,18 +23,24 @@ export class VirtualClock implements Clock {
   sleep = (ms: number, signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
       if (signal.aborted) return resolve();
-      const sleeper: Sleeper = {
-        wakeAt: this.#elapsed + Math.max(0, ms),
-        order: this.#order++,
-        wake: () => {
-          this.#sleepers.delete(sleeper);
-          signal.removeEventListener('abort', sleeper.wake);
-          resolve();
-        },
+      const wake = () => {
+        signal.removeEventListener('abort', abort);
+        resolve();
       };
-      this.#sleepers.add(sleeper);
-      signal.addEventListener('abort', sleeper.wake, { once: true });
+      const sleeper = this.#sleepers.add(this.#elapsed + Math.max(0, ms), wake);
+      const abort = () => {
+        this.#sleepers.cancel(sleeper);
+        wake();
+      };
+      signal.addEventListener('abort', abort, { once: true });
     });
+
+  /** Waits for this much time; nothing ends it early. */
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#sleepers.add(this.#elapsed + Math.max(0, ms), resolve);
+    });
+  }
 
   /** Lets time pass until the work is done. Fails if nothing is left to wait for, or after `limitMs` of virtual time. */
   async run<T>(work: Promise<T>, limitMs = Number.POSITIVE_INFINITY): Promise<T> {
@@ -54,31 +53,94 @@ export class VirtualClock implements Clock {
       await settledTasks();
       if (settled) return watched;
       if (this.#elapsed > limitMs) throw new Error(`not done after ${limitMs} ms of virtual time`);
-      if (!this.#wakeNext()) throw new Error('everything waits, and nothing is left to happen');
+      const next = this.#sleepers.takeNext();
+      if (next === undefined) throw new Error('everything waits, and nothing is left to happen');
+      this.#elapsed = Math.max(this.#elapsed, next.wakeAt);
+      next.wake?.();
     }
   }
 
   /** Lets this much time pass. */
   async advance(ms: number): Promise<void> {
-    await this.run(this.sleep(ms, new AbortController().signal));
+    await this.run(this.pause(ms));
+  }
+}
+
+interface Sleeper {
+  readonly wakeAt: number;
+  readonly order: number;
+  /** Null once it was woken otherwise. */
+  wake: (() => void) | null;
+}
+
+/** Those who wait, the next to wake first; of equals the one that came first. A binary heap. */
+class Sleepers {
+  #heap: Sleeper[] = [];
+  #order = 0;
+  #cancelled = 0;
+
+  add(wakeAt: number, wake: () => void): Sleeper {
+    const sleeper = { wakeAt, order: this.#order++, wake };
+    this.#heap.push(sleeper);
+    this.#rise(this.#heap.length - 1);
+    return sleeper;
   }
 
-  #wakeNext(): boolean {
-    let next: Sleeper | undefined;
-    for (const sleeper of this.#sleepers) {
-      if (
-        next === undefined ||
-        sleeper.wakeAt < next.wakeAt ||
-        (sleeper.wakeAt === next.wakeAt && sleeper.order < next.order)
-      ) {
-        next = sleeper;
+  /** It is left where it stands, and passed over later; when most are like that they are cleared away. */
+  cancel(sleeper: Sleeper): void {
+    if (sleeper.wake === null) return;
+    sleeper.wake = null;
+    this.#cancelled += 1;
+    if (this.#cancelled < 64 || this.#cancelled < this.#heap.length / 2) return;
+    // An array in order is a heap.
+    this.#heap = this.#heap.filter((other) => other.wake !== null).sort(compare);
+    this.#cancelled = 0;
+  }
+
+  takeNext(): Sleeper | undefined {
+    for (;;) {
+      const [first] = this.#heap;
+      const last = this.#heap.pop();
+      if (first === undefined || last === undefined) return undefined;
+      if (last !== first) {
+        this.#heap[0] = last;
+        this.#sink();
       }
+      if (first.wake !== null) return first;
+      this.#cancelled -= 1;
     }
-    if (next === undefined) return false;
-    this.#elapsed = Math.max(this.#elapsed, next.wakeAt);
-    next.wake();
+  }
+
+  #rise(from: number): void {
+    for (let at = from; at > 0; ) {
+      const parent = (at - 1) >> 1;
+      if (!this.#swapIfEarlier(at, parent)) return;
+      at = parent;
+    }
+  }
+
+  #sink(): void {
+    for (let at = 0; ; ) {
+      const [left, right] = [2 * at + 1, 2 * at + 2];
+      const [a, b] = [this.#heap[left], this.#heap[right]];
+      if (a === undefined) return;
+      const child = b !== undefined && compare(b, a) < 0 ? right : left;
+      if (!this.#swapIfEarlier(child, at)) return;
+      at = child;
+    }
+  }
+
+  #swapIfEarlier(lower: number, upper: number): boolean {
+    const [a, b] = [this.#heap[lower] as Sleeper, this.#heap[upper] as Sleeper];
+    if (compare(a, b) > 0) return false;
+    this.#heap[lower] = b;
+    this.#heap[upper] = a;
     return true;
   }
+}
+
+function compare(a: Sleeper, b: Sleeper): number {
+  return a.wakeAt - b.wakeAt || a.order - b.order;
 }
 
 /** All promise callbacks have run when the next turn of the event loop begins. */

@@ -1,0 +1,44 @@
+/** How the service hands out cursors at the moment. `stalled`: the one that was sent; `circling`: one from before. */
+export type CursorMode = 'ordinary' | 'empty' | 'stalled' | 'circling';
+
+/**
+ * The cursors of a service: places in its sequence. It may forget all that it handed out, or those beyond a place, as
+ * after a restore. `generation:place`, and the number of the poll where every poll gets its own.
+ */
+export class CursorBook {
+  /** By generation: up to which place it still knows the cursors of the generations before. */
+  readonly #limits: number[] = [Number.POSITIVE_INFINITY];
+  #issued: string[] = [];
+  #polls = 0;
+
+  constructor(private readonly moving: boolean) {}
+
+  issue(place: number): string {
+    this.#polls += 1;
+    const cursor = `${this.#limits.length - 1}:${place}${this.moving ? `/${this.#polls}` : ''}`;
+    this.#issued.push(cursor);
+    return cursor;
+  }
+
+  /** One that was handed out before, is still known, and leads to this place or before it. */
+  earlier(random: number, upTo: number): string | null {
+    const cursor = this.#issued[Math.floor(random * this.#issued.length)];
+    return cursor !== undefined && placeOf(cursor) <= upTo ? cursor : null;
+  }
+
+  /** Cursors handed out so far that lie beyond the place are unknown from now on. */
+  forgetBeyond(place: number): void {
+    this.#limits.push(place);
+    this.#issued = this.#issued.filter((cursor) => this.knows(cursor));
+  }
+
+  knows(cursor: string): boolean {
+    const generation = Number(cursor.split(':')[0]);
+    const place = placeOf(cursor);
+    return this.#limits.slice(generation + 1).every((limit) => place <= limit);
+  }
+}
+
+export function placeOf(cursor: string): number {
+  return Number(cursor.slice(cursor.indexOf(':') + 1).split('/')[0]);
+}

@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import type { FeedFilters } from '../../src/sync/ports.js';
+import { entryJson, type Fields } from '../support/entries.js';
+
+/** A value that the model of the store refuses, as PostgreSQL refuses some: nothing shows it beforehand. */
+export const POISON = 'poison';
+
+/** A revision of a run. */
+export interface Version {
+  readonly scanId: string;
+  readonly revision: number;
+  readonly status: 'completed' | 'failed';
+  readonly environment: 'prod' | 'test';
+  /** Its result holds a value that the store refuses. */
+  readonly poisonous: boolean;
+}
+
+/** A delivery in the one sequence of the feed. */
+export interface Delivery extends Version {
+  /** Place in the sequence. Its whole part is the virtual time of delivery, milliseconds. */
+  readonly key: number;
+  readonly json: string;
+  /** The entry, parsed once. */
+  readonly item: unknown;
+  /** From when on the feed lists it. */
+  readonly visibleFrom: number;
+  /** Placed where a cursor may have passed already. */
+  readonly behind: boolean;
+  /** Can be stored; otherwise it belongs into quarantine. */
+  readonly usable: boolean;
+  /** What the quarantine knows it by. */
+  readonly identity: string;
+}
+
+/** How an entry is delivered. `truncated…`: which values are too large. `repairable`: text that PostgreSQL cannot hold. */
+export type Shape =
+  | 'full'
+  | 'truncated'
+  | 'truncated_data'
+  | 'truncated_markdown'
+  | 'other_content'
+  | 'repairable'
+  | 'bad_status'
+  | 'no_scan_id';
+
+const TRUNCATED: readonly Shape[] = ['truncated', 'truncated_data', 'truncated_markdown'];
+const UNUSABLE: readonly Shape[] = ['bad_status', 'no_scan_id'];
+
+/** The `data` that a revision must end up with; a delivery with other content comes with more. */
+export function resultOf({ scanId, revision }: Pick<Version, 'scanId' | 'revision'>): Fields {
+  return { scan: scanId, revision };
+}
+
+/** @param deliveredAt by the service's clock */
+export function deliver(
+  version: Version,
+  shape: Shape,
+  markdown: boolean,
+  deliveredAt: Date,
+  place: Pick<Delivery, 'key' | 'visibleFrom' | 'behind'>,
+): Delivery {
+  const withoutData = shape === 'truncated' || shape === 'truncated_data';
+  const json = entryJson({
+    ...fieldsOf(version, markdown),
+    deliveredAt: deliveredAt.toISOString(),
+    resultTruncated: TRUNCATED.includes(shape) || undefined,
+    ...(withoutData && { data: undefined }),
+    ...((shape === 'truncated' || shape === 'truncated_markdown') && { markdown: undefined }),
+    ...(shape === 'other_content' && version.status === 'completed' && { data: { ...resultOf(version), other: true } }),
+    ...(shape === 'repairable' && { fileName: 'half a pair \ud800' }),
+    ...(shape === 'bad_status' && { status: 'archived' }),
+    ...(shape === 'no_scan_id' && { scanId: null }),
+  });
+  const refused = version.poisonous && version.status === 'completed' && !withoutData && shape !== 'other_content';
+  const { scanId, revision } = version;
+  return {
+    ...version,
+    ...place,
+    json,
+    item: JSON.parse(json),
+    usable: !UNUSABLE.includes(shape) && !refused,
+    identity: shape === 'no_scan_id' ? createHash('sha256').update(json).digest('hex') : `${scanId}#${revision}`,
+  };
+}
+
+/** The answer of the single-run endpoint (interface 4.3). */
+export function runJson(version: Version, markdown: boolean, over: Fields = {}): string {
+  return entryJson({ ...fieldsOf(version, markdown), deliveredAt: undefined, rawOcrResult: { pages: 1 }, ...over });
+}
+
+function fieldsOf(version: Version, markdown: boolean): Fields {
+  const { scanId, revision, status, environment, poisonous } = version;
+  const outcome =
+    status === 'completed'
+      ? { data: { ...resultOf(version), ...(poisonous && { value: POISON }) } }
+      : { data: undefined, failureReason: 'unreadable', error: 'nicht lesbar' };
+  return {
+    scanId,
+    revision,
+    status,
+    environment,
+    submittedAt: undefined,
+    completedAt: undefined,
+    resultTruncated: undefined,
+    ...outcome,
+    ...(markdown && { markdown: `# ${scanId} ${revision}` }),
+  };
+}
+
+/** Whether the filters let it through (interface 4.2 rule 2). */
+export function isListed({ status, environment }: Version, filters: FeedFilters): boolean {
+  return filters.status.includes(status) && (filters.environment === 'all' || filters.environment === environment);
+}

@@ -1,0 +1,60 @@
+import { BrokenPromise, FEED } from './checked-store.js';
+import type { World } from './faulty-process.js';
+
+/** After the last fault, the feed must be followed again, its end reached and its freshness known. */
+const RETURN_MS = 600_000;
+/** And in the end everything must be there: pending results may pause for an hour, a full sweep for its interval. */
+const PATIENCE_MS = 4 * 3_600_000;
+const STEP_MS = 30_000;
+
+/**
+ * What must follow once the faults have stopped: in bounded time the feed is followed again; every revision is stored and
+ * complete, or in quarantine; and what is delivered again is neither downloaded nor written again. Throws `BrokenPromise`.
+ */
+export async function heal(world: World): Promise<void> {
+  const { clock, store } = world;
+  const stoppedAt = clock.monotonic();
+  await until(world, RETURN_MS, () => (store.completeAsOf() >= stoppedAt ? null : 'the feed is not followed again'));
+  await until(world, PATIENCE_MS, () => whatIsMissing(world));
+  await deliverAgain(world);
+}
+
+async function until({ clock, store }: World, patienceMs: number, missing: () => string | null): Promise<void> {
+  const deadline = clock.monotonic() + patienceMs;
+  for (let what = missing(); what !== null; what = missing()) {
+    if (clock.monotonic() > deadline) throw new BrokenPromise(what);
+    await clock.advance(STEP_MS);
+    if (store.broken !== null) throw store.broken;
+  }
+}
+
+function whatIsMissing({ clock, store, service, traits }: World): string | null {
+  if (service.expected > 0) return 'a delivery did not happen';
+  const [missing] = store.missing(traits.reconcile.intervalMs !== null);
+  if (missing !== undefined) return `revision ${missing.revision} of ${missing.scanId} was not kept`;
+  for (const { scanId, pending } of store.rows.values()) {
+    if (pending !== null && !service.runs.isUnstorable(scanId)) return `${scanId} is still pending: ${pending}`;
+  }
+  // The end of the feed is seen at every interval: a quiet feed does not grow old.
+  return store.completeAsOf() >= clock.monotonic() - STEP_MS ? null : 'freshness falls behind on a quiet feed';
+}
+
+/** Everything is delivered a second time. */
+async function deliverAgain(world: World): Promise<void> {
+  const { clock, store, service } = world;
+  // What was under way has its end.
+  await clock.advance(STEP_MS);
+  // What cursors have passed by may be found now, and results of revisions that were not delivered yet are.
+  const changing = new Set(store.missing(true).map(({ scanId }) => scanId));
+  for (const row of store.rows.values()) if (row.deliveredAt === null) changing.add(row.scanId);
+  for (const scanId of service.runs.scanIds) if (service.runs.isUnstorable(scanId)) changing.add(scanId);
+  const downloads = service.downloads.length;
+  store.written.clear();
+  const rewoundAt = clock.monotonic();
+  store.rewind(FEED, { cursor: null, since: null });
+  await until(world, RETURN_MS, () => (store.completeAsOf() >= rewoundAt ? null : 'the feed was not read again'));
+  const again = (scanIds: Iterable<string>) => [...scanIds].find((scanId) => !changing.has(scanId));
+  const [downloaded, written] = [again(service.downloads.slice(downloads)), again(store.written)];
+  if (downloaded !== undefined) throw new BrokenPromise(`${downloaded} was downloaded again`);
+  if (written !== undefined) throw new BrokenPromise(`${written} was written again`);
+}

@@ -1,0 +1,73 @@
+import type { FeedFilters, FeedIdentity, SweepKind } from '../../src/sync/ports.js';
+
+/** A row of `feeds` and what belongs to it. Times in milliseconds since 1970, by the database's clock. */
+export interface ModelFeed {
+  readonly baseUrl: string;
+  readonly createdAt: number;
+  readonly startSince: Date | null;
+  filters: FeedFilters;
+  keepHistory: boolean;
+  cursor: string | null;
+  resumeSince: Date | null;
+  lastDeliveredAt: Date | null;
+  earlier: { readonly cursor: string | null; readonly notedAt: number }[];
+  completeFrom: number;
+  completeAsOf: number | null;
+  reconciledAsOf: number | null;
+  widenedAt: number | null;
+  endReachedAt: number | null;
+  sweeps: Map<SweepKind, ModelSweep>;
+  lastPollAt: number | null;
+  lastCommitAt: number | null;
+  holder: string | null;
+  epoch: number;
+  expiresAt: number;
+}
+
+export interface ModelSweep {
+  readonly since: Date | null;
+  readonly until: Date;
+  readonly begunAt: number;
+  /** `completeAsOf` of the feed when it began. */
+  readonly completeAsOf: number;
+  cursor: string | null;
+  finishedAt: number | null;
+}
+
+/** A first start at `now` reaches this far back. */
+const NOW_REACHES_BACK_MS = 3_600_000;
+
+export function newFeed({ start, baseUrl, filters, keepHistory }: FeedIdentity, now: number): ModelFeed {
+  const startSince = start === 'beginning' ? null : start === 'now' ? new Date(now - NOW_REACHES_BACK_MS) : start;
+  return {
+    baseUrl,
+    createdAt: now,
+    startSince,
+    filters,
+    keepHistory,
+    cursor: null,
+    resumeSince: null,
+    lastDeliveredAt: null,
+    earlier: [],
+    completeFrom: startSince?.getTime() ?? Number.NEGATIVE_INFINITY,
+    completeAsOf: null,
+    reconciledAsOf: null,
+    widenedAt: null,
+    endReachedAt: null,
+    sweeps: new Map(),
+    lastPollAt: null,
+    lastCommitAt: null,
+    holder: null,
+    epoch: 0,
+    expiresAt: 0,
+  };
+}
+
+/** Whether every run that the new filters include was included before. */
+export function includesNoMore(before: FeedFilters, now: FeedFilters): boolean {
+  return (
+    now.status.every((status) => before.status.includes(status)) &&
+    (before.environment === 'all' || before.environment === now.environment) &&
+    (before.documentType === null || before.documentType === now.documentType)
+  );
+}

@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto';
+import type { AcceptedEntry, CommitCounts, EntryBatch, QuarantineEntry } from '../../src/sync/ports.js';
+
+/** A row of `runs`, as far as the engine's promises reach. Times in milliseconds since 1970. */
+export interface ModelRow {
+  scanId: string;
+  revision: number;
+  status: 'completed' | 'failed';
+  /** JSON text of status, failure reason and error, for conflicts and comparisons. */
+  content: string;
+  data: string | null;
+  markdown: string | null;
+  deliveredAt: string | null;
+  feed: string;
+  repaired: boolean;
+  pending: string | null;
+  pendingSince: number;
+  nextTryAt: number;
+  attempts: number;
+}
+
+export interface ModelQuarantine extends Omit<QuarantineEntry, 'state'> {
+  state: 'open' | 'repaired' | 'replayed' | 'discarded';
+  timesSeen: number;
+}
+
+interface WriteSettings {
+  readonly now: () => number;
+  readonly pendingRetryMs: number;
+  readonly keepsHistory: (feed: string) => boolean;
+}
+
+/** The rules of the commit statement about rows and quarantine, written a second time. */
+export class ModelRows {
+  readonly runs = new Map<string, ModelRow>();
+  readonly history: ModelRow[] = [];
+  /** By `feed/identity`. */
+  readonly quarantine = new Map<string, ModelQuarantine>();
+
+  constructor(private readonly settings: WriteSettings) {}
+
+  write(batch: EntryBatch, quarantine: readonly QuarantineEntry[], feed: string): CommitCounts {
+    const { items } = JSON.parse(batch.json) as { items: Record<string, unknown>[] };
+    const received = batch.entries.map((entry, index) => this.#rowOf(entry, items[index] ?? {}, feed));
+    const best = new Map<string, ModelRow>();
+    for (const row of received) {
+      const other = best.get(row.scanId);
+      if (other === undefined || wins(row, other)) best.set(row.scanId, row);
+    }
+    const counts = { inserted: 0, updated: 0, unchanged: 0, stale: 0, conflicts: 0 };
+    for (const row of received) {
+      const winner = best.get(row.scanId);
+      if (winner === undefined || winner === row) continue;
+      counts[row.revision < winner.revision ? 'stale' : 'unchanged'] += 1;
+      if (row.revision === winner.revision && differs(row, winner)) counts.conflicts += 1;
+    }
+    const stored: string[] = [];
+    for (const row of best.values()) {
+      const verdict = this.#store(row);
+      counts[verdict.counted] += 1;
+      if (verdict.conflict) counts.conflicts += 1;
+      if (verdict.counted === 'inserted' || verdict.counted === 'updated') stored.push(row.scanId);
+    }
+    const bad = new Map(quarantine.map((entry) => [`${feed}/${identityOf(entry)}`, entry]));
+    for (const row of best.values()) this.#settle(row, feed, bad);
+    for (const [identity, entry] of bad) this.#quarantine(identity, entry);
+    return { ...counts, quarantined: bad.size, stored };
+  }
+
+  #rowOf({ run, replaced, repaired, pending }: AcceptedEntry, item: Record<string, unknown>, feed: string): ModelRow {
+    if (item.scanId !== run.scanId || item.revision !== run.revision) {
+      throw new Error(`the text of ${run.scanId} revision ${run.revision} is that of another entry`);
+    }
+    const fields: Record<string, unknown> = { ...item, ...replaced };
+    const { data, markdown, status, failureReason, error, deliveredAt } = fields;
+    const now = this.settings.now();
+    return {
+      scanId: run.scanId,
+      revision: run.revision,
+      status: run.status,
+      content: JSON.stringify([status, failureReason ?? null, error ?? null]),
+      data: data === undefined || data === null ? null : JSON.stringify(data),
+      markdown: typeof markdown === 'string' ? markdown : null,
+      deliveredAt: typeof deliveredAt === 'string' ? deliveredAt : null,
+      feed,
+      repaired,
+      pending,
+      pendingSince: now,
+      nextTryAt: now + this.settings.pendingRetryMs,
+      attempts: 0,
+    };
+  }
+
+  #store(row: ModelRow): { counted: 'inserted' | 'updated' | 'unchanged' | 'stale'; conflict: boolean } {
+    const known = this.runs.get(row.scanId);
+    if (known === undefined || row.revision > known.revision) {
+      this.runs.set(row.scanId, row);
+      if (known !== undefined && this.settings.keepsHistory(row.feed)) this.history.push(known);
+      return { counted: known === undefined ? 'inserted' : 'updated', conflict: false };
+    }
+    if (row.revision < known.revision) return { counted: 'stale', conflict: false };
+    const conflict = differs(row, known);
+    const fuller =
+      (known.pending !== null && row.pending === null) ||
+      (known.markdown === null && row.markdown !== null) ||
+      (known.deliveredAt === null && row.deliveredAt !== null);
+    if (!fuller) return { counted: 'unchanged', conflict };
+    known.data ??= row.data;
+    known.markdown ??= row.markdown;
+    known.deliveredAt ??= row.deliveredAt;
+    known.repaired ||= row.repaired;
+    known.feed = row.feed;
+    if (row.pending === null) known.pending = null;
+    return { counted: 'updated', conflict };
+  }
+
+  #settle(row: ModelRow, feed: string, bad: ReadonlyMap<string, QuarantineEntry>): void {
+    for (const [identity, entry] of this.quarantine) {
+      if (entry.state !== 'open' || entry.scanId !== row.scanId || entry.revision === null) continue;
+      if (entry.revision > row.revision || !identity.startsWith(`${feed}/`) || bad.has(identity)) continue;
+      entry.state = entry.revision === row.revision ? 'replayed' : 'discarded';
+    }
+  }
+
+  #quarantine(identity: string, entry: QuarantineEntry): void {
+    const { scanId, revision } = entry;
+    const stored = scanId === null ? undefined : this.runs.get(scanId)?.revision;
+    const overtaken = stored !== undefined && revision !== null && stored >= revision;
+    const state = entry.state === 'open' && overtaken ? 'discarded' : entry.state;
+    const known = this.quarantine.get(identity);
+    if (known === undefined) this.quarantine.set(identity, { ...entry, state, timesSeen: 1 });
+    else {
+      known.timesSeen += 1;
+      if (known.state === 'open') known.state = state;
+    }
+  }
+}
+
+/** Of two entries of one scan: the higher revision, of equals the complete one, of those the first. */
+function wins(row: ModelRow, other: ModelRow): boolean {
+  if (row.revision !== other.revision) return row.revision > other.revision;
+  return row.pending === null && other.pending !== null;
+}
+
+function differs(a: ModelRow, b: ModelRow): boolean {
+  return a.content !== b.content || (a.pending === null && b.pending === null && a.data !== b.data);
+}
+
+function identityOf({ scanId, revision, payload }: QuarantineEntry): string {
+  if (scanId !== null && revision !== null) return `${scanId}#${revision}`;
+  return createHash('sha256').update(payload).digest('hex');
+}

@@ -1,0 +1,54 @@
+import type { Fields } from '../support/entries.js';
+import { runJson, type Version } from './delivery.js';
+import type { Choices } from './random-choices.js';
+
+interface Shown {
+  readonly version: Version;
+  /** From when on the single-run endpoint shows it. */
+  readonly from: number;
+  /** Until then it answers something of no use. */
+  readonly busyUntil: number;
+  readonly busyAnswer: Fields | null;
+}
+
+/** What a run looks like while it is busy; null: 404. */
+const BUSY: readonly (Fields | null)[] = [
+  { status: 'processing', data: undefined },
+  { data: undefined, markdown: undefined, resultTruncated: true },
+  null,
+];
+
+/** The runs as the single-run endpoint shows them, perhaps earlier or later than the feed. */
+export class RecognisedRuns {
+  readonly scanIds: string[] = [];
+  readonly #shown = new Map<string, Shown[]>();
+
+  newest(scanId: string): Version | undefined {
+    return this.#shown.get(scanId)?.at(-1)?.version;
+  }
+
+  show(version: Version, from: number, choices: Choices): void {
+    const before = this.#shown.get(version.scanId);
+    const busyUntil = choices.chance(0.1) ? from + choices.between(0, 60_000) : from;
+    const shown = { version, from, busyUntil, busyAnswer: choices.pick(BUSY) };
+    if (before !== undefined) before.push(shown);
+    else {
+      this.#shown.set(version.scanId, [shown]);
+      this.scanIds.push(version.scanId);
+    }
+  }
+
+  /** The answer's text; null: 404. */
+  answer(scanId: string, now: number, markdown: boolean): string | null {
+    const shown = this.#shown.get(scanId)?.findLast(({ from }) => from <= now);
+    if (shown === undefined) return null;
+    const { version, busyUntil, busyAnswer } = shown;
+    if (busyUntil <= now) return runJson(version, markdown);
+    return busyAnswer === null ? null : runJson(version, markdown, busyAnswer);
+  }
+
+  /** One of its revisions cannot be stored: it may stay pending, and it is asked for whenever it is delivered. */
+  isUnstorable(scanId: string): boolean {
+    return (this.#shown.get(scanId) ?? []).some(({ version }) => version.poisonous && version.status === 'completed');
+  }
+}

@@ -1,0 +1,55 @@
+import type { FeedFilters } from '../../src/sync/ports.js';
+import { type Delivery, isListed } from './delivery.js';
+
+/** What a page lists, and the place that its cursor leads to. */
+export interface Stretch {
+  readonly listed: readonly Delivery[];
+  readonly upTo: number;
+}
+
+/** The one sequence of the feed, in the order of its keys. */
+export class Sequence {
+  readonly deliveries: Delivery[] = [];
+  #lastKey = 0;
+
+  /** A place for a new delivery: the end, by time; deliveries of the same millisecond follow each other. */
+  end(now: number): number {
+    this.#lastKey = Math.max(this.#lastKey + 1e-6, now);
+    return this.#lastKey;
+  }
+
+  /** A place somewhere before the end. */
+  before(random: number): number {
+    return random * this.#lastKey;
+  }
+
+  insert(delivery: Delivery): void {
+    this.deliveries.splice(this.#firstAfter(delivery.key), 0, delivery);
+  }
+
+  /** What comes after a place: at most `limit` entries, of at most `scanned` that are looked at. */
+  after(place: number, now: number, filters: FeedFilters, limit: number, scanned: number): Stretch {
+    const listed: Delivery[] = [];
+    let upTo = place;
+    let looked = 0;
+    for (let index = this.#firstAfter(place); index < this.deliveries.length; index += 1) {
+      const delivery = this.deliveries[index] as Delivery;
+      if (delivery.visibleFrom > now) continue;
+      if (listed.length === limit || looked === scanned) break;
+      looked += 1;
+      upTo = delivery.key;
+      if (isListed(delivery, filters)) listed.push(delivery);
+    }
+    return { listed, upTo };
+  }
+
+  #firstAfter(place: number): number {
+    let [low, high] = [0, this.deliveries.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.deliveries[middle] as Delivery).key > place) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}

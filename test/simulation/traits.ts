@@ -1,0 +1,113 @@
+import type { ReconcileSettings } from '../../src/sync/context.js';
+import type { FeedFilters, FeedIdentity } from '../../src/sync/ports.js';
+import type { Choices } from './random-choices.js';
+
+/** What the service of one history is like. */
+export interface ServiceTraits {
+  /** Cursors that change with every poll, also at the end. */
+  readonly movingCursors: boolean;
+  /** Corrections go to the end of the sequence, or somewhere before it: the interface may mean either. */
+  readonly corrections: 'ahead' | 'behind';
+  readonly truncatedShare: number;
+  /** Entries without a usable required field, and values that PostgreSQL refuses. */
+  readonly badShare: number;
+  /** Runs that become visible where a cursor may have passed. */
+  readonly lateShare: number;
+  /** Runs of the test environment. */
+  readonly testShare: number;
+  /** The same revision again with other content. */
+  readonly conflictShare: number;
+  /** A page looks at this many runs for each entry asked for; those that the filters hide count. */
+  readonly scanFactor: number;
+  /** How far the service's clock is ahead of the others, milliseconds; its `Date` header shows it. */
+  readonly clockAheadMs: number;
+  readonly sendsDate: boolean;
+}
+
+/** What goes wrong, each the probability at one call. */
+export interface Faults {
+  /** The process is killed while the engine waits. */
+  readonly crash: number;
+  /** The process stands still for longer than its lease, then goes on (a paused machine). */
+  readonly freeze: number;
+  /** The connection to the database is cut, or a statement is refused, and it did not happen. */
+  readonly lost: number;
+  /** The connection is cut, and it did happen. */
+  readonly unknown: number;
+  /** The connection is cut, and it happens later, when nobody waits any more. */
+  readonly straggler: number;
+  /** The statement alone takes longer than the lease. */
+  readonly slow: number;
+  /** A request to the service fails, in one of all the ways there are. */
+  readonly request: number;
+}
+
+export const NO_FAULTS: Faults = { crash: 0, freeze: 0, lost: 0, unknown: 0, straggler: 0, slow: 0, request: 0 };
+
+/** One history: its world and how it is watched. */
+export interface Traits {
+  readonly service: ServiceTraits;
+  readonly faults: Faults;
+  readonly replicas: number;
+  readonly filters: FeedFilters;
+  readonly markdown: boolean;
+  readonly pageLimit: number;
+  readonly pagesAhead: number;
+  readonly reconcile: ReconcileSettings;
+  /** Settings of the start, as the processes of one history have them: only the first one counts. */
+  readonly starts: readonly FeedIdentity['start'][];
+  /** Faults never stop: only what must hold at every moment is checked. Otherwise all must be there in the end. */
+  readonly restless: boolean;
+}
+
+const FILTERS: readonly FeedFilters[] = [
+  { status: ['completed', 'failed'], environment: 'prod', documentType: null },
+  { status: ['completed', 'failed'], environment: 'all', documentType: null },
+  { status: ['completed'], environment: 'prod', documentType: null },
+];
+
+/** @param begin when the first process starts; some histories want only what was delivered after a moment near it */
+export function chooseTraits(choices: Choices, begin: number): Traits {
+  const roughness = choices.pick([0, 0.02, 0.1]);
+  // Off in half of the histories: what the sweep finds would hide mistakes of the way before it.
+  const sweeping = choices.chance(0.5);
+  const clockAheadMs = choices.pick([0, 0, 0, 1_500, 90_000, -3_600_000]);
+  const filters = choices.pick(FILTERS);
+  return {
+    service: {
+      movingCursors: choices.chance(0.5),
+      corrections: choices.pick(['ahead', 'behind']),
+      truncatedShare: choices.pick([0, 0.1, 0.5]),
+      badShare: choices.pick([0, 0.1]),
+      lateShare: choices.pick([0, 0.1]),
+      testShare: choices.pick([0, 0.2, 0.8]),
+      conflictShare: choices.pick([0, 0.05]),
+      scanFactor: choices.pick([1, 2, 100]),
+      clockAheadMs,
+      sendsDate: clockAheadMs !== 0 || choices.chance(0.5),
+    },
+    faults: {
+      crash: roughness / 10,
+      freeze: roughness / 20,
+      lost: roughness,
+      unknown: roughness,
+      straggler: roughness,
+      slow: roughness / 5,
+      request: choices.pick([0, 0.1, 0.4]),
+    },
+    replicas: choices.pick([1, 1, 2, 3]),
+    filters,
+    markdown: choices.chance(0.3),
+    pageLimit: choices.pick([1, 3, 10]),
+    pagesAhead: choices.between(1, 3),
+    reconcile: {
+      intervalMs: sweeping ? 60_000 : null,
+      windowMs: 600_000,
+      fullIntervalMs: sweeping ? 3_600_000 : null,
+    },
+    starts: choices.chance(0.2)
+      ? [new Date(begin + clockAheadMs - choices.between(0, 600_000)), 'beginning', 'now']
+      : ['beginning'],
+    restless: choices.chance(0.3),
+  };
+}
