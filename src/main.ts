@@ -24,10 +24,8 @@ async function main(args: readonly string[]): Promise<number> {
     .version(packageVersion())
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(`scanfeed: ${usageError(text)}\n`) });
-  const asked = COMMANDS[args.find((argument) => !argument.startsWith('-')) ?? ''];
-  const modules = asked === undefined ? Object.values(COMMANDS) : [asked];
-  for (const load of modules) (await load()).register(program);
   try {
+    for (const load of commandsFor(args)) (await load()).register(program);
     await program.parseAsync(args, { from: 'user' });
     return EXIT.done;
   } catch (error) {
@@ -35,6 +33,13 @@ async function main(args: readonly string[]): Promise<number> {
     if (message !== null) process.stderr.write(`scanfeed: ${message}\n`);
     return exitCode;
   }
+}
+
+/** The command that is asked for; all of them where it is none, so that the help lists them. */
+function commandsFor(args: readonly string[]) {
+  const asked = args.find((argument) => !argument.startsWith('-')) ?? '';
+  const load = Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : undefined;
+  return load === undefined ? Object.values(COMMANDS) : [load];
 }
 
 /** Commander's message as one line, with where to look. */
@@ -45,8 +50,15 @@ function usageError(text: string): string {
     .replaceAll(/\s+/g, ' ')} (see --help)`;
 }
 
-/** What is still open then (a connection that says nothing) must not keep a command that is over. */
-const LINGER_MS = 500;
+/** All that was written has gone out, or nobody reads it any more. */
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => stream.write('', () => resolve()));
+}
 
-process.exitCode = await main(process.argv.slice(2));
-setTimeout(() => process.exit(), LINGER_MS).unref();
+const outputs = [process.stdout, process.stderr];
+// A reader that has gone (`scanfeed … | head`) is no reason to fail; writing on is without effect.
+for (const output of outputs) output.on('error', () => {});
+const exitCode = await main(process.argv.slice(2));
+await Promise.all(outputs.map(flushed));
+// What is still open then (a statement or a connection that says nothing) must not keep a command that is over.
+process.exit(exitCode);

@@ -34,6 +34,7 @@ describe('scanfeed', () => {
   test.each([
     ['an unknown command', ['frobnicate'], /^scanfeed: unknown command 'frobnicate' \(see --help\)\n$/],
     ['a command that is nearly one', ['statsu'], /^scanfeed: unknown command 'statsu' \(Did you mean status\?\) .*\n$/],
+    ['a name that every object has', ['constructor'], /^scanfeed: unknown command 'constructor' \(see --help\)\n$/],
     ['an unknown option', ['status', '--loud'], /^scanfeed: unknown option '--loud' \(see --help\)\n$/],
     ['an argument too many', ['migrate', 'everything'], /^scanfeed: too many arguments .*\n$/],
   ])('answers %s with one line and the exit code 64', async (_, args, message) => {
@@ -75,6 +76,19 @@ describe('scanfeed migrate', () => {
 });
 
 describe('scanfeed status', () => {
+  test('writes more than a pipe holds whole, however long its reader takes', async () => {
+    const database = await bench.createDatabase();
+    const env = { DATABASE_URL: database.url };
+    await run(['migrate'], env);
+    const address = `https://service.example/${'x'.repeat(2_000_000)}`;
+    await database.query("INSERT INTO scanfeed.feeds (name, base_url, filters) VALUES ('default', $1, '{}')", [
+      address,
+    ]);
+    const { code, stdout, stderr } = await run(['status', '--json'], env);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toMatchObject([{ baseUrl: address }]);
+  });
+
   test('says that no feed has been started', async () => {
     const database = await bench.createDatabase();
     const env = { DATABASE_URL: database.url };
