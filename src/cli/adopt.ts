@@ -51,7 +51,7 @@ another service, or another organization's, give it a feed name or a schema of i
     if (!(await adoptFeed(database.sql, tables, name, { from, baseUrl: to }))) {
       throw new CommandFailure(`the address of the feed ${name} was changed meanwhile; look again`, EXIT.tryAgain);
     }
-    done(true, `The feed ${name} belongs to ${to} now. A daemon with this base URL goes on within its lease time.`);
+    done(true, `The feed ${name} belongs to ${to} now. A daemon with this base URL goes on within a minute.`);
   });
 }
 

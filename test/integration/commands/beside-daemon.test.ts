@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+
+/** A daemon that is up to date, and the commands in its environment. */
+async function startBench(over: Readonly<Record<string, string>> = {}) {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const scanIds = service.deliver(30);
+  const env = { ...bench.environment(service, database), ...over };
+  const daemon = bench.daemon(env);
+  await daemon.catchesUp();
+  const command = async (...args: string[]) => {
+    const program = bench.program(args, env);
+    const { code } = await program.exited;
+    return { code, stdout: program.stdout, stderr: program.stderr };
+  };
+  const stored = async () => (await database.query('SELECT scan_id FROM scanfeed.runs')).map((row) => row.scan_id);
+  return { service, database, scanIds, env, daemon, command, stored };
+}
+
+test('after a rewind the running daemon reads again what was delivered since, and what is stored stays', async () => {
+  const { database, scanIds, daemon, command, stored } = await startBench();
+  const [lost] = scanIds;
+  const kept = 'SELECT scan_id, change_seq FROM scanfeed.runs WHERE scan_id <> $1 ORDER BY scan_id';
+  await database.query('DELETE FROM scanfeed.runs WHERE scan_id = $1', [lost]);
+  const before = await database.query(kept, [lost]);
+  expect(await command('rewind', '--beginning', '--yes')).toMatchObject({ code: 0, stderr: '' });
+  await eventually(stored).toContain(lost);
+  await daemon.catchesUp();
+  expect(await database.query(kept, [lost])).toEqual(before);
+});
+
+test('a sweep that is asked for is run by the running daemon, whose interval is far from over', async () => {
+  const { database, scanIds, command, stored } = await startBench({ SCANFEED_RECONCILE_INTERVAL: '30d' });
+  await database.query(`INSERT INTO scanfeed.sweeps (feed, kind, until, begun_at, complete_as_of, finished_at)
+    VALUES ('default', 'window', now(), now(), now(), now())`);
+  const [lost] = scanIds;
+  await database.query('DELETE FROM scanfeed.runs WHERE scan_id = $1', [lost]);
+  expect(await command('reconcile', '--window', '1h')).toMatchObject({ code: 0, stderr: '' });
+  await eventually(stored).toContain(lost);
+  await eventually(() => database.query(`SELECT FROM scanfeed.sweeps WHERE finished_at IS NULL`)).toEqual([]);
+});
+
+test('a daemon whose service has moved holds until the feed is adopted, then goes on where it was', async () => {
+  const { service, daemon, env, command, stored } = await startBench();
+  await daemon.stop();
+  const moved = { ...env, SCANFEED_BASE_URL: service.url.replace('127.0.0.1', 'localhost') };
+  const holding = bench.daemon(moved);
+  await holding.failsRepeatedly('lease', 1);
+  const [late] = service.deliver(1);
+  expect(await command('adopt', '--base-url', moved.SCANFEED_BASE_URL, '--yes')).toMatchObject({ code: 0, stderr: '' });
+  await eventually(stored).toContain(late);
+});
+
+test('verify finds the database in step while the daemon goes on writing', async () => {
+  const { service, command } = await startBench();
+  service.set({ newRunsPerSecond: 200 });
+  expect(await command('verify', '--since', '30d', '--json')).toMatchObject({ code: 0 });
+});
+
+test('each command explains itself with examples', async () => {
+  for (const name of ['quarantine', 'resolve', 'verify', 'rewind', 'adopt', 'reconcile']) {
+    const program = bench.program([name, '--help']);
+    expect(await program.exited).toMatchObject({ code: 0 });
+    expect(program.stdout).toMatch(
+      new RegExp(`^Usage: scanfeed ${name} (?:.|\\n)+\\nExamples:\\n(?:.|\\n)*\\$ .*scanfeed ${name}`),
+    );
+  }
+});
