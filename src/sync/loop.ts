@@ -85,7 +85,7 @@ class CursorReplaced extends Error implements Trouble {
   override readonly name = 'CursorReplaced';
   readonly kind = 'http_400';
   readonly remedy = 'retry';
-  constructor() {
+  constructor(readonly retryAfterMs: number) {
     super('the service rejected the stored cursor; the feed goes on from another');
   }
 }
@@ -129,7 +129,7 @@ async function syncFrom(
     if (!maybeRejectedCursor(error, at)) throw error;
     await recoverCursor(error, at, lease, context, signal);
     memory.recent = createRecentCursors(); // what is read again is no circle
-    throw new CursorReplaced();
+    throw new CursorReplaced(context.pollIntervalMs);
   } finally {
     ahead.stop();
   }

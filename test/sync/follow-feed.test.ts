@@ -112,6 +112,7 @@ describe('truncated results', () => {
     ['not_found', undefined],
     ['processing', { status: 'processing', data: null }],
     ['still_truncated', { data: undefined, resultTruncated: true }],
+    ['still_truncated', { data: null }],
     ['older_revision', { revision: 1 }],
     ['invalid_result', { scanId: 'another' }],
     ['invalid_result', { data: 'text' }],
@@ -219,6 +220,32 @@ describe('a cursor that leads nowhere', () => {
     expect(store.feeds.get('default')).toMatchObject({ cursor: null, completeAsOf: null, endReachedAt: null });
   });
 });
+
+describe('freshness', () => {
+  it('is not misled by a delivery time in the future', async () => {
+    const { service, store, clock, follow } = bench();
+    const begun = clock.now();
+    const anHourAgo = (n: number) => new Date(begun - 3_600_000 + n).toISOString();
+    service.feed.push(...runs(10, (n) => ({ deliveredAt: n === 9 ? '2099-01-01T00:00:00Z' : anHourAgo(n) })));
+    service.readPage = readOnce(service);
+    await follow(1_000);
+    const feed = store.feeds.get('default');
+    expect(store.rows.size).toBe(10);
+    expect(feed?.completeAsOf).toBe(-3_600_000 + 8 - 1);
+    expect(feed?.lastDeliveredAt).toEqual(new Date(anHourAgo(8)));
+  });
+});
+
+/** Serves the first page; what comes after it is never answered. */
+function readOnce(service: ModelService): ModelService['readPage'] {
+  const read = service.readPage.bind(service);
+  let polls = 0;
+  return async (request, signal) => {
+    polls += 1;
+    if (polls > 1) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    return read(request, signal);
+  };
+}
 
 describe('the end of the feed', () => {
   it('is seen with cursors that change at every poll, by asking once without filters', async () => {

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import type { FeedContext } from '../../src/sync/context.js';
+import { followFeed } from '../../src/sync/loop.js';
+import type { FeedRequest, Position, SyncObserver } from '../../src/sync/ports.js';
+import { ModelService } from '../simulation/model-service.js';
+import { ModelStore } from '../simulation/model-store.js';
+import { ModelTrouble } from '../simulation/model-trouble.js';
+import { engineContext, silentObserver } from '../support/engine.js';
+import { entryJson } from '../support/entries.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+const HOUR = 3_600_000;
+
+/** A feed of runs delivered a minute apart, up to the clock's beginning. */
+function bench(over: Partial<SyncObserver> = {}) {
+  const clock = new VirtualClock();
+  const rejected = new Set<string>();
+  let refused = (_cursor: string | null) => false;
+  const service = new ModelService({
+    before: async (_operation, request) => {
+      const cursor = typeof request === 'string' ? null : cursorOf(request);
+      if (refused(cursor) || (cursor !== null && rejected.has(cursor))) throw new ModelTrouble('http_400', 'hold');
+    },
+  });
+  const store = new ModelStore(clock.monotonic);
+  const begun = clock.now();
+  const deliver = (count: number, prefix: string) => {
+    for (let n = 0; n < count; n += 1) {
+      const deliveredAt = new Date(begun - (count - n) * 60_000).toISOString();
+      service.feed.push(entryJson({ scanId: `${prefix}-${n}`, deliveredAt }));
+    }
+  };
+  const resets: Position[] = [];
+  const follow = async (ms: number, context: Partial<FeedContext> = {}) => {
+    const stop = new AbortController();
+    const cursorReset = (to: Position) => {
+      resets.push(to);
+      rejected.clear(); // what is served from now on has new cursors, if with the same names here
+    };
+    const observer = silentObserver({ cursorReset, ...over });
+    const following = followFeed(engineContext({ clock, service, store, observer, ...context }), stop.signal);
+    await clock.advance(ms);
+    stop.abort();
+    await clock.run(following);
+  };
+  const refuse = (whether: typeof refused) => {
+    refused = whether;
+  };
+  return { clock, service, store, rejected, resets, deliver, follow, refuse };
+}
+
+const cursorOf = ({ start }: FeedRequest) => ('cursor' in start ? start.cursor : null);
+const feedOf = (store: ModelStore) => store.feeds.get('default');
+
+describe('a cursor that the service rejects', () => {
+  it('gives way to the newest earlier one that is still accepted, and nothing is missed', async () => {
+    const { service, store, rejected, resets, deliver, follow } = bench();
+    deliver(35, 'run');
+    await follow(1_000);
+    expect(feedOf(store)?.cursor).toBe('35');
+    for (const cursor of ['35', '30']) rejected.add(cursor);
+    service.feed.push(entryJson({ scanId: 'new' }));
+    await follow(10_000);
+    expect(resets).toEqual([{ cursor: '10', since: null }]);
+    expect(store.rows.has('new')).toBe(true);
+    expect(store.rows.size).toBe(36);
+  });
+
+  it('gives way to a day before the last delivery where no earlier one is accepted', async () => {
+    const { store, rejected, resets, deliver, follow, clock } = bench();
+    deliver(12, 'run');
+    await follow(1_000);
+    for (const cursor of ['10', '12']) rejected.add(cursor);
+    await follow(10_000);
+    expect(resets).toEqual([{ cursor: null, since: new Date(clock.now() - clock.monotonic() - 60_000 - 24 * HOUR) }]);
+    expect(store.rows.size).toBe(12);
+  });
+
+  it('is kept where the same filters are refused without it too: the settings are wrong', async () => {
+    const { store, resets, deliver, follow, refuse } = bench();
+    deliver(3, 'run');
+    await follow(1_000);
+    refuse(() => true);
+    await follow(10 * 60_000);
+    expect(resets).toEqual([]);
+    expect(feedOf(store)?.cursor).toBe('3');
+  });
+
+  it('holds the feed where what is delivered again knows none of the runs stored for that time', async () => {
+    const failures: string[] = [];
+    const { service, store, rejected, resets, deliver, follow } = bench({
+      failed: (_stage, error) => failures.push((error as Error).name),
+    });
+    deliver(8, 'ours');
+    await follow(1_000);
+    rejected.add('8');
+    service.feed.length = 0;
+    deliver(8, 'theirs');
+    await follow(10 * 60_000);
+    expect(new Set(failures)).toEqual(new Set(['AnotherOrganization']));
+    expect(resets).toEqual([]);
+    expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);
+  });
+
+  it('is asked about with pauses where every cursor is rejected', async () => {
+    const { service, deliver, follow, refuse } = bench();
+    deliver(25, 'run');
+    await follow(1_000);
+    refuse((cursor) => cursor !== null);
+    service.requests.length = 0;
+    await follow(60_000);
+    expect(service.requests.length).toBeLessThan(200);
+  });
+
+  it('does not make the pages that are read again look like a circle', async () => {
+    const { service, store, rejected, deliver, follow } = bench();
+    deliver(200, 'run');
+    let polls = 0;
+    const read = service.readPage.bind(service);
+    service.readPage = async (request, signal) => {
+      polls += 1;
+      if (polls === 21) for (let n = 10; n <= 200; n += 10) rejected.add(String(n)); // at its end; then all are forgotten
+      return read(request, signal);
+    };
+    await follow(16_000);
+    expect(store.rows.size).toBe(200);
+    expect(feedOf(store)?.cursor).toBe('200');
+  });
+});
