@@ -36,7 +36,10 @@ export async function readSweeps(db: Kysely<unknown>, tables: Tables, feed: stri
   return rows.map(({ age_ms: ageMs, ...row }) => ({ ...row, ageMs }));
 }
 
-/** Begins a sweep in place of the last one of its kind; false when the lease was lost, or freshness is unknown. */
+/**
+ * Begins a sweep in place of the last one of its kind, not before the feed's own start; false when the lease was lost, or
+ * freshness is unknown.
+ */
 export async function beginSweep(
   db: Kysely<unknown>,
   tables: Tables,
@@ -51,7 +54,7 @@ export async function beginSweep(
       WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} FOR NO KEY UPDATE
     )
     INSERT INTO ${tables.sweeps} AS sweep (feed, kind, since, until, begun_at, complete_as_of)
-    SELECT ${lease.feed}, ${kind}, COALESCE(${since?.toISOString() ?? null}::timestamptz, start_since), ${until.toISOString()}::timestamptz,
+    SELECT ${lease.feed}, ${kind}, GREATEST(${since?.toISOString() ?? null}::timestamptz, start_since), ${until.toISOString()}::timestamptz,
       clock_timestamp(), data_complete_as_of
     FROM fence WHERE data_complete_as_of IS NOT NULL
     ON CONFLICT (feed, kind) DO UPDATE SET since = excluded.since, until = excluded.until, cursor = NULL,

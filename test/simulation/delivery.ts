@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FeedFilters } from '../../src/sync/ports.js';
-import { entryJson, type Fields } from '../support/entries.js';
+import type { Fields } from '../support/entries.js';
 
 /** A value that the model of the store refuses, as PostgreSQL refuses some: nothing shows it beforehand. */
 export const POISON = 'poison';
@@ -59,20 +59,18 @@ export function deliver(
   deliveredAt: Date,
   place: Pick<Delivery, 'key' | 'visibleFrom' | 'behind'>,
 ): Delivery {
+  const { scanId, revision, status } = version;
   const withoutData = shape === 'truncated' || shape === 'truncated_data';
-  const json = entryJson({
-    ...fieldsOf(version, markdown),
-    deliveredAt: deliveredAt.toISOString(),
-    resultTruncated: TRUNCATED.includes(shape) || undefined,
-    ...(withoutData && { data: undefined }),
-    ...((shape === 'truncated' || shape === 'truncated_markdown') && { markdown: undefined }),
-    ...(shape === 'other_content' && version.status === 'completed' && { data: { ...resultOf(version), other: true } }),
-    ...(shape === 'repairable' && { fileName: 'half a pair \ud800' }),
-    ...(shape === 'bad_status' && { status: 'archived' }),
-    ...(shape === 'no_scan_id' && { scanId: null }),
-  });
-  const refused = version.poisonous && version.status === 'completed' && !withoutData && shape !== 'other_content';
-  const { scanId, revision } = version;
+  const fields: Record<string, unknown> = { ...fieldsOf(version, markdown), deliveredAt: deliveredAt.toISOString() };
+  if (TRUNCATED.includes(shape)) fields.resultTruncated = true;
+  if (withoutData) fields.data = undefined;
+  if (shape === 'truncated' || shape === 'truncated_markdown') fields.markdown = undefined;
+  if (shape === 'other_content' && status === 'completed') fields.data = { ...resultOf(version), other: true };
+  if (shape === 'repairable') fields.fileName = 'half a pair \ud800';
+  if (shape === 'bad_status') fields.status = 'archived';
+  if (shape === 'no_scan_id') fields.scanId = null;
+  const json = JSON.stringify(fields);
+  const refused = version.poisonous && status === 'completed' && !withoutData && shape !== 'other_content';
   return {
     ...version,
     ...place,
@@ -85,7 +83,7 @@ export function deliver(
 
 /** The answer of the single-run endpoint (interface 4.3). */
 export function runJson(version: Version, markdown: boolean, over: Fields = {}): string {
-  return entryJson({ ...fieldsOf(version, markdown), deliveredAt: undefined, rawOcrResult: { pages: 1 }, ...over });
+  return JSON.stringify({ ...fieldsOf(version, markdown), rawOcrResult: { pages: 1 }, ...over });
 }
 
 function fieldsOf(version: Version, markdown: boolean): Fields {
@@ -93,15 +91,14 @@ function fieldsOf(version: Version, markdown: boolean): Fields {
   const outcome =
     status === 'completed'
       ? { data: { ...resultOf(version), ...(poisonous && { value: POISON }) } }
-      : { data: undefined, failureReason: 'unreadable', error: 'nicht lesbar' };
+      : { failureReason: 'unreadable', error: 'nicht lesbar' };
   return {
     scanId,
     revision,
     status,
     environment,
-    submittedAt: undefined,
-    completedAt: undefined,
-    resultTruncated: undefined,
+    documentType: { slug: 'rechnung', name: 'Rechnung' },
+    fileName: `${scanId}.pdf`,
     ...outcome,
     ...(markdown && { markdown: `# ${scanId} ${revision}` }),
   };

@@ -194,7 +194,8 @@ export class ModelStore implements FeedStore {
     const feed = this.#held(lease);
     if (feed === null || feed.completeAsOf === null) return false;
     const { startSince, completeAsOf } = feed;
-    const begun = { since: since ?? startSince, until, cursor: null, begunAt: this.now(), finishedAt: null };
+    const latest = since !== null && startSince !== null && startSince > since ? startSince : (since ?? startSince);
+    const begun = { since: latest, until, cursor: null, begunAt: this.now(), finishedAt: null };
     feed.sweeps.set(kind, { ...begun, completeAsOf });
     return true;
   }

@@ -17,8 +17,8 @@ export interface Course {
 
 /** Before the first process starts. */
 const PAST_MS = 900_000;
-const STEPS = 20;
-const RESTLESS_STEPS = 40;
+const STEPS = 15;
+const RESTLESS_STEPS = 30;
 
 /**
  * One history from a seed: replicas of the production engine follow a simulated service into a model of the store, while
