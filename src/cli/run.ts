@@ -2,24 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { type AdminServer, startAdminServer } from '../observability/admin-server.js';
-import { describeError } from '../observability/describe-error.js';
 import { createLiveness } from '../observability/liveness.js';
 import { createLogger, type Logger } from '../observability/logger.js';
 import { createMetrics, type Metrics } from '../observability/metrics.js';
-import { createReadiness, type Readiness } from '../observability/readiness.js';
+import { createReadiness } from '../observability/readiness.js';
 import type { StatusReport } from '../observability/status-report.js';
 import { observeSync } from '../observability/sync-observer.js';
 import { RecognitionClient } from '../service/client.js';
 import { createDispatcher } from '../service/dispatcher.js';
 import { limitRate } from '../service/rate-limit.js';
-import { type DatabaseSettings, readSettings, type Settings } from '../settings.js';
+import { readSettings, type Settings } from '../settings.js';
 import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
 import { createStore } from '../storage/store.js';
 import type { FeedContext } from '../sync/context.js';
 import { followFeed } from '../sync/loop.js';
 import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
-import { prepareSchema } from './open-database.js';
+import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
 import { packageVersion } from './version.js';
@@ -92,12 +91,13 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     signal,
   });
   const { client, close: closeClient } = openClient(settings, metrics);
+  const schema = watchSchema(settings.database, database, readiness, logger);
   const parts = {
     service: limitRate(client, service.requestsPerSecond),
-    store: openStore(settings, database, metrics),
+    store: schema.guard(openStore(settings, database, metrics)),
     observer,
     clock,
-    ready: schemaReadiness(settings.database, database, readiness, logger),
+    ready: schema.ready,
   };
   const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
     await Promise.all([admin.close(), closeClient(), database.close()]);
@@ -135,22 +135,6 @@ function openStore({ database: { schema }, feed, pending }: Settings, database: 
   });
 }
 
-/** Migrates where that is wanted; once the schema was seen to be current, it is not looked at again. */
-function schemaReadiness(settings: DatabaseSettings, database: Database, readiness: Readiness, logger: Logger) {
-  readiness.waitingFor('the database schema was not seen to be current yet');
-  return onceDone(async () => {
-    try {
-      for (const name of await prepareSchema(settings, database)) {
-        logger.info('applied a migration', { migration: name });
-      }
-    } catch (error) {
-      readiness.waitingFor(describeError(error).message);
-      throw error;
-    }
-    readiness.ready();
-  });
-}
-
 type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready'>;
 
 function feedContext({ feed, service, pending, reconcile }: Settings, parts: Parts): FeedContext {
@@ -174,14 +158,5 @@ function feedContext({ feed, service, pending, reconcile }: Settings, parts: Par
     memoryBudget: feed.memoryBudgetBytes,
     pagesAhead: PAGES_AHEAD,
     stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
-  };
-}
-
-/** Repeats work until it has succeeded once. */
-function onceDone(work: () => Promise<void>): () => Promise<void> {
-  let done = false;
-  return async () => {
-    if (!done) await work();
-    done = true;
   };
 }

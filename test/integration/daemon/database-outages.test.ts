@@ -116,6 +116,26 @@ test('a schema of a newer release is held, and nothing is written', async () => 
   await expectStarted(daemon);
 });
 
+test('a schema that becomes too new under a running daemon ends its work until a release that fits runs', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(5);
+  const daemon = bench.daemon(bench.environment(service, database));
+  await daemon.catchesUp();
+  await database.query("INSERT INTO scanfeed.migrations VALUES (9999, 'of_a_newer_release', 9999)");
+  await daemon.logs('holding: this will not pass by itself', { stage: 'lease', kind: 'schema' });
+  expect((await daemon.status()).troubles[0]?.message).toContain('run the newer release');
+  expect(await database.query('SELECT lease_holder FROM scanfeed.feeds')).toEqual([{ lease_holder: null }]);
+  expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
+  service.deliver(5);
+  await daemon.failsRepeatedly('lease', 2);
+  expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 5 }]);
+
+  await database.query('DELETE FROM scanfeed.migrations WHERE version = 9999');
+  await daemon.catchesUp();
+  await daemon.reaches({ runsWritten: 10 });
+});
+
 test('connections that the server ends in the middle of a history cost nothing but time', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();

@@ -2,6 +2,8 @@ import { createServer, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { type DaemonDatabase, useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
+import { unusedPort } from '../../support/program/gateway.js';
+import { Program } from '../../support/program/program.js';
 
 const bench = useProgram();
 
@@ -99,16 +101,47 @@ test('a second SIGINT ends the daemon at once', async () => {
   await blocker.query('ROLLBACK');
 });
 
+test('a bug ends the daemon with 1, and says that it is one', async () => {
+  const port = await unusedPort();
+  const env = bench.environment(
+    { url: 'https://service.example/v1' },
+    { url: `postgres://someone@127.0.0.1:${port}/app` },
+  );
+  // Chance is drawn for the pause after the first failure.
+  const broken = 'Math.random = () => { throw new Error("chance is broken"); };';
+  // Not of the bench: a bug shows its stack.
+  const program = new Program(['run'], { ...env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURI(broken)}` });
+  expect(await program.exited).toEqual({ code: 1, signal: null });
+  expect(program.stderr).toContain('scanfeed: this is a bug in scanfeed: Error: chance is broken\n');
+});
+
+test('SIGTERM ends the daemon at once while its migration waits for another', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const migrator = await database.connect();
+  await migrator.query(`BEGIN; SELECT pg_advisory_xact_lock(7262173001)`);
+  const daemon = bench.daemon({ ...bench.environment(service, database), ...NEVER });
+  await waitingForLock(database);
+  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  expectOrderlyEnd(daemon);
+  await migrator.query('ROLLBACK');
+});
+
 /** Holds every table of the feed's until its transaction ends; resolves once the daemon waits for it. */
 async function blockFeeds(database: DaemonDatabase) {
   const blocker = await database.connect();
   await blocker.query('BEGIN; LOCK TABLE scanfeed.feeds IN ACCESS EXCLUSIVE MODE');
+  await waitingForLock(database);
+  return blocker;
+}
+
+/** Resolves once the daemon waits for a lock that another session holds. */
+async function waitingForLock(database: DaemonDatabase): Promise<void> {
   const waiting = () =>
     database.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'scanfeed' AND wait_event_type = 'Lock'`,
     );
   await eventually(async () => (await waiting()).length).toBeGreaterThan(0);
-  return blocker;
 }
 
 async function listenInSilence() {

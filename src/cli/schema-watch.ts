@@ -1,0 +1,75 @@
+import { describeError } from '../observability/describe-error.js';
+import type { Logger } from '../observability/logger.js';
+import type { Readiness } from '../observability/readiness.js';
+import type { DatabaseSettings } from '../settings.js';
+import { SchemaMismatch } from '../storage/errors.js';
+import { type Migration, readMigrations } from '../storage/migrate.js';
+import type { Database } from '../storage/pool.js';
+import type { FeedStore } from '../sync/ports.js';
+import { checkSchema, prepareSchema } from './open-database.js';
+
+/** Whether this release can work on the schema. A newer release may change it at any time, beside a running daemon. */
+export interface SchemaWatch {
+  /** Migrates where that is wanted. Rejects while the schema cannot be worked on, and as soon as the signal aborts. */
+  ready(signal: AbortSignal): Promise<void>;
+  /** The store, whose lease ends when the schema has become one that this release must not write to. */
+  guard(store: FeedStore): FeedStore;
+}
+
+export function watchSchema(
+  settings: DatabaseSettings,
+  database: Database,
+  readiness: Readiness,
+  logger: Logger,
+): SchemaWatch {
+  readiness.waitingFor('the database schema was not seen to be current yet');
+  let migrations: readonly Migration[] | undefined;
+  // Once: the files of another release may be put in their place while this one runs.
+  const known = async () => {
+    migrations ??= await readMigrations();
+    return migrations;
+  };
+  const prepare = async (signal: AbortSignal) => {
+    try {
+      for (const name of await prepareSchema(settings, database, await known(), signal)) {
+        logger.info('applied a migration', { migration: name });
+      }
+    } catch (error) {
+      readiness.waitingFor(describeError(error).message);
+      throw error;
+    }
+    readiness.ready();
+  };
+  const isUsable = async () => {
+    try {
+      await checkSchema(settings, database, await known());
+      return true;
+    } catch (error) {
+      if (error instanceof SchemaMismatch) return false;
+      throw error;
+    }
+  };
+  return {
+    ready: (signal) => unlessAborted(prepare(signal), signal),
+    guard: (store) => ({
+      ...store,
+      // Whoever holds the feed comes by here well inside every lease time; without it, the schema is waited for anew.
+      renewLease: async (lease, ttlMs) => (await isUsable()) && store.renewLease(lease, ttlMs),
+    }),
+  };
+}
+
+/** Rejects at once when the signal aborts; what the work comes to then is of no interest. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let abort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+  });
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
