@@ -20,6 +20,9 @@ export interface ObservedSync {
   report(): StatusReport;
 }
 
+/** Only who holds the feed does these. */
+const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'sweep'];
+
 /** Failures in a row after which a trouble that goes on is logged again: each time they doubled. */
 const isWorthLogging = (failures: number) => Number.isInteger(Math.log2(failures));
 
@@ -103,6 +106,8 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
       metrics.setLeader(until);
       if (leading !== (until !== null)) logger.info(until === null ? 'gave the feed up' : 'took the feed');
       leading = until !== null;
+      // What these stages failed at is the next leader's to meet.
+      if (until === null) for (const stage of LEADERS_STAGES) troubles.delete(stage);
     },
     caughtUp: (polledAt) => metrics.setCaughtUp(polledAt),
   };

@@ -67,6 +67,17 @@ test('taking and giving up the feed is logged once, not with every renewal', () 
   expect(log.lines.map(({ message }) => message)).toEqual(['took the feed', 'gave the feed up']);
 });
 
+test('what the leader failed at is no trouble of a standby; what keeps it from the lease is', () => {
+  const { observer, report } = observed();
+  observer.leading(30_000);
+  for (const stage of ['feed', 'result', 'sweep', 'lease'] as const) observer.failed(stage, outage, 1, 1_000);
+  const stages = () => report().troubles.map(({ stage }) => stage);
+  observer.leading(60_000);
+  expect(stages()).toEqual(['feed', 'result', 'sweep', 'lease']);
+  observer.leading(null);
+  expect(stages()).toEqual(['lease']);
+});
+
 test('commits, sweeps and resets reach the metrics, and no scan id reaches the log', async () => {
   const { observer, sample, log, liveness, clock } = observed();
   observer.committed(
