@@ -15,6 +15,12 @@ export class CommandFailure extends Error {
   }
 }
 
+/**
+ * Held by the daemon, and yet mostly a service that is away: maintenance pages and gateways answer in HTML. The others that
+ * are held (a redirect, a key, JSON of another shape) want somebody to change something.
+ */
+const AWAY_KINDS: ReadonlySet<string> = new Set(['not_json']);
+
 /** What a person is told about a failed command, and its exit code. Never a stack trace, unless it is a bug. */
 export function explain(error: unknown): { readonly message: string | null; readonly exitCode: number } {
   if (error instanceof CommanderError) {
@@ -25,7 +31,8 @@ export function explain(error: unknown): { readonly message: string | null; read
   const text = typeof message === 'string' ? message : String(error);
   if (typeof exitCode === 'number') return { message: text, exitCode };
   if (typeof kind === 'string' && remedy !== undefined) {
-    return { message: text, exitCode: troubleOf(error).remedy === 'retry' ? EXIT.tryAgain : EXIT.failed };
+    const away = troubleOf(error).remedy === 'retry' || AWAY_KINDS.has(kind);
+    return { message: text, exitCode: away ? EXIT.tryAgain : EXIT.failed };
   }
   return { message: `this is a bug in scanfeed: ${stackOf(error)}`, exitCode: EXIT.failed };
 }

@@ -196,7 +196,10 @@ export class BodyTooLargeError extends ServiceError {
     /** The bound, where it is the client's own and not its dispatcher's. */
     readonly maxBytes: number | undefined,
   ) {
-    super(`the answer is larger than ${maxBytes === undefined ? 'allowed' : `the ${maxBytes} bytes allowed`}`);
+    const allowed = maxBytes === undefined ? 'allowed' : `the ${maxBytes} bytes allowed`;
+    super(
+      `the answer is larger than ${allowed}; where it is a page of the feed, ask for fewer entries at once (SCANFEED_PAGE_LIMIT)`,
+    );
   }
 }
 
