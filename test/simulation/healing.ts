@@ -6,13 +6,16 @@ const RETURN_MS = 600_000;
 /** And in the end everything must be there: pending results may pause for an hour, a full sweep for its interval. */
 const PATIENCE_MS = 4 * 3_600_000;
 const STEP_MS = 30_000;
+/** A process or a statement may stand still for three leases, and go on after the faults have stopped. */
+const AFTERMATH_MS = 100_000;
 
 /**
  * What must follow once the faults have stopped: in bounded time the feed is followed again; every revision is stored and
  * complete, or in quarantine; and what is delivered again is neither downloaded nor written again. Throws `BrokenPromise`.
  */
 export async function heal(world: World): Promise<void> {
-  const { clock, store } = world;
+  const { clock, store, traits } = world;
+  if (traits.faults.freeze > 0) await clock.advance(AFTERMATH_MS);
   const stoppedAt = clock.monotonic();
   await until(world, RETURN_MS, () => (store.completeAsOf() >= stoppedAt ? null : 'the feed is not followed again'));
   await until(world, PATIENCE_MS, () => whatIsMissing(world));

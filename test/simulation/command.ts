@@ -1,0 +1,80 @@
+/**
+ * Runs histories from consecutive seeds on all cores until one breaks a promise or all are done.
+ * Environment: SIMULATION_SEEDS (how many, 1,000,000), SIMULATION_FIRST_SEED (1), SIMULATION_PROCESSES (one a core).
+ */
+import { fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { NO_TALLY, type ShardReport, sum, type Tally, told } from './shard-report.js';
+
+const SHARD = fileURLToPath(new URL('./shard.js', import.meta.url));
+/** Seeds handed to a process at once. */
+const BATCH = 200;
+const PROGRESS_EVERY_MS = 10_000;
+
+await simulateAll(
+  numberFrom('SIMULATION_FIRST_SEED', 1),
+  numberFrom('SIMULATION_SEEDS', 1_000_000),
+  numberFrom('SIMULATION_PROCESSES', availableParallelism()),
+);
+
+async function simulateAll(first: number, count: number, processes: number): Promise<void> {
+  const startedAt = performance.now();
+  const end = first + count;
+  let [next, failed, total] = [first, false, NO_TALLY];
+  const report = () => console.log(told(total, (performance.now() - startedAt) / 1000, count));
+  const progress = setInterval(report, PROGRESS_EVERY_MS);
+  const take = () => {
+    if (failed || next >= end) return null;
+    const batch = { first: next, count: Math.min(BATCH, end - next) };
+    next += batch.count;
+    return batch;
+  };
+  const add = (tally: Tally) => {
+    total = sum(total, tally);
+  };
+  const fail = (seed: number, message: string) => {
+    failed = true;
+    console.error(`seed ${seed}: ${message}\nagain: SIMULATION_FIRST_SEED=${seed} SIMULATION_SEEDS=1 npm run simulate`);
+  };
+  await Promise.all(Array.from({ length: processes }, () => runShard(take, add, fail)));
+  clearInterval(progress);
+  report();
+  process.exitCode = failed ? 1 : 0;
+}
+
+/** One process works off batches until there are none. Fails as a whole where it dies. */
+function runShard(
+  take: () => { first: number; count: number } | null,
+  add: (tally: Tally) => void,
+  fail: (seed: number, message: string) => void,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const shard = fork(SHARD, [], { execArgv: ['--max-semi-space-size=32'] });
+    let [current, over] = [Number.NaN, false];
+    const handOut = () => {
+      const batch = take();
+      over = batch === null;
+      if (batch === null) return shard.disconnect();
+      current = batch.first;
+      shard.send(batch);
+    };
+    shard.on('message', (report: ShardReport) => {
+      add(report.tally);
+      if (report.failure !== null) fail(report.failure.seed, report.failure.message);
+      handOut();
+    });
+    shard.on('exit', (code, signal) => {
+      if (!over) fail(current, `the process died (${signal ?? code}) in the batch that begins with this seed`);
+      resolve();
+    });
+    handOut();
+  });
+}
+
+function numberFrom(name: string, fallback: number): number {
+  const given = process.env[name];
+  if (given === undefined || given === '') return fallback;
+  if (!/^[1-9]\d*$/.test(given)) throw new Error(`${name} is not a whole number from 1 on`);
+  return Number(given);
+}
