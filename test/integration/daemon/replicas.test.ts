@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { type DaemonDatabase, useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
+import { Gateway } from '../../support/program/gateway.js';
 
 const bench = useProgram();
 
@@ -107,6 +108,34 @@ test('a leader that stands still for longer than its lease is fenced when it wak
   expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
   const moves = await expectOneWriterAtATime(database);
   expect(new Set(moves.map(({ epoch }) => epoch))).toEqual(new Set([1, 2]));
+});
+
+test('a commit that was held up on its way for longer than the lease changes nothing when it arrives', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const env = { ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '5' };
+  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  await auditCursor(database);
+  const gateway = await Gateway.to(database.url);
+  bench.afterwards(() => gateway.close());
+  await gateway.open();
+  const delivered = service.deliver(300);
+  const cutOff = bench.daemon({ ...env, DATABASE_URL: gateway.through(database.url) });
+  await service.requests.next(() => service.requests.count('feed') >= 10);
+  gateway.hold();
+  await eventually(() => gateway.held.includes(bench.secrets.document)).toBe(true);
+
+  const other = bench.daemon(env);
+  await other.catchesUp();
+  const before = await expectOneWriterAtATime(database);
+  gateway.release();
+  await cutOff.logs('gave the feed up');
+  await cutOff.reaches({ role: 'standby' });
+  expect(await expectOneWriterAtATime(database)).toEqual(before);
+  expect(new Set(before.map(({ epoch }) => epoch))).toEqual(new Set([1, 2]));
+  expect(await isLeader(other)).toBe(true);
+  expect(await countRuns(database)).toBe(delivered.length);
+  expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
 });
 
 test('feeds of two names share a database, each with a leader of its own', async () => {

@@ -38,3 +38,22 @@ test('the secrets that are looked for are really those in use, and the most talk
   expect(shown).toEqual([{ text: document, partner_name: document, file_name: `${document}.pdf` }]);
   expect(daemon.logged('committed').length).toBeGreaterThan(1);
 });
+
+test('what a trigger of others says about a document when it refuses a row is not shown', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const env = { ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' };
+  expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
+  await database.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      RAISE EXCEPTION 'no %', NEW.data USING DETAIL = NEW.partner_name, HINT = NEW.file_name;
+    END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON scanfeed.runs FOR EACH ROW EXECUTE FUNCTION refuse()`);
+  service.deliver(1);
+  const daemon = bench.daemon(env);
+  await daemon.failsRepeatedly('feed', 1);
+  expect((await daemon.status()).troubles[0]?.message).toContain('SQLSTATE P0001');
+  await database.query('DROP TRIGGER refuse ON scanfeed.runs');
+  await daemon.catchesUp();
+  await daemon.reaches({ runsWritten: 1 });
+});

@@ -17,9 +17,13 @@ export async function unusedPort(): Promise<number> {
   }
 }
 
-/** The way to a server: a port of its own that can be opened and closed, and stays the same. */
+/**
+ * The way to a server: a port of its own that stays the same while it is opened and closed. What clients send can be held
+ * on its way and let through later.
+ */
 export class Gateway {
   #server: Server | null = null;
+  #held: { readonly bytes: Buffer; readonly pass: () => void }[] | null = null;
   readonly #sockets = new Set<Socket>();
 
   private constructor(
@@ -59,6 +63,23 @@ export class Gateway {
     await closed;
   }
 
+  /** From now on nothing that clients send arrives; answers do. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** What is held, of all connections. */
+  get held(): Buffer {
+    return Buffer.concat((this.#held ?? []).map(({ bytes }) => bytes));
+  }
+
+  /** Lets what is held arrive, and everything after it. */
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const { pass } of held) pass();
+  }
+
   #join(near: Socket, far: Socket): void {
     for (const [socket, other] of [
       [near, far],
@@ -71,7 +92,12 @@ export class Gateway {
           this.#sockets.delete(socket);
           other.destroy();
         });
-      socket.pipe(other);
     }
+    far.pipe(near);
+    near.on('data', (bytes) => {
+      const pass = () => void far.write(bytes);
+      if (this.#held === null) pass();
+      else this.#held.push({ bytes, pass });
+    });
   }
 }
