@@ -30,6 +30,16 @@ export async function readEarlierPositions(
   return { cursors: rows[0]?.cursors ?? [], lastDeliveredAt: rows[0]?.last_delivered_at ?? null };
 }
 
+/** Asked only when a cursor was rejected, so it may read the whole table. */
+export async function holdsRunsDelivered(db: Kysely<unknown>, tables: Tables, from: Date, to: Date): Promise<boolean> {
+  const { rows } = await sql<{ holds: boolean }>`
+    SELECT EXISTS (
+      SELECT FROM ${tables.runs}
+      WHERE delivered_at BETWEEN ${from.toISOString()}::timestamptz AND ${to.toISOString()}::timestamptz
+    ) AS holds`.execute(db);
+  return rows[0]?.holds ?? false;
+}
+
 /** Goes on elsewhere; the old cursor goes to the history. False: the lease was lost, or another has moved it. */
 export async function movePosition(
   db: Kysely<unknown>,
