@@ -196,6 +196,21 @@ COMMENT ON TABLE :"schema".change_clock IS 'One row that every writer of runs lo
 COMMENT ON COLUMN :"schema".change_clock.only_row IS 'Keeps the table at one row';
 COMMENT ON SEQUENCE :"schema".change_seq IS 'Numbers of runs.change_seq, drawn under the lock of change_clock';
 
+CREATE FUNCTION :"schema".keep_change_clock() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'scanfeed: change_clock keeps its one row: without it nothing can be written to runs';
+END $$;
+COMMENT ON FUNCTION :"schema".keep_change_clock() IS 'Refuses to empty change_clock, whoever asks';
+CREATE TRIGGER keep_row BEFORE DELETE OR TRUNCATE ON :"schema".change_clock
+    FOR EACH STATEMENT EXECUTE FUNCTION :"schema".keep_change_clock();
+COMMENT ON TRIGGER keep_row ON :"schema".change_clock IS 'The row is never missing';
+
+CREATE FUNCTION :"schema".refuse_missing_clock() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RAISE EXCEPTION 'scanfeed: change_clock has lost its row' USING ERRCODE = 'SF001';
+END $$;
+COMMENT ON FUNCTION :"schema".refuse_missing_clock() IS 'Fails a commit that found no row in change_clock, so that its cursor does not move either';
+
 -- The copy is taken from the row that is really replaced: a sub-select in the writing statement would see its snapshot.
 CREATE FUNCTION :"schema".keep_superseded_run() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN

@@ -1,5 +1,8 @@
 import type { Trouble } from '../sync/ports.js';
 
+/** Raised by the schema itself: `change_clock` has no row. */
+const MISSING_CLOCK = 'SF001';
+
 /** What a SQLSTATE means to the engine. First match wins; the list is ordered from the particular to the general. */
 const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, remedy: Trouble['remedy']])[] = [
   [/^25006$/, 'read_only', 'retry'], // a standby, or a failover under way
@@ -43,6 +46,10 @@ export class SchemaMismatch extends Error implements Trouble {
   readonly remedy = 'hold';
 }
 
+export function missingClock(table: string): string {
+  return `the table ${table} has lost its one row, without which nothing can be stored: run INSERT INTO ${table} DEFAULT VALUES`;
+}
+
 interface PgError {
   code?: unknown;
   severity?: unknown;
@@ -57,15 +64,23 @@ export function sqlstateOf(error: unknown): string | null {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && typeof severity === 'string' ? code : null;
 }
 
-/** Whether the connection may serve another statement: only after an error that PostgreSQL reported and survived. */
+/**
+ * Whether the connection may serve no other statement. Told from the SQLSTATE: the driver passes on the severity only as
+ * the server's language has it (`FEHLER`). These are the states that end a session (PostgreSQL's FATAL and PANIC); of those
+ * that do so only at times, a connection is given up in vain now and then.
+ */
 export function endsConnection(error: unknown): boolean {
-  return sqlstateOf(error) === null || (error as PgError).severity !== 'ERROR';
+  const sqlstate = sqlstateOf(error);
+  return sqlstate === null || ENDING.test(sqlstate);
 }
+
+const ENDING = /^(08|28|57P|58|XX|25P0[34]|3D|53[34]|F0)/;
 
 /** Takes any error of the driver; classified by SQLSTATE, never by text. */
 export function databaseError(error: unknown): DatabaseError | SchemaMismatch {
   if (error instanceof DatabaseError || error instanceof SchemaMismatch) return error;
   const sqlstate = sqlstateOf(error);
+  if (sqlstate === MISSING_CLOCK) return new SchemaMismatch(missingClock('change_clock'));
   if (sqlstate === null) {
     const code = typeof (error as PgError)?.code === 'string' ? ` (${(error as { code: string }).code})` : '';
     return new DatabaseError(null, 'connection', 'retry', `the connection to PostgreSQL failed${code}`);

@@ -14,14 +14,20 @@ const AS_OF = sql`data_complete_as_of, last_delivered_at,
 /**
  * Moves the feed to its new position if nobody else did: no row means that another process holds the feed or moved its
  * cursor. The row stays locked until the commit, so that of two writers the second sees what the first did.
+ * @param now monotonic time, read right before the statement is sent
  */
-export function fenceOnPosition(tables: Tables, commit: PageCommit, settings: CommitSettings): RawBuilder<unknown> {
+export function fenceOnPosition(
+  tables: Tables,
+  commit: PageCommit,
+  settings: CommitSettings,
+  now: number,
+): RawBuilder<unknown> {
   const { lease, from, to, freshness } = commit;
   return sql`
   UPDATE ${tables.feeds} SET
     cursor = ${to}::text,
     ${to === null ? sql`` : sql`resume_since = NULL,`}
-    ${freshness === null ? sql`` : freshnessColumns(freshness, settings)}
+    ${freshness === null ? sql`` : freshnessColumns(freshness, now)}
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
   WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor IS NOT DISTINCT FROM ${from}::text
@@ -37,10 +43,13 @@ export function fenceOnEpoch(tables: Tables, lease: LeaseGrant): RawBuilder<unkn
 /**
  * Times come in as ages and are taken from the database's clock, so that clocks that differ change nothing. At the end
  * of the feed everything up to the sending of the poll is here; behind it, everything up to the last entry's delivery.
+ *
+ * The ages count from the time at which the head of the statement arrived, before its parameters: what it waits for
+ * afterwards, such as the lock of a row, must not make the data look younger.
  */
-function freshnessColumns(freshness: Freshness, { monotonic }: CommitSettings): RawBuilder<unknown> {
+function freshnessColumns(freshness: Freshness, now: number): RawBuilder<unknown> {
   const ago = (instant: number) =>
-    sql`clock_timestamp() - ${Math.max(0, monotonic() - instant)} * interval '1 millisecond'`;
+    sql`transaction_timestamp() - ${Math.max(0, now - instant)} * interval '1 millisecond'`;
   const polled = ago(freshness.polledAt);
   const delivered = freshness.lastDelivered === null ? sql`NULL::timestamptz` : ago(freshness.lastDelivered);
   const complete = freshness.atEnd ? polled : delivered;

@@ -42,9 +42,9 @@ export async function acquireLease(
     ON CONFLICT (name) DO UPDATE SET
       filters = excluded.filters,
       filters_since = CASE WHEN feed.filters = excluded.filters THEN feed.filters_since ELSE clock_timestamp() END,
-      widened_at = CASE WHEN ${INCLUDES_NO_MORE} THEN feed.widened_at ELSE clock_timestamp() END,
-      complete_from = CASE WHEN ${INCLUDES_NO_MORE} THEN feed.complete_from
-        ELSE GREATEST(feed.complete_from, feed.data_complete_as_of) END,
+      widened_at = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.widened_at ELSE clock_timestamp() END,
+      complete_from = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.complete_from
+        ELSE GREATEST(feed.complete_from, COALESCE(feed.data_complete_as_of, clock_timestamp())) END,
       keep_history = excluded.keep_history,
       lease_holder = excluded.lease_holder,
       lease_epoch = feed.lease_epoch + 1,
@@ -58,10 +58,11 @@ export async function acquireLease(
   return { feed: feed.name, holder, epoch: Number(taken.epoch), filtersBefore: taken.before ?? null };
 }
 
-/** Whether every run that the new filters include was included before. */
-const INCLUDES_NO_MORE = sql`((feed.filters->'status') @> (excluded.filters->'status')
+/** Whether every run that the new filters include was included before, or nothing has been read yet. */
+const LEAVES_NOTHING_BEHIND = sql`((feed.filters->'status') @> (excluded.filters->'status')
         AND feed.filters->>'environment' IN ('all', excluded.filters->>'environment')
-        AND (feed.filters->'documentType') IN ('null', excluded.filters->'documentType'))`;
+        AND (feed.filters->'documentType') IN ('null', excluded.filters->'documentType')
+        OR feed.cursor IS NULL AND feed.resume_since IS NULL AND feed.data_complete_as_of IS NULL)`;
 
 async function refuseAnotherService(db: Kysely<unknown>, tables: Tables, feed: FeedIdentity): Promise<null> {
   const { rows } = await sql<{ base_url: string }>`

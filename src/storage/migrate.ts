@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
-import { SchemaMismatch } from './errors.js';
+import { missingClock, SchemaMismatch } from './errors.js';
 import { quoted, type Tables } from './schema.js';
 
 /** A plain `.sql` file of `migrations/`, named `NNNN_what_it_adds.sql`. */
@@ -57,6 +57,8 @@ export async function requireSchema(
       `the schema ${tables.schema} is at version ${version} and lacks ${missing.length} migration(s): run \`scanfeed migrate\``,
     );
   }
+  const clock = await sql`SELECT FROM ${tables.changeClock}`.execute(db);
+  if (clock.rows.length === 0) throw new SchemaMismatch(missingClock(`${quoted(tables.schema)}.change_clock`));
 }
 
 /**

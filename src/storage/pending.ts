@@ -27,19 +27,14 @@ export async function duePending(
   feed: string,
   limit: number,
 ): Promise<readonly PendingRun[]> {
-  const { rows } = await sql<{ scan_id: string; revision: number; attempts: number; pending_for_ms: number }>`
-    SELECT scan_id, revision, attempts,
-      extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000 AS pending_for_ms
+  const { rows } = await sql<PendingRun>`
+    SELECT scan_id AS "scanId", revision, status, attempts,
+      extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000 AS "pendingForMs"
     FROM ${tables.runs}
     WHERE feed = ${feed} AND result_state = 'pending' AND next_try_at <= clock_timestamp()
     ORDER BY next_try_at
     LIMIT ${limit}`.execute(db);
-  return rows.map((row) => ({
-    scanId: row.scan_id,
-    revision: row.revision,
-    attempts: row.attempts,
-    pendingForMs: row.pending_for_ms,
-  }));
+  return rows;
 }
 
 /** Notes failed tries. No change of the run as reports see it, so it draws no `change_seq`. False: the lease was lost. */

@@ -36,7 +36,7 @@ quarantined AS (
     last_seen_at = clock_timestamp(),
     times_seen = known.times_seen + 1,
     state = CASE WHEN known.state = 'open' THEN excluded.state ELSE known.state END
-  RETURNING id
+  RETURNING state
 ),
 settled AS (
   UPDATE ${tables.quarantine} AS open SET

@@ -27,8 +27,9 @@ const INTERFACE_FIELDS = [
  * `received`: one row an entry, columns as in `runs`. The page's text is one parameter and PostgreSQL reads the values
  * from it, so that no digit passes through a JavaScript number. `note` says what the checks found, for the few entries
  * that need it.
+ * @param only positions from 1, where not all entries are meant
  */
-export function receivedEntries(batch: EntryBatch): RawBuilder<unknown> {
+export function receivedEntries(batch: EntryBatch, only: readonly number[] | null = null): RawBuilder<unknown> {
   return sql`
 received AS MATERIALIZED (
   SELECT position,
@@ -59,6 +60,7 @@ received AS MATERIALIZED (
     LEFT JOIN jsonb_to_recordset(${notesOf(batch)}::jsonb) AS note (
       position bigint, replaced jsonb, hidden text[], repaired boolean, pending text
     ) ON note.position = item.position
+    ${only === null ? sql`` : sql`WHERE item.position = ANY (${only}::int[])`}
   ) AS item
 )`;
 }

@@ -13,6 +13,8 @@ export interface Tables {
   readonly migrations: RawBuilder<unknown>;
   /** The next number of `change_seq`; only under the lock of `change_clock`. */
   readonly nextChange: RawBuilder<unknown>;
+  /** Fails the statement: `change_clock` has no row. */
+  readonly refuseMissingClock: RawBuilder<unknown>;
 }
 
 /** @param schema SCANFEED_DATABASE_SCHEMA */
@@ -29,6 +31,7 @@ export function tablesOf(schema: string): Tables {
     changeClock: sql.id(schema, 'change_clock'),
     migrations: sql.id(schema, 'migrations'),
     nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,
+    refuseMissingClock: sql`${sql.id(schema, 'refuse_missing_clock')}()`,
   };
 }
 

@@ -224,6 +224,19 @@ describe('the same revision again', () => {
     ).toMatchObject({ inserted: 1, unchanged: 1, conflicts: 1 });
   });
 
+  it('of another status completes nothing: it is a conflict', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([], pendingBatch({ scanId }));
+    expect((await bench.store.duePending('default', 100)).filter((run) => run.scanId === scanId)).toEqual([]);
+    await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = now() WHERE scan_id = ${scanId}`);
+    expect(await bench.store.duePending('default', 100)).toMatchObject([{ scanId, revision: 1, status: 'completed' }]);
+    const before = await systemColumns(scanId);
+    const failed = entryJson({ scanId, status: 'failed', data: null, failureReason: 'ocr_failed', markdown: '# x' });
+    expect(await feed.counts([failed])).toMatchObject({ unchanged: 1, conflicts: 1, updated: 0, stored: [] });
+    expect(await systemColumns(scanId)).toEqual(before);
+  });
+
   it('only ever becomes more complete', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();

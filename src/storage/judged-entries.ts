@@ -1,0 +1,59 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Tables } from './schema.js';
+
+/** Verdicts that lead to a write. */
+export const WRITTEN_VERDICTS = sql`('new', 'newer', 'fuller')`;
+
+/**
+ * Part of the commit statement, after `received`. `judged`: of each scan its highest revision, of equals the fullest of
+ * those with the status that came first, with a verdict against what is stored. Entries that change nothing end here, so
+ * that they cost not even a row lock. `duplicate`: the others of the page.
+ */
+export function judgedEntries(tables: Tables): RawBuilder<unknown> {
+  return sql`
+candidate AS MATERIALIZED (
+  SELECT received.*
+  FROM received JOIN (
+    SELECT DISTINCT ON (scan_id) position
+    FROM (
+      SELECT position, scan_id, revision, pending, markdown IS NULL AS bare,
+        status = first_value(status) OVER (PARTITION BY scan_id, revision ORDER BY position) AS agrees
+      FROM received
+    ) AS entry -- without the values, so that sorting is cheap
+    ORDER BY scan_id, revision DESC, agrees DESC, pending IS NOT NULL, bare, position
+  ) AS best ON best.position = received.position
+),
+judged AS MATERIALIZED (
+  SELECT candidate.*,
+    CASE
+      WHEN known.scan_id IS NULL THEN 'new'
+      WHEN candidate.revision > known.revision THEN 'newer'
+      WHEN candidate.revision < known.revision THEN 'stale'
+      WHEN candidate.status = known.status AND (
+        known.result_state = 'pending' AND candidate.pending IS NULL
+        OR known.markdown IS NULL AND candidate.markdown IS NOT NULL
+        OR known.delivered_at IS NULL AND candidate.delivered_at IS NOT NULL) THEN 'fuller'
+      ELSE 'same'
+    END AS verdict,
+    COALESCE(candidate.revision = known.revision AND ${contentDiffers('candidate', 'known')}, false) AS conflicting
+  FROM candidate
+  LEFT JOIN (SELECT *, CASE WHEN result_state = 'pending' THEN pending_reason END AS pending FROM ${tables.runs}) AS known
+    ON known.scan_id = candidate.scan_id
+),
+duplicate AS MATERIALIZED (
+  SELECT count(*) FILTER (WHERE other.revision < candidate.revision)::int AS stale,
+    count(*) FILTER (WHERE other.revision = candidate.revision)::int AS same,
+    count(*) FILTER (WHERE other.revision = candidate.revision AND ${contentDiffers('other', 'candidate')})::int AS conflicts
+  FROM received AS other
+  JOIN candidate ON candidate.scan_id = other.scan_id AND candidate.position <> other.position
+)`;
+}
+
+/** Same revision, other content. Data is compared only where neither side waits for its full result. */
+function contentDiffers(left: string, right: string): RawBuilder<unknown> {
+  const [a, b] = [sql.raw(left), sql.raw(right)];
+  return sql`(
+    (${a}.status, ${a}.failure_reason, ${a}.error) IS DISTINCT FROM (${b}.status, ${b}.failure_reason, ${b}.error)
+    OR ${a}.pending IS NULL AND ${b}.pending IS NULL AND ${a}.data IS DISTINCT FROM ${b}.data
+  )`;
+}

@@ -1,0 +1,111 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { CommitCounts, PageCommit } from '../sync/ports.js';
+import type { CommitSettings } from './commit-settings.js';
+import { type FenceRow, fenceOnEpoch } from './fence.js';
+import { judgedEntries, WRITTEN_VERDICTS } from './judged-entries.js';
+import { quarantineRows } from './quarantine.js';
+import { receivedEntries } from './received-entries.js';
+import type { Tables } from './schema.js';
+import { writtenRows } from './written-rows.js';
+
+export type Entries = Pick<PageCommit, 'lease' | 'batch' | 'quarantine'>;
+
+/** What a commit did. */
+export interface Written {
+  readonly fence: FenceRow;
+  readonly counts: CommitCounts;
+}
+
+export const NOTHING: CommitCounts = {
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  stale: 0,
+  quarantined: 0,
+  conflicts: 0,
+  stored: [],
+};
+
+/**
+ * Writes the entries in one statement, under `fence` (a `WITH` and its first parts). Null: the fence does not hold.
+ *
+ * Entries are judged by what was stored when the statement began. Where another feed stored the same scan since, the
+ * entry is judged and written once more, by itself: the row there may be less complete. Should the lease be lost in
+ * between, that is left to whoever has it now.
+ */
+export async function writeEntries(
+  db: Kysely<unknown>,
+  tables: Tables,
+  settings: CommitSettings,
+  entries: Entries,
+  fence: RawBuilder<unknown>,
+): Promise<Written | null> {
+  const first = await writeOnce(db, tables, settings, entries, fence, null);
+  if (first === null || first.overtaken.length === 0) return first;
+  const epoch = sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, entries.lease)})`;
+  const again = await writeOnce(db, tables, settings, { ...entries, quarantine: [] }, epoch, first.overtaken);
+  const left = again === null ? first.overtaken : again.overtaken;
+  const counts = addCounts(first.counts, again?.counts ?? NOTHING);
+  return { fence: first.fence, counts: { ...counts, stale: counts.stale + left.length } };
+}
+
+interface Once extends Written {
+  /** Positions of entries that were worth writing, and met a row that another writer had raised in the meantime. */
+  readonly overtaken: readonly number[];
+}
+
+interface Counted extends FenceRow, Omit<CommitCounts, 'stored'> {
+  stored: string[] | null;
+  overtaken: number[] | null;
+}
+
+async function writeOnce(
+  db: Kysely<unknown>,
+  tables: Tables,
+  settings: CommitSettings,
+  { lease, batch, quarantine }: Entries,
+  fence: RawBuilder<unknown>,
+  only: readonly number[] | null,
+): Promise<Once | null> {
+  const { rows } = await sql<Counted>`
+${fence},
+${receivedEntries(batch, only)},
+${judgedEntries(tables)},
+${writtenRows(tables, lease, settings)},
+overtaken AS MATERIALIZED (
+  SELECT position::int FROM judged
+  WHERE verdict IN ${WRITTEN_VERDICTS} AND scan_id NOT IN (SELECT scan_id FROM written)
+),
+${quarantineRows(tables, lease, quarantine)}
+SELECT fence.*,
+  (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
+  (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
+  (SELECT count(*)::int FROM judged WHERE verdict = 'same') + duplicate.same AS unchanged,
+  (SELECT count(*)::int FROM judged WHERE verdict = 'stale') + duplicate.stale AS stale,
+  (SELECT count(*)::int FROM judged WHERE conflicting AND position NOT IN (SELECT position FROM overtaken))
+    + duplicate.conflicts AS conflicts,
+  (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
+  (SELECT array_agg(scan_id) FROM written) AS stored,
+  (SELECT array_agg(position) FROM overtaken) AS overtaken,
+  -- Without the clock nothing was written: the position must not move either.
+  CASE WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM clock)
+    THEN ${tables.refuseMissingClock} END
+FROM fence CROSS JOIN duplicate`.execute(db);
+  const row = rows[0];
+  if (row === undefined) return null;
+  const { inserted, updated, unchanged, stale, quarantined, conflicts } = row;
+  const counts = { inserted, updated, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
+  return { fence: row, counts, overtaken: row.overtaken ?? [] };
+}
+
+function addCounts(a: CommitCounts, b: CommitCounts): CommitCounts {
+  return {
+    inserted: a.inserted + b.inserted,
+    updated: a.updated + b.updated,
+    unchanged: a.unchanged + b.unchanged,
+    stale: a.stale + b.stale,
+    quarantined: a.quarantined + b.quarantined,
+    conflicts: a.conflicts + b.conflicts,
+    stored: [...a.stored, ...b.stored],
+  };
+}

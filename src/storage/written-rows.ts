@@ -1,0 +1,72 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { LeaseGrant } from '../sync/ports.js';
+import type { CommitSettings } from './commit-settings.js';
+import { WRITTEN_VERDICTS } from './judged-entries.js';
+import type { Tables } from './schema.js';
+
+/** Part of the commit statement, after `fence` and `judged`. `written`: the scans of the rows that it wrote. */
+export function writtenRows(tables: Tables, lease: LeaseGrant, settings: CommitSettings): RawBuilder<unknown> {
+  return sql`
+-- Whoever draws numbers holds the clock until it commits: the order of numbers is the order of commits.
+clock AS MATERIALIZED (
+  SELECT FROM ${tables.changeClock}
+  WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
+  FOR UPDATE
+),
+${storedRows(tables, lease, settings)},
+${filledRows(tables, lease)},
+written AS MATERIALIZED (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)`;
+}
+
+const COLUMNS = sql.raw(`revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
+  partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at, markdown,
+  repaired, extra`);
+
+/** `stored`: new scans and higher revisions. The condition is looked at again on the row as it is when its turn comes. */
+function storedRows(tables: Tables, lease: LeaseGrant, settings: CommitSettings): RawBuilder<unknown> {
+  return sql`
+stored AS (
+  INSERT INTO ${tables.runs} AS run (scan_id, ${COLUMNS}, result_state, pending_reason, pending_since, next_try_at,
+    attempts, feed, first_synced_at, synced_at, change_seq)
+  SELECT scan_id, ${COLUMNS},
+    CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
+    pending,
+    CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
+    CASE WHEN pending IS NOT NULL THEN statement_timestamp() + ${settings.pendingRetryMs} * interval '1 millisecond' END,
+    0, ${lease.feed}, statement_timestamp(), statement_timestamp(), ${tables.nextChange}
+  FROM clock CROSS JOIN (SELECT * FROM judged WHERE verdict IN ('new', 'newer') ORDER BY scan_id) AS judged
+  ON CONFLICT (scan_id) DO UPDATE SET
+    (${COLUMNS}, result_state, pending_reason, pending_since, next_try_at, attempts, feed, synced_at, change_seq) = ROW (
+      excluded.revision, excluded.status, excluded.environment, excluded.document_type_slug,
+      excluded.document_type_name, excluded.file_name, excluded.partner_name, excluded.partner_test_mode,
+      excluded.ocr_confidence, excluded.data, excluded.failure_reason, excluded.error, excluded.submitted_at,
+      excluded.completed_at, excluded.delivered_at, excluded.markdown, excluded.repaired, excluded.extra,
+      excluded.result_state, excluded.pending_reason, excluded.pending_since, excluded.next_try_at, excluded.attempts,
+      excluded.feed, excluded.synced_at, excluded.change_seq)
+  WHERE excluded.revision > run.revision
+  RETURNING run.scan_id, run.xmax = 0 AS inserted
+)`;
+}
+
+/** `filled`: the revision that is stored already, with values that were missing. What is there stays. */
+function filledRows(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
+  return sql`
+filled AS (
+  UPDATE ${tables.runs} AS run SET
+    data = COALESCE(run.data, judged.data),
+    markdown = COALESCE(run.markdown, judged.markdown),
+    delivered_at = COALESCE(run.delivered_at, judged.delivered_at),
+    repaired = run.repaired OR judged.repaired,
+    result_state = CASE WHEN judged.pending IS NULL THEN 'complete' ELSE run.result_state END,
+    pending_reason = CASE WHEN judged.pending IS NOT NULL THEN run.pending_reason END,
+    pending_since = CASE WHEN judged.pending IS NOT NULL THEN run.pending_since END,
+    next_try_at = CASE WHEN judged.pending IS NOT NULL THEN run.next_try_at END,
+    feed = ${lease.feed},
+    synced_at = statement_timestamp(),
+    change_seq = ${tables.nextChange}
+  FROM clock CROSS JOIN judged
+  WHERE judged.verdict = 'fuller' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
+    AND run.status = judged.status
+  RETURNING run.scan_id
+)`;
+}
