@@ -74,7 +74,7 @@ export function endsConnection(error: unknown): boolean {
   return sqlstate === null || ENDING.test(sqlstate);
 }
 
-const ENDING = /^(08|28|57P|58|XX|25P0[34]|3D|53[34]|F0)/;
+const ENDING = /^(08|28|57P|58|XX|25P0[34]|3D|53300|F0)/;
 
 /** Takes any error of the driver; classified by SQLSTATE, never by text. */
 export function databaseError(error: unknown): DatabaseError | SchemaMismatch {

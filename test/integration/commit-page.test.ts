@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { readMigrations, requireSchema } from '../../src/storage/migrate.js';
 import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
 import type { PageCommit } from '../../src/sync/ports.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
@@ -259,6 +260,28 @@ describe('the same revision again', () => {
   });
 });
 
+describe('of equal revisions on one page', () => {
+  it('the one with markdown is taken, a complete one before it', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const markdown = '# Rechnung';
+    expect(await feed.counts([entryJson({ scanId }), entryJson({ scanId, markdown })])).toMatchObject({
+      inserted: 1,
+      unchanged: 1,
+      conflicts: 0,
+    });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ markdown });
+  });
+
+  it('the first keeps its status', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const failed = entryJson({ scanId, status: 'failed', data: null, failureReason: 'ocr_failed', markdown: '# x' });
+    expect(await feed.counts([entryJson({ scanId }), failed])).toMatchObject({ inserted: 1, conflicts: 1 });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ status: 'completed' });
+  });
+});
+
 describe('quarantine', () => {
   const entriesOf = (scanId: string) =>
     bench.rows(
@@ -278,6 +301,13 @@ describe('quarantine', () => {
     expect(kept?.payload.toString()).toBe(bad);
   });
 
+  it('counts what is open, not the originals of repaired entries', async () => {
+    const feed = await bench.takeFeed();
+    const repaired = entryJson({ scanId: newScan(), partnerName: raw('"a\\u0000"') });
+    expect(await feed.counts([repaired])).toMatchObject({ inserted: 1, quarantined: 0 });
+    expect(await feed.counts([repaired])).toMatchObject({ unchanged: 1, quarantined: 0 });
+  });
+
   it('closes when the same or a newer revision is stored', async () => {
     const feed = await bench.takeFeed();
     const [same, newer, together] = [newScan(), newScan(), newScan()];
@@ -285,7 +315,7 @@ describe('quarantine', () => {
     await feed.commit([bad(same), bad(newer)]);
     await feed.commit([entryJson({ scanId: same }), entryJson({ scanId: newer, revision: 2 })]);
     await feed.commit([bad(together), entryJson({ scanId: together, revision: 2 })]);
-    await feed.commit([bad(newer)]);
+    expect(await feed.counts([bad(newer)])).toMatchObject({ quarantined: 0 });
     expect((await entriesOf(same))[0]).toMatchObject({ state: 'replayed' });
     expect((await entriesOf(newer))[0]).toMatchObject({ state: 'discarded', times_seen: 2 });
     expect((await entriesOf(together))[0]).toMatchObject({ state: 'discarded' });
@@ -304,4 +334,45 @@ describe('numbers of changes', () => {
     );
     expect(order).toEqual([{ scan_id: second }, { scan_id: first }]);
   });
+});
+
+describe('the clock that orders changes', () => {
+  it('cannot be emptied', async () => {
+    for (const statement of [sql`DELETE FROM ${tables.changeClock}`, sql`TRUNCATE ${tables.changeClock}`]) {
+      await expect(bench.rows(statement)).rejects.toMatchObject({ sqlstate: 'P0001' });
+    }
+    expect(await bench.rows(sql`SELECT FROM ${tables.changeClock}`)).toHaveLength(1);
+  });
+
+  it('is not missed in silence: the commit is held and the cursor stays', async () => {
+    const feed = await bench.takeFeed();
+    const [known, scanId] = [newScan(), newScan()];
+    await feed.commit([entryJson({ scanId: known })]);
+    const before = await feedRow();
+    const migrations = await readMigrations();
+    await withoutClock(async () => {
+      await expect(feed.commit([entryJson({ scanId })])).rejects.toMatchObject({ kind: 'schema', remedy: 'hold' });
+      const later = bench.store.commitResults(feed.lease, pendingBatch({ scanId }).batch);
+      await expect(later).rejects.toThrow('INSERT INTO change_clock');
+      const schema = requireSchema(bench.database.sql, tables, migrations);
+      await expect(schema).rejects.toMatchObject({ kind: 'schema', remedy: 'hold' });
+      await expect(schema).rejects.toThrow('INSERT INTO "scanfeed".change_clock DEFAULT VALUES');
+      expect(await feedRow()).toEqual(before);
+      // What writes nothing needs no clock.
+      expect(await feed.counts([entryJson({ scanId: known })])).toMatchObject({ unchanged: 1 });
+    });
+    expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ inserted: 1 });
+  });
+
+  /** As it is after a restore gone wrong. */
+  async function withoutClock(work: () => Promise<void>): Promise<void> {
+    await bench.rows(sql`ALTER TABLE ${tables.changeClock} DISABLE TRIGGER keep_row`);
+    await bench.rows(sql`DELETE FROM ${tables.changeClock}`);
+    try {
+      await work();
+    } finally {
+      await bench.rows(sql`INSERT INTO ${tables.changeClock} DEFAULT VALUES`);
+      await bench.rows(sql`ALTER TABLE ${tables.changeClock} ENABLE TRIGGER keep_row`);
+    }
+  }
 });

@@ -123,6 +123,25 @@ describe('changed filters', () => {
     expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
   });
 
+  it('that include more before anything was read change nothing of that', async () => {
+    await take('a');
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
+  });
+
+  it.each([
+    ['a cursor', sql`cursor = 'x'`],
+    ['a time to go on from', sql`resume_since = now() - interval '1 day'`],
+  ])('that include more while freshness is unknown make it complete from now on, once it has %s', async (_, has) => {
+    await take('a');
+    await bench.rows(sql`UPDATE ${tables.feeds} SET ${has}`);
+    const [{ now } = { now: new Date(0) }] = await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    const rows = await bench.rows(sql`
+      SELECT complete_from >= ${now} AND widened_at IS NOT NULL AS right FROM ${tables.feeds}`);
+    expect(rows).toEqual([{ right: true }]);
+  });
+
   it('that include more make the data complete from there on only, until a full sweep has read everything', async () => {
     await take('a');
     await reachTheEnd();
