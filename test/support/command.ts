@@ -17,8 +17,8 @@ export interface CommandRun {
 
 export interface CommandSetting {
   readonly env: Readonly<Record<string, string>>;
-  /** What the person at the terminal answers; without it nobody can be asked. */
-  readonly answer?: string;
+  /** What the person at the terminal answers, and does meanwhile; without it nobody can be asked. */
+  readonly answer?: string | (() => Promise<string>);
   /** Columns of the terminal. */
   readonly columns?: number;
 }
@@ -55,8 +55,9 @@ export async function runCommand(
       answer === undefined
         ? null
         : async (question) => {
-            say(`${question}${answer}\n`);
-            return answer;
+            const given = typeof answer === 'string' ? answer : await answer();
+            say(`${question}${given}\n`);
+            return given;
           },
   });
   try {

@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 const run = (args: readonly string[], setting: Partial<CommandSetting> = {}) =>
   runCommand(adopt, ['adopt', ...args], {
-    env: { DATABASE_URL: given.url, SCANFEED_BASE_URL: NEW, SCANFEED_API_KEY: 'key' },
+    env: { DATABASE_URL: given.url, SCANFEED_BASE_URL: NEW, SCANFEED_API_KEY: 'key-of-the-test' },
     ...setting,
   });
 const feedRow = async () => (await bench.rows(sql`SELECT base_url, cursor FROM ${tables.feeds}`))[0];

@@ -249,6 +249,15 @@ describe('quarantine discard', () => {
     expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
   });
 
+  it('leaves an entry alone that was stored while the person thought about it', async () => {
+    const answer = async () => {
+      await feed.commit([entryJson({ scanId: 'a' })]);
+      return 'y';
+    };
+    expect(await run('discard --all', { answer })).toMatchObject({ exitCode: 0, out: 'Discarded: 1.\n' });
+    expect(await states()).toEqual({ 1: 'replayed', 2: 'discarded' });
+  });
+
   it('refuses entries that are not open', async () => {
     await run('discard 1 --yes');
     expect(await run('discard 1 2 --yes')).toMatchObject({
