@@ -5,7 +5,7 @@ import { INDEXED_BYTES } from '../../../src/sync/check-entry.js';
 import { JSON_LIMITS } from '../../../src/sync/json-limits.js';
 import { entryJson, type Fields, pageJson, raw } from '../../support/entries.js';
 import { runRow, tables, useStore } from '../../support/store.js';
-import { deliver } from './deliver.js';
+import { deliver, PATIENCE } from './deliver.js';
 
 const bench = useStore();
 let scans = 0;
@@ -77,7 +77,7 @@ describe('an entry beyond a bound is quarantined whole', () => {
   it.each([
     ['an array', `[${'1,'.repeat(17_000_000)}1]`],
     ['an object whose names are all the same', `{${'"":1,'.repeat(8_500_000)}"":1}`],
-  ])('elements: more of them than PostgreSQL can hold, in %s', async (_what, value) => {
+  ])('elements: more of them than PostgreSQL can hold, in %s', { timeout: PATIENCE }, async (_what, value) => {
     const scanId = newScan();
     const entry = entryJson({ scanId, data: raw(`{"a":${value},"a":1}`) });
     await deliverBetween(entry);

@@ -10,6 +10,9 @@ export const CASES = Number(process.env.PROPERTY_CASES ?? (process.env.CI ? 10_0
 export const CASES_A_PAGE = 50;
 export const PAGES = { numRuns: Math.ceil(CASES / CASES_A_PAGE), endOnFailure: false } as const;
 
+/** Limit of a test of many cases or very large values, milliseconds: only ends what hangs, leaves time to shrink. */
+export const PATIENCE = 600_000;
+
 let pages = 0;
 
 /** Stores a page as the engine does, whatever PostgreSQL says to it. */
