@@ -23,7 +23,7 @@ Examples:
   $ scanfeed adopt --base-url https://recognition.example/v1 --yes`;
 
 /** `scanfeed adopt`: the service has moved to another address. */
-export function register(program: Command, process: CommandProcess = thisProcess): void {
+export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('adopt')
     .description("Say that the feed's stored position belongs to the service at the configured base URL.")
@@ -32,14 +32,14 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
-    .action((options: Given) => adopt(options, process));
+    .action((options: Given) => adopt(options, io));
 }
 
-async function adopt(options: Given, process: CommandProcess): Promise<void> {
-  const to = options.baseUrl ?? readSettings(undefined, { need: ['service'] }).service.baseUrl;
-  await withFeed(process, options, async ({ database, tables, feed: { name, baseUrl: from } }) => {
+async function adopt(options: Given, io: CommandProcess): Promise<void> {
+  const to = options.baseUrl ?? readSettings(io.env, { need: ['service'] }).service.baseUrl;
+  await withFeed(io, options, async ({ database, tables, feed: { name, baseUrl: from } }) => {
     const done = (changed: boolean, said: string) =>
-      process.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);
+      io.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);
     if (from === to) return done(false, `The feed ${name} belongs to ${to} already.`);
     const plan = `Feed ${name}
   from: ${from}
@@ -47,7 +47,7 @@ async function adopt(options: Given, process: CommandProcess): Promise<void> {
 Its position and its runs will be taken for those of the service at the new address. If that is
 another service, or another organization's, give it a feed name or a schema of its own instead.
 `;
-    await confirm(process, { plan, question: 'Is it the same service?', yes: options.yes === true });
+    await confirm(io, { plan, question: 'Is it the same service?', yes: options.yes === true });
     if (!(await adoptFeed(database.sql, tables, name, { from, baseUrl: to }))) {
       throw new CommandFailure(`the address of the feed ${name} was changed meanwhile; look again`, EXIT.tryAgain);
     }

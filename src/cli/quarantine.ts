@@ -25,7 +25,7 @@ interface Common {
 }
 
 /** `scanfeed quarantine`: what could not be stored, and what to do with it. */
-export function register(program: Command, process: CommandProcess = thisProcess): void {
+export function register(program: Command, io: CommandProcess = thisProcess): void {
   const command = program
     .command('quarantine')
     .description('List, show, replay or discard entries that could not be stored.')
@@ -37,7 +37,7 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .option('--limit <number>', 'how many at most', positive, 50)
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((options: Common & { state: QuarantineState | 'all'; limit: number }) => list(options, process));
+    .action((options: Common & { state: QuarantineState | 'all'; limit: number }) => list(options, io));
   command
     .command('show')
     .description('Show why an entry is in quarantine.')
@@ -45,7 +45,7 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .option('--payload', "write the entry's bytes as received to stdout, and nothing else: document content")
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((id: string, options: Common & { payload?: true }) => show(id, options, process));
+    .action((id: string, options: Common & { payload?: true }) => show(id, options, io));
   command
     .command('replay')
     .description('Check entries again and store those that pass. What is still bad stays where it is.')
@@ -53,7 +53,7 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .option('--all', 'all open entries')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((ids: readonly string[], options: Common & { all?: true }) => replay(ids, options, process));
+    .action((ids: readonly string[], options: Common & { all?: true }) => replay(ids, options, io));
   command
     .command('discard')
     .description(
@@ -64,7 +64,7 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((ids: readonly string[], options: Common & { all?: true; yes?: true }) => discard(ids, options, process));
+    .action((ids: readonly string[], options: Common & { all?: true; yes?: true }) => discard(ids, options, io));
 }
 
 const examples = `
@@ -79,17 +79,16 @@ Examples:
 
 async function list(
   { feed, state, limit, json }: Common & { state: QuarantineState | 'all'; limit: number },
-  process: CommandProcess,
+  io: CommandProcess,
 ): Promise<void> {
-  await withFeed(process, { feed }, async ({ database, tables, feed: { name } }) => {
+  await withFeed(io, { feed }, async ({ database, tables, feed: { name } }) => {
     const wanted = state === 'all' ? null : state;
     const entries = await listQuarantined(database.sql, tables, name, { state: wanted, limit });
-    if (json) return process.write(`${JSON.stringify(entries)}\n`);
-    if (entries.length === 0)
-      return process.write(`No ${wanted ?? ''} entries of the feed ${name}.\n`.replace('  ', ' '));
-    process.write(table(entries, LIST, process.columns));
+    if (json) return io.write(`${JSON.stringify(entries)}\n`);
+    if (entries.length === 0) return io.write(`No ${wanted ?? ''} entries of the feed ${name}.\n`.replace('  ', ' '));
+    io.write(table(entries, LIST, io.columns));
     const total = await countQuarantined(database.sql, tables, name, wanted);
-    if (total > entries.length) process.note(`${entries.length} of ${total}; see --limit\n`);
+    if (total > entries.length) io.note(`${entries.length} of ${total}; see --limit\n`);
   });
 }
 
@@ -103,13 +102,13 @@ const LIST: readonly Column<QuarantinedEntry>[] = [
   { head: 'SCAN', cell: ({ scanId }) => scanId ?? '-', shrinks: true },
 ];
 
-async function show(id: string, { feed, payload, json }: Common & { payload?: true }, process: CommandProcess) {
-  await withFeed(process, { feed }, async (work) => {
+async function show(id: string, { feed, payload, json }: Common & { payload?: true }, io: CommandProcess) {
+  await withFeed(io, { feed }, async (work) => {
     const [entry] = await requireEntries(work, [id]);
     if (payload) {
       const bytes = await readPayload(work.database.sql, work.tables, work.feed.name, id);
-      process.write(bytes ?? '');
-    } else if (entry !== undefined) process.write(json ? `${JSON.stringify(entry)}\n` : describe(entry));
+      io.write(bytes ?? '');
+    } else if (entry !== undefined) io.write(json ? `${JSON.stringify(entry)}\n` : describe(entry));
   });
 }
 
@@ -127,13 +126,13 @@ function describe(entry: QuarantinedEntry): string {
   return lines.map(([name, value]) => `${`${name}:`.padEnd(10)}${printable(value)}\n`).join('');
 }
 
-async function replay(ids: readonly string[], { feed, all, json }: Common & { all?: true }, process: CommandProcess) {
-  await withFeed(process, { feed, need: ['pending'] }, async (work) => {
+async function replay(ids: readonly string[], { feed, all, json }: Common & { all?: true }, io: CommandProcess) {
+  await withFeed(io, { feed, need: ['pending'] }, async (work) => {
     const chosen = await choose(work, ids, all);
     const entries = await requireEntries(work, chosen);
     const stored = entries.find(({ state }) => state === 'repaired' || state === 'replayed');
     if (stored !== undefined) throw new CommandFailure(`entry ${stored.id} is ${stored.state}: its run is stored`);
-    const progress = progressLine(process);
+    const progress = progressLine(io);
     const results: Replayed[] = [];
     for (const entry of entries) {
       const result = await replayEntry(work, entry);
@@ -141,14 +140,14 @@ async function replay(ids: readonly string[], { feed, all, json }: Common & { al
       progress.show(() => `replaying: ${results.length} of ${entries.length}`);
     }
     progress.clear();
-    report(results, json, process);
+    report(results, json, io);
   });
 }
 
-function report(results: readonly Replayed[], json: true | undefined, process: CommandProcess): void {
-  if (json) process.write(`${JSON.stringify(results)}\n`);
-  else if (results.length === 0) process.write('Nothing to replay.\n');
-  else process.write(results.map(describeReplayed).join(''));
+function report(results: readonly Replayed[], json: true | undefined, io: CommandProcess): void {
+  if (json) io.write(`${JSON.stringify(results)}\n`);
+  else if (results.length === 0) io.write('Nothing to replay.\n');
+  else io.write(results.map(describeReplayed).join(''));
   const bad = results.filter(({ outcome }) => outcome === 'still_bad').length;
   if (bad > 0) throw new CommandFailure(`${bad} of ${results.length} entries are still bad and stay in quarantine`);
 }
@@ -168,18 +167,18 @@ function describeReplayed({ id, scanId, revision, outcome, reason, detail }: Rep
 async function discard(
   ids: readonly string[],
   { feed, all, yes, json }: Common & { all?: true; yes?: true },
-  process: CommandProcess,
+  io: CommandProcess,
 ): Promise<void> {
-  await withFeed(process, { feed }, async (work) => {
+  await withFeed(io, { feed }, async (work) => {
     const chosen = await choose(work, ids, all);
     const entries = await requireEntries(work, chosen);
     const settled = entries.find(({ state }) => state !== 'open');
     if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
     const { database, tables } = work;
     const plan = `${entries.length} entries of the feed ${work.feed.name} will be given up. Their runs stay missing, and they are not\nopened again when they are delivered again; \`quarantine replay ID\` can still store them.\n`;
-    if (entries.length > 0) await confirm(process, { plan, question: 'Discard them?', yes: yes === true });
+    if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
     const discarded = await discardQuarantined(database.sql, tables, work.feed.name, chosen);
-    process.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
+    io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
   });
 }
 

@@ -25,7 +25,7 @@ Examples:
     $ scanfeed reconcile --full`;
 
 /** `scanfeed reconcile`: makes a sweep due now. */
-export function register(program: Command, process: CommandProcess = thisProcess): void {
+export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('reconcile')
     .description('Let the daemon look now for runs and corrections that its cursor has passed by.')
@@ -34,12 +34,12 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
-    .action((options: Given) => reconcile(options, process));
+    .action((options: Given) => reconcile(options, io));
 }
 
-async function reconcile({ window, full, feed: named, json }: Given, process: CommandProcess): Promise<void> {
+async function reconcile({ window, full, feed: named, json }: Given, io: CommandProcess): Promise<void> {
   if (full && window !== undefined) throw new CommandFailure('give --window or --full, not both', EXIT.usage);
-  await withFeed(process, { feed: named, need: ['reconcile'] }, async ({ settings, database, tables, feed }) => {
+  await withFeed(io, { feed: named, need: ['reconcile'] }, async ({ settings, database, tables, feed }) => {
     const { intervalMs, windowMs, fullIntervalMs } = settings.reconcile;
     requireSwitchedOn(
       full ? 'SCANFEED_RECONCILE_FULL_INTERVAL' : 'SCANFEED_RECONCILE_INTERVAL',
@@ -62,7 +62,7 @@ async function reconcile({ window, full, feed: named, json }: Given, process: Co
       running === null
         ? `A ${kind === 'full' ? 'full sweep' : 'sweep'} ${stretch} is due now. ${who}`
         : `A full sweep ${stretch} is under way since ${running.begunAt.toISOString()}; it goes on.`;
-    process.write(
+    io.write(
       json
         ? `${JSON.stringify({ feed: feed.name, kind, since, until, alreadyUnderWay: running !== null, leader: feed.leader })}\n`
         : `${said}\n`,

@@ -33,7 +33,7 @@ Examples:
     $ scanfeed resolve --all --json | jq -r '.[] | select(.outcome == "pending") | [.scanId, .reason] | @tsv'`;
 
 /** `scanfeed resolve`: tries to load pending results now. */
-export function register(program: Command, process: CommandProcess = thisProcess): void {
+export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('resolve')
     .description('Load results that are still pending now, instead of when the daemon tries next.')
@@ -42,20 +42,20 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
-    .action((scanIds: readonly string[], options: Given) => resolve(scanIds, options, process));
+    .action((scanIds: readonly string[], options: Given) => resolve(scanIds, options, io));
 }
 
-async function resolve(scanIds: readonly string[], { all, feed, json }: Given, process: CommandProcess): Promise<void> {
+async function resolve(scanIds: readonly string[], { all, feed, json }: Given, io: CommandProcess): Promise<void> {
   if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids, or --all', EXIT.usage);
-  await withFeed(process, { feed, need: ['service', 'pending'] }, async (work) => {
+  await withFeed(io, { feed, need: ['service', 'pending'] }, async (work) => {
     const chosen = all ? await listPendingScans(work.database.sql, work.tables, work.feed.name) : [...new Set(scanIds)];
     const revisions = await requireScans(work, chosen);
-    const progress = progressLine(process);
+    const progress = progressLine(io);
     const { settings } = work;
     const results = await withService(settings.service, work.feed, settings.feed.resolveConcurrency, (service) =>
-      resolveAll(chosen, revisions, work, service, process, progress),
+      resolveAll(chosen, revisions, work, service, io, progress),
     ).finally(() => progress.clear());
-    report(results, json, process);
+    report(results, json, io);
   });
 }
 

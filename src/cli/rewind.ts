@@ -32,7 +32,7 @@ Examples:
     $ scanfeed rewind --beginning --yes`;
 
 /** `scanfeed rewind`: reads a part of the feed again. */
-export function register(program: Command, process: CommandProcess = thisProcess): void {
+export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('rewind')
     .description('Move the feed back to an earlier position, so that what follows is read again.')
@@ -41,30 +41,28 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .option(
       '--since <time>',
       'to a delivery time: ISO 8601, a day, or a time before now such as 24h',
-      timeOption(process.clock.now),
+      timeOption(io.clock.now),
     )
     .option('--beginning', 'to where the feed once started')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
-    .action((options: Given) => run(options, process));
+    .action((options: Given) => run(options, io));
 }
 
-async function run(options: Given, process: CommandProcess): Promise<void> {
+async function run(options: Given, io: CommandProcess): Promise<void> {
   const { list, toCursor, since, beginning } = options;
   const given = [list, toCursor, since, beginning].filter((option) => option !== undefined);
   if (given.length !== 1) throw new CommandFailure('give one of --list, --to-cursor, --since, --beginning', EXIT.usage);
-  await withFeed(process, options, (work) =>
-    list ? showPositions(work, options, process) : rewind(work, options, process),
-  );
+  await withFeed(io, options, (work) => (list ? showPositions(work, options, io) : rewind(work, options, io)));
 }
 
-async function showPositions({ database, tables, feed }: FeedAtWork<never>, { json }: Given, process: CommandProcess) {
+async function showPositions({ database, tables, feed }: FeedAtWork<never>, { json }: Given, io: CommandProcess) {
   const positions = await listPositions(database.sql, tables, feed.name);
-  if (json) return process.write(`${JSON.stringify(positions)}\n`);
-  if (positions.length === 0) return process.write(`The feed ${feed.name} has no earlier positions yet.\n`);
-  process.write(table(positions, LIST, process.columns));
+  if (json) return io.write(`${JSON.stringify(positions)}\n`);
+  if (positions.length === 0) return io.write(`The feed ${feed.name} has no earlier positions yet.\n`);
+  io.write(table(positions, LIST, io.columns));
 }
 
 const LIST: readonly Column<EarlierPosition>[] = [
@@ -78,7 +76,7 @@ const LIST: readonly Column<EarlierPosition>[] = [
   },
 ];
 
-async function rewind(work: FeedAtWork<never>, options: Given, process: CommandProcess): Promise<void> {
+async function rewind(work: FeedAtWork<never>, options: Given, io: CommandProcess): Promise<void> {
   const { database, tables, feed } = work;
   const { to, said } = await targetOf(work, options);
   const from = `read up to ${feed.lastDeliveredAt?.toISOString() ?? 'nothing yet'}`;
@@ -88,12 +86,12 @@ async function rewind(work: FeedAtWork<never>, options: Given, process: CommandP
 What was delivered since then is read again. Nothing that is stored goes back. New runs
 are stored only after what is read again${feed.leader === null ? '' : `; ${feed.leader} goes on from there at once`}.
 `;
-  await confirm(process, { plan, question: 'Rewind the feed?', yes: options.yes === true });
+  await confirm(io, { plan, question: 'Rewind the feed?', yes: options.yes === true });
   if (!(await rewindFeed(database.sql, tables, feed.name, to))) {
     throw new CommandFailure('this position is no longer in the history; choose another with --list');
   }
   const { name, leader } = feed;
-  process.write(
+  io.write(
     options.json
       ? `${JSON.stringify({ feed: name, to: said, leader })}\n`
       : `The feed ${name} goes on from ${said}${leader === null ? ' when a daemon is started' : ''}.\n`,

@@ -39,8 +39,8 @@ Examples:
     $ scanfeed verify --since 7d --json | jq -r '.differences[] | select(.what == "missing") | .scanId'`;
 
 /** `scanfeed verify`: does the database hold what the feed lists? */
-export function register(program: Command, process: CommandProcess = thisProcess): void {
-  const time = timeOption(process.clock.now);
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  const time = timeOption(io.clock.now);
   program
     .command('verify')
     .description('Read the feed again from a time on and compare every entry with the database.')
@@ -49,20 +49,20 @@ export function register(program: Command, process: CommandProcess = thisProcess
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
-    .action((options: Given) => verify(options, process));
+    .action((options: Given) => verify(options, io));
 }
 
-async function verify(given: Given, process: CommandProcess): Promise<void> {
+async function verify(given: Given, io: CommandProcess): Promise<void> {
   const { until = null, json } = given;
-  await withFeed(process, { feed: given.feed, need: ['service'] }, async (work) => {
-    const since = startOf(work, given.since, process);
+  await withFeed(io, { feed: given.feed, need: ['service'] }, async (work) => {
+    const since = startOf(work, given.since, io);
     if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);
-    sayOtherFilters(work, process);
-    const printer = printerOf(json, process);
+    sayOtherFilters(work, io);
+    const printer = printerOf(json, io);
     const summary = emptySummary(since);
-    const progress = progressLine(process);
+    const progress = progressLine(io);
     await withService(work.settings.service, work.feed, 1, async (service) => {
-      for await (const page of verifyFeed(work, service, { since, until }, process.clock)) {
+      for await (const page of verifyFeed(work, service, { since, until }, io.clock)) {
         const differences = page.compared.filter(({ verdict }) => DIFFERENCES.includes(verdict));
         if (differences.length > 0) progress.clear();
         for (const difference of differences) printer.difference(difference);
