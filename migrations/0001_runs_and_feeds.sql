@@ -124,6 +124,8 @@ CREATE TABLE :"schema".cursor_history (
     since    timestamptz,
     last_delivered_at timestamptz,
     reason   text NOT NULL,
+    target_id bigint,
+    target_since timestamptz,
     noted_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX cursor_history_feed ON :"schema".cursor_history (feed, id DESC);
@@ -134,6 +136,8 @@ COMMENT ON COLUMN :"schema".cursor_history.cursor IS 'The cursor as it was; null
 COMMENT ON COLUMN :"schema".cursor_history.since IS 'The start time in place of a cursor, where there was one';
 COMMENT ON COLUMN :"schema".cursor_history.last_delivered_at IS 'Latest delivery time committed at that cursor, service clock';
 COMMENT ON COLUMN :"schema".cursor_history.reason IS 'Why it was noted: checkpoint, rejected, rewind, adopt';
+COMMENT ON COLUMN :"schema".cursor_history.target_id IS 'The earlier position that a rewind went to; null: to a time or to the start';
+COMMENT ON COLUMN :"schema".cursor_history.target_since IS 'The time that a rewind went to; null: to a position or to the start';
 COMMENT ON COLUMN :"schema".cursor_history.noted_at IS 'When it was noted';
 
 CREATE TABLE :"schema".sweeps (

@@ -5,6 +5,8 @@ import type { Tables } from './schema.js';
 /** A position is noted in the history this often at most, and this many are kept: a day, on a busy feed. */
 const CHECKPOINT_EVERY = sql.lit('5 minutes');
 const POSITIONS_KEPT = sql.lit(300);
+/** So many are tried at most when a cursor is rejected. */
+const CURSORS_OFFERED = sql.lit(20);
 
 /** Where the feed stands; read again whenever the lease was taken or an outcome is unknown. */
 export async function readPosition(db: Kysely<unknown>, tables: Tables, feed: string): Promise<Position> {
@@ -13,22 +15,40 @@ export async function readPosition(db: Kysely<unknown>, tables: Tables, feed: st
   return { cursor: rows[0]?.cursor ?? null, since: rows[0]?.since ?? null };
 }
 
-/** What the feed may go back to when its cursor is rejected. */
+/**
+ * What the feed may go back to when its cursor is rejected: no cursor that was rejected before, and none that a rewind
+ * left behind. Going there would skip what the rewind was to read again; so until a position was noted since, the last
+ * delivery is that of the place it went to.
+ */
 export async function readEarlierPositions(
   db: Kysely<unknown>,
   tables: Tables,
   feed: string,
 ): Promise<EarlierPositions> {
   const { rows } = await sql<{ cursors: string[] | null; last_delivered_at: Date | null }>`
-    SELECT last_delivered_at, (
+    SELECT CASE WHEN rewound.id IS NULL THEN feed.last_delivered_at ELSE rewound.up_to END AS last_delivered_at, (
       SELECT array_agg(earlier.cursor ORDER BY earlier.id DESC)
-      FROM (SELECT cursor, max(id) AS id FROM ${tables.cursorHistory}
-        WHERE feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
-        GROUP BY cursor) AS earlier
+      FROM (SELECT cursor, max(id) AS id FROM ${tables.cursorHistory} AS noted
+        WHERE noted.feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
+          AND NOT EXISTS (SELECT FROM ${tables.cursorHistory} AS later WHERE later.feed = noted.feed AND (
+            later.reason = 'rejected' AND later.cursor = noted.cursor
+            OR later.reason = 'rewind' AND later.id >= noted.id AND NOT ${NOT_AHEAD_OF_TARGET}))
+        GROUP BY cursor ORDER BY id DESC LIMIT ${CURSORS_OFFERED}) AS earlier
     ) AS cursors
-    FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
+    FROM ${tables.feeds} AS feed LEFT JOIN LATERAL (
+      SELECT last.id, COALESCE(last.target_since, target.last_delivered_at) AS up_to
+      FROM ${tables.cursorHistory} AS last LEFT JOIN ${tables.cursorHistory} AS target ON target.id = last.target_id
+      WHERE last.feed = feed.name AND last.reason = 'rewind' AND NOT EXISTS (
+        SELECT FROM ${tables.cursorHistory} AS since
+        WHERE since.feed = last.feed AND since.id > last.id AND since.reason IN ('checkpoint', 'rewind'))
+    ) AS rewound ON true
+    WHERE name = ${feed}`.execute(db);
   return { cursors: rows[0]?.cursors ?? [], lastDeliveredAt: rows[0]?.last_delivered_at ?? null };
 }
+
+/** `noted` is where the rewind `later` went to, or before it. Nothing is before the start. */
+const NOT_AHEAD_OF_TARGET = sql`COALESCE(
+              noted.id <= later.target_id OR noted.last_delivered_at <= later.target_since, false)`;
 
 /** Asked only when a cursor was rejected, so it may read the whole table. */
 export async function holdsRunsDelivered(db: Kysely<unknown>, tables: Tables, from: Date, to: Date): Promise<boolean> {
@@ -54,10 +74,14 @@ export async function movePosition(
       UPDATE ${tables.feeds} SET cursor = ${to.cursor}::text, resume_since = ${to.since?.toISOString() ?? null}::timestamptz
       WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor IS NOT DISTINCT FROM ${from}::text
       RETURNING name, last_delivered_at
-    )
-    INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-    SELECT name, ${from}::text, last_delivered_at, ${reason} FROM moved
-    RETURNING id`.execute(db);
+    ),
+    noted AS (
+      INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
+      SELECT name, ${from}::text, last_delivered_at, ${reason} FROM moved
+      RETURNING id
+    ),
+    ${forgottenRows(tables, lease.feed, sql`noted`)}
+    SELECT id FROM noted`.execute(db);
   return rows.length > 0;
 }
 
@@ -78,10 +102,16 @@ checkpoint AS (
   ) < clock_timestamp() - interval ${CHECKPOINT_EVERY}
   RETURNING id
 ),
+${forgottenRows(tables, feed, sql`checkpoint`)}`;
+}
+
+/** The oldest positions make room for the one in `noted`, which is not seen yet by the statement that notes it. */
+function forgottenRows(tables: Tables, feed: string, noted: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`
 forgotten AS (
   DELETE FROM ${tables.cursorHistory}
-  WHERE EXISTS (SELECT FROM checkpoint) AND feed = ${feed} AND id <= (
-    SELECT id FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC OFFSET ${POSITIONS_KEPT} LIMIT 1
+  WHERE EXISTS (SELECT FROM ${noted}) AND feed = ${feed} AND id <= (
+    SELECT id FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC OFFSET ${POSITIONS_KEPT} - 1 LIMIT 1
   )
 )`;
 }

@@ -64,18 +64,20 @@ export async function rewindFeed(
     moved AS (
       UPDATE ${tables.feeds} AS feed SET cursor = target.cursor, resume_since = target.since, lease_epoch = feed.lease_epoch + 1
       FROM old, target WHERE feed.name = old.name
-      RETURNING old.name, old.cursor, old.resume_since, old.last_delivered_at
+      RETURNING old.*, target.id AS target_id, target.since AS target_since
     )
-    INSERT INTO ${tables.cursorHistory} (feed, cursor, since, last_delivered_at, reason)
-    SELECT name, cursor, resume_since, last_delivered_at, 'rewind' FROM moved
+    INSERT INTO ${tables.cursorHistory} (feed, cursor, since, last_delivered_at, reason, target_id, target_since)
+    SELECT name, cursor, resume_since, last_delivered_at, 'rewind', target_id, target_since FROM moved
     RETURNING id`.execute(db);
   return rows.length > 0;
 }
 
 function targetRow(tables: Tables, feed: string, to: RewindTarget) {
-  if (to === 'start') return sql`SELECT NULL::text AS cursor, NULL::timestamptz AS since`;
-  if ('since' in to) return sql`SELECT NULL::text AS cursor, ${to.since.toISOString()}::timestamptz AS since`;
+  if (to === 'start') return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, NULL::timestamptz AS since`;
+  if ('since' in to) {
+    return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, ${to.since.toISOString()}::timestamptz AS since`;
+  }
   return sql`
-      SELECT cursor, NULL::timestamptz AS since FROM ${tables.cursorHistory}
+      SELECT id, cursor, NULL::timestamptz AS since FROM ${tables.cursorHistory}
       WHERE feed = ${feed} AND id = ${to.positionId}::bigint AND cursor IS NOT NULL`;
 }

@@ -1,0 +1,115 @@
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type RewindTarget, rewindFeed } from '../../src/storage/rewind.js';
+import { entryJson } from '../support/entries.js';
+import { type TestFeed, tables, useStore } from '../support/store.js';
+
+const bench = useStore();
+let feed: TestFeed;
+
+beforeEach(async () => {
+  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory} RESTART IDENTITY`);
+  feed = await bench.takeFeed();
+});
+
+const delivered = (day: number) => new Date(Date.UTC(2026, 2, day));
+/** Positions are noted every five minutes at most; to a test it is easier to move the notes than the clock. */
+const letTimePass = () => bench.rows(sql`UPDATE ${tables.cursorHistory} SET noted_at = noted_at - interval '1 hour'`);
+/** Commits a page up to each cursor, named for the day of its delivery in March, and notes it. */
+async function readUpTo(...days: readonly number[]): Promise<void> {
+  for (const day of days) {
+    await letTimePass();
+    const lastDeliveredAt = delivered(day);
+    await feed.commit([entryJson({ scanId: `day-${day}`, deliveredAt: lastDeliveredAt.toISOString() })], {
+      to: `day-${day}`,
+      freshness: { atEnd: false, polledAt: performance.now(), lastDelivered: performance.now(), lastDeliveredAt },
+    });
+  }
+}
+async function rewind(to: RewindTarget): Promise<void> {
+  expect(await rewindFeed(bench.database.sql, tables, 'default', to)).toBe(true);
+  feed = await bench.takeFeed();
+}
+const offered = async () => (await bench.store.readEarlierPositions('default')).cursors;
+const lastDelivery = async () => (await bench.store.readEarlierPositions('default')).lastDeliveredAt;
+const positionId = async (cursor: string) =>
+  (await bench.rows(sql<{ id: string }>`SELECT id::text FROM ${tables.cursorHistory} WHERE cursor = ${cursor}`))[0]
+    ?.id ?? '';
+
+describe('earlier positions of a feed', () => {
+  it('are offered newest first, each once, without the present one', async () => {
+    await readUpTo(1, 2, 3);
+    expect(await offered()).toEqual(['day-2', 'day-1']);
+    expect(await lastDelivery()).toEqual(delivered(3));
+  });
+
+  it('that were rejected are not offered again', async () => {
+    await readUpTo(1, 2, 3);
+    await bench.store.movePosition(feed.lease, 'day-3', { cursor: 'day-2', since: null }, 'rejected');
+    expect(await offered()).toEqual(['day-1']);
+    await bench.store.movePosition(feed.lease, 'day-2', { cursor: 'day-1', since: null }, 'rejected');
+    expect(await offered()).toEqual([]);
+  });
+
+  it('are offered twenty at most', async () => {
+    await readUpTo(...Array.from({ length: 23 }, (_, index) => index + 1));
+    const cursors = await offered();
+    expect(cursors).toHaveLength(20);
+    expect(cursors[0]).toBe('day-22');
+  });
+
+  it('are bounded in number, however the feed moves', async () => {
+    await bench.rows(sql`INSERT INTO ${tables.cursorHistory} (feed, cursor, reason)
+      SELECT feed, feed || number, 'checkpoint' FROM generate_series(1, 310) AS number, unnest('{default,other}'::text[]) AS feed`);
+    const counts = () =>
+      bench.rows(sql`SELECT feed, count(*)::int FROM ${tables.cursorHistory} GROUP BY feed ORDER BY feed`);
+    await bench.store.movePosition(feed.lease, null, { cursor: 'x', since: null }, 'rejected');
+    expect(await counts()).toEqual([
+      { feed: 'default', count: 300 },
+      { feed: 'other', count: 310 },
+    ]);
+    await letTimePass();
+    await feed.commit([], { from: 'x', to: 'y' });
+    expect(await counts()).toMatchObject([{ feed: 'default', count: 300 }, {}]);
+    expect(await offered()).toHaveLength(20);
+  });
+});
+
+describe('after a rewind', () => {
+  it('to a position, only those up to it and those noted since are offered', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind({ positionId: await positionId('day-2') });
+    expect(await bench.store.readPosition('default')).toMatchObject({ cursor: 'day-2' });
+    expect(await offered()).toEqual(['day-1']);
+    expect(await lastDelivery()).toEqual(delivered(2));
+    await readUpTo(3);
+    expect(await offered()).toEqual(['day-2', 'day-1']);
+  });
+
+  it('to a time, only those read up to it and those noted since are offered', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind({ since: delivered(2) });
+    expect(await offered()).toEqual(['day-2', 'day-1']);
+    expect(await lastDelivery()).toEqual(delivered(2));
+    await readUpTo(3, 4);
+    expect(await offered()).toEqual(['day-3', 'day-2', 'day-1']);
+  });
+
+  it('to the start, only those noted since are offered', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind('start');
+    expect(await offered()).toEqual([]);
+    expect(await lastDelivery()).toBeNull();
+    await readUpTo(1, 2);
+    expect(await offered()).toEqual(['day-1']);
+  });
+
+  it('and another one, what either left behind is not offered', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind({ positionId: await positionId('day-2') });
+    await readUpTo(3);
+    await rewind({ since: delivered(1) });
+    expect(await offered()).toEqual(['day-1']);
+    expect(await lastDelivery()).toEqual(delivered(1));
+  });
+});
