@@ -3,6 +3,7 @@ import type {
   CommitOutcome,
   EntryBatch,
   LeaseGrant,
+  MoveReason,
   PageCommit,
   Position,
   QuarantineEntry,
@@ -85,8 +86,8 @@ export class CheckedStore extends ModelStore {
     return begun;
   }
 
-  override async movePosition(lease: LeaseGrant, from: string | null, to: Position): Promise<boolean> {
-    const moved = await super.movePosition(lease, from, to);
+  override async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason) {
+    const moved = await super.movePosition(lease, from, to, reason);
     if (moved) this.resets += 1;
     this.#nothingIsPassed();
     return moved;

@@ -54,7 +54,7 @@ async function deliverAgain(world: World): Promise<void> {
   const downloads = service.downloads.length;
   store.written.clear();
   const rewoundAt = clock.monotonic();
-  store.rewind(FEED, { cursor: null, since: null });
+  store.rewind(FEED, null);
   await until(world, RETURN_MS, () => (store.completeAsOf() >= rewoundAt ? null : 'the feed was not read again'));
   const again = (scanIds: Iterable<string>) => [...scanIds].find((scanId) => !changing.has(scanId));
   const [downloaded, written] = [again(service.downloads.slice(downloads)), again(store.written)];

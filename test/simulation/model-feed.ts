@@ -1,4 +1,4 @@
-import type { FeedFilters, FeedIdentity, SweepKind } from '../../src/sync/ports.js';
+import type { FeedFilters, FeedIdentity, MoveReason, SweepKind } from '../../src/sync/ports.js';
 
 /** A row of `feeds` and what belongs to it. Times in milliseconds since 1970, by the database's clock. */
 export interface ModelFeed {
@@ -10,7 +10,7 @@ export interface ModelFeed {
   cursor: string | null;
   resumeSince: Date | null;
   lastDeliveredAt: Date | null;
-  earlier: { readonly cursor: string | null; readonly notedAt: number }[];
+  earlier: ModelPosition[];
   completeFrom: number;
   completeAsOf: number | null;
   reconciledAsOf: number | null;
@@ -22,6 +22,15 @@ export interface ModelFeed {
   holder: string | null;
   epoch: number;
   expiresAt: number;
+}
+
+/** A row of `cursor_history`. */
+export interface ModelPosition {
+  readonly cursor: string | null;
+  readonly notedAt: number;
+  readonly reason: 'checkpoint' | MoveReason;
+  /** Where a rewind went to; null: the feed's start. */
+  readonly target?: ModelPosition | null;
 }
 
 export interface ModelSweep {
@@ -71,3 +80,20 @@ export function includesNoMore(before: FeedFilters, now: FeedFilters): boolean {
     (before.documentType === null || before.documentType === now.documentType)
   );
 }
+
+/** Cursors to go back to: none that was rejected before, and none beyond a place to which the feed was rewound since. */
+export function earlierCursors({ earlier, cursor }: ModelFeed): string[] {
+  const rejected = new Set(earlier.flatMap((noted) => (noted.reason === 'rejected' ? [noted.cursor] : [])));
+  const offered = earlier.flatMap((noted, index) => {
+    const undone = earlier.slice(index).some((later) => {
+      if (later.reason !== 'rewind') return false;
+      return !(later.target && index <= earlier.indexOf(later.target));
+    });
+    return noted.cursor === null || noted.cursor === cursor || rejected.has(noted.cursor) || undone
+      ? []
+      : [noted.cursor];
+  });
+  return [...new Set(offered.reverse())].slice(0, CURSORS_OFFERED);
+}
+
+const CURSORS_OFFERED = 20;

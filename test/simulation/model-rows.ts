@@ -42,11 +42,7 @@ export class ModelRows {
   write(batch: EntryBatch, quarantine: readonly QuarantineEntry[], feed: string): CommitCounts {
     const { items } = JSON.parse(batch.json) as { items: Record<string, unknown>[] };
     const received = batch.entries.map((entry, index) => this.#rowOf(entry, items[index] ?? {}, feed));
-    const best = new Map<string, ModelRow>();
-    for (const row of received) {
-      const other = best.get(row.scanId);
-      if (other === undefined || wins(row, other)) best.set(row.scanId, row);
-    }
+    const best = candidates(received);
     const counts = { inserted: 0, updated: 0, unchanged: 0, stale: 0, conflicts: 0 };
     for (const row of received) {
       const winner = best.get(row.scanId);
@@ -63,8 +59,8 @@ export class ModelRows {
     }
     const bad = new Map(quarantine.map((entry) => [`${feed}/${identityOf(entry)}`, entry]));
     for (const row of best.values()) this.#settle(row, feed, bad);
-    for (const [identity, entry] of bad) this.#quarantine(identity, entry);
-    return { ...counts, quarantined: bad.size, stored };
+    const states = [...bad].map(([identity, entry]) => this.#quarantine(identity, entry));
+    return { ...counts, quarantined: states.filter((state) => state === 'open').length, stored };
   }
 
   #rowOf({ run, replaced, repaired, pending }: AcceptedEntry, item: Record<string, unknown>, feed: string): ModelRow {
@@ -104,7 +100,7 @@ export class ModelRows {
       (known.pending !== null && row.pending === null) ||
       (known.markdown === null && row.markdown !== null) ||
       (known.deliveredAt === null && row.deliveredAt !== null);
-    if (!fuller) return { counted: 'unchanged', conflict };
+    if (!fuller || row.status !== known.status) return { counted: 'unchanged', conflict };
     known.data ??= row.data;
     known.markdown ??= row.markdown;
     known.deliveredAt ??= row.deliveredAt;
@@ -122,24 +118,49 @@ export class ModelRows {
     }
   }
 
-  #quarantine(identity: string, entry: QuarantineEntry): void {
+  #quarantine(identity: string, entry: QuarantineEntry): ModelQuarantine['state'] {
     const { scanId, revision } = entry;
     const stored = scanId === null ? undefined : this.runs.get(scanId)?.revision;
     const overtaken = stored !== undefined && revision !== null && stored >= revision;
     const state = entry.state === 'open' && overtaken ? 'discarded' : entry.state;
     const known = this.quarantine.get(identity);
-    if (known === undefined) this.quarantine.set(identity, { ...entry, state, timesSeen: 1 });
-    else {
-      known.timesSeen += 1;
-      if (known.state === 'open') known.state = state;
+    if (known === undefined) {
+      this.quarantine.set(identity, { ...entry, state, timesSeen: 1 });
+      return state;
     }
+    known.timesSeen += 1;
+    if (known.state === 'open') known.state = state;
+    return known.state;
   }
 }
 
-/** Of two entries of one scan: the higher revision, of equals the complete one, of those the first. */
-function wins(row: ModelRow, other: ModelRow): boolean {
-  if (row.revision !== other.revision) return row.revision > other.revision;
-  return row.pending === null && other.pending !== null;
+/**
+ * Of each scan its highest revision; of equals those with the status that came first, of them a complete one, one with
+ * markdown, the first.
+ */
+function candidates(received: readonly ModelRow[]): ReadonlyMap<string, ModelRow> {
+  const firstStatus = new Map<string, string>();
+  for (const { scanId, revision, status } of received) {
+    const key = `${scanId}#${revision}`;
+    if (!firstStatus.has(key)) firstStatus.set(key, status);
+  }
+  const rank = (row: ModelRow) => [
+    row.revision,
+    Number(row.status === firstStatus.get(`${row.scanId}#${row.revision}`)),
+    Number(row.pending === null),
+    Number(row.markdown !== null),
+  ];
+  const best = new Map<string, ModelRow>();
+  for (const row of received) {
+    const other = best.get(row.scanId);
+    if (other === undefined || isHigher(rank(row), rank(other))) best.set(row.scanId, row);
+  }
+  return best;
+}
+
+function isHigher(a: readonly number[], b: readonly number[]): boolean {
+  const first = a.findIndex((value, index) => value !== b[index]);
+  return first >= 0 && (a[first] ?? 0) > (b[first] ?? 0);
 }
 
 function differs(a: ModelRow, b: ModelRow): boolean {

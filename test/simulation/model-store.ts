@@ -8,6 +8,7 @@ import type {
   FeedStore,
   Freshness,
   LeaseGrant,
+  MoveReason,
   PageCommit,
   PendingRun,
   Position,
@@ -18,7 +19,7 @@ import type {
   SweepKind,
   SweepState,
 } from '../../src/sync/ports.js';
-import { includesNoMore, type ModelFeed, newFeed } from './model-feed.js';
+import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
 import { ModelRows } from './model-rows.js';
 import { ModelTrouble } from './model-trouble.js';
 
@@ -76,9 +77,10 @@ export class ModelStore implements FeedStore {
     if (feed.holder !== null && feed.holder !== holder && feed.expiresAt >= this.now()) return null;
     this.feeds.set(identity.name, feed);
     const before = feed.filters;
-    if (!includesNoMore(before, identity.filters)) {
+    const nothingRead = feed.cursor === null && feed.resumeSince === null && feed.completeAsOf === null;
+    if (!nothingRead && !includesNoMore(before, identity.filters)) {
       feed.widenedAt = this.now();
-      if (feed.completeAsOf !== null) feed.completeFrom = Math.max(feed.completeFrom, feed.completeAsOf);
+      feed.completeFrom = Math.max(feed.completeFrom, feed.completeAsOf ?? this.now());
     }
     const { filters, keepHistory } = identity;
     Object.assign(feed, { filters, keepHistory, holder, epoch: feed.epoch + 1, expiresAt: this.now() + ttlMs });
@@ -104,9 +106,8 @@ export class ModelStore implements FeedStore {
 
   async readEarlierPositions(name: string): Promise<EarlierPositions> {
     const feed = this.feeds.get(name);
-    const noted = new Set(feed?.earlier.map(({ cursor }) => cursor).toReversed());
-    const cursors = [...noted].filter((cursor) => cursor !== null && cursor !== feed?.cursor);
-    return { cursors: cursors as string[], lastDeliveredAt: feed?.lastDeliveredAt ?? null };
+    if (feed === undefined) return { cursors: [], lastDeliveredAt: null };
+    return { cursors: earlierCursors(feed), lastDeliveredAt: feed.lastDeliveredAt };
   }
 
   async holdsRunsDelivered(from: Date, to: Date): Promise<boolean> {
@@ -116,10 +117,10 @@ export class ModelStore implements FeedStore {
     });
   }
 
-  async movePosition(lease: LeaseGrant, from: string | null, to: Position): Promise<boolean> {
+  async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean> {
     const feed = this.#held(lease);
     if (feed === null || feed.cursor !== from) return false;
-    feed.earlier.push({ cursor: from, notedAt: this.now() });
+    this.#note(feed, { cursor: from, notedAt: this.now(), reason });
     Object.assign(feed, { cursor: to.cursor, resumeSince: to.since });
     return true;
   }
@@ -242,12 +243,13 @@ export class ModelStore implements FeedStore {
     return true;
   }
 
-  /** As `scanfeed rewind` does: whoever holds the feed loses it. */
-  rewind(name: string, to: Position): void {
+  /** As `scanfeed rewind` does, to a noted cursor or to the feed's start: whoever holds the feed loses it. */
+  rewind(name: string, cursor: string | null): void {
     const feed = this.feeds.get(name);
     if (feed === undefined) return;
-    feed.earlier.push({ cursor: feed.cursor, notedAt: this.now() });
-    Object.assign(feed, { epoch: feed.epoch + 1, cursor: to.cursor, resumeSince: to.since });
+    const target = feed.earlier.findLast((noted) => cursor !== null && noted.cursor === cursor) ?? null;
+    this.#note(feed, { cursor: feed.cursor, notedAt: this.now(), reason: 'rewind', target });
+    Object.assign(feed, { epoch: feed.epoch + 1, cursor, resumeSince: null });
   }
 
   #held(lease: LeaseGrant): ModelFeed | null {
@@ -272,7 +274,11 @@ export class ModelStore implements FeedStore {
   #checkpoint(feed: ModelFeed, cursor: string | null): void {
     const last = feed.earlier.at(-1)?.notedAt ?? Number.NEGATIVE_INFINITY;
     if (last >= this.now() - this.#settings.checkpointEveryMs) return;
-    feed.earlier.push({ cursor, notedAt: this.now() });
+    this.#note(feed, { cursor, notedAt: this.now(), reason: 'checkpoint' });
+  }
+
+  #note(feed: ModelFeed, position: ModelPosition): void {
+    feed.earlier.push(position);
     feed.earlier.splice(0, feed.earlier.length - POSITIONS_KEPT);
   }
 

@@ -110,7 +110,7 @@ function misfortune(world: World, replicas: Replicas): void {
   if (choices.chance(0.05)) service.cursors.forgetBeyond(choices.pick([-2, service.sequence.before(choices.random())]));
   if (choices.chance(0.03)) {
     const earlier = store.feeds.get(FEED)?.earlier.map(({ cursor }) => cursor) ?? [];
-    store.rewind(FEED, { cursor: choices.pick([null, ...earlier]), since: null });
+    store.rewind(FEED, choices.pick([null, ...earlier]));
   }
 }
 

@@ -1,0 +1,212 @@
+import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
+import type {
+  EntryBatch,
+  FeedIdentity,
+  FeedStore,
+  Freshness,
+  LeaseGrant,
+  PendingReason,
+  QuarantineEntry,
+} from '../../src/sync/ports.js';
+import { type Choices, choicesFrom } from '../simulation/random-choices.js';
+import { entryJson, pageJson } from './entries.js';
+import { rawPage } from './pages.js';
+
+/** One call of the store, with arguments that hold for either store. */
+export type Operation = {
+  readonly [Name in keyof FeedStore]: { readonly name: Name; readonly args: Parameters<FeedStore[Name]> };
+}[keyof FeedStore];
+
+export const HOUR_MS = 3_600_000;
+
+/** A time so long that no history outlasts it, and one that is over at once. */
+const LONG_MS = HOUR_MS;
+const OVER_MS = -1_000;
+
+/**
+ * Draws the calls of one history, each from what the ones before it have given: two feeds, three holders, a few scans
+ * that both feeds deliver, pages from right and wrong cursors, leases that are held and leases that were lost.
+ */
+export class StoreHistory {
+  readonly #choices: Choices;
+  readonly #grants: LeaseGrant[] = [];
+  readonly #cursors = new Map<string, string | null>();
+  readonly feeds: readonly string[];
+  readonly scanIds: readonly string[];
+  #cursorsMade = 0;
+
+  /** @param hour whole hours since 1970 that no other history uses for its delivery times */
+  constructor(
+    seed: number,
+    private readonly hour: number,
+  ) {
+    this.#choices = choicesFrom(seed);
+    this.feeds = [`history-${seed}-a`, `history-${seed}-b`];
+    this.scanIds = Array.from({ length: 4 }, (_, n) => `history-${seed}-scan-${n}`);
+  }
+
+  /** The next call. */
+  next(): Operation {
+    const { pick } = this.#choices;
+    const lease = this.#lease();
+    if (lease === null || this.#choices.chance(0.1)) return this.#acquire();
+    const feed = pick(this.feeds);
+    return pick([
+      () => this.#commitPage(lease),
+      () => this.#commitPage(lease),
+      () => this.#commitPage(lease),
+      () => this.#commitPage(lease),
+      () => this.#commitResults(lease),
+      () => this.#commitSweep(lease),
+      () => this.#beginSweep(lease),
+      () => this.#postpone(lease),
+      () => this.#move(lease),
+      (): Operation => ({ name: 'renewLease', args: [lease, this.#ttl()] }),
+      (): Operation => ({ name: 'releaseLease', args: [lease] }),
+      (): Operation => ({ name: 'readSweeps', args: [feed] }),
+      (): Operation => ({ name: 'readPosition', args: [feed] }),
+      (): Operation => ({ name: 'readEarlierPositions', args: [feed] }),
+      (): Operation => ({ name: 'readStatus', args: [feed] }),
+      (): Operation => ({ name: 'duePending', args: [feed, 50] }),
+      (): Operation => ({ name: 'findStored', args: [this.scanIds] }),
+      (): Operation => ({ name: 'holdsRunsDelivered', args: [this.#time(), this.#time()] }),
+    ])();
+  }
+
+  /** What the next calls may build on. */
+  learn(operation: Operation, result: unknown): void {
+    if (operation.name === 'acquireLease' && result !== null) this.#grants.push(result as LeaseGrant);
+    if (operation.name === 'movePosition' && result === true) {
+      this.#cursors.set(operation.args[0].feed, operation.args[2].cursor);
+    }
+    if (operation.name === 'commitPage' && (result as { kind: string }).kind === 'committed') {
+      this.#cursors.set(operation.args[0].lease.feed, operation.args[0].to);
+    }
+  }
+
+  #lease(): LeaseGrant | null {
+    const { chance, pick } = this.#choices;
+    // Mostly the last one of a feed; the ones before it are lost.
+    const latest = this.#grants.at(-1) ?? null;
+    return latest !== null && chance(0.2) ? pick(this.#grants) : latest;
+  }
+
+  #acquire(): Operation {
+    const { chance, pick } = this.#choices;
+    const identity: FeedIdentity = {
+      name: pick(this.feeds),
+      baseUrl: chance(0.05) ? 'https://elsewhere.test/v1' : 'https://service.test/v1',
+      filters: {
+        status: pick([['completed'], ['completed', 'failed']] as const),
+        environment: pick(['prod', 'prod', 'all'] as const),
+        documentType: pick([null, null, 'rechnung']),
+      },
+      keepHistory: chance(0.8),
+      start: pick(['beginning', 'now', this.#time()] as const),
+    };
+    return { name: 'acquireLease', args: [identity, pick(['x', 'y', 'z']), this.#ttl()] };
+  }
+
+  #commitPage(lease: LeaseGrant): Operation {
+    const { chance, pick } = this.#choices;
+    const stored = this.#cursors.get(lease.feed) ?? null;
+    const from = chance(0.9) ? stored : pick([null, 'another']);
+    const to = chance(0.8) ? `cursor-${++this.#cursorsMade}` : from;
+    const content = chance(0.1) ? { batch: batchOf([], null), quarantine: [] } : this.#entries();
+    return { name: 'commitPage', args: [{ lease, from, to, ...content, freshness: this.#freshness() }] };
+  }
+
+  #commitResults(lease: LeaseGrant): Operation {
+    const { batch, quarantine } = this.#entries();
+    return { name: 'commitResults', args: [lease, batch, quarantine] };
+  }
+
+  #commitSweep(lease: LeaseGrant): Operation {
+    const { chance, pick } = this.#choices;
+    const kind = pick(['window', 'full'] as const);
+    const to = pick([null, `cursor-${++this.#cursorsMade}`]);
+    return { name: 'commitSweep', args: [{ lease, kind, to, ...this.#entries(), finished: chance(0.5) }] };
+  }
+
+  #beginSweep(lease: LeaseGrant): Operation {
+    const { pick } = this.#choices;
+    return {
+      name: 'beginSweep',
+      args: [lease, pick(['window', 'full'] as const), pick([null, this.#time()]), this.#time()],
+    };
+  }
+
+  #postpone(lease: LeaseGrant): Operation {
+    const { between, pick } = this.#choices;
+    const [scanId, revision] = [pick(this.scanIds), between(1, 3)];
+    const nextTryInMs = pick([OVER_MS, LONG_MS]);
+    return { name: 'postponePending', args: [lease, [{ scanId, revision, reason: 'not_found', nextTryInMs }]] };
+  }
+
+  #move(lease: LeaseGrant): Operation {
+    const { chance, pick } = this.#choices;
+    const from = chance(0.8) ? (this.#cursors.get(lease.feed) ?? null) : 'another';
+    const to = pick([
+      { cursor: `cursor-${++this.#cursorsMade}`, since: null },
+      { cursor: null, since: this.#time() },
+      { cursor: null, since: null },
+    ]);
+    return { name: 'movePosition', args: [lease, from, to, 'rejected'] };
+  }
+
+  /** Ages are whole hours, so that the moments at which two stores are asked make no difference. */
+  #freshness(): Freshness | null {
+    const { between, chance, pick } = this.#choices;
+    if (chance(0.4)) return null;
+    const age = () => -HOUR_MS * between(0, 4);
+    return {
+      atEnd: chance(0.4),
+      polledAt: age(),
+      lastDelivered: pick([null, age()]),
+      lastDeliveredAt: pick([null, this.#time()]),
+    };
+  }
+
+  /** A page of entries as the engine hands them over, those of bad form in quarantine. */
+  #entries(): { readonly batch: EntryBatch; readonly quarantine: readonly QuarantineEntry[] } {
+    const { between, chance, pick } = this.#choices;
+    const page = rawPage(pageJson(Array.from({ length: between(0, 5) }, () => this.#entry())));
+    const draft = draftPage(page);
+    const reasons: readonly PendingReason[] = ['not_loaded', 'processing', 'still_truncated'];
+    const entries = draft.entries.map((entry) => (chance(0.2) ? withPending(entry, pick(reasons)) : entry));
+    // Which of two that are the same entry is kept is not said.
+    const seen = new Set<string>();
+    const quarantine = draft.quarantine.filter(({ scanId, revision, payload }) => {
+      const identity = scanId === null ? Buffer.from(payload).toString() : `${scanId}#${revision}`;
+      return !seen.has(identity) && seen.add(identity);
+    });
+    return { batch: batchOf(entries, null), quarantine };
+  }
+
+  #entry(): string {
+    const { between, chance, pick } = this.#choices;
+    const failed = chance(0.15);
+    return entryJson({
+      scanId: chance(0.05) ? null : pick(this.scanIds),
+      revision: between(1, 3),
+      status: chance(0.08) ? 'archived' : failed ? 'failed' : 'completed',
+      data: failed ? undefined : pick([{ value: 1 }, { value: 1 }, { value: 2 }, undefined]),
+      failureReason: failed ? pick(['unreadable', 'empty']) : undefined,
+      error: failed ? 'nicht lesbar' : undefined,
+      markdown: pick([undefined, undefined, '# one', '# two']),
+      deliveredAt: pick([undefined, this.#time().toISOString()]),
+      // A bad optional value is replaced, and text that cannot be stored is repaired.
+      ocrConfidence: chance(0.05) ? 'high' : 0.9,
+      fileName: chance(0.05) ? 'half a pair \ud800' : 'rechnung.pdf',
+    });
+  }
+
+  #ttl(): number {
+    return this.#choices.chance(0.8) ? LONG_MS : OVER_MS;
+  }
+
+  /** One of the hours that belong to this history. */
+  #time(): Date {
+    return new Date((this.hour + this.#choices.between(0, 9)) * HOUR_MS);
+  }
+}

@@ -1,0 +1,61 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { ModelStore } from '../simulation/model-store.js';
+import { tables } from './store.js';
+import { HOUR_MS } from './store-history.js';
+
+/** Rows of a store as plain values, by name, in a form in which those of PostgreSQL and of the model can be compared. */
+export type StoreState = ReadonlyMap<string, unknown>;
+
+/** Moments are compared as hours from now: both stores set them at nearly the same time. */
+export function hoursAgo(time: number | Date | null, now = Date.now()): number | null {
+  if (time === null) return null;
+  const ms = typeof time === 'number' ? time : time.getTime();
+  return Number.isFinite(ms) ? Math.round((now - ms) / HOUR_MS) : ms;
+}
+
+/** What PostgreSQL holds of all histories. */
+export async function postgresState(
+  rows: <T>(query: RawBuilder<T>) => Promise<T[]>,
+  pattern: string,
+): Promise<StoreState> {
+  const state = new Map<string, unknown>();
+  for (const { name, row } of await rows(sql<{ name: string; row: Record<string, unknown> }>`
+    SELECT 'run ' || scan_id AS name, jsonb_build_object('revision', revision, 'status', status, 'reason', failure_reason,
+      'error', error, 'data', data, 'markdown', markdown, 'deliveredAt', extract(epoch FROM delivered_at) * 1000,
+      'feed', feed, 'repaired', repaired, 'pending', pending_reason, 'attempts', attempts,
+      'due', next_try_at <= clock_timestamp()) AS row
+    FROM ${tables.runs} WHERE scan_id LIKE ${pattern}
+    UNION ALL
+    SELECT 'history ' || scan_id || ' ' || revision, jsonb_build_object('data', data, 'pending', pending_reason)
+    FROM ${tables.runHistory} WHERE scan_id LIKE ${pattern}
+    UNION ALL
+    SELECT 'quarantine ' || feed || '/' || replace(identity, 'sha256:', ''), jsonb_build_object('state', state,
+      'reason', reason, 'timesSeen', times_seen, 'payload', encode(payload, 'hex'))
+    FROM ${tables.quarantine} WHERE feed LIKE ${pattern}`)) {
+    state.set(name, row);
+  }
+  return state;
+}
+
+/** What the model holds. */
+export function modelState({ rows, history, quarantine }: ModelStore, now: number): StoreState {
+  const state = new Map<string, unknown>();
+  for (const row of rows.values()) {
+    const [, reason, error] = JSON.parse(row.content) as (string | null)[];
+    const { revision, status, data, markdown, deliveredAt, feed, repaired, pending, attempts, nextTryAt } = row;
+    state.set(`run ${row.scanId}`, {
+      ...{ revision, status, reason, error, markdown, feed, repaired, pending, attempts },
+      data: data === null ? null : JSON.parse(data),
+      deliveredAt: deliveredAt === null ? null : Date.parse(deliveredAt),
+      due: pending === null ? null : nextTryAt <= now,
+    });
+  }
+  for (const { scanId, revision, data, pending } of history) {
+    state.set(`history ${scanId} ${revision}`, { data: data === null ? null : JSON.parse(data), pending });
+  }
+  for (const [identity, { state: stands, reason, timesSeen, payload }] of quarantine) {
+    const text = Buffer.from(payload).toString('hex');
+    state.set(`quarantine ${identity}`, { state: stands, reason, timesSeen, payload: text });
+  }
+  return state;
+}
