@@ -39,7 +39,7 @@ function describeFeed(report: FeedReport): string {
     ['Complete as of', asOf(report)],
     ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
     ['History', report.backfillComplete ? 'read to its end' : 'still being read'],
-    ['Runs', String(report.runs)],
+    ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
     ['Pending results', counts(report.pending)],
     ['In quarantine', counts(report.quarantined)],
     ['Leader', report.leader ?? 'none: no process is writing'],

@@ -18,19 +18,53 @@ export interface FeedReport {
   /** Null: no process holds the feed. */
   readonly leader: string | null;
   readonly runs: number;
+  /** `runs` is the planner's estimate: counting a large table would take minutes. */
+  readonly runsEstimated: boolean;
   /** Open ones, by reason. */
   readonly pending: Readonly<Record<string, number>>;
   readonly quarantined: Readonly<Record<string, number>>;
 }
 
-interface ReportRow extends Omit<FeedReport, 'pending' | 'quarantined'> {
+interface ReportRow extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending' | 'quarantined'> {
+  /** Null where there are too many runs to count. */
+  readonly counted: number | null;
   readonly pending: Record<string, number> | null;
   readonly quarantined: Record<string, number> | null;
 }
 
-/** All feeds of the schema, by name. */
-export async function readFeedReports(db: Kysely<unknown>, tables: Tables): Promise<readonly FeedReport[]> {
+/** Runs of the schema that are counted one by one at most. */
+const COUNTED_AT_MOST = 100_000;
+
+/**
+ * All feeds of the schema, by name.
+ * @param countedAtMost with more runs than this in the schema, their number is estimated
+ */
+export async function readFeedReports(
+  db: Kysely<unknown>,
+  tables: Tables,
+  countedAtMost = COUNTED_AT_MOST,
+): Promise<readonly FeedReport[]> {
+  const reports = await readReportRows(db, tables, countedAtMost);
+  return Promise.all(
+    reports.map(async ({ counted, ...row }) => ({
+      ...row,
+      runs: counted ?? (await estimateRuns(db, tables, row.feed)),
+      runsEstimated: counted === null,
+      pending: row.pending ?? {},
+      quarantined: row.quarantined ?? {},
+    })),
+  );
+}
+
+async function readReportRows(
+  db: Kysely<unknown>,
+  tables: Tables,
+  countedAtMost: number,
+): Promise<readonly ReportRow[]> {
   const { rows } = await sql<ReportRow>`
+    WITH size AS MATERIALIZED (
+      SELECT count(*) <= ${countedAtMost} AS small FROM (SELECT FROM ${tables.runs} LIMIT ${countedAtMost} + 1) AS first
+    )
     SELECT name AS feed, base_url AS "baseUrl", filters,
       data_complete_as_of AS "dataCompleteAsOf",
       extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision AS "lagSeconds",
@@ -39,7 +73,8 @@ export async function readFeedReports(db: Kysely<unknown>, tables: Tables): Prom
       end_reached_at IS NOT NULL AS "backfillComplete",
       last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS leader,
-      (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) AS runs,
+      CASE WHEN (SELECT small FROM size) THEN
+        (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
       (SELECT jsonb_object_agg(reason, number) FROM (
         SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run
         WHERE run.feed = feed.name AND result_state = 'pending' GROUP BY pending_reason) AS pending) AS pending,
@@ -47,5 +82,16 @@ export async function readFeedReports(db: Kysely<unknown>, tables: Tables): Prom
         SELECT reason, count(*) AS number FROM ${tables.quarantine} AS entry
         WHERE entry.feed = feed.name AND state = 'open' GROUP BY reason) AS open) AS quarantined
     FROM ${tables.feeds} AS feed ORDER BY name`.execute(db);
-  return rows.map((row) => ({ ...row, pending: row.pending ?? {}, quarantined: row.quarantined ?? {} }));
+  return rows;
+}
+
+interface Explained {
+  readonly 'QUERY PLAN': readonly [{ readonly Plan: { readonly 'Plan Rows': number } }];
+}
+
+/** As the planner sees it, from the statistics of the table. */
+async function estimateRuns(db: Kysely<unknown>, tables: Tables, feed: string): Promise<number> {
+  const { rows } = await sql<Explained>`
+    EXPLAIN (FORMAT JSON) SELECT FROM ${tables.runs} WHERE feed = ${sql.lit(feed)}`.execute(db);
+  return rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
 }
