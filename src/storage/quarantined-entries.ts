@@ -82,6 +82,11 @@ export async function readPayload(
   return rows[0]?.payload ?? null;
 }
 
+/** First locks the feed's row, as every commit does: two that change several entries must not wait for each other. */
+function fenced(tables: Tables, feed: string) {
+  return sql`WITH fence AS MATERIALIZED (SELECT FROM ${tables.feeds} WHERE name = ${feed} FOR NO KEY UPDATE)`;
+}
+
 /** Discards those of the ids that are open; the ids it discarded. */
 export async function discardQuarantined(
   db: Kysely<unknown>,
@@ -90,8 +95,11 @@ export async function discardQuarantined(
   ids: readonly string[],
 ): Promise<readonly string[]> {
   const { rows } = await sql<{ id: string }>`
+    ${fenced(tables, feed)}
     UPDATE ${tables.quarantine} SET state = 'discarded'
-    WHERE feed = ${feed} AND state = 'open' AND id = ANY (${ids}::bigint[]) RETURNING id::text`.execute(db);
+    WHERE EXISTS (SELECT FROM fence) AND feed = ${feed} AND state = 'open' AND id = ANY (${ids}::bigint[]) RETURNING id::text`.execute(
+    db,
+  );
   return rows.map(({ id }) => id);
 }
 
@@ -104,6 +112,7 @@ export async function settleQuarantined(
   state: 'replayed' | 'discarded',
 ): Promise<void> {
   await sql`
+    ${fenced(tables, feed)}
     UPDATE ${tables.quarantine} SET state = ${state}
-    WHERE feed = ${feed} AND id = ${id}::bigint AND state <> ${state}`.execute(db);
+    WHERE EXISTS (SELECT FROM fence) AND feed = ${feed} AND id = ${id}::bigint AND state <> ${state}`.execute(db);
 }
