@@ -31,7 +31,7 @@ export async function readSweepUnderWay(
  *
  * It reads up to what the feed is complete to, by the later of the database's clock and the last delivery: reading too
  * far finds what the cursor would have found, reading too short would miss something.
- * @param windowMs how far back it reads; null: from the start of the feed
+ * @param windowMs how far back it reads, at most to the start of the feed; null: from there
  * @returns null while the feed's history is still being read
  */
 export async function requestSweep(
@@ -41,7 +41,10 @@ export async function requestSweep(
   windowMs: number | null,
 ): Promise<RequestedSweep | null> {
   const kind: SweepKind = windowMs === null ? 'full' : 'window';
-  const since = windowMs === null ? sql`start_since` : sql`${COMPLETE_TO} - ${windowMs} * interval '1 millisecond'`;
+  const since =
+    windowMs === null
+      ? sql`start_since`
+      : sql`GREATEST(${COMPLETE_TO} - ${windowMs} * interval '1 millisecond', start_since)`;
   const { rows } = await sql<RequestedSweep>`
     WITH fence AS (
       UPDATE ${tables.feeds} SET lease_epoch = lease_epoch + 1

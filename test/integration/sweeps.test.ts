@@ -1,0 +1,50 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { requestSweep } from '../../src/storage/request-sweep.js';
+import { type TestFeed, tables, useStore } from '../support/store.js';
+
+const bench = useStore();
+const START = new Date('2026-03-01T00:00:00Z');
+const UNTIL = new Date('2026-03-02T00:00:00Z');
+
+/** A feed that has read up to now, which is when a sweep may begin. */
+async function complete(over: { name: string; start?: Date }): Promise<TestFeed> {
+  const feed = await bench.takeFeed(over);
+  await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now() WHERE name = ${over.name}`);
+  return feed;
+}
+
+describe('a sweep', () => {
+  it.each([
+    ['before the start of the feed begins at the start', new Date('2026-02-01T00:00:00Z'), START],
+    ['after the start of the feed begins there', new Date('2026-03-01T12:00:00Z'), new Date('2026-03-01T12:00:00Z')],
+    ['of everything begins at the start of the feed', null, START],
+  ])('%s', async (name, since, begins) => {
+    const feed = await complete({ name, start: START });
+    expect(await bench.store.beginSweep(feed.lease, 'window', since, UNTIL)).toBe(true);
+    expect(await bench.store.readSweeps(name)).toMatchObject([{ kind: 'window', since: begins, until: UNTIL }]);
+  });
+
+  it('on request begins at the start of the feed at the earliest, too', async () => {
+    await complete({ name: 'requested', start: START });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET end_reached_at = now() WHERE name = 'requested'`);
+    const request = (windowMs: number | null) => requestSweep(bench.database.sql, tables, 'requested', windowMs);
+    expect(await request(1e13)).toMatchObject({ since: START });
+    expect(await request(null)).toMatchObject({ since: START });
+    const short = await request(60_000);
+    expect((short?.until.getTime() ?? 0) - (short?.since?.getTime() ?? 0)).toBe(60_000);
+  });
+
+  it('of a feed that began at the beginning begins where it is asked to', async () => {
+    const feed = await complete({ name: 'beginning' });
+    await bench.store.beginSweep(feed.lease, 'window', START, UNTIL);
+    await bench.store.beginSweep(feed.lease, 'full', null, UNTIL);
+    const sweeps = await bench.store.readSweeps('beginning');
+    expect(new Map(sweeps.map(({ kind, since }) => [kind, since]))).toEqual(
+      new Map([
+        ['window', START],
+        ['full', null],
+      ]),
+    );
+  });
+});
