@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { StatusReport } from '../../../src/observability/status-report.js';
 import { samplesOf } from '../observed.js';
@@ -46,8 +47,8 @@ export class Daemon extends Program {
   }
 
   /** Waits until the status holds these. */
-  async reaches(status: Partial<StatusReport>): Promise<void> {
-    await expect.poll(() => this.status(), GENEROUS).toMatchObject(status);
+  reaches(status: Partial<StatusReport>): Promise<void> {
+    return this.#until((report) => expect(report).toMatchObject(status));
   }
 
   async catchesUp(): Promise<void> {
@@ -55,9 +56,23 @@ export class Daemon extends Program {
   }
 
   /** Waits until a stage has failed this often in a row. */
-  async failsRepeatedly(stage: string, failures: number): Promise<void> {
-    const failed = async () => (await this.status()).troubles.find((trouble) => trouble.stage === stage)?.failures ?? 0;
-    await expect.poll(failed, GENEROUS).toBeGreaterThanOrEqual(failures);
+  failsRepeatedly(stage: string, failures: number): Promise<void> {
+    return this.#until(({ troubles }) => {
+      const failed = troubles.find((trouble) => trouble.stage === stage)?.failures ?? 0;
+      expect(failed, `failures of ${stage} in a row`).toBeGreaterThanOrEqual(failures);
+    });
+  }
+
+  /** Polls the status until the assertion holds; a daemon that has ended is not waited for. */
+  async #until(assertion: (report: StatusReport) => void): Promise<void> {
+    for (const deadline = performance.now() + GENEROUS.timeout; ; await sleep(GENEROUS.interval)) {
+      const report = await this.status();
+      try {
+        return assertion(report);
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+      }
+    }
   }
 }
 
