@@ -15,8 +15,9 @@ interface Given {
 }
 
 const examples = `
-A daemon whose SCANFEED_BASE_URL differs from the stored address holds, so that two applications on one feed's name
-do not mix their data. When it is the same service at another address, adopt it.
+A daemon whose SCANFEED_BASE_URL differs from the stored address holds, so that
+two applications on one feed's name do not mix their data. When it is the same
+service at another address, adopt it.
 
 Examples:
   $ SCANFEED_BASE_URL=https://recognition.example/v1 scanfeed adopt
@@ -44,8 +45,9 @@ async function adopt(options: Given, io: CommandProcess): Promise<void> {
     const plan = `Feed ${name}
   from: ${from}
   to:   ${to}
-Its position and its runs will be taken for those of the service at the new address. If that is
-another service, or another organization's, give it a feed name or a schema of its own instead.
+Its position and its runs will be taken for those of the service at the new
+address. If that is another service, or serves another organization, give it a
+feed name or a schema of its own instead.
 `;
     await confirm(io, { plan, question: 'Is it the same service?', yes: options.yes === true });
     if (!(await adoptFeed(database.sql, tables, name, { from, baseUrl: to }))) {

@@ -5,3 +5,8 @@ export function humanSeconds(seconds: number): string {
   if (seconds < 48 * 3_600) return `${(seconds / 3_600).toFixed(1)} h`;
   return `${Math.round(seconds / 86_400)} d`;
 }
+
+/** Such as `1 entry`, `2 entries`. */
+export function counted(number: number, one: string, many: string): string {
+  return `${number} ${number === 1 ? one : many}`;
+}

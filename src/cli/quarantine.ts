@@ -14,6 +14,7 @@ import { type CommandProcess, thisProcess } from './command-process.js';
 import { confirm } from './confirm.js';
 import { wholeNumber } from './emulator-options.js';
 import { CommandFailure, EXIT } from './exit.js';
+import { counted } from './human.js';
 import { progressLine } from './progress-line.js';
 import { type Replayed, replayEntry } from './replay-entry.js';
 import { type Column, printable, table } from './table.js';
@@ -29,7 +30,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   const command = program
     .command('quarantine')
     .description('List, show, replay or discard entries that could not be stored.')
-    .addHelpText('after', examples);
+    .addHelpText('afterAll', examples);
   command
     .command('list')
     .description('List entries, newest first, without their content.')
@@ -120,7 +121,7 @@ function describe(entry: QuarantinedEntry): string {
     ['Reason', `${entry.reason}: ${entry.detail}`],
     ['Scan', entry.scanId ?? 'unusable'],
     ['Revision', String(entry.revision ?? 'unusable')],
-    ['Seen', `${timesSeen} times, ${toSeconds(firstSeenAt)} to ${toSeconds(lastSeenAt)}`],
+    ['Seen', `${counted(timesSeen, 'time', 'times')}, ${toSeconds(firstSeenAt)} to ${toSeconds(lastSeenAt)}`],
     ['Size', `${entry.payloadBytes} bytes; --payload shows them`],
   ];
   return lines.map(([name, value]) => `${`${name}:`.padEnd(10)}${printable(value)}\n`).join('');
@@ -149,7 +150,8 @@ function report(results: readonly Replayed[], json: true | undefined, io: Comman
   else if (results.length === 0) io.write('Nothing to replay.\n');
   else io.write(results.map(describeReplayed).join(''));
   const bad = results.filter(({ outcome }) => outcome === 'still_bad').length;
-  if (bad > 0) throw new CommandFailure(`${bad} of ${results.length} entries are still bad and stay in quarantine`);
+  if (bad > 0)
+    throw new CommandFailure(`${bad} of ${counted(results.length, 'entry', 'entries')} still bad: kept in quarantine`);
 }
 
 const OUTCOMES: Readonly<Record<Replayed['outcome'], string>> = {
@@ -175,7 +177,7 @@ async function discard(
     const settled = entries.find(({ state }) => state !== 'open');
     if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
     const { database, tables } = work;
-    const plan = `${entries.length} entries of the feed ${work.feed.name} will be given up. Their runs stay missing, and they are not\nopened again when they are delivered again; \`quarantine replay ID\` can still store them.\n`;
+    const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be given up. What is in them stays missing, and is\nnot opened again when it is delivered again; \`quarantine replay ID\` can still\nstore it.\n`;
     if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
     const discarded = await discardQuarantined(database.sql, tables, work.feed.name, chosen);
     io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);

@@ -13,9 +13,9 @@ interface Given {
 }
 
 const examples = `
-The running daemon does the work: it re-reads that part of the feed and stores what its cursor has passed by.
-When it is done, "reconciledAsOf" of "scanfeed status --json" has moved on; scanfeed_reconcile_found_total counts
-what it found.
+The running daemon does the work: it re-reads that part of the feed and stores
+what its cursor has passed by. When it is done, "reconciledAsOf" of "scanfeed
+status --json" has moved on; scanfeed_reconcile_found_total counts what it found.
 
 Examples:
   Over the window of SCANFEED_RECONCILE_WINDOW:

@@ -6,6 +6,7 @@ import type { FeedService } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
+import { counted } from './human.js';
 import { type ProgressLine, progressLine } from './progress-line.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from './resolve-run.js';
 import { printable } from './table.js';
@@ -30,7 +31,8 @@ Examples:
   $ scanfeed resolve --all
   $ scanfeed resolve 4711-a 4711-b
   Why results are pending:
-    $ scanfeed resolve --all --json | jq -r '.[] | select(.outcome == "pending") | [.scanId, .reason] | @tsv'`;
+    $ scanfeed resolve --all --json |
+        jq -r '.[] | select(.outcome == "pending") | [.scanId, .reason] | @tsv'`;
 
 /** `scanfeed resolve`: tries to load pending results now. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
@@ -143,7 +145,8 @@ function report(results: readonly Resolved[], json: true | undefined, { write }:
   else if (results.length === 0) write('No results are pending.\n');
   else write(results.map(describe).join(''));
   const pending = results.filter(({ outcome }) => outcome === 'pending').length;
-  if (pending > 0) throw new CommandFailure(`${pending} of ${results.length} results are still pending`);
+  if (pending > 0)
+    throw new CommandFailure(`${pending} of ${counted(results.length, 'result', 'results')} still pending`);
 }
 
 function describe({ scanId, revision, outcome, reason, detail }: Resolved): string {

@@ -19,8 +19,8 @@ interface Given {
 }
 
 const examples = `
-A running daemon goes on from there at once. Nothing that is stored is lost or goes back: what is delivered again
-changes nothing, and "complete as of" stays.
+A running daemon goes on from there at once. Nothing that is stored is lost or
+goes back: what is delivered again changes nothing, and "complete as of" stays.
 
 Examples:
   Positions to go back to:
@@ -83,8 +83,8 @@ async function rewind(work: FeedAtWork<never>, options: Given, io: CommandProces
   const plan = `Feed ${feed.name} of ${feed.baseUrl}
   from: ${from}
   to:   ${said}
-What was delivered since then is read again. Nothing that is stored goes back. New runs
-are stored only after what is read again${feed.leader === null ? '' : `; ${feed.leader} goes on from there at once`}.
+What was delivered since then is read again, and new runs come after it. Nothing
+that is stored goes back.${feed.leader === null ? '' : ` ${feed.leader} goes on from there at once.`}
 `;
   await confirm(io, { plan, question: 'Rewind the feed?', yes: options.yes === true });
   if (!(await rewindFeed(database.sql, tables, feed.name, to))) {

@@ -3,6 +3,7 @@ import { filterChange } from '../sync/filter-change.js';
 import type { FeedFilters } from '../sync/ports.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
+import { counted } from './human.js';
 import { progressLine } from './progress-line.js';
 import { printable } from './table.js';
 import { timeOption } from './time-options.js';
@@ -29,14 +30,16 @@ interface Summary extends Record<Verdict, number> {
 const DIFFERENCES: readonly Verdict[] = ['missing', 'older_revision', 'other_content', 'quarantined'];
 
 const examples = `
-Nothing is written. Entries that were delivered after the time that the data is complete to are no differences. The data
-of entries that the feed truncates is not compared. Ends with 1 where there are differences.
+Nothing is written. Entries that were delivered after the time that the data is
+complete to are no differences. The data of entries that the feed truncates is
+not compared. Ends with 1 where there are differences.
 
 Examples:
   $ scanfeed verify --since 24h
   $ scanfeed verify --since 2026-01-01 --until 2026-02-01
   Runs that are missing:
-    $ scanfeed verify --since 7d --json | jq -r '.differences[] | select(.what == "missing") | .scanId'`;
+    $ scanfeed verify --since 7d --json |
+        jq -r '.differences[] | select(.what == "missing") | .scanId'`;
 
 /** `scanfeed verify`: does the database hold what the feed lists? */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
@@ -78,7 +81,8 @@ async function verify(given: Given, io: CommandProcess): Promise<void> {
     }).finally(() => progress.clear());
     printer.end(summary);
     const found = DIFFERENCES.reduce((sum, verdict) => sum + summary[verdict], 0);
-    if (found > 0) throw new CommandFailure(`${found} of ${summary.compared} entries differ`);
+    if (found > 0)
+      throw new CommandFailure(`${found} of ${counted(summary.compared, 'entry', 'entries')} not as in the feed`);
   });
 }
 
@@ -134,23 +138,24 @@ function describeVerdict({ verdict, storedRevision, differing }: Verified): stri
 }
 
 function describeSummary(summary: Summary): string {
-  const { since, deliveredUpTo, compared, truncated, tooNew } = summary;
+  const { since, deliveredUpTo, compared, tooNew } = summary;
   const counts: readonly (readonly [number, string])[] = [
-    [summary.same, 'as in the feed or newer'],
+    [summary.same, 'as in the feed, or newer'],
     [summary.pending, 'pending'],
     [summary.discarded, 'discarded from quarantine'],
     [summary.missing, 'missing'],
     [summary.older_revision, 'in an older revision'],
     [summary.other_content, 'with other content'],
     [summary.quarantined, 'in quarantine'],
+    [summary.truncated, 'truncated in the feed: data not compared'],
+    [tooNew, 'not compared: delivered after the time that the data is complete to'],
   ];
-  const parts = counts.filter(([number]) => number > 0).map(([number, what]) => `${number} ${what}`);
-  const lines = [
-    `${compared} entries compared, delivered from ${toSeconds(since)} to ${toSeconds(deliveredUpTo)}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.`,
-    ...(truncated > 0 ? [`The data of ${truncated} truncated ones was not compared.`] : []),
-    ...(tooNew > 0 ? [`${tooNew} more were delivered after the time that the data is complete to.`] : []),
-  ];
-  return `${lines.join('\n')}\n`;
+  const width = String(Math.max(compared, tooNew)).length + 2;
+  const lines = counts
+    .filter(([number]) => number > 0)
+    .map(([number, what]) => `${String(number).padStart(width)} ${what}`);
+  const head = `${counted(compared, 'entry', 'entries')} compared, delivered from ${toSeconds(since)} to ${toSeconds(deliveredUpTo)}`;
+  return [head, ...lines].map((line) => `${line}\n`).join('');
 }
 
 function toSeconds(time: Date): string {

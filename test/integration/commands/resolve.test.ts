@@ -61,7 +61,7 @@ describe('resolve', () => {
     );
     expect(out).toContain(`${going}, revision 1: still pending (processing)\n`);
     expect(out).toContain(`${cut}, revision 1: still pending (still_truncated)\n`);
-    expect(err).toBe('scanfeed: 3 of 3 results are still pending\n');
+    expect(err).toBe('scanfeed: 3 of 3 results still pending\n');
     expect(exitCode).toBe(1);
     for (const scanId of [missing, going, cut]) expect(await stateOf(scanId)).toMatchObject({ attempts: 1 });
     expect(await bench.store.duePending('default', 10)).toEqual([]);
