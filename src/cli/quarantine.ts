@@ -177,7 +177,7 @@ async function discard(
     const settled = entries.find(({ state }) => state !== 'open');
     if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
     const { database, tables } = work;
-    const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be given up. What is in them stays missing, and is\nnot opened again when it is delivered again; \`quarantine replay ID\` can still\nstore it.\n`;
+    const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be given up: stays missing, and is not\nopened again when it is delivered again. \`quarantine replay ID\` can still store it.\n`;
     if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
     const discarded = await discardQuarantined(database.sql, tables, work.feed.name, chosen);
     io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
