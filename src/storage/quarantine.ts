@@ -15,26 +15,33 @@ export function quarantineRows(
 ): RawBuilder<unknown> {
   return sql`
 bad AS MATERIALIZED (
+  -- Of one identity: first what is not stored in any form, then the original of what is.
   SELECT DISTINCT ON (identity) *
-  FROM jsonb_to_recordset(${rowsOf(entries)}::jsonb) AS bad (
-    identity text, scan_id text, revision integer, reason text, detail text, payload text, state text
-  )
+  FROM (
+    SELECT *, state = 'open' AND (
+      EXISTS (SELECT FROM judged WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision)
+      OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
+    ) AS overtaken
+    FROM jsonb_to_recordset(${rowsOf(entries)}::jsonb) AS bad (
+      identity text, scan_id text, revision integer, reason text, detail text, payload text, state text
+    )
+  ) AS bad
+  ORDER BY identity, overtaken, state
 ),
 quarantined AS (
   INSERT INTO ${tables.quarantine} AS known (feed, identity, scan_id, revision, reason, detail, payload, state)
   SELECT ${lease.feed}, identity, scan_id, revision, reason, detail, decode(payload, 'base64'),
-    CASE
-      WHEN state = 'open' AND (
-        EXISTS (SELECT FROM judged WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision)
-        OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
-      ) THEN 'discarded'
-      ELSE state
-    END
+    CASE WHEN overtaken THEN 'discarded' ELSE state END
   FROM bad
   WHERE EXISTS (SELECT FROM fence)
   ON CONFLICT (feed, identity) DO UPDATE SET
     last_seen_at = clock_timestamp(),
     times_seen = known.times_seen + 1,
+    -- What was bad is stored now, repaired: this is its original.
+    (reason, detail, payload) = ROW (
+      CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.reason ELSE known.reason END,
+      CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.detail ELSE known.detail END,
+      CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.payload ELSE known.payload END),
     state = CASE WHEN known.state = 'open' THEN excluded.state ELSE known.state END
   RETURNING state
 ),

@@ -52,7 +52,11 @@ received AS MATERIALIZED (
     entry->>'markdown' AS markdown,
     pending,
     COALESCE(repaired, false) AS repaired,
-    NULLIF(original - COALESCE(hidden, ${INTERFACE_FIELDS}::text[]), '{}') AS extra
+    NULLIF(
+      original - COALESCE(hidden, ${INTERFACE_FIELDS}::text[])
+        || CASE WHEN (original->'documentType') - '{slug,name}'::text[] <> '{}'
+          THEN jsonb_build_object('documentType', (original->'documentType') - '{slug,name}'::text[]) ELSE '{}' END,
+      '{}') AS extra
   FROM (
     SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden,
       CASE WHEN note.replaced IS NULL THEN item.entry ELSE item.entry || note.replaced END AS entry

@@ -36,15 +36,17 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   const atEnd = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
   const freshness = next === null ? null : freshnessOf(page, atEnd);
+  let quality = qualityOf(draft.page, draft.quarantine);
   const write: PartWriter = async ({ last, ...part }) => {
     observer.ticked(stepMs);
     if (!last) return store.commitPage({ ...position, to: at.cursor, freshness: null, ...part });
-    breaker.check(qualityOf(draft.page, part.quarantine));
+    quality = qualityOf(draft.page, part.quarantine);
+    breaker.check(quality);
     return store.commitPage({ ...position, freshness, ...part });
   };
   const outcome = await writePage(write, resolved, draft);
   if (outcome.kind === 'fenced') return 'fenced';
-  breaker.committed(qualityOf(draft.page, draft.quarantine));
+  breaker.committed(quality);
   reportPage(page, outcome, observer);
 
   if (!isEndAfterCommit(page, outcome.counts)) return progressAfter(page, atEnd);

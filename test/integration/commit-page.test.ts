@@ -100,6 +100,15 @@ describe('values', () => {
     expect((await bench.rows(runRow(scanId)))[0]?.extra).toBe('{"neu": 1.10, "tief": {"a": [12345678901234567890]}}');
   });
 
+  it('of the document type that the interface does not know are kept in extra too', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([
+      entryJson({ scanId, documentType: { slug: 'rechnung', name: null, version: raw('1.10') }, neu: 1 }),
+    ]);
+    expect((await bench.rows(runRow(scanId)))[0]?.extra).toBe('{"neu": 1, "documentType": {"version": 1.10}}');
+  });
+
   it('that are no good for their column become null, and the original goes to extra', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
@@ -319,6 +328,21 @@ describe('quarantine', () => {
     expect((await entriesOf(same))[0]).toMatchObject({ state: 'replayed' });
     expect((await entriesOf(newer))[0]).toMatchObject({ state: 'discarded', times_seen: 2 });
     expect((await entriesOf(together))[0]).toMatchObject({ state: 'discarded' });
+  });
+});
+
+describe('an entry that is repaired on a page where another copy of it is refused', () => {
+  it('is filed as what is missing, until it is stored', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const entry = { scanId, revision: 1, detail: '', payload: Buffer.from('{}') };
+    const open = { ...entry, reason: 'refused', state: 'open' } as const;
+    const repaired = { ...entry, reason: 'text', state: 'repaired' } as const;
+    const states = () => bench.rows(sql`SELECT state, reason FROM ${tables.quarantine} WHERE scan_id = ${scanId}`);
+    await feed.commit([], { quarantine: [repaired, open] });
+    expect(await states()).toEqual([{ state: 'open', reason: 'refused' }]);
+    await feed.commit([entryJson({ scanId })], { quarantine: [repaired] });
+    expect(await states()).toEqual([{ state: 'repaired', reason: 'text' }]);
   });
 });
 
