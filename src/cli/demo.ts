@@ -4,8 +4,12 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { createLogger } from '../observability/logger.js';
 import { environmentWith, isSet, readSettings, type Settings } from '../settings.js';
+import { adoptFeed } from '../storage/adopt.js';
+import { readFeedReports } from '../storage/feed-report.js';
+import { tablesOf } from '../storage/schema.js';
 import { startDemoService } from './demo-history.js';
 import { findFreePort } from './embedded-postgres/ports.js';
+import { migrateSchema, withDatabase } from './open-database.js';
 import { showProgress } from './progress.js';
 import { type Daemon, runDaemon } from './run.js';
 import { untilStopped } from './stop-signals.js';
@@ -25,6 +29,8 @@ const ADMIN_PORT = 9847;
 const SERVICE_PORT = 8899;
 const POSTGRES_PORT = 54_320;
 const SHUTDOWN_MS = 20_000;
+/** The database and the service. */
+const BOTH = 2;
 const NOTE_EVERY_MS = 2_000;
 
 /** `scanfeed demo`: the real daemon between an emulated service and an embedded PostgreSQL. */
@@ -55,6 +61,7 @@ async function runDemo(directory: string): Promise<void> {
       if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
       const variables = Object.assign(await adminDefaults(), ...embedded.map((part) => part.variables));
       const settings = readSettings(environmentWith(variables));
+      if (embedded.length === BOTH) await adoptEmulator(settings);
       const daemon = startDaemon(settings, signal);
       await daemon.admin.settled;
       process.stdout.write(whereToLook(embedded, daemon));
@@ -63,6 +70,17 @@ async function runDemo(directory: string): Promise<void> {
       for (const part of embedded.reverse()) await part.stop();
     }
   }, SHUTDOWN_MS);
+}
+
+/** The emulator's port may be another one than last time, but it is the same service. */
+async function adoptEmulator({ database: settings, feed, service }: Settings): Promise<void> {
+  const { schema } = settings;
+  await withDatabase(settings, async (database) => {
+    await migrateSchema(settings);
+    const stored = (await readFeedReports(database.sql, tablesOf(schema))).find((report) => report.feed === feed.name);
+    if (stored === undefined || stored.baseUrl === service.baseUrl) return;
+    await adoptFeed(database.sql, tablesOf(schema), feed.name, { from: stored.baseUrl, baseUrl: service.baseUrl });
+  });
 }
 
 /** Logs of the daemon reach the terminal only where something is wrong: the line of progress says the rest. */
