@@ -27,6 +27,8 @@ export const FEED = 'default';
 /** The model store, holding every commit against the promises at the very moment it happens. */
 export class CheckedStore extends ModelStore {
   commits = 0;
+  /** Pages that came from another place than where the feed stood, although their process held it. */
+  misplaced = 0;
   /** Scans that were inserted or updated; emptied by whoever looks at it. */
   readonly written = new Set<string>();
   /** Times that a rejected cursor was left. */
@@ -51,6 +53,7 @@ export class CheckedStore extends ModelStore {
     const { lease, from, to } = commit;
     const before = this.feeds.get(lease.feed);
     const [epoch, cursor, complete] = [before?.epoch, before?.cursor, before?.completeAsOf ?? null];
+    if (epoch === lease.epoch && cursor !== from) this.misplaced += 1;
     return this.#checked(
       commit.batch,
       () => super.commitPage(commit),
@@ -89,6 +92,7 @@ export class CheckedStore extends ModelStore {
   override async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason) {
     const moved = await super.movePosition(lease, from, to, reason);
     if (moved) this.resets += 1;
+    if (moved && from !== null && !this.service.refused.has(from)) this.#fail(`${from} was left and never refused`);
     this.#nothingIsPassed();
     return moved;
   }

@@ -17,9 +17,11 @@ export async function heal(world: World): Promise<void> {
   const { clock, store, traits } = world;
   if (traits.faults.freeze > 0) await clock.advance(AFTERMATH_MS);
   const stoppedAt = clock.monotonic();
+  store.misplaced = 0;
   await until(world, RETURN_MS, () => (store.completeAsOf() >= stoppedAt ? null : 'the feed is not followed again'));
   await until(world, PATIENCE_MS, () => whatIsMissing(world));
   await deliverAgain(world);
+  if (store.misplaced > 0) throw new BrokenPromise('pages were committed in another order than they were read');
 }
 
 async function until({ clock, store }: World, patienceMs: number, missing: () => string | null): Promise<void> {

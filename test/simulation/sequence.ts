@@ -18,9 +18,9 @@ export class Sequence {
     return this.#lastKey;
   }
 
-  /** A place somewhere before the end. */
+  /** A place somewhere before the end; of its own. */
   before(random: number): number {
-    return random * this.#lastKey;
+    return random * Math.max(1, this.#lastKey);
   }
 
   insert(delivery: Delivery): void {

@@ -33,6 +33,8 @@ export class SimulatedService implements FeedService {
   readonly sequence = new Sequence();
   readonly runs = new RecognisedRuns();
   readonly cursors: CursorBook;
+  /** Cursors that were ever answered with 400. */
+  readonly refused = new Set<string>();
   /** Requests to the single-run endpoint, by scan id. */
   readonly downloads: string[] = [];
   spell: Spell = WELL;
@@ -86,10 +88,10 @@ export class SimulatedService implements FeedService {
   }
 
   async readPage(request: FeedRequest, signal: AbortSignal): Promise<RawPage> {
-    await this.#network('feed', signal);
-    if (this.spell.refusing) throw refusal('feed', 400);
     const { start } = request;
-    if ('cursor' in start && !this.cursors.knows(start.cursor)) throw refusal('feed', 400);
+    await this.#network('feed', signal).catch((error) => this.#fails(error, start));
+    const known = !('cursor' in start) || this.cursors.knows(start.cursor);
+    if (this.spell.refusing || !known) this.#fails(refusal('feed', 400), start);
     const { clock, traits, sequence } = this;
     const scanned = this.spell.cursors === 'ordinary' ? request.limit * traits.scanFactor : Number.POSITIVE_INFINITY;
     const stretch = sequence.after(this.placeOf(start), clock.monotonic(), request.filters, request.limit, scanned);
@@ -151,6 +153,11 @@ export class SimulatedService implements FeedService {
     return (
       (mode === 'circling' ? this.cursors.earlier(this.choices.random(), place) : null) ?? this.cursors.issue(place)
     );
+  }
+
+  #fails(error: unknown, start: FeedStart): never {
+    if ('cursor' in start && (error as { status?: unknown }).status === 400) this.refused.add(start.cursor);
+    throw error;
   }
 
   /** The way there, where a request may fail. */

@@ -3,6 +3,9 @@ import type { Clock } from '../../src/sync/ports.js';
 /** 1 January 2026: any fixed moment does. */
 const START = Date.UTC(2026, 0, 1);
 
+/** Of one piece of work; days of virtual time are not a tenth of it. */
+const MOST_WAKES = 1_000_000;
+
 /**
  * A clock that stands still until everything that can run has run, then jumps to the next moment at which something
  * waits to happen. So a test takes no time, and its course depends on nothing but its seed.
@@ -42,14 +45,17 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Lets time pass until the work is done. Fails if nothing is left to wait for, or after `limitMs` of virtual time. */
+  /**
+   * Lets time pass until the work is done. Fails if nothing is left to wait for, after `limitMs` of virtual time, or where
+   * so much happens that somebody must be going in circles.
+   */
   async run<T>(work: Promise<T>, limitMs = Number.POSITIVE_INFINITY): Promise<T> {
     let settled = false;
     const watched = work.finally(() => {
       settled = true;
     });
     watched.catch(() => {});
-    for (;;) {
+    for (let wakes = 0; wakes < MOST_WAKES; wakes += 1) {
       await settledTasks();
       if (settled) return watched;
       if (this.#elapsed > limitMs) throw new Error(`not done after ${limitMs} ms of virtual time`);
@@ -58,6 +64,7 @@ export class VirtualClock implements Clock {
       this.#elapsed = Math.max(this.#elapsed, next.wakeAt);
       next.wake?.();
     }
+    throw new Error(`not done after ${MOST_WAKES} steps`);
   }
 
   /** Lets this much time pass. */

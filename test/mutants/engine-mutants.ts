@@ -1,0 +1,279 @@
+import { type Mutant, type Patch, patch } from './mutant.js';
+
+const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'engine', patches });
+
+const syncPage = 'src/sync/sync-page.ts';
+const loop = 'src/sync/loop.ts';
+const readPage = 'src/sync/read-page.ts';
+const pageDraft = 'src/sync/page-draft.ts';
+const fullResult = 'src/sync/full-result.ts';
+const isolate = 'src/sync/isolate-refused.ts';
+const recover = 'src/sync/recover-cursor.ts';
+const sweep = 'src/sync/sweep-stretch.ts';
+const endOfFeed = 'src/sync/end-of-feed.ts';
+const backoff = 'src/sync/backoff.ts';
+const serviceClock = 'src/sync/service-clock.ts';
+const modelStore = 'test/simulation/model-store.ts';
+const modelRows = 'test/simulation/model-rows.ts';
+
+/** Bugs of the engine, and of the model of the store. */
+export const ENGINE_MUTANTS: readonly Mutant[] = [
+  // Nothing is lost (promise 1).
+  engine(
+    'the cursor is stored before the rows',
+    patch(
+      syncPage,
+      'return store.commitPage({ ...position, freshness, ...part });',
+      `await store.commitPage({ ...position, freshness: null, batch: batchOf([], null), quarantine: [] });
+       return store.commitPage({ ...position, from: position.to, freshness, ...part });`,
+    ),
+  ),
+  engine(
+    'the cursor is stored without the rows',
+    patch(
+      syncPage,
+      'return store.commitPage({ ...position, freshness, ...part });',
+      'return store.commitPage({ ...position, freshness, ...part, batch: batchOf([], null) });',
+    ),
+  ),
+  engine(
+    'the cursor goes with the first part of a page',
+    patch(
+      syncPage,
+      '{ ...position, to: at.cursor, freshness: null, ...part }',
+      '{ ...position, freshness: null, ...part }',
+    ),
+  ),
+  engine('an empty cursor is stored', patch(syncPage, 'to: next ?? at.cursor };', "to: next ?? '' };")),
+  engine(
+    'the start comes from the settings, not from the first start',
+    patch(
+      loop,
+      'const start = await store.readPosition(lease.feed);',
+      `const stored = await store.readPosition(lease.feed);
+       const { start: set } = context.identity;
+       const start = { ...stored, since: set instanceof Date ? set : null };`,
+    ),
+  ),
+  engine(
+    'the position is not read again after an unknown outcome',
+    patch(
+      loop,
+      'const start = await store.readPosition(lease.feed);',
+      'const start = ((memory as any).start ??= await store.readPosition(lease.feed));',
+    ),
+  ),
+  engine(
+    'pages are handed out in another order than they were read',
+    patch('src/sync/read-ahead.ts', 'return held[0]?.page ?? null;', 'return held.at(-1)?.page ?? null;'),
+  ),
+
+  // The highest revision wins (promise 2).
+  engine(
+    'an older revision of a page is dropped before the newer one is checked',
+    patch(
+      pageDraft,
+      'page.items.forEach((item, index) => {',
+      `page.items.forEach((item: any, index) => {
+         if (page.items.some((other: any) => other?.scanId === item?.scanId && other?.revision > item?.revision)) return;`,
+    ),
+  ),
+  engine(
+    'an older result takes the place of a newer entry',
+    patch(fullResult, "if (found.revision < revision) return pending('older_revision');", ''),
+  ),
+  engine(
+    'the same revision is written again (model)',
+    patch(modelRows, 'row.revision > known.revision) {', 'row.revision >= known.revision) {'),
+  ),
+  engine(
+    'a stored result gives way to a truncated one (model)',
+    patch(modelRows, 'if (!fuller || row.status !== known.status) return', 'if (row.status !== known.status) return'),
+    patch(modelRows, 'known.data ??= row.data;', 'known.data = row.data;'),
+  ),
+  engine(
+    'stored markdown is lost at the same revision (model)',
+    patch(modelRows, 'if (!fuller || row.status !== known.status) return', 'if (row.status !== known.status) return'),
+    patch(modelRows, 'known.markdown ??= row.markdown;', 'known.markdown = row.markdown;'),
+  ),
+
+  // Truncated results get completed (promise 3).
+  engine(
+    'an entry whose result could not be loaded is called complete',
+    patch('src/sync/resolve-truncated.ts', ': withPending(entry, verdict.reason);', ': entry;'),
+  ),
+  engine(
+    'pending results are never tried again',
+    patch('src/sync/retry-pending.ts', "if (due.length === 0) return 'done';", "return 'done';"),
+  ),
+  engine(
+    'pending results are tried again after a month',
+    patch('src/sync/retry-pending.ts', 'return Math.min(HOUR_MS, firstMs', 'return Math.max(30 * DAY_MS, firstMs'),
+  ),
+  engine(
+    'a result that is truncated too is taken for the full one',
+    patch(fullResult, "if (empty || needsFullResult(found, markdown)) return pending('still_truncated');", ''),
+  ),
+  engine(
+    'the result of another scan is taken',
+    patch(fullResult, "if (run.scanId !== scanId) return pending('invalid_result');", ''),
+  ),
+  engine(
+    'a result of the other status is taken',
+    patch(fullResult, 'found.revision === revision && status !== undefined && found.status !== status', 'false'),
+  ),
+  engine(
+    'what is stored in full is downloaded again',
+    patch(
+      fullResult,
+      'return stored.revision > run.revision || (stored.complete',
+      'return stored.revision > run.revision && (stored.complete',
+    ),
+  ),
+  engine(
+    'what is not stored in full is not downloaded',
+    patch(fullResult, '(stored.complete && (stored.hasMarkdown || !markdown))', 'true'),
+  ),
+
+  // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
+  engine('unusable entries are dropped', patch(isolate, '[...draft.quarantine, ...originals]', '[...originals]')),
+  engine('refused entries are dropped', patch(isolate, '[...quarantine, ...parts.refused]', 'quarantine')),
+  engine(
+    'a lost connection is taken for a bad entry',
+    patch(
+      isolate,
+      "if (troubleOf(error).remedy !== 'data' || entries.length === 0) throw error;",
+      'if (entries.length === 0) throw error;',
+    ),
+    patch(isolate, "if (troubleOf(error).remedy === 'data') return null;\n    throw error;", 'return null;'),
+  ),
+  engine(
+    'an entry is quarantined for the result that was loaded for it',
+    patch(
+      pageDraft,
+      "const fallback = withPending(entry, 'invalid_result');\n  if (result.deliveredAt !== null || deliveredAt === null) return { ...result, fallback };",
+      "const fallback = withPending(entry, 'invalid_result');\n  if (result.deliveredAt !== null || deliveredAt === null) return result;",
+    ),
+    patch(pageDraft, '    ...result,\n    fallback,\n', '    ...result,\n'),
+  ),
+
+  // One writer a feed (promise 6).
+  engine(
+    'the cursor is not part of the fence (model)',
+    patch(modelStore, 'if (feed === null || feed.cursor !== commit.from) return', 'if (feed === null) return'),
+  ),
+  engine(
+    'the epoch is not checked (model)',
+    patch(modelStore, 'feed !== undefined && feed.epoch === lease.epoch ? feed', 'feed !== undefined ? feed'),
+  ),
+  engine(
+    'a lost lease is not noticed',
+    patch(loop, "if (reached === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
+    patch(
+      'src/sync/keep-lease.ts',
+      'if (!(await store.renewLease(lease, leaseTtlMs))) return;',
+      'await store.renewLease(lease, leaseTtlMs);',
+    ),
+  ),
+  engine('the lease is not given back', patch(loop, 'await store.releaseLease(lease).catch(() => {});', '')),
+
+  // It outlives outages (promise 7).
+  engine(
+    'failures are tried again without a pause',
+    patch(backoff, 'return floor > 0 ? floor + random * Math.min(bound, 1000) : random * bound;', 'return 0;'),
+  ),
+  engine('Retry-After is ignored', patch(backoff, 'Math.min(trouble.retryAfterMs ?? 0, RETRY_AFTER_CAP_MS)', '0')),
+  engine(
+    'pauses grow without end',
+    patch(
+      backoff,
+      'Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30))',
+      'firstMs * 2 ** Math.min(failures - 1, 30)',
+    ),
+  ),
+
+  // A rejected cursor heals (promise 8).
+  engine(
+    'after a rejected cursor the feed goes on from now',
+    patch(recover, '?? { cursor: null, since };', '?? { cursor: null, since: new Date(context.clock.now()) };'),
+  ),
+  engine(
+    'a rejected cursor is asked for without end',
+    patch(recover, "position.cursor !== null && troubleOf(error).kind === 'http_400'", 'false'),
+  ),
+  engine(
+    'wrong settings are taken for a rejected cursor',
+    patch(recover, 'if ((await read({ cursor: null, since: null }, 1)) === null) throw refusal;', ''),
+  ),
+  engine(
+    'runs that the cursor passed by are taken for those of another organization',
+    patch(recover, 'if (await store.holdsRunsDelivered(since, last.deliveredAt)) throw', 'throw'),
+  ),
+
+  // What a cursor passed by is found (promise 9).
+  engine(
+    "a sweep moves the feed's cursor",
+    patch(
+      sweep,
+      "const outcome = await commitSwept(page, sweep, progress === 'through', lease, context, signal);",
+      `const outcome = await commitSwept(page, sweep, progress === 'through', lease, context, signal);
+       const { cursor } = await context.store.readPosition(lease.feed);
+       await context.store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected');`,
+    ),
+  ),
+  engine('a sweep ends after its first page', patch(sweep, "? 'stuck' : 'more';", "? 'stuck' : 'through';")),
+  engine(
+    'a sweep ends at a page that the filters emptied',
+    patch(
+      sweep,
+      'if (await isEndOfFeed(page, read.filters, service, signal)) return',
+      'if (page.draft.page.items.length === 0) return',
+    ),
+  ),
+  engine(
+    'a sweep whose cursor leads nowhere is called finished',
+    patch(sweep, "? 'stuck' : 'more';", "? 'through' : 'more';"),
+  ),
+
+  // Freshness is knowable (promise 10).
+  engine(
+    'behind the end, freshness is the time of the poll',
+    patch(readPage, 'page.instantOf(lastDeliveredAt) - 1', 'page.polledAt'),
+  ),
+  engine(
+    'freshness reaches to the very time of the last entry',
+    patch(readPage, 'page.instantOf(lastDeliveredAt) - 1', 'page.instantOf(lastDeliveredAt)'),
+  ),
+  engine(
+    'a part of a page says how fresh the feed is',
+    patch(
+      syncPage,
+      '{ ...position, to: at.cursor, freshness: null, ...part }',
+      '{ ...position, to: at.cursor, freshness, ...part }',
+    ),
+  ),
+  engine(
+    'an empty page is the end of the feed, whatever the filters hide',
+    patch(endOfFeed, 'return unfiltered.items.length === 0;', 'return true;'),
+  ),
+  engine(
+    'a full page whose cursor stands still is the end',
+    patch(endOfFeed, 'if (items.length === 0 || items.length >= page.limit ||', 'if (items.length === 0 ||'),
+  ),
+  engine(
+    'an end is never seen with cursors that always change',
+    patch(endOfFeed, 'return unfiltered.items.length === 0;', 'return false;'),
+  ),
+  engine(
+    'the way back of an answer makes its entries younger',
+    patch(serviceClock, 'const byHeader = polledAt - ', 'const byHeader = receivedAt - '),
+  ),
+  engine(
+    "the service's clock is taken for our own",
+    patch(
+      serviceClock,
+      'return Math.min(polledAt, byHeader, isServiceClockOff(serviceDate, wallClock) ? byHeader : byOwnClock);',
+      'return Math.min(polledAt, byOwnClock);',
+    ),
+  ),
+];

@@ -1,0 +1,16 @@
+import { describe, expect, inject, test } from 'vitest';
+import { ENGINE_MUTANTS } from './engine-mutants.js';
+import { runTests } from './run-tests.js';
+import { STATEMENT_MUTANTS } from './statement-mutants.js';
+
+describe.concurrent('the tests', () => {
+  test.each(['engine', 'statements'] as const)('pass on the program as it is (%s)', async (tests) => {
+    expect(await runTests({ tests, patches: [] }, inject('databaseUrl'))).toBeNull();
+  });
+
+  test.each([...ENGINE_MUTANTS, ...STATEMENT_MUTANTS])('notice when $name', async (mutant) => {
+    const caught = await runTests(mutant, inject('databaseUrl'));
+    expect(caught, 'no test notices').not.toBeNull();
+    console.info(`${mutant.name}\n    ${caught?.test}\n    ${caught?.message}`);
+  });
+});

@@ -1,0 +1,121 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are those of the program's own templates
+import { type Mutant, type Patch, patch } from './mutant.js';
+
+const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'statements', patches });
+
+/** Bugs of the statements. */
+export const STATEMENT_MUTANTS: readonly Mutant[] = [
+  statements(
+    'the cursor is not part of the fence',
+    patch('src/storage/fence.ts', ' AND cursor IS NOT DISTINCT FROM ${from}::text', ''),
+  ),
+  statements(
+    'a page of another epoch is committed',
+    patch(
+      'src/storage/fence.ts',
+      'WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor',
+      'WHERE name = ${lease.feed} AND cursor',
+    ),
+  ),
+  statements(
+    'a result of another epoch is committed',
+    patch(
+      'src/storage/fence.ts',
+      'WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} FOR NO KEY UPDATE',
+      'WHERE name = ${lease.feed} FOR NO KEY UPDATE',
+    ),
+  ),
+  statements(
+    'a lease is extended whatever its epoch',
+    patch(
+      'src/storage/lease.ts',
+      'WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch}\n    RETURNING name',
+      'WHERE name = ${lease.feed}\n    RETURNING name',
+    ),
+  ),
+  statements(
+    'a held lease is taken away',
+    patch('src/storage/lease.ts', 'OR feed.lease_expires_at < clock_timestamp())', 'OR true)'),
+  ),
+  statements(
+    'the same revision is written again',
+    patch(
+      'src/storage/judged-entries.ts',
+      'WHEN candidate.revision > known.revision THEN',
+      'WHEN candidate.revision >= known.revision THEN',
+    ),
+    patch(
+      'src/storage/written-rows.ts',
+      'WHERE excluded.revision > run.revision',
+      'WHERE excluded.revision >= run.revision',
+    ),
+  ),
+  statements(
+    'stored data is replaced within a revision',
+    patch('src/storage/written-rows.ts', 'data = COALESCE(run.data, judged.data)', 'data = judged.data'),
+  ),
+  statements(
+    'stored markdown is replaced within a revision',
+    patch(
+      'src/storage/written-rows.ts',
+      'markdown = COALESCE(run.markdown, judged.markdown)',
+      'markdown = judged.markdown',
+    ),
+  ),
+  statements(
+    'a truncated entry is preferred to a full one',
+    patch(
+      'src/storage/judged-entries.ts',
+      'agrees DESC, pending IS NOT NULL, bare, position',
+      'agrees DESC, pending IS NULL, bare, position',
+    ),
+  ),
+  statements(
+    'rows are written although the fence does not hold',
+    patch(
+      'src/storage/written-rows.ts',
+      'WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged',
+      'WHERE EXISTS (SELECT FROM judged',
+    ),
+  ),
+  statements(
+    'entries are quarantined although the fence does not hold',
+    patch('src/storage/quarantine.ts', 'FROM bad\n  WHERE EXISTS (SELECT FROM fence)', 'FROM bad'),
+  ),
+  statements(
+    'an entry seen again is open again',
+    patch(
+      'src/storage/quarantine.ts',
+      "state = CASE WHEN known.state = 'open' THEN excluded.state ELSE known.state END",
+      'state = excluded.state',
+    ),
+  ),
+  statements(
+    'freshness goes back',
+    patch(
+      'src/storage/fence.ts',
+      'data_complete_as_of = GREATEST(data_complete_as_of, ${complete})',
+      'data_complete_as_of = ${complete}',
+    ),
+  ),
+  statements(
+    'freshness grows younger while a statement waits',
+    patch('src/storage/fence.ts', 'sql`transaction_timestamp() - ', 'sql`clock_timestamp() - '),
+  ),
+  statements(
+    "a sweep begins before the feed's start",
+    patch(
+      'src/storage/sweeps.ts',
+      'GREATEST(${since?.toISOString() ?? null}::timestamptz, start_since)',
+      'COALESCE(${since?.toISOString() ?? null}::timestamptz, start_since)',
+    ),
+  ),
+  statements(
+    'an unfinished sweep says up to when it looked',
+    patch('src/storage/sweeps.ts', '${finished ? reconciled : sql``}', '${reconciled}'),
+  ),
+  statements(
+    'a rejected cursor is offered again',
+    patch('src/storage/position.ts', "later.reason = 'rejected' AND later.cursor = noted.cursor\n            OR ", ''),
+  ),
+];
