@@ -30,7 +30,15 @@ async function main(): Promise<number> {
   const program = await compileProgram(process.cwd());
   const startedAt = performance.now();
   try {
-    const options = { program: program.path, kills, seed, pgbouncer, killsAPhase: 25, signal: stop.signal };
+    const options = {
+      program: program.path,
+      kills,
+      seed,
+      pgbouncer,
+      history: 5_000,
+      killsAPhase: 25,
+      signal: stop.signal,
+    };
     const figures = await runKills({ ...options, log: (line) => console.log(line) });
     const { steps, runs, superseded, epochs, problems } = figures;
     console.log(

@@ -13,6 +13,8 @@ export interface KillOptions {
   readonly program: string;
   /** Daemons to kill. */
   readonly kills: number;
+  /** Runs that the feed holds at the start. */
+  readonly history: number;
   /** Decides what happens and when. */
   readonly seed: number;
   /** The program `pgbouncer`, to go through it in transaction mode; null: straight to PostgreSQL. */
@@ -39,6 +41,7 @@ const MOST_REPLICAS = 3;
 const LEASE_MS = 1_000;
 /** New runs a second, and corrections a minute: a commit is nearly always under way. */
 const STREAM = { newRunsPerSecond: 120, correctionsPerMinute: 600 } as const;
+const SLOW_MS = 15_000;
 const REST = { newRunsPerSecond: 0, correctionsPerMinute: 0 } as const;
 
 /** Daemons follow a feed that does not rest, while they and their database are killed; now and then all is examined. */
@@ -80,7 +83,7 @@ interface Campaign {
 async function prepare(options: KillOptions, cleanUp: (undo: () => Promise<unknown>) => void): Promise<Campaign> {
   const { program, pgbouncer, seed, signal } = options;
   // Each seed has scan ids of its own: a recycled id would hide a loss.
-  const emulator = await startEmulator({ seed, history: 5_000, switches: { truncatedShare: 0.01 } });
+  const emulator = await startEmulator({ seed, history: options.history, switches: { truncatedShare: 0.01 } });
   cleanUp(() => emulator.close());
   const postgres = await startCrashingPostgres(signal);
   cleanUp(() => postgres.remove());
@@ -127,7 +130,7 @@ async function runPhase(campaign: Campaign): Promise<void> {
   const until = Math.min(options.kills, figures.kills + options.killsAPhase);
   while (figures.kills < until) await takeStep(campaign);
   emulator.set(REST);
-  const findings = await examineAtRest(campaign);
+  const findings = await watched(campaign, 'coming to rest', examineAtRest(campaign));
   const { runs, superseded } = findings;
   Object.assign(figures, { runs, superseded });
   const before = figures.problems.length;
@@ -143,11 +146,25 @@ async function takeStep(campaign: Campaign): Promise<void> {
   const step = nextStep(random, pooler !== null);
   if (step.afterCommit) {
     const { lastCommit } = await view.feed();
-    await view.feedUntil((feed) => feed.lastCommit !== lastCommit && feed.holder !== null);
+    const commit = view.feedUntil((feed) => feed.lastCommit !== lastCommit && feed.holder !== null);
+    await watched(campaign, 'waiting for a commit', commit);
   }
   await sleep(step.delayMs, undefined, { signal: options.signal });
   figures.steps[step.kind] += 1;
-  await STEPS[step.kind](campaign);
+  await watched(campaign, step.kind, STEPS[step.kind](campaign));
+}
+
+/** Work that takes longer than anything should is talked about while it lasts, with what the daemons say. */
+async function watched<T>({ fleet, options }: Campaign, what: string, work: Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  const slow = setTimeout(() => options.log(`slow: ${what}\n${fleet.lastWords()}`), SLOW_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(slow);
+    const seconds = (performance.now() - startedAt) / 1000;
+    if (seconds * 1000 > SLOW_MS) options.log(`${what} took ${seconds.toFixed(1)} s`);
+  }
 }
 
 const STEPS: Readonly<Record<StepKind, (campaign: Campaign) => Promise<void>>> = {
