@@ -57,7 +57,7 @@ export class ModelRows {
       if (verdict.conflict) counts.conflicts += 1;
       if (verdict.counted === 'inserted' || verdict.counted === 'updated') stored.push(row.scanId);
     }
-    const bad = new Map(quarantine.map((entry) => [`${feed}/${identityOf(entry)}`, entry]));
+    const bad = this.#oneOfEachIdentity(quarantine, feed);
     for (const row of best.values()) this.#settle(row, feed, bad);
     const states = [...bad].map(([identity, entry]) => this.#quarantine(identity, entry));
     return { ...counts, quarantined: states.filter((state) => state === 'open').length, stored };
@@ -118,17 +118,35 @@ export class ModelRows {
     }
   }
 
-  #quarantine(identity: string, entry: QuarantineEntry): ModelQuarantine['state'] {
-    const { scanId, revision } = entry;
+  /** First what is not stored in any form, then the original of what is. */
+  #oneOfEachIdentity(entries: readonly QuarantineEntry[], feed: string): ReadonlyMap<string, QuarantineEntry> {
+    const rank = (entry: QuarantineEntry) => (this.#isOvertaken(entry) ? 2 : entry.state === 'open' ? 0 : 1);
+    const chosen = new Map<string, QuarantineEntry>();
+    for (const entry of entries) {
+      const identity = `${feed}/${identityOf(entry)}`;
+      const other = chosen.get(identity);
+      if (other === undefined || rank(entry) < rank(other)) chosen.set(identity, entry);
+    }
+    return chosen;
+  }
+
+  #isOvertaken({ scanId, revision, state }: QuarantineEntry): boolean {
     const stored = scanId === null ? undefined : this.runs.get(scanId)?.revision;
-    const overtaken = stored !== undefined && revision !== null && stored >= revision;
-    const state = entry.state === 'open' && overtaken ? 'discarded' : entry.state;
+    return state === 'open' && stored !== undefined && revision !== null && stored >= revision;
+  }
+
+  #quarantine(identity: string, entry: QuarantineEntry): ModelQuarantine['state'] {
+    const state = this.#isOvertaken(entry) ? 'discarded' : entry.state;
     const known = this.quarantine.get(identity);
     if (known === undefined) {
       this.quarantine.set(identity, { ...entry, state, timesSeen: 1 });
       return state;
     }
     known.timesSeen += 1;
+    if (known.state === 'open' && state === 'repaired') {
+      const { reason, detail, payload } = entry;
+      Object.assign(known, { reason, detail, payload });
+    }
     if (known.state === 'open') known.state = state;
     return known.state;
   }
