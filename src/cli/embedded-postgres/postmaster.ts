@@ -74,20 +74,17 @@ export async function startPostmaster(
   signal: AbortSignal,
 ): Promise<Postmaster | null> {
   const { port, temporary } = options;
-  const child = await spawnServer(cluster, port, options.settings);
+  const { child, ended } = await spawnServer(cluster, port, options.settings);
   const guardian =
     child.pid === undefined
       ? null
       : postGuardian(child.pid, temporary === null ? null : { root: temporary, data: cluster.data });
-  const ended = new AbortController();
-  child.once('exit', () => ended.abort());
-  child.once('error', () => ended.abort());
   try {
     const url = urlOf(cluster, port, 'postgres');
-    const version = await waitForServer(url, { signal: AbortSignal.any([signal, ended.signal]) });
+    const version = await waitForServer(url, { signal: AbortSignal.any([signal, ended]) });
     return { port, version, stop: () => stopServer(child, guardian) };
   } catch (error) {
-    const died = ended.signal.aborted;
+    const died = ended.aborted;
     await stopServer(child, guardian);
     signal.throwIfAborted();
     if (died && !(await isPortFree(port))) return null;
@@ -113,7 +110,10 @@ async function spawnServer(cluster: Cluster, port: number, settings: Readonly<Re
       detached: true,
     });
     child.unref();
-    return child;
+    // At once: a server that refuses to start may be gone before the log is closed.
+    const ended = new AbortController();
+    child.once('exit', () => ended.abort()).once('error', () => ended.abort());
+    return { child, ended: ended.signal };
   } finally {
     await log.close();
   }
