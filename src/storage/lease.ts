@@ -40,6 +40,7 @@ export async function acquireLease(
       COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp() + ${ttlMs} * interval '1 millisecond'
     FROM (SELECT ${startOf(feed)} AS since) AS start
     ON CONFLICT (name) DO UPDATE SET
+      base_url = excluded.base_url, -- another one only while nothing was read from the old
       filters = excluded.filters,
       filters_since = CASE WHEN feed.filters = excluded.filters THEN feed.filters_since ELSE clock_timestamp() END,
       widened_at = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.widened_at ELSE clock_timestamp() END,
@@ -49,7 +50,7 @@ export async function acquireLease(
       lease_holder = excluded.lease_holder,
       lease_epoch = feed.lease_epoch + 1,
       lease_expires_at = excluded.lease_expires_at
-    WHERE feed.base_url = excluded.base_url AND (
+    WHERE (feed.base_url = excluded.base_url OR feed.last_commit_at IS NULL) AND (
       feed.lease_holder IS NULL OR feed.lease_holder = excluded.lease_holder
       OR feed.lease_expires_at < clock_timestamp())
     RETURNING lease_epoch AS epoch, (SELECT NULLIF(before.filters, feed.filters) FROM before) AS before`.execute(db);
@@ -66,7 +67,7 @@ const LEAVES_NOTHING_BEHIND = sql`((feed.filters->'status') @> (excluded.filters
 
 async function refuseAnotherService(db: Kysely<unknown>, tables: Tables, feed: FeedIdentity): Promise<null> {
   const { rows } = await sql<{ base_url: string }>`
-    SELECT base_url FROM ${tables.feeds} WHERE name = ${feed.name}`.execute(db);
+    SELECT base_url FROM ${tables.feeds} WHERE name = ${feed.name} AND last_commit_at IS NOT NULL`.execute(db);
   const stored = rows[0]?.base_url;
   if (stored !== undefined && stored !== feed.baseUrl) throw new AnotherService(feed, stored);
   return null;

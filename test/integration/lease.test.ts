@@ -84,12 +84,20 @@ describe('another base URL', () => {
     const lease = await take('a');
     if (lease === null) throw new Error('no lease');
     await bench.store.releaseLease(lease);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now()`);
     const elsewhere = bench.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b', TTL);
     await expect(elsewhere).rejects.toMatchObject({ kind: 'another_service', remedy: 'hold' });
     await expect(elsewhere).rejects.toThrow('scanfeed adopt');
     expect((await bench.store.readStatus('default')).leaseHolder).toBeNull();
     expect(await take('a')).toMatchObject({ epoch: 2 });
   });
+});
+
+it('another base URL is taken over while nothing was read from the old one', async () => {
+  await take('a');
+  const moved = testFeed({ baseUrl: 'https://corrected.test/v1' });
+  expect(await bench.store.acquireLease(moved, 'a', TTL)).toMatchObject({ epoch: 2 });
+  expect(await bench.rows(sql`SELECT base_url FROM ${tables.feeds}`)).toEqual([{ base_url: moved.baseUrl }]);
 });
 
 describe('changed filters', () => {

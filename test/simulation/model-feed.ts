@@ -2,7 +2,7 @@ import type { FeedFilters, FeedIdentity, MoveReason, SweepKind } from '../../src
 
 /** A row of `feeds` and what belongs to it. Times in milliseconds since 1970, by the database's clock. */
 export interface ModelFeed {
-  readonly baseUrl: string;
+  baseUrl: string;
   readonly createdAt: number;
   readonly startSince: Date | null;
   filters: FeedFilters;

@@ -73,8 +73,10 @@ export class ModelStore implements FeedStore {
 
   async acquireLease(identity: FeedIdentity, holder: string, ttlMs: number): Promise<LeaseGrant | null> {
     const feed = this.feeds.get(identity.name) ?? newFeed(identity, this.now());
-    if (feed.baseUrl !== identity.baseUrl) throw new ModelTrouble('another_service', 'hold');
+    const elsewhere = feed.baseUrl !== identity.baseUrl && feed.lastCommitAt !== null;
+    if (elsewhere) throw new ModelTrouble('another_service', 'hold');
     if (feed.holder !== null && feed.holder !== holder && feed.expiresAt >= this.now()) return null;
+    feed.baseUrl = identity.baseUrl;
     this.feeds.set(identity.name, feed);
     const before = feed.filters;
     const nothingRead = feed.cursor === null && feed.resumeSince === null && feed.completeAsOf === null;

@@ -160,7 +160,7 @@ async function refuseSecondServer(data: string, signal: AbortSignal): Promise<vo
     if (inUse || waited > 60_000)
       throw new EmbeddedPostgresError(
         `The demo already runs in this checkout (PostgreSQL is process ${running.pid}, port ${running.port}). ` +
-          `Stop it with Ctrl-C; if it is not yours to see, with: kill -INT ${running.pid}`,
+          'Stop it with Ctrl-C where it was started.',
       );
     await sleep(100, undefined, { signal });
   }

@@ -36,7 +36,8 @@ test('after a rewind the running daemon reads again what was delivered since, an
 test('a sweep that is asked for is run by the running daemon, whose interval is far from over', async () => {
   const { database, scanIds, command, stored } = await startBench({ SCANFEED_RECONCILE_INTERVAL: '30d' });
   await database.query(`INSERT INTO scanfeed.sweeps (feed, kind, until, begun_at, complete_as_of, finished_at)
-    VALUES ('default', 'window', now(), now(), now(), now())`);
+    VALUES ('default', 'window', now(), now(), now(), now())
+    ON CONFLICT (feed, kind) DO UPDATE SET finished_at = now()`);
   const [lost] = scanIds;
   await database.query('DELETE FROM scanfeed.runs WHERE scan_id = $1', [lost]);
   expect(await command('reconcile', '--window', '1h')).toMatchObject({ code: 0, stderr: '' });
