@@ -4,6 +4,7 @@ import { type PartWriter, writePage } from './isolate-refused.js';
 import type { DraftEntry } from './page-draft.js';
 import type { CommitOutcome, LeaseGrant, Position, SweepState } from './ports.js';
 import { type FetchedPage, readPage } from './read-page.js';
+import { createRecentCursors } from './recent-cursors.js';
 import { troubleOf } from './trouble.js';
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
@@ -24,6 +25,7 @@ export async function sweepStretch(
   const { service, clock, read } = context;
   const begunAt = clock.monotonic();
   let at: Position = { cursor: sweep.cursor, since: sweep.since };
+  const recent = createRecentCursors();
   let restarted = false;
   while (!signal.aborted) {
     const page = await readPage(service, read, clock, at, signal).catch((error) => {
@@ -39,6 +41,7 @@ export async function sweepStretch(
     const progress = await progressAt(page, sweep, context, signal);
     const outcome = await commitSwept(page, sweep, progress === 'through', lease, context, signal);
     if (outcome.kind === 'fenced' || progress !== 'more') return progress;
+    if (recent.seen(page.next)) return 'stuck';
     at = { ...at, cursor: page.next };
     if (sweep.kind === 'full') {
       if (clock.monotonic() - begunAt > STRETCH_MS) return 'more';

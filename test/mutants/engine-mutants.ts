@@ -191,6 +191,18 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       'firstMs * 2 ** Math.min(failures - 1, 30)',
     ),
   ),
+  engine(
+    'cursors that go in circles are followed without a pause',
+    patch(
+      loop,
+      "progress === 'more' && memory.recent.seen(page.next) ? 'stuck'",
+      "progress === 'more' && false ? 'stuck'",
+    ),
+  ),
+  engine(
+    'a sweep follows cursors that go in circles without end',
+    patch(sweep, "if (recent.seen(page.next)) return 'stuck';", ''),
+  ),
 
   // A rejected cursor heals (promise 8).
   engine(

@@ -3,12 +3,14 @@ import { ENGINE_MUTANTS } from './engine-mutants.js';
 import { runTests } from './run-tests.js';
 import { STATEMENT_MUTANTS } from './statement-mutants.js';
 
+const MUTANTS = [...ENGINE_MUTANTS, ...STATEMENT_MUTANTS];
+
 describe.concurrent('the tests', () => {
   test.each(['engine', 'statements'] as const)('pass on the program as it is (%s)', async (tests) => {
     expect(await runTests({ tests, patches: [] }, inject('databaseUrl'))).toBeNull();
   });
 
-  test.each([...ENGINE_MUTANTS, ...STATEMENT_MUTANTS])('notice when $name', async (mutant) => {
+  test.each(MUTANTS.map((mutant) => [mutant.name, mutant] as const))('notice when %s', async (_name, mutant) => {
     const caught = await runTests(mutant, inject('databaseUrl'));
     expect(caught, 'no test notices').not.toBeNull();
     console.info(`${mutant.name}\n    ${caught?.test}\n    ${caught?.message}`);

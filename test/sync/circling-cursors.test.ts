@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import { followFeed } from '../../src/sync/loop.js';
+import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports.js';
+import { ModelService } from '../simulation/model-service.js';
+import { ModelStore } from '../simulation/model-store.js';
+import { engineContext } from '../support/engine.js';
+import { entryJson, type Fields, pageJson } from '../support/entries.js';
+import { rawPage } from '../support/pages.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+const HOUR_MS = 3_600_000;
+const MINUTES = 10;
+
+/** Follows a feed whose pages `answer` gives, for ten minutes. */
+async function follow(answer: (start: FeedStart, clock: VirtualClock) => RawPage, intervalMs: number | null) {
+  const clock = new VirtualClock();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const service = new ModelService();
+  const asked: FeedStart[] = [];
+  service.readPage = async ({ start }: FeedRequest, signal) => {
+    asked.push(start);
+    await clock.sleep(50, signal);
+    return answer(start, clock);
+  };
+  const stop = new AbortController();
+  const reconcile = { intervalMs, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
+  const following = followFeed(engineContext({ clock, service, store, reconcile }), stop.signal);
+  await clock.advance(MINUTES * 60_000);
+  stop.abort();
+  await clock.run(following);
+  return { asked, store };
+}
+
+const cursorOf = (start: FeedStart) => ('cursor' in start ? start.cursor : null);
+const page = (cursor: string, over: Fields = {}) => rawPage(pageJson([entryJson(over)], cursor));
+const circling = (start: FeedStart, over: Fields = {}) => page(cursorOf(start) === 'a' ? 'b' : 'a', over);
+
+it('cursors that go in circles are followed at the pace of an idle feed', async () => {
+  const { asked } = await follow((start) => circling(start), null);
+  // A poll interval of 5 s, and up to three pages ahead.
+  expect(asked.length).toBeLessThanOrEqual(MINUTES * 12 * 4);
+});
+
+it('a sweep whose cursors go in circles stops for now, and is not finished', async () => {
+  const { asked, store } = await follow((start, clock) => {
+    if ('beginning' in start) return page('end');
+    if (cursorOf(start) === 'end') return rawPage(pageJson([], 'end'));
+    return circling(start, { deliveredAt: new Date(clock.now() - HOUR_MS).toISOString() });
+  }, 60_000);
+  const swept = asked.filter((start) => ['a', 'b'].includes(cursorOf(start) ?? ''));
+  expect(swept.length).toBeGreaterThan(0);
+  expect(swept.length).toBeLessThanOrEqual(MINUTES * 4);
+  expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).toBeNull();
+});
