@@ -20,7 +20,7 @@ export interface Delivery extends Version {
   /** Place in the sequence. Its whole part is the virtual time of delivery, milliseconds. */
   readonly key: number;
   readonly json: string;
-  /** The entry, parsed once. */
+  /** The entry as parsing gives it. */
   readonly item: unknown;
   /** From when on the feed lists it. */
   readonly visibleFrom: number;
@@ -75,7 +75,7 @@ export function deliver(
     ...version,
     ...place,
     json,
-    item: JSON.parse(json),
+    item: fields,
     usable: !UNUSABLE.includes(shape) && !refused,
     identity: shape === 'no_scan_id' ? createHash('sha256').update(json).digest('hex') : `${scanId}#${revision}`,
   };
