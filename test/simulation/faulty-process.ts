@@ -9,7 +9,7 @@ import type { SimulatedService } from './simulated-service.js';
 import type { Faults, Traits } from './traits.js';
 
 const LEASE_TTL_MS = 30_000;
-const POLL_INTERVAL_MS = 15_000;
+export const POLL_INTERVAL_MS = 15_000;
 
 /** What processes of one history share. */
 export interface World {

@@ -1,5 +1,5 @@
 import { BrokenPromise, FEED } from './checked-store.js';
-import type { World } from './faulty-process.js';
+import { POLL_INTERVAL_MS, type World } from './faulty-process.js';
 
 /** After the last fault, the feed must be followed again, its end reached and its freshness known. */
 const RETURN_MS = 600_000;
@@ -18,10 +18,17 @@ export async function heal(world: World): Promise<void> {
   if (traits.faults.freeze > 0) await clock.advance(AFTERMATH_MS);
   const stoppedAt = clock.monotonic();
   store.misplaced = 0;
-  await until(world, RETURN_MS, () => (store.completeAsOf() >= stoppedAt ? null : 'the feed is not followed again'));
+  await until(world, returnMs(world), () =>
+    store.completeAsOf() >= stoppedAt ? null : 'the feed is not followed again',
+  );
   await until(world, PATIENCE_MS, () => whatIsMissing(world));
   await deliverAgain(world);
   if (store.misplaced > 0) throw new BrokenPromise('pages were committed in another order than they were read');
+}
+
+/** After cursors have gone in a circle, each page that was read before costs a poll interval. */
+function returnMs({ service, traits }: World): number {
+  return RETURN_MS + Math.ceil(service.sequence.deliveries.length / traits.pageLimit) * POLL_INTERVAL_MS;
 }
 
 async function until({ clock, store }: World, patienceMs: number, missing: () => string | null): Promise<void> {
@@ -57,7 +64,7 @@ async function deliverAgain(world: World): Promise<void> {
   store.written.clear();
   const rewoundAt = clock.monotonic();
   store.rewind(FEED, null);
-  await until(world, RETURN_MS, () => (store.completeAsOf() >= rewoundAt ? null : 'the feed was not read again'));
+  await until(world, returnMs(world), () => (store.completeAsOf() >= rewoundAt ? null : 'the feed was not read again'));
   const again = (scanIds: Iterable<string>) => [...scanIds].find((scanId) => !changing.has(scanId));
   const [downloaded, written] = [again(service.downloads.slice(downloads)), again(store.written)];
   if (downloaded !== undefined) throw new BrokenPromise(`${downloaded} was downloaded again`);
