@@ -102,7 +102,8 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
       );
       const open = await bench.rows(sql`
         SELECT FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL`);
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+          AND backend_type = 'client backend'`);
       expect(open).toEqual([]);
     });
 
