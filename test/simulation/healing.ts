@@ -6,8 +6,11 @@ const RETURN_MS = 600_000;
 /** And in the end everything must be there: pending results may pause for an hour, a full sweep for its interval. */
 const PATIENCE_MS = 4 * 3_600_000;
 const STEP_MS = 30_000;
-/** A process or a statement may stand still for three leases, and go on after the faults have stopped. */
-const AFTERMATH_MS = 100_000;
+/**
+ * A process or a statement may stand still for three leases and go on after the faults have stopped; the statement may
+ * be a straggler on top, and happen 20 s later.
+ */
+const AFTERMATH_MS = 120_000;
 
 /**
  * What must follow once the faults have stopped: in bounded time the feed is followed again; every revision is stored and
