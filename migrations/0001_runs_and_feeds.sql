@@ -17,6 +17,7 @@ CREATE TABLE :"schema".feeds (
     reconciled_as_of    timestamptz,
     end_reached_at      timestamptz,
     last_delivered_at   timestamptz,
+    read_up_to          timestamptz,
     last_poll_at        timestamptz,
     last_commit_at      timestamptz,
     lease_holder        text,
@@ -39,6 +40,7 @@ COMMENT ON COLUMN :"schema".feeds.data_complete_as_of IS 'Every entry listed by 
 COMMENT ON COLUMN :"schema".feeds.reconciled_as_of IS 'Up to when runs that the cursor passed by were looked for; null: never';
 COMMENT ON COLUMN :"schema".feeds.end_reached_at IS 'When the end of the feed was reached from its start; null: the history is still being read';
 COMMENT ON COLUMN :"schema".feeds.last_delivered_at IS 'Latest delivery time (service clock) among the committed entries';
+COMMENT ON COLUMN :"schema".feeds.read_up_to IS 'Latest delivery time (service clock) that was read since the last rewind, or the one it went to: a rejected cursor gives way to a time before it';
 COMMENT ON COLUMN :"schema".feeds.last_poll_at IS 'When the last successful poll was sent';
 COMMENT ON COLUMN :"schema".feeds.last_commit_at IS 'When the last page was committed, empty pages included';
 COMMENT ON COLUMN :"schema".feeds.lease_holder IS 'Identity of the process that holds the feed; null: none';
@@ -134,7 +136,7 @@ COMMENT ON COLUMN :"schema".cursor_history.id IS 'Order of noting';
 COMMENT ON COLUMN :"schema".cursor_history.feed IS 'The feed';
 COMMENT ON COLUMN :"schema".cursor_history.cursor IS 'The cursor as it was; null: the feed had none';
 COMMENT ON COLUMN :"schema".cursor_history.since IS 'The start time in place of a cursor, where there was one';
-COMMENT ON COLUMN :"schema".cursor_history.last_delivered_at IS 'Latest delivery time committed at that cursor, service clock';
+COMMENT ON COLUMN :"schema".cursor_history.last_delivered_at IS 'Delivery time up to which the feed was read at that cursor, service clock';
 COMMENT ON COLUMN :"schema".cursor_history.reason IS 'Why it was noted: checkpoint, rejected, rewind, adopt';
 COMMENT ON COLUMN :"schema".cursor_history.target_id IS 'The earlier position that a rewind went to; null: to a time or to the start';
 COMMENT ON COLUMN :"schema".cursor_history.target_since IS 'The time that a rewind went to; null: to a position or to the start';

@@ -15,10 +15,10 @@ export async function adoptFeed(
     WITH adopted AS (
       UPDATE ${tables.feeds} SET base_url = ${baseUrl}, lease_epoch = lease_epoch + 1
       WHERE name = ${feed} AND base_url = ${from}
-      RETURNING name, cursor, last_delivered_at
+      RETURNING name, cursor, read_up_to
     )
     INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-    SELECT name, cursor, last_delivered_at, 'adopt' FROM adopted
+    SELECT name, cursor, read_up_to, 'adopt' FROM adopted
     RETURNING id`.execute(db);
   return rows.length > 0;
 }

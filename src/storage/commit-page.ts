@@ -17,7 +17,7 @@ export function commitPage(
   settings: CommitSettings,
   commit: PageCommit,
 ): Promise<CommitOutcome> {
-  const checkpoint = checkpointRows(tables, commit.lease.feed, commit.from, commit.to);
+  const checkpoint = checkpointRows(tables, commit);
   return commitEntries(db, tables, settings, commit, (now) => {
     const fence = fenceOnPosition(tables, commit, settings, now);
     return sql`WITH fence AS MATERIALIZED (${fence}), ${checkpoint}`;

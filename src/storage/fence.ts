@@ -8,7 +8,7 @@ export interface FenceRow {
   data_complete_as_of: Date | null;
   lag_ms: number | null;
 }
-const AS_OF = sql`data_complete_as_of, last_delivered_at,
+const AS_OF = sql`data_complete_as_of, read_up_to,
     extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS lag_ms`;
 
 /**
@@ -53,9 +53,11 @@ function freshnessColumns(freshness: Freshness, now: number): RawBuilder<unknown
   const polled = ago(freshness.polledAt);
   const delivered = freshness.lastDelivered === null ? sql`NULL::timestamptz` : ago(freshness.lastDelivered);
   const complete = freshness.atEnd ? polled : delivered;
+  const lastDeliveredAt = freshness.lastDeliveredAt?.toISOString() ?? null;
   return sql`
     data_complete_as_of = GREATEST(data_complete_as_of, ${complete}),
     end_reached_at = ${freshness.atEnd ? sql`COALESCE(end_reached_at, clock_timestamp())` : sql`end_reached_at`},
-    last_delivered_at = GREATEST(last_delivered_at, ${freshness.lastDeliveredAt?.toISOString() ?? null}::timestamptz),
+    last_delivered_at = GREATEST(last_delivered_at, ${lastDeliveredAt}::timestamptz),
+    read_up_to = GREATEST(read_up_to, ${lastDeliveredAt}::timestamptz),
     last_poll_at = ${polled},`;
 }

@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { EarlierPositions, LeaseGrant, MoveReason, Position } from '../sync/ports.js';
+import type { EarlierPositions, LeaseGrant, MoveReason, PageCommit, Position } from '../sync/ports.js';
 import type { Tables } from './schema.js';
 
 /** A position is noted in the history this often at most, and this many are kept: a day, on a busy feed. */
@@ -17,16 +17,15 @@ export async function readPosition(db: Kysely<unknown>, tables: Tables, feed: st
 
 /**
  * What the feed may go back to when its cursor is rejected: no cursor that was rejected before, and none that a rewind
- * left behind. Going there would skip what the rewind was to read again; so until a position was noted since, the last
- * delivery is that of the place it went to.
+ * left behind. Going there would skip what the rewind was to read again.
  */
 export async function readEarlierPositions(
   db: Kysely<unknown>,
   tables: Tables,
   feed: string,
 ): Promise<EarlierPositions> {
-  const { rows } = await sql<{ cursors: string[] | null; last_delivered_at: Date | null }>`
-    SELECT CASE WHEN rewound.id IS NULL THEN feed.last_delivered_at ELSE rewound.up_to END AS last_delivered_at, (
+  const { rows } = await sql<{ cursors: string[] | null; read_up_to: Date | null }>`
+    SELECT read_up_to, (
       SELECT array_agg(earlier.cursor ORDER BY earlier.id DESC)
       FROM (SELECT cursor, max(id) AS id FROM ${tables.cursorHistory} AS noted
         WHERE noted.feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
@@ -35,15 +34,8 @@ export async function readEarlierPositions(
             OR later.reason = 'rewind' AND later.id >= noted.id AND NOT ${NOT_AHEAD_OF_TARGET}))
         GROUP BY cursor ORDER BY id DESC LIMIT ${CURSORS_OFFERED}) AS earlier
     ) AS cursors
-    FROM ${tables.feeds} AS feed LEFT JOIN LATERAL (
-      SELECT last.id, COALESCE(last.target_since, target.last_delivered_at) AS up_to
-      FROM ${tables.cursorHistory} AS last LEFT JOIN ${tables.cursorHistory} AS target ON target.id = last.target_id
-      WHERE last.feed = feed.name AND last.reason = 'rewind' AND NOT EXISTS (
-        SELECT FROM ${tables.cursorHistory} AS since
-        WHERE since.feed = last.feed AND since.id > last.id AND since.reason IN ('checkpoint', 'rewind'))
-    ) AS rewound ON true
-    WHERE name = ${feed}`.execute(db);
-  return { cursors: rows[0]?.cursors ?? [], lastDeliveredAt: rows[0]?.last_delivered_at ?? null };
+    FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
+  return { cursors: rows[0]?.cursors ?? [], readUpTo: rows[0]?.read_up_to ?? null };
 }
 
 /** `noted` is where the rewind `later` went to, or before it. Nothing is before the start. */
@@ -60,7 +52,7 @@ export async function holdsRunsDelivered(db: Kysely<unknown>, tables: Tables, fr
   return rows[0]?.holds ?? false;
 }
 
-/** Goes on elsewhere; the old cursor goes to the history. False: the lease was lost, or another has moved it. */
+/** Goes on elsewhere, to read again what was read; the old cursor goes to the history. False: the lease was lost, or another has moved it. */
 export async function movePosition(
   db: Kysely<unknown>,
   tables: Tables,
@@ -73,11 +65,11 @@ export async function movePosition(
     WITH moved AS (
       UPDATE ${tables.feeds} SET cursor = ${to.cursor}::text, resume_since = ${to.since?.toISOString() ?? null}::timestamptz
       WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor IS NOT DISTINCT FROM ${from}::text
-      RETURNING name, last_delivered_at
+      RETURNING name, read_up_to
     ),
     noted AS (
       INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-      SELECT name, ${from}::text, last_delivered_at, ${reason} FROM moved
+      SELECT name, ${from}::text, read_up_to, ${reason} FROM moved
       RETURNING id
     ),
     ${forgottenRows(tables, lease.feed, sql`noted`)}
@@ -85,17 +77,17 @@ export async function movePosition(
   return rows.length > 0;
 }
 
-/** Part of a commit, after `fence`: now and then the new position is noted, and the oldest are let go. */
-export function checkpointRows(
-  tables: Tables,
-  feed: string,
-  from: string | null,
-  to: string | null,
-): RawBuilder<unknown> {
+/**
+ * Part of a commit, after `fence`: now and then the new position is noted, and the oldest are let go. It is noted with the
+ * last delivery of its own page: the feed may have read further before it went back.
+ */
+export function checkpointRows(tables: Tables, { lease, from, to, freshness }: PageCommit): RawBuilder<unknown> {
+  const { feed } = lease;
+  const lastDeliveredAt = freshness?.lastDeliveredAt?.toISOString() ?? null;
   return sql`
 checkpoint AS (
   INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-  SELECT ${feed}, ${to}::text, fence.last_delivered_at, 'checkpoint'
+  SELECT ${feed}, ${to}::text, COALESCE(${lastDeliveredAt}::timestamptz, fence.read_up_to), 'checkpoint'
   FROM fence
   WHERE ${to}::text IS DISTINCT FROM ${from}::text AND COALESCE(
     (SELECT noted_at FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC LIMIT 1), '-infinity'

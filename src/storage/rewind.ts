@@ -8,7 +8,7 @@ export interface EarlierPosition {
   readonly notedAt: Date;
   /** `checkpoint`, `rejected`, `rewind` or `adopt`. */
   readonly reason: string;
-  /** Latest delivery time committed up to it, service clock. */
+  /** Delivery time up to which the feed was read there, service clock. */
   readonly lastDeliveredAt: Date | null;
   readonly hasCursor: boolean;
 }
@@ -59,25 +59,30 @@ export async function rewindFeed(
     WITH target AS MATERIALIZED (${targetRow(tables, feed, to)}),
     -- Locked before it is read: the row as it is now, not as it was when the statement began.
     old AS MATERIALIZED (
-      SELECT name, cursor, resume_since, last_delivered_at FROM ${tables.feeds} WHERE name = ${feed} FOR UPDATE
+      SELECT name, cursor, resume_since, read_up_to FROM ${tables.feeds} WHERE name = ${feed} FOR UPDATE
     ),
     moved AS (
-      UPDATE ${tables.feeds} AS feed SET cursor = target.cursor, resume_since = target.since, lease_epoch = feed.lease_epoch + 1
+      UPDATE ${tables.feeds} AS feed SET cursor = target.cursor, resume_since = target.since,
+        read_up_to = target.read_up_to, lease_epoch = feed.lease_epoch + 1
       FROM old, target WHERE feed.name = old.name
       RETURNING old.*, target.id AS target_id, target.since AS target_since
     )
     INSERT INTO ${tables.cursorHistory} (feed, cursor, since, last_delivered_at, reason, target_id, target_since)
-    SELECT name, cursor, resume_since, last_delivered_at, 'rewind', target_id, target_since FROM moved
+    SELECT name, cursor, resume_since, read_up_to, 'rewind', target_id, target_since FROM moved
     RETURNING id`.execute(db);
   return rows.length > 0;
 }
 
 function targetRow(tables: Tables, feed: string, to: RewindTarget) {
-  if (to === 'start') return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, NULL::timestamptz AS since`;
+  if (to === 'start') {
+    return sql`
+      SELECT NULL::bigint AS id, NULL::text AS cursor, NULL::timestamptz AS since, NULL::timestamptz AS read_up_to`;
+  }
   if ('since' in to) {
-    return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, ${to.since.toISOString()}::timestamptz AS since`;
+    const since = sql`${to.since.toISOString()}::timestamptz`;
+    return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, ${since} AS since, ${since} AS read_up_to`;
   }
   return sql`
-      SELECT id, cursor, NULL::timestamptz AS since FROM ${tables.cursorHistory}
+      SELECT id, cursor, NULL::timestamptz AS since, last_delivered_at AS read_up_to FROM ${tables.cursorHistory}
       WHERE feed = ${feed} AND id = ${to.positionId}::bigint AND cursor IS NOT NULL`;
 }

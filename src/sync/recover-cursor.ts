@@ -4,7 +4,7 @@ import type { LeaseGrant, Position, RawPage, Trouble } from './ports.js';
 import { startAt } from './read-page.js';
 import { troubleOf } from './trouble.js';
 
-/** Where a feed goes on in time when no earlier cursor is accepted: this long before its last committed delivery. */
+/** Where a feed goes on in time when no earlier cursor is accepted: this long before the last delivery that it has read. */
 const OVERLAP_MS = 24 * 3_600_000;
 
 /** The feed behind this key knows none of the runs stored here: going on would mix two organizations. Held. */
@@ -42,11 +42,11 @@ export async function recoverCursor(
     return readFrom(at, limit, context, signal);
   };
   if ((await read({ cursor: null, since: null }, 1)) === null) throw refusal;
-  const { cursors, lastDeliveredAt } = await store.readEarlierPositions(lease.feed);
-  const since = lastDeliveredAt && later(new Date(lastDeliveredAt.getTime() - OVERLAP_MS), position.since);
-  if (since !== null && lastDeliveredAt !== null) {
+  const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
+  const since = readUpTo && later(new Date(readUpTo.getTime() - OVERLAP_MS), position.since);
+  if (since !== null && readUpTo !== null) {
     const again = await read({ cursor: null, since }, context.read.pageLimit);
-    await sameOrganization(again, since, lastDeliveredAt, context);
+    await sameOrganization(again, since, readUpTo, context);
   }
   const to = (await newestAccepted(cursors, read)) ?? { cursor: null, since };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);

@@ -31,7 +31,7 @@ async function rewind(to: RewindTarget): Promise<void> {
   feed = await bench.takeFeed();
 }
 const offered = async () => (await bench.store.readEarlierPositions('default')).cursors;
-const lastDelivery = async () => (await bench.store.readEarlierPositions('default')).lastDeliveredAt;
+const readTo = async () => (await bench.store.readEarlierPositions('default')).readUpTo;
 const positionId = async (cursor: string) =>
   (await bench.rows(sql<{ id: string }>`SELECT id::text FROM ${tables.cursorHistory} WHERE cursor = ${cursor}`))[0]
     ?.id ?? '';
@@ -40,7 +40,7 @@ describe('earlier positions of a feed', () => {
   it('are offered newest first, each once, without the present one', async () => {
     await readUpTo(1, 2, 3);
     expect(await offered()).toEqual(['day-2', 'day-1']);
-    expect(await lastDelivery()).toEqual(delivered(3));
+    expect(await readTo()).toEqual(delivered(3));
   });
 
   it('that were rejected are not offered again', async () => {
@@ -81,7 +81,7 @@ describe('after a rewind', () => {
     await rewind({ positionId: await positionId('day-2') });
     expect(await bench.store.readPosition('default')).toMatchObject({ cursor: 'day-2' });
     expect(await offered()).toEqual(['day-1']);
-    expect(await lastDelivery()).toEqual(delivered(2));
+    expect(await readTo()).toEqual(delivered(2));
     await readUpTo(3);
     expect(await offered()).toEqual(['day-2', 'day-1']);
   });
@@ -90,7 +90,7 @@ describe('after a rewind', () => {
     await readUpTo(1, 2, 3, 4);
     await rewind({ since: delivered(2) });
     expect(await offered()).toEqual(['day-2', 'day-1']);
-    expect(await lastDelivery()).toEqual(delivered(2));
+    expect(await readTo()).toEqual(delivered(2));
     await readUpTo(3, 4);
     expect(await offered()).toEqual(['day-3', 'day-2', 'day-1']);
   });
@@ -99,9 +99,20 @@ describe('after a rewind', () => {
     await readUpTo(1, 2, 3, 4);
     await rewind('start');
     expect(await offered()).toEqual([]);
-    expect(await lastDelivery()).toBeNull();
+    expect(await readTo()).toBeNull();
     await readUpTo(1, 2);
     expect(await offered()).toEqual(['day-1']);
+    expect(await readTo(), 'and not what was read before').toEqual(delivered(2));
+  });
+
+  it('a rewind to a position noted since knows how far the feed was then', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind('start');
+    await readUpTo(5, 6);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET read_up_to = ${delivered(9)}`);
+    const fifth = await positionId('day-5');
+    await rewind({ positionId: fifth });
+    expect(await readTo()).toEqual(delivered(5));
   });
 
   it('and another one, what either left behind is not offered', async () => {
@@ -110,6 +121,6 @@ describe('after a rewind', () => {
     await readUpTo(3);
     await rewind({ since: delivered(1) });
     expect(await offered()).toEqual(['day-1']);
-    expect(await lastDelivery()).toEqual(delivered(1));
+    expect(await readTo()).toEqual(delivered(1));
   });
 });

@@ -10,6 +10,8 @@ export interface ModelFeed {
   cursor: string | null;
   resumeSince: Date | null;
   lastDeliveredAt: Date | null;
+  /** The latest delivery time read since the last rewind. */
+  readUpTo: Date | null;
   earlier: ModelPosition[];
   completeFrom: number;
   completeAsOf: number | null;
@@ -28,6 +30,8 @@ export interface ModelFeed {
 export interface ModelPosition {
   readonly cursor: string | null;
   readonly notedAt: number;
+  /** Delivery time up to which the feed was read there. */
+  readonly readUpTo: Date | null;
   readonly reason: 'checkpoint' | MoveReason;
   /** Where a rewind went to; null: the feed's start. */
   readonly target?: ModelPosition | null;
@@ -57,6 +61,7 @@ export function newFeed({ start, baseUrl, filters, keepHistory }: FeedIdentity, 
     cursor: null,
     resumeSince: null,
     lastDeliveredAt: null,
+    readUpTo: null,
     earlier: [],
     completeFrom: startSince?.getTime() ?? Number.NEGATIVE_INFINITY,
     completeAsOf: null,

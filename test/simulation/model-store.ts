@@ -108,8 +108,8 @@ export class ModelStore implements FeedStore {
 
   async readEarlierPositions(name: string): Promise<EarlierPositions> {
     const feed = this.feeds.get(name);
-    if (feed === undefined) return { cursors: [], lastDeliveredAt: null };
-    return { cursors: earlierCursors(feed), lastDeliveredAt: feed.lastDeliveredAt };
+    if (feed === undefined) return { cursors: [], readUpTo: null };
+    return { cursors: earlierCursors(feed), readUpTo: feed.readUpTo };
   }
 
   async holdsRunsDelivered(from: Date, to: Date): Promise<boolean> {
@@ -122,7 +122,7 @@ export class ModelStore implements FeedStore {
   async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean> {
     const feed = this.#held(lease);
     if (feed === null || feed.cursor !== from) return false;
-    this.#note(feed, { cursor: from, notedAt: this.now(), reason });
+    this.#note(feed, { cursor: from, notedAt: this.now(), readUpTo: feed.readUpTo, reason });
     Object.assign(feed, { cursor: to.cursor, resumeSince: to.since });
     return true;
   }
@@ -163,7 +163,8 @@ export class ModelStore implements FeedStore {
     feed.expiresAt = this.now() + this.#settings.leaseTtlMs;
     feed.lastCommitAt = this.now();
     if (commit.freshness !== null) this.#refresh(feed, commit.freshness);
-    if (commit.to !== commit.from) this.#checkpoint(feed, commit.to);
+    if (commit.to !== commit.from)
+      this.#checkpoint(feed, commit.to, commit.freshness?.lastDeliveredAt ?? feed.readUpTo);
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };
   }
 
@@ -250,8 +251,8 @@ export class ModelStore implements FeedStore {
     const feed = this.feeds.get(name);
     if (feed === undefined) return;
     const target = feed.earlier.findLast((noted) => cursor !== null && noted.cursor === cursor) ?? null;
-    this.#note(feed, { cursor: feed.cursor, notedAt: this.now(), reason: 'rewind', target });
-    Object.assign(feed, { epoch: feed.epoch + 1, cursor, resumeSince: null });
+    this.#note(feed, { cursor: feed.cursor, notedAt: this.now(), readUpTo: feed.readUpTo, reason: 'rewind', target });
+    Object.assign(feed, { epoch: feed.epoch + 1, cursor, resumeSince: null, readUpTo: target?.readUpTo ?? null });
   }
 
   #held(lease: LeaseGrant): ModelFeed | null {
@@ -267,16 +268,15 @@ export class ModelStore implements FeedStore {
       feed.completeAsOf = Math.max(feed.completeAsOf ?? Number.NEGATIVE_INFINITY, timeOf(complete));
     }
     if (atEnd) feed.endReachedAt ??= this.now();
-    if (lastDeliveredAt !== null && !(feed.lastDeliveredAt !== null && feed.lastDeliveredAt > lastDeliveredAt)) {
-      feed.lastDeliveredAt = lastDeliveredAt;
-    }
+    feed.lastDeliveredAt = latest(feed.lastDeliveredAt, lastDeliveredAt);
+    feed.readUpTo = latest(feed.readUpTo, lastDeliveredAt);
     feed.lastPollAt = timeOf(polledAt);
   }
 
-  #checkpoint(feed: ModelFeed, cursor: string | null): void {
+  #checkpoint(feed: ModelFeed, cursor: string | null, readUpTo: Date | null): void {
     const last = feed.earlier.at(-1)?.notedAt ?? Number.NEGATIVE_INFINITY;
     if (last >= this.now() - this.#settings.checkpointEveryMs) return;
-    this.#note(feed, { cursor, notedAt: this.now(), reason: 'checkpoint' });
+    this.#note(feed, { cursor, notedAt: this.now(), readUpTo, reason: 'checkpoint' });
   }
 
   #note(feed: ModelFeed, position: ModelPosition): void {
@@ -292,6 +292,10 @@ export class ModelStore implements FeedStore {
       lagMs: complete === null ? null : this.now() - complete,
     };
   }
+}
+
+function latest(one: Date | null, other: Date | null): Date | null {
+  return one === null || (other !== null && other > one) ? other : one;
 }
 
 function dateOf(time: number | null | undefined): Date | null {

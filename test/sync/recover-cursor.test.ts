@@ -112,6 +112,18 @@ describe('a cursor that the service rejects', () => {
     expect(service.requests.length).toBeLessThan(200);
   });
 
+  it('after a rewind gives way to no place ahead of what was read since', async () => {
+    const { store, resets, deliver, follow, refuse, clock } = bench();
+    deliver(40, 'run');
+    const begun = clock.now();
+    await follow(1_000);
+    store.rewind('default', null);
+    refuse((cursor) => cursor === '20');
+    await follow(1_000);
+    const twentieth = begun - 21 * 60_000;
+    expect(resets[0]).toEqual({ cursor: null, since: new Date(twentieth - 24 * HOUR) });
+  });
+
   it('does not make the pages that are read again look like a circle', async () => {
     const { service, store, rejected, deliver, follow } = bench();
     deliver(200, 'run');

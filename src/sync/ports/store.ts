@@ -95,8 +95,8 @@ export interface Position {
 export interface EarlierPositions {
   /** Newest first, each once, without the present one. */
   readonly cursors: readonly string[];
-  /** The latest delivery time that was committed. */
-  readonly lastDeliveredAt: Date | null;
+  /** The latest delivery time that was read since the feed was last rewound, or the one it was rewound to. */
+  readonly readUpTo: Date | null;
 }
 
 /** Why a position was left: the service rejected its cursor, or a person asked for it. */
