@@ -19,6 +19,7 @@ export interface Written {
 export const NOTHING: CommitCounts = {
   inserted: 0,
   updated: 0,
+  filled: 0,
   unchanged: 0,
   stale: 0,
   quarantined: 0,
@@ -80,6 +81,7 @@ ${quarantineRows(tables, lease, quarantine)}
 SELECT fence.*,
   (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
   (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
+  (SELECT count(*)::int FROM filled) AS filled,
   (SELECT count(*)::int FROM judged WHERE verdict = 'same') + duplicate.same AS unchanged,
   (SELECT count(*)::int FROM judged WHERE verdict = 'stale') + duplicate.stale AS stale,
   (SELECT count(*)::int FROM judged WHERE conflicting AND position NOT IN (SELECT position FROM overtaken))
@@ -93,8 +95,8 @@ SELECT fence.*,
 FROM fence CROSS JOIN duplicate`.execute(db);
   const row = rows[0];
   if (row === undefined) return null;
-  const { inserted, updated, unchanged, stale, quarantined, conflicts } = row;
-  const counts = { inserted, updated, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
+  const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
+  const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
   return { fence: row, counts, overtaken: row.overtaken ?? [] };
 }
 
@@ -102,6 +104,7 @@ function addCounts(a: CommitCounts, b: CommitCounts): CommitCounts {
   return {
     inserted: a.inserted + b.inserted,
     updated: a.updated + b.updated,
+    filled: a.filled + b.filled,
     unchanged: a.unchanged + b.unchanged,
     stale: a.stale + b.stale,
     quarantined: a.quarantined + b.quarantined,

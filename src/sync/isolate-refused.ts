@@ -85,6 +85,7 @@ async function commitPart(write: PartWriter, entries: readonly DraftEntry[]): Pr
 const NOTHING: CommitCounts = {
   inserted: 0,
   updated: 0,
+  filled: 0,
   unchanged: 0,
   stale: 0,
   quarantined: 0,
@@ -96,6 +97,7 @@ function sum(a: CommitCounts, b: CommitCounts): CommitCounts {
   return {
     inserted: a.inserted + b.inserted,
     updated: a.updated + b.updated,
+    filled: a.filled + b.filled,
     unchanged: a.unchanged + b.unchanged,
     stale: a.stale + b.stale,
     quarantined: a.quarantined + b.quarantined,

@@ -1,8 +1,7 @@
 import type { FeedContext } from './context.js';
 import { isEndOfFeed } from './end-of-feed.js';
 import { type PartWriter, writePage } from './isolate-refused.js';
-import type { DraftEntry } from './page-draft.js';
-import type { CommitOutcome, LeaseGrant, Position, SweepState } from './ports.js';
+import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState } from './ports.js';
 import { type FetchedPage, readPage } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { troubleOf } from './trouble.js';
@@ -81,18 +80,12 @@ async function commitSwept(
   const outcome = await writePage(write, resolved, draft);
   if (outcome.kind === 'fenced') return outcome;
   observer.committed(outcome.counts, []);
-  const found = foundOf(resolved.entries, outcome.counts.stored);
+  const found = foundOf(outcome.counts);
   if (found.first + found.later > 0) observer.reconciled(found);
   return outcome;
 }
 
-function foundOf(entries: readonly DraftEntry[], stored: readonly string[]): { first: number; later: number } {
-  const known = new Set(stored);
-  const highest = new Map<string, number>();
-  for (const { accepted } of entries) {
-    const { scanId, revision } = accepted.run;
-    if (known.has(scanId)) highest.set(scanId, Math.max(revision, highest.get(scanId) ?? 0));
-  }
-  const first = [...highest.values()].filter((revision) => revision === 1).length;
-  return { first, later: highest.size - first };
+/** What the cursor passed by: a revision that was stored, and only lacked something, is not among it. */
+function foundOf({ inserted, updated, filled }: CommitCounts): { first: number; later: number } {
+  return { first: inserted, later: updated - filled };
 }

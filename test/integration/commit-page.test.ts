@@ -182,7 +182,7 @@ describe('the highest revision wins', () => {
     const scanId = newScan();
     const revision = (n: number) => entryJson({ scanId, revision: n, data: { stand: n } });
     expect(await feed.counts([revision(2), revision(3), revision(1)])).toMatchObject({ inserted: 1, stale: 2 });
-    expect(await feed.counts([revision(5)])).toMatchObject({ updated: 1, inserted: 0 });
+    expect(await feed.counts([revision(5)])).toMatchObject({ updated: 1, inserted: 0, filled: 0 });
     expect(await feed.counts([revision(4)])).toMatchObject({ stale: 1, updated: 0 });
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ revision: 5, data: '{"stand": 5}' });
     expect(await bench.rows(sql`SELECT revision, data FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([
@@ -217,6 +217,7 @@ describe('the same revision again', () => {
       unchanged: 2,
       inserted: 0,
       updated: 0,
+      filled: 0,
       stored: [],
     });
     expect(await systemColumns(scanId)).toEqual(before);
@@ -257,7 +258,7 @@ describe('the same revision again', () => {
       data: null,
     });
     expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ updated: 1, conflicts: 0 });
-    expect(await feed.counts([entryJson({ scanId, markdown: '# Rechnung' })])).toMatchObject({ updated: 1 });
+    expect(await feed.counts([entryJson({ scanId, markdown: '# Rechnung' })])).toMatchObject({ updated: 1, filled: 1 });
     expect(await feed.counts([], pendingBatch({ scanId }))).toMatchObject({ unchanged: 1, conflicts: 0 });
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
       result_state: 'complete',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createMetrics } from '../../src/observability/metrics.js';
 import { feedStatus, samplesOf, testMetrics } from '../support/observed.js';
 
-const COUNTS = { inserted: 3, updated: 2, unchanged: 1, stale: 4, quarantined: 5, conflicts: 6, stored: [] };
+const COUNTS = { inserted: 3, updated: 2, filled: 1, unchanged: 1, stale: 4, quarantined: 5, conflicts: 6, stored: [] };
 
 describe('metrics', () => {
   test('all carry the feed, those of Node too', async () => {

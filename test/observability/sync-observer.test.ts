@@ -81,7 +81,16 @@ test('what the leader failed at is no trouble of a standby; what keeps it from t
 test('commits, sweeps and resets reach the metrics, and no scan id reaches the log', async () => {
   const { observer, sample, log, liveness, clock } = observed();
   observer.committed(
-    { inserted: 1, updated: 0, unchanged: 0, stale: 0, quarantined: 1, conflicts: 1, stored: ['canary-scan'] },
+    {
+      inserted: 1,
+      updated: 0,
+      filled: 0,
+      unchanged: 0,
+      stale: 0,
+      quarantined: 1,
+      conflicts: 1,
+      stored: ['canary-scan'],
+    },
     [0],
   );
   observer.reconciled({ first: 1, later: 2 });

@@ -43,7 +43,7 @@ export class ModelRows {
     const { items } = JSON.parse(batch.json) as { items: Record<string, unknown>[] };
     const received = batch.entries.map((entry, index) => this.#rowOf(entry, items[index] ?? {}, feed));
     const best = candidates(received);
-    const counts = { inserted: 0, updated: 0, unchanged: 0, stale: 0, conflicts: 0 };
+    const counts = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, conflicts: 0 };
     for (const row of received) {
       const winner = best.get(row.scanId);
       if (winner === undefined || winner === row) continue;
@@ -54,6 +54,7 @@ export class ModelRows {
     for (const row of best.values()) {
       const verdict = this.#store(row);
       counts[verdict.counted] += 1;
+      if (verdict.filled) counts.filled += 1;
       if (verdict.conflict) counts.conflicts += 1;
       if (verdict.counted === 'inserted' || verdict.counted === 'updated') stored.push(row.scanId);
     }
@@ -87,7 +88,11 @@ export class ModelRows {
     };
   }
 
-  #store(row: ModelRow): { counted: 'inserted' | 'updated' | 'unchanged' | 'stale'; conflict: boolean } {
+  #store(row: ModelRow): {
+    counted: 'inserted' | 'updated' | 'unchanged' | 'stale';
+    conflict: boolean;
+    filled?: boolean;
+  } {
     const known = this.runs.get(row.scanId);
     if (known === undefined || row.revision > known.revision) {
       this.runs.set(row.scanId, row);
@@ -107,7 +112,7 @@ export class ModelRows {
     known.repaired ||= row.repaired;
     known.feed = row.feed;
     if (row.pending === null) known.pending = null;
-    return { counted: 'updated', conflict };
+    return { counted: 'updated', conflict, filled: true };
   }
 
   #settle(row: ModelRow, feed: string, bad: ReadonlyMap<string, QuarantineEntry>): void {

@@ -11,7 +11,7 @@ export async function syncToTheEnd(
   store: FeedStore,
   feed: string,
 ): Promise<Record<keyof Omit<CommitCounts, 'stored'>, number>> {
-  const total = { inserted: 0, updated: 0, unchanged: 0, stale: 0, quarantined: 0, conflicts: 0 };
+  const total = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, quarantined: 0, conflicts: 0 };
   const stop = new AbortController();
   const client = new RecognitionClient({ baseUrl: emulator.url, apiKey: emulator.apiKey });
   const context = engineContext({

@@ -53,6 +53,8 @@ export interface SweepState {
 export interface CommitCounts {
   readonly inserted: number;
   readonly updated: number;
+  /** Of those updated: the revision was stored already, and got what it lacked. */
+  readonly filled: number;
   readonly unchanged: number;
   readonly stale: number;
   readonly quarantined: number;

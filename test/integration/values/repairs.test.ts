@@ -101,6 +101,7 @@ describe('an entry that holds text that PostgreSQL cannot', () => {
     expect(await deliver(bench, body)).toMatchObject({
       inserted: 0,
       updated: 0,
+      filled: 0,
       unchanged: 3,
       conflicts: 0,
       stored: [],
