@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type RawBuilder, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LeaseGrant, QuarantineEntry } from '../sync/ports.js';
 import type { Tables } from './schema.js';
 
@@ -53,6 +53,23 @@ settled AS (
     AND open.scan_id = judged.scan_id AND open.revision <= judged.revision
     AND open.identity NOT IN (SELECT identity FROM bad)
 )`;
+}
+
+/** Those of the entries that are not in the feed's quarantine yet, in whatever state. */
+export async function notYetQuarantined(
+  db: Kysely<unknown>,
+  tables: Tables,
+  feed: string,
+  entries: readonly QuarantineEntry[],
+): Promise<readonly QuarantineEntry[]> {
+  if (entries.length === 0) return [];
+  const identities = entries.map(({ scanId, revision, payload }) => identityOf(scanId, revision, payload));
+  const { rows } = await sql<{ identity: string }>`
+    SELECT identity FROM ${tables.quarantine} WHERE feed = ${feed} AND identity = ANY (${identities}::text[])`.execute(
+    db,
+  );
+  const known = new Set(rows.map(({ identity }) => identity));
+  return entries.filter((_, index) => !known.has(identities[index] ?? ''));
 }
 
 function rowsOf(entries: readonly QuarantineEntry[]): string {

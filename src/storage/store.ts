@@ -5,6 +5,7 @@ import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
 import { holdsRunsDelivered, movePosition, readEarlierPositions, readPosition } from './position.js';
+import { notYetQuarantined } from './quarantine.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
 import { beginSweep, readSweeps } from './sweeps.js';
@@ -42,6 +43,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     readSweeps: (feed) => readSweeps(db, tables, feed),
     beginSweep: (lease, kind, since, until) => beginSweep(db, tables, lease, kind, since, until),
     commitSweep: (commit) => timed(commitSweep(db, tables, settings, commit)),
+    notYetQuarantined: (feed, entries) => notYetQuarantined(db, tables, feed, entries),
     duePending: (feed, limit) => duePending(db, tables, feed, limit),
     postponePending: (lease, tries) => postponePending(db, tables, lease, tries),
   };

@@ -1,8 +1,9 @@
 import { pauseAfter } from './backoff.js';
+import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, ReconcileSettings } from './context.js';
 import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { isServiceClockOff } from './service-clock.js';
-import { sweepStretch } from './sweep-stretch.js';
+import { type Sweep, sweepStretch } from './sweep-stretch.js';
 import { troubleOf } from './trouble.js';
 
 /** The window begins this much earlier, for what the service may understand by `since`. */
@@ -16,12 +17,13 @@ const LOOK_MS = 60_000;
  */
 export async function reconcile(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, reconcile: settings } = context;
+  const breakers = new Map<SweepKind, Breaker>();
   let failures = 0;
   const pace = Math.min(settings.intervalMs ?? LOOK_MS, LOOK_MS);
   if (settings.intervalMs === null && settings.fullIntervalMs === null) return waitForEnd(signal);
   while (!signal.aborted) {
     try {
-      const more = await sweepWhatIsDue(lease, context, signal);
+      const more = await sweepWhatIsDue(breakers, lease, context, signal);
       if (failures > 0) observer.recovered('sweep', failures);
       failures = 0;
       if (!more) await clock.sleep(pace, signal);
@@ -49,16 +51,28 @@ export function dueSweeps(sweeps: readonly SweepState[], settings: ReconcileSett
 }
 
 /** Whether there is more to read at once. */
-async function sweepWhatIsDue(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<boolean> {
+async function sweepWhatIsDue(
+  breakers: Map<SweepKind, Breaker>,
+  lease: LeaseGrant,
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { store, reconcile: settings } = context;
   let more = false;
   for (const kind of dueSweeps(await store.readSweeps(lease.feed), settings)) {
     const sweep = await currentSweep(kind, lease, context, signal);
-    const progress = sweep === null ? 'through' : await sweepStretch(sweep, lease, context, signal);
+    const progress = sweep === null ? 'through' : await sweepStretch(guarded(sweep, breakers), lease, context, signal);
     if (signal.aborted) return false;
     more ||= progress === 'more';
   }
   return more;
+}
+
+/** A sweep that is at its beginning has no pages before. */
+function guarded(sweep: SweepState, breakers: Map<SweepKind, Breaker>): Sweep {
+  const breaker = (sweep.cursor === null ? undefined : breakers.get(sweep.kind)) ?? createBreaker();
+  breakers.set(sweep.kind, breaker);
+  return { ...sweep, breaker };
 }
 
 /** The sweep under way, or a new one; null while the feed's own history is still being read. */

@@ -1,3 +1,4 @@
+import { type Breaker, qualityOf } from './breaker.js';
 import type { FeedContext } from './context.js';
 import { isEndOfFeed } from './end-of-feed.js';
 import { type PartWriter, writePage } from './isolate-refused.js';
@@ -14,9 +15,17 @@ const STRETCH_MS = 60_000;
 /** `through`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now. */
 export type SweepProgress = 'through' | 'more' | 'stuck';
 
-/** Reads a sweep's pages from where it stands, and stores what is missing. Its position is kept with every page. */
+/** A sweep under way, with what is remembered of its last pages. */
+export interface Sweep extends SweepState {
+  readonly breaker: Breaker;
+}
+
+/**
+ * Reads a sweep's pages from where it stands, and stores what is missing. Its position is kept with every page.
+ * @throws MostlyBad
+ */
 export async function sweepStretch(
-  sweep: SweepState,
+  sweep: Sweep,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
@@ -64,7 +73,7 @@ async function progressAt(
 
 async function commitSwept(
   page: FetchedPage,
-  { kind, until }: SweepState,
+  { kind, until, breaker }: Sweep,
   finished: boolean,
   lease: LeaseGrant,
   { store, loader, observer }: FeedContext,
@@ -73,12 +82,19 @@ async function commitSwept(
   const { draft } = page;
   const passed = draft.entries.filter(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until);
   const resolved = await loader.completePage({ ...draft, entries: passed }, signal, 'sweep');
-  const write: PartWriter = ({ last, ...part }) => {
+  let quality = qualityOf(draft.page, draft.quarantine);
+  const write: PartWriter = async ({ last, ...part }) => {
+    if (last) {
+      // Bad entries that the feed has quarantined one by one, long ago perhaps, are no sign of a change.
+      quality = qualityOf(draft.page, await store.notYetQuarantined(lease.feed, part.quarantine));
+      breaker.check(quality);
+    }
     const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: page.at.cursor, finished: false };
     return store.commitSweep({ lease, kind, ...position, ...part });
   };
   const outcome = await writePage(write, resolved, draft);
   if (outcome.kind === 'fenced') return outcome;
+  breaker.committed(quality);
   observer.committed(outcome.counts, []);
   const found = foundOf(outcome.counts);
   if (found.first + found.later > 0) observer.reconciled(found);

@@ -233,6 +233,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
        await context.store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected');`,
     ),
   ),
+  engine('a sweep quarantines whatever comes', patch(sweep, 'breaker.check(quality);', '')),
   engine('a sweep ends after its first page', patch(sweep, "? 'stuck' : 'more';", "? 'stuck' : 'through';")),
   engine(
     'a sweep ends at a page that the filters emptied',

@@ -122,6 +122,7 @@ export class FaultyProcess {
       readSweeps: through(store.readSweeps),
       beginSweep: through(store.beginSweep),
       commitSweep: through(store.commitSweep),
+      notYetQuarantined: through(store.notYetQuarantined),
       duePending: through(store.duePending),
       postponePending: through(store.postponePending),
     };

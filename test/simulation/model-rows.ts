@@ -64,6 +64,10 @@ export class ModelRows {
     return { ...counts, quarantined: states.filter((state) => state === 'open').length, stored };
   }
 
+  notYetQuarantined(entries: readonly QuarantineEntry[], feed: string): readonly QuarantineEntry[] {
+    return entries.filter((entry) => !this.quarantine.has(`${feed}/${identityOf(entry)}`));
+  }
+
   #rowOf({ run, replaced, repaired, pending }: AcceptedEntry, item: Record<string, unknown>, feed: string): ModelRow {
     if (item.scanId !== run.scanId || item.revision !== run.revision) {
       throw new Error(`the text of ${run.scanId} revision ${run.revision} is that of another entry`);

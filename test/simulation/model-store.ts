@@ -222,6 +222,10 @@ export class ModelStore implements FeedStore {
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };
   }
 
+  async notYetQuarantined(name: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]> {
+    return this.#rows.notYetQuarantined(entries, name);
+  }
+
   async duePending(name: string, limit: number): Promise<readonly PendingRun[]> {
     return [...this.rows.values()]
       .filter((row) => row.pending !== null && row.feed === name && row.nextTryAt <= this.now())

@@ -67,6 +67,7 @@ export class StoreHistory {
       (): Operation => ({ name: 'readPosition', args: [feed] }),
       (): Operation => ({ name: 'readEarlierPositions', args: [feed] }),
       (): Operation => ({ name: 'readStatus', args: [feed] }),
+      (): Operation => ({ name: 'notYetQuarantined', args: [feed, this.#entries().quarantine] }),
       (): Operation => ({ name: 'duePending', args: [feed, 50] }),
       (): Operation => ({ name: 'findStored', args: [this.scanIds] }),
       (): Operation => ({ name: 'holdsRunsDelivered', args: [this.#time(), this.#time()] }),

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { SyncObserver } from '../../src/sync/ports.js';
@@ -9,6 +9,8 @@ import { entryJson, type Fields } from '../support/entries.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const HOUR_MS = 3_600_000;
+const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
+const PAGES = { read: { filters, markdown: false, pageLimit: 60 } };
 
 /** A feed that is swept every minute. */
 function bench(observer: Partial<SyncObserver> = {}) {
@@ -50,4 +52,40 @@ it('counts what the cursor passed by, not what a stored revision lacked', async 
   await follow(120_000);
   expect(store.rows.get('truncated')?.pending).toBeNull();
   expect(found).toEqual([{ first: 1, later: 1 }]);
+});
+
+describe('a sweep over a feed that has begun to send garbage', () => {
+  const garbage = (count: number) => (service: ModelService, entry: (over: Fields) => string) => {
+    service.feed.splice(
+      0,
+      count,
+      ...Array.from({ length: count }, (_, n) => entry({ scanId: `s${n}`, status: 'lost' })),
+    );
+  };
+
+  it('is held instead of quarantining it as a whole', async () => {
+    const failures: string[] = [];
+    const { service, store, entry, follow } = bench({
+      failed: (stage, error) => failures.push(`${stage} ${(error as Error).name}`),
+    });
+    service.feed.push(...Array.from({ length: 150 }, (_, n) => entry({ scanId: `s${n}` })));
+    await follow(50_000, PAGES);
+    garbage(150)(service, entry);
+    await follow(600_000, PAGES);
+    expect(new Set(failures)).toEqual(new Set(['sweep MostlyBad']));
+    expect(store.quarantine.size).toBeLessThanOrEqual(60); // a page that by itself is too short to tell
+    expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).toBeNull();
+  });
+
+  it('goes on over bad entries that are in quarantine already', async () => {
+    const { service, store, entry, follow } = bench();
+    const few = { ...PAGES, read: { ...PAGES.read, pageLimit: 10 } };
+    for (let n = 0; n < 150; n += 10) {
+      service.feed.push(...Array.from({ length: 10 }, (_, m) => entry({ scanId: `s${n + m}`, status: 'lost' })));
+      await follow(10_000, few);
+    }
+    expect(store.quarantine.size).toBe(150);
+    await follow(600_000, PAGES);
+    expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).not.toBeNull();
+  });
 });

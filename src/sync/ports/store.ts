@@ -157,6 +157,8 @@ export interface FeedStore {
   commitSweep(commit: SweepCommit): Promise<CommitOutcome>;
   /** Runs of the feed whose next try is due, the longest waiting first. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
+  /** Those of the entries that are not in the feed's quarantine yet, in whatever state. */
+  notYetQuarantined(feed: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]>;
   /** Stores a loaded result (as a batch without a cursor), under the epoch. */
   commitResults(lease: LeaseGrant, batch: EntryBatch, quarantine?: readonly QuarantineEntry[]): Promise<CommitOutcome>;
   /** Notes a failed try and when the next is due. False when the lease was lost. */
