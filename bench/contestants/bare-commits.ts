@@ -1,0 +1,81 @@
+/**
+ * scanfeed's own commit statements with everything in memory beforehand: one connection, one statement after the other,
+ * nothing else. What the database alone allows.
+ */
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import { RecognitionClient } from '../../src/service/client.js';
+import { commitPage } from '../../src/storage/commit-page.js';
+import { acquireLease } from '../../src/storage/lease.js';
+import { tablesOf } from '../../src/storage/schema.js';
+import { batchOf, draftPage } from '../../src/sync/page-draft.js';
+import type { LeaseGrant, PageCommit } from '../../src/sync/ports.js';
+import { feedRequest } from '../service/recording.js';
+import { type ContestConfig, contest } from './contest.js';
+
+interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+}
+
+const TABLES = tablesOf('scanfeed');
+const TTL_MS = 3_600_000;
+const SETTINGS = { leaseTtlMs: TTL_MS, pendingRetryMs: 30_000, monotonic: () => performance.now() };
+
+await contest(async (config) => {
+  const lease = await takeFeed(config);
+  const statements: Statement[] = [];
+  let runs = 0;
+  for await (const commit of commitsOf(config, lease)) {
+    statements.push(await statementOf(commit));
+    runs += commit.batch.entries.length;
+  }
+  const client = new pg.Client({ connectionString: config.databaseUrl });
+  await client.connect();
+  return async () => {
+    for (const { text, values } of statements) {
+      const { rowCount } = await client.query(text, values);
+      if (rowCount !== 1) throw new Error('the fence did not hold');
+    }
+    return runs;
+  };
+});
+
+async function takeFeed({ databaseUrl, serviceUrl: baseUrl }: ContestConfig): Promise<LeaseGrant> {
+  const pool = new pg.Pool({ connectionString: databaseUrl });
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
+  const { filters } = feedRequest(null);
+  const identity = { name: 'default', baseUrl, filters, keepHistory: true, start: 'beginning' } as const;
+  const lease = await acquireLease(db, TABLES, identity, 'bench', TTL_MS);
+  await db.destroy();
+  if (lease === null) throw new Error('the feed is taken');
+  return lease;
+}
+
+async function* commitsOf({ serviceUrl, apiKey }: ContestConfig, lease: LeaseGrant): AsyncGenerator<PageCommit> {
+  const client = new RecognitionClient({ baseUrl: serviceUrl, apiKey });
+  for (let from: string | null = null; ; ) {
+    const polledAt = performance.now();
+    const page = await client.readPage(feedRequest(from));
+    if (page.items.length === 0) return client.close();
+    const { entries, quarantine } = draftPage(page);
+    const lastDeliveredAt = entries.at(-1)?.accepted.run.deliveredAt ?? null;
+    const freshness = { atEnd: false, polledAt, lastDelivered: polledAt, lastDeliveredAt };
+    yield { lease, from, to: page.nextCursor, batch: batchOf(entries, page), quarantine, freshness };
+    from = page.nextCursor;
+  }
+}
+
+/** The statement that production would send, taken where it would leave for the connection. */
+async function statementOf(commit: PageCommit): Promise<Statement> {
+  let sent: Statement | null = null;
+  const query = async (text: string, values: readonly unknown[]) => {
+    sent = { text, values: [...values] };
+    return { command: 'SELECT', rowCount: 0, rows: [] };
+  };
+  const pool = { connect: async () => ({ query, release: () => {} }), end: async () => {} };
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: pool as never }) });
+  await commitPage(db, TABLES, SETTINGS, commit);
+  if (sent === null) throw new Error('no statement was sent');
+  return sent;
+}

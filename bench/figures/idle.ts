@@ -1,0 +1,71 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type BenchService, startService } from '../service/start.js';
+import { startDaemon } from '../support/daemon.js';
+import { atMost, type Figure, type Wanted } from '../support/figure.js';
+import { type BenchDatabase, startServer } from '../support/postgres.js';
+import { cpuMs, memoryOf } from '../support/process-figures.js';
+import { migratedDatabase } from '../support/scanfeed-sync.js';
+import { inScope } from '../support/scope.js';
+import { median } from '../support/statistics.js';
+
+const MIB = 1024 * 1024;
+const SETTLES_MS = 10_000;
+
+export const idle: Figure = {
+  name: 'idle',
+  title: 'At rest, and at the start',
+  method:
+    'A daemon with the default settings at the end of a quiet feed: user and system time of its process, beginning ten seconds after it got there. Starts of the process until its first request arrives, on a database that has its tables.',
+  measure: async ({ scope, quick }) => {
+    const service = await startService(scope, { history: 1_000 });
+    const server = await startServer(scope);
+    const database = await migratedDatabase(server);
+    const starts: number[] = [];
+    for (let start = 0; start < (quick ? 2 : 7); start++) starts.push(await timeToFirstRequest(service, database));
+    const rest = await inScope(async (inner) => {
+      const daemon = startDaemon(inner, service, database);
+      await daemon.reachesEnd();
+      await sleep(quick ? 2_000 : SETTLES_MS);
+      return atRest(daemon.pid, quick ? 10_000 : 120_000);
+    });
+    const wanted: Wanted[] = [
+      { what: 'of a core: less than 0.5 %', measured: `${rest.percent.toFixed(2)} %`, met: rest.percent < 0.5 },
+      atMost('from start to first request', median(starts), 500, 'ms'),
+    ];
+    return {
+      postgresVersion: server.version,
+      table: {
+        head: ['CPU at rest', 'memory at rest', 'start to first request', 'slowest start'],
+        rows: [
+          [
+            `${rest.percent.toFixed(2)} %`,
+            `${Math.round(rest.resident / MIB)} MiB`,
+            `${Math.round(median(starts))} ms`,
+            `${Math.max(...starts)} ms`,
+          ],
+        ],
+      },
+      wanted,
+    };
+  },
+};
+
+async function timeToFirstRequest(service: BenchService, database: BenchDatabase): Promise<number> {
+  await service.log();
+  return inScope(async (scope) => {
+    const daemon = startDaemon(scope, service, database);
+    for (;;) {
+      const { requests, firstAt } = await service.log();
+      if (requests > 0) return firstAt - daemon.startedAt;
+      await sleep(50);
+    }
+  });
+}
+
+/** Of one core, over a while. */
+async function atRest(pid: number, forMs: number): Promise<{ percent: number; resident: number }> {
+  const [before, startedAt] = [cpuMs(pid), performance.now()];
+  await sleep(forMs);
+  const percent = ((cpuMs(pid) - before) / (performance.now() - startedAt)) * 100;
+  return { percent, resident: memoryOf(pid).resident };
+}

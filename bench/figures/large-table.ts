@@ -1,0 +1,92 @@
+import { startService } from '../service/start.js';
+import { atLeast, type Figure, whole } from '../support/figure.js';
+import { type BenchDatabase, startServer } from '../support/postgres.js';
+import { migratedDatabase, syncToTheEnd } from '../support/scanfeed-sync.js';
+import { inScope } from '../support/scope.js';
+import { median } from '../support/statistics.js';
+
+const SAMPLE = 2_000;
+const AT_ONCE = 250_000;
+
+export const largeTable: Figure = {
+  name: 'large-table',
+  title: 'Five million rows in the table',
+  method:
+    'A history is read into an empty table, and one of other runs into a table that holds five million already, by turns. Time runs from the start of each process.',
+  onDemand: true,
+  measure: async ({ scope, quick, note }) => {
+    const rows = quick ? 50_000 : 5_000_000;
+    const history = quick ? 2_000 : 50_000;
+    const server = await startServer(scope);
+    const empty = await migratedDatabase(server);
+    const full = await empty.clone();
+    await inScope(async (inner) => {
+      await syncToTheEnd(await startService(inner, { history: SAMPLE, seed: 1_000 }), full);
+    });
+    await fill(full, rows, note);
+    await server.checkpoint();
+    const rounds: { empty: number; full: number }[] = [];
+    for (let round = 0; round < (quick ? 2 : 4); round++) {
+      rounds.push(
+        await inScope(async (inner) => {
+          // Others than before, and a feed that has not read them.
+          const service = await startService(inner, { history, seed: round + 1 });
+          const rateInto = async (database: BenchDatabase) => {
+            const before = await countRows(database);
+            await server.checkpoint();
+            const synced = await syncToTheEnd(service, database, { SCANFEED_FEED: `round-${round}` });
+            return (synced.runs - before) / synced.seconds;
+          };
+          const fresh = await empty.clone();
+          const rates = { empty: await rateInto(fresh), full: await rateInto(full) };
+          await fresh.drop();
+          note(`round ${round + 1}: empty ${whole(rates.empty)}, full ${whole(rates.full)} runs/s`);
+          return rates;
+        }),
+      );
+    }
+    const counted = rounds.slice(1); // the first is the warm-up
+    return {
+      postgresVersion: server.version,
+      table: {
+        head: ['', 'runs/s'],
+        rows: [
+          ['into an empty table', whole(median(counted.map((round) => round.empty)))],
+          [`into one of ${whole(rows)} rows`, whole(median(counted.map((round) => round.full)))],
+        ],
+      },
+      wanted: [
+        atLeast('of the rate into an empty table', median(counted.map((round) => round.full / round.empty)), 0.75),
+      ],
+    };
+  },
+};
+
+async function countRows(database: BenchDatabase): Promise<number> {
+  const [row] = await database.query<{ rows: number }>('SELECT count(*)::int AS rows FROM scanfeed.runs');
+  return row?.rows ?? 0;
+}
+
+/** Multiplies the runs that are there, under scan ids of their own. */
+async function fill(database: BenchDatabase, rows: number, note: (text: string) => void): Promise<void> {
+  await database.query(
+    'CREATE TABLE sample AS SELECT row_number() OVER () - 1 AS number, run.* FROM scanfeed.runs AS run',
+  );
+  const columns = await database.query<{ name: string }>(`
+    SELECT quote_ident(attname) AS name FROM pg_attribute
+    WHERE attrelid = 'scanfeed.runs'::regclass AND attnum > 0 AND NOT attisdropped
+      AND attname NOT IN ('scan_id', 'change_seq')`);
+  const others = columns.map(({ name }) => name).join();
+  for (let first = 0; first < rows; first += AT_ONCE) {
+    await database.query(
+      `INSERT INTO scanfeed.runs (scan_id, change_seq, ${others})
+       SELECT gen_random_uuid()::text, nextval('scanfeed.change_seq'), ${others}
+       FROM generate_series($1::int, $2::int) AS made (number)
+       JOIN sample ON sample.number = made.number % (SELECT count(*) FROM sample)`,
+      [first, Math.min(rows, first + AT_ONCE) - 1],
+    );
+    note(`${whole(Math.min(rows, first + AT_ONCE))} rows`);
+  }
+  await database.query('DROP TABLE sample');
+  await database.query('VACUUM ANALYZE scanfeed.runs');
+}

@@ -1,0 +1,65 @@
+/**
+ * Measures what docs/performance.md reports: `npm run bench`, or `npm run bench -- NAME…` for some of it. What takes
+ * very long runs only when it is named. `--quick` shows in a minute or two that everything works, and writes nothing.
+ * Ends with 1 where a figure is not what was wanted.
+ */
+import { backlog } from './figures/backlog.js';
+import { coldSync } from './figures/cold-sync.js';
+import { freshness } from './figures/freshness.js';
+import { idle } from './figures/idle.js';
+import { largeTable } from './figures/large-table.js';
+import { latency } from './figures/latency.js';
+import { redelivery } from './figures/redelivery.js';
+import { soak } from './figures/soak.js';
+import { truncated } from './figures/truncated.js';
+import type { Bench, Figure, Findings } from './support/figure.js';
+import { describeMachine, load } from './support/machine.js';
+import { render, writePart } from './support/report.js';
+import { inScope } from './support/scope.js';
+
+const FIGURES: readonly Figure[] = [
+  coldSync,
+  latency,
+  truncated,
+  redelivery,
+  backlog,
+  idle,
+  freshness,
+  largeTable,
+  soak,
+];
+const DOCUMENT = new URL('../../../docs/performance.md', import.meta.url);
+
+async function main(args: readonly string[]): Promise<number> {
+  const quick = args.includes('--quick');
+  const names = args.filter((arg) => arg !== '--quick');
+  const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
+  if (unknown.length > 0) {
+    console.error(`no such figure: ${unknown.join(', ')}; there are ${FIGURES.map(({ name }) => name).join(', ')}`);
+    return 64;
+  }
+  const wanted = FIGURES.filter(({ name, onDemand }) =>
+    names.length === 0 ? onDemand !== true : names.includes(name),
+  );
+  let missed = 0;
+  for (const figure of wanted) {
+    const { findings, circumstances } = await measure(figure, quick);
+    const part = render(figure, findings, circumstances);
+    console.log(`\n${part}\n`);
+    if (!quick) await writePart(DOCUMENT, figure.name, part);
+    missed += findings.wanted.filter(({ met }) => !met).length;
+  }
+  return missed === 0 ? 0 : 1;
+}
+
+async function measure(figure: Figure, quick: boolean): Promise<{ findings: Findings; circumstances: string }> {
+  const startedAt = performance.now();
+  const before = load();
+  const note: Bench['note'] = (text) => console.error(`${figure.name}: ${text}`);
+  const findings = await inScope((scope) => figure.measure({ scope, quick, note }));
+  const seconds = Math.round((performance.now() - startedAt) / 1000);
+  const circumstances = `${describeMachine(findings.postgresVersion)}; load before it ${before.toFixed(1)}; took ${seconds} s.`;
+  return { findings, circumstances };
+}
+
+process.exitCode = await main(process.argv.slice(2));

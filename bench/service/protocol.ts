@@ -1,0 +1,28 @@
+/** What the service's process is started with. */
+export interface ServiceConfig {
+  /** Runs that are there from the start, 1.7 KB each. */
+  readonly history: number;
+  /** Another seed, other scan ids. */
+  readonly seed: number;
+  /** Before every answer. */
+  readonly latencyMs: number;
+  /** Share of runs whose result is left out of the feed. */
+  readonly truncatedShare: number;
+  readonly newRunsPerSecond: number;
+}
+
+export interface ServiceAddress {
+  /** With `/v1`. */
+  readonly url: string;
+  readonly apiKey: string;
+}
+
+/** What was asked since the last time this was asked for. Milliseconds since 1970. */
+export interface ServiceLog {
+  readonly requests: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+export type ToService = 'log';
+export type FromService = { readonly address: ServiceAddress } | { readonly log: ServiceLog };

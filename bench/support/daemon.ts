@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+import type { ServiceAddress } from '../service/protocol.js';
+import type { BenchDatabase } from './postgres.js';
+import type { Scope } from './scope.js';
+
+/** The program as it is installed, compiled by `npm run build`. */
+export const PROGRAM = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
+const LOOK_EVERY_MS = 200;
+
+export interface BenchDaemon {
+  readonly pid: number;
+  /** Milliseconds since 1970, just before the process was made. */
+  readonly startedAt: number;
+  /** When the end of the feed was reached first, by the database, whose clock is this machine's. Milliseconds since 1970. */
+  reachesEnd(feed?: string): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** Starts `scanfeed run` with its default settings, but for these. */
+export function startDaemon(
+  scope: Scope,
+  service: ServiceAddress,
+  database: BenchDatabase,
+  settings: Readonly<Record<string, string>> = {},
+): BenchDaemon {
+  const { PATH = '', HOME = '', BENCH_NODE_OPTIONS = '' } = process.env;
+  const env = {
+    PATH,
+    HOME,
+    SCANFEED_BASE_URL: service.url,
+    SCANFEED_API_KEY: service.apiKey,
+    DATABASE_URL: withDefaultSslMode(database.url),
+    SCANFEED_ADMIN_HOST: '127.0.0.1',
+    SCANFEED_ADMIN_PORT: '0',
+    SCANFEED_LOG_LEVEL: 'warn',
+    ...settings,
+  };
+  const startedAt = Date.now();
+  const options = BENCH_NODE_OPTIONS.split(' ').filter((option) => option !== '');
+  const child = spawn(process.execPath, [...options, PROGRAM, 'run'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said = (said + text).slice(-10_000);
+    });
+  }
+  const exited = once(child, 'exit');
+  let stopping = false;
+  const stop = async () => {
+    stopping = true;
+    child.kill('SIGTERM');
+    await exited;
+  };
+  scope.defer(stop);
+  return {
+    pid: child.pid ?? 0,
+    startedAt,
+    stop,
+    reachesEnd: (feed = 'default') =>
+      database.withClient(async (client) => {
+        for (;;) {
+          if (child.exitCode !== null && !stopping) throw new Error(`the daemon has ended; it said\n${said}`);
+          const at = await endReachedAt(client, feed);
+          if (at !== null) return at;
+          await sleep(LOOK_EVERY_MS);
+        }
+      }),
+  };
+}
+
+/** Null: not yet, or there is no table yet. */
+async function endReachedAt(client: pg.Client, feed: string): Promise<number | null> {
+  try {
+    const { rows } = await client.query<{ at: number | null }>(
+      'SELECT extract(epoch FROM end_reached_at)::double precision * 1000 AS at FROM scanfeed.feeds WHERE name = $1',
+      [feed],
+    );
+    return rows[0]?.at ?? null;
+  } catch (error) {
+    const undefinedTable = '42P01';
+    if ((error as { code?: unknown }).code === undefinedTable) return null;
+    throw error;
+  }
+}
+
+/** As in the settings of most people: nothing is said about TLS. */
+function withDefaultSslMode(url: string): string {
+  const plain = new URL(url);
+  plain.searchParams.delete('sslmode');
+  return plain.href;
+}
