@@ -104,7 +104,7 @@ COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: n
 COMMENT ON COLUMN :"schema".runs.pending_since IS 'Since when the result is pending';
 COMMENT ON COLUMN :"schema".runs.next_try_at IS 'When loading the result is tried next';
 COMMENT ON COLUMN :"schema".runs.attempts IS 'Tries in the background since the result is pending';
-COMMENT ON COLUMN :"schema".runs.feed IS 'The feed that wrote this row last';
+COMMENT ON COLUMN :"schema".runs.feed IS 'The feed that wrote this row last; while its result is pending, the one that retries it';
 COMMENT ON COLUMN :"schema".runs.repaired IS 'A value was replaced to make the entry storable; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"schema".runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"schema".runs.first_synced_at IS 'When the scan was first stored';

@@ -77,6 +77,9 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
       troubles.delete(stage);
       logger.info('works again', { stage, failures });
     },
+    adopted(results) {
+      logger.info('took over pending results of feeds that no process has led for a day', { results });
+    },
     status(read) {
       status = read;
       learn(read);

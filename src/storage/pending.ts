@@ -37,6 +37,35 @@ export async function duePending(
   return rows;
 }
 
+/** A feed that no process has led for this long is not expected back: another one retries its pending results. */
+const GONE_AFTER = sql.lit('1 day');
+/** Taken over in one statement, at most. */
+const ADOPTED_AT_ONCE = sql.lit(1_000);
+
+/**
+ * Takes over pending runs of feeds that are gone, or that have the address of this one and no leader for a day: a feed
+ * that was renamed or retired. They stay due as they are. No change of the run as reports see it.
+ */
+export async function adoptPending(db: Kysely<unknown>, tables: Tables, lease: LeaseGrant): Promise<number> {
+  const { rows } = await sql`
+    WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)}),
+    present AS (
+      SELECT other.name FROM ${tables.feeds} AS other JOIN ${tables.feeds} AS own ON own.name = ${lease.feed}
+      WHERE other.name = own.name OR other.base_url <> own.base_url OR
+        GREATEST(other.lease_expires_at, other.last_commit_at, other.created_at)
+          > clock_timestamp() - interval ${GONE_AFTER}
+    ),
+    orphaned AS (
+      SELECT scan_id FROM ${tables.runs}
+      WHERE EXISTS (SELECT FROM fence) AND result_state = 'pending' AND feed NOT IN (SELECT name FROM present)
+      ORDER BY scan_id LIMIT ${ADOPTED_AT_ONCE}
+      FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE ${tables.runs} AS run SET feed = ${lease.feed} FROM orphaned WHERE run.scan_id = orphaned.scan_id
+    RETURNING run.scan_id`.execute(db);
+  return rows.length;
+}
+
 /** Notes failed tries. No change of the run as reports see it, so it draws no `change_seq`. False: the lease was lost. */
 export async function postponePending(
   db: Kysely<unknown>,

@@ -2,7 +2,7 @@ import type { FeedStore } from '../sync/ports.js';
 import { commitPage, commitResults, commitSweep } from './commit-page.js';
 import type { CommitSettings } from './commit-settings.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
-import { duePending, findStored, postponePending } from './pending.js';
+import { adoptPending, duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
 import { holdsRunsDelivered, movePosition, readEarlierPositions, readPosition } from './position.js';
 import { notYetQuarantined } from './quarantine.js';
@@ -44,6 +44,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     beginSweep: (lease, kind, since, until) => beginSweep(db, tables, lease, kind, since, until),
     commitSweep: (commit) => timed(commitSweep(db, tables, settings, commit)),
     notYetQuarantined: (feed, entries) => notYetQuarantined(db, tables, feed, entries),
+    adoptPending: (lease) => adoptPending(db, tables, lease),
     duePending: (feed, limit) => duePending(db, tables, feed, limit),
     postponePending: (lease, tries) => postponePending(db, tables, lease, tries),
   };

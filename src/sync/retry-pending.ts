@@ -7,6 +7,8 @@ import { troubleOf } from './trouble.js';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
+/** How often it is looked for pending results that nobody retries any more. */
+const ADOPT_EVERY_MS = 10 * MINUTE_MS;
 /** Runs looked at in one go; the rest are due the next time. */
 const RUNS_AT_ONCE = 50;
 
@@ -24,10 +26,15 @@ export async function retryPending(lease: LeaseGrant, context: FeedContext, sign
   const { clock, observer, pendingRetryMs } = context;
   let failures = 0;
   let more = false;
+  let adoptAt = clock.monotonic();
   while (!signal.aborted) {
     if (!more) await clock.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
     if (signal.aborted) return;
     try {
+      if (clock.monotonic() >= adoptAt) {
+        await adoptOrphans(lease, context);
+        adoptAt = clock.monotonic() + ADOPT_EVERY_MS;
+      }
       const round = await retryDue(lease, context, signal);
       if (round === 'fenced') return;
       more = round === 'full';
@@ -41,6 +48,12 @@ export async function retryPending(lease: LeaseGrant, context: FeedContext, sign
       await clock.sleep(pauseMs, signal);
     }
   }
+}
+
+/** Results that another feed left pending when it was renamed or retired would wait for ever. */
+async function adoptOrphans(lease: LeaseGrant, { store, observer }: FeedContext): Promise<void> {
+  const results = await store.adoptPending(lease);
+  if (results > 0) observer.adopted(results);
 }
 
 /** One round. `full`: more may be due at once; `fenced`: the lease was lost. */

@@ -123,6 +123,7 @@ export class FaultyProcess {
       beginSweep: through(store.beginSweep),
       commitSweep: through(store.commitSweep),
       notYetQuarantined: through(store.notYetQuarantined),
+      adoptPending: through(store.adoptPending),
       duePending: through(store.duePending),
       postponePending: through(store.postponePending),
     };

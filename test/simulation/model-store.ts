@@ -36,6 +36,8 @@ export interface ModelStoreSettings {
 }
 
 const POSITIONS_KEPT = 300;
+const GONE_AFTER_MS = 24 * 3_600_000;
+const ADOPTED_AT_ONCE = 1_000;
 
 /** What PostgreSQL promises the engine, in memory: the rules of the statements, written a second time. */
 export class ModelStore implements FeedStore {
@@ -224,6 +226,23 @@ export class ModelStore implements FeedStore {
 
   async notYetQuarantined(name: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]> {
     return this.#rows.notYetQuarantined(entries, name);
+  }
+
+  async adoptPending(lease: LeaseGrant): Promise<number> {
+    const own = this.#held(lease);
+    if (own === null) return 0;
+    const orphaned = [...this.rows.values()].filter((row) => row.pending !== null && this.#isGone(row.feed, own));
+    const adopted = orphaned.slice(0, ADOPTED_AT_ONCE);
+    for (const row of adopted) row.feed = lease.feed;
+    return adopted.length;
+  }
+
+  /** Nobody leads this feed for a day, and it has the address of `own`. */
+  #isGone(name: string, own: ModelFeed): boolean {
+    const feed = this.feeds.get(name);
+    if (feed === undefined) return true;
+    const seenAt = Math.max(feed.expiresAt, feed.lastCommitAt ?? 0, feed.createdAt);
+    return feed !== own && feed.baseUrl === own.baseUrl && seenAt <= this.now() - GONE_AFTER_MS;
   }
 
   async duePending(name: string, limit: number): Promise<readonly PendingRun[]> {

@@ -37,6 +37,7 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     truncated: () => {},
     failed: () => {},
     recovered: () => {},
+    adopted: () => {},
     status: () => {},
     reconciled: () => {},
     filtersChanged: () => {},

@@ -139,6 +139,20 @@ describe('truncated results', () => {
     expect(store.rows.get('scan-1')).toMatchObject({ pending: null, revision: 1 });
   });
 
+  it('of a feed that is gone are taken over', async () => {
+    const adopted: number[] = [];
+    const { service, store, follow } = bench({ observer: { adopted: (results) => adopted.push(results) } });
+    service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
+    const { identity } = engineContext(bench());
+    await follow(10_000, { identity: { ...identity, name: 'former' } });
+    store.feeds.delete('former');
+    service.feed.length = 0;
+    service.runs.set('scan-1', entryJson());
+    await follow(60_000);
+    expect(adopted).toEqual([1]);
+    expect(store.rows.get('scan-1')).toMatchObject({ pending: null, feed: 'default' });
+  });
+
   it('that are stored in full are not downloaded again', async () => {
     const { service, store, follow } = bench();
     service.feed.push(entryJson(), entryJson({ data: undefined, resultTruncated: true }));

@@ -24,6 +24,8 @@ export interface SyncObserver {
   /** A failure, and the pause until the next try; `failures` in a row. */
   failed(stage: Stage, error: unknown, failures: number, pauseMs: number): void;
   recovered(stage: Stage, failures: number): void;
+  /** Pending results of feeds that have no leader any more are this feed's now. */
+  adopted(results: number): void;
   /** Figures read from the database, on every replica. */
   status(status: FeedStatus): void;
   /** A sweep stored entries that the cursor had passed by; `first`: of runs not known at all before. */

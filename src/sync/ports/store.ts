@@ -155,6 +155,11 @@ export interface FeedStore {
   /** Begins a sweep; false when the lease was lost, or it is unknown how complete the feed is. */
   beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean>;
   commitSweep(commit: SweepCommit): Promise<CommitOutcome>;
+  /**
+   * Takes over pending runs that nobody retries: of feeds that are gone, or of the same address and without a leader for a
+   * day. Their number, a bounded one; 0 where the lease was lost.
+   */
+  adoptPending(lease: LeaseGrant): Promise<number>;
   /** Runs of the feed whose next try is due, the longest waiting first. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
   /** Those of the entries that are not in the feed's quarantine yet, in whatever state. */
