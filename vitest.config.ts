@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** Folders whose tests need no database; they start without one. */
-const withoutDatabase = ['unit', 'sync', 'service', 'emulator', 'observability', 'settings', 'simulation'].map(
+const withoutDatabase = ['unit', 'json', 'sync', 'service', 'emulator', 'observability', 'settings', 'simulation'].map(
   (folder) => `test/${folder}/**/*.test.ts`,
 );
 

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
+import { type Lightening, parseLight } from '../json/light.js';
+import type { BodyBounds } from '../sync/ports.js';
 import { BodyTooLargeError, CutBodyError, NotJsonError } from './errors.js';
 
 type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
@@ -10,10 +12,16 @@ type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
 export interface JsonBody {
   /** Decompressed, without a byte order mark. */
   readonly body: Uint8Array;
-  /** With U+FFFD where the bytes are not UTF-8. */
-  readonly text: string;
-  readonly validUtf8: boolean;
+  /** Parsed, with U+FFFD where the bytes are not UTF-8. */
   readonly value: unknown;
+  /** Long values that were not asked for are left empty in `value`. */
+  readonly emptied: boolean;
+}
+
+/** How much of a body may be held, and how much of it is wanted as values. */
+export interface BodyOptions extends Partial<BodyBounds> {
+  readonly maxBytes: number;
+  readonly lightening?: Lightening | undefined;
 }
 
 const DECOMPRESS: Readonly<
@@ -29,16 +37,16 @@ const DECOMPRESS: Readonly<
  * Reads a whole answer as JSON. At most `maxBytes` are held, before and after decompression.
  * @throws BodyTooLargeError, CutBodyError, NotJsonError, or the error of the connection
  */
-export async function readJson(response: Response, maxBytes: number): Promise<JsonBody> {
+export async function readJson(response: Response, options: BodyOptions): Promise<JsonBody> {
   const status = response.statusCode;
-  const received = await readBytes(response, maxBytes);
-  const bytes = withoutByteOrderMark(await decompress(received, response, maxBytes));
+  const received = await readBytes(response, options);
+  const bytes = withoutByteOrderMark(await decompress(received, response, options.maxBytes));
+  options.arrived?.(bytes.length);
   const notJson = (reason: string) => new NotJsonError(status, reason, fingerprint(bytes));
   if (bytes.length === 0) throw notJson('an empty body');
   if (!isJsonType(header(response, 'content-type'))) throw notJson('another content type than application/json');
-  const { text, validUtf8 } = decodeUtf8(bytes);
   try {
-    return { body: bytes, text, validUtf8, value: JSON.parse(text) };
+    return { body: bytes, ...parseLight(bytes, options.lightening) };
   } catch {
     // The end of the connection is the end of such a body, so that only its syntax shows whether it is whole.
     if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
@@ -50,19 +58,45 @@ export async function readJson(response: Response, maxBytes: number): Promise<Js
  * Reads the raw bytes. Over the bound the connection is given up, as the rest could be endless.
  * @throws BodyTooLargeError, or the error of the connection
  */
-export async function readBytes({ body, headers }: Response, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  if (Number(headers['content-length'] ?? 0) > maxBytes) {
+export async function readBytes(
+  { body, headers }: Response,
+  { maxBytes, arrived }: Pick<BodyOptions, 'maxBytes' | 'arrived'>,
+): Promise<Buffer> {
+  const announced = Number(headers['content-length'] ?? 0);
+  if (announced > maxBytes) {
     body.on('error', () => undefined).destroy();
     throw new BodyTooLargeError(maxBytes);
   }
+  if (announced > 0) arrived?.(announced);
+  const held = createCollector(announced);
+  let size = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBytes) throw new BodyTooLargeError(maxBytes); // leaving the loop destroys the body
-    chunks.push(chunk);
+    if (size > announced) arrived?.(size);
+    held.add(chunk);
   }
-  return Buffer.concat(chunks, size);
+  return held.bytes();
+}
+
+/** Puts chunks together. Where the whole length was announced each is copied at once, so that none is held twice. */
+function createCollector(announced: number) {
+  let whole: Buffer | null = null;
+  let size = 0;
+  const chunks: Buffer[] = [];
+  return {
+    add: (chunk: Buffer) => {
+      if (size + chunk.length <= announced) {
+        whole ??= Buffer.allocUnsafeSlow(announced);
+        chunk.copy(whole, size);
+      } else chunks.push(chunk);
+      size += chunk.length;
+    },
+    bytes: () => {
+      if (chunks.length === 0) return whole?.subarray(0, size) ?? Buffer.alloc(0);
+      return Buffer.concat(whole === null ? chunks : [whole.subarray(0, size), ...chunks]);
+    },
+  };
 }
 
 /** None is asked for, but what stands between may compress all the same. */
@@ -99,14 +133,6 @@ function isCloseDelimited(response: Response): boolean {
 
 function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
-}
-
-function decodeUtf8(bytes: Uint8Array): { text: string; validUtf8: boolean } {
-  try {
-    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes), validUtf8: true };
-  } catch {
-    return { text: new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), validUtf8: false };
-  }
 }
 
 function fingerprint(bytes: Uint8Array): { size: number; sha256Prefix: string } {

@@ -1,9 +1,11 @@
 import { constants } from 'node:buffer';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
-import type { FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../sync/ports.js';
+import type { Lightening } from '../json/light.js';
+import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../sync/ports.js';
 import type { ApiKeySource } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
+import type { BodyOptions } from './body.js';
 import { type RequestClock, systemClock } from './deadline.js';
 import { createDispatcher } from './dispatcher.js';
 import { ClientClosedError, InvalidArgumentError, WrongShapeError } from './errors.js';
@@ -21,6 +23,26 @@ import {
 } from './wire.js';
 
 const MIB = 1024 * 1024;
+
+/** What decides about an entry (interface 2.1). All else, such as `data` and `markdown`, may be of any length. */
+const STEERING: Lightening['keep'] = new Set([
+  'scanId',
+  'revision',
+  'status',
+  'environment',
+  'documentType',
+  'partnerName',
+  'partnerTestMode',
+  'ocrConfidence',
+  'failureReason',
+  'submittedAt',
+  'completedAt',
+  'deliveredAt',
+  'resultTruncated',
+]);
+/** Members of the entries of a page: `{"items":[{…}]}`. */
+const OF_A_PAGE: Lightening = { depth: 3, keep: STEERING };
+const OF_A_RUN: Lightening = { depth: 1, keep: STEERING };
 
 export interface RecognitionClientOptions {
   /** Address of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
@@ -79,7 +101,7 @@ export class RecognitionClient implements FeedService {
   constructor(options: RecognitionClientOptions) {
     const base = parseBaseUrl(options.baseUrl);
     const requestTimeoutMs = atLeastOne(options.requestTimeoutMs ?? 30_000, 'requestTimeoutMs', 2 ** 31 - 1);
-    // An answer becomes one string, so a larger bound could not be kept.
+    // An answer may become one string, so a larger bound could not be kept.
     this.#maxResponseBytes = atLeastOne(
       options.maxResponseBytes ?? 256 * MIB,
       'maxResponseBytes',
@@ -103,7 +125,14 @@ export class RecognitionClient implements FeedService {
   async submit(request: SubmitRequest, signal?: AbortSignal): Promise<SubmitResult> {
     const path = submitPath(request.environment);
     const answer = await this.#exchange(
-      { operation: 'submit', path, form: submitForm(request), headers: submitHeaders(request), success: [200, 202] },
+      {
+        operation: 'submit',
+        path,
+        form: submitForm(request),
+        headers: submitHeaders(request),
+        success: [200, 202],
+        body: this.#bounded(),
+      },
       signal,
     );
     return { ...checked(submissionSchema, answer, 'the answer'), created: answer.status === 202 };
@@ -111,19 +140,18 @@ export class RecognitionClient implements FeedService {
 
   /**
    * One page of the feed as received; only its outer shape is checked (interface 2.3), so that one bad entry does not
-   * hide the others.
+   * hide the others. Of a large page `items` are for steering only: long values in them are left empty.
    * @param request `maxBytes` narrows the client's bound for this page
    */
-  async readPage(request: FeedRequest & { readonly maxBytes?: number }, signal?: AbortSignal): Promise<RawPage> {
-    const { body, text, validUtf8, serviceDate, ...answer } = await this.#getPage(request, signal);
+  async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
+    const { body, emptied, serviceDate, ...answer } = await this.#getPage(request, signal, OF_A_PAGE);
     const page = jsonObject(answer, 'the page');
     if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
     const { nextCursor } = page;
     return {
       body,
-      text,
-      validUtf8,
       items: page.items,
+      emptied,
       nextCursor: typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : null,
       serviceDate,
     };
@@ -137,19 +165,19 @@ export class RecognitionClient implements FeedService {
     return checked(feedPageSchema, await this.#getPage(request, signal), 'the page');
   }
 
-  /** A single run as received (interface 4.3); only that it is an object is checked. */
+  /** A single run as received (interface 4.3); only that it is an object is checked. Long values as in `readPage`. */
   async readRun(
     scanId: string,
-    options: { readonly markdown: boolean; readonly maxBytes: number },
+    options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal?: AbortSignal,
   ): Promise<RawRun> {
-    const { body, text, validUtf8, ...answer } = await this.#getRun(scanId, options.markdown, options.maxBytes, signal);
-    return { body, text, validUtf8, run: jsonObject(answer, 'the run') };
+    const { body, emptied, ...answer } = await this.#getRun(scanId, options, signal, OF_A_RUN);
+    return { body, emptied, run: jsonObject(answer, 'the run') };
   }
 
   /** A single run in full, checked (interface 2.2). Its status may be `processing`. */
   async getRun(scanId: string, options: { readonly markdown?: boolean } = {}, signal?: AbortSignal): Promise<Run> {
-    const answer = await this.#getRun(scanId, options.markdown ?? false, this.#maxResponseBytes, signal);
+    const answer = await this.#getRun(scanId, { markdown: options.markdown ?? false }, signal);
     const run = checked(runSchema, answer, 'the run');
     if (run.scanId !== scanId) throw new WrongShapeError(answer.status, 'the run', ['scanId (another run)']);
     return run;
@@ -161,29 +189,37 @@ export class RecognitionClient implements FeedService {
     await this.#ownDispatcher?.destroy();
   }
 
-  #getPage(request: FeedRequest & { readonly maxBytes?: number }, signal?: AbortSignal): Promise<HttpAnswer> {
-    return this.#exchange(
-      {
-        operation: 'feed',
-        path: feedPath(request),
-        success: [200],
-        maxBytes: request.maxBytes,
-        secrets: 'cursor' in request.start ? [request.start.cursor] : [],
-      },
-      signal,
-    );
-  }
-
-  #getRun(scanId: string, markdown: boolean, maxBytes: number, signal?: AbortSignal): Promise<HttpAnswer> {
-    return this.#exchange({ operation: 'run', path: runPath(scanId, markdown), success: [200], maxBytes }, signal);
-  }
-
-  #exchange(
-    request: Omit<HttpRequest, 'maxBytes'> & { readonly maxBytes?: number | undefined },
-    signal: AbortSignal = new AbortController().signal,
+  #getPage(
+    request: FeedRequest & Partial<BodyBounds>,
+    signal?: AbortSignal,
+    lightening?: Lightening,
   ): Promise<HttpAnswer> {
-    const maxBytes = Math.min(request.maxBytes ?? this.#maxResponseBytes, this.#maxResponseBytes);
-    return exchange({ ...request, maxBytes }, this.#http, signal);
+    const path = feedPath(request);
+    const secrets = 'cursor' in request.start ? [request.start.cursor] : [];
+    const body = this.#bounded(request, lightening);
+    return this.#exchange({ operation: 'feed', path, success: [200], body, secrets }, signal);
+  }
+
+  #getRun(
+    scanId: string,
+    options: { readonly markdown: boolean } & Partial<BodyBounds>,
+    signal?: AbortSignal,
+    lightening?: Lightening,
+  ): Promise<HttpAnswer> {
+    const path = runPath(scanId, options.markdown);
+    return this.#exchange({ operation: 'run', path, success: [200], body: this.#bounded(options, lightening) }, signal);
+  }
+
+  #bounded({ maxBytes, arrived }: Partial<BodyBounds> = {}, lightening?: Lightening): BodyOptions {
+    return {
+      maxBytes: Math.min(maxBytes ?? this.#maxResponseBytes, this.#maxResponseBytes),
+      ...(arrived === undefined ? {} : { arrived }),
+      lightening,
+    };
+  }
+
+  #exchange(request: HttpRequest, signal: AbortSignal = new AbortController().signal): Promise<HttpAnswer> {
+    return exchange(request, this.#http, signal);
   }
 }
 

@@ -15,7 +15,7 @@ export async function readGermanText(
   response: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>,
   secrets: readonly string[],
 ): Promise<string | undefined> {
-  const json = await readJson(response, MAX_BODY_BYTES).catch(() => undefined); // the status says enough
+  const json = await readJson(response, { maxBytes: MAX_BODY_BYTES }).catch(() => undefined); // the status says enough
   const parsed = errorBodySchema.safeParse(json?.value);
   if (!parsed.success) return undefined;
   const text = secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '[redacted]'), parsed.data.error);

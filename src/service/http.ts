@@ -1,6 +1,6 @@
 import type { Dispatcher, FormData } from 'undici';
 import { type ApiKeySource, currentApiKey } from './api-key.js';
-import { header, type JsonBody, readJson } from './body.js';
+import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
 import { connectionError, isKeepAliveReset } from './connection-errors.js';
 import { type RequestClock, withDeadline } from './deadline.js';
 import { HttpStatusError, httpStatusError, type Operation, ServiceError, TimeoutError } from './errors.js';
@@ -37,8 +37,8 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** The statuses that mean success. */
   readonly success: readonly number[];
-  /** Bound on the decompressed body. */
-  readonly maxBytes: number;
+  /** Bounds on the decompressed body, and what of it is wanted. */
+  readonly body: BodyOptions;
   /** What must not appear in an error, should the service repeat it. */
   readonly secrets?: readonly string[];
 }
@@ -86,7 +86,7 @@ async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSi
     const { statusCode: status } = response;
     // 204 goes on: it claims success, but is not the JSON that every operation answers with.
     if (status !== 204 && !request.success.includes(status)) throw await refusal(response, request, key, options);
-    const json = await readJson(response, request.maxBytes);
+    const json = await readJson(response, request.body);
     return { ...json, status, serviceDate: parseHttpDate(header(response, 'date')) };
   } catch (error) {
     throw connectionError(error, base.origin, requestTimeoutMs, response?.statusCode);

@@ -24,7 +24,7 @@ const INTERFACE_FIELDS = [
 ];
 
 /**
- * `received`: one row an entry, columns as in `runs`. The page's text is one parameter and PostgreSQL reads the values
+ * `received`: one row an entry, columns as in `runs`. The page's bytes are one parameter and PostgreSQL reads the values
  * from it, so that no digit passes through a JavaScript number. `note` says what the checks found, for the few entries
  * that need it.
  * @param only positions from 1, where not all entries are meant
@@ -60,13 +60,21 @@ received AS MATERIALIZED (
   FROM (
     SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden,
       CASE WHEN note.replaced IS NULL THEN item.entry ELSE item.entry || note.replaced END AS entry
-    FROM jsonb_array_elements(${batch.json}::jsonb->'items') WITH ORDINALITY AS item (entry, position)
+    FROM jsonb_array_elements(${jsonbParameter(batch.json)}::jsonb->'items') WITH ORDINALITY AS item (entry, position)
     LEFT JOIN jsonb_to_recordset(${notesOf(batch)}::jsonb) AS note (
       position bigint, replaced jsonb, hidden text[], repaired boolean, pending text
     ) ON note.position = item.position
     ${only === null ? sql`` : sql`WHERE item.position = ANY (${only}::int[])`}
   ) AS item
 )`;
+}
+
+/** The version byte that PostgreSQL's binary form of `jsonb` begins with; the JSON text follows. */
+const JSONB_VERSION = Buffer.of(1);
+
+/** A parameter of type `jsonb`: bytes go to PostgreSQL in its binary form, without passing through a string. */
+function jsonbParameter(pieces: readonly Uint8Array[]): Buffer {
+  return Buffer.concat([JSONB_VERSION, ...pieces]);
 }
 
 /** JSON array of what differs from an ordinary entry, by position from 1. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { memberRanges } from '../json/ranges.js';
 import { type ExceededLimit, exceededLimit, isNestedTooDeep, isUnderflow, JSON_LIMITS } from './json-limits.js';
-import { memberRanges } from './json-ranges.js';
 import type { FeedRun } from './ports.js';
 import { fitsIn, isStorable } from './storable-text.js';
 import { readTimestamp, type Timestamp } from './timestamps.js';
@@ -36,7 +36,6 @@ export type RejectReason =
   | 'environment'
   | 'document_type'
   | 'file_name'
-  | 'nesting'
   | ExceededLimit
   | 'refused';
 
@@ -51,6 +50,7 @@ const OPTIONAL_TEXTS = ['error', 'markdown'] as const;
 const INDEXED_TEXTS = ['partnerName', 'failureReason'] as const;
 
 const EXCEEDED: Readonly<Record<ExceededLimit, string>> = {
+  nesting: `the entry is nested more than ${JSON_LIMITS.depth} deep`,
   elements: `an array or object of the entry has more than ${JSON_LIMITS.elements} elements`,
   expansion: `the numbers of the entry, written without exponents, are more than ${JSON_LIMITS.expansion} characters longer`,
 };
@@ -60,13 +60,19 @@ type Problem = { readonly reason: RejectReason; readonly detail: string };
 
 /**
  * Checks an entry of the feed, or a finished single run, against interface 2.1. Pure; values are never quoted.
- * @param bytes the entry's, where they may hold what parsing hides: invalid UTF-8, exponents, very many elements
+ * @param bytes the entry's, where they may hold what parsing hides: invalid UTF-8, exponents, very many elements, values
+ * that were left empty
+ * @param stored what of them is to be stored, where it is not all: pieces cut between values
  */
-export function checkEntry(entry: unknown, bytes?: Uint8Array): Checked {
+export function checkEntry(
+  entry: unknown,
+  bytes?: Uint8Array,
+  stored: readonly Uint8Array[] = bytes === undefined ? [] : [bytes],
+): Checked {
   if (!isObject(entry)) return unusable({ reason: 'not_an_object', detail: 'the entry is not an object' }, null, null);
   const scanId = hasInvalidScanId(bytes) ? null : usableScanId(entry.scanId);
   const revision = usableRevision(entry.revision);
-  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(entry, bytes);
+  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(entry, stored);
   if (problem !== null) return unusable(problem, scanId, revision);
   return { usable: true, ...checkOptional(entry, bytes) };
 }
@@ -95,11 +101,8 @@ function requiredFieldProblem(entry: Fields, scanId: string | null, revision: nu
   return null;
 }
 
-function limitProblem(entry: Fields, bytes: Uint8Array | undefined): Problem | null {
-  if (isNestedTooDeep(entry)) {
-    return { reason: 'nesting', detail: `the entry is nested more than ${JSON_LIMITS.depth} deep` };
-  }
-  const limit = bytes === undefined ? null : exceededLimit(bytes);
+function limitProblem(entry: Fields, stored: readonly Uint8Array[]): Problem | null {
+  const limit = isNestedTooDeep(entry) ? 'nesting' : exceededLimit(...stored);
   return limit === null ? null : { reason: limit, detail: EXCEEDED[limit] };
 }
 

@@ -1,4 +1,4 @@
-import { JSON_BYTES, memberRanges, skipString, textOf } from './json-ranges.js';
+import { isDigit, JSON_BYTES, memberRanges, skipString, textOf } from '../json/ranges.js';
 
 const { QUOTE, COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
 const PLUS = 0x2b;
@@ -16,7 +16,7 @@ export const JSON_LIMITS = {
 } as const;
 
 /** What of an entry goes too far. */
-export type ExceededLimit = 'elements' | 'expansion';
+export type ExceededLimit = 'nesting' | 'elements' | 'expansion';
 
 /** An exponent of two digits or more. May see one in a string; sees every one of a number. */
 const LONG_EXPONENT = /[eE][+-]?0*[1-9]\d+\s*[,\]}]/;
@@ -56,28 +56,41 @@ function pushContainers(container: object, found: object[]): void {
   }
 }
 
-/** The limit that a value's bytes exceed, members hidden by later ones of the same name included: PostgreSQL reads them too. */
-export function exceededLimit(json: Uint8Array): ExceededLimit | null {
+/**
+ * The limit that a value's bytes exceed, members hidden by later ones of the same name included: PostgreSQL reads them too.
+ * @param pieces the bytes one after the other, cut between values
+ */
+export function exceededLimit(...pieces: readonly Uint8Array[]): ExceededLimit | null {
   const elements: number[] = []; // of the containers open at present
   let expansion = 0;
-  for (let at = 0; at < json.length; ) {
-    const byte = json[at] as number;
-    if (byte === QUOTE) at = skipString(json, at);
-    else if (byte === MINUS || isDigit(byte)) {
-      const end = numberEnd(json, at);
-      expansion += gainedInFull(json, at, end);
-      if (expansion > JSON_LIMITS.expansion) return 'expansion';
-      at = end;
-    } else {
-      if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) elements.push(1);
-      else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) elements.pop();
-      else if (byte === COMMA) {
-        const count = (elements.pop() ?? 0) + 1;
-        if (count > JSON_LIMITS.elements) return 'elements';
-        elements.push(count);
+  for (const json of pieces) {
+    for (let at = 0; at < json.length; ) {
+      const byte = json[at] as number;
+      if (byte === QUOTE) at = skipString(json, at);
+      else if (byte === MINUS || isDigit(byte)) {
+        const end = numberEnd(json, at);
+        expansion += gainedInFull(json, at, end);
+        if (expansion > JSON_LIMITS.expansion) return 'expansion';
+        at = end;
+      } else {
+        const limit = countContainer(elements, byte);
+        if (limit !== null) return limit;
+        at += 1;
       }
-      at += 1;
     }
+  }
+  return null;
+}
+
+/** Keeps count of the containers that are open, and of the elements of each. */
+function countContainer(elements: number[], byte: number): ExceededLimit | null {
+  if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
+    if (elements.push(1) > JSON_LIMITS.depth) return 'nesting';
+  } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) elements.pop();
+  else if (byte === COMMA) {
+    const count = (elements.pop() ?? 0) + 1;
+    if (count > JSON_LIMITS.elements) return 'elements';
+    elements.push(count);
   }
   return null;
 }
@@ -111,10 +124,6 @@ function gainedInFull(json: Uint8Array, start: number, end: number): number {
 /** `e` or `E`. */
 function isExponent(byte: number): boolean {
   return (byte | 0x20) === 0x65;
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39;
 }
 
 /** Digits, signs, the point and the letter of an exponent. */

@@ -1,26 +1,30 @@
 import { isUtf8 } from 'node:buffer';
+import { allMembers, elementRanges, memberRanges, type Range } from '../json/ranges.js';
 import { type Checked, checkEntry } from './check-entry.js';
 import { mayExceedLimits, mayUnderflow } from './json-limits.js';
-import { elementRanges, memberRanges, type Range, textOf } from './json-ranges.js';
 import type { AcceptedEntry, EntryBatch, FeedRun, PendingReason, QuarantineEntry, RawPage, RawRun } from './ports.js';
-import { mayNeedRepair, repairText } from './storable-text.js';
+import { mayNeedRepair, repairJson } from './storable-text.js';
 
 /** An entry on its way to the store: what the checks found, and its JSON. */
 export interface DraftEntry {
   readonly accepted: AcceptedEntry;
-  /** JSON text to store; the page's own, repaired where it had to be. */
-  text(): string;
+  /** The JSON to store, in pieces: what was received, repaired where it had to be. */
+  json(): readonly Uint8Array[];
   /** The bytes as received. */
   payload(): Uint8Array;
   /** Its delivery time as it is stored. */
   readonly deliveredAt: string | null;
-  /** The page's own text may be stored as a whole, as far as this entry goes. */
+  /** The page's own bytes may be stored as a whole, as far as this entry goes. */
   readonly asReceived: boolean;
   /** What it was before its text was repaired, for the quarantine. */
   readonly original: QuarantineEntry | null;
   /** For a result loaded in the entry's place: the entry itself, pending, should PostgreSQL refuse the result. */
   readonly fallback?: DraftEntry;
+  /** What became of an entry that came truncated. `skipped`: stored in full already, or nothing wanted is missing. */
+  readonly loading?: Loading;
 }
+
+export type Loading = 'resolved' | 'pending' | 'skipped';
 
 /** A page after the checks: what to store, and what to quarantine. */
 export interface PageDraft {
@@ -31,11 +35,11 @@ export interface PageDraft {
 
 /**
  * Checks every entry of a page. Order matters: validate, quarantine, and only then (in the store) deduplicate. The bytes
- * of entries are looked at only where a quick look at the page's text raised a suspicion.
+ * of entries are looked at only where a quick look at the page raised a suspicion, or where it was not parsed whole.
  */
 export function draftPage(page: RawPage): PageDraft {
   const bytesOf = entrySource(page);
-  const suspect = isSuspect(page);
+  const suspect = isSuspect(page, page.items);
   const entries: DraftEntry[] = [];
   const quarantine: QuarantineEntry[] = [];
   page.items.forEach((item, index) => {
@@ -45,17 +49,23 @@ export function draftPage(page: RawPage): PageDraft {
       quarantine.push(rejectedEntry(checked, payload()));
       return;
     }
-    const storable = suspect ? storableText(payload()) : undefined;
-    const draft = draftEntry(checked, payload, storable);
+    const draft = draftEntry(checked, payload, suspect ? repaired([payload()]) : undefined);
     entries.push(draft);
     if (draft.original !== null) quarantine.push(draft.original);
   });
   return { page, entries, quarantine };
 }
 
-/** Whether the page may hold what PostgreSQL refuses, or what parsing hides. */
-function isSuspect({ text, validUtf8, items }: Pick<RawPage, 'text' | 'validUtf8' | 'items'>): boolean {
-  return !validUtf8 || mayNeedRepair(text) || mayExceedLimits(text) || (items.some(isZero) && mayUnderflow(text));
+/** Whether the body may hold what PostgreSQL refuses, or what parsing hides. */
+function isSuspect({ body, emptied }: Pick<RawPage, 'body' | 'emptied'>, items: readonly unknown[]): boolean {
+  if (emptied || !isUtf8(body)) return true;
+  const text = latin1(body);
+  return mayNeedRepair(text) || mayExceedLimits(text) || (items.some(isZero) && mayUnderflow(text));
+}
+
+/** What is looked for is ASCII, which Latin-1 shows as it is and much sooner. */
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }
 
 function isZero(item: unknown): boolean {
@@ -66,19 +76,23 @@ function isZero(item: unknown): boolean {
 export function draftRun(raw: RawRun): DraftEntry | null {
   const { rawOcrResult: _, ...run } = raw.run;
   const received = withoutMember(raw.body, 'rawOcrResult');
-  const checked = checkEntry(run, isSuspect({ ...raw, items: [run] }) ? received : undefined);
-  return checked.usable ? draftEntry(checked, () => raw.body, storableText(received)) : null;
+  const checked = isSuspect(raw, [run]) ? checkEntry(run, raw.body, received) : checkEntry(run);
+  return checked.usable ? draftEntry(checked, () => raw.body, repaired(received)) : null;
 }
 
-/** The object that the bytes are, less a member. */
-function withoutMember(json: Uint8Array, left: string): Uint8Array {
-  const members = [...memberRanges(json)].filter(([name]) => name !== left);
-  const parts = members.flatMap(([name, { start, end }], index) => [
-    Buffer.from(`${index === 0 ? '{' : ','}${JSON.stringify(name)}:`),
-    json.subarray(start, end),
-  ]);
-  return Buffer.concat([...parts, Buffer.from(members.length === 0 ? '{}' : '}')]);
+/** The object that the bytes are, with null in place of a member's value. */
+function withoutMember(json: Uint8Array, left: string): readonly Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let from = 0;
+  for (const [name, { start, end }] of allMembers(json)) {
+    if (name !== left) continue;
+    pieces.push(json.subarray(from, start), NULL);
+    from = end;
+  }
+  return [...pieces, json.subarray(from)];
 }
+
+const NULL = Buffer.from('null');
 
 /** The result in place of the feed entry it belongs to, with the entry's delivery time where the answer has none. */
 export function inPlaceOf(entry: DraftEntry, result: DraftEntry): DraftEntry {
@@ -100,14 +114,18 @@ export function inPlaceOf(entry: DraftEntry, result: DraftEntry): DraftEntry {
   };
 }
 
-/** The batch of these drafts; the page's own text where they are all of it. */
+/** The batch of these drafts; the page's own bytes where they are all of it. */
 export function batchOf(drafts: readonly DraftEntry[], page: RawPage | null): EntryBatch {
   const whole = page !== null && drafts.length === page.items.length && drafts.every((draft) => draft.asReceived);
-  return {
-    json: whole ? page.text : `{"items":[${drafts.map((draft) => draft.text()).join()}]}`,
-    entries: drafts.map((draft) => draft.accepted),
-  };
+  return { json: whole ? [page.body] : pageOf(drafts), entries: drafts.map((draft) => draft.accepted) };
 }
+
+function pageOf(drafts: readonly DraftEntry[]): readonly Uint8Array[] {
+  const items = drafts.flatMap((draft, index) => (index === 0 ? draft.json() : [SEPARATOR, ...draft.json()]));
+  return [BEGIN, ...items, END];
+}
+
+const [BEGIN, SEPARATOR, END] = ['{"items":[', ',', ']}'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
 
 export function withPending(draft: DraftEntry, pending: PendingReason): DraftEntry {
   return { ...draft, accepted: { ...draft.accepted, pending } };
@@ -128,29 +146,34 @@ export function refusedEntry({ accepted, payload }: DraftEntry): QuarantineEntry
 
 type Usable = Extract<Checked, { usable: true }>;
 
-/** JSON text to store in place of bytes that may not be storable as they are. */
-interface StorableText {
-  readonly text: string;
-  readonly repaired: boolean;
+/** JSON to store in place of bytes that may not be storable as they are. */
+interface Repaired {
+  readonly json: readonly Uint8Array[];
+  readonly changed: boolean;
 }
 
-function storableText(bytes: Uint8Array): StorableText {
-  const received = textOfBytes(bytes);
-  const text = repairText(received);
-  return { text, repaired: text !== received || !isUtf8(bytes) };
+function repaired(received: readonly Uint8Array[]): Repaired {
+  const json = received.map(repairJson);
+  return { json, changed: json.some((piece, index) => piece !== received[index]) };
 }
 
-/** @param other the text to store where it is not the page's own */
-function draftEntry(checked: Usable, payload: () => Uint8Array, other?: StorableText): DraftEntry {
+/** @param other what to store where it is not the page's own */
+function draftEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired): DraftEntry {
   const { run, deliveredAt, replaced, normalised } = checked;
-  const repaired = other?.repaired === true || Object.keys(replaced).length > normalised.length;
+  const changed = other?.changed === true;
   return {
-    accepted: { run, replaced, normalised, repaired, pending: null },
-    text: () => other?.text ?? textOfBytes(payload()),
+    accepted: {
+      run,
+      replaced,
+      normalised,
+      repaired: changed || Object.keys(replaced).length > normalised.length,
+      pending: null,
+    },
+    json: () => other?.json ?? [payload()],
     payload,
     deliveredAt,
     asReceived: other === undefined,
-    original: other?.repaired === true ? repairedOriginal(run, payload()) : null,
+    original: changed ? repairedOriginal(run, payload()) : null,
   };
 }
 
@@ -184,8 +207,4 @@ function entrySource(page: RawPage): (index: number) => Uint8Array {
 function itemRanges(body: Uint8Array): readonly Range[] {
   const items = memberRanges(body).get('items');
   return items === undefined ? [] : elementRanges(body, items.start);
-}
-
-function textOfBytes(bytes: Uint8Array): string {
-  return textOf(bytes, { start: 0, end: bytes.length });
 }

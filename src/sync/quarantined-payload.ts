@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { needsFullResult } from './full-result.js';
 import { type DraftEntry, draftPage, withPending } from './page-draft.js';
 import type { QuarantineEntry, RawPage } from './ports.js';
@@ -28,7 +27,8 @@ export function recheckPayload(payload: Uint8Array, markdown: boolean): Rechecke
 /** A page that holds this entry alone. */
 function pageOf(payload: Uint8Array): RawPage {
   const body = Buffer.concat([Buffer.from('{"items":['), payload, Buffer.from(']}')]);
-  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body);
-  const { items } = JSON.parse(text) as { items: readonly unknown[] };
-  return { body, text, validUtf8: isUtf8(body), items, nextCursor: null, serviceDate: null };
+  const { items } = JSON.parse(new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)) as {
+    items: readonly unknown[];
+  };
+  return { body, items, emptied: false, nextCursor: null, serviceDate: null };
 }

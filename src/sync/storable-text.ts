@@ -1,26 +1,73 @@
-/** Repairs JSON text that PostgreSQL cannot hold, on the text itself, so that no other value is touched. */
+import { isUtf8 } from 'node:buffer';
+
+/** Repairs JSON that PostgreSQL cannot hold, on its bytes, so that no other value is touched. */
 
 /** A quick look that may raise a false alarm, never miss one: an escape of U+0000 or of a surrogate. */
 const SUSPECT = /\\u(?:0000|[dD][89a-fA-F])/;
 
-/** Every escape in turn (so that an escaped backslash before a `u` is not misread), pairs of surrogates first. */
-const ESCAPE = /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([0-9a-fA-F]{4})|\\[^u]/g;
-
-/** Whether {@link repairText} may have something to do. */
+/** Whether {@link repairJson} may have an escape to replace. The text may also be its bytes as Latin-1. */
 export function mayNeedRepair(json: string): boolean {
   return SUSPECT.test(json);
 }
 
-/** Valid JSON text with U+FFFD in place of U+0000 and of surrogates without their other half; else the same string. */
-export function repairText(json: string): string {
-  if (!mayNeedRepair(json)) return json;
-  return json.replace(ESCAPE, (found: string, code: string | undefined) =>
-    code !== undefined && unstorable(code) ? '\\ufffd' : found,
-  );
+/**
+ * JSON that PostgreSQL can hold: U+FFFD in place of U+0000, of surrogates without their other half, and of what is not
+ * UTF-8. The same bytes where there is nothing to repair; never more than one copy of them is made, and one in pieces.
+ */
+export function repairJson(json: Uint8Array): Uint8Array {
+  const text = isUtf8(json) ? json : wellFormed(json);
+  let repaired: Uint8Array | null = null;
+  for (let at = text.indexOf(BACKSLASH); at !== -1; ) {
+    const found = escapeAt(text, at);
+    if (!found.storable) {
+      repaired ??= Uint8Array.prototype.slice.call(text);
+      repaired.set(REPLACEMENT, at + 2);
+    }
+    at = text.indexOf(BACKSLASH, at + found.length);
+  }
+  return repaired ?? text;
 }
 
-function unstorable(code: string): boolean {
-  return code === '0000' || /^[dD][89a-fA-F]/.test(code);
+/** The digits of the escape of U+FFFD, which is as long as any other. */
+const REPLACEMENT = Buffer.from('fffd');
+const BACKSLASH = 0x5c;
+const U = 0x75;
+/** An escape of four digits, and a pair of them. */
+const ESCAPE_BYTES = 6;
+
+/** Escapes in turn, so that an escaped backslash before a `u` is not misread; pairs of surrogates are one. */
+function escapeAt(json: Uint8Array, at: number): { readonly length: number; readonly storable: boolean } {
+  const unit = codeUnitAt(json, at);
+  if (unit === null) return { length: 2, storable: true };
+  const following = isHighSurrogate(unit) ? codeUnitAt(json, at + ESCAPE_BYTES) : null;
+  if (following !== null && isLowSurrogate(following)) return { length: 2 * ESCAPE_BYTES, storable: true };
+  return { length: ESCAPE_BYTES, storable: unit !== 0 && !isHighSurrogate(unit) && !isLowSurrogate(unit) };
+}
+
+/** The code unit that the escape at `at` stands for; null where there is none of four digits. */
+function codeUnitAt(json: Uint8Array, at: number): number | null {
+  if (json[at] !== BACKSLASH || json[at + 1] !== U) return null;
+  return Number.parseInt(String.fromCharCode(...json.subarray(at + 2, at + ESCAPE_BYTES)), 16);
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/** Decoded at once in pieces of this many bytes. */
+const PIECE_BYTES = 1024 * 1024;
+
+function wellFormed(bytes: Uint8Array): Uint8Array {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+    parts.push(Buffer.from(decoder.decode(bytes.subarray(at, at + PIECE_BYTES), { stream: true })));
+  }
+  return Buffer.concat([...parts, Buffer.from(decoder.decode())]);
 }
 
 /** Whether PostgreSQL can hold this string as text. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { batchOf } from '../../src/sync/page-draft.js';
 import { tables, testFeed, useStore } from '../support/store.js';
 
 const bench = useStore();
@@ -163,7 +164,7 @@ describe('changed filters', () => {
       lease,
       kind: 'full',
       to: 'x',
-      batch: { json: '{"items":[]}', entries: [] },
+      batch: batchOf([], null),
       quarantine: [],
     } as const;
     await bench.store.commitSweep({ ...commit, finished: false });

@@ -4,7 +4,7 @@ import * as errors from '../../src/service/errors.js';
 import type { RequestObservation } from '../../src/service/http.js';
 import { entryJson, pageJson } from '../support/entries.js';
 import { hangUp, raw, refuse, reply, reset, silence, stall } from '../support/scripted-service.js';
-import { HandClock, never, operations, page, rejection, useService } from './harness.js';
+import { HandClock, never, operations, page, rejection, textOf, useService } from './harness.js';
 
 const context = useService();
 const readPage = (signal = never) => context.client().readPage(page, signal);
@@ -69,7 +69,7 @@ describe('a body that is cut', () => {
 
   it('is not one that the end of its connection completes', async () => {
     context.service.answer(raw(`${head}connection: close\r\n\r\n${json}`));
-    expect((await readPage()).text).toBe(json);
+    expect(textOf(await readPage())).toBe(json);
   });
 });
 
@@ -238,7 +238,7 @@ describe('a connection', () => {
     context.service.answer(emptyPage, end, reply(200, json));
     const { client, dispatcher } = onOneConnection();
     await client.readPage(page, never);
-    expect((await client.readPage(page, never)).text).toBe(json);
+    expect(textOf(await client.readPage(page, never))).toBe(json);
     expect(context.service.requests.map(({ connection }) => connection)).toEqual([1, 1, 2]);
     await dispatcher.destroy();
   });

@@ -93,3 +93,8 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
     (error: unknown) => error,
   );
 }
+
+/** The text of an answer's body. */
+export function textOf({ body }: { readonly body: Uint8Array }): string {
+  return Buffer.from(body).toString();
+}

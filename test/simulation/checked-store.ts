@@ -11,6 +11,7 @@ import type {
   SweepKind,
 } from '../../src/sync/ports.js';
 import { startAt } from '../../src/sync/read-page.js';
+import { batchText } from '../support/pages.js';
 import { type Delivery, isListed, POISON, resultOf } from './delivery.js';
 import { type ModelRow, ModelStore } from './model-store.js';
 import { ModelTrouble } from './model-trouble.js';
@@ -122,7 +123,7 @@ export class CheckedStore extends ModelStore {
   }
 
   async #checked(batch: EntryBatch, write: () => Promise<CommitOutcome>, check: () => void): Promise<CommitOutcome> {
-    if (batch.json.includes(POISON)) throw new ModelTrouble('data', 'data');
+    if (batchText(batch).includes(POISON)) throw new ModelTrouble('data', 'data');
     const before = new Map(batch.entries.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
     const outcome = await write();
     if (outcome.kind === 'fenced') {

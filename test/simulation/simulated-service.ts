@@ -105,7 +105,7 @@ export class SimulatedService implements FeedService {
       next,
     );
     const items = stretch.listed.map((delivery) => delivery.item);
-    return { body: Buffer.from(text), text, validUtf8: true, items, nextCursor: next, serviceDate };
+    return { body: Buffer.from(text), items, emptied: false, nextCursor: next, serviceDate };
   }
 
   async readRun(scanId: string, { markdown }: { markdown: boolean }, signal: AbortSignal): Promise<RawRun> {

@@ -1,4 +1,4 @@
-import type { RawPage, RawRun } from '../../src/sync/ports.js';
+import type { EntryBatch, RawPage, RawRun } from '../../src/sync/ports.js';
 
 /** A page as the client hands it to the engine. */
 export function rawPage(body: string | Uint8Array, serviceDate: Date | null = null): RawPage {
@@ -7,9 +7,8 @@ export function rawPage(body: string | Uint8Array, serviceDate: Date | null = nu
   const parsed = JSON.parse(text) as { items: unknown[]; nextCursor?: string };
   return {
     body: bytes,
-    text,
-    validUtf8: Buffer.from(text).equals(bytes),
     items: parsed.items,
+    emptied: false,
     nextCursor: parsed.nextCursor || null,
     serviceDate,
   };
@@ -17,5 +16,10 @@ export function rawPage(body: string | Uint8Array, serviceDate: Date | null = nu
 
 /** A single run as the client hands it to the engine. */
 export function rawRun(body: string): RawRun {
-  return { body: Buffer.from(body), text: body, validUtf8: true, run: JSON.parse(body) };
+  return { body: Buffer.from(body), emptied: false, run: JSON.parse(body) };
+}
+
+/** The JSON text of a batch. */
+export function batchText({ json }: Pick<EntryBatch, 'json'>): string {
+  return Buffer.concat(json).toString();
 }

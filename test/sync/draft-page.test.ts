@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { elementRanges, memberRanges, textOf } from '../../src/sync/json-ranges.js';
+import { elementRanges, memberRanges, textOf } from '../../src/json/ranges.js';
 import { batchOf, draftPage, draftRun, inPlaceOf } from '../../src/sync/page-draft.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
-import { rawPage, rawRun } from '../support/pages.js';
+import { batchText, rawPage, rawRun } from '../support/pages.js';
 
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 const only = <T>(of: readonly T[]) => {
@@ -114,13 +114,13 @@ describe('entries that are JSON of any kind', () => {
 });
 
 describe('the text that goes to PostgreSQL', () => {
-  const batch = (page: ReturnType<typeof rawPage>) => batchOf(draftPage(page).entries, page).json;
+  const batch = (page: ReturnType<typeof rawPage>) => batchText(batchOf(draftPage(page).entries, page));
 
   it('is the page as it came, where nothing in it is suspicious', () => {
     const page = rawPage(
       pageJson([entryJson({ data: { n: raw('1e9'), t: 'e10 \\u00fc' } }), entryJson({ revision: 2 })]),
     );
-    expect(batch(page)).toBe(page.text);
+    expect(batch(page)).toBe(Buffer.from(page.body).toString());
   });
 
   it('has sound entries as they came, where another is repaired or quarantined', () => {
@@ -175,7 +175,7 @@ describe('a result loaded in the place of its entry', () => {
   it('leaves out the raw result, whatever it holds', () => {
     const wild = raw(`[${'['.repeat(5_000)}${']'.repeat(5_000)},1e400000,"\\u0000"]`);
     const draft = resultWith({ rawOcrResult: wild });
-    expect(draft.text()).toBe(entryJson());
+    expect(batchText({ json: draft.json() })).toBe(entryJson({ rawOcrResult: null }));
     expect(draft.accepted.repaired).toBe(false);
   });
 

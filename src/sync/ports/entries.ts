@@ -31,9 +31,12 @@ export interface AcceptedEntry {
   readonly pending: PendingReason | null;
 }
 
-/** Entries to store, and their JSON as received: `{"items":[…]}`, element n belonging to `entries[n]`. */
+/**
+ * Entries to store, and their JSON as received: `{"items":[…]}`, element n belonging to `entries[n]`. Its bytes come in
+ * pieces of what was received, so that they need not be held twice.
+ */
 export interface EntryBatch {
-  readonly json: string;
+  readonly json: readonly Uint8Array[];
   readonly entries: readonly AcceptedEntry[];
 }
 

@@ -16,15 +16,25 @@ export interface FeedRequest {
   readonly markdown: boolean;
 }
 
+/** Bounds on the body of one answer. */
+export interface BodyBounds {
+  /** Bytes at most, decompressed. */
+  readonly maxBytes: number;
+  /**
+   * Told how many bytes are held: all of them as soon as the answer names its length, else as they arrive. Whoever finds
+   * them too many aborts the request.
+   */
+  readonly arrived: (bytes: number) => void;
+}
+
 /** A response body that is JSON of the interface's outer shape; its entries are not checked. */
 export interface RawPage {
   /** The body as received (decompressed). */
   readonly body: Uint8Array;
-  /** The body as text; where it is not valid UTF-8, with U+FFFD. */
-  readonly text: string;
-  readonly validUtf8: boolean;
   /** The parsed entries. For steering only: JavaScript numbers may have lost digits. */
   readonly items: readonly unknown[];
+  /** Long values in `items` are left empty, but for those that steer; the body has them. */
+  readonly emptied: boolean;
   /** Null where the service sent none, or an empty one. */
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
@@ -34,14 +44,18 @@ export interface RawPage {
 /** A single run as received (interface 4.3). */
 export interface RawRun {
   readonly body: Uint8Array;
-  readonly text: string;
-  readonly validUtf8: boolean;
   /** The parsed object. For steering only. */
   readonly run: Readonly<Record<string, unknown>>;
+  /** As with {@link RawPage}. */
+  readonly emptied: boolean;
 }
 
 /** The service, as the engine uses it. Both reject with a {@link Trouble} or with the signal's reason. */
 export interface FeedService {
-  readPage(request: FeedRequest, signal: AbortSignal): Promise<RawPage>;
-  readRun(scanId: string, options: { markdown: boolean; maxBytes: number }, signal: AbortSignal): Promise<RawRun>;
+  readPage(request: FeedRequest & Partial<BodyBounds>, signal: AbortSignal): Promise<RawPage>;
+  readRun(
+    scanId: string,
+    options: { readonly markdown: boolean } & Partial<BodyBounds>,
+    signal: AbortSignal,
+  ): Promise<RawRun>;
 }

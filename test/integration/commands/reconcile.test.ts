@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as reconcile from '../../../src/cli/reconcile.js';
+import { batchOf } from '../../../src/sync/page-draft.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -61,7 +62,7 @@ describe('reconcile', () => {
       lease: feed.lease,
       kind: 'window',
       to: 'old',
-      batch: { json: '{"items":[]}', entries: [] },
+      batch: batchOf([], null),
     } as const;
     expect(await bench.store.commitSweep({ ...page, quarantine: [], finished: true })).toEqual({ kind: 'fenced' });
     expect(await sweeps()).toContainEqual({ kind: 'window', finished: false, cursor: null, hours: 2 });

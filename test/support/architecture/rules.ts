@@ -13,6 +13,12 @@ const drivers = ['pg', 'kysely', 'undici', 'fastify', 'prom-client', 'pino'];
 
 /** What each folder below `src/` keeps away from. `cli/` is where everything meets. */
 const layers: Readonly<Record<string, Layer>> = {
+  // What JSON is, for all who read it as bytes.
+  json: {
+    folders: ['service', 'storage', 'observability', 'sync', 'emulator', 'cli'],
+    packages: drivers,
+    typesOf: [],
+  },
   sync: {
     folders: ['service', 'storage', 'observability', 'emulator', 'cli'],
     packages: drivers,
@@ -31,7 +37,7 @@ const layers: Readonly<Record<string, Layer>> = {
   },
   // The emulator shares nothing with the client, so that a misreading of the interface cannot hide in both.
   emulator: {
-    folders: ['service', 'sync', 'storage', 'observability', 'cli'],
+    folders: ['service', 'sync', 'storage', 'observability', 'json', 'cli'],
     packages: ['pg', 'kysely', 'undici'],
     typesOf: [],
   },

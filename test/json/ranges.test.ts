@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { elementRanges, memberRanges, textOf } from '../../src/sync/json-ranges.js';
+import { elementRanges, memberRanges, textOf } from '../../src/json/ranges.js';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

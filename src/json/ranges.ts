@@ -1,6 +1,6 @@
 /**
  * Finds values in JSON bytes without changing them: halves of a page, its entries and a run's full result are passed on
- * as they were received, never re-serialised. The bytes must be valid JSON (they were parsed before).
+ * as they were received, never re-serialised. The bytes must be valid JSON (`scan.ts` is the strict one).
  */
 
 /** A value's bytes: from `start` up to but not including `end`. */
@@ -24,7 +24,12 @@ const { QUOTE, BACKSLASH, COMMA, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CL
 
 /** The members of the object that the bytes are. Of equal keys the last, as in JSON.parse. */
 export function memberRanges(json: Uint8Array): ReadonlyMap<string, Range> {
-  const members = new Map<string, Range>();
+  return new Map(allMembers(json));
+}
+
+/** Every member of the object that the bytes are, in order, those of equal keys too. */
+export function allMembers(json: Uint8Array): readonly (readonly [name: string, value: Range])[] {
+  const members: [string, Range][] = [];
   let position = skipSpace(json, hasByteOrderMark(json) ? 3 : 0);
   if (json[position] !== OPEN_OBJECT) return members;
   position = skipSpace(json, position + 1);
@@ -33,7 +38,7 @@ export function memberRanges(json: Uint8Array): ReadonlyMap<string, Range> {
     const key = JSON.parse(textOf(json, { start: position, end: afterKey })) as string;
     const start = skipSpace(json, expect(json, skipSpace(json, afterKey), COLON));
     const end = skipValue(json, start);
-    members.set(key, { start, end });
+    members.push([key, { start, end }]);
     position = skipSpace(json, end);
     if (json[position] !== COMMA) break;
     position = skipSpace(json, position + 1);
@@ -111,7 +116,11 @@ function hasByteOrderMark(json: Uint8Array): boolean {
   return json[0] === 0xef && json[1] === 0xbb && json[2] === 0xbf;
 }
 
-function isSpace(byte: number | undefined): boolean {
+export function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+export function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
