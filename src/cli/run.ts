@@ -68,7 +68,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const clock = systemClock;
   const version = packageVersion();
   const { connection, poolSize } = settings.database;
-  const database = openDatabase({ connection, maxConnections: poolSize });
+  const database = openDatabase({ connection, maxConnections: poolSize, signal });
   const metrics = createMetrics({
     feed: feed.name,
     version,

@@ -1,5 +1,6 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult } from 'kysely';
 import pg from 'pg';
+import { connectError, type Destination } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection } from './errors.js';
 
 /** How to reach PostgreSQL, in `pg`'s own terms: what `sslmode` means is decided in one place, the settings. */
@@ -15,6 +16,11 @@ export interface DatabaseOptions {
    */
   readonly statementDeadlineMs?: number;
   readonly connectDeadlineMs?: number;
+  /**
+   * When it aborts, connections that are not logged in yet are cut: no statement waits on them. Later ones are not, since
+   * there may be something to put in order at the end.
+   */
+  readonly signal?: AbortSignal;
 }
 
 /** A pool, and kysely over it. */
@@ -31,10 +37,13 @@ export const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 10_000;
 
 export function openDatabase(options: DatabaseOptions): Database {
+  const connectDeadlineMs = options.connectDeadlineMs ?? CONNECT_DEADLINE_MS;
+  const { Client, loggedIn, cutHandshakes } = handshakes();
   const pool = new pg.Pool({
     ...options.connection,
+    Client,
     max: options.maxConnections,
-    connectionTimeoutMillis: options.connectDeadlineMs ?? CONNECT_DEADLINE_MS,
+    connectionTimeoutMillis: connectDeadlineMs,
     keepAlive: true, // off by default: a blackholed connection would hang for ever
     keepAliveInitialDelayMillis: 10_000,
   });
@@ -42,12 +51,17 @@ export function openDatabase(options: DatabaseOptions): Database {
   // A dying connection is reported by the statement that runs on it; without these handlers it would end the process.
   pool.on('error', () => {});
   pool.on('connect', (client) => {
+    loggedIn(client);
     clients.add(client);
     client.on('error', () => {});
   });
   pool.on('remove', (client) => clients.delete(client as pg.PoolClient));
+  options.signal?.addEventListener('abort', cutHandshakes, { once: true });
   let closed: Promise<void> | undefined;
-  const guarded = guardedPool(pool, options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS);
+  const guarded = guardedPool(pool, {
+    statementDeadlineMs: options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS,
+    destination: { ...options.connection, deadlineMs: connectDeadlineMs },
+  });
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
     usage: () => ({
@@ -56,16 +70,37 @@ export function openDatabase(options: DatabaseOptions): Database {
       waiting: pool.waitingCount,
     }),
     close: async () => {
-      closed ??= closePool(pool, clients);
+      options.signal?.removeEventListener('abort', cutHandshakes);
+      closed ??= closePool(pool, clients, cutHandshakes);
       await closed;
     },
   };
 }
 
-/** `pool.end()` waits for ever for a client that is out, so busy connections are cut. */
-async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>): Promise<void> {
+/** The pool's clients, and a way to cut those that are not logged in yet: the pool itself knows none. */
+function handshakes() {
+  const open = new Set<pg.Client>();
+  class Client extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      super(config);
+      open.add(this);
+      this.connection.once('end', () => open.delete(this));
+    }
+  }
+  return {
+    Client,
+    loggedIn: (client: pg.Client) => void open.delete(client),
+    cutHandshakes: () => {
+      for (const client of open) client.connection.stream.destroy();
+    },
+  };
+}
+
+/** `pool.end()` waits for ever for a client that is out, and for one whose server is silent, so both are cut. */
+async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>, cutHandshakes: () => void): Promise<void> {
   const busy = pool.totalCount - pool.idleCount > 0;
   const ended = pool.end();
+  cutHandshakes();
   if (busy) for (const client of clients) void client.end().catch(() => {});
   await ended;
 }
@@ -74,13 +109,16 @@ async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>): Pr
  * Between kysely and the pool: every statement has a deadline, and a connection on which anything failed without a
  * SQLSTATE is destroyed, never used again. (Kysely alone would give it back to the pool, perhaps inside a transaction.)
  */
-function guardedPool(pool: pg.Pool, deadlineMs: number): PostgresPool {
+function guardedPool(
+  pool: pg.Pool,
+  { statementDeadlineMs, destination }: { statementDeadlineMs: number; destination: Destination },
+): PostgresPool {
   return {
     connect: async () => {
       try {
-        return guardedClient(await pool.connect(), deadlineMs);
+        return guardedClient(await pool.connect(), statementDeadlineMs);
       } catch (error) {
-        throw databaseError(error);
+        throw connectError(error, destination);
       }
     },
     end: () => pool.end(),

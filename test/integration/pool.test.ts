@@ -85,6 +85,33 @@ describe('errors', () => {
       await expect(backend(database)).rejects.toMatchObject({ kind: 'connection', remedy: 'retry' });
     }));
 
+  it.each([
+    ['a wrong password', { password: 'canary-wrong' }, 'refused the password of the role "', '28P01'],
+    [
+      'an unknown role',
+      { user: 'nobody', password: 'canary-wrong' },
+      'refused the password of the role "nobody"',
+      '28P01',
+    ],
+  ])('of a login with %s are held, and name the role and never the password', async (_, login, text, sqlstate) => {
+    const { host, port, user, database } = pgConnection.parse(provided.url);
+    const connection = { host: host ?? 'localhost', port: Number(port ?? 5432), user, database, ...login };
+    await withPool({ connection: connection as DatabaseOptions['connection'] }, async (refusing) => {
+      const failed = await backend(refusing).catch((error) => error);
+      expect(failed).toMatchObject({ kind: 'authentication', remedy: 'hold', sqlstate });
+      expect(failed.message).toContain(`PostgreSQL at ${host}:${port} ${text}`);
+      expect(`${failed.stack} ${JSON.stringify(failed)}`).not.toContain('canary');
+    });
+  });
+
+  it('of a login without a password say that one is wanted', async () => {
+    const { host, port, user, database } = pgConnection.parse(provided.url);
+    const connection = { host: host ?? 'localhost', port: Number(port ?? 5432), user, database };
+    await withPool({ connection: connection as DatabaseOptions['connection'] }, async (refusing) => {
+      await expect(backend(refusing)).rejects.toThrow('it wants a password, and none is set; check the role');
+    });
+  });
+
   it('of a database that does not exist are held', () =>
     withPool({}, async (database) => {
       expect(await backend(database)).toBeTypeOf('number');
