@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { EarlierPositions, LeaseGrant, MoveReason, PageCommit, Position } from '../sync/ports.js';
+import type { EarlierPositions, LeaseGrant, MoveReason, PageCommit, Position, StoredResult } from '../sync/ports.js';
 import type { Tables } from './schema.js';
 
 /** A position is noted in the history this often at most, and this many are kept: a day, on a busy feed. */
@@ -42,14 +42,19 @@ export async function readEarlierPositions(
 const NOT_AHEAD_OF_TARGET = sql`COALESCE(
               noted.id <= later.target_id OR noted.last_delivered_at <= later.target_since, false)`;
 
-/** Asked only when a cursor was rejected, so it may read the whole table. */
-export async function holdsRunsDelivered(db: Kysely<unknown>, tables: Tables, from: Date, to: Date): Promise<boolean> {
-  const { rows } = await sql<{ holds: boolean }>`
-    SELECT EXISTS (
-      SELECT FROM ${tables.runs}
-      WHERE delivered_at BETWEEN ${from.toISOString()}::timestamptz AND ${to.toISOString()}::timestamptz
-    ) AS holds`.execute(db);
-  return rows[0]?.holds ?? false;
+/** The latest runs delivered between these times. Asked only when a cursor was rejected, so it may read the whole table. */
+export async function findDelivered(
+  db: Kysely<unknown>,
+  tables: Tables,
+  from: Date,
+  to: Date,
+  limit: number,
+): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]> {
+  const { rows } = await sql<Pick<StoredResult, 'scanId' | 'revision'>>`
+    SELECT scan_id AS "scanId", revision FROM ${tables.runs}
+    WHERE delivered_at BETWEEN ${from.toISOString()}::timestamptz AND ${to.toISOString()}::timestamptz
+    ORDER BY delivered_at DESC LIMIT ${limit}`.execute(db);
+  return rows;
 }
 
 /** Goes on elsewhere, to read again what was read; the old cursor goes to the history. False: the lease was lost, or another has moved it. */

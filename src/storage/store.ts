@@ -4,7 +4,7 @@ import type { CommitSettings } from './commit-settings.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { adoptPending, duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
-import { holdsRunsDelivered, movePosition, readEarlierPositions, readPosition } from './position.js';
+import { findDelivered, movePosition, readEarlierPositions, readPosition } from './position.js';
 import { notYetQuarantined } from './quarantine.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
@@ -34,7 +34,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     releaseLease: (lease) => releaseLease(db, tables, lease),
     readPosition: (feed) => readPosition(db, tables, feed),
     readEarlierPositions: (feed) => readEarlierPositions(db, tables, feed),
-    holdsRunsDelivered: (from, to) => holdsRunsDelivered(db, tables, from, to),
+    findDelivered: (from, to, limit) => findDelivered(db, tables, from, to, limit),
     movePosition: (lease, from, to, reason) => movePosition(db, tables, lease, from, to, reason),
     readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic),
     findStored: (scanIds) => findStored(db, tables, scanIds),

@@ -4,6 +4,8 @@ import type { LeaseGrant, Position, RawPage, Trouble } from './ports.js';
 import { startAt } from './read-page.js';
 import { troubleOf } from './trouble.js';
 
+/** So many of the runs stored for a time are asked about, each by its id. */
+const ASKED = 3;
 /** Where a feed goes on in time when no earlier cursor is accepted: this long before the last delivery that it has read. */
 const OVERLAP_MS = 24 * 3_600_000;
 
@@ -14,7 +16,7 @@ export class AnotherOrganization extends Error implements Trouble {
   readonly remedy = 'hold';
   constructor() {
     super(
-      'the service rejects the stored cursor, and its feed knows none of the runs stored for that time: the key probably belongs to another organization. Use the key of the organization that is stored here, or another SCANFEED_DATABASE_SCHEMA',
+      'the service rejects the stored cursor, and its feed knows none of the runs stored for that time, nor are they found one by one: the key probably belongs to another organization. Use the key of the organization that is stored here, or another SCANFEED_DATABASE_SCHEMA',
     );
   }
 }
@@ -46,7 +48,7 @@ export async function recoverCursor(
   const since = readUpTo && later(new Date(readUpTo.getTime() - OVERLAP_MS), position.since);
   if (since !== null && readUpTo !== null) {
     const again = await read({ cursor: null, since }, context.read.pageLimit);
-    await sameOrganization(again, since, readUpTo, context);
+    if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
   }
   const to = (await newestAccepted(cursors, read)) ?? { cursor: null, since };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
@@ -84,15 +86,18 @@ async function newestAccepted(
 }
 
 /**
- * What is delivered again must hold something that is known, if anything is stored for its time: runs from before the
- * feed's start, and runs that the cursor passed by, are rightly unknown.
+ * What is delivered again should hold something that is known, if anything is stored for its time. It may rightly not:
+ * filters may include more than before, and what is stored may have been corrected or taken from the feed. So the
+ * runs stored for that time are asked about one by one, which no filter hides (interface 4.3). False: there is no telling.
+ * @throws AnotherOrganization none of them exists
  */
-async function sameOrganization(
+async function isSameOrganization(
   page: RawPage | null,
   since: Date,
   storedUpTo: Date,
-  { store }: FeedContext,
-): Promise<void> {
+  { store, loader }: FeedContext,
+  signal: AbortSignal,
+): Promise<boolean> {
   const again = (page?.items ?? []).flatMap((item) => {
     const checked = checkEntry(item);
     if (!checked.usable) return [];
@@ -100,6 +105,11 @@ async function sameOrganization(
     return deliveredAt !== null && deliveredAt <= storedUpTo ? [{ scanId, deliveredAt }] : [];
   });
   const last = again.at(-1);
-  if (last === undefined || (await store.findStored(again.map(({ scanId }) => scanId))).length > 0) return;
-  if (await store.holdsRunsDelivered(since, last.deliveredAt)) throw new AnotherOrganization();
+  if (last === undefined || (await store.findStored(again.map(({ scanId }) => scanId))).length > 0) return true;
+  const stored = await store.findDelivered(since, last.deliveredAt, ASKED);
+  if (stored.length === 0) return true;
+  const verdicts = await Promise.all(stored.map((run) => loader.loadOnce(run, signal)));
+  const answers = verdicts.map((verdict) => (verdict.kind === 'loaded' ? 'known' : verdict.reason));
+  if (answers.every((answer) => answer === 'not_found')) throw new AnotherOrganization();
+  return answers.some((answer) => answer !== 'not_found' && answer !== 'not_loaded');
 }

@@ -113,7 +113,7 @@ export class FaultyProcess {
       releaseLease: through(store.releaseLease),
       readPosition: through(store.readPosition),
       readEarlierPositions: through(store.readEarlierPositions),
-      holdsRunsDelivered: through(store.holdsRunsDelivered),
+      findDelivered: through(store.findDelivered),
       movePosition: through(store.movePosition),
       readStatus: through(store.readStatus),
       findStored: through(store.findStored),

@@ -20,7 +20,7 @@ import type {
   SweepState,
 } from '../../src/sync/ports.js';
 import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
-import { ModelRows } from './model-rows.js';
+import { type ModelRow, ModelRows } from './model-rows.js';
 import { ModelTrouble } from './model-trouble.js';
 
 export type { ModelFeed } from './model-feed.js';
@@ -114,11 +114,13 @@ export class ModelStore implements FeedStore {
     return { cursors: earlierCursors(feed), readUpTo: feed.readUpTo };
   }
 
-  async holdsRunsDelivered(from: Date, to: Date): Promise<boolean> {
-    return [...this.rows.values()].some(({ deliveredAt }) => {
-      const at = deliveredAt === null ? Number.NaN : Date.parse(deliveredAt);
-      return from.getTime() <= at && at <= to.getTime();
-    });
+  async findDelivered(from: Date, to: Date, limit: number) {
+    const at = ({ deliveredAt }: ModelRow) => (deliveredAt === null ? Number.NaN : Date.parse(deliveredAt));
+    return [...this.rows.values()]
+      .filter((row) => from.getTime() <= at(row) && at(row) <= to.getTime())
+      .sort((a, b) => at(b) - at(a))
+      .slice(0, limit)
+      .map(({ scanId, revision }) => ({ scanId, revision }));
   }
 
   async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean> {

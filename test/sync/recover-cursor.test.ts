@@ -102,6 +102,44 @@ describe('a cursor that the service rejects', () => {
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);
   });
 
+  describe('while what is delivered again is unknown, as after filters were widened,', () => {
+    async function rejectedAmongUnknown(answers: (scanId: string) => ModelTrouble | null) {
+      const failures: string[] = [];
+      const it = bench({ failed: (_stage, error) => failures.push((error as Error).constructor.name) });
+      it.deliver(8, 'ours');
+      await it.follow(1_000);
+      it.rejected.add('8');
+      it.service.feed.length = 0;
+      it.deliver(8, 'widened');
+      const readRun = it.service.readRun.bind(it.service);
+      it.service.readRun = async (scanId, options, signal) => {
+        const failure = answers(scanId);
+        if (failure !== null) throw failure;
+        it.service.runs.set(scanId, entryJson({ scanId }));
+        return readRun(scanId, options, signal);
+      };
+      await it.follow(60_000);
+      return { ...it, failures };
+    }
+
+    it('the feed goes on where the service has one of the runs stored for that time', async () => {
+      const { resets, store, failures } = await rejectedAmongUnknown((scanId) =>
+        scanId === 'ours-6' ? null : new ModelTrouble('http_404'),
+      );
+      expect(resets).toHaveLength(1);
+      expect(store.rows.has('widened-7')).toBe(true);
+      expect(new Set(failures)).toEqual(new Set(['CursorReplaced']));
+    });
+
+    it('the feed neither goes on nor blames the key where there is no telling', async () => {
+      const { resets, failures } = await rejectedAmongUnknown((scanId) =>
+        scanId === 'ours-6' ? new ModelTrouble('http_503') : new ModelTrouble('http_404'),
+      );
+      expect(resets).toEqual([]);
+      expect(new Set(failures)).toEqual(new Set(['ModelTrouble']));
+    });
+  });
+
   it('is asked about with pauses where every cursor is rejected', async () => {
     const { service, deliver, follow, refuse } = bench();
     deliver(25, 'run');

@@ -143,8 +143,8 @@ export interface FeedStore {
   releaseLease(lease: LeaseGrant): Promise<void>;
   readPosition(feed: string): Promise<Position>;
   readEarlierPositions(feed: string): Promise<EarlierPositions>;
-  /** Whether a run of any feed is stored whose delivery lies between these times (service clock), both included. */
-  holdsRunsDelivered(from: Date, to: Date): Promise<boolean>;
+  /** Runs of any feed whose delivery lies between these times (service clock), both included; the latest first. */
+  findDelivered(from: Date, to: Date, limit: number): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
   /** Goes on elsewhere and keeps the old cursor in the history; false when the lease was lost or the cursor moved. */
   movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
   readStatus(feed: string): Promise<FeedStatus>;
