@@ -46,10 +46,11 @@ export const databaseUrl: Kind<ConnectionParameters> = {
   }),
 };
 
-/** The parameters, or what is wrong. Never quotes more than names of parameters. */
+/** The parameters, or what is wrong. Never quotes more than names of parameters, and those only where they are no secret. */
 function readDatabaseUrl(text: string): ConnectionParameters | string {
   if (!/^postgres(ql)?:\/\//.test(text)) return 'it does not begin with postgres:// or postgresql://';
-  if (text.includes('#')) return 'it holds a #, which is written %23';
+  const unescaped = unescapedCharacter(text);
+  if (unescaped !== null) return unescaped;
   if (!URL.canParse(text)) return 'it is no valid URL, or names more than one host';
   const url = new URL(text);
   const found: Record<string, string> = {};
@@ -68,12 +69,33 @@ function readDatabaseUrl(text: string): ConnectionParameters | string {
     return 'it holds a % that is not followed by two hexadecimal digits of UTF-8; a % itself is written %25';
   }
   const unsupported = Object.keys(found).filter((name) => !isSupported(name) && !WITHOUT_EFFECT.has(name));
-  if (unsupported.length > 0) return `its parameter ${unsupported.join(', ')} is not supported`;
+  if (unsupported.length > 0) return unsupportedParameters(unsupported, url.search);
   if (found.host?.includes(',')) return 'it names more than one host; name one that finds the primary';
   const { port = '5432' } = found;
   if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
     return 'its port is no number from 1 to 65535';
   return Object.fromEntries(Object.entries(found).filter(([name]) => isSupported(name)));
+}
+
+/**
+ * A character of the role or password that would end it early, so that the rest is taken for a host, a database or
+ * parameters. Whatever of it follows such a / or ? ends in an @, which no address has there. An @ in a password does no
+ * harm, since the last one counts; a % can only be told where no two digits follow.
+ */
+function unescapedCharacter(text: string): string | null {
+  if (text.includes('#')) return 'it holds a #, which is written %23';
+  if (/[\t\r\n]/.test(text.trim())) return 'it holds a tab or the end of a line (%09, %0A, %0D)';
+  const [, path = ''] = /^postgres(?:ql)?:\/\/[^/?]*([^?]*)/.exec(text) ?? [];
+  if (path.includes('@')) return 'it holds an @ behind a /: in the role and the password / is written %2F, and @ %40';
+  if (/[?&][^=&]+(&|$)/.test(text))
+    return 'it has a parameter without =; in the role and the password ? is written %3F';
+  return null;
+}
+
+/** What is not supported; unless it may be the rest of a password that holds a question mark. */
+function unsupportedParameters(names: readonly string[], search: string): string {
+  if (!search.includes('@')) return `its parameter ${names.join(', ')} is not supported`;
+  return 'it has a parameter that is not supported; in the role and the password ? is written %3F';
 }
 
 /** Unlike in HTML forms, a + is a plus here. */

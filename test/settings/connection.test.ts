@@ -23,6 +23,8 @@ describe('the connection', () => {
       { host: '::1', port: 1, user: 'u@x', database: 'd b', password: 'a/b%' },
     ],
     ['postgres://u:p+q@h/d', { password: 'p+q' }],
+    ['postgres://u:p@q:r@h/d', { user: 'u', password: 'p@q:r', host: 'h', database: 'd' }],
+    ['postgres://h/d?user=u@srv&password=p@q', { host: 'h', user: 'u@srv', password: 'p@q' }],
     ['postgres://u@%2Fvar%2Frun%2Fpg/d', { host: '/var/run/pg', ssl: false }],
     ['postgres:///d?host=/var/run/pg&user=u&port=7', { host: '/var/run/pg', port: 7, user: 'u', database: 'd' }],
     ['postgres://a:b@h/d?user=u&password=p%20q&dbname=e', { user: 'u', password: 'p q', database: 'e' }],
@@ -79,6 +81,27 @@ describe('the connection', () => {
     const { mistakes, message } = mistakesWith({ ...URL_UNSET, ...env }, FILES);
     expect(mistakes).toMatchObject([{ variable }]);
     expect(message).toContain(text);
+  });
+
+  test.each([
+    ['u:12/canary@h/d', 'in the role and the password / is written %2F'],
+    ['u:pa/canary@h/d', 'in the role and the password / is written %2F'],
+    ['u:p@1/canary@h/d', 'in the role and the password / is written %2F'],
+    ['u:/canary@h/d?sslmode=require', 'in the role and the password / is written %2F'],
+    ['u:12?canary@h/d', '? is written %3F'],
+    ['u:p@1?canary@h/d', '? is written %3F'],
+    ['u:12?canary=x&host=y@h/d', '? is written %3F'],
+    ['u:12#canary@h/d', 'it holds a #, which is written %23'],
+    ['u:canary%@h/d', 'a % itself is written %25'],
+    ['u:canary%zz@h/d', 'a % itself is written %25'],
+    ['u:can\nary@h/d', 'the end of a line'],
+  ])('a password that is not escaped is told, and not shown: %j', (rest, text) => {
+    // The role given elsewhere, so that nothing else is missing.
+    const env = { PGUSER: 'someone', DATABASE_URL: `postgres://${rest}` };
+    const { mistakes, message } = mistakesWith(env, FILES);
+    expect(mistakes).toMatchObject([{ variable: 'DATABASE_URL', value: '(hidden)' }]);
+    expect(message).toContain(text);
+    expect(message).not.toMatch(/canary|can\nary/);
   });
 
   test('trusts the authorities of Node.js for sslrootcert=system, and checks everything', () => {
