@@ -8,7 +8,8 @@ import { adoptFeed } from '../storage/adopt.js';
 import { readFeedReports } from '../storage/feed-report.js';
 import { tablesOf } from '../storage/schema.js';
 import { startDemoService } from './demo-history.js';
-import { findFreePort } from './embedded-postgres/ports.js';
+import { findFreePort, isPortFree } from './embedded-postgres/ports.js';
+import { CommandFailure } from './exit.js';
 import { migrateSchema, withDatabase } from './open-database.js';
 import { showProgress } from './progress.js';
 import { type Daemon, runDaemon } from './run.js';
@@ -56,10 +57,11 @@ async function runDemo(directory: string): Promise<void> {
   await untilStopped(async (signal) => {
     const embedded: Embedded[] = [];
     try {
+      const admin = await adminDefaults();
       await mkdir(directory, { recursive: true });
       if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, signal));
       if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
-      const variables = Object.assign(await adminDefaults(), ...embedded.map((part) => part.variables));
+      const variables = Object.assign(admin, ...embedded.map((part) => part.variables));
       const settings = readSettings(environmentWith(variables));
       if (embedded.length === BOTH) await adoptEmulator(settings);
       const daemon = startDaemon(settings, signal);
@@ -122,14 +124,26 @@ async function embedService(directory: string): Promise<Embedded> {
   };
 }
 
-/** A demo is for one person on this machine, and must not fail because a port is taken. */
+/**
+ * A demo is for one person on this machine, and must not fail because the usual port is taken. One that was asked for is
+ * another matter: whoever looks there would see somebody else's page, or none.
+ */
 async function adminDefaults(): Promise<Record<string, string>> {
-  return { SCANFEED_ADMIN_HOST: '127.0.0.1', SCANFEED_ADMIN_PORT: String(await findFreePort(ADMIN_PORT)) };
+  const defaults = { SCANFEED_ADMIN_HOST: '127.0.0.1', SCANFEED_ADMIN_PORT: String(await findFreePort(ADMIN_PORT)) };
+  if (!isSet(['SCANFEED_ADMIN_PORT'])) return defaults;
+  const { host, port } = readSettings(environmentWith(defaults), { need: ['admin'] }).admin;
+  if (await isPortFree(port, host)) return defaults;
+  throw new CommandFailure(
+    `nothing can listen on port ${port} of ${host}, it is probably taken; set another SCANFEED_ADMIN_PORT, or none and a free one is found`,
+  );
 }
 
 function whereToLook(embedded: readonly Embedded[], { admin }: Daemon): string {
   const port = admin.address()?.port;
+  const instead = isSet(['SCANFEED_ADMIN_PORT']) || port === ADMIN_PORT ? '' : ` (port ${ADMIN_PORT} is taken)`;
   const served =
-    port === undefined ? [] : [`Status page http://127.0.0.1:${port}/, metrics http://127.0.0.1:${port}/metrics`];
+    port === undefined
+      ? []
+      : [`Status page http://127.0.0.1:${port}/${instead}, metrics http://127.0.0.1:${port}/metrics`];
   return `${[...embedded.flatMap((part) => part.lines), ...served, 'Ctrl-C ends it; started again, it goes on where it was.'].join('\n')}\n\n`;
 }

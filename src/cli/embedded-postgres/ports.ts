@@ -1,19 +1,19 @@
 import { createServer } from 'node:net';
 
 /** Listens for a moment; null when that is refused. */
-function tryPort(port: number): Promise<number | null> {
+function tryPort(port: number, host = '127.0.0.1'): Promise<number | null> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', () => resolve(null));
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => {
+    server.listen({ host, port, exclusive: true }, () => {
       const address = server.address();
       server.close(() => resolve(address !== null && typeof address === 'object' ? address.port : null));
     });
   });
 }
 
-export async function isPortFree(port: number): Promise<boolean> {
-  return (await tryPort(port)) !== null;
+export async function isPortFree(port: number, host?: string): Promise<boolean> {
+  return (await tryPort(port, host)) !== null;
 }
 
 /** The preferred loopback port where it is free, else any free one. */

@@ -1,0 +1,46 @@
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+
+/** Taken until the test is over; by whomever. */
+async function takePort(port: number): Promise<number> {
+  const server = createServer().listen(port, '127.0.0.1');
+  await Promise.race([once(server, 'listening'), once(server, 'error')]);
+  bench.afterwards(() => server.close());
+  return port || (server.address() as AddressInfo).port;
+}
+
+async function startDemo(env: Readonly<Record<string, string>>) {
+  const directory = await mkdtemp(join(tmpdir(), 'scanfeed-demo-'));
+  bench.afterwards(() => rm(directory, { recursive: true, force: true }));
+  const { url } = await bench.createDatabase();
+  return { directory, demo: bench.program(['demo', '--directory', directory], { DATABASE_URL: url, ...env }) };
+}
+
+test('the demo whose usual port is taken says so, and serves its status page on another', async () => {
+  await takePort(9847);
+  const { demo } = await startDemo({});
+  const page = /^Status page (http:\/\/127\.0\.0\.1:\d+\/) \(port 9847 is taken\), metrics /m;
+  await eventually(() => demo.stdout).toMatch(page);
+  const [, url = ''] = page.exec(demo.stdout) ?? [];
+  expect((await fetch(url)).status).toBe(200);
+  expect(await demo.stop('SIGINT')).toEqual({ code: 0, signal: null });
+});
+
+test('a demo whose port was asked for and is taken ends at once, says what to do, and has started nothing', async () => {
+  const port = await takePort(0);
+  const { demo, directory } = await startDemo({ SCANFEED_ADMIN_PORT: String(port) });
+  expect(await demo.exited).toEqual({ code: 1, signal: null });
+  expect(demo.stdout).toBe('');
+  expect(demo.stderr).toBe(
+    `scanfeed: nothing can listen on port ${port} of 127.0.0.1, it is probably taken; set another SCANFEED_ADMIN_PORT, or none and a free one is found\n`,
+  );
+  expect(await readdir(directory)).toEqual([]);
+});
