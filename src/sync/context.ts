@@ -1,3 +1,4 @@
+import type { DatabaseWatch } from './database-watch.js';
 import type { Clock, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports.js';
 import type { ReadSettings } from './read-page.js';
 import type { ResultLoader } from './resolve-truncated.js';
@@ -32,3 +33,6 @@ export interface FeedContext {
   /** Longest time that fetching, completing and committing one page may take before the loop counts as wedged. */
   readonly stepMs: number;
 }
+
+/** The same under a lease, where several tasks share what is known of the database. */
+export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'waitOut'> {}

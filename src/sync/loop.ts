@@ -1,6 +1,7 @@
 import { pauseAfter } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
-import type { FeedContext } from './context.js';
+import type { FeedContext, LeaderContext } from './context.js';
+import { watchDatabase } from './database-watch.js';
 import { keepLease } from './keep-lease.js';
 import { linkedSignal } from './linked-signal.js';
 import type { LeaseGrant, PollOutcome, Position, Trouble } from './ports.js';
@@ -18,7 +19,8 @@ import { troubleOf } from './trouble.js';
  * Follows a feed until the signal aborts: stands by while another process holds it; once it is ours, keeps it, reads its
  * pages, retries pending results and sweeps for what was passed by, until it is lost. Never rejects: outages are waited out.
  */
-export async function followFeed(context: FeedContext, signal: AbortSignal): Promise<void> {
+export async function followFeed(given: FeedContext, signal: AbortSignal): Promise<void> {
+  const context: LeaderContext = { ...given, ...watchDatabase(given.store, given.clock) };
   while (!signal.aborted) {
     const lease = await takeLease(context, signal);
     if (lease === null) return;
@@ -46,13 +48,13 @@ async function giveBack({ store, observer }: FeedContext, lease: LeaseGrant) {
 }
 
 /** Follows the feed page by page while the lease is ours. Resolves when it is lost or the signal aborts. */
-async function syncPages(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
+async function syncPages(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
   const memory = { recent: createRecentCursors(), breaker: createBreaker() };
   let failures = 0;
-  const pause = async (ms: number) => {
+  const pause = async (ms: number, sleep = clock.sleep) => {
     observer.ticked(ms);
-    await clock.sleep(ms, signal);
+    await sleep(ms, signal);
   };
   while (!signal.aborted) {
     try {
@@ -69,7 +71,7 @@ async function syncPages(lease: LeaseGrant, context: FeedContext, signal: AbortS
       const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
       observer.polled('failed', 0);
       observer.failed('feed', error, failures, pauseMs);
-      await pause(pauseMs);
+      await pause(pauseMs, (ms, until) => context.waitOut(error, ms, until));
     }
   }
 }

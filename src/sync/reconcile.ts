@@ -1,6 +1,6 @@
 import { pauseAfter } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
-import type { FeedContext, ReconcileSettings } from './context.js';
+import type { FeedContext, LeaderContext, ReconcileSettings } from './context.js';
 import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { isServiceClockOff } from './service-clock.js';
 import { type Sweep, sweepStretch } from './sweep-stretch.js';
@@ -15,7 +15,7 @@ const LOOK_MS = 60_000;
  * Re-reads the recent past, and now and then everything, and stores what the cursor passed by (promise 9): runs that
  * became visible late, and revisions placed behind the cursor. Goes on where the last process left off.
  */
-export async function reconcile(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
+export async function reconcile(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, reconcile: settings } = context;
   const breakers = new Map<SweepKind, Breaker>();
   let failures = 0;
@@ -32,7 +32,7 @@ export async function reconcile(lease: LeaseGrant, context: FeedContext, signal:
       failures += 1;
       const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
       observer.failed('sweep', error, failures, pauseMs);
-      await clock.sleep(pauseMs, signal);
+      await context.waitOut(error, pauseMs, signal);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { pauseAfter } from './backoff.js';
-import type { FeedContext } from './context.js';
+import type { FeedContext, LeaderContext } from './context.js';
 import { batchOf } from './page-draft.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from './ports.js';
 import { troubleOf } from './trouble.js';
@@ -22,7 +22,7 @@ export function pendingPause(attempts: number, pendingForMs: number, firstMs: nu
 }
 
 /** Retries results that could not be loaded before their page was committed, until the lease is lost or the signal aborts. */
-export async function retryPending(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
+export async function retryPending(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, pendingRetryMs } = context;
   let failures = 0;
   let more = false;
@@ -45,7 +45,7 @@ export async function retryPending(lease: LeaseGrant, context: FeedContext, sign
       failures += 1;
       const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
       observer.failed('result', error, failures, pauseMs);
-      await clock.sleep(pauseMs, signal);
+      await context.waitOut(error, pauseMs, signal);
     }
   }
 }

@@ -194,6 +194,66 @@ describe('outages', () => {
     await stop();
   });
 
+  describe('of the database', () => {
+    /** As the bench, with a database that can be away. */
+    function outage(options: Parameters<typeof bench>[0] = {}) {
+      const parts = bench(options);
+      const database = { away: false };
+      const store = new Proxy(parts.store, {
+        get: (target, name) => {
+          const member: unknown = Reflect.get(target, name);
+          if (typeof member !== 'function') return member;
+          return async (...args: unknown[]) => {
+            if (database.away) throw new ModelTrouble('connection');
+            return Reflect.apply(member, target, args);
+          };
+        },
+      });
+      return { ...parts, database, startAway: () => parts.start({ store }) };
+    }
+
+    it('end every pause once a statement succeeds, that of the lease or another', async () => {
+      const ended: number[] = [];
+      const { clock, service, database, startAway } = outage({ observer: { polled: () => ended.push(clock.now()) } });
+      const stop = startAway();
+      await clock.advance(60_000);
+      for (let outages = 0; outages < 20; outages += 1) {
+        database.away = true;
+        await clock.advance(600_000 + outages * 1_000);
+        database.away = false;
+        const back = clock.now();
+        service.feed.push(entryJson({ scanId: `after-${outages}` }));
+        ended.length = 0;
+        await clock.advance(60_000);
+        expect((ended[0] ?? Number.NaN) - back).toBeLessThanOrEqual(10_000); // three looks in a lease's 30 s
+      }
+      await stop();
+    });
+
+    it('end no pause that the service asked for', async () => {
+      const polls: number[] = [];
+      const all = outage({
+        service: {
+          before: async () => {
+            polls.push(all.clock.monotonic());
+            all.database.away = true;
+            await all.clock.pause(15_000);
+            void all.clock.pause(5_000).then(() => {
+              all.database.away = false;
+            });
+            throw new ModelTrouble('http_429', 'retry', 40_000);
+          },
+        },
+      });
+      const stop = all.startAway();
+      await all.clock.advance(300_000);
+      const gaps = polls.slice(1).map((at, n) => at - (polls[n] ?? 0));
+      expect(gaps.length).toBeGreaterThan(0);
+      expect(Math.min(...gaps)).toBeGreaterThanOrEqual(55_000);
+      await stop();
+    });
+  });
+
   it('obey Retry-After', async () => {
     const polls: number[] = [];
     const { follow, clock } = bench({
