@@ -3,33 +3,41 @@ import type { Place } from './sequence.js';
 
 /**
  * Cursors are places in the sequence, sealed so that a client can neither read meaning into them nor make them up.
- * The key comes from the seed and the organization: a cursor of another organization is invalid, one from before a
- * restart with the same seed is not.
+ * The key comes from the seed and the organization: a cursor of another organization is invalid. One from before a
+ * restart with the same seed is valid up to that restart: what lies after it was delivered by nobody yet, even where the
+ * clock was ahead before.
  */
 export class CursorSeal {
   readonly #key: string;
+  readonly #startMs: number;
   #generation = 0;
   #polls = 0;
 
-  constructor(seed: number, organization: string) {
+  /** @param startMs when this emulator was started, by its clock */
+  constructor(seed: number, organization: string, startMs: number) {
+    this.#startMs = startMs;
     this.#key = `${seed}/${organization}`;
   }
 
   /** `moving` cursors differ with every call, `stable` ones only with the place. */
   issue(place: Place, style: 'stable' | 'moving'): string {
     const poll = style === 'moving' ? ++this.#polls : 0;
-    const body = Buffer.from(`${place.at}:${place.order}:${this.#generation}:${poll}`);
+    const body = Buffer.from(`${place.at}:${place.order}:${this.#generation}:${poll}:${this.#startMs}`);
     return Buffer.concat([this.#mac(body), body]).toString('base64url');
   }
 
-  /** The cursor's place; null when it is malformed, forged, or was issued before {@link invalidate}. */
+  /**
+   * The cursor's place; null when it is malformed, forged, was issued before {@link invalidate}, or stands in a part of the
+   * sequence that began after the emulator that issued it.
+   */
   open(cursor: string): Place | null {
     const bytes = Buffer.from(cursor, 'base64url');
     if (bytes.length <= macBytes || bytes.toString('base64url') !== cursor) return null;
     const body = bytes.subarray(macBytes);
     if (!timingSafeEqual(bytes.subarray(0, macBytes), this.#mac(body))) return null;
-    const [at, order, generation] = body.toString().split(':').map(Number);
+    const [at, order, generation, , startMs] = body.toString().split(':').map(Number);
     if (at === undefined || order === undefined || generation !== this.#generation) return null;
+    if (startMs !== this.#startMs && at >= this.#startMs) return null;
     return { at, order };
   }
 

@@ -64,7 +64,7 @@ export class Organization {
   constructor(options: OrganizationOptions, switches: Switches) {
     const seed = seedOf(options.seed, options.name);
     this.name = options.name;
-    this.cursors = new CursorSeal(options.seed, options.name);
+    this.cursors = new CursorSeal(options.seed, options.name, options.startMs);
     this.#source = { seed, documentTypes: options.documentTypes, runBytes: options.runBytes };
     this.#liveLimit = options.liveLimit;
     this.#switches = switches;

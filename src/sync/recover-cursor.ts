@@ -43,15 +43,22 @@ export async function recoverCursor(
     observer.ticked(context.stepMs);
     return readFrom(at, limit, context, signal);
   };
-  if ((await read({ cursor: null, since: null }, 1)) === null) throw refusal;
+  const probe = await read({ cursor: null, since: null }, 1);
+  if (probe === null) throw refusal;
   const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
-  const since = readUpTo && later(new Date(readUpTo.getTime() - OVERLAP_MS), position.since);
+  const since =
+    readUpTo && later(overlapBefore(readUpTo, probe.serviceDate ?? new Date(context.clock.now())), position.since);
   if (since !== null && readUpTo !== null) {
     const again = await read({ cursor: null, since }, context.read.pageLimit);
     if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
   }
   const to = (await newestAccepted(cursors, read)) ?? { cursor: null, since };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
+}
+
+/** Not from a time that lies ahead of the service's clock, should that have gone back: nothing is listed there. */
+function overlapBefore(readUpTo: Date, serviceNow: Date): Date {
+  return new Date(Math.min(readUpTo.getTime(), serviceNow.getTime()) - OVERLAP_MS);
 }
 
 /** The feed never goes back to before its start. */

@@ -215,7 +215,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'wrong settings are taken for a rejected cursor',
-    patch(recover, 'if ((await read({ cursor: null, since: null }, 1)) === null) throw refusal;', ''),
+    patch(recover, 'if (probe === null) throw refusal;', ''),
+    patch(recover, 'probe.serviceDate', 'probe?.serviceDate'),
   ),
   engine(
     'runs that the cursor passed by are taken for those of another organization',
