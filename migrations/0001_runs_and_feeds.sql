@@ -23,6 +23,9 @@ CREATE TABLE :"schema".feeds (
     lease_holder        text,
     lease_epoch         bigint NOT NULL DEFAULT 0,
     lease_expires_at    timestamptz,
+    entries_per_second  double precision,
+    seconds_left        double precision,
+    paced_at            timestamptz,
     created_at          timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50); -- rewritten with every page: room for updates in place
 COMMENT ON TABLE :"schema".feeds IS 'One row a feed: where it stands, how fresh it is, and who holds it. The row is the fence of every commit.';
@@ -46,6 +49,9 @@ COMMENT ON COLUMN :"schema".feeds.last_commit_at IS 'When the last page was comm
 COMMENT ON COLUMN :"schema".feeds.lease_holder IS 'Identity of the process that holds the feed; null: none';
 COMMENT ON COLUMN :"schema".feeds.lease_epoch IS 'Raised whenever the feed changes hands or is rewound; a commit of another epoch is void';
 COMMENT ON COLUMN :"schema".feeds.lease_expires_at IS 'When a silent holder loses the feed, by the clock of this database';
+COMMENT ON COLUMN :"schema".feeds.entries_per_second IS 'Entries that the leader lately read in a second while it was behind the end of the feed';
+COMMENT ON COLUMN :"schema".feeds.seconds_left IS 'Seconds until the end of the feed is reached if it goes on like that; null: unknown';
+COMMENT ON COLUMN :"schema".feeds.paced_at IS 'When the pace was measured; null: the feed is not being read from behind its end';
 COMMENT ON COLUMN :"schema".feeds.created_at IS 'When the feed was first started';
 
 CREATE TABLE :"schema".runs (
@@ -162,6 +168,43 @@ COMMENT ON COLUMN :"schema".sweeps.cursor IS 'Where it stands; null: at its begi
 COMMENT ON COLUMN :"schema".sweeps.begun_at IS 'When it began';
 COMMENT ON COLUMN :"schema".sweeps.complete_as_of IS 'data_complete_as_of of the feed when it began; becomes reconciled_as_of when it is finished';
 COMMENT ON COLUMN :"schema".sweeps.finished_at IS 'When it was finished; null: it is under way';
+
+CREATE TABLE :"schema".backfills (
+    id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    feed               text NOT NULL,
+    kind               text NOT NULL CHECK (kind IN ('history', 'request')),
+    since              timestamptz,
+    until              timestamptz NOT NULL,
+    cursor             text,
+    delivered_up_to    timestamptz,
+    entries            bigint NOT NULL DEFAULT 0,
+    stored             bigint NOT NULL DEFAULT 0,
+    entries_per_second double precision,
+    seconds_left       double precision,
+    paced_at           timestamptz,
+    requested_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_commit_at     timestamptz,
+    finished_at        timestamptz,
+    stopped            boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 50); -- rewritten with every page: room for updates in place
+CREATE INDEX backfills_feed ON :"schema".backfills (feed, id);
+COMMENT ON TABLE :"schema".backfills IS 'Stretches of a feed that are read beside it, each on a position of its own: those asked for, and the history of a feed that began with its new runs';
+COMMENT ON COLUMN :"schema".backfills.id IS 'Order of asking';
+COMMENT ON COLUMN :"schema".backfills.feed IS 'The feed';
+COMMENT ON COLUMN :"schema".backfills.kind IS 'request: asked for by scanfeed backfill; history: what lies before the start of a feed (SCANFEED_START=live)';
+COMMENT ON COLUMN :"schema".backfills.since IS 'Delivery time, service clock, from which it reads; null: the beginning of the history';
+COMMENT ON COLUMN :"schema".backfills.until IS 'Delivery time, service clock, up to which it reads; whole milliseconds';
+COMMENT ON COLUMN :"schema".backfills.cursor IS 'Where it stands; null: at its beginning';
+COMMENT ON COLUMN :"schema".backfills.delivered_up_to IS 'Latest delivery time, service clock, that it has read';
+COMMENT ON COLUMN :"schema".backfills.entries IS 'Entries read so far';
+COMMENT ON COLUMN :"schema".backfills.stored IS 'Runs that it inserted or updated, at least: a page whose process died after its commit is not counted';
+COMMENT ON COLUMN :"schema".backfills.entries_per_second IS 'Entries lately read in a second';
+COMMENT ON COLUMN :"schema".backfills.seconds_left IS 'Seconds until its end if it goes on like that; null: unknown';
+COMMENT ON COLUMN :"schema".backfills.paced_at IS 'When the pace was measured';
+COMMENT ON COLUMN :"schema".backfills.requested_at IS 'When it was asked for';
+COMMENT ON COLUMN :"schema".backfills.last_commit_at IS 'When its last page was committed';
+COMMENT ON COLUMN :"schema".backfills.finished_at IS 'When it was read to its end, or stopped; null: it is under way or waits';
+COMMENT ON COLUMN :"schema".backfills.stopped IS 'It was ended before its end';
 
 CREATE TABLE :"schema".quarantine (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

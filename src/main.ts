@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   quarantine: () => import('./cli/quarantine.js'),
   rewind: () => import('./cli/rewind.js'),
   adopt: () => import('./cli/adopt.js'),
+  backfill: () => import('./cli/backfill.js'),
   reconcile: () => import('./cli/reconcile.js'),
   emulator: () => import('./cli/emulator.js'),
   demo: () => import('./cli/demo.js'),

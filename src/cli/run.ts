@@ -25,8 +25,8 @@ import { packageVersion } from './version.js';
 
 /** Pages held at once: one being committed, one ready, and one or two on their way. */
 const PAGES_AHEAD = 4;
-/** The page being fetched, and a sweep's. */
-const CONNECTIONS_BESIDES_RESULTS = 2;
+/** The page being fetched, a sweep's, and one of what is read beside the feed. */
+const CONNECTIONS_BESIDES_RESULTS = 3;
 
 /** `scanfeed run`: the daemon. Ends with 0 on SIGTERM and SIGINT; waits for whatever else is missing. */
 export function register(program: Command): void {
@@ -43,9 +43,6 @@ export function register(program: Command): void {
         version: packageVersion(),
       });
       for (const warning of settings.warnings) logger.warn(warning);
-      if (settings.feed.start === 'live') {
-        logger.warn('SCANFEED_START=live is read as beginning by this release: the history comes before new runs');
-      }
       await untilStopped(
         (signal) => runDaemon(settings, logger, signal).stopped,
         settings.process.shutdownTimeoutMs,
@@ -142,13 +139,7 @@ function feedContext({ feed, service, pending, reconcile }: Settings, parts: Par
   return {
     ...parts,
     loader: createResultLoader({ ...parts, markdown, concurrency }),
-    identity: {
-      name,
-      baseUrl: service.baseUrl,
-      filters,
-      keepHistory,
-      start: start === 'live' ? 'beginning' : start,
-    },
+    identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
     holder: `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`,
     leaseTtlMs: feed.leaseTtlMs,
     read: { filters, markdown, pageLimit },

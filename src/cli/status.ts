@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { readSettings } from '../settings.js';
-import { type FeedReport, readFeedReports } from '../storage/feed-report.js';
+import { type FeedReport, type ReportedBackfill, type ReportedPace, readFeedReports } from '../storage/feed-report.js';
 import { tablesOf } from '../storage/schema.js';
 import { humanSeconds } from './human.js';
 import { checkSchema, withDatabase } from './open-database.js';
@@ -38,7 +38,8 @@ function describeFeed(report: FeedReport): string {
     ['Feed', `${report.feed} of ${report.baseUrl}`],
     ['Complete as of', asOf(report)],
     ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
-    ['History', report.backfillComplete ? 'read to its end' : 'still being read'],
+    ['History', report.backfillComplete ? 'read to its end' : `still being read${pace(report.pace)}`],
+    ...report.backfills.map(reading),
     ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
     ['Pending results', counts(report.pending)],
     ['In quarantine', counts(report.quarantined)],
@@ -47,6 +48,23 @@ function describeFeed(report: FeedReport): string {
     ['Last delivery', report.lastDeliveredAt?.toISOString() ?? 'none'],
   ];
   return lines.map(([name, value]) => `${`${name}:`.padEnd(17)}${value}`).join('\n');
+}
+
+function reading({ kind, since, until, deliveredUpTo, pace: measured }: ReportedBackfill): readonly [string, string] {
+  const stands = deliveredUpTo === null ? 'not begun' : `at ${toSeconds(deliveredUpTo)}${pace(measured)}`;
+  if (kind === 'history') return ['Behind it', stands];
+  return ['Backfill', `${since === null ? 'the beginning' : toSeconds(since)} to ${toSeconds(until)}: ${stands}`];
+}
+
+function pace(measured: ReportedPace | null): string {
+  if (measured === null) return '';
+  const { entriesPerSecond, secondsLeft } = measured;
+  const left = secondsLeft === null ? '' : `, ${humanSeconds(secondsLeft)} left`;
+  return `, ${Math.round(entriesPerSecond)} entries/s${left}`;
+}
+
+function toSeconds(time: string): string {
+  return `${new Date(time).toISOString().slice(0, 19)}Z`;
 }
 
 function asOf({ dataCompleteAsOf, lagSeconds }: FeedReport): string {

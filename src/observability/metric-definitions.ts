@@ -10,6 +10,8 @@ export const RUN_OUTCOMES = ['inserted', 'updated', 'unchanged', 'stale', 'quara
 export const TRUNCATED_OUTCOMES = ['resolved', 'pending', 'skipped'] as const;
 export const RECONCILE_REVISIONS = ['first', 'later'] as const;
 export const POOL_STATES = ['active', 'idle', 'waiting'] as const;
+/** What is read from behind: the feed itself, the history behind its start, a stretch that was asked for. */
+export const READINGS = ['feed', 'history', 'request'] as const;
 /** What the daemon asks of the service: pages of the feed, and single runs. */
 export const OPERATIONS = ['feed', 'run'] as const;
 
@@ -67,6 +69,7 @@ export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
   feed: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad', 'end_probe'],
   result: SERVICE_AND_DATABASE,
   sweep: SERVICE_AND_DATABASE,
+  backfill: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad', 'end_probe'],
   lease: [...DATABASE_KINDS, 'another_service', ...ANYWHERE],
 };
 
@@ -110,7 +113,12 @@ export const HELP = {
   scanfeed_last_commit_timestamp_seconds: 'Time of the last commit of a page; 0 before the first',
   scanfeed_caught_up: '1 on a leader whose last poll saw the end of the feed not long ago',
   scanfeed_leader: '1 while this process holds the feed',
-  scanfeed_backfill_complete: '1 once the end of the feed was reached from its start',
+  scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
+  scanfeed_reading_entries_per_second: 'Entries that are lately read from behind in a second; 0 where nothing is',
+  scanfeed_reading_seconds_left:
+    'Until a reading from behind is at its end; +Inf while unknown, 0 where nothing is read',
+  scanfeed_reading_delivered_up_to_timestamp_seconds:
+    'Delivery time up to which a reading from behind has come; 0 where nothing is read',
   scanfeed_pending_results: 'Runs whose full result is still to be loaded',
   scanfeed_quarantined_entries: 'Entries in open quarantine',
   scanfeed_polls_total: 'Polls of the feed',

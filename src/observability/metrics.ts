@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { AsOf, CommitCounts, FeedStatus, PollOutcome, Stage } from '../sync/ports.js';
+import type { AsOf, CommitCounts, FeedStatus, PollOutcome, Reading, ReadingProgress, Stage } from '../sync/ports.js';
 import {
   BUCKETS,
   ERROR_KINDS,
@@ -7,6 +7,7 @@ import {
   OPERATIONS,
   POLL_OUTCOMES,
   POOL_STATES,
+  READINGS,
   RECONCILE_REVISIONS,
   REQUEST_STATUSES,
   RUN_OUTCOMES,
@@ -43,6 +44,8 @@ export interface Metrics {
   /** How fresh the feed is; the lag grows from here on by itself. */
   setFreshness(asOf: AsOf): void;
   setStatus(status: FeedStatus): void;
+  /** How far a reading from behind is; null: nothing is read. */
+  setReading(what: Reading, progress: ReadingProgress | null): void;
   /** The lease is ours up to this monotonic time; null: not ours. */
   setLeader(until: number | null): void;
   /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */
@@ -80,6 +83,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
   let freshness: AsOf | null = null;
   let status: FeedStatus | null = null;
+  const readings = new Map<Reading, ReadingProgress>();
   let leaderUntil: number | null = null;
   let endSeenAt: number | null = null;
   // What was read last counts, whichever of a commit and a look at the database told it last.
@@ -100,6 +104,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
   databasePoolGauge(registry, options.databasePool);
+  readingGauges(registry, readings);
   const build = new Gauge({
     name: 'scanfeed_build_info',
     help: HELP.scanfeed_build_info,
@@ -156,6 +161,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
       status = read;
       learn(read);
     },
+    setReading: (what, progress) => {
+      if (progress === null) readings.delete(what);
+      else readings.set(what, progress);
+    },
     setLeader: (until) => {
       leaderUntil = until;
     },
@@ -201,6 +210,26 @@ function databasePoolGauge(registry: Registry, usage: MetricsOptions['databasePo
       for (const state of POOL_STATES) this.set({ state }, now[state]);
     },
   });
+}
+
+/** Asked at each scrape, for every reading there may be. */
+function readingGauges(registry: Registry, readings: ReadonlyMap<Reading, ReadingProgress>): void {
+  const gauge = (name: Name, value: (progress: ReadingProgress) => number) =>
+    new Gauge({
+      name,
+      help: HELP[name],
+      registers: [registry],
+      labelNames: ['reading'],
+      collect() {
+        for (const reading of READINGS) {
+          const progress = readings.get(reading);
+          this.set({ reading }, progress === undefined ? 0 : value(progress));
+        }
+      },
+    });
+  gauge('scanfeed_reading_entries_per_second', ({ pace }) => pace?.entriesPerSecond ?? 0);
+  gauge('scanfeed_reading_seconds_left', ({ pace }) => pace?.secondsLeft ?? Number.POSITIVE_INFINITY);
+  gauge('scanfeed_reading_delivered_up_to_timestamp_seconds', ({ deliveredUpTo }) => unixSeconds(deliveredUpTo));
 }
 
 function known(values: readonly string[], value: string): string {

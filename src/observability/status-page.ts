@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { StatusReport } from './status-report.js';
+import type { CurrentReading, StatusReport } from './status-report.js';
 
 const STYLE = `
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
@@ -62,6 +62,9 @@ function factsOf(report: StatusReport): Readonly<Record<string, string>> {
     'Data complete as of': report.dataCompleteAsOf ?? 'unknown',
     Lag: lagSeconds === null ? 'unknown' : describeSeconds(lagSeconds),
     'History complete': report.backfillComplete ? 'yes' : 'not yet',
+    ...Object.fromEntries(
+      report.readings.map((reading) => [READINGS[reading.reading] ?? reading.reading, far(reading)]),
+    ),
     'Last poll': report.lastPollAt ?? 'none yet',
     'Last commit': report.lastCommitAt ?? 'none yet',
     'Pending results': report.pendingResults?.toString() ?? 'unknown',
@@ -69,6 +72,19 @@ function factsOf(report: StatusReport): Readonly<Record<string, string>> {
     'Running since': report.startedAt,
     Version: report.version,
   };
+}
+
+const READINGS: Readonly<Record<string, string>> = {
+  feed: 'Reading the feed',
+  history: 'Reading the history',
+  request: 'Reading a stretch again',
+};
+
+function far({ deliveredUpTo, entriesPerSecond, secondsLeft }: CurrentReading): string {
+  const parts = [`up to ${deliveredUpTo ?? 'its beginning'}`];
+  if (entriesPerSecond !== null) parts.push(`${entriesPerSecond} entries/s`);
+  if (secondsLeft !== null) parts.push(`${describeSeconds(secondsLeft)} left`);
+  return parts.join(', ');
 }
 
 function renderTroubles({ troubles }: StatusReport): string {

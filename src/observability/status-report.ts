@@ -15,10 +15,23 @@ export interface StatusReport {
   readonly lastCommitAt: string | null;
   /** Runs inserted or updated since this process started. */
   readonly runsWritten: number;
+  /** What this process reads from behind at the moment. */
+  readonly readings: readonly CurrentReading[];
   readonly pendingResults: number | null;
   readonly quarantinedEntries: number | null;
   /** What fails at the moment and is tried again. */
   readonly troubles: readonly CurrentTrouble[];
+}
+
+export interface CurrentReading {
+  /** `feed`: the feed itself; `history`: what lies behind its start; `request`: what `scanfeed backfill` asked for. */
+  readonly reading: string;
+  readonly entries: number;
+  /** Delivery time, service clock. */
+  readonly deliveredUpTo: string | null;
+  /** Null while unknown. */
+  readonly entriesPerSecond: number | null;
+  readonly secondsLeft: number | null;
 }
 
 export interface CurrentTrouble {

@@ -3,6 +3,7 @@ import { describeError } from './describe-error.js';
 import type { Liveness } from './liveness.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
+import { createReadings } from './readings.js';
 import type { CurrentTrouble, StatusReport } from './status-report.js';
 
 export interface SyncObserverOptions {
@@ -21,7 +22,7 @@ export interface ObservedSync {
 }
 
 /** Only who holds the feed does these. */
-const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'sweep'];
+const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'sweep', 'backfill'];
 
 /** Failures in a row after which a trouble that goes on is logged again: each time they doubled. */
 const isWorthLogging = (failures: number) => Number.isInteger(Math.log2(failures));
@@ -30,6 +31,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
   const { feed, version, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
   const troubles = new Map<Stage, CurrentTrouble>();
+  const readings = createReadings(logger, metrics, clock);
   let status: FeedStatus | null = null;
   let asOf: AsOf | null = null;
   let leading = false;
@@ -89,6 +91,8 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
       metrics.reconciled(found);
       if (found.first + found.later > 0) logger.warn('a sweep found runs that the cursor had passed by', { ...found });
     },
+    reading: (what, progress) => readings.told(what, progress),
+    backfilled: (backfill) => readings.finished(backfill),
     filtersChanged({ hides, leavesBehind }) {
       if (hides.length > 0) {
         logger.warn('the filters have changed: some runs are no longer kept in step', { runs: hides });
@@ -128,6 +132,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     lastPollAt: iso(status?.lastPollAt),
     lastCommitAt: iso(status?.lastCommitAt),
     runsWritten,
+    readings: readings.report(),
     pendingResults: status?.pendingResults ?? null,
     quarantinedEntries: status?.quarantinedEntries ?? null,
     troubles: [...troubles.values()],

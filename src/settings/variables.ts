@@ -144,7 +144,7 @@ export const VARIABLES = {
     ['feed', 'SCANFEED_START'],
     feedStart,
     'beginning',
-    'where a feed without a cursor starts; `live`: new runs at once, the history read behind them (not in this release yet: read as `beginning`, with a warning)',
+    'where a feed without a cursor starts; `live`: new runs at once, the history read behind them',
   ),
   pageLimit: defaulted(
     ['feed', 'SCANFEED_PAGE_LIMIT'],

@@ -53,7 +53,7 @@ ${sweepPosition(tables, lease, kind, to, finished)}`;
 }
 
 /** The statement is built once a connection is at hand: the ages in it must not grow while it waits for one. */
-function commitEntries(
+export function commitEntries(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,

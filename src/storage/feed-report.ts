@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { backfillIsComplete } from './backfills.js';
 import type { Tables } from './schema.js';
 
 /** What an operator asks about a feed. Times are null until they are known. */
@@ -12,6 +13,10 @@ export interface FeedReport {
   readonly completeFrom: Date | null;
   readonly reconciledAsOf: Date | null;
   readonly backfillComplete: boolean;
+  /** How fast the feed is being read from behind its end; null: it is not, or nobody says so. */
+  readonly pace: ReportedPace | null;
+  /** What is read beside the feed, or waits for it. */
+  readonly backfills: readonly ReportedBackfill[];
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
   readonly lastDeliveredAt: Date | null;
@@ -25,7 +30,25 @@ export interface FeedReport {
   readonly quarantined: Readonly<Record<string, number>>;
 }
 
-interface ReportRow extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending' | 'quarantined'> {
+export interface ReportedPace {
+  readonly entriesPerSecond: number;
+  readonly secondsLeft: number | null;
+}
+
+/** Times are ISO 8601. */
+export interface ReportedBackfill {
+  /** `history`: what lies behind the feed's start; `request`: what `scanfeed backfill` asked for. */
+  readonly kind: string;
+  readonly since: string | null;
+  readonly until: string;
+  readonly deliveredUpTo: string | null;
+  readonly entries: number;
+  /** Null: it is not being read now. */
+  readonly pace: ReportedPace | null;
+}
+
+interface ReportRow extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending' | 'quarantined' | 'backfills'> {
+  readonly backfills: readonly ReportedBackfill[] | null;
   /** Null where there are too many runs to count. */
   readonly counted: number | null;
   readonly pending: Record<string, number> | null;
@@ -50,6 +73,7 @@ export async function readFeedReports(
       ...row,
       runs: counted ?? (await estimateRuns(db, tables, row.feed)),
       runsEstimated: counted === null,
+      backfills: row.backfills ?? [],
       pending: row.pending ?? {},
       quarantined: row.quarantined ?? {},
     })),
@@ -70,7 +94,11 @@ async function readReportRows(
       extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision AS "lagSeconds",
       NULLIF(complete_from, '-infinity') AS "completeFrom",
       reconciled_as_of AS "reconciledAsOf",
-      end_reached_at IS NOT NULL AS "backfillComplete",
+      ${backfillIsComplete(tables)} AS "backfillComplete",
+      ${PACE} AS pace,
+      (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'since', since, 'until', until, 'deliveredUpTo', delivered_up_to,
+          'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)
+        FROM ${tables.backfills} AS backfill WHERE backfill.feed = feed.name AND finished_at IS NULL) AS backfills,
       last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS leader,
       CASE WHEN (SELECT small FROM size) THEN
@@ -84,6 +112,10 @@ async function readReportRows(
     FROM ${tables.feeds} AS feed ORDER BY name`.execute(db);
   return rows;
 }
+
+/** Of a row of `feeds` or `backfills`: what was said of its pace, if not too long ago to hold still. */
+const PACE = sql`CASE WHEN paced_at > clock_timestamp() - interval '1 minute' THEN
+        jsonb_build_object('entriesPerSecond', entries_per_second, 'secondsLeft', seconds_left) END`;
 
 interface Explained {
   readonly 'QUERY PLAN': readonly [{ readonly Plan: { readonly 'Plan Rows': number } }];

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { LeaseGrant } from '../sync/ports.js';
+import { backfillIsComplete } from './backfills.js';
 import type { Tables } from './schema.js';
 
 /** A feed as an operator's command needs it. Times are null until they are known. */
@@ -14,7 +15,7 @@ export interface FeedRow {
   readonly completeFrom: Date | null;
   readonly dataCompleteAsOf: Date | null;
   readonly lastDeliveredAt: Date | null;
-  /** The end of the feed was reached from its start. */
+  /** Everything from its beginning to its end was read. */
   readonly backfillComplete: boolean;
   /** Null: no process holds the feed. */
   readonly leader: string | null;
@@ -25,9 +26,9 @@ export async function readFeed(db: Kysely<unknown>, tables: Tables, name: string
   const { rows } = await sql<FeedRow>`
     SELECT name, base_url AS "baseUrl", filters, cursor IS NOT NULL AS "hasCursor", start_since AS "startSince",
       NULLIF(complete_from, '-infinity') AS "completeFrom", data_complete_as_of AS "dataCompleteAsOf",
-      last_delivered_at AS "lastDeliveredAt", end_reached_at IS NOT NULL AS "backfillComplete",
+      last_delivered_at AS "lastDeliveredAt", ${backfillIsComplete(tables)} AS "backfillComplete",
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS leader
-    FROM ${tables.feeds} WHERE name = ${name}`.execute(db);
+    FROM ${tables.feeds} AS feed WHERE name = ${name}`.execute(db);
   return rows[0] ?? null;
 }
 

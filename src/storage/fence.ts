@@ -8,7 +8,7 @@ export interface FenceRow {
   data_complete_as_of: Date | null;
   lag_ms: number | null;
 }
-const AS_OF = sql`data_complete_as_of, read_up_to,
+export const AS_OF = sql`data_complete_as_of, read_up_to,
     extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS lag_ms`;
 
 /**

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 import type { FeedFilters, FeedIdentity, LeaseGrant, Trouble } from '../sync/ports.js';
+import { historyToRead } from './backfills.js';
 import type { Tables } from './schema.js';
 
-/** A first start at `now` reaches this far back, so that runs delivered while it starts are not missed. */
+/** A first start at `now` or `live` reaches this far back, so that runs delivered while it starts are not missed. */
 const NOW_REACHES_BACK = sql.lit('1 hour');
 
 /** The stored cursor belongs to another service. Held until a person says what is meant. */
@@ -19,7 +20,7 @@ export class AnotherService extends Error implements Trouble {
 
 /**
  * Takes the feed if it is free, silent for too long or already ours, by the database's clock; creates it at the very
- * first start, with its starting point. Null while another process holds it. Each taking raises the epoch.
+ * first start, with its starting point and what is to be read behind it. Null while another process holds it. Each taking raises the epoch.
  *
  * Filters that include more than before leave runs behind the cursor: the data is complete from here on only, until a
  * full sweep has read them.
@@ -33,7 +34,8 @@ export async function acquireLease(
   ttlMs: number,
 ): Promise<LeaseGrant | null> {
   const { rows } = await sql<{ epoch: string; before: FeedFilters | null }>`
-    WITH before AS (SELECT filters FROM ${tables.feeds} WHERE name = ${feed.name})
+    WITH before AS (SELECT filters FROM ${tables.feeds} WHERE name = ${feed.name}),
+    taken AS (
     INSERT INTO ${tables.feeds} AS feed (name, base_url, filters, keep_history, start_since, complete_from,
       lease_holder, lease_epoch, lease_expires_at)
     SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
@@ -49,11 +51,15 @@ export async function acquireLease(
       keep_history = excluded.keep_history,
       lease_holder = excluded.lease_holder,
       lease_epoch = feed.lease_epoch + 1,
-      lease_expires_at = excluded.lease_expires_at
+      lease_expires_at = excluded.lease_expires_at,
+      paced_at = NULL
     WHERE (feed.base_url = excluded.base_url OR feed.last_commit_at IS NULL) AND (
       feed.lease_holder IS NULL OR feed.lease_holder = excluded.lease_holder
       OR feed.lease_expires_at < clock_timestamp())
-    RETURNING lease_epoch AS epoch, (SELECT NULLIF(before.filters, feed.filters) FROM before) AS before`.execute(db);
+    RETURNING *
+    )${historyToRead(tables, feed)}
+    SELECT lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before
+    FROM taken LEFT JOIN before ON true`.execute(db);
   const taken = rows[0];
   if (taken === undefined) return refuseAnotherService(db, tables, feed);
   return { feed: feed.name, holder, epoch: Number(taken.epoch), filtersBefore: taken.before ?? null };
@@ -75,7 +81,7 @@ async function refuseAnotherService(db: Kysely<unknown>, tables: Tables, feed: F
 
 function startOf({ start }: FeedIdentity) {
   if (start === 'beginning') return sql`NULL::timestamptz`;
-  if (start === 'now') return sql`clock_timestamp() - interval ${NOW_REACHES_BACK}`;
+  if (start === 'now' || start === 'live') return sql`clock_timestamp() - interval ${NOW_REACHES_BACK}`;
   return sql`${start.toISOString()}::timestamptz`;
 }
 

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { SweepKind } from '../sync/ports.js';
+import { historyIsBehind } from './backfills.js';
 import type { Tables } from './schema.js';
 
 /** A sweep that the leader is to run, or runs. */
@@ -47,8 +48,9 @@ export async function requestSweep(
       : sql`GREATEST(${COMPLETE_TO} - ${windowMs} * interval '1 millisecond', start_since)`;
   const { rows } = await sql<RequestedSweep>`
     WITH fence AS (
-      UPDATE ${tables.feeds} SET lease_epoch = lease_epoch + 1
+      UPDATE ${tables.feeds} AS feed SET lease_epoch = lease_epoch + 1
       WHERE name = ${feed} AND data_complete_as_of IS NOT NULL AND end_reached_at IS NOT NULL
+        AND (${kind === 'window'} OR NOT ${historyIsBehind(tables)})
       RETURNING *
     )
     INSERT INTO ${tables.sweeps} (feed, kind, since, until, begun_at, complete_as_of)

@@ -9,6 +9,7 @@ export interface Tables {
   readonly quarantine: RawBuilder<unknown>;
   readonly cursorHistory: RawBuilder<unknown>;
   readonly sweeps: RawBuilder<unknown>;
+  readonly backfills: RawBuilder<unknown>;
   readonly changeClock: RawBuilder<unknown>;
   readonly migrations: RawBuilder<unknown>;
   /** The next number of `change_seq`; only under the lock of `change_clock`. */
@@ -28,6 +29,7 @@ export function tablesOf(schema: string): Tables {
     quarantine: sql.id(schema, 'quarantine'),
     cursorHistory: sql.id(schema, 'cursor_history'),
     sweeps: sql.id(schema, 'sweeps'),
+    backfills: sql.id(schema, 'backfills'),
     changeClock: sql.id(schema, 'change_clock'),
     migrations: sql.id(schema, 'migrations'),
     nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { FeedStatus } from '../sync/ports.js';
+import { backfillIsComplete } from './backfills.js';
 import type { Tables } from './schema.js';
 
 interface StatusRow {
@@ -7,6 +8,7 @@ interface StatusRow {
   lag_ms: number | null;
   last_poll_at: Date | null;
   last_commit_at: Date | null;
+  end_reached: boolean;
   backfill_complete: boolean;
   pending_results: number;
   quarantined_entries: number;
@@ -25,7 +27,7 @@ export async function readStatus(
     SELECT data_complete_as_of,
       extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS lag_ms,
       last_poll_at, last_commit_at,
-      end_reached_at IS NOT NULL AS backfill_complete,
+      end_reached_at IS NOT NULL AS end_reached, ${backfillIsComplete(tables)} AS backfill_complete,
       (SELECT count(*)::int FROM ${tables.runs} AS run
         WHERE run.feed = feed.name AND run.result_state = 'pending') AS pending_results,
       (SELECT count(*)::int FROM ${tables.quarantine} AS entry
@@ -39,6 +41,7 @@ export async function readStatus(
     lagMs: row?.lag_ms ?? null,
     lastPollAt: row?.last_poll_at ?? null,
     lastCommitAt: row?.last_commit_at ?? null,
+    endReached: row?.end_reached ?? false,
     backfillComplete: row?.backfill_complete ?? false,
     pendingResults: row?.pending_results ?? 0,
     quarantinedEntries: row?.quarantined_entries ?? 0,

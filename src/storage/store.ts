@@ -1,4 +1,6 @@
 import type { FeedStore } from '../sync/ports.js';
+import { nextBackfill, notePace } from './backfills.js';
+import { commitBackfill } from './commit-backfill.js';
 import { commitPage, commitResults, commitSweep } from './commit-page.js';
 import type { CommitSettings } from './commit-settings.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
@@ -45,6 +47,9 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     commitSweep: (commit) => timed(commitSweep(db, tables, settings, commit)),
     notYetQuarantined: (feed, entries) => notYetQuarantined(db, tables, feed, entries),
     adoptPending: (lease) => adoptPending(db, tables, lease),
+    nextBackfill: (feed) => nextBackfill(db, tables, feed),
+    commitBackfill: (commit) => timed(commitBackfill(db, tables, settings, commit)),
+    notePace: (lease, pace) => notePace(db, tables, lease, pace),
     duePending: (feed, limit) => duePending(db, tables, feed, limit),
     postponePending: (lease, tries) => postponePending(db, tables, lease, tries),
   };

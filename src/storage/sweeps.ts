@@ -1,5 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LeaseGrant, SweepKind, SweepState } from '../sync/ports.js';
+import { backfillIsComplete, historyReadAt } from './backfills.js';
 import type { Tables } from './schema.js';
 
 interface SweepRow {
@@ -21,8 +22,8 @@ export async function readSweeps(db: Kysely<unknown>, tables: Tables, feed: stri
     sweep AS (
       SELECT kind, since, until, cursor, begun_at, finished_at FROM ${tables.sweeps} WHERE feed = ${feed}
       UNION ALL
-      SELECT 'full', start_since, end_reached_at, NULL, created_at, end_reached_at FROM feed
-      WHERE end_reached_at IS NOT NULL
+      SELECT 'full', start_since, end_reached_at, NULL, created_at, GREATEST(end_reached_at, ${historyReadAt(tables)})
+      FROM feed WHERE ${backfillIsComplete(tables)}
         AND NOT EXISTS (SELECT FROM ${tables.sweeps} WHERE feed = ${feed} AND kind = 'full')
     )
     SELECT kind, sweep.since, sweep.until, sweep.cursor, finished_at IS NOT NULL OR overtaken AS finished,

@@ -1,7 +1,10 @@
+import { workOffBackfills } from './backfill.js';
 import { pauseAfter } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { watchDatabase } from './database-watch.js';
+import { createFeedPauses, type FeedPauses } from './feed-pauses.js';
+import { createFeedProgress, type FeedProgress } from './feed-progress.js';
 import { keepLease } from './keep-lease.js';
 import { linkedSignal } from './linked-signal.js';
 import type { LeaseGrant, PollOutcome, Position, Trouble } from './ports.js';
@@ -17,7 +20,8 @@ import { troubleOf } from './trouble.js';
 
 /**
  * Follows a feed until the signal aborts: stands by while another process holds it; once it is ours, keeps it, reads its
- * pages, retries pending results and sweeps for what was passed by, until it is lost. Never rejects: outages are waited out.
+ * pages and what is to be read beside it, retries pending results and sweeps for what was passed by, until it is lost.
+ * Never rejects: outages are waited out.
  */
 export async function followFeed(given: FeedContext, signal: AbortSignal): Promise<void> {
   const context: LeaderContext = { ...given, ...watchDatabase(given.store, given.clock) };
@@ -25,10 +29,12 @@ export async function followFeed(given: FeedContext, signal: AbortSignal): Promi
     const lease = await takeLease(context, signal);
     if (lease === null) return;
     const held = linkedSignal(signal);
+    const pauses = createFeedPauses();
     try {
       await Promise.all([
         keepLease(lease, context, held.signal).finally(held.abort),
-        syncPages(lease, context, held.signal).finally(held.abort),
+        syncPages(lease, context, pauses, held.signal).finally(held.abort),
+        workOffBackfills(lease, context, pauses, held.signal).finally(held.abort),
         retryPending(lease, context, held.signal).finally(held.abort),
         reconcile(lease, context, held.signal).finally(held.abort),
       ]);
@@ -48,13 +54,21 @@ async function giveBack({ store, observer }: FeedContext, lease: LeaseGrant) {
 }
 
 /** Follows the feed page by page while the lease is ours. Resolves when it is lost or the signal aborts. */
-async function syncPages(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
+async function syncPages(
+  lease: LeaseGrant,
+  context: LeaderContext,
+  pauses: FeedPauses,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
-  const memory = { recent: createRecentCursors(), breaker: createBreaker() };
+  const progress = createFeedProgress(lease, context);
+  const memory = { recent: createRecentCursors(), breaker: createBreaker(), progress };
   let failures = 0;
   const pause = async (ms: number, sleep = clock.sleep) => {
     observer.ticked(ms);
+    pauses.begun();
     await sleep(ms, signal);
+    pauses.ended();
   };
   while (!signal.aborted) {
     try {
@@ -80,6 +94,7 @@ async function syncPages(lease: LeaseGrant, context: LeaderContext, signal: Abor
 interface PageMemory {
   recent: RecentCursors;
   readonly breaker: Breaker;
+  readonly progress: FeedProgress;
 }
 
 /** The feed goes on elsewhere. A failure like others, so that a service that rejects every cursor is not asked without pause. */
@@ -125,6 +140,8 @@ async function syncFrom(
       const reached = progress === 'more' && memory.recent.seen(page.next) ? 'stuck' : progress;
       observer.polled(pollOutcome(page, reached), page.draft.page.items.length);
       observer.caughtUp(reached === 'end' ? page.polledAt : null);
+      if (reached === 'more') await memory.progress.passed(page);
+      else await memory.progress.over();
       if (reached !== 'more') return reached;
     }
   } catch (error) {

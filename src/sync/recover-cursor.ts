@@ -57,7 +57,7 @@ export async function recoverCursor(
 }
 
 /** Not from a time that lies ahead of the service's clock, should that have gone back: nothing is listed there. */
-function overlapBefore(readUpTo: Date, serviceNow: Date): Date {
+export function overlapBefore(readUpTo: Date, serviceNow: Date): Date {
   return new Date(Math.min(readUpTo.getTime(), serviceNow.getTime()) - OVERLAP_MS);
 }
 
@@ -98,11 +98,11 @@ async function newestAccepted(
  * runs stored for that time are asked about one by one, which no filter hides (interface 4.3). False: there is no telling.
  * @throws AnotherOrganization none of them exists
  */
-async function isSameOrganization(
+export async function isSameOrganization(
   page: RawPage | null,
   since: Date,
   storedUpTo: Date,
-  { store, loader }: FeedContext,
+  { store, loader }: Pick<FeedContext, 'store' | 'loader'>,
   signal: AbortSignal,
 ): Promise<boolean> {
   const again = (page?.items ?? []).flatMap((item) => {

@@ -21,6 +21,7 @@ const REPORT: StatusReport = {
   lastPollAt: null,
   lastCommitAt: null,
   runsWritten: 7,
+  readings: [],
   pendingResults: 2,
   quarantinedEntries: null,
   troubles: [],

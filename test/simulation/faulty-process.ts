@@ -124,6 +124,9 @@ export class FaultyProcess {
       commitSweep: through(store.commitSweep),
       notYetQuarantined: through(store.notYetQuarantined),
       adoptPending: through(store.adoptPending),
+      nextBackfill: through(store.nextBackfill),
+      commitBackfill: through(store.commitBackfill),
+      notePace: through(store.notePace),
       duePending: through(store.duePending),
       postponePending: through(store.postponePending),
     };

@@ -1,10 +1,11 @@
 import type { FeedFilters, FeedIdentity, MoveReason, SweepKind } from '../../src/sync/ports.js';
+import { type ModelBackfill, newBackfill } from './model-backfills.js';
 
 /** A row of `feeds` and what belongs to it. Times in milliseconds since 1970, by the database's clock. */
 export interface ModelFeed {
   baseUrl: string;
   readonly createdAt: number;
-  readonly startSince: Date | null;
+  startSince: Date | null;
   filters: FeedFilters;
   keepHistory: boolean;
   cursor: string | null;
@@ -19,6 +20,7 @@ export interface ModelFeed {
   widenedAt: number | null;
   endReachedAt: number | null;
   sweeps: Map<SweepKind, ModelSweep>;
+  backfills: ModelBackfill[];
   lastPollAt: number | null;
   lastCommitAt: number | null;
   holder: string | null;
@@ -47,11 +49,11 @@ export interface ModelSweep {
   finishedAt: number | null;
 }
 
-/** A first start at `now` reaches this far back. */
+/** A first start at `now` or `live` reaches this far back. */
 const NOW_REACHES_BACK_MS = 3_600_000;
 
-export function newFeed({ start, baseUrl, filters, keepHistory }: FeedIdentity, now: number): ModelFeed {
-  const startSince = start === 'beginning' ? null : start === 'now' ? new Date(now - NOW_REACHES_BACK_MS) : start;
+export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIdentity, now: number): ModelFeed {
+  const startSince = start === 'beginning' ? null : start instanceof Date ? start : new Date(now - NOW_REACHES_BACK_MS);
   return {
     baseUrl,
     createdAt: now,
@@ -69,6 +71,7 @@ export function newFeed({ start, baseUrl, filters, keepHistory }: FeedIdentity, 
     widenedAt: null,
     endReachedAt: null,
     sweeps: new Map(),
+    backfills: start === 'live' ? [newBackfill(`${name}-history`, 'history', null, new Date(now), now)] : [],
     lastPollAt: null,
     lastCommitAt: null,
     holder: null,

@@ -1,4 +1,4 @@
-import type { FeedRequest, FeedService, RawPage, RawRun } from '../../src/sync/ports.js';
+import type { FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
 import { pageJson } from '../support/entries.js';
 import { rawPage, rawRun } from '../support/pages.js';
 import { ModelTrouble } from './model-trouble.js';
@@ -12,7 +12,7 @@ export interface ModelServiceOptions {
   readonly movingCursors?: boolean;
 }
 
-/** The service in memory: one sequence of entries, cursors that are positions in it, runs by scan id. */
+/** The service in memory: one sequence of entries in the order of their delivery, cursors that are positions in it, runs by scan id. */
 export class ModelService implements FeedService {
   /** JSON texts in delivery order. */
   readonly feed: string[] = [];
@@ -27,7 +27,7 @@ export class ModelService implements FeedService {
     this.requests.push(request);
     await this.options.before?.('feed', request, signal);
     signal.throwIfAborted();
-    const from = 'cursor' in request.start ? positionOf(request.start.cursor) : 0;
+    const from = this.#placeOf(request.start);
     const entries = this.feed.slice(from, from + request.limit);
     this.#polls += 1;
     return rawPage(pageJson(entries, this.#cursorAt(from + entries.length)));
@@ -42,6 +42,13 @@ export class ModelService implements FeedService {
     return rawRun(run);
   }
 
+  #placeOf(start: FeedStart): number {
+    if ('cursor' in start) return positionOf(start.cursor);
+    if ('beginning' in start) return 0;
+    const place = this.feed.findIndex((entry) => !(deliveryOf(entry) < start.since.getTime()));
+    return place === -1 ? this.feed.length : place;
+  }
+
   #cursorAt(position: number): string {
     return this.options.movingCursors ? `${position}.${this.#polls}` : `${position}`;
   }
@@ -49,4 +56,10 @@ export class ModelService implements FeedService {
 
 function positionOf(cursor: string): number {
   return Number(cursor.split('.')[0]);
+}
+
+/** Not a number where the entry has no delivery time. */
+function deliveryOf(entry: string): number {
+  const { deliveredAt } = (JSON.parse(entry) ?? {}) as { deliveredAt?: string };
+  return Date.parse(deliveredAt ?? '');
 }

@@ -1,5 +1,7 @@
 import type {
   AsOf,
+  Backfill,
+  BackfillCommit,
   CommitOutcome,
   EarlierPositions,
   EntryBatch,
@@ -14,13 +16,16 @@ import type {
   Position,
   PostponedTry,
   QuarantineEntry,
+  ReadingPace,
   StoredResult,
   SweepCommit,
   SweepKind,
   SweepState,
 } from '../../src/sync/ports.js';
+import { backfillAt, backfillIsComplete, moveBackfill, nextBackfillOf } from './model-backfills.js';
 import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
 import { type ModelRow, ModelRows } from './model-rows.js';
+import { sweepStates } from './model-sweeps.js';
 import { ModelTrouble } from './model-trouble.js';
 
 export type { ModelFeed } from './model-feed.js';
@@ -142,7 +147,8 @@ export class ModelStore implements FeedStore {
       ...this.#asOf(feed),
       lastPollAt: dateOf(feed?.lastPollAt),
       lastCommitAt: dateOf(feed?.lastCommitAt),
-      backfillComplete: (feed?.endReachedAt ?? null) !== null,
+      endReached: (feed?.endReachedAt ?? null) !== null,
+      backfillComplete: feed !== undefined && backfillIsComplete(feed),
       pendingResults,
       quarantinedEntries,
       leaseHolder: feed && feed.expiresAt > this.now() ? feed.holder : null,
@@ -185,17 +191,7 @@ export class ModelStore implements FeedStore {
   async readSweeps(name: string): Promise<readonly SweepState[]> {
     const feed = this.feeds.get(name);
     if (feed === undefined) return [];
-    const sweeps = [...feed.sweeps];
-    if (feed.endReachedAt !== null && !feed.sweeps.has('full')) {
-      const { startSince: since, createdAt: begunAt, endReachedAt: finishedAt } = feed;
-      const until = new Date(finishedAt);
-      sweeps.push(['full', { since, until, cursor: null, begunAt, finishedAt, completeAsOf: finishedAt }]);
-    }
-    return sweeps.map(([kind, { since, until, cursor, begunAt, finishedAt }]) => {
-      const overtaken = kind === 'full' && begunAt < (feed.widenedAt ?? Number.NEGATIVE_INFINITY);
-      const ageMs = overtaken ? Number.POSITIVE_INFINITY : this.now() - (finishedAt ?? begunAt);
-      return { kind, finished: finishedAt !== null || overtaken, ageMs, since, until, cursor };
-    });
+    return sweepStates(feed, this.now());
   }
 
   async beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean> {
@@ -246,6 +242,22 @@ export class ModelStore implements FeedStore {
     const seenAt = Math.max(feed.expiresAt, feed.lastCommitAt ?? 0, feed.createdAt);
     return feed !== own && feed.baseUrl === own.baseUrl && seenAt <= this.now() - GONE_AFTER_MS;
   }
+
+  async nextBackfill(name: string): Promise<Backfill | null> {
+    const feed = this.feeds.get(name);
+    return feed === undefined ? null : nextBackfillOf(feed);
+  }
+
+  async commitBackfill(commit: BackfillCommit): Promise<CommitOutcome> {
+    const feed = this.#held(commit.lease);
+    const backfill = feed && backfillAt(feed, commit);
+    if (!feed || !backfill) return { kind: 'fenced' };
+    const counts = this.#rows.write(commit.batch, commit.quarantine, commit.lease.feed);
+    moveBackfill(feed, backfill, commit, this.now());
+    return { kind: 'committed', counts, asOf: this.#asOf(feed) };
+  }
+
+  async notePace(_lease: LeaseGrant, _pace: ReadingPace | null): Promise<void> {}
 
   async duePending(name: string, limit: number): Promise<readonly PendingRun[]> {
     return [...this.rows.values()]

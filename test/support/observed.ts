@@ -82,6 +82,7 @@ export function feedStatus(status: Partial<FeedStatus> = {}): FeedStatus {
     lagMs: 0,
     lastPollAt: new Date('2026-01-01T00:00:01Z'),
     lastCommitAt: new Date('2026-01-01T00:00:02Z'),
+    endReached: true,
     backfillComplete: true,
     pendingResults: 0,
     quarantinedEntries: 0,

@@ -1,5 +1,6 @@
 import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
 import type {
+  Backfill,
   EntryBatch,
   FeedIdentity,
   FeedStore,
@@ -31,6 +32,8 @@ export class StoreHistory {
   readonly #choices: Choices;
   readonly #grants: LeaseGrant[] = [];
   readonly #cursors = new Map<string, string | null>();
+  /** As they were found last, by feed. */
+  readonly #backfills = new Map<string, Backfill>();
   readonly feeds: readonly string[];
   readonly scanIds: readonly string[];
   #cursorsMade = 0;
@@ -59,6 +62,8 @@ export class StoreHistory {
       () => this.#commitResults(lease),
       () => this.#commitSweep(lease),
       () => this.#beginSweep(lease),
+      () => this.#backfill(lease),
+      () => this.#backfill(lease),
       () => this.#postpone(lease),
       () => this.#move(lease),
       (): Operation => ({ name: 'renewLease', args: [lease, this.#ttl()] }),
@@ -77,6 +82,9 @@ export class StoreHistory {
   /** What the next calls may build on. */
   learn(operation: Operation, result: unknown): void {
     if (operation.name === 'acquireLease' && result !== null) this.#grants.push(result as LeaseGrant);
+    if (operation.name === 'nextBackfill' && result !== null) {
+      this.#backfills.set(operation.args[0], result as Backfill);
+    }
     if (operation.name === 'movePosition' && result === true) {
       this.#cursors.set(operation.args[0].feed, operation.args[2].cursor);
     }
@@ -103,7 +111,7 @@ export class StoreHistory {
         documentType: pick([null, null, 'rechnung']),
       },
       keepHistory: chance(0.8),
-      start: pick(['beginning', 'now', this.#time()] as const),
+      start: pick(['beginning', 'now', 'live', 'live', this.#time()] as const),
     };
     return { name: 'acquireLease', args: [identity, pick(['x', 'y', 'z']), this.#ttl()] };
   }
@@ -134,6 +142,21 @@ export class StoreHistory {
     return {
       name: 'beginSweep',
       args: [lease, pick(['window', 'full'] as const), pick([null, this.#time()]), this.#time()],
+    };
+  }
+
+  /** Looks at what is to be read beside the feed, or commits a page of what was found. */
+  #backfill(lease: LeaseGrant): Operation {
+    const { between, chance, pick } = this.#choices;
+    const found = this.#backfills.get(lease.feed);
+    if (found === undefined || chance(0.4)) return { name: 'nextBackfill', args: [lease.feed] };
+    const { id, until } = found;
+    const from = chance(0.9) ? found.cursor : 'another';
+    const position = { from, to: pick([from, `cursor-${++this.#cursorsMade}`]), finished: chance(0.2) };
+    const told = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), stored: between(0, 5) };
+    return {
+      name: 'commitBackfill',
+      args: [{ lease, id, until, ...position, ...this.#entries(), ...told, pace: null }],
     };
   }
 

@@ -1,3 +1,4 @@
+import type { Backfill, Reading, ReadingProgress } from './backfills.js';
 import type { AsOf, CommitCounts, FeedStatus, Position } from './store.js';
 
 /** How a poll ended, as counted in `scanfeed_polls_total`. */
@@ -9,7 +10,7 @@ export type PollOutcome =
   | 'failed';
 
 /** Where a failure happened, as counted in `scanfeed_errors_total`. */
-export type Stage = 'feed' | 'result' | 'lease' | 'sweep';
+export type Stage = 'feed' | 'result' | 'lease' | 'sweep' | 'backfill';
 
 /** What the engine tells the outside: for metrics and logs. Must not throw. */
 export interface SyncObserver {
@@ -30,6 +31,10 @@ export interface SyncObserver {
   status(status: FeedStatus): void;
   /** A sweep stored entries that the cursor had passed by; `first`: of runs not known at all before. */
   reconciled(found: { readonly first: number; readonly later: number }): void;
+  /** How far a reading is, after each of its pages; null: nothing (more) is being read. */
+  reading(what: Reading, progress: ReadingProgress | null): void;
+  /** A backfill was read to its end. */
+  backfilled(backfill: Backfill): void;
   /** The filters are others than when the cursor was stored. */
   filtersChanged(change: FilterChange): void;
   /** The service rejected the stored cursor, and the feed goes on from here. */

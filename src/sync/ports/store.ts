@@ -1,3 +1,4 @@
+import type { BackfillStore } from './backfills.js';
 import type { EntryBatch, PendingReason, QuarantineEntry } from './entries.js';
 import type { FeedFilters } from './service.js';
 
@@ -108,6 +109,9 @@ export type MoveReason = 'rejected' | 'rewind';
 export interface FeedStatus extends AsOf {
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
+  /** The feed's own end was reached, if not yet from its beginning. */
+  readonly endReached: boolean;
+  /** Everything from its beginning to its end was read. */
   readonly backfillComplete: boolean;
   readonly pendingResults: number;
   readonly quarantinedEntries: number;
@@ -134,7 +138,7 @@ export interface PendingRun {
 }
 
 /** PostgreSQL, as the engine uses it. Everything rejects with a {@link Trouble}. */
-export interface FeedStore {
+export interface FeedStore extends BackfillStore {
   /** Takes the lease if it is free, expired or already ours; null while another process holds it. */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number): Promise<LeaseGrant | null>;
   /** Extends the lease; false when it was lost. */
@@ -183,6 +187,6 @@ export interface FeedIdentity {
   readonly baseUrl: string;
   readonly filters: FeedFilters;
   readonly keepHistory: boolean;
-  /** Where a feed that has never started begins: null is the beginning of the history. */
-  readonly start: 'beginning' | 'now' | Date;
+  /** Where a feed that has never started begins; `live`: with its new runs, the history is read behind them. */
+  readonly start: 'beginning' | 'now' | 'live' | Date;
 }

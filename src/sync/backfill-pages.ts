@@ -1,0 +1,176 @@
+import { type Breaker, createBreaker, type PageQuality, qualityOf } from './breaker.js';
+import type { FeedContext } from './context.js';
+import { isEndOfFeed } from './end-of-feed.js';
+import type { FeedPauses } from './feed-pauses.js';
+import { type PartWriter, writePage } from './isolate-refused.js';
+import { batchOf } from './page-draft.js';
+import type { Backfill, CommitOutcome, LeaseGrant, Position, ReadingPace, SyncObserver } from './ports.js';
+import { type CompletedPage, readAhead } from './read-ahead.js';
+import { type FetchedPage, readPage } from './read-page.js';
+import { createPaceMeter, type PaceMeter } from './reading-pace.js';
+import { createRecentCursors } from './recent-cursors.js';
+
+/** After this long another backfill has its turn; this one goes on from where it stood. */
+const STRETCH_MS = 30_000;
+
+/** What reading a backfill needs of the engine; of the feed itself nothing. */
+export interface BackfillContext
+  extends Pick<FeedContext, 'service' | 'store' | 'clock' | 'loader' | 'read'>,
+    Pick<FeedContext, 'pagesAhead' | 'memoryBudget' | 'pollIntervalMs'> {
+  readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'backfilled'>;
+}
+
+/** What is remembered of a backfill from stretch to stretch. */
+export interface BackfillMemory {
+  readonly breaker: Breaker;
+  readonly meter: PaceMeter;
+  /** Where it stands in the store. */
+  backfill: Backfill;
+  pace: ReadingPace | null;
+  /** Of the page that is being committed. */
+  quality: PageQuality | null;
+  /** Runs stored by the last commit, to be noted with the next. */
+  unnoted: number;
+}
+
+export function rememberBackfill(backfill: Backfill): BackfillMemory {
+  return { breaker: createBreaker(), meter: createPaceMeter(), backfill, pace: null, quality: null, unnoted: 0 };
+}
+
+/**
+ * `through`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the
+ * lease was lost, or the backfill was changed or stopped by somebody else.
+ */
+export type BackfillOutcome = 'through' | 'more' | 'stuck' | 'fenced';
+
+/**
+ * Reads pages of a backfill and stores them with its position, at full speed; of the history only while the feed itself has
+ * nothing to read, so that new runs never wait for old ones. What a page holds beyond its end is stored as well: it does no
+ * harm, and the end may be moved out later.
+ */
+export async function readBackfillPages(
+  start: Position,
+  memory: BackfillMemory,
+  lease: LeaseGrant,
+  context: BackfillContext,
+  pauses: FeedPauses,
+  signal: AbortSignal,
+): Promise<BackfillOutcome> {
+  const { clock, read, service } = context;
+  const recent = createRecentCursors();
+  const ahead = openAhead(start, context, signal);
+  const begunAt = clock.monotonic();
+  try {
+    while (clock.monotonic() - begunAt < STRETCH_MS) {
+      const page = await ahead.next();
+      if (page === null) return 'more';
+      if (memory.backfill.kind === 'history') await pauses.reached(signal);
+      signal.throwIfAborted();
+      if (isBeyond(page, memory.backfill.until)) return finish(memory, lease, context);
+      const through = await isEndOfFeed(page, read.filters, service, signal);
+      const outcome = await commit(page, memory, lease, context);
+      if (outcome.kind === 'fenced') return 'fenced';
+      passed(page, outcome, memory, context);
+      if (through) return finish(memory, lease, context);
+      if (page.next === null || page.next === page.at.cursor || recent.seen(page.next)) return 'stuck';
+    }
+    return 'more';
+  } finally {
+    ahead.stop();
+  }
+}
+
+function openAhead(start: Position, context: BackfillContext, signal: AbortSignal) {
+  const { service, read, clock, loader } = context;
+  return readAhead(
+    start,
+    {
+      read: (at, until) => readPage(service, read, clock, at, until),
+      complete: (draft, until) => loader.completePage(draft, until, 'sweep'),
+      maxPages: context.pagesAhead,
+      maxBytes: context.memoryBudget / 2, // the feed's own pages have the other half
+    },
+    signal,
+  );
+}
+
+/** The whole page lies beyond it: one odd delivery time must not end a backfill before its end. */
+function isBeyond({ draft, lastDeliveredAt }: FetchedPage, until: Date): boolean {
+  if (lastDeliveredAt === null || lastDeliveredAt <= until) return false;
+  return draft.entries.every(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt > until);
+}
+
+function commit(
+  page: CompletedPage,
+  memory: BackfillMemory,
+  lease: LeaseGrant,
+  { store }: BackfillContext,
+): Promise<CommitOutcome> {
+  const { draft, resolved, next } = page;
+  const { backfill, breaker, pace } = memory;
+  const { id, until, cursor } = backfill;
+  const part = { lease, id, until, from: cursor, finished: false, pace };
+  const write: PartWriter = async ({ last, ...content }) => {
+    if (!last) {
+      return store.commitBackfill({ ...part, to: cursor, deliveredUpTo: null, entries: 0, stored: 0, ...content });
+    }
+    // Bad entries that are in quarantine already, long ago perhaps, are no sign of a change.
+    memory.quality = qualityOf(draft.page, await store.notYetQuarantined(lease.feed, content.quarantine));
+    breaker.check(memory.quality);
+    return store.commitBackfill({
+      ...part,
+      to: next ?? cursor,
+      deliveredUpTo: upTo(page, until),
+      entries: draft.page.items.length,
+      stored: memory.unnoted,
+      ...content,
+    });
+  };
+  return writePage(write, resolved, draft);
+}
+
+function upTo({ lastDeliveredAt }: FetchedPage, until: Date): Date | null {
+  return lastDeliveredAt !== null && lastDeliveredAt > until ? until : lastDeliveredAt;
+}
+
+/** After the commit: remembers where the backfill stands now, and tells. */
+function passed(
+  page: CompletedPage,
+  { counts }: Extract<CommitOutcome, { kind: 'committed' }>,
+  memory: BackfillMemory,
+  { observer, clock }: BackfillContext,
+): void {
+  const { backfill, breaker, meter } = memory;
+  const { draft, resolved, next } = page;
+  const items = draft.page.items.length;
+  const { until } = backfill;
+  const deliveredUpTo = later(backfill.deliveredUpTo, upTo(page, until));
+  const entries = backfill.entries + items;
+  if (memory.quality !== null) breaker.committed(memory.quality);
+  const stored = backfill.stored + memory.unnoted;
+  memory.unnoted = counts.inserted + counts.updated;
+  memory.backfill = { ...backfill, cursor: next ?? backfill.cursor, deliveredUpTo, entries, stored };
+  const leftMs = deliveredUpTo === null ? null : until.getTime() - deliveredUpTo.getTime();
+  memory.pace = meter.passed(clock.monotonic(), items, leftMs);
+  observer.committed(counts, []);
+  for (const kind of ['resolved', 'pending', 'skipped'] as const) observer.truncated(kind, resolved[kind]);
+  observer.reading(backfill.kind, { entries, deliveredUpTo, pace: memory.pace });
+}
+
+function later(a: Date | null, b: Date | null): Date | null {
+  return a === null || (b !== null && b > a) ? b : a;
+}
+
+/** On its own, so that all it stored is noted. */
+async function finish(
+  { backfill, unnoted }: BackfillMemory,
+  lease: LeaseGrant,
+  { store }: BackfillContext,
+): Promise<BackfillOutcome> {
+  const { id, until, cursor } = backfill;
+  const outcome = await store.commitBackfill({
+    ...{ lease, id, until, from: cursor, to: cursor, finished: true },
+    ...{ batch: batchOf([], null), quarantine: [], deliveredUpTo: null, entries: 0, stored: unnoted, pace: null },
+  });
+  return outcome.kind === 'fenced' ? 'fenced' : 'through';
+}
