@@ -1,6 +1,7 @@
 import type { DatabaseSettings } from '../settings.js';
 import { inspectSchema, type Migration, migrate, readMigrations, requireSchema } from '../storage/migrate.js';
 import { type Database, openDatabase } from '../storage/pool.js';
+import { grantReader, readerGrantStatements, readerRoleStatements } from '../storage/reporting/reader-role.js';
 import { tablesOf } from '../storage/schema.js';
 
 /** Opens the database for one command and closes it when the work is over. */
@@ -36,6 +37,25 @@ export async function migrateSchema(
     signal?.removeEventListener('abort', cut);
     await database.close();
   }
+}
+
+/**
+ * Makes the reader role and lets it read the reports, over the direct connection. False: the role that is connected may
+ * not; see {@link readerRoleHelp}.
+ */
+export async function prepareReaderRole(settings: DatabaseSettings): Promise<boolean> {
+  const database = openDatabase({ connection: settings.migrationConnection, maxConnections: 1 });
+  try {
+    return await grantReader(database.sql, tablesOf(settings.schema), settings.readerRole);
+  } finally {
+    await database.close();
+  }
+}
+
+/** What a person with more rights has to run so that reports can be read: SQL, ready to paste. */
+export function readerRoleHelp({ schema, readerRole }: DatabaseSettings): string {
+  const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(tablesOf(schema), readerRole)];
+  return statements.map((statement) => `${statement};\n`).join('');
 }
 
 /** Rejects, with the remedy, unless this release can work on the schema. */

@@ -6,7 +6,7 @@ import { SchemaMismatch } from '../storage/errors.js';
 import { type Migration, readMigrations } from '../storage/migrate.js';
 import type { Database } from '../storage/pool.js';
 import type { FeedStore } from '../sync/ports.js';
-import { checkSchema, prepareSchema } from './open-database.js';
+import { checkSchema, prepareReaderRole, prepareSchema } from './open-database.js';
 
 /** Whether this release can work on the schema. A newer release may change it at any time, beside a running daemon. */
 export interface SchemaWatch {
@@ -29,6 +29,23 @@ export function watchSchema(
     migrations ??= await readMigrations();
     return migrations;
   };
+  let askedForReader = false;
+  // Once a process, and never in the way of the feed: reports can wait for a person who gives the right.
+  const prepareReader = async () => {
+    if (askedForReader || !settings.autoMigrate) return;
+    askedForReader = true;
+    try {
+      if (await prepareReaderRole(settings)) return;
+      logger.warn(
+        'the role for readers of the reports lacks rights, and this role may not give them: see `scanfeed migrate`',
+        {
+          role: settings.readerRole,
+        },
+      );
+    } catch (error) {
+      logger.warn('the role for readers of the reports was not looked after', { error });
+    }
+  };
   const prepare = async (signal: AbortSignal) => {
     try {
       for (const name of await prepareSchema(settings, database, await known(), signal)) {
@@ -39,6 +56,7 @@ export function watchSchema(
       throw error;
     }
     readiness.ready();
+    await prepareReader();
   };
   const isUsable = async () => {
     try {

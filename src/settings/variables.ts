@@ -206,7 +206,7 @@ export const VARIABLES = {
     ['database', 'SCANFEED_READER_ROLE'],
     identifier(63, 'public', 'none'),
     'scanfeed_reader',
-    "role that may read the reports; created where the daemon's own role may, else `doctor` prints the statements (not in this release yet: neither is done)",
+    "role that may read the reports; created where the daemon's own role may, else `migrate` prints the statements",
   ),
   autoMigrate: defaulted(['database', 'SCANFEED_AUTO_MIGRATE'], flag, 'true', 'apply migrations at start'),
   poolSize: defaulted(['database', 'SCANFEED_DATABASE_POOL'], integer(1, 100), '5', 'connections at most'),

@@ -14,7 +14,7 @@ export interface Migration {
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);
 /** Arbitrary, the same for all releases: one migrator at a time in a database. */
-const MIGRATION_LOCK = 7_262_173_001;
+export const MIGRATION_LOCK = 7_262_173_001;
 
 /** Reads the migrations that this release brings along, oldest first. */
 export async function readMigrations(directory: URL = MIGRATIONS): Promise<readonly Migration[]> {
@@ -74,6 +74,8 @@ export async function migrate(
   if ((await inspectSchema(db, tables, migrations)).missing.length === 0) return [];
   return db.transaction().execute(async (tx) => {
     await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
+    await createSchema(tx, tables.schema);
+    await createSchema(tx, tables.reportingSchema);
     await createLedger(tx, tables);
     const { missing } = await inspectSchema(tx, tables, migrations);
     for (const migration of missing) {
@@ -87,13 +89,17 @@ export async function migrate(
 }
 
 /** Fills in `:"schema"` and `:"reporting"`, as psql's `--set` would. */
-function withNames(text: string, { schema }: Tables): string {
-  return text.replaceAll(':"schema"', quoted(schema)).replaceAll(':"reporting"', quoted(`${schema}_reporting`));
+function withNames(text: string, { schema, reportingSchema }: Tables): string {
+  return text.replaceAll(':"schema"', quoted(schema)).replaceAll(':"reporting"', quoted(reportingSchema));
+}
+
+/** Asks first: `IF NOT EXISTS` would want the right to create one even where there is nothing to do. */
+async function createSchema(tx: Kysely<unknown>, name: string): Promise<void> {
+  const { rows } = await sql`SELECT FROM pg_namespace WHERE nspname = ${name}`.execute(tx);
+  if (rows.length === 0) await sql`CREATE SCHEMA ${sql.id(name)}`.execute(tx);
 }
 
 async function createLedger(tx: Kysely<unknown>, tables: Tables): Promise<void> {
-  const { rows } = await sql`SELECT FROM pg_namespace WHERE nspname = ${tables.schema}`.execute(tx);
-  if (rows.length === 0) await sql`CREATE SCHEMA ${sql.id(tables.schema)}`.execute(tx);
   await sql`
     CREATE TABLE IF NOT EXISTS ${tables.migrations} (
       version    integer PRIMARY KEY,

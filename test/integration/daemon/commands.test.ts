@@ -53,7 +53,7 @@ describe('scanfeed', () => {
 describe('scanfeed migrate', () => {
   test('applies what is missing, and a second time nothing', async () => {
     const database = await bench.createDatabase();
-    const env = { DATABASE_URL: database.url };
+    const env = { DATABASE_URL: database.url, SCANFEED_READER_ROLE: database.role };
     const first = await run(['migrate'], env);
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.stdout).toMatch(/^Applied to the schema scanfeed:\n( {2}\d+ \w+\n)+$/);
@@ -62,12 +62,16 @@ describe('scanfeed migrate', () => {
       stdout: 'The schema scanfeed is up to date.\n',
       stderr: '',
     });
-    expect(JSON.parse((await run(['migrate', '--json'], env)).stdout)).toEqual({ schema: 'scanfeed', applied: [] });
+    expect(JSON.parse((await run(['migrate', '--json'], env)).stdout)).toEqual({
+      schema: 'scanfeed',
+      applied: [],
+      readerRole: true,
+    });
   });
 
   test('several at once do not race', async () => {
     const database = await bench.createDatabase();
-    const env = { DATABASE_URL: database.url };
+    const env = { DATABASE_URL: database.url, SCANFEED_READER_ROLE: database.role };
     const outcomes = await Promise.all([1, 2, 3].map(() => run(['migrate', '--json'], env)));
     expect(outcomes.map(({ code, stderr }) => ({ code, stderr }))).toEqual(Array(3).fill({ code: 0, stderr: '' }));
     const applied = outcomes.map(({ stdout }) => (JSON.parse(stdout) as { applied: string[] }).applied.length);

@@ -112,6 +112,7 @@ test('the status, the health and the page for people say the same', async () => 
   expect(daemon.logged().map(({ message }) => message)).toEqual([
     'metrics, health and status are served',
     'applied a migration',
+    'applied a migration',
     'took the feed',
   ]);
   expect(daemon.stderr).toBe('');

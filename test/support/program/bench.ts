@@ -119,6 +119,7 @@ export function useProgram(): ProgramBench {
       SCANFEED_BASE_URL: url,
       SCANFEED_API_KEY: secrets.apiKey,
       DATABASE_URL: database.url,
+      SCANFEED_READER_ROLE: role, // one that exists: roles belong to the whole server
       SCANFEED_ADMIN_HOST: '127.0.0.1',
       SCANFEED_ADMIN_PORT: '0',
       SCANFEED_POLL_INTERVAL: '50ms',

@@ -1,0 +1,397 @@
+-- What reports read: views in the schema `:"reporting"`, SCANFEED_DATABASE_SCHEMA with `_reporting`. Views run with the
+-- rights of their owner (security_invoker is off), so that a reader needs none on the tables. To try this file by hand:
+--   psql --single-transaction --set schema=scanfeed --set reporting=scanfeed_reporting --file migrations/0002_reporting.sql
+-- works-from: 1
+
+COMMENT ON SCHEMA :"reporting" IS 'What reports may rely on: views over what scanfeed stores, and functions to read German values';
+
+-- By day of completion, in UTC, with all that daily_statistics needs: it reads this index alone.
+CREATE INDEX runs_statistics ON :"schema".runs (
+    ((completed_at AT TIME ZONE 'UTC')::date), environment, document_type_slug, partner_name
+) INCLUDE (status, partner_test_mode, ocr_confidence, submitted_at, completed_at);
+CREATE INDEX runs_by_type ON :"schema".runs (document_type_slug, completed_at);
+CREATE INDEX runs_by_partner ON :"schema".runs (partner_name, completed_at);
+CREATE INDEX runs_failed ON :"schema".runs (completed_at) WHERE status = 'failed';
+CREATE INDEX quarantine_scan ON :"schema".quarantine (scan_id, revision) WHERE state = 'open';
+
+CREATE TABLE :"schema".deleted_runs (
+    scan_id    text PRIMARY KEY,
+    revision   integer,
+    reason     text NOT NULL CHECK (reason IN ('erased', 'expired')),
+    deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    change_seq bigint NOT NULL,
+    CHECK ((reason = 'erased') = (revision IS NULL))
+);
+CREATE INDEX deleted_runs_change_seq ON :"schema".deleted_runs (change_seq);
+COMMENT ON TABLE :"schema".deleted_runs IS 'Runs that were removed and do not come back, whoever delivers them again';
+COMMENT ON COLUMN :"schema".deleted_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
+COMMENT ON COLUMN :"schema".deleted_runs.revision IS 'This revision and older ones are not stored again; null: none is';
+COMMENT ON COLUMN :"schema".deleted_runs.reason IS 'erased: by an operator (scanfeed erase); expired: past the retention (SCANFEED_RETENTION_DAYS)';
+COMMENT ON COLUMN :"schema".deleted_runs.deleted_at IS 'When it was removed';
+COMMENT ON COLUMN :"schema".deleted_runs.change_seq IS 'Number of the removal, drawn from change_seq like those of runs';
+
+CREATE TABLE :"schema".report_views (
+    id                 integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name               text NOT NULL UNIQUE,
+    document_type_slug text NOT NULL,
+    arrays             jsonb NOT NULL,
+    built_as           text,
+    built_at           timestamptz,
+    decided_at         timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE :"schema".report_views IS 'The typed views of documents. What was decided once is kept: a view only ever gains columns';
+COMMENT ON COLUMN :"schema".report_views.id IS 'Number of the view';
+COMMENT ON COLUMN :"schema".report_views.name IS 'Name of the view in the schema of the reports';
+COMMENT ON COLUMN :"schema".report_views.document_type_slug IS 'Document type whose runs it shows (interface 2.1 documentType.slug)';
+COMMENT ON COLUMN :"schema".report_views.arrays IS 'Paths of the arrays whose elements are its rows, outermost first, each from within the one before; []: its rows are documents';
+COMMENT ON COLUMN :"schema".report_views.built_as IS 'Fingerprint of the definition it was last built from; null: not built yet';
+COMMENT ON COLUMN :"schema".report_views.built_at IS 'When it was last built';
+COMMENT ON COLUMN :"schema".report_views.decided_at IS 'When the document type or array was first seen';
+
+CREATE TABLE :"schema".report_columns (
+    view_id    integer NOT NULL REFERENCES :"schema".report_views (id),
+    position   integer NOT NULL,
+    name       text NOT NULL,
+    path       text[] NOT NULL,
+    type       text NOT NULL CHECK (type IN ('number', 'boolean', 'date', 'timestamp', 'text', 'json')),
+    decided_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (view_id, position),
+    UNIQUE (view_id, name)
+);
+COMMENT ON TABLE :"schema".report_columns IS 'Columns of the typed views, one a field of the documents and type';
+COMMENT ON COLUMN :"schema".report_columns.view_id IS 'The view';
+COMMENT ON COLUMN :"schema".report_columns.position IS 'Order of the columns, from 1, behind those that every typed view has';
+COMMENT ON COLUMN :"schema".report_columns.name IS 'Name of the column';
+COMMENT ON COLUMN :"schema".report_columns.path IS 'Keys that lead to the field, from the document or the element of the array';
+COMMENT ON COLUMN :"schema".report_columns.type IS 'How the value is read: number, boolean, date, timestamp, text, json';
+COMMENT ON COLUMN :"schema".report_columns.decided_at IS 'When the field, or a value of this type, was first seen';
+
+CREATE TABLE :"schema".report_progress (
+    only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    change_seq bigint NOT NULL DEFAULT 0
+);
+INSERT INTO :"schema".report_progress DEFAULT VALUES;
+COMMENT ON TABLE :"schema".report_progress IS 'One row: how far documents were looked through for new fields';
+COMMENT ON COLUMN :"schema".report_progress.only_row IS 'Keeps the table at one row';
+COMMENT ON COLUMN :"schema".report_progress.change_seq IS 'The last change of runs that was looked at';
+
+CREATE VIEW :"reporting".runs WITH (security_invoker = false) AS
+SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
+    partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
+    markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at, change_seq
+FROM :"schema".runs;
+COMMENT ON VIEW :"reporting".runs IS 'One row a run: its highest revision, of every environment and status. Origin: the delivery feed (interface 4.2)';
+COMMENT ON COLUMN :"reporting".runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
+COMMENT ON COLUMN :"reporting".runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
+COMMENT ON COLUMN :"reporting".runs.status IS 'completed or failed (interface 2.1 status)';
+COMMENT ON COLUMN :"reporting".runs.environment IS 'prod or test (interface 2.1 environment)';
+COMMENT ON COLUMN :"reporting".runs.document_type_slug IS 'Slug of the document type at the time of the run; null: none (interface 2.1 documentType.slug)';
+COMMENT ON COLUMN :"reporting".runs.document_type_name IS 'Display name of the document type (interface 2.1 documentType.name)';
+COMMENT ON COLUMN :"reporting".runs.file_name IS 'Original name of the submitted PDF (interface 2.1 fileName)';
+COMMENT ON COLUMN :"reporting".runs.partner_name IS 'Recognized sender of the document; null: none (interface 2.1 partnerName)';
+COMMENT ON COLUMN :"reporting".runs.partner_test_mode IS 'true: the partner is in test mode for this document type; file the run for checking only (interface 2.1 partnerTestMode)';
+COMMENT ON COLUMN :"reporting".runs.ocr_confidence IS 'Overall recognition confidence as sent, on a scale that the interface leaves open; null: none was sent (interface 2.1 ocrConfidence)';
+COMMENT ON COLUMN :"reporting".runs.data IS 'Structured recognition result, every digit as sent; null for failed runs and while pending (interface 2.1 data)';
+COMMENT ON COLUMN :"reporting".runs.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
+COMMENT ON COLUMN :"reporting".runs.error IS 'Message of a failed run, in German (interface 2.1 error)';
+COMMENT ON COLUMN :"reporting".runs.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
+COMMENT ON COLUMN :"reporting".runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"reporting".runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
+COMMENT ON COLUMN :"reporting".runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
+COMMENT ON COLUMN :"reporting".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".runs.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"reporting".runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"reporting".runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".runs.first_synced_at IS 'When the run was first stored, clock of this database';
+COMMENT ON COLUMN :"reporting".runs.synced_at IS 'When this row was last written, clock of this database';
+COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change; the order of numbers is the order of commits, so a reader may remember the highest it has seen';
+
+CREATE VIEW :"reporting".productive_runs WITH (security_invoker = false) AS
+SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
+    partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
+    markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at, change_seq
+FROM :"schema".runs AS run
+WHERE environment = 'prod' AND NOT partner_test_mode AND status = 'completed' AND result_state = 'complete'
+    AND NOT EXISTS (
+        SELECT FROM :"schema".quarantine AS entry
+        WHERE entry.state = 'open' AND entry.scan_id = run.scan_id AND entry.revision > run.revision);
+COMMENT ON VIEW :"reporting".productive_runs IS 'Runs that may be processed productively: completed, of the productive environment, the partner not in test mode, the result complete, and no higher revision waiting in quarantine';
+COMMENT ON COLUMN :"reporting".productive_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
+COMMENT ON COLUMN :"reporting".productive_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
+COMMENT ON COLUMN :"reporting".productive_runs.status IS 'completed or failed (interface 2.1 status)';
+COMMENT ON COLUMN :"reporting".productive_runs.environment IS 'prod or test (interface 2.1 environment)';
+COMMENT ON COLUMN :"reporting".productive_runs.document_type_slug IS 'Slug of the document type at the time of the run; null: none (interface 2.1 documentType.slug)';
+COMMENT ON COLUMN :"reporting".productive_runs.document_type_name IS 'Display name of the document type (interface 2.1 documentType.name)';
+COMMENT ON COLUMN :"reporting".productive_runs.file_name IS 'Original name of the submitted PDF (interface 2.1 fileName)';
+COMMENT ON COLUMN :"reporting".productive_runs.partner_name IS 'Recognized sender of the document; null: none (interface 2.1 partnerName)';
+COMMENT ON COLUMN :"reporting".productive_runs.partner_test_mode IS 'true: the partner is in test mode for this document type; file the run for checking only (interface 2.1 partnerTestMode)';
+COMMENT ON COLUMN :"reporting".productive_runs.ocr_confidence IS 'Overall recognition confidence as sent, on a scale that the interface leaves open; null: none was sent (interface 2.1 ocrConfidence)';
+COMMENT ON COLUMN :"reporting".productive_runs.data IS 'Structured recognition result, every digit as sent; null for failed runs and while pending (interface 2.1 data)';
+COMMENT ON COLUMN :"reporting".productive_runs.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
+COMMENT ON COLUMN :"reporting".productive_runs.error IS 'Message of a failed run, in German (interface 2.1 error)';
+COMMENT ON COLUMN :"reporting".productive_runs.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
+COMMENT ON COLUMN :"reporting".productive_runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"reporting".productive_runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
+COMMENT ON COLUMN :"reporting".productive_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
+COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".productive_runs.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".productive_runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"reporting".productive_runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"reporting".productive_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".productive_runs.first_synced_at IS 'When the run was first stored, clock of this database';
+COMMENT ON COLUMN :"reporting".productive_runs.synced_at IS 'When this row was last written, clock of this database';
+COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change; the order of numbers is the order of commits, so a reader may remember the highest it has seen';
+
+CREATE VIEW :"reporting".failed_runs WITH (security_invoker = false) AS
+SELECT scan_id, revision, environment, document_type_slug, document_type_name, file_name, partner_name,
+    partner_test_mode, failure_reason, error, submitted_at, completed_at, delivered_at, repaired, extra, feed,
+    first_synced_at, synced_at, change_seq
+FROM :"schema".runs
+WHERE status = 'failed';
+COMMENT ON VIEW :"reporting".failed_runs IS 'Runs that failed, of every environment (interface 2.1 status)';
+COMMENT ON COLUMN :"reporting".failed_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
+COMMENT ON COLUMN :"reporting".failed_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
+COMMENT ON COLUMN :"reporting".failed_runs.environment IS 'prod or test (interface 2.1 environment)';
+COMMENT ON COLUMN :"reporting".failed_runs.document_type_slug IS 'Slug of the document type at the time of the run; null: none (interface 2.1 documentType.slug)';
+COMMENT ON COLUMN :"reporting".failed_runs.document_type_name IS 'Display name of the document type (interface 2.1 documentType.name)';
+COMMENT ON COLUMN :"reporting".failed_runs.file_name IS 'Original name of the submitted PDF (interface 2.1 fileName)';
+COMMENT ON COLUMN :"reporting".failed_runs.partner_name IS 'Recognized sender of the document; null: none (interface 2.1 partnerName)';
+COMMENT ON COLUMN :"reporting".failed_runs.partner_test_mode IS 'true: the partner is in test mode for this document type; file the run for checking only (interface 2.1 partnerTestMode)';
+COMMENT ON COLUMN :"reporting".failed_runs.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
+COMMENT ON COLUMN :"reporting".failed_runs.error IS 'Message of a failed run, in German (interface 2.1 error)';
+COMMENT ON COLUMN :"reporting".failed_runs.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
+COMMENT ON COLUMN :"reporting".failed_runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"reporting".failed_runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
+COMMENT ON COLUMN :"reporting".failed_runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"reporting".failed_runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"reporting".failed_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".failed_runs.first_synced_at IS 'When the run was first stored, clock of this database';
+COMMENT ON COLUMN :"reporting".failed_runs.synced_at IS 'When this row was last written, clock of this database';
+COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change; the order of numbers is the order of commits, so a reader may remember the highest it has seen';
+
+CREATE VIEW :"reporting".run_history WITH (security_invoker = false) AS
+SELECT superseded_at, scan_id, revision, status, environment, document_type_slug, document_type_name, file_name,
+    partner_name, partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at,
+    delivered_at, markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at,
+    change_seq
+FROM :"schema".run_history;
+COMMENT ON VIEW :"reporting".run_history IS 'Revisions that a higher one has replaced, each as it was: what was reported before a correction. Kept while SCANFEED_HISTORY is on';
+COMMENT ON COLUMN :"reporting".run_history.superseded_at IS 'When the higher revision was stored, clock of this database';
+COMMENT ON COLUMN :"reporting".run_history.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
+COMMENT ON COLUMN :"reporting".run_history.revision IS 'The revision that was replaced (interface 2.1 revision)';
+COMMENT ON COLUMN :"reporting".run_history.status IS 'completed or failed (interface 2.1 status)';
+COMMENT ON COLUMN :"reporting".run_history.environment IS 'prod or test (interface 2.1 environment)';
+COMMENT ON COLUMN :"reporting".run_history.document_type_slug IS 'Slug of the document type at the time of the run; null: none (interface 2.1 documentType.slug)';
+COMMENT ON COLUMN :"reporting".run_history.document_type_name IS 'Display name of the document type (interface 2.1 documentType.name)';
+COMMENT ON COLUMN :"reporting".run_history.file_name IS 'Original name of the submitted PDF (interface 2.1 fileName)';
+COMMENT ON COLUMN :"reporting".run_history.partner_name IS 'Recognized sender of the document; null: none (interface 2.1 partnerName)';
+COMMENT ON COLUMN :"reporting".run_history.partner_test_mode IS 'true: the partner is in test mode for this document type; file the run for checking only (interface 2.1 partnerTestMode)';
+COMMENT ON COLUMN :"reporting".run_history.ocr_confidence IS 'Overall recognition confidence as sent, on a scale that the interface leaves open; null: none was sent (interface 2.1 ocrConfidence)';
+COMMENT ON COLUMN :"reporting".run_history.data IS 'Structured recognition result, every digit as sent; null for failed runs and while pending (interface 2.1 data)';
+COMMENT ON COLUMN :"reporting".run_history.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
+COMMENT ON COLUMN :"reporting".run_history.error IS 'Message of a failed run, in German (interface 2.1 error)';
+COMMENT ON COLUMN :"reporting".run_history.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
+COMMENT ON COLUMN :"reporting".run_history.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"reporting".run_history.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
+COMMENT ON COLUMN :"reporting".run_history.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
+COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".run_history.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".run_history.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"reporting".run_history.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"reporting".run_history.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".run_history.first_synced_at IS 'When the run was first stored, clock of this database';
+COMMENT ON COLUMN :"reporting".run_history.synced_at IS 'When this row was last written, clock of this database';
+COMMENT ON COLUMN :"reporting".run_history.change_seq IS 'Number of the last change of this revision, before it was replaced';
+
+CREATE VIEW :"reporting".quarantined WITH (security_invoker = false) AS
+SELECT id, feed, scan_id, revision, state, reason, detail, octet_length(payload) AS payload_bytes,
+    first_seen_at, last_seen_at, times_seen
+FROM :"schema".quarantine;
+COMMENT ON VIEW :"reporting".quarantined IS 'Entries of the feed that could not be stored as they came, without their content. Those that are open are missing from runs';
+COMMENT ON COLUMN :"reporting".quarantined.id IS 'Number to name the entry by (scanfeed quarantine show)';
+COMMENT ON COLUMN :"reporting".quarantined.feed IS 'The feed that delivered it (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".quarantined.scan_id IS 'Identifier of the run; null: the entry has no usable one';
+COMMENT ON COLUMN :"reporting".quarantined.revision IS 'Its revision; null: the entry has no usable one';
+COMMENT ON COLUMN :"reporting".quarantined.state IS 'open: not in runs; repaired: stored, the original is kept here; replayed: stored later; discarded: given up, or a newer revision was stored';
+COMMENT ON COLUMN :"reporting".quarantined.reason IS 'Why it could not be stored, as one word';
+COMMENT ON COLUMN :"reporting".quarantined.detail IS 'Why it could not be stored, for a person; names fields, never values';
+COMMENT ON COLUMN :"reporting".quarantined.payload_bytes IS 'Size of the entry as received, bytes; 0: past the retention, the content is gone';
+COMMENT ON COLUMN :"reporting".quarantined.first_seen_at IS 'When it was first delivered, clock of this database';
+COMMENT ON COLUMN :"reporting".quarantined.last_seen_at IS 'When it was last delivered, clock of this database';
+COMMENT ON COLUMN :"reporting".quarantined.times_seen IS 'How often it was delivered';
+
+CREATE VIEW :"reporting".deleted_runs WITH (security_invoker = false) AS
+SELECT scan_id, reason, deleted_at, change_seq
+FROM :"schema".deleted_runs;
+COMMENT ON VIEW :"reporting".deleted_runs IS 'Runs that were removed, so that readers remove them too. A run that was delivered anew since is in runs, with a higher change_seq';
+COMMENT ON COLUMN :"reporting".deleted_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
+COMMENT ON COLUMN :"reporting".deleted_runs.reason IS 'erased: removed by an operator, no revision is stored any more; expired: past the retention (SCANFEED_RETENTION_DAYS), a later revision is stored again';
+COMMENT ON COLUMN :"reporting".deleted_runs.deleted_at IS 'When it was removed, clock of this database';
+COMMENT ON COLUMN :"reporting".deleted_runs.change_seq IS 'Number of the removal, of the same sequence as runs.change_seq';
+
+CREATE VIEW :"reporting".daily_statistics WITH (security_invoker = false) AS
+SELECT (completed_at AT TIME ZONE 'UTC')::date AS day, environment, document_type_slug, partner_name,
+    count(*) FILTER (WHERE status = 'completed') AS completed,
+    count(*) FILTER (WHERE status = 'failed') AS failed,
+    avg(ocr_confidence) AS ocr_confidence_mean,
+    percentile_cont(0.05) WITHIN GROUP (ORDER BY ocr_confidence) AS ocr_confidence_p05,
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM completed_at - submitted_at)::double precision)
+        AS turnaround_p50_seconds,
+    percentile_cont(0.95) WITHIN GROUP (ORDER BY extract(epoch FROM completed_at - submitted_at)::double precision)
+        AS turnaround_p95_seconds
+FROM :"schema".runs
+WHERE NOT partner_test_mode
+GROUP BY day, environment, document_type_slug, partner_name;
+COMMENT ON VIEW :"reporting".daily_statistics IS 'Figures of each day, environment, document type and partner, of current revisions. Runs of partners in test mode are left out';
+COMMENT ON COLUMN :"reporting".daily_statistics.day IS 'Day, in UTC, on which the runs were finished (completed_at); null: unknown';
+COMMENT ON COLUMN :"reporting".daily_statistics.environment IS 'prod or test (interface 2.1 environment)';
+COMMENT ON COLUMN :"reporting".daily_statistics.document_type_slug IS 'Slug of the document type; null: none (interface 2.1 documentType.slug)';
+COMMENT ON COLUMN :"reporting".daily_statistics.partner_name IS 'Recognized sender; null: none (interface 2.1 partnerName)';
+COMMENT ON COLUMN :"reporting".daily_statistics.completed IS 'Runs that were completed';
+COMMENT ON COLUMN :"reporting".daily_statistics.failed IS 'Runs that failed';
+COMMENT ON COLUMN :"reporting".daily_statistics.ocr_confidence_mean IS 'Mean recognition confidence of the runs that have one; null: none has';
+COMMENT ON COLUMN :"reporting".daily_statistics.ocr_confidence_p05 IS 'Recognition confidence that 5 % of the runs fall short of (interpolated); null: no run has one';
+COMMENT ON COLUMN :"reporting".daily_statistics.turnaround_p50_seconds IS 'Median time from submission to completion, seconds; null: unknown';
+COMMENT ON COLUMN :"reporting".daily_statistics.turnaround_p95_seconds IS 'Time from submission to completion that 5 % of the runs exceed, seconds (interpolated); null: unknown';
+
+CREATE VIEW :"reporting".sync_status WITH (security_invoker = false) AS
+SELECT name AS feed, data_complete_as_of,
+    CASE WHEN data_complete_as_of IS NULL THEN 'Infinity'
+        ELSE GREATEST(extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision, 0) END AS lag_seconds,
+    NULLIF(complete_from, '-infinity') AS complete_from, reconciled_as_of,
+    (SELECT count(*) FROM :"schema".runs AS run WHERE run.feed = feed.name AND run.result_state = 'pending')
+        AS pending_results,
+    (SELECT count(*) FROM :"schema".quarantine AS entry WHERE entry.feed = feed.name AND entry.state = 'open')
+        AS quarantined,
+    -- A feed that began with its new runs is not complete before the history behind it is in.
+    end_reached_at IS NOT NULL AND NOT EXISTS (SELECT FROM :"schema".backfills AS history
+        WHERE history.feed = feed.name AND history.kind = 'history' AND history.finished_at IS NULL)
+        AS backfill_complete, last_poll_at, last_commit_at
+FROM :"schema".feeds AS feed;
+COMMENT ON VIEW :"reporting".sync_status IS 'One row a feed: how fresh and how complete the data is';
+COMMENT ON COLUMN :"reporting".sync_status.feed IS 'Name of the feed (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".sync_status.data_complete_as_of IS 'Every entry that the feed listed from complete_from up to this time is in runs, perhaps pending, or in open quarantine; null while unknown. Clock of this database';
+COMMENT ON COLUMN :"reporting".sync_status.lag_seconds IS 'Now less data_complete_as_of, seconds, as scanfeed_lag_seconds; Infinity while unknown';
+COMMENT ON COLUMN :"reporting".sync_status.complete_from IS 'Earliest delivery time that the data is complete from; null: from the beginning of the history';
+COMMENT ON COLUMN :"reporting".sync_status.reconciled_as_of IS 'Up to when runs that the feed''s position had passed by were looked for; null: never';
+COMMENT ON COLUMN :"reporting".sync_status.pending_results IS 'Runs whose full result is still to be loaded, as scanfeed_pending_results';
+COMMENT ON COLUMN :"reporting".sync_status.quarantined IS 'Entries in open quarantine, as scanfeed_quarantined_entries';
+COMMENT ON COLUMN :"reporting".sync_status.backfill_complete IS 'true once the end of the feed was reached from its start';
+COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last successful poll of the feed was sent; null: never';
+COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
+
+-- Values as documents write them. Null where the text is none: a report must not fail for one document.
+CREATE FUNCTION :"reporting".german_number(value text) RETURNS numeric
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT AS $$
+BEGIN
+    IF length(value) > 100 OR value ~ '[-−].*[-−]' OR value !~ (
+        '^\s*(EUR|€)?\s*[-+−]?\s*(EUR|€)?\s*'
+        '(\d{1,3}(\.\d{3})+|\d{1,3}([ \u00a0\u202f]\d{3})+|\d+)(,\d+)?\s*(EUR|€)?\s*-?\s*(EUR|€)?\s*$') THEN
+        RETURN NULL;
+    END IF;
+    RETURN (CASE WHEN value ~ '[-−]' THEN '-' ELSE '' END
+        || replace(regexp_replace(value, '[^0-9,]', '', 'g'), ',', '.'))::numeric;
+END $$;
+COMMENT ON FUNCTION :"reporting".german_number(text) IS 'The number that a text has in German notation: 1.234,56, 1 234,56, -5, 7,50 €. A point groups digits, a comma begins the fraction. Null where it is none';
+
+CREATE FUNCTION :"reporting".german_date(value text) RETURNS date
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT AS $$
+DECLARE
+    part text[];
+    years integer;
+    months integer;
+    days integer;
+BEGIN
+    IF length(value) > 40 THEN
+        RETURN NULL;
+    END IF;
+    part := regexp_match(value, '^\s*(\d{1,2})\.\s*(\d{1,2})\.\s*(\d{4}|\d{2})\s*$');
+    IF part IS NOT NULL THEN
+        months := part[2];
+    ELSE
+        part := regexp_match(translate(lower(value), 'Ä', 'ä'),
+            '^\s*(\d{1,2})\.?\s*(jan|jän|feb|mär|mrz|mae|apr|mai|jun|jul|aug|sep|okt|nov|dez)[a-z]*\.?\s*(\d{4})\s*$');
+        IF part IS NULL THEN
+            part := regexp_match(value, '^\s*(\d{4})-(\d{2})-(\d{2})\s*$');
+            IF part IS NULL THEN
+                RETURN NULL;
+            END IF;
+            part := ARRAY[part[3], part[2], part[1]];
+            months := part[2];
+        ELSE
+            months := CASE part[2] WHEN 'jän' THEN 1 WHEN 'mrz' THEN 3 WHEN 'mae' THEN 3
+                ELSE (strpos('jan feb mär apr mai jun jul aug sep okt nov dez', part[2]) + 3) / 4 END;
+        END IF;
+    END IF;
+    days := part[1];
+    years := part[3];
+    IF length(part[3]) = 2 THEN -- as PostgreSQL reads years of two digits
+        years := years + CASE WHEN years < 70 THEN 2000 ELSE 1900 END;
+    END IF;
+    IF years = 0 OR months NOT BETWEEN 1 AND 12 OR days NOT BETWEEN 1 AND 31
+        OR extract(month FROM make_date(years, months, 1) + (days - 1)) <> months THEN
+        RETURN NULL;
+    END IF;
+    RETURN make_date(years, months, days);
+END $$;
+COMMENT ON FUNCTION :"reporting".german_date(text) IS 'The day that a text has in German notation: 31.12.2026, 1.2.26 (1970 to 2069), 31. Dezember 2026; also 2026-12-31. Null where it is none';
+
+-- What the columns of typed views are made of. A value of another kind is null, never an error: a CASE decides before any
+-- cast, and what looks like a date is one.
+CREATE FUNCTION :"schema".as_number(value jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END;
+COMMENT ON FUNCTION :"schema".as_number(jsonb) IS 'A JSON number, every digit as sent; else null';
+CREATE FUNCTION :"schema".as_boolean(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN jsonb_typeof(value) = 'boolean' THEN value::boolean END;
+COMMENT ON FUNCTION :"schema".as_boolean(jsonb) IS 'A JSON boolean; else null';
+CREATE FUNCTION :"schema".as_text(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN jsonb_typeof(value) IN ('string', 'number', 'boolean') THEN value #>> '{}' END;
+COMMENT ON FUNCTION :"schema".as_text(jsonb) IS 'A JSON string, number or boolean as text; else null';
+CREATE FUNCTION :"schema".as_json(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN NULLIF(value, 'null'::jsonb);
+COMMENT ON FUNCTION :"schema".as_json(jsonb) IS 'Any JSON value but null';
+
+CREATE FUNCTION :"schema".is_iso_date(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN value ~ ('^(?!0000)\d{4}-'
+        '((0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)$'
+        '|^(\d\d(0[48]|[2468][048]|[13579][26])|([02468][48]|[13579][26]|[2468]0)00)-02-29$');
+COMMENT ON FUNCTION :"schema".is_iso_date(text) IS 'Whether a text is a day of the calendar as YYYY-MM-DD';
+CREATE FUNCTION :"schema".is_iso_time(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN length(value) <= 40 AND substr(value, 11) ~
+        '^T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d{1,9})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)$'
+        AND :"schema".is_iso_date(left(value, 10));
+COMMENT ON FUNCTION :"schema".is_iso_time(text) IS 'Whether a text is a time in ISO 8601 with its zone';
+CREATE FUNCTION :"schema".as_date(value jsonb) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN jsonb_typeof(value) = 'string' AND :"schema".is_iso_date(value #>> '{}') THEN
+        make_date(left(value #>> '{}', 4)::integer, substr(value #>> '{}', 6, 2)::integer, right(value #>> '{}', 2)::integer)
+    END;
+COMMENT ON FUNCTION :"schema".as_date(jsonb) IS 'A JSON string that is a day of the calendar (YYYY-MM-DD); else null';
+CREATE FUNCTION :"schema".as_timestamp(value jsonb) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE WHEN jsonb_typeof(value) = 'string' AND :"schema".is_iso_time(value #>> '{}') THEN
+        replace(value #>> '{}', ',', '.')::timestamptz
+    END;
+COMMENT ON FUNCTION :"schema".as_timestamp(jsonb) IS 'A JSON string that is a time in ISO 8601 with its zone; else null';
+
+CREATE FUNCTION :"schema".holds_value(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN value IS NOT NULL AND jsonb_typeof(value) NOT IN ('null', 'object') AND value NOT IN ('""'::jsonb, '[]'::jsonb);
+COMMENT ON FUNCTION :"schema".holds_value(jsonb) IS 'Whether a column that is null hides something: not of a null, an empty text or an empty array, nor of an object, whose fields have columns of their own';
+
+-- Calls itself, so it needs a search path; the reader, who may not look into this schema, calls it as its owner.
+CREATE FUNCTION :"schema".other_fields(document jsonb, known jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SECURITY DEFINER SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT NULLIF(jsonb_object_agg(key, value), '{}')
+        FROM (
+            SELECT key, CASE
+                WHEN jsonb_typeof(value) = 'object' AND known->key ? 'fields' THEN other_fields(value, known->key->'fields')
+                WHEN COALESCE(known->key->'kinds' ? jsonb_typeof(value), false) THEN NULL
+                WHEN value NOT IN ('null', '{}', '[]') THEN value
+            END AS value
+            FROM jsonb_each(document)
+        ) AS field
+        WHERE value IS NOT NULL
+    );
+END $$;
+COMMENT ON FUNCTION :"schema".other_fields(jsonb, jsonb) IS 'What of a document has no column: known says, by key, the kinds of values that have one and the fields of an object. Null: nothing';

@@ -1,0 +1,99 @@
+import { type Kysely, sql } from 'kysely';
+import { sqlstateOf } from '../errors.js';
+import { MIGRATION_LOCK } from '../migrate.js';
+import { quoted, type Tables } from '../schema.js';
+
+/** A report that runs longer than this has gone wrong. Counts for logins of the role itself, not for its members. */
+const STATEMENT_TIMEOUT = '5min';
+const REFUSED = '42501';
+/** The role appeared since we looked: roles belong to the whole server, and other databases make the same one. */
+const EXISTS = /^(42710|23505)$/;
+
+/** What makes the role, for a person who may. */
+export function readerRoleStatements(role: string): readonly string[] {
+  const name = quoted(role);
+  return [
+    `CREATE ROLE ${name} NOLOGIN`,
+    `ALTER ROLE ${name} SET default_transaction_read_only = on`,
+    `ALTER ROLE ${name} SET statement_timeout = '${STATEMENT_TIMEOUT}'`,
+  ];
+}
+
+/** What lets the role read the reports and nothing else, for a person who owns them or may do anything. */
+export function readerGrantStatements(tables: Tables, role: string): readonly string[] {
+  const [schema, name] = [quoted(tables.reportingSchema), quoted(role)];
+  return [...schemaGrants(tables, role), `GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO ${name}`];
+}
+
+function schemaGrants({ reportingSchema }: Tables, role: string): readonly string[] {
+  const [schema, name] = [quoted(reportingSchema), quoted(role)];
+  return [
+    `GRANT USAGE ON SCHEMA ${schema} TO ${name}`,
+    `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${schema} TO ${name}`,
+  ];
+}
+
+/** The role that reads the reports, as it is found. */
+export interface ReaderRole {
+  readonly exists: boolean;
+  /** It may use the schema and read every view in it. */
+  readonly reads: boolean;
+}
+
+export async function inspectReaderRole(db: Kysely<unknown>, tables: Tables, role: string): Promise<ReaderRole> {
+  const { rows } = await sql<ReaderRole>`
+    SELECT reader.oid IS NOT NULL AS exists,
+      COALESCE(has_schema_privilege(reader.oid, schema.oid, 'USAGE') AND NOT EXISTS (
+        SELECT FROM pg_class
+        WHERE relnamespace = schema.oid AND relkind = 'v' AND NOT has_table_privilege(reader.oid, pg_class.oid, 'SELECT')
+      ), false) AS reads
+    FROM (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema}) AS schema
+    LEFT JOIN pg_roles AS reader ON reader.rolname = ${role}`.execute(db);
+  return rows[0] ?? { exists: false, reads: false };
+}
+
+/**
+ * Makes the role where it is missing and lets it read the views that are there. Asks first, so that where nothing is to be
+ * done no right is needed. False: the role that is connected may not do it; the statements are to be run by one that may.
+ */
+export async function grantReader(db: Kysely<unknown>, tables: Tables, role: string): Promise<boolean> {
+  const found = await inspectReaderRole(db, tables, role);
+  if (found.reads) return true;
+  try {
+    if (!found.exists) await createRole(db, role);
+    await grantViews(db, tables, role);
+  } catch (error) {
+    if (sqlstateOf(error) === REFUSED) return false;
+    throw error;
+  }
+  return (await inspectReaderRole(db, tables, role)).reads;
+}
+
+async function createRole(db: Kysely<unknown>, role: string): Promise<void> {
+  try {
+    await db.transaction().execute(async (tx) => {
+      for (const statement of readerRoleStatements(role)) await sql.raw(statement).execute(tx);
+    });
+  } catch (error) {
+    if (!EXISTS.test(sqlstateOf(error) ?? '')) throw error;
+  }
+}
+
+/** One starter at a time: two that grant on one object at once would fail. Views may belong to the daemon or the migrator. */
+async function grantViews(db: Kysely<unknown>, tables: Tables, role: string): Promise<void> {
+  const schema = tables.reportingSchema;
+  await db.transaction().execute(async (tx) => {
+    await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
+    for (const statement of schemaGrants(tables, role)) await sql.raw(statement).execute(tx);
+    const { rows } = await sql<{ view: string }>`
+      SELECT relname AS view FROM pg_class
+      WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${schema}) AND relkind = 'v'
+        AND pg_has_role(relowner, 'USAGE') AND NOT has_table_privilege(${role}, oid, 'SELECT')`.execute(tx);
+    for (const { view } of rows) await grantView(tx, tables, view, role);
+  });
+}
+
+/** For a view just made. */
+export async function grantView(tx: Kysely<unknown>, tables: Tables, view: string, role: string): Promise<void> {
+  await sql`GRANT SELECT ON ${sql.id(tables.reportingSchema, view)} TO ${sql.id(role)}`.execute(tx);
+}

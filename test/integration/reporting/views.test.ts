@@ -1,0 +1,291 @@
+import { type RawBuilder, sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { entryJson, raw } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { MIGRATED, type TestFeed, tables, testFeed, useStore } from '../../support/store.js';
+
+const bench = useStore(useDatabase(MIGRATED));
+const FAILED = { status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' };
+let feed: TestFeed;
+
+beforeEach(async () => {
+  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.runHistory}, ${tables.quarantine}`);
+  feed = await bench.takeFeed();
+});
+
+const scans = async (view: string, where: RawBuilder<unknown> = sql`true`) => {
+  const rows = await bench.rows(
+    sql<{ scan_id: string }>`SELECT scan_id FROM ${sql.id('scanfeed_reporting', view)} WHERE ${where} ORDER BY scan_id`,
+  );
+  return rows.map(({ scan_id }) => scan_id);
+};
+
+describe('runs', () => {
+  it('has the highest revision of every environment and status', async () => {
+    await feed.commit([
+      entryJson({ scanId: 'a' }),
+      entryJson({ scanId: 'a', revision: 2 }),
+      entryJson({ scanId: 'b', environment: 'test' }),
+      entryJson({ scanId: 'c', ...FAILED }),
+    ]);
+    const rows = await bench.rows(
+      sql`SELECT scan_id, revision, status, environment FROM scanfeed_reporting.runs ORDER BY scan_id`,
+    );
+    expect(rows).toEqual([
+      { scan_id: 'a', revision: 2, status: 'completed', environment: 'prod' },
+      { scan_id: 'b', revision: 1, status: 'completed', environment: 'test' },
+      { scan_id: 'c', revision: 1, status: 'failed', environment: 'prod' },
+    ]);
+    expect(await scans('failed_runs')).toEqual(['c']);
+  });
+});
+
+describe('productive_runs', () => {
+  it('leaves out what must not be processed', async () => {
+    await feed.commit([
+      entryJson({ scanId: 'good' }),
+      entryJson({ scanId: 'test', environment: 'test' }),
+      entryJson({ scanId: 'partner', partnerTestMode: true }),
+      entryJson({ scanId: 'unreadable-mode', partnerTestMode: 'perhaps' }),
+      entryJson({ scanId: 'failed', ...FAILED }),
+      entryJson({ scanId: 'pending', data: undefined, resultTruncated: true }),
+    ]);
+    await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_loaded',
+      pending_since = now(), next_try_at = now() WHERE scan_id = 'pending'`);
+    expect(await scans('productive_runs')).toEqual(['good']);
+  });
+
+  it('leaves out a run whose higher revision waits in quarantine, until it is settled', async () => {
+    await feed.commit([
+      entryJson({ scanId: 'a' }),
+      entryJson({ scanId: 'b', revision: 2 }),
+      entryJson({ scanId: 'a', revision: 2, status: 'odd' }),
+      entryJson({ scanId: 'b', revision: 1, status: 'odd' }),
+    ]);
+    expect(await scans('productive_runs')).toEqual(['b']);
+    await feed.commit([entryJson({ scanId: 'a', revision: 2 })]);
+    expect(await scans('productive_runs')).toEqual(['a', 'b']);
+  });
+});
+
+describe('run_history', () => {
+  it('tells what was reported before a correction', async () => {
+    await feed.commit([entryJson({ scanId: 'a', data: { betrag: raw('1.10') } })]);
+    await feed.commit([entryJson({ scanId: 'a', revision: 2, data: { betrag: raw('2.20') } })]);
+    const rows = await bench.rows(sql`
+      SELECT old.data->>'betrag' AS before, new.data->>'betrag' AS after
+      FROM scanfeed_reporting.run_history AS old JOIN scanfeed_reporting.runs AS new USING (scan_id)`);
+    expect(rows).toEqual([{ before: '1.10', after: '2.20' }]);
+  });
+});
+
+describe('quarantined', () => {
+  it('tells what could not be stored, without the content', async () => {
+    await feed.commit([entryJson({ scanId: 'a', status: 'odd', data: { iban: 'canary' } })]);
+    const rows = await bench.rows(sql`SELECT * FROM scanfeed_reporting.quarantined`);
+    expect(rows).toMatchObject([{ scan_id: 'a', revision: 1, state: 'open', reason: 'status', times_seen: 1 }]);
+    expect(JSON.stringify(rows)).not.toContain('canary');
+  });
+});
+
+describe('daily_statistics', () => {
+  const day = (over: Record<string, unknown>, seconds: number, at = '2026-01-02T23:59:00Z') =>
+    entryJson({
+      completedAt: at,
+      submittedAt: new Date(Date.parse(at) - seconds * 1000).toISOString(),
+      ...over,
+    });
+
+  it('counts runs by their day in UTC, whatever the time zone of the reader, and leaves partners in test mode out', async () => {
+    await feed.commit([
+      day({ scanId: 'a', ocrConfidence: 0.9 }, 10),
+      day({ scanId: 'b', ocrConfidence: 0.8 }, 20),
+      day({ scanId: 'c', ...FAILED, ocrConfidence: null }, 30),
+      day({ scanId: 'd', partnerTestMode: true }, 40),
+      day({ scanId: 'e', environment: 'test' }, 50),
+      day({ scanId: 'f' }, 60, '2026-01-03T00:00:00Z'),
+      day({ scanId: 'g', partnerName: null, documentType: { slug: null, name: null } }, 60, '2026-01-03T00:00:00Z'),
+    ]);
+    const rows = await bench.rows(sql`
+      SELECT day::text, environment, document_type_slug, partner_name, completed::int, failed::int, ocr_confidence_mean,
+        ocr_confidence_p05, turnaround_p50_seconds, turnaround_p95_seconds
+      FROM scanfeed_reporting.daily_statistics ORDER BY day, environment, partner_name`);
+    const figures = { completed: 1, failed: 0, ocr_confidence_mean: 0.97, ocr_confidence_p05: 0.97 };
+    const usual = { document_type_slug: 'rechnung', partner_name: 'Muster GmbH' };
+    expect(rows).toEqual([
+      {
+        ...usual,
+        day: '2026-01-02',
+        environment: 'prod',
+        completed: 2,
+        failed: 1,
+        ocr_confidence_mean: expect.closeTo(0.85),
+        ocr_confidence_p05: expect.closeTo(0.805),
+        turnaround_p50_seconds: 20,
+        turnaround_p95_seconds: 29,
+      },
+      {
+        ...usual,
+        ...figures,
+        day: '2026-01-02',
+        environment: 'test',
+        turnaround_p50_seconds: 50,
+        turnaround_p95_seconds: 50,
+      },
+      {
+        ...usual,
+        ...figures,
+        day: '2026-01-03',
+        environment: 'prod',
+        turnaround_p50_seconds: 60,
+        turnaround_p95_seconds: 60,
+      },
+      {
+        ...figures,
+        day: '2026-01-03',
+        environment: 'prod',
+        document_type_slug: null,
+        partner_name: null,
+        turnaround_p50_seconds: 60,
+        turnaround_p95_seconds: 60,
+      },
+    ]);
+  });
+});
+
+describe('sync_status', () => {
+  const status = async () =>
+    (await bench.rows(sql<Record<string, unknown>>`SELECT * FROM scanfeed_reporting.sync_status`))[0];
+
+  it('says that nothing is known before the first page, and what is missing afterwards', async () => {
+    expect(await status()).toMatchObject({
+      feed: 'default',
+      data_complete_as_of: null,
+      lag_seconds: Number.POSITIVE_INFINITY,
+      complete_from: null,
+      pending_results: '0',
+      quarantined: '0',
+      backfill_complete: false,
+    });
+    const polledAt = performance.now() - 60_000;
+    const atEnd = { polledAt, lastDelivered: null, lastDeliveredAt: null, atEnd: true };
+    await feed.commit([entryJson({ scanId: 'a', status: 'odd' }), entryJson({ scanId: 'b' })], { freshness: atEnd });
+    await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_loaded',
+      pending_since = now(), next_try_at = now()`);
+    const { lag_seconds: lag, ...rest } = (await status()) ?? {};
+    expect(rest).toMatchObject({ pending_results: '1', quarantined: '1', backfill_complete: true });
+    expect(lag).toBeGreaterThanOrEqual(60);
+  });
+
+  it('agrees with what the metrics are made of', async () => {
+    await feed.commit([entryJson({ scanId: 'a', status: 'odd' })]);
+    const told = await bench.store.readStatus('default');
+    expect(await status()).toMatchObject({
+      data_complete_as_of: told.dataCompleteAsOf,
+      pending_results: String(told.pendingResults),
+      quarantined: String(told.quarantinedEntries),
+      backfill_complete: told.backfillComplete,
+      last_poll_at: told.lastPollAt,
+      last_commit_at: told.lastCommitAt,
+    });
+  });
+
+  it('tells where a feed begins that did not start at the beginning', async () => {
+    await bench.takeFeed(testFeed({ name: 'later', start: new Date('2026-01-01T00:00:00Z') }));
+    const rows = await bench.rows(sql`SELECT feed, complete_from FROM scanfeed_reporting.sync_status ORDER BY feed`);
+    expect(rows).toEqual([
+      { feed: 'default', complete_from: null },
+      { feed: 'later', complete_from: new Date('2026-01-01T00:00:00Z') },
+    ]);
+  });
+});
+
+describe('german_number and german_date', () => {
+  const numbers = async (texts: readonly string[]) =>
+    (
+      await bench.rows(sql<{ n: string | null }>`SELECT scanfeed_reporting.german_number(t)::text AS n
+      FROM unnest(${texts}::text[]) WITH ORDINALITY AS u (t, i) ORDER BY i`)
+    ).map(({ n }) => n);
+  const dates = async (texts: readonly string[]) =>
+    (
+      await bench.rows(sql<{ d: string | null }>`SELECT scanfeed_reporting.german_date(t)::text AS d
+      FROM unnest(${texts}::text[]) WITH ORDINALITY AS u (t, i) ORDER BY i`)
+    ).map(({ d }) => d);
+
+  it('read what documents write, every digit', async () => {
+    expect(
+      await numbers([
+        '1.234,56',
+        '1234,50',
+        '1 234,5',
+        '1\u00a0234,5',
+        '12.345.678',
+        '-5',
+        '5,00-',
+        '−3,5',
+        '7,50 €',
+        'EUR 7',
+        ' 0,19 ',
+      ]),
+    ).toEqual(['1234.56', '1234.50', '1234.5', '1234.5', '12345678', '-5', '-5.00', '-3.5', '7.50', '7', '0.19']);
+    expect(
+      await dates([
+        '31.12.2026',
+        '1.2.26',
+        '1. 2. 1975',
+        '01.01.75',
+        '31. Dezember 2026',
+        '1. MÄRZ 2026',
+        '3 Mai 2026',
+        '5. Jänner 2026',
+        '2026-12-31',
+        '29.02.2024',
+      ]),
+    ).toEqual([
+      '2026-12-31',
+      '2026-02-01',
+      '1975-02-01',
+      '1975-01-01',
+      '2026-12-31',
+      '2026-03-01',
+      '2026-05-03',
+      '2026-01-05',
+      '2026-12-31',
+      '2024-02-29',
+    ]);
+  });
+
+  it('give null, never an error, for everything else', async () => {
+    const odd = [
+      '',
+      ' ',
+      '12.34',
+      '1,2,3',
+      '1.23,4',
+      'abc',
+      '12 %',
+      '-5-',
+      '--5',
+      'NaN',
+      '1e5',
+      ',5',
+      '9'.repeat(5000),
+    ];
+    expect(await numbers(odd)).toEqual(odd.map(() => null));
+    const days = [
+      '',
+      '29.02.2026',
+      '31.04.2026',
+      '0.1.2026',
+      '1.13.2026',
+      '1.1.0000',
+      '1.1',
+      '32. Mai 2026',
+      '1. Foo 2026',
+      'infinity',
+      'now',
+      '9'.repeat(5000),
+    ];
+    expect(await dates(days)).toEqual(days.map(() => null));
+  });
+});
