@@ -20,6 +20,7 @@ CREATE TABLE :"schema".feeds (
     read_up_to          timestamptz,
     last_poll_at        timestamptz,
     last_commit_at      timestamptz,
+    stuck_since         timestamptz,
     lease_holder        text,
     lease_epoch         bigint NOT NULL DEFAULT 0,
     lease_expires_at    timestamptz,
@@ -46,6 +47,7 @@ COMMENT ON COLUMN :"schema".feeds.last_delivered_at IS 'Latest delivery time (se
 COMMENT ON COLUMN :"schema".feeds.read_up_to IS 'Latest delivery time (service clock) that was read since the last rewind, or the one it went to: a rejected cursor gives way to a time before it';
 COMMENT ON COLUMN :"schema".feeds.last_poll_at IS 'When the last successful poll was sent';
 COMMENT ON COLUMN :"schema".feeds.last_commit_at IS 'When the last page was committed, empty pages included';
+COMMENT ON COLUMN :"schema".feeds.stuck_since IS 'Since when the cursor that the service gives is missing, stands still or goes in circles; null: it leads on';
 COMMENT ON COLUMN :"schema".feeds.lease_holder IS 'Identity of the process that holds the feed; null: none';
 COMMENT ON COLUMN :"schema".feeds.lease_epoch IS 'Raised whenever the feed changes hands or is rewound; a commit of another epoch is void';
 COMMENT ON COLUMN :"schema".feeds.lease_expires_at IS 'When a silent holder loses the feed, by the clock of this database';

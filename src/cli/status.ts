@@ -46,6 +46,7 @@ function describeFeed(report: FeedReport): string {
     ['Leader', report.leader ?? 'none: no process is writing'],
     ['Last poll', report.lastPollAt?.toISOString() ?? 'never'],
     ['Last delivery', report.lastDeliveredAt?.toISOString() ?? 'none'],
+    ...stuck(report),
   ];
   return lines.map(([name, value]) => `${`${name}:`.padEnd(17)}${value}`).join('\n');
 }
@@ -66,6 +67,16 @@ function pace(measured: ReportedPace | null): string {
 function toSeconds(time: string): string {
   return `${new Date(time).toISOString().slice(0, 19)}Z`;
 }
+
+/** Only where there is something to say. */
+function stuck({ stuckSince }: FeedReport): readonly (readonly [string, string])[] {
+  if (stuckSince === null) return [];
+  const what = `${STUCK}. Ask the operators of the service, or see \`scanfeed rewind\``;
+  return [['Stuck', `since ${stuckSince.toISOString()}: ${what}`]];
+}
+
+const STUCK =
+  'the cursor that the service gives is missing, stands still or goes in circles; entries are stored, but the feed does not get on';
 
 function asOf({ dataCompleteAsOf, lagSeconds }: FeedReport): string {
   if (dataCompleteAsOf === null || lagSeconds === null) return 'not known yet';

@@ -46,8 +46,9 @@ ${renderTroubles(report)}
 `;
 }
 
-function headline({ role, caughtUp, troubles }: StatusReport): string {
+function headline({ role, caughtUp, stuckSince, troubles }: StatusReport): string {
   if (troubles.length > 0) return 'In trouble, trying again';
+  if (stuckSince !== null) return 'Stuck, asking again';
   if (role === 'starting') return 'Starting';
   if (role === 'standby') return 'Standing by for another process';
   return caughtUp ? 'Caught up' : 'Catching up';
@@ -67,6 +68,9 @@ function factsOf(report: StatusReport): Readonly<Record<string, string>> {
     ),
     'Last poll': report.lastPollAt ?? 'none yet',
     'Last commit': report.lastCommitAt ?? 'none yet',
+    ...(report.stuckSince !== null && {
+      Stuck: `since ${report.stuckSince}: the cursor that the service gives is missing, stands still or goes in circles`,
+    }),
     'Pending results': report.pendingResults?.toString() ?? 'unknown',
     'In quarantine': report.quarantinedEntries?.toString() ?? 'unknown',
     'Running since': report.startedAt,

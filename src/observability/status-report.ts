@@ -13,6 +13,8 @@ export interface StatusReport {
   readonly lagSeconds: number | null;
   readonly lastPollAt: string | null;
   readonly lastCommitAt: string | null;
+  /** Since when the service's cursor is missing, stands still or goes in circles; null: it leads on. */
+  readonly stuckSince: string | null;
   /** Runs inserted or updated since this process started. */
   readonly runsWritten: number;
   /** What this process reads from behind at the moment. */

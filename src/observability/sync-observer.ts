@@ -109,6 +109,12 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
       metrics.cursorReset();
       logger.warn('the service rejected the cursor; going on from elsewhere', { fromCursor: to.cursor !== null });
     },
+    stuck(stuck) {
+      if (!stuck) return logger.info('the cursor leads on again');
+      logger.warn(
+        'the cursor that the service gives is missing, stands still or goes in circles; entries are stored, and it is asked again at every poll interval',
+      );
+    },
     leading(until) {
       metrics.setLeader(until);
       if (leading !== (until !== null)) logger.info(until === null ? 'gave the feed up' : 'took the feed');
@@ -131,6 +137,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     lagSeconds: lagSeconds(asOf, clock.monotonic()),
     lastPollAt: iso(status?.lastPollAt),
     lastCommitAt: iso(status?.lastCommitAt),
+    stuckSince: iso(status?.stuckSince),
     runsWritten,
     readings: readings.report(),
     pendingResults: status?.pendingResults ?? null,

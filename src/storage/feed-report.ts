@@ -20,6 +20,8 @@ export interface FeedReport {
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
   readonly lastDeliveredAt: Date | null;
+  /** Since when its cursor is missing, stands still or goes in circles; null: it leads on. */
+  readonly stuckSince: Date | null;
   /** Null: no process holds the feed. */
   readonly leader: string | null;
   readonly runs: number;
@@ -100,6 +102,7 @@ async function readReportRows(
           'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)
         FROM ${tables.backfills} AS backfill WHERE backfill.feed = feed.name AND finished_at IS NULL) AS backfills,
       last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
+      stuck_since AS "stuckSince",
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS leader,
       CASE WHEN (SELECT small FROM size) THEN
         (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,

@@ -82,6 +82,13 @@ export async function movePosition(
   return rows.length > 0;
 }
 
+/** Notes whether the feed's cursor leads nowhere, where that has changed. */
+export async function noteStuck(db: Kysely<unknown>, tables: Tables, lease: LeaseGrant, stuck: boolean): Promise<void> {
+  await sql`
+    UPDATE ${tables.feeds} SET stuck_since = ${stuck ? sql`clock_timestamp()` : sql`NULL`}
+    WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND (stuck_since IS NOT NULL) <> ${stuck}`.execute(db);
+}
+
 /**
  * Part of a commit, after `fence`: now and then the new position is noted, and the oldest are let go. It is noted with the
  * last delivery of its own page: the feed may have read further before it went back.

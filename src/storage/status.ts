@@ -9,6 +9,7 @@ interface StatusRow {
   last_poll_at: Date | null;
   last_commit_at: Date | null;
   end_reached: boolean;
+  stuck_since: Date | null;
   backfill_complete: boolean;
   pending_results: number;
   quarantined_entries: number;
@@ -26,7 +27,7 @@ export async function readStatus(
   const { rows } = await sql<StatusRow>`
     SELECT data_complete_as_of,
       extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS lag_ms,
-      last_poll_at, last_commit_at,
+      last_poll_at, last_commit_at, stuck_since,
       end_reached_at IS NOT NULL AS end_reached, ${backfillIsComplete(tables)} AS backfill_complete,
       (SELECT count(*)::int FROM ${tables.runs} AS run
         WHERE run.feed = feed.name AND run.result_state = 'pending') AS pending_results,
@@ -42,6 +43,7 @@ export async function readStatus(
     lastPollAt: row?.last_poll_at ?? null,
     lastCommitAt: row?.last_commit_at ?? null,
     endReached: row?.end_reached ?? false,
+    stuckSince: row?.stuck_since ?? null,
     backfillComplete: row?.backfill_complete ?? false,
     pendingResults: row?.pending_results ?? 0,
     quarantinedEntries: row?.quarantined_entries ?? 0,

@@ -6,7 +6,7 @@ import type { CommitSettings } from './commit-settings.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { adoptPending, duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
-import { findDelivered, movePosition, readEarlierPositions, readPosition } from './position.js';
+import { findDelivered, movePosition, noteStuck, readEarlierPositions, readPosition } from './position.js';
 import { notYetQuarantined } from './quarantine.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
@@ -38,6 +38,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     readEarlierPositions: (feed) => readEarlierPositions(db, tables, feed),
     findDelivered: (from, to, limit) => findDelivered(db, tables, from, to, limit),
     movePosition: (lease, from, to, reason) => movePosition(db, tables, lease, from, to, reason),
+    noteStuck: (lease, stuck) => noteStuck(db, tables, lease, stuck),
     readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic),
     findStored: (scanIds) => findStored(db, tables, scanIds),
     commitPage: (commit) => timed(commitPage(db, tables, settings, commit)),

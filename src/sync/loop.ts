@@ -14,6 +14,7 @@ import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { reconcile } from './reconcile.js';
 import { maybeRejectedCursor, recoverCursor } from './recover-cursor.js';
 import { retryPending } from './retry-pending.js';
+import { createStuckNote, type StuckNote } from './stuck-note.js';
 import { type Progress, syncPage } from './sync-page.js';
 import { takeLease } from './take-lease.js';
 import { troubleOf } from './trouble.js';
@@ -62,7 +63,8 @@ async function syncPages(
 ): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
   const progress = createFeedProgress(lease, context);
-  const memory = { recent: createRecentCursors(), breaker: createBreaker(), progress };
+  const stuck = createStuckNote(lease, context);
+  const memory = { recent: createRecentCursors(), breaker: createBreaker(), progress, stuck };
   let failures = 0;
   const pause = async (ms: number, sleep = clock.sleep) => {
     observer.ticked(ms);
@@ -95,6 +97,7 @@ interface PageMemory {
   recent: RecentCursors;
   readonly breaker: Breaker;
   readonly progress: FeedProgress;
+  readonly stuck: StuckNote;
 }
 
 /** The feed goes on elsewhere. A failure like others, so that a service that rejects every cursor is not asked without pause. */
@@ -142,6 +145,7 @@ async function syncFrom(
       observer.caughtUp(reached === 'end' ? page.polledAt : null);
       if (reached === 'more') await memory.progress.passed(page);
       else await memory.progress.over();
+      await memory.stuck.reached(reached === 'stuck');
       if (reached !== 'more') return reached;
     }
   } catch (error) {

@@ -20,6 +20,7 @@ const REPORT: StatusReport = {
   lagSeconds: 1.5,
   lastPollAt: null,
   lastCommitAt: null,
+  stuckSince: null,
   runsWritten: 7,
   readings: [],
   pendingResults: 2,

@@ -115,6 +115,7 @@ export class FaultyProcess {
       readEarlierPositions: through(store.readEarlierPositions),
       findDelivered: through(store.findDelivered),
       movePosition: through(store.movePosition),
+      noteStuck: through(store.noteStuck),
       readStatus: through(store.readStatus),
       findStored: through(store.findStored),
       commitPage: through(store.commitPage),

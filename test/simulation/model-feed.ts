@@ -22,6 +22,7 @@ export interface ModelFeed {
   sweeps: Map<SweepKind, ModelSweep>;
   backfills: ModelBackfill[];
   lastPollAt: number | null;
+  stuckSince: number | null;
   lastCommitAt: number | null;
   holder: string | null;
   epoch: number;
@@ -73,6 +74,7 @@ export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIden
     sweeps: new Map(),
     backfills: start === 'live' ? [newBackfill(`${name}-history`, 'history', null, new Date(now), now)] : [],
     lastPollAt: null,
+    stuckSince: null,
     lastCommitAt: null,
     holder: null,
     epoch: 0,

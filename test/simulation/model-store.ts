@@ -136,6 +136,11 @@ export class ModelStore implements FeedStore {
     return true;
   }
 
+  async noteStuck(lease: LeaseGrant, stuck: boolean): Promise<void> {
+    const feed = this.#held(lease);
+    if (feed !== null) feed.stuckSince = stuck ? (feed.stuckSince ?? this.now()) : null;
+  }
+
   async readStatus(name: string): Promise<FeedStatus> {
     const feed = this.feeds.get(name);
     let [pendingResults, quarantinedEntries] = [0, 0];
@@ -149,6 +154,7 @@ export class ModelStore implements FeedStore {
       lastCommitAt: dateOf(feed?.lastCommitAt),
       endReached: (feed?.endReachedAt ?? null) !== null,
       backfillComplete: feed !== undefined && backfillIsComplete(feed),
+      stuckSince: dateOf(feed?.stuckSince),
       pendingResults,
       quarantinedEntries,
       leaseHolder: feed && feed.expiresAt > this.now() ? feed.holder : null,

@@ -44,6 +44,7 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     backfilled: () => {},
     filtersChanged: () => {},
     cursorReset: () => {},
+    stuck: () => {},
     leading: () => {},
     caughtUp: () => {},
     ...over,

@@ -83,6 +83,7 @@ export function feedStatus(status: Partial<FeedStatus> = {}): FeedStatus {
     lastPollAt: new Date('2026-01-01T00:00:01Z'),
     lastCommitAt: new Date('2026-01-01T00:00:02Z'),
     endReached: true,
+    stuckSince: null,
     backfillComplete: true,
     pendingResults: 0,
     quarantinedEntries: 0,

@@ -66,6 +66,7 @@ export class StoreHistory {
       () => this.#backfill(lease),
       () => this.#postpone(lease),
       () => this.#move(lease),
+      (): Operation => ({ name: 'noteStuck', args: [lease, this.#choices.chance(0.5)] }),
       (): Operation => ({ name: 'renewLease', args: [lease, this.#ttl()] }),
       (): Operation => ({ name: 'releaseLease', args: [lease] }),
       (): Operation => ({ name: 'readSweeps', args: [feed] }),

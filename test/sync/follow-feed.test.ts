@@ -284,6 +284,28 @@ describe('a cursor that leads nowhere', () => {
     expect(outcomes).not.toContain('end');
   });
 
+  it('is noted and told once, and so is one that leads on again', async () => {
+    const told: boolean[] = [];
+    const { service, store, start, clock } = bench({ observer: { stuck: (stuck) => told.push(stuck) } });
+    service.readPage = async () => rawPage(`{"items":[${runs(2).join()}],"nextCursor":""}`);
+    const notes = { written: 0 };
+    const note = store.noteStuck.bind(store);
+    store.noteStuck = async (...args) => {
+      notes.written += 1;
+      return note(...args);
+    };
+    const stop = start();
+    await clock.advance(60_000);
+    const stuckSince = async () => (await store.readStatus('default')).stuckSince;
+    expect((await stuckSince())?.getTime()).toBeLessThan(1_000);
+    service.readPage = async () => rawPage('{"items":[],"nextCursor":"on"}');
+    await clock.advance(60_000);
+    expect(await stuckSince()).toBeNull();
+    expect(told).toEqual([true, false]);
+    expect(notes.written).toBe(2);
+    await stop();
+  });
+
   it('is never stored when it is empty: entries are, freshness stays unknown', async () => {
     const { service, store, follow } = bench();
     service.readPage = async () => {

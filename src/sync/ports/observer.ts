@@ -39,6 +39,8 @@ export interface SyncObserver {
   filtersChanged(change: FilterChange): void;
   /** The service rejected the stored cursor, and the feed goes on from here. */
   cursorReset(to: Position): void;
+  /** The feed's cursor leads nowhere from now on, or leads on again. */
+  stuck(stuck: boolean): void;
   /** The feed is ours up to this monotonic time; null: not ours. */
   leading(until: number | null): void;
   /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */

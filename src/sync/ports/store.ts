@@ -111,6 +111,8 @@ export interface FeedStatus extends AsOf {
   readonly lastCommitAt: Date | null;
   /** The feed's own end was reached, if not yet from its beginning. */
   readonly endReached: boolean;
+  /** Since when the cursor is missing, stands still or goes in circles; null: it leads on. */
+  readonly stuckSince: Date | null;
   /** Everything from its beginning to its end was read. */
   readonly backfillComplete: boolean;
   readonly pendingResults: number;
@@ -151,6 +153,8 @@ export interface FeedStore extends BackfillStore {
   findDelivered(from: Date, to: Date, limit: number): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
   /** Goes on elsewhere and keeps the old cursor in the history; false when the lease was lost or the cursor moved. */
   movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
+  /** Notes that the feed's cursor leads nowhere, or that it leads on. Nothing happens where the lease was lost. */
+  noteStuck(lease: LeaseGrant, stuck: boolean): Promise<void>;
   readStatus(feed: string): Promise<FeedStatus>;
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;

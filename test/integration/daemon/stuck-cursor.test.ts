@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+
+const bench = useProgram();
+
+test('a cursor that leads nowhere is one line of the status and of the log, until it leads on', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(2);
+  service.addFault({ kind: 'missing-cursor', operation: 'feed' });
+  const daemon = bench.daemon({
+    ...bench.environment(service, database),
+    SCANFEED_POLL_INTERVAL: '50ms',
+    SCANFEED_LEASE_TTL: '2s',
+  });
+  await daemon.reaches({ stuckSince: expect.any(String) as unknown as string, runsWritten: 2 });
+  const { stuckSince } = await daemon.status();
+  expect((await daemon.get('/')).body).toContain(`since ${stuckSince}: the cursor`);
+  const status = bench.program(['status'], { DATABASE_URL: database.url });
+  expect(await status.exited).toMatchObject({ code: 0 });
+  expect(status.stdout).toContain(
+    `\nStuck:           since ${stuckSince}: the cursor that the service gives is missing`,
+  );
+
+  service.clearFaults();
+  await daemon.catchesUp();
+  await daemon.reaches({ stuckSince: null });
+  const again = bench.program(['status'], { DATABASE_URL: database.url });
+  await again.exited;
+  expect(again.stdout).not.toContain('Stuck');
+  const told = daemon.logged().filter(({ message }) => message.startsWith('the cursor'));
+  expect(told.map(({ level }) => level)).toEqual(['warn', 'info']);
+});
