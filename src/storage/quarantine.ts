@@ -23,16 +23,16 @@ bad AS MATERIALIZED (
       OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
     ) AS overtaken
     FROM jsonb_to_recordset(${rowsOf(entries)}::jsonb) AS bad (
-      identity text, scan_id text, revision integer, reason text, detail text, payload text, state text
+      position integer, identity text, scan_id text, revision integer, reason text, detail text, state text
     )
   ) AS bad
   ORDER BY identity, overtaken, state
 ),
 quarantined AS (
   INSERT INTO ${tables.quarantine} AS known (feed, identity, scan_id, revision, reason, detail, payload, state)
-  SELECT ${lease.feed}, identity, scan_id, revision, reason, detail, decode(payload, 'base64'),
+  SELECT ${lease.feed}, identity, scan_id, revision, reason, detail, sent.payload,
     CASE WHEN overtaken THEN 'discarded' ELSE state END
-  FROM bad
+  FROM bad JOIN ${payloadsOf(entries)} AS sent (position, payload) USING (position)
   WHERE EXISTS (SELECT FROM fence)
   ON CONFLICT (feed, identity) DO UPDATE SET
     last_seen_at = clock_timestamp(),
@@ -74,16 +74,30 @@ export async function notYetQuarantined(
 
 function rowsOf(entries: readonly QuarantineEntry[]): string {
   return JSON.stringify(
-    entries.map(({ scanId, revision, reason, detail, payload, state }) => ({
+    entries.map(({ scanId, revision, reason, detail, payload, state }, position) => ({
+      position,
       identity: identityOf(scanId, revision, payload),
       scan_id: scanId,
       revision,
       reason,
       detail,
-      payload: Buffer.from(payload).toString('base64'),
       state,
     })),
   );
+}
+
+/**
+ * Each payload is a binary parameter of its own: in JSON it would have to be text, a third longer, and PostgreSQL reads no
+ * text over 256 MiB from it. So a payload may be as long as one answer of the service.
+ */
+function payloadsOf(entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
+  if (entries.length === 0) return sql`(SELECT NULL::integer, NULL::bytea WHERE false)`;
+  return sql`(VALUES ${sql.join(entries.map(({ payload }, position) => sql`(${position}::integer, ${bytesOf(payload)}::bytea)`))})`;
+}
+
+/** The driver sends a Buffer as it is. */
+function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 /** What makes a delivery of an entry the same as an earlier one. */

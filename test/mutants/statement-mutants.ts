@@ -80,7 +80,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'entries are quarantined although the fence does not hold',
-    patch('src/storage/quarantine.ts', 'FROM bad\n  WHERE EXISTS (SELECT FROM fence)', 'FROM bad'),
+    patch('src/storage/quarantine.ts', 'USING (position)\n  WHERE EXISTS (SELECT FROM fence)', 'USING (position)'),
   ),
   statements(
     'an entry seen again is open again',
