@@ -2,9 +2,17 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** Folders whose tests need no database; they start without one. */
-const withoutDatabase = ['unit', 'json', 'sync', 'service', 'emulator', 'observability', 'settings', 'simulation'].map(
-  (folder) => `test/${folder}/**/*.test.ts`,
-);
+const withoutDatabase = [
+  'unit',
+  'json',
+  'sync',
+  'service',
+  'emulator',
+  'observability',
+  'settings',
+  'simulation',
+  'deployment',
+].map((folder) => `test/${folder}/**/*.test.ts`);
 
 export default defineConfig({
   test: {

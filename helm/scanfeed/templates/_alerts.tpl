@@ -1,0 +1,191 @@
+{{/* The labels of an alert: (list root severity). */}}
+{{- define "scanfeed.alertLabels" -}}
+severity: {{ index . 1 }}
+{{- with (index . 0).Values.prometheusRule.alertLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/*
+All alerts as a group of Prometheus' own form. Every replica reports the state that it last read from the database, so
+the best of them counts for ages, the worst for what is left to do, and the sum for what happened.
+*/}}
+{{- define "scanfeed.alerts" -}}
+{{- $alerts := .Values.prometheusRule.alerts -}}
+{{- $runbooks := .Values.prometheusRule.runbookUrl | trimSuffix "/" -}}
+{{- $own := default (printf "namespace=%q, feed=%q" .Release.Namespace .Values.feed) .Values.prometheusRule.selector -}}
+- name: scanfeed
+  {{- with .Values.prometheusRule.interval }}
+  interval: {{ . }}
+  {{- end }}
+  rules:
+    {{- with $alerts.Down }}
+    {{- if .enabled }}
+    - alert: ScanfeedDown
+      expr: absent(scanfeed_build_info{ {{- $own -}} })
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: No scanfeed is running
+        description: >-
+          No scanfeed was seen for the feed {{`{{ $labels.feed }}`}}: it is not running, or Prometheus cannot reach it.
+          Nothing is being stored.
+        runbook_url: {{ $runbooks }}/ScanfeedDown.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.Stalled }}
+    {{- if .enabled }}
+    - alert: ScanfeedStalled
+      expr: |-
+        time() - max by (namespace, feed) (scanfeed_last_poll_success_timestamp_seconds{ {{- $own -}} }) > {{ .threshold }}
+        unless on (namespace, feed)
+          sum by (namespace, feed) (increase(scanfeed_errors_total{ {{- $own -}} , stage=~"feed|lease"}[{{ .window }}])) > 0
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: The feed is not being polled, and no failure says why
+        description: >-
+          The last successful poll of the feed {{`{{ $labels.feed }}`}} was {{`{{ $value | humanizeDuration }}`}} ago, and no failure was
+          counted since: the loop is stuck, or another process holds the feed and does nothing.
+        runbook_url: {{ $runbooks }}/ScanfeedStalled.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.LagHigh }}
+    {{- if .enabled }}
+    {{- range $severity := list "warning" "critical" }}
+    {{- $threshold := index $alerts.LagHigh $severity }}
+    - alert: ScanfeedLagHigh
+      # The age of a history that is being read for the first time is no lag.
+      expr: |-
+        min by (namespace, feed) (scanfeed_lag_seconds{ {{- $own -}} }) > {{ $threshold }}
+        unless on (namespace, feed) (
+          max by (namespace, feed) (scanfeed_backfill_complete{ {{- $own -}} }) == 0
+          and time() - max by (namespace, feed) (scanfeed_last_poll_success_timestamp_seconds{ {{- $own -}} }) < {{ $alerts.LagHigh.warning }}
+        )
+      for: {{ $alerts.LagHigh.for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ $severity) | nindent 8 }}
+      annotations:
+        summary: The stored data is old
+        description: >-
+          What the feed {{`{{ $labels.feed }}`}} delivered in the last {{`{{ $value | humanizeDuration }}`}} is not known to be stored
+          completely. Reports show an older state.
+        runbook_url: {{ $runbooks }}/ScanfeedLagHigh.md
+    {{- end }}
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.ErrorRatioHigh }}
+    {{- if .enabled }}
+    - alert: ScanfeedErrorRatioHigh
+      expr: |-
+        sum by (namespace, feed) (rate(scanfeed_polls_total{ {{- $own -}} , outcome="failed"}[{{ .window }}]))
+        / sum by (namespace, feed) (rate(scanfeed_polls_total{ {{- $own -}} }[{{ .window }}]))
+        > {{ .threshold }}
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: Many polls of the feed fail
+        description: >-
+          {{`{{ $value | humanizePercentage }}`}} of the polls of the feed {{`{{ $labels.feed }}`}} failed in the last {{ .window }}.
+        runbook_url: {{ $runbooks }}/ScanfeedErrorRatioHigh.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.AuthenticationFailing }}
+    {{- if .enabled }}
+    - alert: ScanfeedAuthenticationFailing
+      expr: |-
+        sum by (namespace, feed, kind) (
+          increase(scanfeed_errors_total{ {{- $own -}} , kind=~"http_401|http_403|api_key|another_organization"}[{{ .window }}])
+        ) > 0
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: The API key is not accepted
+        description: >-
+          The feed {{`{{ $labels.feed }}`}} is held ({{`{{ $labels.kind }}`}}): the service refuses the API key, the key cannot be read,
+          or it is another organization's. This does not pass by itself.
+        runbook_url: {{ $runbooks }}/ScanfeedAuthenticationFailing.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.CursorReset }}
+    {{- if .enabled }}
+    - alert: ScanfeedCursorReset
+      expr: sum by (namespace, feed) (increase(scanfeed_cursor_resets_total{ {{- $own -}} }[{{ .window }}])) > 0
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: The service rejected the cursor
+        description: >-
+          The service no longer accepted the cursor of the feed {{`{{ $labels.feed }}`}}, which went on from an earlier position. What
+          is delivered again changes nothing.
+        runbook_url: {{ $runbooks }}/ScanfeedCursorReset.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.EntriesQuarantined }}
+    {{- if .enabled }}
+    - alert: ScanfeedEntriesQuarantined
+      expr: max by (namespace, feed) (scanfeed_quarantined_entries{ {{- $own -}} }) > {{ .threshold }}
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: Entries of the feed could not be stored
+        description: >-
+          {{`{{ $value }}`}} entries of the feed {{`{{ $labels.feed }}`}} are in quarantine: reports lack them until they are settled.
+        runbook_url: {{ $runbooks }}/ScanfeedEntriesQuarantined.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.ResultsPending }}
+    {{- if .enabled }}
+    - alert: ScanfeedResultsPending
+      expr: max by (namespace, feed) (scanfeed_pending_results{ {{- $own -}} }) > {{ .threshold }}
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: Full results do not come
+        description: >-
+          {{`{{ $value }}`}} runs of the feed {{`{{ $labels.feed }}`}} are stored without their result, which was too large for the feed
+          and could not be loaded yet.
+        runbook_url: {{ $runbooks }}/ScanfeedResultsPending.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.ReconcileFoundRuns }}
+    {{- if .enabled }}
+    - alert: ScanfeedReconcileFoundRuns
+      expr: sum by (namespace, feed, revision) (increase(scanfeed_reconcile_found_total{ {{- $own -}} }[{{ .window }}])) > 0
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: A sweep found runs that the cursor had passed by
+        description: >-
+          Reconciliation stored runs of the feed {{`{{ $labels.feed }}`}} that had not come with it (revision: {{`{{ $labels.revision }}`}}).
+          They are there now, but came late.
+        runbook_url: {{ $runbooks }}/ScanfeedReconcileFoundRuns.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.DatabaseUnavailable }}
+    {{- if .enabled }}
+    - alert: ScanfeedDatabaseUnavailable
+      expr: |-
+        sum by (namespace, feed, kind) (
+          increase(scanfeed_errors_total{ {{- $own -}} , stage="lease", kind!="another_service"}[{{ .window }}])
+        ) > 0
+        unless on (namespace, feed) max by (namespace, feed) (scanfeed_leader{ {{- $own -}} }) == 1
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: The database is away, or refuses
+        description: >-
+          No replica can take the feed {{`{{ $labels.feed }}`}} in the database ({{`{{ $labels.kind }}`}}). Nothing is being stored.
+        runbook_url: {{ $runbooks }}/ScanfeedDatabaseUnavailable.md
+    {{- end }}
+    {{- end }}
+{{- end }}

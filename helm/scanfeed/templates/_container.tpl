@@ -1,0 +1,160 @@
+{{/*
+What scanfeed needs in a pod. A chart that depends on this one includes "scanfeed.initContainers" and "scanfeed.volumes"
+in its own pod, with .Subcharts.scanfeed as the context.
+*/}}
+
+{{/* In the host's pod, before its other init containers: first the migrations, if they run there, then the sidecar. */}}
+{{- define "scanfeed.initContainers" -}}
+{{- if eq .Values.database.migrations "initContainer" -}}
+- {{ include "scanfeed.migration" . | nindent 2 | trim }}
+{{ end -}}
+{{- if eq .Values.mode "sidecar" -}}
+- {{ include "scanfeed.sidecar" . | nindent 2 | trim }}
+{{ end -}}
+{{- end }}
+
+{{/*
+A sidecar proper: started before the application, stopped after it. It has no startup probe, which would delay the
+application, and no readiness probe, which would take the whole pod out of service.
+*/}}
+{{- define "scanfeed.sidecar" -}}
+{{ include "scanfeed.container" . }}
+restartPolicy: Always
+{{- end }}
+
+{{- define "scanfeed.container" -}}
+name: scanfeed
+{{ include "scanfeed.program" . }}
+ports:
+  - name: scanfeed
+    containerPort: {{ .Values.port }}
+{{- with .Values.livenessProbe }}
+livenessProbe:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if ne .Values.mode "sidecar" }}
+{{- with .Values.readinessProbe }}
+readinessProbe:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "scanfeed.migration" -}}
+name: scanfeed-migrate
+args: [migrate]
+{{ include "scanfeed.program" . }}
+{{- end }}
+
+{{- define "scanfeed.program" -}}
+image: {{ include "scanfeed.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+env:
+  {{- include "scanfeed.env" . | trim | nindent 2 }}
+{{- with .Values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.securityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumeMounts:
+  - name: scanfeed
+    mountPath: /etc/scanfeed
+    readOnly: true
+  {{- with .Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* Secrets are files, which are read again when they change. */}}
+{{- define "scanfeed.env" -}}
+{{- $database := .Values.database -}}
+{{- $env := dict
+  "SCANFEED_BASE_URL" (required "baseUrl is required: the address of the service, with its /v1" .Values.baseUrl)
+  "SCANFEED_API_KEY_FILE" "/etc/scanfeed/api-key"
+  "SCANFEED_FEED" .Values.feed
+  "SCANFEED_ADMIN_PORT" .Values.port
+  "SCANFEED_DATABASE_POOL" $database.connections
+  "SCANFEED_AUTO_MIGRATE" (eq $database.migrations "startup")
+  (ternary "PGPASSWORD_FILE" "DATABASE_URL_FILE" (ne $database.passwordKey "")) "/etc/scanfeed/database"
+-}}
+{{- if $database.migrationSecret.name }}
+{{- $_ := set $env "SCANFEED_MIGRATION_DATABASE_URL_FILE" "/etc/scanfeed/migration-database" }}
+{{- end }}
+{{- if or $database.ca.configMap $database.ca.secret }}
+{{- $_ := set $env "PGSSLROOTCERT" "/etc/scanfeed/database-ca.crt" }}
+{{- end }}
+{{- if or .Values.ca.configMap .Values.ca.secret }}
+{{- $_ := set $env "NODE_EXTRA_CA_CERTS" "/etc/scanfeed/ca.crt" }}
+{{- end }}
+{{- if .Values.proxy.existingSecret }}
+{{- $_ := set $env "HTTPS_PROXY_FILE" "/etc/scanfeed/proxy" }}
+{{- else if .Values.proxy.url }}
+{{- $_ := set $env "HTTPS_PROXY" .Values.proxy.url }}
+{{- end }}
+{{- if .Values.proxy.noProxy }}
+{{- $_ := set $env "NO_PROXY" .Values.proxy.noProxy }}
+{{- end }}
+{{- range $name, $value := merge $env .Values.settings }}
+- name: {{ $name }}
+  value: {{ $value | toString | quote }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "scanfeed.volumes" -}}
+{{- $database := .Values.database -}}
+- name: scanfeed
+  projected:
+    # 0444: for a user that is neither root nor in a group of the files.
+    defaultMode: 292
+    sources:
+      - secret:
+          name: {{ required "apiKey.existingSecret is required: the secret that holds the API key" .Values.apiKey.existingSecret }}
+          items:
+            - key: {{ .Values.apiKey.key }}
+              path: api-key
+      - secret:
+          name: {{ required "database.existingSecret is required: the secret that holds the database's address" $database.existingSecret }}
+          items:
+            - key: {{ default $database.key $database.passwordKey }}
+              path: database
+      {{- with $database.migrationSecret }}
+      {{- if .name }}
+      - secret:
+          name: {{ .name }}
+          items:
+            - key: {{ .key }}
+              path: migration-database
+      {{- end }}
+      {{- end }}
+      {{- with .Values.proxy }}
+      {{- if .existingSecret }}
+      - secret:
+          name: {{ .existingSecret }}
+          items:
+            - key: {{ .key }}
+              path: proxy
+      {{- end }}
+      {{- end }}
+      {{- range $path, $ca := dict "ca.crt" .Values.ca "database-ca.crt" $database.ca }}
+      {{- if or $ca.configMap $ca.secret }}
+      - {{ ternary "configMap" "secret" (ne $ca.configMap "") }}:
+          name: {{ default $ca.secret $ca.configMap }}
+          items:
+            - key: {{ $ca.key }}
+              path: {{ $path }}
+      {{- end }}
+      {{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,322 @@
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type AlertFile, anyHelm, renderAlerts, testFolder } from '../support/deployment/chart.js';
+import { requireTool, runTool } from '../support/deployment/tools.js';
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const SCRAPE_SECONDS = 30;
+const END = 4 * HOUR;
+
+/** The value of a series so many seconds after the start; null: not scraped. */
+type Values = (seconds: number) => number | null;
+type Replica = Readonly<Record<string, Values>>;
+
+const constant = (value: number) => () => value;
+/** From a time on so much a second, and 0 before. */
+const since = (start: number, perSecond: number) => (seconds: number) => Math.max(0, seconds - start) * perSecond;
+const once = (time: number) => (seconds: number) => Number(seconds >= time);
+const between = (from: number, to: number, value: number) => (seconds: number) =>
+  seconds >= from && seconds < to ? value : 0;
+
+/** Everything goes wrong after ten minutes. */
+const BREAK = 10 * MINUTE;
+
+const standby = {
+  scanfeed_build_info: constant(1),
+  scanfeed_lag_seconds: constant(4),
+  scanfeed_last_poll_success_timestamp_seconds: (seconds) => seconds,
+  scanfeed_backfill_complete: constant(1),
+  scanfeed_pending_results: constant(0),
+  scanfeed_quarantined_entries: constant(0),
+  scanfeed_leader: constant(0),
+  scanfeed_cursor_resets_total: constant(0),
+  'scanfeed_polls_total{outcome="failed"}': constant(0),
+  'scanfeed_polls_total{outcome="end"}': constant(0),
+  'scanfeed_errors_total{stage="feed",kind="connection"}': constant(0),
+  'scanfeed_errors_total{stage="feed",kind="http_401"}': constant(0),
+  'scanfeed_errors_total{stage="lease",kind="connection"}': constant(0),
+  'scanfeed_reconcile_found_total{revision="first"}': constant(0),
+  'scanfeed_reconcile_found_total{revision="later"}': constant(0),
+} satisfies Replica as Replica;
+
+const leader: Replica = {
+  ...standby,
+  scanfeed_leader: constant(1),
+  'scanfeed_polls_total{outcome="end"}': since(0, 1 / 5),
+};
+/** What every replica reads from the database of a feed that is no longer polled. */
+const noPolls: Replica = {
+  scanfeed_lag_seconds: (seconds) => 4 + since(BREAK, 1)(seconds),
+  scanfeed_last_poll_success_timestamp_seconds: (seconds) => Math.min(seconds, BREAK),
+};
+/** The metrics are served, but nothing moves. */
+const wedged: Replica = {
+  ...leader,
+  ...noPolls,
+  'scanfeed_polls_total{outcome="end"}': (seconds) => Math.min(seconds, BREAK) / 5,
+};
+const failing: Replica = { ...wedged, 'scanfeed_polls_total{outcome="failed"}': since(BREAK, 1 / 60) };
+const withoutDatabase: Replica = {
+  ...wedged,
+  scanfeed_leader: between(0, BREAK + 30, 1),
+  'scanfeed_errors_total{stage="lease",kind="connection"}': since(BREAK, 1 / 30),
+};
+const gone = Object.fromEntries(
+  Object.entries(leader).map(([series, values]): [string, Values] => [
+    series,
+    (seconds) => (seconds < BREAK ? values(seconds) : null),
+  ]),
+);
+
+interface Scenario {
+  readonly replicas: readonly Replica[];
+  /** By minute: what fires, each as `name severity`, sorted. */
+  readonly firing: Readonly<Record<number, readonly string[]>>;
+}
+
+const NOTHING = { 5: [], 20: [], 60: [], 150: [], 239: [] };
+const OLD = 'LagHigh warning';
+const VERY_OLD = 'LagHigh critical';
+
+const scenarios: Readonly<Record<string, Scenario>> = {
+  'an idle feed alerts nothing': { replicas: [leader], firing: NOTHING },
+  'a leader and two standbys alert nothing': { replicas: [standby, leader, standby], firing: NOTHING },
+  'standbys whose leader is watched elsewhere alert nothing': { replicas: [standby, standby], firing: NOTHING },
+  'a replica that goes while another stays alerts nothing': { replicas: [leader, gone], firing: NOTHING },
+  'a history that is read for the first time, years behind, alerts nothing': {
+    replicas: [{ ...leader, scanfeed_backfill_complete: constant(0), scanfeed_lag_seconds: constant(9e7) }],
+    firing: NOTHING,
+  },
+  'a standby that alone has lost the database alerts nothing': {
+    replicas: [leader, { ...withoutDatabase, scanfeed_leader: constant(0) }],
+    firing: NOTHING,
+  },
+  'failures that pass alert nothing': {
+    replicas: [
+      {
+        ...leader,
+        'scanfeed_polls_total{outcome="failed"}': once(BREAK),
+        'scanfeed_errors_total{stage="feed",kind="http_401"}': once(BREAK),
+        'scanfeed_errors_total{stage="lease",kind="connection"}': once(20 * MINUTE),
+      },
+    ],
+    firing: { ...NOTHING, 13: [], 15: [], 22: [], 26: [] },
+  },
+  'a dead daemon alerts': {
+    replicas: [gone],
+    firing: { 14: [], 16: ['Down critical'], 239: ['Down critical'] },
+  },
+  'replicas that are all dead alert once': { replicas: [gone, gone], firing: { 16: ['Down critical'] } },
+  'a target that vanished alerts': { replicas: [], firing: { 4: [], 6: ['Down critical'] } },
+  'a wedged loop alerts, and its data as it grows old': {
+    replicas: [wedged, { ...standby, ...noPolls }],
+    firing: { 19: [], 27: [OLD, 'Stalled critical'], 77: [VERY_OLD, OLD, 'Stalled critical'] },
+  },
+  'a daemon that never polled alerts': {
+    replicas: [{ ...leader, scanfeed_last_poll_success_timestamp_seconds: constant(0) }],
+    firing: { 14: [], 16: ['Stalled critical'] },
+  },
+  'a service that is away alerts as errors, not as stalled': {
+    replicas: [
+      { ...failing, 'scanfeed_errors_total{stage="feed",kind="connection"}': since(BREAK, 1 / 60) },
+      { ...standby, ...noPolls },
+    ],
+    firing: {
+      19: [],
+      30: ['ErrorRatioHigh warning', OLD],
+      80: ['ErrorRatioHigh warning', VERY_OLD, OLD],
+    },
+  },
+  'a key that is refused alerts by its name': {
+    replicas: [{ ...failing, 'scanfeed_errors_total{stage="feed",kind="http_401"}': since(BREAK, 1 / 30) }],
+    firing: { 14: [], 17: ['AuthenticationFailing critical'] },
+  },
+  'a database that is away alerts by its name, not as stalled': {
+    replicas: [withoutDatabase, withoutDatabase],
+    firing: { 14: [], 18: ['DatabaseUnavailable critical'], 40: ['DatabaseUnavailable critical', OLD] },
+  },
+  'a history that is no longer read alerts': {
+    replicas: [{ ...failing, scanfeed_backfill_complete: constant(0), scanfeed_lag_seconds: constant(9e7) }],
+    firing: { 19: [], 26: [VERY_OLD, OLD, 'Stalled critical'] },
+  },
+  'a freshness that stays unknown alerts': {
+    replicas: [
+      {
+        ...withoutDatabase,
+        scanfeed_backfill_complete: constant(0),
+        scanfeed_last_poll_success_timestamp_seconds: constant(0),
+        scanfeed_lag_seconds: constant(Number.POSITIVE_INFINITY),
+      },
+    ],
+    firing: { 4: [], 26: ['DatabaseUnavailable critical', VERY_OLD, OLD] },
+  },
+  'a rejected cursor alerts for an hour': {
+    replicas: [{ ...leader, scanfeed_cursor_resets_total: once(BREAK) }, standby],
+    firing: { 9: [], 12: ['CursorReset warning'], 69: ['CursorReset warning'], 75: [] },
+  },
+  'an entry in quarantine alerts until it is settled': {
+    replicas: [
+      { ...leader, scanfeed_quarantined_entries: between(BREAK, HOUR, 1) },
+      { ...standby, scanfeed_quarantined_entries: between(BREAK, HOUR, 1) },
+    ],
+    firing: { 20: [], 27: ['EntriesQuarantined warning'], 62: [] },
+  },
+  'results that stay pending alert, those that come do not': {
+    replicas: [
+      {
+        ...leader,
+        scanfeed_pending_results: (seconds) => between(BREAK, HOUR, 3)(seconds) + since(1.5 * HOUR, 1)(seconds),
+      },
+    ],
+    firing: { 59: [], 205: [], 215: ['ResultsPending warning'] },
+  },
+  'runs that a sweep found alert, first and later revisions apart': {
+    replicas: [
+      {
+        ...leader,
+        'scanfeed_reconcile_found_total{revision="first"}': once(BREAK),
+        'scanfeed_reconcile_found_total{revision="later"}': once(BREAK),
+      },
+    ],
+    firing: { 9: [], 12: ['ReconcileFoundRuns info', 'ReconcileFoundRuns info'], 135: [] },
+  },
+};
+
+/** The replicas' series in the words of promtool. */
+function inputSeries(replicas: readonly Replica[]) {
+  return replicas.flatMap((replica, index) =>
+    Object.entries(replica).map(([series, values]) => {
+      const labels = `namespace="documents",feed="invoices",pod="invoices-${index}"`;
+      const [, name, own] = /^(\w+)(?:\{(.*)\})?$/.exec(series) ?? [];
+      const samples = Array.from({ length: END / SCRAPE_SECONDS + 1 }, (_, scrape) =>
+        sample(values(scrape * SCRAPE_SECONDS)),
+      );
+      return { series: `${name}{${labels}${own === undefined ? '' : `,${own}`}}`, values: samples.join(' ') };
+    }),
+  );
+}
+
+function sample(value: number | null): string {
+  if (value === null) return 'stale';
+  return value === Number.POSITIVE_INFINITY ? 'Inf' : String(value);
+}
+
+/** A check per minute; the count of each name and severity, since labels differ from alert to alert. */
+function expressionTests(firing: Scenario['firing']) {
+  return Object.entries(firing).map(([minute, alerts]) => ({
+    expr: 'count by (alertname, severity) (ALERTS{alertstate="firing"})',
+    eval_time: `${minute}m`,
+    exp_samples: [...new Set(alerts)].map((alert) => {
+      const [name, severity] = alert.split(' ');
+      return {
+        labels: `{alertname="Scanfeed${name}", severity="${severity}"}`,
+        value: alerts.filter((other) => other === alert).length,
+      };
+    }),
+  }));
+}
+
+/** Runs promtool in a folder that holds the rules and the tests. */
+async function runPromtool(args: readonly string[], rules: AlertFile, tests: readonly unknown[] = []) {
+  const folder = await testFolder();
+  await writeFile(join(folder, 'rules.json'), JSON.stringify(rules));
+  const testFile = { rule_files: ['rules.json'], evaluation_interval: '30s', tests };
+  await writeFile(join(folder, 'tests.json'), JSON.stringify(testFile));
+  const paths = args.map((arg) => (arg.endsWith('.json') ? join(folder, arg) : arg));
+  const { status, stdout, stderr } = await runTool('promtool', paths);
+  return { status, output: `${stdout}${stderr}` };
+}
+
+const PASSED = { status: 0, output: expect.stringContaining('SUCCESS') };
+
+describe('the alerts of the chart', () => {
+  test.for(Object.entries(scenarios))('%s', async ([, { replicas, firing }], context) => {
+    requireTool(context, 'promtool');
+    const rules = await renderAlerts(anyHelm(context));
+    const scenario = {
+      interval: `${SCRAPE_SECONDS}s`,
+      input_series: inputSeries(replicas),
+      promql_expr_test: expressionTests(firing),
+    };
+    expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
+  });
+
+  test('say what happened, how bad it is, to whom, and what to read', async (context) => {
+    requireTool(context, 'promtool');
+    const rules = await renderAlerts(anyHelm(context), { alertLabels: { team: 'documents' } });
+    const scenario = {
+      interval: `${SCRAPE_SECONDS}s`,
+      input_series: inputSeries([wedged]),
+      alert_rule_test: [
+        {
+          eval_time: '30m',
+          alertname: 'ScanfeedLagHigh',
+          exp_alerts: [
+            {
+              exp_labels: { severity: 'warning', team: 'documents', namespace: 'documents', feed: 'invoices' },
+              exp_annotations: {
+                summary: 'The stored data is old',
+                description:
+                  'What the feed invoices delivered in the last 20m 4s is not known to be stored completely. Reports show an older state.',
+                runbook_url: 'docs/runbooks/ScanfeedLagHigh.md',
+              },
+            },
+          ],
+        },
+      ],
+    };
+    expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
+  });
+
+  test('concern their own feed alone', async (context) => {
+    requireTool(context, 'promtool');
+    const rules = await renderAlerts(anyHelm(context));
+    const others = inputSeries([failing, { ...wedged, scanfeed_quarantined_entries: constant(5) }]).map(
+      ({ series, values }, index) => ({
+        series: index % 2 === 0 ? series.replace('invoices', 'letters') : series.replace('documents', 'staging'),
+        values,
+      }),
+    );
+    const scenario = {
+      interval: `${SCRAPE_SECONDS}s`,
+      input_series: [...inputSeries([leader]), ...others],
+      promql_expr_test: expressionTests(NOTHING),
+    };
+    expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
+  });
+
+  test('pass the linter of Prometheus', async (context) => {
+    requireTool(context, 'promtool');
+    const rules = await renderAlerts(anyHelm(context));
+    expect(await runPromtool(['check', 'rules', '--lint=all', '--lint-fatal', 'rules.json'], rules)).toEqual(PASSED);
+  });
+
+  test('can be switched off one by one, and their thresholds set', async (context) => {
+    const alerts = {
+      Down: { enabled: false },
+      LagHigh: { warning: 60, for: '1m' },
+      ErrorRatioHigh: { severity: 'info' },
+    };
+    const rules = (await renderAlerts(anyHelm(context), { alerts })).groups.flatMap((group) => group.rules);
+    const named = (name: string) => rules.filter(({ alert }) => alert === `Scanfeed${name}`);
+    expect(named('Down')).toEqual([]);
+    expect(named('LagHigh')).toMatchObject([
+      { labels: { severity: 'warning' }, expr: expect.stringContaining('> 60\n'), for: '1m' },
+      { labels: { severity: 'critical' }, expr: expect.stringContaining('> 3600\n'), for: '1m' },
+    ]);
+    expect(named('ErrorRatioHigh')).toMatchObject([{ labels: { severity: 'info' } }]);
+  });
+
+  test('have a runbook each, and each runbook an alert', async (context) => {
+    const rules = (await renderAlerts(anyHelm(context))).groups.flatMap((group) => group.rules);
+    const runbooks = (await readdir(new URL('../../docs/runbooks/', import.meta.url))).filter(
+      (name) => name !== 'README.md',
+    );
+    expect(new Set(rules.map(({ annotations }) => annotations.runbook_url))).toEqual(
+      new Set(runbooks.map((name) => `docs/runbooks/${name}`)),
+    );
+    expect(new Set(rules.map(({ alert }) => `${alert}.md`))).toEqual(new Set(runbooks));
+  });
+});

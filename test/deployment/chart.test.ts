@@ -1,0 +1,238 @@
+import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { VARIABLES } from '../../src/settings/variables.js';
+import { readSettings } from '../../src/settings.js';
+import {
+  anyHelm,
+  CHART,
+  ciValues,
+  HELMS,
+  OLDEST_KUBERNETES,
+  parseManifests,
+  REQUIRED,
+  render,
+  runTemplate,
+} from '../support/deployment/chart.js';
+import { allContainers, environmentOf, mountedFiles, podSpecs } from '../support/deployment/pods.js';
+import { requireTool, runTool } from '../support/deployment/tools.js';
+
+const CI_VALUES = Object.entries(await ciValues());
+
+test.skipIf(HELMS.length > 0 || process.env.CI)('the chart is checked with Helm, which is not installed', () => {
+  expect(HELMS).toEqual([]);
+});
+
+describe.each(HELMS)('with %s', (helm) => {
+  test.each(CI_VALUES)('%s passes the strict linter', async (_name, file) => {
+    const args = ['lint', '--strict', '--kube-version', OLDEST_KUBERNETES, CHART, '--values', file];
+    const { status, stdout, stderr } = await runTool(helm, args);
+    expect({ status, output: `${stdout}${stderr}` }).toEqual({
+      status: 0,
+      output: expect.stringContaining('0 chart(s) failed'),
+    });
+  });
+
+  test.each(CI_VALUES)('%s makes the manifests that were looked at', async (name, file) => {
+    const { stdout, stderr } = await runTemplate(helm, file);
+    // The majors differ in empty lines. The dashboard is looked at in its own file.
+    const manifests = `${stdout}${stderr}`
+      .replaceAll(/\n+---\n/g, '\n---\n')
+      .replace(/(scanfeed\.json: \|-\n)(?: {4}.*\n)+/, '$1    …\n');
+    await expect(manifests).toMatchFileSnapshot(`rendered/${name}.yaml`);
+  });
+
+  test.each([
+    ['a value that does not exist', { replicas: 2 }, "additional properties 'replicas' not allowed"],
+    ['one that does not exist further in', { image: { name: 'x' } }, "additional properties 'name' not allowed"],
+    ['a setting that does not exist', { settings: { SCANFEED_POLL_INTERVALL: '5s' } }, 'SCANFEED_POLL_INTERVALL'],
+    ['a setting with a value of its own', { settings: { SCANFEED_FEED: 'invoices' } }, 'SCANFEED_FEED'],
+    ['a key instead of its secret', { apiKey: 'canary' }, '/apiKey'],
+    ['an address without a scheme', { baseUrl: 'recognition.example/v1' }, '/baseUrl'],
+    ['an address with a password', { baseUrl: 'https://user:password@recognition.example/v1' }, '/baseUrl'],
+    ['a password in the proxy', { proxy: { url: 'http://user:password@proxy.example' } }, '/proxy/url'],
+    ['a name no feed can have', { feed: 'in voices' }, '/feed'],
+    ['another mode', { mode: 'daemonset' }, '/mode'],
+    ['replicas that are no number', { replicaCount: '2' }, '/replicaCount'],
+    ['no connection at all', { database: { ...REQUIRED.database, connections: 0 } }, '/database/connections'],
+    ['a digest that is none', { image: { digest: 'latest' } }, '/image/digest'],
+    ['an egress policy without destinations', { networkPolicy: { enabled: true } }, '/networkPolicy/egress'],
+    ['two monitors', { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } }, "'not' failed"],
+    ['an alert that does not exist', { prometheusRule: { alerts: { Lag: {} } } }, "'Lag' not allowed"],
+  ])('rejects %s', async (_what, values, complaint) => {
+    const { status, stderr } = await runTemplate(helm, { ...REQUIRED, ...values });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(complaint) });
+  });
+
+  test.each([
+    ['baseUrl', 'baseUrl is required'],
+    ['apiKey', 'apiKey.existingSecret is required'],
+    ['database', 'database.existingSecret is required'],
+  ])('asks for %s', async (name, complaint) => {
+    const { status, stderr } = await runTemplate(helm, { ...REQUIRED, [name]: undefined });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(complaint) });
+  });
+
+  test.each([
+    ['a network policy', { networkPolicy: policy() }, 'hold for its whole pod'],
+    ['a ServiceMonitor', { serviceMonitor: { enabled: true } }, 'take podMonitor.enabled'],
+  ])('a sidecar has no %s', async (_what, values, complaint) => {
+    const { status, stderr } = await runTemplate(helm, { ...REQUIRED, mode: 'sidecar', ...values });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(complaint) });
+  });
+});
+
+function policy() {
+  const anywhere = { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] };
+  return { enabled: true, egress: { service: anywhere, database: anywhere } };
+}
+
+describe('the manifests', () => {
+  test.for(CI_VALUES)('of %s are valid for every Kubernetes from 1.29 to the newest', async ([, file], context) => {
+    const schemas = process.env.KUBERNETES_SCHEMAS;
+    requireTool(context, 'kubeconform');
+    requireTool(context, 'KUBERNETES_SCHEMAS (see .ci/kubernetes-schemas)', schemas !== undefined);
+    const { stdout: manifests } = await runTemplate(anyHelm(context), file);
+    const versions = (await readdir(schemas as string))
+      .filter((name) => name.startsWith('v'))
+      .map((name) => name.slice(1));
+    expect(versions).toContain(OLDEST_KUBERNETES);
+    const locations = ['{{.NormalizedKubernetesVersion}}', 'operator'].flatMap((folder) => [
+      '-schema-location',
+      `${schemas}/${folder}/{{.ResourceKind}}{{.KindSuffix}}.json`,
+    ]);
+    for (const version of versions) {
+      const args = ['-strict', '-kubernetes-version', version, ...locations];
+      const { status, stdout, stderr } = await runTool('kubeconform', args, manifests);
+      expect({ version, status, output: `${stdout}${stderr}` }).toEqual({ version, status: 0, output: '' });
+    }
+  });
+
+  test.for(CI_VALUES)('of %s keep to the restricted pod security standard', async ([, file], context) => {
+    const manifests = await render(anyHelm(context), file);
+    expect(manifests).not.toEqual([]);
+    for (const pod of podSpecs(manifests)) {
+      for (const container of allContainers(pod).filter(({ name }) => name.startsWith('scanfeed'))) {
+        expect(container.securityContext).toEqual({
+          runAsNonRoot: true,
+          runAsUser: 65532,
+          runAsGroup: 65532,
+          readOnlyRootFilesystem: true,
+          allowPrivilegeEscalation: false,
+          capabilities: { drop: ['ALL'] },
+          seccompProfile: { type: 'RuntimeDefault' },
+        });
+      }
+    }
+  });
+
+  test.for(CI_VALUES)('of %s set what the daemon understands, with files that are there', async ([, file], context) => {
+    const manifests = await render(anyHelm(context), file);
+    for (const pod of podSpecs(manifests)) {
+      const files = mountedFiles(pod);
+      const contents: Readonly<Record<string, string>> = {
+        '/etc/scanfeed/api-key': 'key',
+        '/etc/scanfeed/database': files['/etc/scanfeed/database']?.endsWith('/password')
+          ? 'password'
+          : 'postgres://scanfeed:password@db.example/invoices',
+        '/etc/scanfeed/migration-database': 'postgresql://owner:password@db.example/invoices',
+        '/etc/scanfeed/proxy': 'http://user:password@proxy.example:3128',
+      };
+      const readFile = (path: string) => {
+        expect(Object.keys(files)).toContain(path);
+        return contents[path] ?? '';
+      };
+      for (const container of allContainers(pod).filter(({ name }) => name.startsWith('scanfeed'))) {
+        const settings = readSettings(environmentOf(container), { readFile });
+        expect(settings.warnings).toEqual([]);
+        expect(settings.service.readApiKey()).toBe('key');
+      }
+    }
+    expect(manifests).not.toEqual([]);
+  });
+
+  test('bring the dashboard as it is', async (context) => {
+    const manifests = await render(anyHelm(context), { ...REQUIRED, dashboard: { enabled: true } });
+    const { data } = manifests.find(({ kind }) => kind === 'ConfigMap') ?? {};
+    const file = readFileSync(join(CHART, 'dashboards', 'scanfeed.json'), 'utf8');
+    expect(JSON.parse(data['scanfeed.json'])).toEqual(JSON.parse(file));
+  });
+
+  test('take a number as large as a setting may be', async (context) => {
+    const settings = { SCANFEED_REQUESTS_PER_SECOND: 10_000, SCANFEED_HISTORY: false };
+    const [pod] = podSpecs(await render(anyHelm(context), { ...REQUIRED, settings }));
+    const env = environmentOf(pod?.containers[0] as never);
+    expect(env).toMatchObject({ SCANFEED_REQUESTS_PER_SECOND: '10000', SCANFEED_HISTORY: 'false' });
+  });
+});
+
+describe('the chart', () => {
+  const schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'));
+  const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
+
+  test('knows every setting: by a value of its own, or by its name', () => {
+    const named = Object.keys(schema.properties.settings.properties);
+    const ownValue = [
+      ...['SCANFEED_BASE_URL', 'SCANFEED_API_KEY', 'SCANFEED_FEED', 'SCANFEED_ADMIN_PORT'],
+      ...['HTTPS_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS'],
+      ...['DATABASE_URL', 'PGPASSWORD', 'SCANFEED_DATABASE_POOL'],
+      ...['SCANFEED_MIGRATION_DATABASE_URL', 'SCANFEED_AUTO_MIGRATE'],
+    ];
+    const variables = Object.values(VARIABLES).map(({ name }) => name);
+    expect([...named, ...ownValue].sort()).toEqual([...variables].sort());
+  });
+
+  test('has the version of the program', () => {
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    expect(chart).toMatchObject({ version, appVersion: version });
+  });
+
+  test('describes its values in its README as they are', async (context) => {
+    requireTool(context, 'helm-docs');
+    const { stdout } = await runTool('helm-docs', [
+      '--dry-run',
+      '--log-level=error',
+      '--sort-values-order=file',
+      `--chart-search-root=${CHART}`,
+    ]);
+    await expect(stdout).toMatchFileSnapshot(join(CHART, 'README.md'));
+  });
+
+  test('has a schema for every value, and a default for every property of the schema', () => {
+    const properties = (part: { properties?: Record<string, unknown>; $ref?: string }): unknown => {
+      const target = part.$ref === undefined ? part : schema.definitions[part.$ref.split('/').at(-1) as string];
+      return target.properties === undefined
+        ? null
+        : Object.fromEntries(
+            Object.entries(target.properties).map(([name, inner]) => [name, properties(inner as never)]),
+          );
+    };
+    const shape = (value: unknown, pattern: unknown): unknown =>
+      pattern === null || typeof value !== 'object' || value === null
+        ? null
+        : Object.fromEntries(
+            Object.entries(value).map(([name, inner]) => [
+              name,
+              shape(inner, (pattern as Record<string, unknown>)[name] ?? null),
+            ]),
+          );
+    const {
+      global: _,
+      enabled: __,
+      settings: ___,
+      resources: ____,
+      updateStrategy: _____,
+      ...expected
+    } = properties(schema) as Record<string, unknown>;
+    const values = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
+    expect(shape(values, expected)).toMatchObject(expected);
+  });
+});
+
+describe('the example of an application with the sidecar', () => {
+  test('is there', () => {
+    expect(parseManifests('')).toEqual([]);
+  });
+});

@@ -1,0 +1,104 @@
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import {
+  anyHelm,
+  CHART,
+  HELMS,
+  type Manifest,
+  OLDEST_KUBERNETES,
+  parseManifests,
+  REQUIRED,
+  render,
+  renderAlerts,
+  testFolder,
+} from '../support/deployment/chart.js';
+import { mountedFiles, podSpecs } from '../support/deployment/pods.js';
+import { runTool } from '../support/deployment/tools.js';
+
+/** The manifests of the example of an application, which includes the sidecar. Its dependency is put beside a copy. */
+async function renderExample(helm: string, args: readonly string[] = []): Promise<Manifest[]> {
+  const folder = await testFolder();
+  await cp(join(CHART, '..'), folder, { recursive: true });
+  const example = join(folder, 'example-application');
+  const dependency = await runTool(helm, ['dependency', 'update', example]);
+  expect(dependency).toMatchObject({ status: 0 });
+  const release = ['template', 'invoices', example, '--namespace', 'documents', '--kube-version', OLDEST_KUBERNETES];
+  const { status, stdout, stderr } = await runTool(helm, [...release, ...args]);
+  expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' });
+  return parseManifests(stdout);
+}
+
+describe.each(HELMS)('the sidecar, with %s', (helm) => {
+  test('is an init container that stays, and holds up nobody', async () => {
+    const [pod] = podSpecs(await renderExample(helm));
+    const [sidecar] = pod?.initContainers ?? [];
+    expect(sidecar).toMatchObject({ name: 'scanfeed', restartPolicy: 'Always' });
+    expect(sidecar?.livenessProbe).toMatchObject({ httpGet: { path: '/livez', port: 'scanfeed' } });
+    // The one would take the application out of service, the other would delay its start.
+    expect(sidecar?.readinessProbe).toBeUndefined();
+    expect(sidecar?.startupProbe).toBeUndefined();
+    expect(pod?.containers.map(({ name }) => name)).toEqual(['application']);
+    expect(mountedFiles(pod as never)).toEqual({
+      '/etc/scanfeed/api-key': 'secret/recognition/api-key',
+      '/etc/scanfeed/database': 'secret/invoices-app/uri',
+    });
+  });
+
+  test('brings its monitor, alerts and dashboard, and no pods of its own', async () => {
+    const manifests = await renderExample(helm);
+    expect(manifests.map(({ kind }) => kind).sort()).toEqual([
+      'ConfigMap',
+      'Deployment',
+      'PodMonitor',
+      'PrometheusRule',
+    ]);
+    const monitor = manifests.find(({ kind }) => kind === 'PodMonitor');
+    const application = manifests.find(({ kind }) => kind === 'Deployment');
+    expect(application?.spec.template.metadata.labels).toMatchObject(monitor?.spec.selector.matchLabels);
+    expect(monitor?.spec.podMetricsEndpoints).toMatchObject([{ port: 'scanfeed' }]);
+  });
+
+  test('comes after its migration, if that runs in the pod', async () => {
+    const [pod] = podSpecs(await renderExample(helm, ['--set', 'scanfeed.database.migrations=initContainer']));
+    expect(pod?.initContainers).toMatchObject([
+      { name: 'scanfeed-migrate', args: ['migrate'] },
+      { name: 'scanfeed', restartPolicy: 'Always' },
+    ]);
+    expect(pod?.initContainers?.[0]?.restartPolicy).toBeUndefined();
+  });
+});
+
+/** Without the labels that only Helm gives. */
+function withoutHelm<T>(manifests: T): T {
+  const helms = ['helm.sh/chart', 'app.kubernetes.io/managed-by'];
+  return JSON.parse(JSON.stringify(manifests, (key, value) => (helms.includes(key) ? undefined : value)));
+}
+
+const HEADER = '# Made from the chart by its tests.';
+
+function asYaml(comment: string, documents: readonly unknown[]): string {
+  const texts = documents.map((document) => stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }));
+  return `${HEADER} ${comment}\n${texts.join('---\n')}`;
+}
+
+describe('for those who do not use Helm there is', () => {
+  test('an application with the sidecar', async (context) => {
+    const manifests = (await renderExample(anyHelm(context))).filter(({ kind }) => kind === 'Deployment');
+    const text = asYaml('An application of two replicas with scanfeed as a sidecar.', withoutHelm(manifests));
+    await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/sidecar.yaml'));
+  });
+
+  test('a Deployment of its own', async (context) => {
+    const manifests = await render(anyHelm(context), { ...REQUIRED, feed: 'invoices' });
+    const text = asYaml('scanfeed in a pod of its own.', withoutHelm(manifests));
+    await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/deployment.yaml'));
+  });
+
+  test('a rule file for Prometheus', async (context) => {
+    const rules = await renderAlerts(anyHelm(context), { selector: 'feed="invoices"' });
+    const text = asYaml('Alerts of the feed "invoices", for `rule_files` of Prometheus.', [rules]);
+    await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/alerts.yaml'));
+  });
+});
