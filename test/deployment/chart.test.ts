@@ -155,9 +155,9 @@ describe('the manifests', () => {
 
   test('bring the dashboard as it is', async (context) => {
     const manifests = await render(anyHelm(context), { ...REQUIRED, dashboard: { enabled: true } });
-    const { data } = manifests.find(({ kind }) => kind === 'ConfigMap') ?? {};
+    const configMap = manifests.find(({ kind }) => kind === 'ConfigMap');
     const file = readFileSync(join(CHART, 'dashboards', 'scanfeed.json'), 'utf8');
-    expect(JSON.parse(data['scanfeed.json'])).toEqual(JSON.parse(file));
+    expect(JSON.parse(configMap?.data['scanfeed.json'])).toEqual(JSON.parse(file));
   });
 
   test('take a number as large as a setting may be', async (context) => {
