@@ -65,6 +65,17 @@ export function scanMembers(json: Uint8Array, depth: number, onMember: (name: Ui
   if (at < json.length) throw unexpected(json, at);
 }
 
+/** The first byte, counted from 0, that no JSON has there; the length where the text ends too early; null where it is JSON. */
+export function findSyntaxError(json: Uint8Array): number | null {
+  try {
+    scanMembers(json, 0, () => {});
+    return null;
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return error.at;
+    throw error;
+  }
+}
+
 /** Where the string that starts at `at` ends. */
 function stringEnd(json: Uint8Array, at: number): number {
   let position = after(json, at, QUOTE);
@@ -122,8 +133,18 @@ function afterSpace(json: Uint8Array, at: number): number {
   return end;
 }
 
+class JsonSyntaxError extends SyntaxError {
+  override readonly name = 'JsonSyntaxError';
+  constructor(
+    readonly at: number,
+    length: number,
+  ) {
+    super(at < length ? `not JSON at byte ${at}` : 'the JSON text ends too early');
+  }
+}
+
 function unexpected(json: Uint8Array, at: number): SyntaxError {
-  return new SyntaxError(at < json.length ? `not JSON at byte ${at}` : 'the JSON text ends too early');
+  return new JsonSyntaxError(at, json.length);
 }
 
 function isHexDigit(byte: number | undefined): boolean {

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type Lightening, parseLight } from '../json/light.js';
+import { findSyntaxError } from '../json/scan.js';
 import type { BodyBounds } from '../sync/ports.js';
 import { BodyTooLargeError, CutBodyError, NotJsonError } from './errors.js';
 
@@ -50,8 +51,15 @@ export async function readJson(response: Response, options: BodyOptions): Promis
   } catch {
     // The end of the connection is the end of such a body, so that only its syntax shows whether it is whole.
     if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
-    throw notJson('the syntax is invalid');
+    throw notJson(syntaxReason(bytes));
   }
+}
+
+/** Where the text is wrong, for whoever looks at the service's side; never what stands there. */
+function syntaxReason(bytes: Uint8Array): string {
+  const at = findSyntaxError(bytes);
+  if (at === bytes.length) return 'the text ends too early';
+  return at === null ? 'the syntax is invalid' : `the syntax is invalid at byte ${at}, counted from 0`;
 }
 
 /**

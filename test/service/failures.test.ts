@@ -34,6 +34,18 @@ describe('an answer that is not JSON', () => {
     expect(error.message).not.toContain('canary');
   });
 
+  it.each([
+    ['in one entry', '{"items":[{"scanId":"a"},{"scanId":"canary" "revision":1}],"nextCursor":"x"}', 'at byte 44,'],
+    ['of a large body', `{"items":["${'x'.repeat(2_000_000)}",canary]}`, 'at byte 2000013,'],
+    ['that breaks off', '{"items":[{"scanId":"canary"', 'the text ends too early'],
+  ])('says where its syntax is wrong: %s', async (_, text, where) => {
+    context.service.answer(reply(200, text));
+    const { message } = (await rejection(readPage())) as Error;
+    expect(message).toContain(where);
+    expect(message).toContain(`(${text.length} bytes, `);
+    expect(message).not.toContain('canary');
+  });
+
   it.each(['application/json; charset=utf-8', 'Application/JSON', 'application/problem+json'])(
     'is not one of type %s',
     async (type) => {
