@@ -8,7 +8,7 @@ import type { Backfill, CommitOutcome, LeaseGrant, Position, ReadingPace, SyncOb
 import { type CompletedPage, readAhead } from './read-ahead.js';
 import { type FetchedPage, readPage } from './read-page.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
-import { createRecentCursors } from './recent-cursors.js';
+import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 
 /** After this long another backfill has its turn; this one goes on from where it stood. */
 const STRETCH_MS = 30_000;
@@ -24,6 +24,7 @@ export interface BackfillContext
 export interface BackfillMemory {
   readonly breaker: Breaker;
   readonly meter: PaceMeter;
+  recent: RecentCursors;
   /** Where it stands in the store. */
   backfill: Backfill;
   pace: ReadingPace | null;
@@ -34,7 +35,15 @@ export interface BackfillMemory {
 }
 
 export function rememberBackfill(backfill: Backfill): BackfillMemory {
-  return { breaker: createBreaker(), meter: createPaceMeter(), backfill, pace: null, quality: null, unnoted: 0 };
+  return {
+    breaker: createBreaker(),
+    meter: createPaceMeter(),
+    recent: createRecentCursors(),
+    backfill,
+    pace: null,
+    quality: null,
+    unnoted: 0,
+  };
 }
 
 /**
@@ -57,7 +66,6 @@ export async function readBackfillPages(
   signal: AbortSignal,
 ): Promise<BackfillOutcome> {
   const { clock, read, service } = context;
-  const recent = createRecentCursors();
   const ahead = openAhead(start, context, signal);
   const begunAt = clock.monotonic();
   try {
@@ -72,7 +80,7 @@ export async function readBackfillPages(
       if (outcome.kind === 'fenced') return 'fenced';
       passed(page, outcome, memory, context);
       if (through) return finish(memory, lease, context);
-      if (page.next === null || page.next === page.at.cursor || recent.seen(page.next)) return 'stuck';
+      if (page.next === null || page.next === page.at.cursor || memory.recent.seen(page.next)) return 'stuck';
     }
     return 'more';
   } finally {
@@ -94,10 +102,10 @@ function openAhead(start: Position, context: BackfillContext, signal: AbortSigna
   );
 }
 
-/** The whole page lies beyond it: one odd delivery time must not end a backfill before its end. */
-function isBeyond({ draft, lastDeliveredAt }: FetchedPage, until: Date): boolean {
-  if (lastDeliveredAt === null || lastDeliveredAt <= until) return false;
-  return draft.entries.every(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt > until);
+/** The whole page lies beyond it: what is bad, or has no delivery time, may belong to what was asked for. */
+function isBeyond({ draft: { entries, page } }: FetchedPage, until: Date): boolean {
+  const beyond = entries.filter(({ accepted: { run } }) => run.deliveredAt !== null && run.deliveredAt > until);
+  return beyond.length > 0 && beyond.length === page.items.length;
 }
 
 function commit(

@@ -3,6 +3,7 @@ import { pauseAfter } from './backoff.js';
 import type { LeaderContext } from './context.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { Backfill, LeaseGrant, Position, Trouble } from './ports.js';
+import { createRecentCursors } from './recent-cursors.js';
 import { isSameOrganization, maybeRejectedCursor, overlapBefore } from './recover-cursor.js';
 import { troubleOf } from './trouble.js';
 
@@ -77,16 +78,18 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
       return 'nothing';
     }
     const current = recall(stored);
-    const start =
-      stored.cursor !== null && stored.cursor === rejected
-        ? await startWithoutCursor(stored, context, signal)
-        : { cursor: stored.cursor, since: stored.since };
+    const refused = stored.cursor !== null && stored.cursor === rejected;
+    const start = refused
+      ? await startWithoutCursor(stored, context, signal)
+      : { cursor: stored.cursor, since: stored.since };
+    if (refused) current.recent = createRecentCursors(); // what is read again is no circle
     const outcome = await readBackfillPages(start, current, lease, context, pauses, signal).catch((error) => {
       const { cursor } = current.backfill;
-      if (cursor === rejected || !maybeRejectedCursor(error, { cursor, since: null })) throw error;
+      if (!maybeRejectedCursor(error, { cursor, since: null }) || (refused && cursor === rejected)) throw error;
       rejected = cursor;
       throw new BackfillCursorRejected(context.pollIntervalMs);
     });
+    rejected = null;
     if (outcome === 'stuck' || outcome === 'fenced') return outcome;
     if (outcome === 'through') {
       observer.backfilled({ ...current.backfill, stored: current.backfill.stored + current.unnoted });

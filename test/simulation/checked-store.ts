@@ -1,4 +1,5 @@
 import type {
+  BackfillCommit,
   Clock,
   CommitOutcome,
   EntryBatch,
@@ -13,6 +14,7 @@ import type {
 import { startAt } from '../../src/sync/read-page.js';
 import { batchText } from '../support/pages.js';
 import { type Delivery, isListed, POISON, resultOf } from './delivery.js';
+import { newBackfill, nextBackfillOf } from './model-backfills.js';
 import { type ModelRow, ModelStore } from './model-store.js';
 import { ModelTrouble } from './model-trouble.js';
 import type { SimulatedService } from './simulated-service.js';
@@ -82,6 +84,28 @@ export class CheckedStore extends ModelStore {
     const outcome = await this.#withoutMoving(lease, batch, () => super.commitSweep(commit));
     if (outcome.kind === 'committed' && finished) this.#isSweptThrough(kind);
     return outcome;
+  }
+
+  override async commitBackfill(commit: BackfillCommit): Promise<CommitOutcome> {
+    const { lease, batch, id, finished } = commit;
+    const outcome = await this.#withoutMoving(lease, batch, () => super.commitBackfill(commit));
+    if (outcome.kind === 'committed' && finished) this.#isBackfilled(id);
+    return outcome;
+  }
+
+  /** A person asks for a stretch, from so long ago (delivery time) up to so long ago. */
+  askFor(sinceMs: number, untilMs: number): void {
+    const feed = this.feeds.get(FEED);
+    const ago = (ms: number) => new Date(this.clock.now() - ms);
+    feed?.backfills.push(
+      newBackfill(`asked-${feed.backfills.length}`, 'request', ago(sinceMs), ago(untilMs), this.clock.now()),
+    );
+  }
+
+  /** Everything from the beginning of the feed to its end, and everything that was asked for. */
+  hasReadAll(): boolean {
+    const feed = this.feeds.get(FEED);
+    return feed !== undefined && feed.endReachedAt !== null && nextBackfillOf(feed) === null;
   }
 
   override async beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean> {
@@ -201,6 +225,19 @@ export class CheckedStore extends ModelStore {
     for (const delivery of this.missing(true)) {
       if (delivery.key > from && delivery.key <= until && delivery.visibleFrom <= begun) {
         this.#fail(`the ${kind} sweep is finished, but ${told(delivery)} is missing`);
+      }
+    }
+  }
+
+  /** The same of a backfill, whose beginning is its request. */
+  #isBackfilled(id: string): void {
+    const backfill = this.feeds.get(FEED)?.backfills.find((row) => row.id === id);
+    if (backfill === undefined) return;
+    const from = backfill.since === null ? -1 : this.service.placeOf({ since: backfill.since });
+    const until = this.service.placeOf({ since: backfill.until });
+    for (const delivery of this.missing(true)) {
+      if (delivery.key > from && delivery.key <= until && delivery.visibleFrom <= this.#virtual(backfill.requestedAt)) {
+        this.#fail(`the ${backfill.kind} is read, but ${told(delivery)} is missing`);
       }
     }
   }

@@ -50,6 +50,7 @@ function whatIsMissing({ clock, store, service, traits }: World): string | null 
   for (const { scanId, pending } of store.rows.values()) {
     if (pending !== null && !service.runs.isUnstorable(scanId)) return `${scanId} is still pending: ${pending}`;
   }
+  if (!store.hasReadAll()) return 'the history, or a stretch that was asked for, is not read to its end';
   // The end of the feed is seen at every interval: a quiet feed does not grow old.
   return store.completeAsOf() >= clock.monotonic() - STEP_MS ? null : 'freshness falls behind on a quiet feed';
 }

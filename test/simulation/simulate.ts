@@ -15,8 +15,6 @@ export interface Course {
   readonly rows: number;
 }
 
-/** Before the first process starts. */
-const PAST_MS = 900_000;
 const STEPS = 15;
 const RESTLESS_STEPS = 30;
 
@@ -28,7 +26,7 @@ const RESTLESS_STEPS = 30;
 export async function simulate(seed: number): Promise<Course> {
   const choices = choicesFrom(seed);
   const clock = new VirtualClock(seed + 1);
-  const traits = chooseTraits(choices, clock.now() + PAST_MS);
+  const traits = chooseTraits(choices, clock.now());
   const service = new SimulatedService(clock, choices, traits.service, traits.markdown);
   const store = new CheckedStore(clock, service, traits);
   const world: World = { clock, choices, service, store, traits, faults: NO_FAULTS, databaseAway: false };
@@ -36,7 +34,7 @@ export async function simulate(seed: number): Promise<Course> {
     await clock.advance(choices.between(0, 60_000));
     service.happen();
   }
-  await clock.advance(PAST_MS - clock.monotonic());
+  await clock.advance(traits.pastMs - clock.monotonic());
 
   const replicas = new Replicas(world);
   world.faults = traits.faults;
@@ -108,6 +106,7 @@ function misfortune(world: World, replicas: Replicas): void {
   if (choices.chance(0.5)) service.spell = choices.chance(0.5) ? WELL : spell(choices);
   world.databaseAway = choices.chance(0.05);
   if (choices.chance(0.05)) service.cursors.forgetBeyond(choices.pick([-2, service.sequence.before(choices.random())]));
+  if (choices.chance(0.05)) store.askFor(choices.between(0, 1_200_000), choices.between(-600_000, 600_000));
   if (choices.chance(0.03)) {
     const earlier = store.feeds.get(FEED)?.earlier.map(({ cursor }) => cursor) ?? [];
     store.rewind(FEED, choices.pick([null, ...earlier]));

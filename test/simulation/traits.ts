@@ -54,6 +54,8 @@ export interface Traits {
   readonly pageLimit: number;
   readonly pagesAhead: number;
   readonly reconcile: ReconcileSettings;
+  /** How long the service has been there before the first process starts, milliseconds. */
+  readonly pastMs: number;
   /** Settings of the start, as the processes of one history have them: only the first one counts. */
   readonly starts: readonly FeedIdentity['start'][];
   /** Faults never stop: only what must hold at every moment is checked. Otherwise all must be there in the end. */
@@ -66,8 +68,14 @@ const FILTERS: readonly FeedFilters[] = [
   { status: ['completed'], environment: 'prod', documentType: null },
 ];
 
-/** @param begin when the first process starts; some histories want only what was delivered after a moment near it */
+/** A feed that begins with its new runs begins an hour before its first start: the history must be older to lie behind it. */
+const PAST_MS = 900_000;
+const LONG_PAST_MS = 9_000_000;
+
+/** @param begin of the service; some histories want only what was delivered after a moment near the first start */
 export function chooseTraits(choices: Choices, begin: number): Traits {
+  const live = choices.chance(0.25);
+  const pastMs = live ? LONG_PAST_MS : PAST_MS;
   const roughness = choices.pick([0, 0.02, 0.1]);
   // Off in half of the histories: what the sweep finds would hide mistakes of the way before it.
   const sweeping = choices.chance(0.5);
@@ -105,9 +113,14 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
       windowMs: 600_000,
       fullIntervalMs: sweeping ? 3_600_000 : null,
     },
-    starts: choices.chance(0.2)
-      ? [new Date(begin + clockAheadMs - choices.between(0, 600_000)), 'beginning', 'now']
-      : ['beginning'],
+    pastMs,
+    starts: startsOf(choices, live, begin + pastMs + clockAheadMs),
     restless: choices.chance(0.3),
   };
+}
+
+/** @param now by the service's clock */
+function startsOf(choices: Choices, live: boolean, now: number): Traits['starts'] {
+  if (live) return ['live'];
+  return choices.chance(0.2) ? [new Date(now - choices.between(0, 600_000)), 'beginning', 'now'] : ['beginning'];
 }
