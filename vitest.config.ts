@@ -26,7 +26,7 @@ export default defineConfig({
     retry: 0,
     // A test that asserts nothing cannot fail.
     expect: { requireAssertions: true },
-    setupFiles: ['test/support/clean-environment.ts'],
+    setupFiles: ['test/support/clean-environment.ts', 'test/support/canaries/watch.ts'],
     // Neither UTC nor a whole number of hours, so that local time shows wherever it slips in.
     env: { TZ: 'America/St_Johns' },
     projects: [

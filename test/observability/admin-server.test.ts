@@ -6,6 +6,7 @@ import { type AdminServer, type AdminServerOptions, startAdminServer } from '../
 import { createLiveness } from '../../src/observability/liveness.js';
 import { createReadiness } from '../../src/observability/readiness.js';
 import type { StatusReport } from '../../src/observability/status-report.js';
+import { overhear } from '../support/canaries/overhear.js';
 import { gate, handClock, recordingLogger, testMetrics } from '../support/observed.js';
 
 const REPORT: StatusReport = {
@@ -62,7 +63,9 @@ async function ask(server: AdminServer, path: string, method: string) {
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
-  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks).toString() };
+  const body = Buffer.concat(chunks).toString();
+  overhear(path, body);
+  return { status: response.statusCode, headers: response.headers, body };
 }
 
 describe('the admin server', () => {
@@ -149,11 +152,11 @@ describe('the admin server', () => {
   });
 
   test('answers 500 without the reason when something fails, and logs it', async () => {
-    const failing = () => Promise.reject(new Error('canary-reason'));
+    const failing = () => Promise.reject(new Error('the-reason'));
     const { get, log } = await start({ status: failing });
     const { status, body } = await get('/status.json');
     expect(status).toBe(500);
-    expect(body).not.toContain('canary-reason');
+    expect(body).not.toContain('the-reason');
     expect(log.lines.at(-1)).toMatchObject({ level: 'error', fields: { path: '/status.json' } });
   });
 

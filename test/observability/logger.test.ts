@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { describeError } from '../../src/observability/describe-error.js';
 import { createLogger, type LoggerOptions } from '../../src/observability/logger.js';
+import { overhear } from '../support/canaries/overhear.js';
 
 const CANARY = 'canary-77aa';
 
@@ -10,7 +11,12 @@ function logged(level: LoggerOptions['level'] = 'info') {
     level,
     feed: 'invoices',
     version: '1.2.3',
-    destination: { write: (line) => lines.push(line) },
+    destination: {
+      write: (line) => {
+        overhear('the log', line);
+        lines.push(line);
+      },
+    },
   });
   return { logger, lines, last: () => JSON.parse(lines.at(-1) ?? '{}') as Record<string, unknown> };
 }

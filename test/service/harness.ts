@@ -2,6 +2,7 @@ import { afterEach, beforeEach } from 'vitest';
 import { RecognitionClient, type RecognitionClientOptions } from '../../src/service/client.js';
 import type { RequestClock } from '../../src/service/deadline.js';
 import type { FeedRequest } from '../../src/sync/ports.js';
+import { overhearError } from '../support/canaries/overhear.js';
 import { ScriptedService } from '../support/scripted-service.js';
 
 export const KEY = 'canary-key-7f3a';
@@ -90,7 +91,10 @@ export const operations = {
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => Promise.reject(new Error('expected a rejection')),
-    (error: unknown) => error,
+    (error: unknown) => {
+      overhearError('an error of the client', error);
+      return error;
+    },
   );
 }
 

@@ -1,17 +1,12 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { ApiKeyError } from '../../src/service/errors.js';
+import { everythingOf } from '../support/canaries/overhear.js';
 import { hangUp, raw, refuse, reply, ScriptedService, silence } from '../support/scripted-service.js';
 import { HandClock, KEY, operations, page, rejection, useService } from './harness.js';
 
 const context = useService();
 const CURSOR = 'canary-cursor';
-
-/** Everything of an error that a careless log line could show. */
-function everything(error: unknown): string {
-  const all = { showHidden: true, depth: 20, getters: true } as const;
-  return [String(error), JSON.stringify(error), inspect(error, all), (error as Error).stack].join('\n');
-}
 
 describe('an error', () => {
   const echo = `Schlüssel ${KEY} und Cursor ${CURSOR} sind ungültig`;
@@ -28,7 +23,7 @@ describe('an error', () => {
   ])('of %s shows neither key nor cursor', async (_, answer) => {
     context.service.answer(answer);
     const error = await rejection(context.client().readPage({ ...page, start: { cursor: CURSOR } }));
-    expect(everything(error)).not.toMatch(/canary/);
+    expect(everythingOf(error)).not.toMatch(/canary/);
   });
 
   it('of a deadline or of closing shows neither', async () => {
@@ -39,16 +34,16 @@ describe('an error', () => {
     const expiring = rejection(client.readPage(request));
     await context.service.arrived(1);
     clock.expire();
-    expect(everything(await expiring)).not.toMatch(/canary/);
+    expect(everythingOf(await expiring)).not.toMatch(/canary/);
     const closing = rejection(client.readPage(request));
     await context.service.arrived(2);
     await client.close();
-    expect(everything(await closing)).not.toMatch(/canary/);
+    expect(everythingOf(await closing)).not.toMatch(/canary/);
   });
 
   it('of a submission shows nothing of the document', async () => {
     context.service.answer(refuse(500, 'Fehler'));
-    expect(everything(await rejection(operations.submit(context.client())))).not.toMatch(/canary/);
+    expect(everythingOf(await rejection(operations.submit(context.client())))).not.toMatch(/canary/);
   });
 });
 
@@ -72,7 +67,7 @@ describe('a key', () => {
     const error = await rejection(operations.feed(context.client({ apiKey: () => apiKey })));
     expect(error).toBeInstanceOf(ApiKeyError);
     expect(error).toMatchObject({ kind: 'api_key', remedy: 'hold' });
-    expect(everything(error)).not.toMatch(/canary/);
+    expect(everythingOf(error)).not.toMatch(/canary/);
     expect(context.service.connections).toBe(0);
   });
 
@@ -80,7 +75,7 @@ describe('a key', () => {
     const apiKey = () => Promise.reject(Object.assign(new Error(`ENOENT: ${KEY}`), { code: 'ENOENT', path: KEY }));
     const error = await rejection(operations.feed(context.client({ apiKey })));
     expect((error as Error).message).toBe('the API key could not be read (ENOENT)');
-    expect(everything(error)).not.toMatch(/canary/);
+    expect(everythingOf(error)).not.toMatch(/canary/);
   });
 
   it('goes to the configured origin only, wherever redirects and status URLs point', async () => {

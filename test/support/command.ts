@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import type { CommandProcess } from '../../src/cli/command-process.js';
 import { explain } from '../../src/cli/exit.js';
 import { systemClock } from '../../src/cli/system-clock.js';
+import { overhear } from './canaries/overhear.js';
 
 /** A command's module. */
 export interface CommandModule {
@@ -28,6 +29,24 @@ export const hastyClock = { ...systemClock, sleep: async () => {} };
 
 /** Runs a command as the program does, with an environment, a terminal and a clock of the test's own. */
 export async function runCommand(
+  module: CommandModule,
+  args: readonly string[],
+  setting: CommandSetting,
+): Promise<CommandRun> {
+  const run = await execute(module, args, setting);
+  // What was asked for by this name is content.
+  if (!args.includes('--payload')) overhear(`stdout of ${args[0]}`, run.out, secretsOf(setting));
+  overhear(`stderr of ${args[0]}`, run.err, secretsOf(setting));
+  return run;
+}
+
+function secretsOf({ env }: CommandSetting): Record<string, string> {
+  const { SCANFEED_API_KEY: apiKey, DATABASE_URL: url } = env;
+  const password = url === undefined ? '' : decodeURIComponent(new URL(url).password);
+  return { ...(apiKey ? { apiKey } : {}), ...(password ? { password } : {}) };
+}
+
+async function execute(
   { register }: CommandModule,
   args: readonly string[],
   { env, answer, columns }: CommandSetting,

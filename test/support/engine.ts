@@ -1,6 +1,7 @@
 import type { FeedContext } from '../../src/sync/context.js';
 import type { Clock, FeedService, FeedStore, SyncObserver } from '../../src/sync/ports.js';
 import { createResultLoader } from '../../src/sync/resolve-truncated.js';
+import { overhearError } from './canaries/overhear.js';
 
 /** The engine as the daemon wires it, with the parts that a test chooses. */
 export function engineContext(
@@ -35,7 +36,6 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     committed: () => {},
     freshness: () => {},
     truncated: () => {},
-    failed: () => {},
     recovered: () => {},
     adopted: () => {},
     status: () => {},
@@ -48,5 +48,9 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     leading: () => {},
     caughtUp: () => {},
     ...over,
+    failed: (stage, error, failures, pauseMs) => {
+      overhearError(`a failure of ${stage}`, error);
+      over.failed?.(stage, error, failures, pauseMs);
+    },
   };
 }

@@ -1,14 +1,24 @@
-import type { LogFields, Logger } from '../../src/observability/logger.js';
+import { createLogger, type LogFields, type Logger } from '../../src/observability/logger.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics.js';
 import type { FeedStatus } from '../../src/sync/ports.js';
+import { overhear } from './canaries/overhear.js';
+
+/** The real log at its most talkative. */
+const overheard = createLogger({
+  level: 'trace',
+  feed: 'overheard',
+  version: '0',
+  destination: { write: (line) => overhear('the log', line) },
+});
 
 /** A logger that keeps what it is told; `next` resolves with the next line of that text. */
 export function recordingLogger() {
   const lines: { level: string; message: string; fields: LogFields }[] = [];
   const waiting = new Set<() => void>();
   const at =
-    (level: string) =>
+    (level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal') =>
     (message: string, fields: LogFields = {}) => {
+      overheard[level](message, fields);
       lines.push({ level, message, fields });
       for (const check of waiting) check();
     };
@@ -56,7 +66,11 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
     nodeMetrics: false,
     ...options,
   });
-  const sample = async (series: string) => samplesOf((await metrics.exposition()).text).get(series);
+  const sample = async (series: string) => {
+    const { text } = await metrics.exposition();
+    overhear('the metrics', text);
+    return samplesOf(text).get(series);
+  };
   return { clock, metrics, sample };
 }
 

@@ -15,6 +15,7 @@ import type {
   LeaseGrant,
   PageCommit,
 } from '../../src/sync/ports.js';
+import { overhearError } from './canaries/overhear.js';
 import { pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 import { type Preparation, useDatabase } from './postgres/index.js';
@@ -102,7 +103,7 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
   };
   const monotonic = () => performance.now();
   const createdStore = () =>
-    createStore(opened(), { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, monotonic });
+    overheard(createStore(opened(), { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, monotonic }));
   return {
     get store() {
       return createdStore();
@@ -113,6 +114,23 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
     rows: async (query) => (await query.execute(opened().sql)).rows,
     takeFeed: (over) => takeFeed(createdStore(), testFeed(over)),
   };
+}
+
+/** The store, whose errors are overheard before whoever called it handles them. */
+function overheard(store: FeedStore): FeedStore {
+  const methods = Object.entries(store) as [string, (...given: unknown[]) => unknown][];
+  const listening = methods.map(([name, method]) => [
+    name,
+    async (...given: unknown[]) => {
+      try {
+        return await method(...given);
+      } catch (error) {
+        overhearError(`an error of ${name}`, error);
+        throw error;
+      }
+    },
+  ]);
+  return Object.fromEntries(listening) as FeedStore;
 }
 
 export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 'test'): Promise<TestFeed> {

@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
+import { canary } from '../../support/canaries/canary.js';
 import { withConnection } from '../../support/postgres/maintenance.js';
 import { useProgram } from '../../support/program/bench.js';
-import { canary } from '../../support/program/canaries.js';
 import type { Daemon } from '../../support/program/daemon.js';
 import { Gateway } from '../../support/program/gateway.js';
 

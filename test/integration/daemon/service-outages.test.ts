@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { canary } from '../../support/canaries/canary.js';
 import { useProgram } from '../../support/program/bench.js';
-import { canary } from '../../support/program/canaries.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
 import { Gateway } from '../../support/program/gateway.js';
 

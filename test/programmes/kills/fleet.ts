@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { overhear } from '../../support/canaries/overhear.js';
 
 const LINES_KEPT = 20;
 
@@ -75,8 +76,12 @@ export class Fleet {
     });
     const lastLines: string[] = [];
     for (const stream of [child.stdout, child.stderr]) {
+      let begun = '';
       stream.setEncoding('utf8').on('data', (text: string) => {
-        lastLines.push(...text.split('\n').filter((line) => line !== ''));
+        const lines = (begun + text).split('\n');
+        begun = lines.pop() ?? '';
+        overhear('a daemon of the fleet', lines.join('\n'));
+        lastLines.push(...lines.filter((line) => line !== ''));
         lastLines.splice(0, Math.max(0, lastLines.length - LINES_KEPT));
       });
     }

@@ -8,9 +8,9 @@ import {
   type RunSpec,
   startEmulator,
 } from '../../../src/emulator/index.js';
+import { canary, findExposed } from '../canaries/canary.js';
 import { createTestDatabase } from '../postgres/index.js';
 import { withConnection } from '../postgres/maintenance.js';
-import { canary, findExposed } from './canaries.js';
 import { Daemon } from './daemon.js';
 import { Program } from './program.js';
 

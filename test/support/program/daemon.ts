@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { StatusReport } from '../../../src/observability/status-report.js';
+import { overhear } from '../canaries/overhear.js';
 import { samplesOf } from '../observed.js';
 import { Program } from './program.js';
 
@@ -30,6 +31,7 @@ export class Daemon extends Program {
     const response = await fetch(`${await this.adminUrl()}${path}`);
     const body = await response.text();
     this.served.push(body);
+    overhear(path, body);
     return { status: response.status, body };
   }
 

@@ -1,5 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { inject } from 'vitest';
+import { defaultApiKey } from '../../../src/emulator/options.js';
+import { overhear } from '../canaries/overhear.js';
 
 export interface Exit {
   readonly code: number | null;
@@ -8,6 +10,11 @@ export interface Exit {
 
 /** A line of the log, as written. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly level: string; readonly message: string };
+
+/** The key of the emulated service is nobody's secret; those who start one are told. */
+function withoutMadeUpKey([command = '']: readonly string[], stdout: string): string {
+  return ['demo', 'emulator'].includes(command) ? stdout.replaceAll(defaultApiKey, '…') : stdout;
+}
 
 /** The program as a process of its own. */
 export class Program {
@@ -37,6 +44,8 @@ export class Program {
     this.exited = new Promise((resolve, reject) => {
       this.#child.on('error', reject).on('close', (code, signal) => {
         this.#exit = { code, signal };
+        overhear(`stdout of ${args.join(' ')}`, withoutMadeUpKey(args, this.stdout));
+        overhear(`stderr of ${args.join(' ')}`, this.stderr);
         this.#changed();
         resolve(this.#exit);
       });
