@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import { EXIT, explain } from './cli/exit.js';
+import { endOnSignals } from './cli/first-process.js';
 import { packageVersion } from './cli/version.js';
 
 /** One file a command; only the one that is asked for is loaded, so that the daemon starts quickly. */
@@ -56,6 +57,7 @@ function flushed(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => stream.write('', () => resolve()));
 }
 
+endOnSignals(process);
 const outputs = [process.stdout, process.stderr];
 // A reader that has gone (`scanfeed … | head`) is no reason to fail; writing on is without effect.
 for (const output of outputs) output.on('error', () => {});

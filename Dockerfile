@@ -1,0 +1,45 @@
+# syntax=docker/dockerfile:1
+# Both may be pinned by digest: docs/deployment.md shows how.
+ARG BUILD_IMAGE=docker.io/library/node:24-bookworm-slim
+ARG RUN_IMAGE=gcr.io/distroless/nodejs24-debian13:nonroot
+
+# What is copied out of here is JavaScript alone, the same for every platform.
+FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# Where packages come from a registry of one's own: its .npmrc and its authority may be given as secrets.
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca \
+  [ ! -e /run/secrets/ca ] || export NODE_EXTRA_CA_CERTS=/run/secrets/ca; \
+  npm ci --ignore-scripts --no-fund --no-audit
+COPY tsconfig.json tsconfig.build.json ./
+COPY src src
+RUN npm run build && npm prune --omit=dev --ignore-scripts --no-fund --no-audit
+# So that it can be called by its name, where there is neither a shell nor env.
+RUN sed -i '1s|.*|#!/nodejs/bin/node|' dist/main.js && chmod 755 dist/main.js \
+  && mkdir bin && ln -s ../dist/main.js bin/scanfeed
+
+FROM ${RUN_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="scanfeed" \
+      org.opencontainers.image.description="Keeps a PostgreSQL database in step with the delivery feed of a Document Recognition Service" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+WORKDIR /app
+# By default the heap may grow beyond a small container's limit; the other half is for what is held outside of it.
+ENV NODE_ENV=production \
+    NODE_OPTIONS="--enable-source-maps --max-old-space-size-percentage=50" \
+    PATH=/app/bin:/nodejs/bin
+COPY LICENSE package.json ./
+COPY migrations migrations
+COPY --from=build /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY --from=build /app/bin bin
+# A number, so that Kubernetes can see that it is not root.
+USER 65532:65532
+EXPOSE 9847
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
+  CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.SCANFEED_ADMIN_PORT || 9847}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["scanfeed"]
+CMD ["run"]
