@@ -2,7 +2,9 @@ import { readPresentLease } from '../storage/feed.js';
 import { createStore } from '../storage/store.js';
 import { type BackfillTurn, type BackfillWork, createBackfillWork } from '../sync/backfill.js';
 import type { BackfillContext } from '../sync/backfill-pages.js';
+import { createByteBudget } from '../sync/byte-budget.js';
 import { createFeedPauses } from '../sync/feed-pauses.js';
+import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedFilters, FeedService, FeedStore, ReadingProgress } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
 import type { CommandProcess } from './command-process.js';
@@ -89,9 +91,11 @@ function contextOf(
       monotonic: clock.monotonic,
     }),
   );
+  const budget = createByteBudget(memoryBudgetBytes);
   return {
-    ...{ service, store, clock, pollIntervalMs, pagesAhead: PAGES_AHEAD, memoryBudget: memoryBudgetBytes },
-    loader: createResultLoader({ service, store, clock, markdown, concurrency }),
+    ...{ service, store, clock, pollIntervalMs, pagesAhead: PAGES_AHEAD, budget },
+    pageLimit: createPageLimit(pageLimit, budget.bytes),
+    loader: createResultLoader({ service, store, clock, budget, markdown, concurrency }),
     read: { filters: feed.filters as FeedFilters, markdown, pageLimit },
     observer: {
       committed: () => {},

@@ -1,3 +1,4 @@
+import type { ResultVerdict } from '../sync/full-result.js';
 import { batchOf, type DraftEntry } from '../sync/page-draft.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../sync/ports.js';
 import type { ResultLoader } from '../sync/resolve-truncated.js';
@@ -33,8 +34,7 @@ export async function resolveRun(
   signal: AbortSignal,
 ): Promise<Resolved> {
   const verdict = await parts.loader.loadOnce(run, signal);
-  signal.throwIfAborted();
-  const stored = verdict.kind === 'loaded' ? await store(verdict.draft, work, parts.store) : null;
+  const stored = await storeLoaded(verdict, work, parts.store, signal).finally(verdict.release);
   if (stored !== null) return stored;
   const { scanId, revision } = run;
   const reason = verdict.kind === 'pending' ? verdict.reason : 'invalid_result';
@@ -43,6 +43,16 @@ export async function resolveRun(
     (await parts.store.postponePending(lease, [{ scanId, revision, reason, nextTryInMs }])) ? true : null,
   );
   return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
+}
+
+async function storeLoaded(
+  verdict: ResultVerdict,
+  work: FeedAtWork<never>,
+  into: FeedStore,
+  signal: AbortSignal,
+): Promise<Resolved | null> {
+  signal.throwIfAborted();
+  return verdict.kind === 'loaded' ? store(verdict.draft, work, into) : null;
 }
 
 /** Null: PostgreSQL refuses a value of the result. */

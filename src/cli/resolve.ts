@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { Command } from 'commander';
 import { findScans, listPendingScans, makePendingDue } from '../storage/pending-now.js';
 import { createStore } from '../storage/store.js';
+import { createByteBudget } from '../sync/byte-budget.js';
 import type { FeedService } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
@@ -125,8 +126,9 @@ function partsOf(
     monotonic: clock.monotonic,
   });
   const watched = watchService(service, (error) => stop.abort(error));
-  const { markdown, resolveConcurrency: concurrency } = feed;
-  const loader = createResultLoader({ service: watched, store, clock, markdown, concurrency });
+  const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
+  const budget = createByteBudget(memoryBudgetBytes);
+  const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency });
   return { store, loader, service: watched, pendingRetryMs: pending.retryIntervalMs } satisfies ResolveParts;
 }
 

@@ -14,8 +14,10 @@ import { limitRate } from '../service/rate-limit.js';
 import { readSettings, type Settings } from '../settings.js';
 import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
 import { createStore } from '../storage/store.js';
+import { createByteBudget } from '../sync/byte-budget.js';
 import type { FeedContext } from '../sync/context.js';
 import { followFeed } from '../sync/loop.js';
+import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
 import { watchSchema } from './schema-watch.js';
@@ -136,9 +138,12 @@ type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'rea
 
 function feedContext({ feed, service, pending, reconcile }: Settings, parts: Parts): FeedContext {
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
+  const budget = createByteBudget(feed.memoryBudgetBytes);
   return {
     ...parts,
-    loader: createResultLoader({ ...parts, markdown, concurrency }),
+    budget,
+    pageLimit: createPageLimit(pageLimit, budget.bytes),
+    loader: createResultLoader({ ...parts, budget, markdown, concurrency }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
     holder: `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`,
     leaseTtlMs: feed.leaseTtlMs,
@@ -146,7 +151,6 @@ function feedContext({ feed, service, pending, reconcile }: Settings, parts: Par
     pollIntervalMs: feed.pollIntervalMs,
     pendingRetryMs: pending.retryIntervalMs,
     reconcile,
-    memoryBudget: feed.memoryBudgetBytes,
     pagesAhead: PAGES_AHEAD,
     stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
   };

@@ -2,13 +2,23 @@ import { type Breaker, createBreaker, type PageQuality, qualityOf } from './brea
 import type { FeedContext } from './context.js';
 import { isEndOfFeed } from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
-import { type PartWriter, writePage } from './isolate-refused.js';
+import type { PartWriter } from './isolate-refused.js';
 import { batchOf } from './page-draft.js';
-import type { Backfill, CommitOutcome, LeaseGrant, Position, ReadingPace, SyncObserver } from './ports.js';
+import type {
+  Backfill,
+  BackfillCommit,
+  CommitOutcome,
+  LeaseGrant,
+  Position,
+  ReadingPace,
+  SyncObserver,
+} from './ports.js';
 import { type CompletedPage, readAhead } from './read-ahead.js';
-import { type FetchedPage, readPage } from './read-page.js';
+import { type FetchedPage, readPageWithin } from './read-page.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
+import { reportLoading } from './report-loading.js';
+import { writePage } from './write-page.js';
 
 /** After this long another backfill has its turn; this one goes on from where it stood. */
 const STRETCH_MS = 30_000;
@@ -16,7 +26,7 @@ const STRETCH_MS = 30_000;
 /** What reading a backfill needs of the engine; of the feed itself nothing. */
 export interface BackfillContext
   extends Pick<FeedContext, 'service' | 'store' | 'clock' | 'loader' | 'read'>,
-    Pick<FeedContext, 'pagesAhead' | 'memoryBudget' | 'pollIntervalMs'> {
+    Pick<FeedContext, 'budget' | 'pageLimit' | 'pagesAhead' | 'pollIntervalMs'> {
   readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'backfilled'>;
 }
 
@@ -76,9 +86,9 @@ export async function readBackfillPages(
       signal.throwIfAborted();
       if (isBeyond(page, memory.backfill.until)) return finish(memory, lease, context);
       const through = await isEndOfFeed(page, read.filters, service, signal);
-      const outcome = await commit(page, memory, lease, context);
+      const outcome = await commit(page, memory, lease, context, signal);
       if (outcome.kind === 'fenced') return 'fenced';
-      passed(page, outcome, memory, context);
+      passed(page, memory, context);
       if (through) return finish(memory, lease, context);
       if (page.next === null || page.next === page.at.cursor || memory.recent.seen(page.next)) return 'stuck';
     }
@@ -89,14 +99,14 @@ export async function readBackfillPages(
 }
 
 function openAhead(start: Position, context: BackfillContext, signal: AbortSignal) {
-  const { service, read, clock, loader } = context;
+  const { budget, loader, pagesAhead: maxPages } = context;
   return readAhead(
     start,
     {
-      read: (at, until) => readPage(service, read, clock, at, until),
-      complete: (draft, until) => loader.completePage(draft, until, 'sweep'),
-      maxPages: context.pagesAhead,
-      maxBytes: context.memoryBudget / 2, // the feed's own pages have the other half
+      read: (room, at, until) => readPageWithin(room, context, at, until),
+      complete: (draft, room, until) => loader.completePage(draft, room, until),
+      maxPages,
+      openRoom: () => budget.open('backfill'),
     },
     signal,
   );
@@ -112,13 +122,14 @@ function commit(
   page: CompletedPage,
   memory: BackfillMemory,
   lease: LeaseGrant,
-  { store }: BackfillContext,
+  { store, observer }: BackfillContext,
+  signal: AbortSignal,
 ): Promise<CommitOutcome> {
   const { draft, resolved, next } = page;
   const { backfill, breaker, pace } = memory;
   const { id, until, cursor } = backfill;
   const part = { lease, id, until, from: cursor, finished: false, pace };
-  const write: PartWriter = async ({ last, ...content }) => {
+  const commitPart = async (last: boolean, content: Pick<BackfillCommit, 'batch' | 'quarantine'>) => {
     if (!last) {
       return store.commitBackfill({ ...part, to: cursor, deliveredUpTo: null, entries: 0, stored: 0, ...content });
     }
@@ -134,34 +145,39 @@ function commit(
       ...content,
     });
   };
-  return writePage(write, resolved, draft);
+  const write: PartWriter = async ({ entries, last, ...content }) => {
+    const outcome = await commitPart(last, content);
+    if (outcome.kind === 'committed') {
+      if (last) memory.backfill = { ...memory.backfill, stored: memory.backfill.stored + memory.unnoted };
+      const { inserted, updated } = outcome.counts;
+      memory.unnoted = (last ? 0 : memory.unnoted) + inserted + updated;
+      observer.committed(outcome.counts, []);
+      reportLoading(entries, observer);
+    }
+    return outcome;
+  };
+  return writePage(write, draft, resolved, signal);
 }
 
-function upTo({ lastDeliveredAt }: FetchedPage, until: Date): Date | null {
+function upTo({ lastDeliveredAt }: Pick<FetchedPage, 'lastDeliveredAt'>, until: Date): Date | null {
   return lastDeliveredAt !== null && lastDeliveredAt > until ? until : lastDeliveredAt;
 }
 
 /** After the commit: remembers where the backfill stands now, and tells. */
 function passed(
-  page: CompletedPage,
-  { counts }: Extract<CommitOutcome, { kind: 'committed' }>,
+  { draft, next, lastDeliveredAt }: CompletedPage,
   memory: BackfillMemory,
   { observer, clock }: BackfillContext,
 ): void {
   const { backfill, breaker, meter } = memory;
-  const { draft, resolved, next } = page;
   const items = draft.page.items.length;
   const { until } = backfill;
-  const deliveredUpTo = later(backfill.deliveredUpTo, upTo(page, until));
+  const deliveredUpTo = later(backfill.deliveredUpTo, upTo({ lastDeliveredAt }, until));
   const entries = backfill.entries + items;
   if (memory.quality !== null) breaker.committed(memory.quality);
-  const stored = backfill.stored + memory.unnoted;
-  memory.unnoted = counts.inserted + counts.updated;
-  memory.backfill = { ...backfill, cursor: next ?? backfill.cursor, deliveredUpTo, entries, stored };
+  memory.backfill = { ...backfill, cursor: next ?? backfill.cursor, deliveredUpTo, entries };
   const leftMs = deliveredUpTo === null ? null : until.getTime() - deliveredUpTo.getTime();
   memory.pace = meter.passed(clock.monotonic(), items, leftMs);
-  observer.committed(counts, []);
-  for (const kind of ['resolved', 'pending', 'skipped'] as const) observer.truncated(kind, resolved[kind]);
   observer.reading(backfill.kind, { entries, deliveredUpTo, pace: memory.pace });
 }
 

@@ -1,4 +1,6 @@
+import type { ByteBudget } from './byte-budget.js';
 import type { DatabaseWatch } from './database-watch.js';
+import type { PageLimit } from './page-limit.js';
 import type { Clock, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports.js';
 import type { ReadSettings } from './read-page.js';
 import type { ResultLoader } from './resolve-truncated.js';
@@ -27,7 +29,9 @@ export interface FeedContext {
   readonly pollIntervalMs: number;
   readonly pendingRetryMs: number;
   readonly reconcile: ReconcileSettings;
-  readonly memoryBudget: number;
+  /** Bytes of pages and results held at once; the loader's too. */
+  readonly budget: ByteBudget;
+  readonly pageLimit: PageLimit;
   /** Pages held at once, the one being committed included. */
   readonly pagesAhead: number;
   /** Longest time that fetching, completing and committing one page may take before the loop counts as wedged. */

@@ -1,26 +1,16 @@
-import { batchOf, type DraftEntry, type PageDraft, refusedEntry } from './page-draft.js';
+import { batchOf, type DraftEntry, refusedEntry } from './page-draft.js';
 import type { CommitCounts, CommitOutcome, EntryBatch, QuarantineEntry } from './ports.js';
-import type { ResolvedPage } from './resolve-truncated.js';
 import { troubleOf } from './trouble.js';
 
 /** Writes a part of a page in one transaction; the last one takes the position with it. */
-export type PartWriter = (part: {
+export type PartWriter = (part: Part) => Promise<CommitOutcome>;
+
+export interface Part {
+  readonly entries: readonly DraftEntry[];
+  /** The same entries, as they are stored. */
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
   readonly last: boolean;
-}) => Promise<CommitOutcome>;
-
-/** Writes a whole page; where PostgreSQL refuses a value of it, all but the entries that hold such values. */
-export function writePage(
-  write: PartWriter,
-  { entries, originals }: Pick<ResolvedPage, 'entries' | 'originals'>,
-  draft: Pick<PageDraft, 'page' | 'quarantine'>,
-): Promise<CommitOutcome> {
-  const { page } = draft;
-  const quarantine = [...draft.quarantine, ...originals];
-  return write({ batch: batchOf(entries, page), quarantine, last: true }).catch((error) =>
-    isolateRefused(write, entries, quarantine, error),
-  );
 }
 
 /**
@@ -38,6 +28,7 @@ export async function isolateRefused(
   const parts = await commitHalves(write, entries);
   if (parts === 'fenced') return { kind: 'fenced' };
   const last = await write({
+    entries: [],
     batch: batchOf([], null),
     quarantine: [...quarantine, ...parts.refused],
     last: true,
@@ -45,12 +36,13 @@ export async function isolateRefused(
   return last.kind === 'fenced' ? last : { ...last, counts: sum(parts.counts, last.counts) };
 }
 
-interface Parts {
+export interface Parts {
   readonly counts: CommitCounts;
   readonly refused: readonly QuarantineEntry[];
 }
 
-async function commitHalves(write: PartWriter, entries: readonly DraftEntry[]): Promise<Parts | 'fenced'> {
+/** Entries that were refused together, in ever smaller parts. */
+export async function commitHalves(write: PartWriter, entries: readonly DraftEntry[]): Promise<Parts | 'fenced'> {
   const [first] = entries;
   if (first !== undefined && entries.length === 1) return commitAlone(write, first);
   const middle = Math.ceil(entries.length / 2);
@@ -74,7 +66,7 @@ async function commitAlone(write: PartWriter, entry: DraftEntry): Promise<Parts 
 /** Null: PostgreSQL refuses a value in it. */
 async function commitPart(write: PartWriter, entries: readonly DraftEntry[]): Promise<Parts | 'fenced' | null> {
   try {
-    const outcome = await write({ batch: batchOf(entries, null), quarantine: [], last: false });
+    const outcome = await write({ entries, batch: batchOf(entries, null), quarantine: [], last: false });
     return outcome.kind === 'fenced' ? 'fenced' : { counts: outcome.counts, refused: [] };
   } catch (error) {
     if (troubleOf(error).remedy === 'data') return null;
@@ -82,7 +74,7 @@ async function commitPart(write: PartWriter, entries: readonly DraftEntry[]): Pr
   }
 }
 
-const NOTHING: CommitCounts = {
+export const NOTHING: CommitCounts = {
   inserted: 0,
   updated: 0,
   filled: 0,
@@ -93,7 +85,7 @@ const NOTHING: CommitCounts = {
   stored: [],
 };
 
-function sum(a: CommitCounts, b: CommitCounts): CommitCounts {
+export function sum(a: CommitCounts, b: CommitCounts): CommitCounts {
   return {
     inserted: a.inserted + b.inserted,
     updated: a.updated + b.updated,

@@ -9,7 +9,7 @@ import { keepLease } from './keep-lease.js';
 import { linkedSignal } from './linked-signal.js';
 import type { LeaseGrant, PollOutcome, Position, Trouble } from './ports.js';
 import { type CompletedPage, type ReadAhead, readAhead } from './read-ahead.js';
-import { readPage } from './read-page.js';
+import { readPageWithin } from './read-page.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { reconcile } from './reconcile.js';
 import { maybeRejectedCursor, recoverCursor } from './recover-cursor.js';
@@ -159,14 +159,14 @@ async function syncFrom(
 }
 
 function openAhead(start: Position, context: FeedContext, signal: AbortSignal): ReadAhead {
-  const { service, read, clock, loader } = context;
+  const { budget, loader, pagesAhead: maxPages } = context;
   return readAhead(
     start,
     {
-      read: (at, until) => readPage(service, read, clock, at, until),
-      complete: (draft, until) => loader.completePage(draft, until),
-      maxPages: context.pagesAhead,
-      maxBytes: context.memoryBudget,
+      read: (room, at, until) => readPageWithin(room, context, at, until),
+      complete: (draft, room, until) => loader.completePage(draft, room, until),
+      maxPages,
+      openRoom: () => budget.open('feed'),
     },
     signal,
   );

@@ -94,11 +94,13 @@ function withoutMember(json: Uint8Array, left: string): readonly Uint8Array[] {
 
 const NULL = Buffer.from('null');
 
-/** The result in place of the feed entry it belongs to, with the entry's delivery time where the answer has none. */
-export function inPlaceOf(entry: DraftEntry, result: DraftEntry): DraftEntry {
+/**
+ * The result in place of the feed entry it belongs to, with the entry's delivery time where the answer has none.
+ * @param fallback the entry, pending
+ */
+export function inPlaceOf(fallback: DraftEntry, result: DraftEntry): DraftEntry {
   const { accepted } = result;
-  const { deliveredAt } = entry;
-  const fallback = withPending(entry, 'invalid_result');
+  const { deliveredAt } = fallback;
   if (result.deliveredAt !== null || deliveredAt === null) return { ...result, fallback };
   const bad = 'deliveredAt' in accepted.replaced; // then its original goes to `extra`
   return {
@@ -107,7 +109,7 @@ export function inPlaceOf(entry: DraftEntry, result: DraftEntry): DraftEntry {
     deliveredAt,
     accepted: {
       ...accepted,
-      run: { ...accepted.run, deliveredAt: entry.accepted.run.deliveredAt },
+      run: { ...accepted.run, deliveredAt: fallback.accepted.run.deliveredAt },
       replaced: { ...accepted.replaced, deliveredAt },
       normalised: bad ? accepted.normalised : [...accepted.normalised, 'deliveredAt'],
     },

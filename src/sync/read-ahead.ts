@@ -1,35 +1,36 @@
+import type { Room } from './byte-budget.js';
 import { linkedSignal } from './linked-signal.js';
 import type { PageDraft } from './page-draft.js';
 import type { Position } from './ports.js';
 import type { FetchedPage } from './read-page.js';
-import type { ResolvedPage } from './resolve-truncated.js';
+import type { ResolvedPart } from './resolve-truncated.js';
 
-/** A page with its truncated results loaded, ready to be committed. */
+/** A page with its truncated results loaded, as far as there was room for them; what is there can be committed. */
 export interface CompletedPage extends FetchedPage {
-  readonly resolved: ResolvedPage;
+  readonly resolved: ResolvedPart;
 }
 
 export interface ReadAheadOptions {
-  readonly read: (at: Position, signal: AbortSignal) => Promise<FetchedPage>;
-  readonly complete: (draft: PageDraft, signal: AbortSignal) => Promise<ResolvedPage>;
+  readonly read: (room: Room, at: Position, signal: AbortSignal) => Promise<FetchedPage>;
+  readonly complete: (draft: PageDraft, room: Room, signal: AbortSignal) => Promise<ResolvedPart>;
   /** Pages held at once, the one being committed included. */
   readonly maxPages: number;
-  /** Bytes of pages held at once; one page is always allowed. */
-  readonly maxBytes: number;
+  /** Makes room for the next page and its results. */
+  readonly openRoom: () => Room;
 }
 
 export interface ReadAhead {
   /**
-   * The next page in order, once it is complete; asking for it gives back the room of the page before. Null after a page
+   * The next page in order, once it is complete; asking for it gives back the bytes of the page before. Null after a page
    * that leads no further. Rejects with the failure of a page in its place; nothing comes after it.
    */
   next(): Promise<CompletedPage | null>;
-  /** Ends what is under way. */
+  /** Ends what is under way, and gives everything back. */
   stop(): void;
 }
 
 interface HeldPage {
-  readonly bytes: number;
+  readonly room: Room;
   readonly page: Promise<CompletedPage>;
 }
 
@@ -42,21 +43,23 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
   let handedOut = false;
   let finished = false;
 
-  const hold = (bytes: number, page: Promise<CompletedPage>) => {
+  const hold = (room: Room, page: Promise<CompletedPage>) => {
     page.catch(() => {}); // thrown where the page is asked for
-    held.push({ bytes, page });
+    held.push({ room, page });
     change.happened();
   };
   const readAll = async () => {
     for (let at: Position | null = start; at !== null && !until.aborted; ) {
-      const fetched: FetchedPage = await options.read(at, until);
-      hold(fetched.draft.page.body.length, complete(fetched, options, until));
+      const room = options.openRoom();
+      const reading = options.read(room, at, until);
+      hold(room, complete(reading, room, options, until));
+      const fetched: FetchedPage = await reading;
       at = leadsFurther(fetched) ? { ...fetched.at, cursor: fetched.next } : null;
-      while (!until.aborted && !hasRoom(held, options)) await change.next();
+      while (!until.aborted && held.length >= options.maxPages) await change.next();
     }
   };
   void readAll()
-    .catch((error) => hold(0, Promise.reject(error)))
+    .catch(() => {}) // thrown where the page is asked for
     .finally(() => {
       finished = true;
       change.happened();
@@ -64,7 +67,7 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
 
   return {
     next: async () => {
-      if (handedOut) held.shift();
+      if (handedOut) held.shift()?.room.close();
       handedOut = false;
       change.happened();
       while (held.length === 0 && !finished) await change.next();
@@ -74,23 +77,25 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
     stop: () => {
       linked.abort();
       linked.unlink();
+      for (const { room } of held) room.close();
       change.happened();
     },
   };
 }
 
-async function complete(page: FetchedPage, options: ReadAheadOptions, until: AbortSignal): Promise<CompletedPage> {
-  return { ...page, resolved: await options.complete(page.draft, until) };
+async function complete(
+  reading: Promise<FetchedPage>,
+  room: Room,
+  options: ReadAheadOptions,
+  until: AbortSignal,
+): Promise<CompletedPage> {
+  const page = await reading;
+  return { ...page, resolved: await options.complete(page.draft, room, until) };
 }
 
 /** After a page without entries the loop decides; a cursor that stands still leads nowhere. */
 function leadsFurther(page: FetchedPage): boolean {
   return page.draft.page.items.length > 0 && page.next !== null && page.next !== page.at.cursor;
-}
-
-function hasRoom(held: readonly HeldPage[], { maxPages, maxBytes }: ReadAheadOptions): boolean {
-  const bytes = held.reduce((sum, page) => sum + page.bytes, 0);
-  return held.length < maxPages && bytes < maxBytes;
 }
 
 /** Lets one side wait until the other has changed something. */

@@ -1,7 +1,21 @@
+import type { Room } from './byte-budget.js';
+import type { FeedContext } from './context.js';
 import { draftPage, type PageDraft } from './page-draft.js';
-import type { Clock, FeedFilters, FeedRequest, FeedService, FeedStart, Freshness, Position } from './ports.js';
+import { LARGEST_ENTRY_BYTES } from './page-limit.js';
+import type {
+  BodyBounds,
+  Clock,
+  FeedFilters,
+  FeedRequest,
+  FeedService,
+  FeedStart,
+  Freshness,
+  Position,
+  Trouble,
+} from './ports.js';
 import { instantOf, isBelievable } from './service-clock.js';
 import { isStorable } from './storable-text.js';
+import { troubleOf } from './trouble.js';
 
 /** How a feed is read. */
 export interface ReadSettings {
@@ -26,15 +40,60 @@ export interface FetchedPage {
   readonly lastDeliveredAt: Date | null;
 }
 
+/** The feed cannot be passed by: an entry alone is larger than can be held or stored. Held. */
+export class EntryTooLarge extends Error implements Trouble {
+  override readonly name = 'EntryTooLarge';
+  readonly kind = 'too_large';
+  readonly remedy = 'hold';
+  constructor() {
+    super(
+      `one entry of the feed makes a page of more than ${LARGEST_ENTRY_BYTES / 1024 ** 2} MiB, which neither fits into memory nor into PostgreSQL. It is neither stored nor passed by, and is looked at again. Ask the operators of the service to deliver it without its value (resultTruncated)`,
+    );
+  }
+}
+
+/**
+ * A page within the memory budget. One that is too large for it is asked for with half as many entries; while the budget
+ * is used up by what comes earlier, it waits. The page's bytes are held in `room` until that is closed.
+ */
+export async function readPageWithin(
+  room: Room,
+  { service, read, clock, pageLimit }: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit'>,
+  at: Position,
+  signal: AbortSignal,
+): Promise<FetchedPage> {
+  for (let expected = pageLimit.expectedBytes; ; ) {
+    const { entries: asked, maxBytes } = pageLimit;
+    const holding = await room.hold(expected, 'page', signal);
+    const bounds = { maxBytes, arrived: (bytes: number) => holding.arrived(bytes) };
+    try {
+      const page = await readPage(service, { ...read, pageLimit: asked }, clock, at, holding.signal, bounds);
+      holding.signal.throwIfAborted();
+      const { body, items } = page.draft.page;
+      holding.finished(body.length);
+      pageLimit.fitted({ asked, came: items.length, bytes: body.length });
+      return page;
+    } catch (error) {
+      holding.release();
+      signal.throwIfAborted();
+      if (holding.needs !== null) expected = holding.needs;
+      else if (troubleOf(error).kind !== 'too_large') throw error;
+      else if (asked === 1) throw new EntryTooLarge();
+      else pageLimit.tooLarge(asked);
+    }
+  }
+}
+
 export async function readPage(
   service: FeedService,
   settings: ReadSettings,
   clock: Clock,
   at: Position,
   signal: AbortSignal,
+  bounds: Partial<BodyBounds> = {},
 ): Promise<FetchedPage> {
   const polledAt = clock.monotonic();
-  const page = await service.readPage(requestAt(at, settings), signal);
+  const page = await service.readPage({ ...requestAt(at, settings), ...bounds }, signal);
   const { serviceDate } = page;
   const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
   const draft = draftPage(page);

@@ -1,10 +1,10 @@
-import PQueue from 'p-queue';
 import { pauseAfter } from './backoff.js';
-import { isStoredInFull, judgeResult, needsFullResult, type ResultVerdict } from './full-result.js';
+import type { ByteBudget, Holding, Room } from './byte-budget.js';
+import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
 import { linkedSignal } from './linked-signal.js';
-import { type DraftEntry, inPlaceOf, type PageDraft, withPending } from './page-draft.js';
-import type { Clock, FeedService, FeedStore, PendingReason, QuarantineEntry, RawRun } from './ports.js';
-import { troubleOf } from './trouble.js';
+import { createTries, type Tried, type TryOptions, type Turn, type WantedRun } from './load-result.js';
+import { type DraftEntry, inPlaceOf, type Loading, type PageDraft, withPending } from './page-draft.js';
+import type { Clock, FeedStore, PendingReason } from './ports.js';
 
 /** Bounds of loading full results (promise 3). */
 export const RESULT_LIMITS = {
@@ -12,89 +12,90 @@ export const RESULT_LIMITS = {
   tries: 3,
   /** All tries of one page, milliseconds. */
   pageMs: 20_000,
-  /** One result, bytes; a larger one stays pending. */
-  bytes: 256 * 1024 * 1024,
 } as const;
 
 const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
-/** Who asks: pages of the feed go first, in their order; then pending results; then sweeps. */
-export type LoadPriority = 'page' | 'pending' | 'sweep';
-
-/** Loads full results through the single-run endpoint, bounded in number over the whole process. */
+/** Loads full results through the single-run endpoint, bounded in number and bytes over the whole process. */
 export interface ResultLoader {
-  /** Loads what a page lacks; entries that could not be completed come back `pending`. Rejects with a `Trouble` of the store. */
-  completePage(draft: PageDraft, signal: AbortSignal, priority?: LoadPriority): Promise<ResolvedPage>;
-  /** One try for one pending run. Never rejects. */
-  loadOnce(run: WantedRun, signal: AbortSignal): Promise<ResultVerdict>;
+  /**
+   * Loads what a page lacks, as much of it as there is room for; entries that could not be completed come back `pending`.
+   * Rejects with a `Trouble` of the store.
+   * @param room the page's
+   */
+  completePage(draft: PageDraft, room: Room, signal: AbortSignal): Promise<ResolvedPart>;
+  /** One try for one pending run. Never rejects. What it loaded is held until it is released. */
+  loadOnce(run: WantedRun, signal: AbortSignal): Promise<ResultVerdict & { release(): void }>;
 }
 
-export type WantedRun = Parameters<typeof judgeResult>[0];
-
-export interface ResolvedPage {
+/** Entries of a page that can be committed. */
+export interface ResolvedPart {
   readonly entries: readonly DraftEntry[];
-  /** Originals of loaded results whose text was repaired. */
-  readonly originals: readonly QuarantineEntry[];
-  readonly resolved: number;
-  readonly pending: number;
-  /** Truncated, but already stored in full, or nothing wanted is missing. */
-  readonly skipped: number;
+  /** Once they are committed: forgets them and gives back the bytes of their results. */
+  release(): void;
+  /** To be called after that: loads those for which there was no room. Null where this was all of the page. */
+  readonly rest: ((signal: AbortSignal) => Promise<ResolvedPart>) | null;
 }
 
-export interface ResultLoaderOptions {
-  readonly service: FeedService;
+export interface ResultLoaderOptions extends TryOptions {
   readonly store: Pick<FeedStore, 'findStored'>;
-  readonly clock: Clock;
-  readonly markdown: boolean;
-  readonly concurrency: number;
+  readonly budget: ByteBudget;
 }
 
-export function createResultLoader({
-  service,
-  store,
-  clock,
-  markdown,
-  concurrency,
-}: ResultLoaderOptions): ResultLoader {
-  const queue = new PQueue({ concurrency });
-  let pages = 0;
-  let quietUntil = Number.NEGATIVE_INFINITY;
+/** How an entry stands with its result. */
+interface Standing {
+  /** Tries so far. */
+  readonly tries: number;
+  /** Bytes that it is known to need; 0 where nothing is known. */
+  readonly bytes: number;
+}
 
-  const request = async (run: WantedRun, signal: AbortSignal, onStarted: () => void): Promise<RawRun> => {
-    onStarted();
-    // One Retry-After is meant for all requests.
-    if (clock.monotonic() < quietUntil) await clock.sleep(quietUntil - clock.monotonic(), signal);
-    signal.throwIfAborted();
-    return service.readRun(run.scanId, { markdown, maxBytes: RESULT_LIMITS.bytes }, signal);
-  };
+/** What is left to do of a page. */
+interface Work {
+  readonly entries: readonly DraftEntry[];
+  /** Those among them whose result is to be loaded. */
+  readonly wanted: ReadonlyMap<DraftEntry, Standing>;
+  /** Left of the page's time. */
+  readonly ms: number;
+  readonly room: Room;
+}
 
-  const tryOnce = async (run: WantedRun, turn: Turn): Promise<ResultVerdict> => {
-    const { signal, priority, onStarted } = turn;
-    try {
-      const answer = await queue.add(() => request(run, signal, onStarted), { signal, priority });
-      return judgeResult(run, answer, markdown);
-    } catch (error) {
-      const { kind, retryAfterMs } = troubleOf(error);
-      if (retryAfterMs !== undefined) {
-        quietUntil = Math.max(quietUntil, clock.monotonic() + Math.min(retryAfterMs, RESULT_LIMITS.pageMs));
-      }
-      return { kind: 'pending', reason: reasonOf(kind) };
-    }
-  };
+export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
+  const { store, clock, budget, markdown } = options;
+  const tryResult = createTries(options);
 
-  const loadPatiently = async (run: WantedRun, turn: Turn): Promise<ResultVerdict> => {
+  const loadPatiently = async (run: WantedRun, from: Standing, turn: Turn): Promise<Tried & { tries: number }> => {
     const { signal } = turn;
-    for (let tries = 1; ; tries += 1) {
-      const verdict = await tryOnce(run, turn);
-      const final = verdict.kind !== 'pending' || verdict.reason === 'too_large' || tries === RESULT_LIMITS.tries;
-      if (final || signal.aborted) return verdict;
-      await clock.sleep(pauseAfter(tries, { remedy: 'retry' }, clock.random(), RESULT_BACKOFF), signal);
-      if (signal.aborted) return verdict;
+    for (let { tries } = from; ; tries += 1) {
+      const tried = await tryResult(run, from.bytes, turn);
+      if (tried.kind === 'no_room') return signal.aborted ? { ...NOT_LOADED, tries } : { ...tried, tries };
+      const last = tried.kind === 'loaded' || tried.reason === 'too_large' || tries + 1 === RESULT_LIMITS.tries;
+      if (last || signal.aborted) return { ...tried, tries };
+      await clock.sleep(pauseAfter(tries + 1, { remedy: 'retry' }, clock.random(), RESULT_BACKOFF), signal);
+      if (signal.aborted) return { ...tried, tries };
     }
   };
 
-  const loadOnce = (run: WantedRun, signal: AbortSignal) =>
-    tryOnce(run, { signal, priority: PRIORITY.pending, onStarted: () => {} });
+  const load = async ({ entries, wanted, ms, room }: Work, signal: AbortSignal): Promise<ResolvedPart> => {
+    let full = false; // what is loaded already is to be committed first
+    const hold = (bytes: number, until: AbortSignal) => {
+      const holding = full ? null : room.tryHold(bytes, 'result', until);
+      full ||= holding === null;
+      return holding;
+    };
+    const { done, spentMs } = await withinTime(clock, ms, signal, (until, onStarted) => {
+      const turn = { signal: until, priority: -room.rank, hold: (bytes: number) => hold(bytes, until), onStarted };
+      return Promise.all(
+        [...wanted].map(async ([entry, standing]) => {
+          const tried = await loadPatiently(entry.accepted.run, standing, turn);
+          full ||= tried.kind === 'no_room';
+          return [entry, tried] as const;
+        }),
+      );
+    });
+    signal.throwIfAborted();
+    return sortedOut({ entries, wanted, ms: ms - spentMs, room }, new Map(done), load);
+  };
 
   const notStoredYet = async (entries: readonly DraftEntry[]): Promise<readonly DraftEntry[]> => {
     if (entries.length === 0) return [];
@@ -103,55 +104,103 @@ export function createResultLoader({
     return entries.filter(({ accepted: { run } }) => !isStoredInFull(run, known.get(run.scanId), markdown));
   };
 
-  const completePage: ResultLoader['completePage'] = async (draft, signal, priority = 'page') => {
-    const truncated = draft.entries.filter((entry) => entry.accepted.run.truncated);
-    if (truncated.length === 0) return { entries: draft.entries, originals: [], resolved: 0, pending: 0, skipped: 0 };
-    pages += 1;
-    const place = priority === 'page' ? -pages : PRIORITY[priority];
-    const lacking = new Set(truncated.filter((entry) => needsFullResult(entry.accepted.run, markdown)));
-    const wanted = await notStoredYet([...lacking]);
-    const verdicts = await withinTime(clock, RESULT_LIMITS.pageMs, signal, (until, onStarted) =>
-      Promise.all(
-        wanted.map(({ accepted }) => loadPatiently(accepted.run, { signal: until, priority: place, onStarted })),
-      ),
-    );
-    signal.throwIfAborted();
-    const verdictOf = new Map(wanted.map((entry, index) => [entry, verdicts[index]]));
-    const pending = verdicts.filter((verdict) => verdict.kind === 'pending').length;
-    const loaded = verdicts.flatMap((verdict) => (verdict.kind === 'loaded' ? [verdict.draft.original] : []));
-    return {
-      originals: loaded.filter((original) => original !== null),
-      entries: draft.entries.map((entry) => applied(entry, verdictOf.get(entry), lacking.has(entry))),
-      resolved: verdicts.length - pending,
-      pending,
-      skipped: truncated.length - verdicts.length,
-    };
+  const completePage: ResultLoader['completePage'] = async (draft, room, signal) => {
+    const lacking = draft.entries.filter((entry) => needsFullResult(entry.accepted.run, markdown));
+    const wanted = new Set(await notStoredYet(lacking));
+    const stored = new Set(lacking.filter((entry) => !wanted.has(entry)));
+    const entries = draft.entries.map((entry) => {
+      if (!entry.accepted.run.truncated || wanted.has(entry)) return entry;
+      // One that is stored in full already goes as pending: it changes nothing there.
+      return became('skipped', stored.has(entry) ? withPending(entry, 'not_loaded') : entry);
+    });
+    const nothingTried: Standing = { tries: 0, bytes: 0 };
+    const standings = new Map([...wanted].map((entry) => [entry, nothingTried]));
+    return load({ entries, wanted: standings, ms: RESULT_LIMITS.pageMs, room }, signal);
+  };
+
+  const loadOnce: ResultLoader['loadOnce'] = async (run, signal) => {
+    const room = budget.open('pending');
+    const release = () => room.close();
+    for (let bytes = 0; ; ) {
+      // Waits outside the queue: what it waits for may need a place in it.
+      const holding = await room.hold(bytes, 'result', signal).catch(() => null);
+      if (holding === null) return { ...NOT_LOADED, release };
+      const turn = { signal, priority: -room.rank, hold: () => holding, onStarted: () => {} };
+      const tried = await tryResult(run, bytes, turn);
+      if (tried.kind !== 'no_room') {
+        if (tried.kind === 'pending') release();
+        return { ...tried, release };
+      }
+      bytes = tried.bytes;
+    }
   };
 
   return { completePage, loadOnce };
 }
 
-/** In the queue the higher number goes first; pages of the feed have -1, -2, … in their order. */
-const PRIORITY = { pending: -1e12, sweep: -2e12 } as const;
+const NOT_LOADED = { kind: 'pending', reason: 'not_loaded' } as const;
 
-/** One run's place among those to be loaded. */
-interface Turn {
-  readonly signal: AbortSignal;
-  readonly priority: number;
-  readonly onStarted: () => void;
+/** What can be committed of the page now, and what is left to be loaded. */
+function sortedOut(
+  { entries, ms, room }: Work,
+  tried: ReadonlyMap<DraftEntry, Tried & Pick<Standing, 'tries'>>,
+  load: (work: Work, signal: AbortSignal) => Promise<ResolvedPart>,
+): ResolvedPart {
+  const ready: DraftEntry[] = [];
+  const left = new Map<DraftEntry, Standing>();
+  const holdings: Holding[] = [];
+  for (const entry of entries) {
+    const result = tried.get(entry);
+    if (result === undefined) ready.push(entry);
+    else if (result.kind === 'no_room') left.set(entry, result);
+    else if (result.kind === 'pending') ready.push(pendingEntry(entry, result.reason));
+    else {
+      ready.push(became('resolved', inPlaceOf(pendingEntry(entry, 'invalid_result'), result.draft)));
+      holdings.push(result.holding);
+    }
+  }
+  const sizes = holdings.map(({ bytes }) => bytes);
+  return {
+    entries: ready,
+    release: releaseAll(ready, holdings),
+    rest: left.size === 0 ? null : restOf({ entries: [...left.keys()], wanted: guessed(left, sizes), ms, room }, load),
+  };
 }
 
-/** What is committed for an entry. One that is stored in full already goes as pending: it changes nothing there. */
-function applied(entry: DraftEntry, verdict: ResultVerdict | undefined, lacking: boolean): DraftEntry {
-  if (!lacking) return entry;
-  if (verdict === undefined) return withPending(entry, 'not_loaded');
-  return verdict.kind === 'loaded' ? inPlaceOf(entry, verdict.draft) : withPending(entry, verdict.reason);
+/** By itself, so that it keeps nothing else alive. */
+function releaseAll(entries: DraftEntry[], holdings: readonly Holding[]): () => void {
+  return () => {
+    entries.length = 0;
+    for (const holding of holdings) holding.release();
+  };
 }
 
-function reasonOf(kind: string): PendingReason {
-  if (kind === 'http_404') return 'not_found';
-  if (kind === 'too_large') return 'too_large';
-  return 'not_loaded';
+/** By itself, so that it keeps nothing alive of what was loaded before. It waits until there is room for one result. */
+function restOf(work: Work, load: (work: Work, signal: AbortSignal) => Promise<ResolvedPart>) {
+  const [first] = work.wanted.values();
+  return async (signal: AbortSignal) => {
+    const holding = await work.room.hold(first?.bytes ?? 0, 'result', signal);
+    holding.release();
+    return load(work, signal);
+  };
+}
+
+/** Results whose size is not known are taken to be like the others of the page. */
+function guessed(
+  standings: ReadonlyMap<DraftEntry, Standing>,
+  loaded: readonly number[],
+): ReadonlyMap<DraftEntry, Standing> {
+  const known = [...loaded, ...[...standings.values()].flatMap(({ bytes }) => (bytes > 0 ? [bytes] : []))];
+  const mean = known.reduce((sum, bytes) => sum + bytes, 0) / Math.max(1, known.length);
+  return new Map([...standings].map(([entry, { tries, bytes }]) => [entry, { tries, bytes: bytes || mean }]));
+}
+
+function pendingEntry(entry: DraftEntry, reason: PendingReason): DraftEntry {
+  return became('pending', withPending(entry, reason));
+}
+
+function became(loading: Loading, entry: DraftEntry): DraftEntry {
+  return { ...entry, loading };
 }
 
 /**
@@ -163,17 +212,19 @@ async function withinTime<T>(
   ms: number,
   signal: AbortSignal,
   work: (until: AbortSignal, onStarted: () => void) => Promise<T>,
-): Promise<T> {
+): Promise<{ readonly done: T; readonly spentMs: number }> {
   const until = linkedSignal(signal);
   const done = linkedSignal(signal);
-  let started = false;
+  let startedAt: number | null = null;
   const onStarted = () => {
-    if (started) return;
-    started = true;
+    if (startedAt !== null) return;
+    startedAt = clock.monotonic();
     void clock.sleep(ms, done.signal).then(until.abort);
   };
   try {
-    return await work(until.signal, onStarted);
+    if (ms <= 0) until.abort();
+    const result = await work(until.signal, onStarted);
+    return { done: result, spentMs: startedAt === null ? 0 : clock.monotonic() - startedAt };
   } finally {
     done.abort();
     done.unlink();

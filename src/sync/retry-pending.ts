@@ -78,9 +78,9 @@ async function retryRun(
   signal: AbortSignal,
 ): Promise<'stored' | 'fenced' | PostponedTry> {
   const { store, loader, observer, pendingRetryMs } = context;
-  const verdict = await loader.loadOnce(run, signal);
-  if (verdict.kind === 'pending') return postponed(run, verdict.reason, pendingRetryMs);
-  const { draft } = verdict;
+  const tried = await loader.loadOnce(run, signal);
+  if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs);
+  const { draft } = tried;
   try {
     const outcome = await store.commitResults(
       lease,
@@ -94,6 +94,8 @@ async function retryRun(
   } catch (error) {
     if (troubleOf(error).remedy !== 'data') throw error;
     return postponed(run, 'invalid_result', pendingRetryMs);
+  } finally {
+    tried.release();
   }
 }
 

@@ -1,11 +1,13 @@
 import { type Breaker, qualityOf } from './breaker.js';
+import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { isEndOfFeed } from './end-of-feed.js';
-import { type PartWriter, writePage } from './isolate-refused.js';
-import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState } from './ports.js';
-import { type FetchedPage, readPage } from './read-page.js';
+import type { PartWriter } from './isolate-refused.js';
+import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState, SyncObserver } from './ports.js';
+import { type FetchedPage, readPageWithin } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { troubleOf } from './trouble.js';
+import { writePage } from './write-page.js';
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
 const FULL_SWEEP_PAUSE_MS = 1_000;
@@ -30,33 +32,55 @@ export async function sweepStretch(
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<SweepProgress> {
-  const { service, clock, read } = context;
+  const { clock, budget } = context;
   const begunAt = clock.monotonic();
   let at: Position = { cursor: sweep.cursor, since: sweep.since };
   const recent = createRecentCursors();
   let restarted = false;
   while (!signal.aborted) {
-    const page = await readPage(service, read, clock, at, signal).catch((error) => {
-      // Its cursor may be rejected like the feed's: it begins anew, once, which costs only time.
-      if (restarted || at.cursor === null || troubleOf(error).kind !== 'http_400') throw error;
-      return null;
-    });
-    if (page === null) {
+    const room = budget.open('sweep');
+    const swept = await sweepPage(at, room, sweep, lease, context, signal)
+      .catch((error) => {
+        // Its cursor may be rejected like the feed's: it begins anew, once, which costs only time.
+        if (restarted || at.cursor === null || troubleOf(error).kind !== 'http_400') throw error;
+        return null;
+      })
+      .finally(room.close);
+    if (swept === null) {
       restarted = true;
       at = { ...at, cursor: null };
       continue;
     }
-    const progress = await progressAt(page, sweep, context, signal);
-    const outcome = await commitSwept(page, sweep, progress === 'through', lease, context, signal);
-    if (outcome.kind === 'fenced' || progress !== 'more') return progress;
-    if (recent.seen(page.next)) return 'stuck';
-    at = { ...at, cursor: page.next };
+    if (swept.fenced || swept.progress !== 'more') return swept.progress;
+    if (recent.seen(swept.next)) return 'stuck';
+    at = { ...at, cursor: swept.next };
     if (sweep.kind === 'full') {
       if (clock.monotonic() - begunAt > STRETCH_MS) return 'more';
       await clock.sleep(FULL_SWEEP_PAUSE_MS, signal);
     }
   }
   return 'more';
+}
+
+/** A page of a sweep that was stored, or `fenced`. */
+interface Swept {
+  readonly next: string | null;
+  readonly progress: SweepProgress;
+  readonly fenced: boolean;
+}
+
+async function sweepPage(
+  at: Position,
+  room: Room,
+  sweep: Sweep,
+  lease: LeaseGrant,
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<Swept> {
+  const page = await readPageWithin(room, context, at, signal);
+  const progress = await progressAt(page, sweep, context, signal);
+  const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);
+  return { next: page.next, progress, fenced: outcome.kind === 'fenced' };
 }
 
 /** Only the end of the feed, or deliveries beyond the stretch, end a sweep: a page that filters empty does not. */
@@ -73,6 +97,7 @@ async function progressAt(
 
 async function commitSwept(
   page: FetchedPage,
+  room: Room,
   { kind, until, breaker }: Sweep,
   finished: boolean,
   lease: LeaseGrant,
@@ -81,24 +106,28 @@ async function commitSwept(
 ): Promise<CommitOutcome> {
   const { draft } = page;
   const passed = draft.entries.filter(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until);
-  const resolved = await loader.completePage({ ...draft, entries: passed }, signal, 'sweep');
+  const resolved = await loader.completePage({ ...draft, entries: passed }, room, signal);
   let quality = qualityOf(draft.page, draft.quarantine);
-  const write: PartWriter = async ({ last, ...part }) => {
+  const write: PartWriter = async ({ last, batch, quarantine }) => {
     if (last) {
       // Bad entries that the feed has quarantined one by one, long ago perhaps, are no sign of a change.
-      quality = qualityOf(draft.page, await store.notYetQuarantined(lease.feed, part.quarantine));
+      quality = qualityOf(draft.page, await store.notYetQuarantined(lease.feed, quarantine));
       breaker.check(quality);
     }
     const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: page.at.cursor, finished: false };
-    return store.commitSweep({ lease, kind, ...position, ...part });
+    const outcome = await store.commitSweep({ lease, kind, ...position, batch, quarantine });
+    if (outcome.kind === 'committed') reportPart(outcome.counts, observer);
+    return outcome;
   };
-  const outcome = await writePage(write, resolved, draft);
-  if (outcome.kind === 'fenced') return outcome;
-  breaker.committed(quality);
-  observer.committed(outcome.counts, []);
-  const found = foundOf(outcome.counts);
-  if (found.first + found.later > 0) observer.reconciled(found);
+  const outcome = await writePage(write, draft, resolved, signal);
+  if (outcome.kind === 'committed') breaker.committed(quality);
   return outcome;
+}
+
+function reportPart(counts: CommitCounts, observer: SyncObserver): void {
+  observer.committed(counts, []);
+  const found = foundOf(counts);
+  if (found.first + found.later > 0) observer.reconciled(found);
 }
 
 /** What the cursor passed by: a revision that was stored, and only lacked something, is not among it. */

@@ -1,7 +1,7 @@
 import { type Breaker, qualityOf } from './breaker.js';
 import { isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
-import { type PartWriter, writePage } from './isolate-refused.js';
-import { batchOf } from './page-draft.js';
+import type { PartWriter } from './isolate-refused.js';
+import { batchOf, type DraftEntry } from './page-draft.js';
 import type {
   CommitOutcome,
   FeedFilters,
@@ -13,6 +13,8 @@ import type {
 } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 import { freshnessOf } from './read-page.js';
+import { reportLoading } from './report-loading.js';
+import { writePage } from './write-page.js';
 
 /** What a page needs to become rows. */
 export interface PageContext {
@@ -28,7 +30,10 @@ export interface PageContext {
 /** Where a page leaves the feed. `fenced`: another process has it. `stuck`: the cursor leads nowhere. */
 export type Progress = 'more' | 'end' | 'stuck' | 'fenced';
 
-/** One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened. */
+/**
+ * One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened. A page that is more
+ * than the memory budget is committed in parts, and its cursor with the last one.
+ */
 export async function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<Progress> {
   const { service, store, observer, filters, lease, breaker, stepMs } = context;
   const { at, next, draft, resolved } = page;
@@ -37,17 +42,23 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
   const freshness = next === null ? null : freshnessOf(page, atEnd);
   let quality = qualityOf(draft.page, draft.quarantine);
-  const write: PartWriter = async ({ last, ...part }) => {
+  const write: PartWriter = async ({ entries, batch, quarantine, last }) => {
     observer.ticked(stepMs);
-    if (!last) return store.commitPage({ ...position, to: at.cursor, freshness: null, ...part });
-    quality = qualityOf(draft.page, part.quarantine);
-    breaker.check(quality);
-    return store.commitPage({ ...position, freshness, ...part });
+    if (last) {
+      quality = qualityOf(draft.page, quarantine);
+      breaker.check(quality);
+    }
+    const outcome = await store.commitPage(
+      last
+        ? { ...position, freshness, batch, quarantine }
+        : { ...position, to: at.cursor, freshness: null, batch, quarantine },
+    );
+    if (outcome.kind === 'committed') reportPart(entries, page, outcome, observer);
+    return outcome;
   };
-  const outcome = await writePage(write, resolved, draft);
+  const outcome = await writePage(write, draft, resolved, signal);
   if (outcome.kind === 'fenced') return 'fenced';
   breaker.committed(quality);
-  reportPage(page, outcome, observer);
 
   if (!isEndAfterCommit(page, outcome.counts)) return progressAfter(page, atEnd);
   const end = await store.commitPage(atEndOf(page, position));
@@ -67,16 +78,18 @@ function progressAfter({ at, next, draft }: CompletedPage, atEnd: boolean): Prog
   return next === null || (next === at.cursor && draft.page.items.length > 0) ? 'stuck' : 'more';
 }
 
-function reportPage(
+/** Told of each part by itself: what is committed is counted, even where a later part fails. */
+function reportPart(
+  entries: readonly DraftEntry[],
   page: CompletedPage,
   outcome: Extract<CommitOutcome, { kind: 'committed' }>,
   observer: SyncObserver,
 ) {
   const stored = new Set(outcome.counts.stored);
-  const deliveries = page.resolved.entries.flatMap(({ accepted: { run } }) =>
+  const deliveries = entries.flatMap(({ accepted: { run } }) =>
     stored.has(run.scanId) && run.deliveredAt !== null ? [page.instantOf(run.deliveredAt)] : [],
   );
   observer.committed(outcome.counts, deliveries);
   observer.freshness(outcome.asOf);
-  for (const kind of ['resolved', 'pending', 'skipped'] as const) observer.truncated(kind, page.resolved[kind]);
+  reportLoading(entries, observer);
 }

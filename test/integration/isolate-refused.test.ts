@@ -14,11 +14,11 @@ async function commitAsEngine(entries: readonly string[], to: string) {
   const { cursor } = await bench.store.readPosition('default');
   const page = rawPage(pageJson(entries, to));
   const draft = draftPage(page);
-  const write: PartWriter = ({ last, ...part }) =>
-    bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, ...part });
-  const { quarantine } = draft;
-  return write({ batch: batchOf(draft.entries, page), quarantine, last: true }).catch((error) =>
-    isolateRefused(write, draft.entries, quarantine, error),
+  const write: PartWriter = ({ last, batch, quarantine }) =>
+    bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, batch, quarantine });
+  const { entries: drafts, quarantine } = draft;
+  return write({ entries: drafts, batch: batchOf(drafts, page), quarantine, last: true }).catch((error) =>
+    isolateRefused(write, drafts, quarantine, error),
   );
 }
 

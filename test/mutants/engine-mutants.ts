@@ -7,6 +7,7 @@ const loop = 'src/sync/loop.ts';
 const readPage = 'src/sync/read-page.ts';
 const pageDraft = 'src/sync/page-draft.ts';
 const fullResult = 'src/sync/full-result.ts';
+const writePage = 'src/sync/write-page.ts';
 const isolate = 'src/sync/isolate-refused.ts';
 const recover = 'src/sync/recover-cursor.ts';
 const sweep = 'src/sync/sweep-stretch.ts';
@@ -23,25 +24,25 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the cursor is stored before the rows',
     patch(
       syncPage,
-      'return store.commitPage({ ...position, freshness, ...part });',
-      `await store.commitPage({ ...position, freshness: null, batch: batchOf([], null), quarantine: [] });
-       return store.commitPage({ ...position, from: position.to, freshness, ...part });`,
+      '? { ...position, freshness, batch, quarantine }',
+      `? (await store.commitPage({ ...position, freshness: null, batch: batchOf([], null), quarantine: [] }),
+         { ...position, from: position.to, freshness, batch, quarantine })`,
     ),
   ),
   engine(
     'the cursor is stored without the rows',
     patch(
       syncPage,
-      'return store.commitPage({ ...position, freshness, ...part });',
-      'return store.commitPage({ ...position, freshness, ...part, batch: batchOf([], null) });',
+      '? { ...position, freshness, batch, quarantine }',
+      '? { ...position, freshness, batch: batchOf([], null), quarantine }',
     ),
   ),
   engine(
     'the cursor goes with the first part of a page',
     patch(
       syncPage,
-      '{ ...position, to: at.cursor, freshness: null, ...part }',
-      '{ ...position, freshness: null, ...part }',
+      '{ ...position, to: at.cursor, freshness: null, batch, quarantine }',
+      '{ ...position, freshness: null, batch, quarantine }',
     ),
   ),
   engine('an empty cursor is stored', patch(syncPage, 'to: next ?? at.cursor };', "to: next ?? '' };")),
@@ -100,7 +101,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Truncated results get completed (promise 3).
   engine(
     'an entry whose result could not be loaded is called complete',
-    patch('src/sync/resolve-truncated.ts', ': withPending(entry, verdict.reason);', ': entry;'),
+    patch('src/sync/resolve-truncated.ts', 'ready.push(pendingEntry(entry, result.reason))', 'ready.push(entry)'),
   ),
   engine(
     'pending results are never tried again',
@@ -136,7 +137,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
 
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
-  engine('unusable entries are dropped', patch(isolate, '[...draft.quarantine, ...originals]', '[...originals]')),
+  engine(
+    'unusable entries are dropped',
+    patch(writePage, '[...draft.quarantine, ...originalsOf(last)', '[...originalsOf(last)'),
+  ),
   engine('refused entries are dropped', patch(isolate, '[...quarantine, ...parts.refused]', 'quarantine')),
   engine(
     'a lost connection is taken for a bad entry',
@@ -151,10 +155,33 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'an entry is quarantined for the result that was loaded for it',
     patch(
       pageDraft,
-      "const fallback = withPending(entry, 'invalid_result');\n  if (result.deliveredAt !== null || deliveredAt === null) return { ...result, fallback };",
-      "const fallback = withPending(entry, 'invalid_result');\n  if (result.deliveredAt !== null || deliveredAt === null) return result;",
+      'if (result.deliveredAt !== null || deliveredAt === null) return { ...result, fallback };',
+      'if (result.deliveredAt !== null || deliveredAt === null) return result;',
     ),
     patch(pageDraft, '    ...result,\n    fallback,\n', '    ...result,\n'),
+  ),
+
+  // Memory is bounded (promise 11).
+  engine(
+    'a page in parts gives its cursor with the first',
+    patch(writePage, 'if (rest === null) {\n      const quarantine', 'if (true) {\n      const quarantine'),
+  ),
+  engine(
+    'what there was no room for is committed as it came',
+    patch(
+      'src/sync/resolve-truncated.ts',
+      "else if (result.kind === 'no_room') left.set(entry, result);",
+      "else if (result.kind === 'no_room') ready.push(entry);",
+    ),
+  ),
+  engine(
+    'what is committed is not given back',
+    patch('src/sync/resolve-truncated.ts', 'for (const holding of holdings) holding.release();', ''),
+  ),
+  engine('the limit is not halved', patch('src/sync/page-limit.ts', 'Math.max(1, Math.floor(entries / 2))', 'entries')),
+  engine(
+    'pages of a feed that was left are not given back',
+    patch('src/sync/read-ahead.ts', 'for (const { room } of held) room.close();', ''),
   ),
 
   // One writer a feed (promise 6).
@@ -201,7 +228,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a sweep follows cursors that go in circles without end',
-    patch(sweep, "if (recent.seen(page.next)) return 'stuck';", ''),
+    patch(sweep, "if (recent.seen(swept.next)) return 'stuck';", ''),
   ),
 
   // A rejected cursor heals (promise 8).
@@ -232,8 +259,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     "a sweep moves the feed's cursor",
     patch(
       sweep,
-      "const outcome = await commitSwept(page, sweep, progress === 'through', lease, context, signal);",
-      `const outcome = await commitSwept(page, sweep, progress === 'through', lease, context, signal);
+      "const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);",
+      `const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);
        const { cursor } = await context.store.readPosition(lease.feed);
        await context.store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected');`,
     ),
@@ -266,8 +293,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'a part of a page says how fresh the feed is',
     patch(
       syncPage,
-      '{ ...position, to: at.cursor, freshness: null, ...part }',
-      '{ ...position, to: at.cursor, freshness, ...part }',
+      '{ ...position, to: at.cursor, freshness: null, batch, quarantine }',
+      '{ ...position, to: at.cursor, freshness, batch, quarantine }',
     ),
   ),
   engine(

@@ -1,3 +1,4 @@
+import { createByteBudget } from '../../src/sync/byte-budget.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { Clock, FeedIdentity, FeedStore } from '../../src/sync/ports.js';
 import { engineContext } from '../support/engine.js';
@@ -50,7 +51,7 @@ export class FaultyProcess {
     private readonly onKilled: () => void,
   ) {
     const { service, traits, choices } = world;
-    const { filters, markdown, pageLimit, pagesAhead, reconcile } = traits;
+    const { filters, markdown, pageLimit, pagesAhead, memoryBudget, reconcile } = traits;
     const context = engineContext({
       clock: this.#clock(),
       service: {
@@ -64,6 +65,7 @@ export class FaultyProcess {
       pollIntervalMs: POLL_INTERVAL_MS,
       read: { filters, markdown, pageLimit },
       pagesAhead,
+      budget: createByteBudget(memoryBudget),
       reconcile,
     });
     this.#following = followFeed(context, this.#stop.signal);

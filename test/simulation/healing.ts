@@ -29,9 +29,10 @@ export async function heal(world: World): Promise<void> {
   if (store.misplaced > 0) throw new BrokenPromise('pages were committed in another order than they were read');
 }
 
-/** After cursors have gone in a circle, each page that was read before costs a poll interval. */
+/** After cursors have gone in a circle, each page that was read before costs a poll interval; a small budget makes small pages. */
 function returnMs({ service, traits }: World): number {
-  return RETURN_MS + Math.ceil(service.sequence.deliveries.length / traits.pageLimit) * POLL_INTERVAL_MS;
+  const pageLimit = traits.memoryBudget < 10_000 ? 1 : traits.pageLimit;
+  return RETURN_MS + Math.ceil(service.sequence.deliveries.length / pageLimit) * POLL_INTERVAL_MS;
 }
 
 async function until({ clock, store }: World, patienceMs: number, missing: () => string | null): Promise<void> {

@@ -1,4 +1,5 @@
-import type { FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
+import { BodyTooLargeError } from '../../src/service/errors.js';
+import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
 import { pageJson } from '../support/entries.js';
 import { rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
@@ -87,7 +88,7 @@ export class SimulatedService implements FeedService {
     what();
   }
 
-  async readPage(request: FeedRequest, signal: AbortSignal): Promise<RawPage> {
+  async readPage(request: FeedRequest & Partial<BodyBounds>, signal: AbortSignal): Promise<RawPage> {
     const { start } = request;
     await this.#network('feed', signal).catch((error) => this.#fails(error, start));
     const known = !('cursor' in start) || this.cursors.knows(start.cursor);
@@ -99,20 +100,26 @@ export class SimulatedService implements FeedService {
     const next = this.#nextCursor(from, stretch.upTo);
     this.#remember({ from, next, deliveries: stretch.listed });
     const serviceDate = traits.sendsDate ? new Date(Math.floor(this.#time(clock.monotonic()) / 1000) * 1000) : null;
-    await this.#transit(signal);
-    const text = pageJson(
-      stretch.listed.map((delivery) => delivery.json),
-      next,
+    const body = Buffer.from(
+      pageJson(
+        stretch.listed.map(({ json }) => json),
+        next,
+      ),
     );
+    await this.#transit(body, request, signal);
     const items = stretch.listed.map((delivery) => delivery.item);
-    return { body: Buffer.from(text), items, emptied: false, nextCursor: next, serviceDate };
+    return { body, items, emptied: false, nextCursor: next, serviceDate };
   }
 
-  async readRun(scanId: string, { markdown }: { markdown: boolean }, signal: AbortSignal): Promise<RawRun> {
+  async readRun(
+    scanId: string,
+    options: { readonly markdown: boolean } & Partial<BodyBounds>,
+    signal: AbortSignal,
+  ): Promise<RawRun> {
     this.downloads.push(scanId);
     await this.#network('run', signal);
-    const json = this.runs.answer(scanId, this.clock.monotonic(), markdown);
-    await this.#transit(signal);
+    const json = this.runs.answer(scanId, this.clock.monotonic(), options.markdown);
+    await this.#transit(Buffer.from(json ?? ''), options, signal);
     if (json === null) throw refusal('run', 404);
     return rawRun(json);
   }
@@ -173,9 +180,14 @@ export class SimulatedService implements FeedService {
   }
 
   /** The way back: what was answered grows old on it. */
-  async #transit(signal: AbortSignal): Promise<void> {
+  async #transit(body: Buffer, { maxBytes, arrived }: Partial<BodyBounds>, signal: AbortSignal): Promise<void> {
+    if (body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new BodyTooLargeError(maxBytes);
+    // Told at the beginning, or when all is there.
+    const announced = this.choices.chance(0.5);
+    if (announced) arrived?.(body.length);
     const slow = this.choices.chance(this.faultShare / 4);
     await this.clock.sleep(slow ? this.choices.between(1_000, 25_000) : this.choices.between(1, 100), signal);
+    if (!announced) arrived?.(body.length);
     signal.throwIfAborted();
   }
 

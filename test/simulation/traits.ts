@@ -53,6 +53,8 @@ export interface Traits {
   readonly markdown: boolean;
   readonly pageLimit: number;
   readonly pagesAhead: number;
+  /** Bytes; the small ones have room for a few entries. */
+  readonly memoryBudget: number;
   readonly reconcile: ReconcileSettings;
   /** How long the service has been there before the first process starts, milliseconds. */
   readonly pastMs: number;
@@ -108,6 +110,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     markdown: choices.chance(0.3),
     pageLimit: choices.pick([1, 3, 10]),
     pagesAhead: choices.between(1, 3),
+    memoryBudget: choices.pick([64 * 1024 * 1024, 2_500, 800]),
     reconcile: {
       intervalMs: sweeping ? 60_000 : null,
       windowMs: 600_000,

@@ -1,4 +1,6 @@
+import { createByteBudget } from '../../src/sync/byte-budget.js';
 import type { FeedContext } from '../../src/sync/context.js';
+import { createPageLimit } from '../../src/sync/page-limit.js';
 import type { Clock, FeedService, FeedStore, SyncObserver } from '../../src/sync/ports.js';
 import { createResultLoader } from '../../src/sync/resolve-truncated.js';
 import { overhearError } from './canaries/overhear.js';
@@ -10,9 +12,10 @@ export function engineContext(
   const { service, store, clock } = parts;
   const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
   const read = { filters, markdown: false, pageLimit: 10, ...parts.read };
+  const budget = parts.budget ?? createByteBudget(64 * 1024 * 1024);
   return {
     observer: silentObserver(),
-    loader: createResultLoader({ service, store, clock, markdown: read.markdown, concurrency: 4 }),
+    loader: createResultLoader({ service, store, clock, budget, markdown: read.markdown, concurrency: 4 }),
     ready: async () => {},
     identity: { name: 'default', baseUrl: 'https://service.test/v1', filters, keepHistory: true, start: 'beginning' },
     holder: 'test-process',
@@ -20,10 +23,11 @@ export function engineContext(
     pollIntervalMs: 5_000,
     pendingRetryMs: 30_000,
     reconcile: { intervalMs: null, windowMs: 2 * 3_600_000, fullIntervalMs: null },
-    memoryBudget: 64 * 1024 * 1024,
+    pageLimit: createPageLimit(read.pageLimit, budget.bytes),
     pagesAhead: 3,
     stepMs: 60_000,
     ...parts,
+    budget,
     read,
   };
 }

@@ -41,7 +41,7 @@ function bench({ old = 30, over = {} as Partial<SyncObserver>, start = 'live' as
   const parts = { clock, service, store, observer };
   const startFeed = (context: Partial<FeedContext> = {}) => {
     const stop = new AbortController();
-    const defaults = engineContext(parts);
+    const defaults = engineContext({ ...parts, ...context });
     const identity = { ...defaults.identity, start };
     const following = followFeed({ ...defaults, identity, ...context }, stop.signal);
     return () => {

@@ -23,13 +23,12 @@ export async function deliver(bench: StoreBench, body: string | Uint8Array): Pro
   const to = `page ${pages}`;
   const page = rawPage(body);
   const draft = draftPage(page);
-  const write: PartWriter = ({ last, ...part }) =>
-    bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, ...part });
-  const outcome = await write({
-    batch: batchOf(draft.entries, page),
-    quarantine: draft.quarantine,
-    last: true,
-  }).catch((error) => isolateRefused(write, draft.entries, draft.quarantine, error));
+  const write: PartWriter = ({ last, batch, quarantine }) =>
+    bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, batch, quarantine });
+  const { entries, quarantine } = draft;
+  const outcome = await write({ entries, batch: batchOf(entries, page), quarantine, last: true }).catch((error) =>
+    isolateRefused(write, entries, quarantine, error),
+  );
   if (outcome.kind === 'fenced') throw new Error('fenced');
   return outcome.counts;
 }

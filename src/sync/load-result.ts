@@ -1,0 +1,90 @@
+import PQueue from 'p-queue';
+import type { Holding } from './byte-budget.js';
+import { judgeResult, type ResultVerdict } from './full-result.js';
+import { LARGEST_ENTRY_BYTES } from './page-limit.js';
+import type { Clock, FeedService, PendingReason, RawRun } from './ports.js';
+import { troubleOf } from './trouble.js';
+
+/** A Retry-After of the single-run endpoint is obeyed up to this, milliseconds: the page has no longer. */
+const LONGEST_QUIET_MS = 20_000;
+
+export type WantedRun = Parameters<typeof judgeResult>[0];
+
+/** How a try ended. What was loaded is held until it is released; where there was no room it was no try at all. */
+export type Tried =
+  | (Extract<ResultVerdict, { kind: 'loaded' }> & { readonly holding: Holding })
+  | Extract<ResultVerdict, { kind: 'pending' }>
+  | { readonly kind: 'no_room'; readonly bytes: number };
+
+/** One page's turn among others, or that of one pending run. */
+export interface Turn {
+  readonly signal: AbortSignal;
+  /** Higher goes first. */
+  readonly priority: number;
+  /** Called when the request is about to be sent; null where there is no room for it. */
+  readonly hold: (bytes: number) => Holding | null;
+  readonly onStarted: () => void;
+}
+
+/** One try for one result. Never rejects. */
+export type TryResult = (run: WantedRun, expectedBytes: number, turn: Turn) => Promise<Tried>;
+
+export interface TryOptions {
+  readonly service: FeedService;
+  readonly clock: Clock;
+  readonly markdown: boolean;
+  /** Requests at once. */
+  readonly concurrency: number;
+}
+
+/** Tries for full results, bounded in number over the whole process. */
+export function createTries({ service, clock, markdown, concurrency }: TryOptions): TryResult {
+  const queue = new PQueue({ concurrency });
+  let quietUntil = Number.NEGATIVE_INFINITY;
+
+  const request = async (run: WantedRun, holding: Holding): Promise<RawRun> => {
+    const { signal } = holding;
+    // One Retry-After is meant for all requests.
+    if (clock.monotonic() < quietUntil) await clock.sleep(quietUntil - clock.monotonic(), signal);
+    signal.throwIfAborted();
+    const bounds = { maxBytes: LARGEST_ENTRY_BYTES, arrived: (bytes: number) => holding.arrived(bytes) };
+    const answer = await service.readRun(run.scanId, { markdown, ...bounds }, signal);
+    signal.throwIfAborted();
+    return answer;
+  };
+
+  const attempt = async (run: WantedRun, bytes: number, { hold, onStarted }: Turn): Promise<Tried> => {
+    const holding = hold(bytes);
+    if (holding === null) return { kind: 'no_room', bytes };
+    onStarted();
+    try {
+      const answer = await request(run, holding);
+      const verdict = judgeResult(run, answer, markdown);
+      if (verdict.kind === 'loaded') {
+        holding.finished(answer.body.length);
+        return { ...verdict, holding };
+      }
+      holding.release();
+      return verdict;
+    } catch (error) {
+      holding.release();
+      if (holding.needs !== null) return { kind: 'no_room', bytes: holding.needs };
+      const { kind, retryAfterMs } = troubleOf(error);
+      if (retryAfterMs !== undefined) {
+        quietUntil = Math.max(quietUntil, clock.monotonic() + Math.min(retryAfterMs, LONGEST_QUIET_MS));
+      }
+      return { kind: 'pending', reason: reasonOf(kind) };
+    }
+  };
+
+  return (run, bytes, turn) =>
+    queue
+      .add(() => attempt(run, bytes, turn), { signal: turn.signal, priority: turn.priority })
+      .catch(() => ({ kind: 'pending', reason: 'not_loaded' })); // its turn did not come in time
+}
+
+function reasonOf(kind: string): PendingReason {
+  if (kind === 'http_404') return 'not_found';
+  if (kind === 'too_large') return 'too_large';
+  return 'not_loaded';
+}

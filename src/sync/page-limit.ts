@@ -1,0 +1,86 @@
+/** How many entries to ask for, so that pages fit the memory budget (promise 11). */
+export interface PageLimit {
+  readonly entries: number;
+  /** Bytes that the page may have: the budget, or for an entry by itself whatever can be stored. */
+  readonly maxBytes: number;
+  /** Bytes that the next page will have, going by the one before. */
+  readonly expectedBytes: number;
+  /** A page of this many entries had more bytes than it may. */
+  tooLarge(entries: number): void;
+  /** A page fitted. */
+  fitted(page: FittingPage): void;
+}
+
+export interface FittingPage {
+  /** Entries asked for. */
+  readonly asked: number;
+  /** Entries that came. */
+  readonly came: number;
+  readonly bytes: number;
+}
+
+/** A page of one entry, bytes; PostgreSQL takes no larger value either. */
+export const LARGEST_ENTRY_BYTES = 256 * 1024 * 1024;
+
+/** So many full pages in a row that would have fitted four times into what is allowed double the limit again. */
+const EASY_PAGES = 8;
+const EASILY = 4;
+
+/** What is asked for, and how many easy pages came since. */
+export interface LimitState {
+  readonly entries: number;
+  readonly easy: number;
+}
+
+/** Pure. Two readers that fail at the same limit halve it once. */
+export function halved(state: LimitState, entries: number): LimitState {
+  return entries > state.entries ? state : { entries: Math.max(1, Math.floor(entries / 2)), easy: 0 };
+}
+
+/** Pure. A page that is not full says nothing about what a full one would have. */
+export function regrown(
+  state: LimitState,
+  { asked, came, bytes }: FittingPage,
+  most: number,
+  budget: number,
+): LimitState {
+  if (state.entries === most || asked < state.entries || came < asked) return state;
+  if (bytes * EASILY > budget) return { ...state, easy: 0 };
+  const easy = state.easy + 1;
+  return easy < EASY_PAGES ? { ...state, easy } : { entries: Math.min(most, state.entries * 2), easy: 0 };
+}
+
+/**
+ * @param most entries at most, as set
+ * @param budget bytes of a page
+ * @param onChanged told of each new limit
+ */
+export function createPageLimit(
+  most: number,
+  budget: number,
+  onChanged: (entries: number) => void = () => {},
+): PageLimit {
+  let state: LimitState = { entries: most, easy: 0 };
+  let expectedBytes = 0;
+  const become = (next: LimitState) => {
+    const { entries } = state;
+    state = next;
+    if (next.entries !== entries) onChanged(next.entries);
+  };
+  return {
+    get entries() {
+      return state.entries;
+    },
+    get maxBytes() {
+      return state.entries === 1 ? LARGEST_ENTRY_BYTES : budget;
+    },
+    get expectedBytes() {
+      return expectedBytes;
+    },
+    tooLarge: (entries) => become(halved(state, entries)),
+    fitted: (page) => {
+      expectedBytes = page.bytes;
+      become(regrown(state, page, most, budget));
+    },
+  };
+}

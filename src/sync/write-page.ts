@@ -1,0 +1,89 @@
+import { commitHalves, isolateRefused, NOTHING, type Parts, type PartWriter, sum } from './isolate-refused.js';
+import { batchOf, type DraftEntry, type PageDraft } from './page-draft.js';
+import type { CommitOutcome, QuarantineEntry, RawPage } from './ports.js';
+import type { ResolvedPart } from './resolve-truncated.js';
+import { troubleOf } from './trouble.js';
+
+/** Bytes of the entries of one statement; an entry by itself may have more. Each statement holds them two or three times. */
+const STATEMENT_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Writes a page in as many parts as memory asks for, mostly one; the last takes the position and what goes to quarantine
+ * with it. What was loaded for a part is given back before the rest is loaded. Where PostgreSQL refuses a value, all but
+ * the entries that hold such values are stored.
+ * @returns with the counts of all parts
+ */
+export async function writePage(
+  write: PartWriter,
+  draft: PageDraft,
+  resolved: ResolvedPart,
+  signal: AbortSignal,
+): Promise<CommitOutcome> {
+  let { counts, refused }: Parts = { counts: NOTHING, refused: [] };
+  for (let part = resolved; ; ) {
+    const { rest } = part;
+    const statements = inStatements(part.entries, draft.page);
+    const last = rest === null ? (statements.pop() ?? []) : [];
+    for (const entries of statements) {
+      const written = await writePart(write, entries);
+      if (written === 'fenced') return { kind: 'fenced' };
+      counts = sum(counts, written.counts);
+      refused = [...refused, ...written.refused];
+    }
+    if (rest === null) {
+      const quarantine = [...draft.quarantine, ...originalsOf(last), ...refused];
+      const outcome = await writeLast(write, last, quarantine, draft.page);
+      part.release();
+      return outcome.kind === 'fenced' ? outcome : { ...outcome, counts: sum(counts, outcome.counts) };
+    }
+    part.release();
+    part = await rest(signal);
+  }
+}
+
+async function writePart(write: PartWriter, entries: readonly DraftEntry[]): Promise<Parts | 'fenced'> {
+  const originals = originalsOf(entries);
+  try {
+    const outcome = await write({ entries, batch: batchOf(entries, null), quarantine: originals, last: false });
+    return outcome.kind === 'fenced' ? 'fenced' : { counts: outcome.counts, refused: [] };
+  } catch (error) {
+    if (troubleOf(error).remedy !== 'data') throw error;
+    const parts = await commitHalves(write, entries);
+    return parts === 'fenced' ? parts : { ...parts, refused: [...originals, ...parts.refused] };
+  }
+}
+
+function writeLast(
+  write: PartWriter,
+  entries: readonly DraftEntry[],
+  quarantine: readonly QuarantineEntry[],
+  page: RawPage,
+): Promise<CommitOutcome> {
+  return write({ entries, batch: batchOf(entries, page), quarantine, last: true }).catch((error) =>
+    isolateRefused(write, entries, quarantine, error),
+  );
+}
+
+/** What loaded results were before their text was repaired. */
+function originalsOf(entries: readonly DraftEntry[]): readonly QuarantineEntry[] {
+  return entries.flatMap(({ fallback, original }) => (fallback !== undefined && original !== null ? [original] : []));
+}
+
+/** The entries in groups, in their order, so that no statement becomes large. */
+function inStatements(entries: readonly DraftEntry[], page: RawPage): (readonly DraftEntry[])[] {
+  if (entries.length === 0) return [];
+  const allOfPage = entries.every((entry) => entry.fallback === undefined);
+  if (allOfPage && page.body.length <= STATEMENT_BYTES) return [entries];
+  const groups: DraftEntry[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const entry of entries) {
+    const size = entry.json().reduce((sum, piece) => sum + piece.length, 0);
+    bytes += size;
+    if (bytes <= STATEMENT_BYTES) groups.at(-1)?.push(entry);
+    else {
+      groups.push([entry]);
+      bytes = size;
+    }
+  }
+  return groups;
+}
