@@ -45,7 +45,8 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   const write: PartWriter = async ({ entries, batch, quarantine, last }) => {
     observer.ticked(stepMs);
     if (last) {
-      quality = qualityOf(draft.page, quarantine);
+      // What is read again after a rewind, and was quarantined the first time, is no sign of a change.
+      quality = qualityOf(draft.page, await store.notYetQuarantined(lease.feed, quarantine));
       breaker.check(quality);
     }
     const outcome = await store.commitPage(

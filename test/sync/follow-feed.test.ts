@@ -87,6 +87,22 @@ describe('following a feed', () => {
     expect(store.rows.get('a')?.revision).toBe(3);
   });
 
+  it('reads bad entries again after a rewind that came one by one, and is not held', async () => {
+    const failures: unknown[] = [];
+    const { service, store, follow } = bench({ observer: { failed: (_stage, error) => failures.push(error) } });
+    const { read } = engineContext(bench());
+    for (let n = 0; n < 120; n += 10) {
+      service.feed.push(...runs(10, (m) => ({ scanId: `bad-${n + m}`, status: 'lost' })));
+      await follow(10_000, { read: { ...read, pageLimit: 10 } });
+    }
+    store.rewind('default', null);
+    service.feed.push(entryJson({ scanId: 'good' }));
+    await follow(10_000, { read: { ...read, pageLimit: 200 } });
+    expect(failures).toEqual([]);
+    expect(store.rows.has('good')).toBe(true);
+    expect(store.quarantine.size).toBe(120);
+  });
+
   it('quarantines an entry that is unusable and stores its neighbours', async () => {
     const { service, store, follow } = bench();
     service.feed.push(...runs(3), '{"scanId":"bad"}', 'null', entryJson({ scanId: 'after' }));
