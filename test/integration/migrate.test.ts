@@ -3,8 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { inspectSchema, migrate, readMigrations, requireSchema } from '../../src/storage/migrate.js';
 import type { Database } from '../../src/storage/pool.js';
 import { tablesOf } from '../../src/storage/schema.js';
+import { createStore } from '../../src/storage/store.js';
+import { entryJson } from '../support/entries.js';
 import { createTestDatabase } from '../support/postgres/index.js';
-import { openTestDatabase, tables } from '../support/store.js';
+import { openTestDatabase, tables, takeFeed, testFeed } from '../support/store.js';
 
 async function withDatabase(work: (database: Database, url: string) => Promise<void>): Promise<void> {
   const created = await createTestDatabase();
@@ -72,6 +74,25 @@ describe('a schema that this release cannot use', () => {
       await expect(requireSchema(db, tables, migrations)).rejects.toThrow('too new');
     }));
 
+  it('is one whose numbers of changes would not rise any more, with the remedy', () =>
+    withDatabase(async (database) => {
+      const migrations = await readMigrations();
+      const { sql: db } = database;
+      await migrate(db, tables, migrations);
+      const store = createStore(database, { schema: 'scanfeed', leaseTtlMs: 1, pendingRetryMs: 1, monotonic: () => 0 });
+      await (await takeFeed(store, testFeed())).commit([entryJson(), entryJson({ scanId: 'scan-2' })]);
+      await requireSchema(db, tables, migrations);
+      // As where the table was restored and its sequence was not.
+      await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 2`.execute(db);
+      const refusal: Error = await requireSchema(db, tables, migrations).catch((error) => error);
+      expect(refusal).toMatchObject({ remedy: 'hold' });
+      const [, statement = ''] = /run (SELECT .*); see/.exec(refusal.message) ?? [];
+      await sql.raw(statement).execute(db);
+      await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
+      await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
+      await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
+    }));
+
   it('is not one that a newer release only added to', () =>
     withDatabase(async ({ sql: db }) => {
       const migrations = await readMigrations();
@@ -79,4 +100,40 @@ describe('a schema that this release cannot use', () => {
       await sql`INSERT INTO ${tables.migrations} VALUES (9998, 'additive', 1)`.execute(db);
       await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
     }));
+
+  it('is worked on as before where a newer release added columns, tables and views', () =>
+    withDatabase(async (database) => {
+      const migrations = await readMigrations();
+      const { sql: db } = database;
+      const newer = { version: 9999, name: 'newer', worksFrom: migrations.length, text: ADDITIVE };
+      await migrate(db, tables, [...migrations, newer]);
+      // What the release before does with it, that does not know the newer migration.
+      await expect(migrate(db, tables, migrations)).resolves.toEqual([]);
+      await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
+      const store = createStore(database, {
+        schema: 'scanfeed',
+        leaseTtlMs: 30_000,
+        pendingRetryMs: 1,
+        monotonic: () => 0,
+      });
+      const feed = await takeFeed(store, testFeed());
+      expect(await feed.counts([entryJson(), entryJson({ scanId: 'scan-2' }), 'null'])).toMatchObject({ inserted: 2 });
+      expect(await feed.counts([entryJson({ revision: 2 })])).toMatchObject({ updated: 1 });
+      const { rows } = await sql`
+        SELECT revision, added, (SELECT array_agg(revision) FROM scanfeed.run_history) AS superseded
+        FROM scanfeed.runs WHERE scan_id = 'scan-1'`.execute(db);
+      expect(rows).toEqual([{ revision: 2, added: 'default', superseded: [1] }]);
+      expect(await store.renewLease(feed.lease, 30_000)).toBe(true);
+      await store.releaseLease(feed.lease);
+    }));
 });
+
+/** As CONTRIBUTING allows it for a minor release: additions only, to `runs` and `run_history` in the same place. */
+const ADDITIVE = `
+  ALTER TABLE :"schema".runs ADD COLUMN added text NOT NULL DEFAULT 'default';
+  ALTER TABLE :"schema".run_history ADD COLUMN added text NOT NULL DEFAULT 'default';
+  ALTER TABLE :"schema".feeds ADD COLUMN added integer NOT NULL DEFAULT 0;
+  ALTER TABLE :"schema".quarantine ADD COLUMN added jsonb;
+  CREATE TABLE :"schema".added (feed text PRIMARY KEY);
+  CREATE INDEX runs_added ON :"schema".runs (added);
+  CREATE VIEW :"reporting".added AS SELECT scan_id, added FROM :"schema".runs`;
