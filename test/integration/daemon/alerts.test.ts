@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { anyHelm, renderAlerts } from '../../support/deployment/chart.js';
+import { Prometheus } from '../../support/deployment/prometheus.js';
+import { requireTool, runTool } from '../../support/deployment/tools.js';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+import { Gateway, unusedPort } from '../../support/program/gateway.js';
+
+const bench = useProgram();
+
+/** The chart's alerts, in a hurry: what takes minutes takes seconds. */
+const HURRY = {
+  alerts: {
+    Down: { for: '0s' },
+    LagHigh: { for: '0s', warning: 3, critical: 3600 },
+    ErrorRatioHigh: { for: '0s', window: '10s', threshold: 0.001 },
+  },
+};
+
+test('Prometheus alerts when the service fails and when the daemon is gone, and stops when they are back', async (context) => {
+  for (const tool of ['prometheus', 'promtool']) requireTool(context, tool);
+  const rules = await renderAlerts(anyHelm(context), HURRY);
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const gateway = await Gateway.to(service.url);
+  bench.afterwards(() => gateway.close());
+  await gateway.open();
+  const port = await unusedPort();
+  const env = {
+    ...bench.environment({ url: gateway.through(service.url) }, database),
+    SCANFEED_FEED: 'invoices',
+    SCANFEED_ADMIN_PORT: String(port),
+  };
+  service.deliver(20);
+  const daemon = bench.daemon(env);
+  await daemon.catchesUp();
+  const exposition = (await daemon.get('/metrics')).body;
+  expect(await runTool('promtool', ['check', 'metrics'], exposition)).toEqual({ status: 0, stdout: '', stderr: '' });
+
+  const prometheus = await Prometheus.watching(`127.0.0.1:${port}`, 'documents', rules);
+  const firing = () => prometheus.firing();
+  await eventually(() => prometheus.value('scanfeed_caught_up{namespace="documents", feed="invoices"}')).toBe(1);
+  await eventually(firing).toEqual([]);
+
+  await gateway.close();
+  await eventually(firing).toEqual(['ScanfeedErrorRatioHigh warning', 'ScanfeedLagHigh warning']);
+  await gateway.open();
+  await eventually(firing).toEqual([]);
+
+  await daemon.stop();
+  await eventually(firing).toEqual(['ScanfeedDown critical']);
+  await bench.daemon(env).catchesUp();
+  await eventually(firing).toEqual([]);
+});

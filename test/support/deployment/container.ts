@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { onTestFinished } from 'vitest';
+import { runTool, type ToolRun } from './tools.js';
+
+const ENGINE = process.env.CONTAINER_ENGINE ?? 'podman';
+const IMAGE = process.env.SCANFEED_IMAGE ?? 'localhost/scanfeed:test';
+
+/** As the chart runs it: nobody, nothing to write to, no rights, and little memory. */
+const RESTRICTED = [
+  ...['--read-only', '--user', '65532', '--memory', '256m', '--memory-swap', '256m'],
+  ...['--cap-drop', 'all', '--security-opt', 'no-new-privileges', '--network', 'host'],
+];
+
+export interface ContainerOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Paths within the container by folders of the host, to be read only. */
+  readonly mounts?: Readonly<Record<string, string>>;
+  readonly entrypoint?: string;
+}
+
+/** The image as a container, removed after the test. */
+export class Container {
+  readonly name = `scanfeed-test-${randomBytes(5).toString('hex')}`;
+  output = '';
+  /** The exit code, once it has ended and all that it wrote was read. */
+  readonly exited: Promise<number | null>;
+  readonly #child: ChildProcess;
+
+  constructor(args: readonly string[], { env = {}, mounts = {}, entrypoint }: ContainerOptions = {}) {
+    const options = [
+      ...Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]),
+      ...Object.entries(mounts).flatMap(([folder, path]) => ['--volume', `${folder}:${path}:ro`]),
+      ...(entrypoint === undefined ? [] : ['--entrypoint', entrypoint]),
+    ];
+    this.#child = spawn(ENGINE, [
+      'run',
+      '--no-healthcheck',
+      '--name',
+      this.name,
+      ...RESTRICTED,
+      ...options,
+      IMAGE,
+      ...args,
+    ]);
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.output += text;
+      });
+    }
+    this.exited = new Promise((resolve, reject) => {
+      this.#child.on('error', reject).on('close', (code) => resolve(code));
+    });
+    onTestFinished(async () => {
+      await runTool(ENGINE, ['rm', '--force', this.name]);
+    });
+  }
+
+  signal(name: NodeJS.Signals): Promise<ToolRun> {
+    return runTool(ENGINE, ['kill', '--signal', name, this.name]);
+  }
+
+  /** Runs another program in it. */
+  execute(command: readonly string[]): Promise<ToolRun> {
+    return runTool(ENGINE, ['exec', this.name, ...command]);
+  }
+
+  /** What the engine knows of it. */
+  async inspect(): Promise<{ State: { Running: boolean; OOMKilled: boolean; ExitCode: number } }> {
+    const { stdout } = await runTool(ENGINE, ['inspect', this.name]);
+    return JSON.parse(stdout)[0];
+  }
+}
+
+export interface ImageConfig {
+  readonly User: string;
+  readonly Labels: Readonly<Record<string, string>>;
+  readonly Healthcheck: { readonly Test: readonly string[] };
+}
+
+export async function imageConfig(): Promise<ImageConfig> {
+  const { stdout } = await runTool(ENGINE, ['image', 'inspect', IMAGE]);
+  const [{ Config, Healthcheck }] = JSON.parse(stdout);
+  // Podman shows the health check beside the rest.
+  return { Healthcheck, ...Config };
+}
