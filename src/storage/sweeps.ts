@@ -39,7 +39,8 @@ export async function readSweeps(db: Kysely<unknown>, tables: Tables, feed: stri
 
 /**
  * Begins a sweep in place of the last one of its kind, not before the feed's own start; false when the lease was lost, or
- * freshness is unknown.
+ * freshness is unknown. One that is under way is not replaced: a statement that comes late, after its answer was given up,
+ * would have it said to be finished as of then, although what it had read was read before.
  */
 export async function beginSweep(
   db: Kysely<unknown>,
@@ -51,7 +52,7 @@ export async function beginSweep(
 ): Promise<boolean> {
   const { rows } = await sql`
     WITH fence AS MATERIALIZED (
-      SELECT data_complete_as_of, start_since FROM ${tables.feeds}
+      SELECT data_complete_as_of, start_since, widened_at FROM ${tables.feeds}
       WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} FOR NO KEY UPDATE
     )
     INSERT INTO ${tables.sweeps} AS sweep (feed, kind, since, until, begun_at, complete_as_of)
@@ -60,6 +61,8 @@ export async function beginSweep(
     FROM fence WHERE data_complete_as_of IS NOT NULL
     ON CONFLICT (feed, kind) DO UPDATE SET since = excluded.since, until = excluded.until, cursor = NULL,
       begun_at = excluded.begun_at, complete_as_of = excluded.complete_as_of, finished_at = NULL
+    WHERE sweep.finished_at IS NOT NULL
+      OR sweep.kind = 'full' AND sweep.begun_at < (SELECT widened_at FROM fence)
     RETURNING kind`.execute(db);
   return rows.length > 0;
 }

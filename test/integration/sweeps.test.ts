@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { requestSweep } from '../../src/storage/request-sweep.js';
+import { batchOf } from '../../src/sync/page-draft.js';
 import { type TestFeed, tables, useStore } from '../support/store.js';
 
 const bench = useStore();
@@ -23,6 +24,30 @@ describe('a sweep', () => {
     const feed = await complete({ name, start: START });
     expect(await bench.store.beginSweep(feed.lease, 'window', since, UNTIL)).toBe(true);
     expect(await bench.store.readSweeps(name)).toMatchObject([{ kind: 'window', since: begins, until: UNTIL }]);
+  });
+
+  it('under way is not begun anew by a statement that comes late', async () => {
+    const feed = await complete({ name: 'late' });
+    const begin = (until: Date) => bench.store.beginSweep(feed.lease, 'window', START, until);
+    const commit = (finished: boolean) =>
+      bench.store.commitSweep({
+        ...{ lease: feed.lease, kind: 'window', to: 'on', finished, quarantine: [] },
+        batch: batchOf([], null),
+      });
+    expect(await begin(UNTIL)).toBe(true);
+    await commit(false);
+    expect(await begin(new Date())).toBe(false);
+    expect(await bench.store.readSweeps('late')).toMatchObject([{ until: UNTIL, cursor: 'on', finished: false }]);
+    await commit(true);
+    expect(await begin(UNTIL)).toBe(true);
+  });
+
+  it('of everything is begun anew where the filters widened meanwhile', async () => {
+    const feed = await complete({ name: 'widened' });
+    const begin = () => bench.store.beginSweep(feed.lease, 'full', null, UNTIL);
+    expect([await begin(), await begin()]).toEqual([true, false]);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET widened_at = clock_timestamp() WHERE name = 'widened'`);
+    expect(await begin()).toBe(true);
   });
 
   it('on request begins at the start of the feed at the earliest, too', async () => {

@@ -203,6 +203,9 @@ export class ModelStore implements FeedStore {
   async beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean> {
     const feed = this.#held(lease);
     if (feed === null || feed.completeAsOf === null) return false;
+    const last = feed.sweeps.get(kind);
+    const overtaken = kind === 'full' && (last?.begunAt ?? 0) < (feed.widenedAt ?? Number.NEGATIVE_INFINITY);
+    if (last?.finishedAt === null && !overtaken) return false;
     const { startSince, completeAsOf } = feed;
     const latest = since !== null && startSince !== null && startSince > since ? startSince : (since ?? startSince);
     const begun = { since: latest, until, cursor: null, begunAt: this.now(), finishedAt: null };

@@ -160,7 +160,7 @@ export interface FeedStore extends BackfillStore {
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
   readSweeps(feed: string): Promise<readonly SweepState[]>;
-  /** Begins a sweep; false when the lease was lost, or it is unknown how complete the feed is. */
+  /** Begins a sweep; false when the lease was lost, one of its kind is under way, or it is unknown how complete the feed is. */
   beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean>;
   commitSweep(commit: SweepCommit): Promise<CommitOutcome>;
   /**
