@@ -16,6 +16,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   adopt: () => import('./cli/adopt.js'),
   backfill: () => import('./cli/backfill.js'),
   reconcile: () => import('./cli/reconcile.js'),
+  views: () => import('./cli/views.js'),
   emulator: () => import('./cli/emulator.js'),
   demo: () => import('./cli/demo.js'),
 };

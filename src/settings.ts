@@ -61,6 +61,8 @@ export interface DatabaseSettings {
   readonly schema: string;
   readonly reportingSchema: string;
   readonly readerRole: string;
+  /** The daemon keeps typed views of documents. */
+  readonly typedViews: boolean;
   readonly autoMigrate: boolean;
   readonly poolSize: number;
 }
@@ -185,6 +187,7 @@ function readDatabase(reader: Reader): DatabaseSettings {
     schema,
     reportingSchema: `${schema}_reporting`,
     readerRole: reader.value(VARIABLES.readerRole),
+    typedViews: reader.value(VARIABLES.typedViews) === 'auto',
     autoMigrate: reader.value(VARIABLES.autoMigrate),
     poolSize: reader.value(VARIABLES.poolSize),
   };

@@ -20,6 +20,7 @@ import { followFeed } from '../sync/loop.js';
 import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
+import { keepHouse } from './housekeeping.js';
 import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
@@ -98,8 +99,12 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     clock,
     ready: schema.ready,
   };
+  const ended = new AbortController();
+  const house = { settings: settings.database, database, logger, clock, isLeader: metrics.isLeader };
+  const kept = keepHouse(house, AbortSignal.any([signal, ended.signal]));
   const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
-    await Promise.all([admin.close(), closeClient(), database.close()]);
+    ended.abort();
+    await Promise.all([kept, admin.close(), closeClient(), database.close()]);
   });
   return { admin, report, stopped };
 }

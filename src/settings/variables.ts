@@ -1,4 +1,4 @@
-import { databaseUrl } from './database-url.js';
+import { DATABASE_VARIABLES } from './database-variables.js';
 import {
   apiKey,
   baseUrl,
@@ -6,9 +6,7 @@ import {
   durationOrOff,
   feedStart,
   flag,
-  identifier,
   integer,
-  type Kind,
   oneOf,
   proxyUrl,
   rate,
@@ -16,66 +14,9 @@ import {
   subset,
   text,
 } from './kinds.js';
+import { defaulted, filePath, optional, required, words } from './variable.js';
 
-/** The parts of the settings; commands ask for those they need. */
-export const GROUPS = ['service', 'feed', 'database', 'reconcile', 'pending', 'admin', 'process'] as const;
-export type Group = (typeof GROUPS)[number];
-
-/** One environment variable: the source of its parsing, of the text of mistakes and of docs/settings.md. */
-export interface Variable<T = unknown> extends Kind<T> {
-  readonly name: string;
-  readonly group: Group;
-  readonly meaning: string;
-  /** Parsed like a given value; null where there is none. */
-  readonly default: string | null;
-  /** What stands for the default in the reference, where it is no value. */
-  readonly defaultText?: string | undefined;
-  readonly required: boolean;
-  /** Never shown; may be given as NAME_FILE. */
-  readonly secret: boolean;
-}
-
-interface Extra {
-  readonly secret?: true;
-  readonly defaultText?: string;
-}
-
-type Place = readonly [group: Group, name: string];
-
-const required = <T>([group, name]: Place, kind: Kind<T>, meaning: string, extra: Extra = {}): Variable<T> => ({
-  ...kind,
-  secret: false,
-  ...extra,
-  group,
-  name,
-  meaning,
-  default: null,
-  required: true,
-});
-
-const optional = <T>([group, name]: Place, kind: Kind<T>, meaning: string, extra: Extra = {}): Variable<T | null> => ({
-  ...kind,
-  secret: false,
-  ...extra,
-  group,
-  name,
-  meaning,
-  default: null,
-  required: false,
-});
-
-const defaulted = <T>([group, name]: Place, kind: Kind<T>, value: string, meaning: string): Variable<T> => ({
-  ...kind,
-  secret: false,
-  group,
-  name,
-  meaning,
-  default: value,
-  required: false,
-});
-
-const filePath = text('the path of a file', /^[^\0]+$/);
-const words = text('text without control characters', /^[^\p{Cc}]+$/u);
+export { GROUPS, type Group, type Variable } from './variable.js';
 
 /** Every variable, in the order of the reference. */
 export const VARIABLES = {
@@ -178,69 +119,7 @@ export const VARIABLES = {
   ),
   history: defaulted(['feed', 'SCANFEED_HISTORY'], flag, 'true', 'keep superseded revisions in `run_history`'),
 
-  databaseUrl: optional(
-    ['database', 'DATABASE_URL'],
-    databaseUrl,
-    'PostgreSQL 15 to 18; `sslmode`, `sslrootcert` and the like as libpq has them',
-    {
-      secret: true,
-      defaultText: 'required, or the `PG*` variables',
-    },
-  ),
-  migrationUrl: optional(
-    ['database', 'SCANFEED_MIGRATION_DATABASE_URL'],
-    databaseUrl,
-    'a direct connection for migrations',
-    {
-      secret: true,
-      defaultText: '`DATABASE_URL`',
-    },
-  ),
-  schema: defaulted(
-    ['database', 'SCANFEED_DATABASE_SCHEMA'],
-    identifier(53, 'information_schema'),
-    'scanfeed',
-    "schema of the tables; the reports' schema is this name with `_reporting`",
-  ),
-  readerRole: defaulted(
-    ['database', 'SCANFEED_READER_ROLE'],
-    identifier(63, 'public', 'none'),
-    'scanfeed_reader',
-    "role that may read the reports; created where the daemon's own role may, else `migrate` prints the statements",
-  ),
-  autoMigrate: defaulted(['database', 'SCANFEED_AUTO_MIGRATE'], flag, 'true', 'apply migrations at start'),
-  poolSize: defaulted(['database', 'SCANFEED_DATABASE_POOL'], integer(1, 100), '5', 'connections at most'),
-  pgHost: optional(
-    ['database', 'PGHOST'],
-    words,
-    'host, or the folder of a Unix socket; like all `PG*` variables it counts where the address does not say it',
-  ),
-  pgPort: optional(['database', 'PGPORT'], integer(1, 65_535), 'port', { defaultText: '`5432`' }),
-  pgUser: optional(['database', 'PGUSER'], words, 'role'),
-  pgPassword: optional(
-    ['database', 'PGPASSWORD'],
-    text('text without NUL', /^[^\0]+$/),
-    'password; its file is read again for every connection',
-    { secret: true },
-  ),
-  pgDatabase: optional(['database', 'PGDATABASE'], words, 'database', { defaultText: 'as the role' }),
-  pgSslMode: optional(
-    ['database', 'PGSSLMODE'],
-    words,
-    '`disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`',
-    { defaultText: '`prefer`' },
-  ),
-  pgSslRootCert: optional(
-    ['database', 'PGSSLROOTCERT'],
-    filePath,
-    "authorities (PEM) that the server's certificate must come from, or `system` for those Node.js trusts",
-    { defaultText: '`~/.postgresql/root.crt`, if there' },
-  ),
-  pgSslCert: optional(['database', 'PGSSLCERT'], filePath, 'client certificate (PEM)'),
-  pgSslKey: optional(['database', 'PGSSLKEY'], filePath, 'key of the client certificate (PEM)'),
-  pgSslNegotiation: optional(['database', 'PGSSLNEGOTIATION'], words, '`postgres` or `direct`', {
-    defaultText: '`postgres`',
-  }),
+  ...DATABASE_VARIABLES,
 
   reconcileInterval: defaulted(
     ['reconcile', 'SCANFEED_RECONCILE_INTERVAL'],

@@ -37,6 +37,7 @@ describe('settings', () => {
       schema: 'scanfeed',
       reportingSchema: 'scanfeed_reporting',
       readerRole: 'scanfeed_reader',
+      typedViews: true,
       autoMigrate: true,
       poolSize: 5,
     });

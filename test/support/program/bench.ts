@@ -120,6 +120,7 @@ export function useProgram(): ProgramBench {
       SCANFEED_API_KEY: secrets.apiKey,
       DATABASE_URL: database.url,
       SCANFEED_READER_ROLE: role, // one that exists: roles belong to the whole server
+      SCANFEED_TYPED_VIEWS: 'off', // they come at some time, and are logged
       SCANFEED_ADMIN_HOST: '127.0.0.1',
       SCANFEED_ADMIN_PORT: '0',
       SCANFEED_POLL_INTERVAL: '50ms',

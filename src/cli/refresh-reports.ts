@@ -1,0 +1,45 @@
+import type { Database } from '../storage/pool.js';
+import { buildViews, findNewFields, type ViewFailure } from '../storage/reporting/refresh-views.js';
+import type { Tables } from '../storage/schema.js';
+
+/** What a refresh of the typed views did. */
+export interface Refreshed {
+  /** Views and columns that were decided on. */
+  readonly views: number;
+  readonly columns: number;
+  /** Names of the views that were built, or built anew. */
+  readonly built: readonly string[];
+  /** What stands in the end as it was before. */
+  readonly failed: readonly ViewFailure[];
+  /** Another process was looking through the documents. */
+  readonly busy: boolean;
+}
+
+/**
+ * Looks through all documents that are new, batch by batch, and builds what has changed: early on, so that reports need
+ * not wait for the last document.
+ * @param between called after each batch with the changes looked through so far; may wait
+ */
+export async function refreshReports(
+  database: Database,
+  tables: Tables,
+  readerRole: string,
+  between: (changes: number) => Promise<void> | void = () => {},
+): Promise<Refreshed> {
+  let [views, columns, changes] = [0, 0, 0];
+  const built = new Set<string>();
+  const build = async () => {
+    const done = await buildViews(database.sql, tables, readerRole);
+    for (const name of done.built) built.add(name);
+    return done.failed;
+  };
+  for (;;) {
+    const found = await findNewFields(database.sql, tables);
+    if (!found?.more) return { views, columns, failed: await build(), built: [...built], busy: found === null };
+    if (found.columns + found.views > 0) await build();
+    views += found.views;
+    columns += found.columns;
+    changes += found.changes;
+    await between(changes);
+  }
+}

@@ -1,0 +1,66 @@
+import { type Kind, text } from './kinds.js';
+
+/** The parts of the settings; commands ask for those they need. */
+export const GROUPS = ['service', 'feed', 'database', 'reconcile', 'pending', 'admin', 'process'] as const;
+export type Group = (typeof GROUPS)[number];
+
+/** One environment variable: the source of its parsing, of the text of mistakes and of docs/settings.md. */
+export interface Variable<T = unknown> extends Kind<T> {
+  readonly name: string;
+  readonly group: Group;
+  readonly meaning: string;
+  /** Parsed like a given value; null where there is none. */
+  readonly default: string | null;
+  /** What stands for the default in the reference, where it is no value. */
+  readonly defaultText?: string | undefined;
+  readonly required: boolean;
+  /** Never shown; may be given as NAME_FILE. */
+  readonly secret: boolean;
+}
+
+interface Extra {
+  readonly secret?: true;
+  readonly defaultText?: string;
+}
+
+type Place = readonly [group: Group, name: string];
+
+export const required = <T>([group, name]: Place, kind: Kind<T>, meaning: string, extra: Extra = {}): Variable<T> => ({
+  ...kind,
+  secret: false,
+  ...extra,
+  group,
+  name,
+  meaning,
+  default: null,
+  required: true,
+});
+
+export const optional = <T>(
+  [group, name]: Place,
+  kind: Kind<T>,
+  meaning: string,
+  extra: Extra = {},
+): Variable<T | null> => ({
+  ...kind,
+  secret: false,
+  ...extra,
+  group,
+  name,
+  meaning,
+  default: null,
+  required: false,
+});
+
+export const defaulted = <T>([group, name]: Place, kind: Kind<T>, value: string, meaning: string): Variable<T> => ({
+  ...kind,
+  secret: false,
+  group,
+  name,
+  meaning,
+  default: value,
+  required: false,
+});
+
+export const filePath = text('the path of a file', /^[^\0]+$/);
+export const words = text('text without control characters', /^[^\p{Cc}]+$/u);

@@ -1,0 +1,105 @@
+import type { SeenField, SeenKind } from './find-fields.js';
+import { columnName, type NameRules, viewName } from './names.js';
+import { type ColumnType, pathKey, REPORT_LIMITS, type ReportColumn, type ReportView, viewKey } from './report-view.js';
+
+/** What names must keep away from. */
+export interface Surroundings {
+  /** Relations that stand in the schema of the reports already. */
+  readonly takenNames: ReadonlySet<string>;
+  rulesOf(view: Pick<ReportView, 'arrays'>): NameRules;
+}
+
+const SCALARS: readonly ColumnType[] = ['number', 'boolean', 'date', 'timestamp', 'text'];
+const isScalar = (kind: SeenKind): kind is ColumnType => SCALARS.includes(kind as ColumnType);
+
+/**
+ * The views with what was newly seen. Only ever adds: views behind the views, columns behind the columns. A field has a
+ * column of the type that most of its values had when it was first seen. When others come, a second one, `…__text`, has
+ * all of them as text; arrays that are no tables are a column of JSON. Pure.
+ */
+export function decideColumns(
+  known: readonly ReportView[],
+  seen: readonly SeenField[],
+  surroundings: Surroundings,
+): readonly ReportView[] {
+  const views = addViews(known, seen, surroundings);
+  const fields = groupBy(seen, viewKey);
+  return [...views.values()].map((view) => {
+    const found = fields.get(viewKey(view));
+    return found === undefined ? view : addColumns(view, found, views, surroundings.rulesOf(view));
+  });
+}
+
+/** Outer ones come before what is within them, so a place beyond the limits takes those within along. */
+function addViews(
+  known: readonly ReportView[],
+  seen: readonly SeenField[],
+  { takenNames }: Surroundings,
+): ReadonlyMap<string, ReportView> {
+  const views = new Map(known.map((view) => [viewKey(view), view]));
+  const taken = new Set([...takenNames, ...known.map(({ name }) => name)]);
+  const ofType = new Map<string, number>();
+  for (const { slug } of known) ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
+  const rows = seen.filter(({ kind }) => kind === 'row').sort((a, b) => a.arrays.length - b.arrays.length);
+  for (const { slug, arrays } of rows) {
+    const outer = viewKey({ slug, arrays: arrays.slice(0, -1) });
+    const number = ofType.get(slug) ?? 0;
+    const full = views.size >= REPORT_LIMITS.views || number >= REPORT_LIMITS.viewsOfType;
+    if (full || views.has(viewKey({ slug, arrays })) || (arrays.length > 0 && !views.has(outer))) continue;
+    const name = viewName(slug, arrays, taken);
+    taken.add(name);
+    ofType.set(slug, number + 1);
+    views.set(viewKey({ slug, arrays }), { id: null, name, slug, arrays, columns: [] });
+  }
+  return views;
+}
+
+function addColumns(
+  view: ReportView,
+  seen: readonly SeenField[],
+  views: ReadonlyMap<string, ReportView>,
+  rules: NameRules,
+): ReportView {
+  const columns: ReportColumn[] = [...view.columns];
+  const taken = new Set(columns.map(({ name }) => name));
+  const types = new Map<string, ColumnType[]>();
+  for (const { path, type } of columns) types.set(pathKey(path), [...(types.get(pathKey(path)) ?? []), type]);
+  for (const [key, found] of groupBy(seen, ({ path }) => pathKey(path))) {
+    const path = found[0]?.path ?? [];
+    if (path.length === 0) continue;
+    const isTable = views.has(viewKey({ slug: view.slug, arrays: [...view.arrays, path] }));
+    for (const type of missingTypes(types.get(key) ?? [], found, isTable)) {
+      if (columns.length >= REPORT_LIMITS.columns) return { ...view, columns };
+      const before = types.get(key) ?? [];
+      const name = columnName(path, before.length === 0 ? '' : `__${type}`, taken, rules);
+      columns.push({ name, path, type });
+      taken.add(name);
+      types.set(key, [...before, type]);
+    }
+  }
+  return { ...view, columns };
+}
+
+/** Types that the field needs a column of and has none. Pure. */
+function missingTypes(has: readonly ColumnType[], seen: readonly SeenField[], isTable: boolean): readonly ColumnType[] {
+  const missing: ColumnType[] = [];
+  const scalars = seen.filter(({ kind }) => isScalar(kind)).sort((a, b) => b.count - a.count);
+  const primary = has.find(isScalar) ?? (scalars[0]?.kind as ColumnType | undefined);
+  if (primary !== undefined && !has.includes(primary)) missing.push(primary);
+  const fits = (kind: SeenKind) => kind === primary || primary === 'text';
+  if (!has.includes('text') && scalars.some(({ kind }) => !fits(kind))) missing.push('text');
+  const wantsJson = seen.some(({ kind }) => kind === 'json' || kind === 'array' || (kind === 'objects' && !isTable));
+  if (wantsJson && !has.includes('json')) missing.push('json');
+  return missing;
+}
+
+/** As `Map.groupBy`, which Node.js 20 does not have. */
+function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}

@@ -1,0 +1,105 @@
+import { type Kysely, sql } from 'kysely';
+import type { Tables } from '../schema.js';
+import { type ColumnType, REPORT_LIMITS } from './report-view.js';
+
+/**
+ * What was seen at a place in documents. `row`: the document or element itself; `array`: an array that has elements and
+ * not only objects; `objects`: one of objects only.
+ */
+export type SeenKind = ColumnType | 'row' | 'array' | 'objects';
+
+/** Fields of documents, with how often a kind of value was seen there. */
+export interface SeenField {
+  readonly slug: string;
+  readonly arrays: readonly (readonly string[])[];
+  readonly path: readonly string[];
+  readonly kind: SeenKind;
+  readonly count: number;
+}
+
+/** Distinct fields of one view, and of all, that are looked at: of documents with ever new keys, the most frequent ones. */
+const FIELDS_OF_VIEW = 2_000;
+const FIELDS = 50_000;
+
+/** Where a batch of changes ends: after so many runs, or so many bytes as they are stored. */
+export async function endOfBatch(
+  db: Kysely<unknown>,
+  tables: Tables,
+  after: string,
+  { runs, bytes }: { readonly runs: number; readonly bytes: number },
+): Promise<string | null> {
+  const { rows } = await sql<{ last: string | null }>`
+    SELECT max(change_seq)::text AS last
+    FROM (
+      SELECT change_seq, sum(size) OVER (ORDER BY change_seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+      FROM (
+        SELECT change_seq, COALESCE(pg_column_size(data), 0) AS size FROM ${tables.runs}
+        WHERE change_seq > ${after}::bigint ORDER BY change_seq LIMIT ${runs}
+      ) AS next
+    ) AS batch
+    WHERE COALESCE(before, 0) < ${bytes}`.execute(db);
+  return rows[0]?.last ?? null;
+}
+
+/** The fields of the documents changed after one number, up to another. Values do not leave PostgreSQL. */
+export async function findFields(
+  db: Kysely<unknown>,
+  tables: Tables,
+  after: string,
+  last: string,
+): Promise<readonly SeenField[]> {
+  const { keyBytes, depth, arrays } = REPORT_LIMITS;
+  const f = (name: string) => sql.id(tables.schema, name);
+  const { rows } = await sql<SeenField>`
+    WITH RECURSIVE node AS (
+      SELECT document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] AS path, data AS value
+      FROM ${tables.runs}
+      WHERE change_seq > ${after}::bigint AND change_seq <= ${last}::bigint
+        AND status = 'completed' AND document_type_slug IS NOT NULL AND data IS NOT NULL
+      UNION ALL
+      SELECT node.slug, child.arrays, child.path, child.value
+      FROM node CROSS JOIN LATERAL (
+        SELECT node.arrays, node.path || member.key AS path, member.value
+        FROM jsonb_each(CASE WHEN jsonb_typeof(node.value) = 'object' AND cardinality(node.path) < ${depth}
+          THEN node.value END) AS member
+        WHERE octet_length(member.key) <= ${keyBytes}
+        UNION ALL
+        SELECT node.arrays || jsonb_build_array(node.path), '{}', element.value
+        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(node.value) = 'array'
+          AND jsonb_array_length(node.arrays) < ${arrays} THEN node.value END) AS element
+        WHERE jsonb_typeof(element.value) = 'object'
+      ) AS child
+    ),
+    seen AS (
+      SELECT slug, arrays, path,
+        CASE jsonb_typeof(value)
+          WHEN 'number' THEN 'number'
+          WHEN 'boolean' THEN 'boolean'
+          WHEN 'string' THEN CASE
+            WHEN value = '""' THEN NULL
+            WHEN value #>> '{}' !~ '^\\d{4}-\\d\\d-\\d\\d' THEN 'text'
+            WHEN ${f('as_date')}(value) IS NOT NULL THEN 'date'
+            WHEN ${f('as_timestamp')}(value) IS NOT NULL THEN 'timestamp'
+            ELSE 'text' END
+          WHEN 'array' THEN CASE
+            WHEN value = '[]' THEN NULL
+            WHEN jsonb_path_exists(value, '$[*] ? (@.type() != "object")') THEN 'array'
+            ELSE 'objects' END
+          WHEN 'object' THEN CASE
+            WHEN path = '{}' THEN 'row'
+            WHEN cardinality(path) = ${depth} AND value <> '{}' THEN 'json' END
+        END AS kind
+      FROM node
+    )
+    SELECT slug, arrays, path, kind, count
+    FROM (
+      SELECT slug, arrays, path, kind, count(*)::int AS count,
+        row_number() OVER (PARTITION BY slug, arrays ORDER BY count(*) DESC, path, kind) AS place
+      FROM seen WHERE kind IS NOT NULL
+      GROUP BY slug, arrays, path, kind
+    ) AS field
+    WHERE place <= ${FIELDS_OF_VIEW}
+    ORDER BY jsonb_array_length(arrays), count DESC, slug, arrays, path, kind
+    LIMIT ${FIELDS}`.execute(db);
+  return rows;
+}

@@ -1,0 +1,223 @@
+import { quoted, type Tables } from '../schema.js';
+import { type ColumnType, pathKey, type ReportColumn, type ReportView, viewKey } from './report-view.js';
+
+/** A column that every typed view has. */
+interface FixedColumn {
+  readonly name: string;
+  readonly expression: string;
+  readonly comment: string;
+}
+
+const run = (name: string, comment: string): FixedColumn => ({ name, expression: `run.${name}`, comment });
+
+const PRODUCTIVE: FixedColumn = {
+  name: 'productive',
+  expression:
+    "run.environment = 'prod' AND NOT run.partner_test_mode AND run.result_state = 'complete' AND refused.scan_id IS NULL",
+  comment: 'true: the run may be processed productively, as in productive_runs',
+};
+const IDENTITY: readonly FixedColumn[] = [
+  run('scan_id', 'Identifier of the run (interface 2.1 scanId)'),
+  run('revision', 'Its highest revision (interface 2.1 revision)'),
+  run('environment', 'prod or test (interface 2.1 environment)'),
+  run('partner_name', 'Recognized sender of the document; null: none (interface 2.1 partnerName)'),
+  run('partner_test_mode', 'true: file the run for checking only (interface 2.1 partnerTestMode)'),
+  PRODUCTIVE,
+  run('completed_at', 'When the run was finished, service clock (interface 2.1 completedAt)'),
+  run('change_seq', "Number of the run's last change; its order is the order of commits"),
+];
+const DOCUMENT: readonly FixedColumn[] = [
+  ...IDENTITY,
+  run('submitted_at', 'When the document was submitted, service clock (interface 2.1 submittedAt)'),
+  run('delivered_at', 'When this revision was delivered, service clock (interface 2.1 deliveredAt)'),
+  run('synced_at', 'When the row was last written, clock of this database'),
+  run('document_type_name', 'Display name of the document type (interface 2.1 documentType.name)'),
+  run('file_name', 'Original name of the submitted PDF (interface 2.1 fileName)'),
+  run('ocr_confidence', 'Overall recognition confidence as sent; null: none (interface 2.1 ocrConfidence)'),
+  run('result_state', 'complete; or pending: the fields are still to be loaded, and null'),
+];
+const UNFIT = 'unfit_fields';
+const OTHER = 'other_fields';
+
+/** Names of the columns that a view has besides those of the fields. */
+export function fixedColumnNames(view: Pick<ReportView, 'arrays'>): ReadonlySet<string> {
+  return new Set([...ownColumns(view).map(({ name }) => name), UNFIT, OTHER]);
+}
+
+function ownColumns({ arrays }: Pick<ReportView, 'arrays'>): readonly FixedColumn[] {
+  if (arrays.length === 0) return DOCUMENT;
+  const outer = arrays.slice(0, -1).map((_, index) => ({
+    name: `position_${index + 1}`,
+    expression: `item_${index + 1}.position`,
+    comment: `Place of the enclosing element in its array, from 1, array ${index + 1} from the outside`,
+  }));
+  const position = {
+    name: 'position',
+    expression: `item_${arrays.length}.position`,
+    comment: 'Place of the element in its array, from 1',
+  };
+  return [...IDENTITY, ...outer, position];
+}
+
+const READ_AS: Readonly<Record<ColumnType, readonly [sqlType: string, kinds: readonly string[]]>> = {
+  number: ['numeric', ['string', 'number', 'boolean']],
+  boolean: ['boolean', ['string', 'number', 'boolean']],
+  date: ['date', ['string', 'number', 'boolean']],
+  timestamp: ['timestamptz', ['string', 'number', 'boolean']],
+  text: ['text', ['string', 'number', 'boolean']],
+  json: ['jsonb', ['string', 'number', 'boolean', 'array']],
+};
+
+/** The SQL type of a column. */
+export function sqlTypeOf(type: ColumnType): string {
+  return READ_AS[type][0];
+}
+
+/**
+ * The statements that make a typed view, or add columns to it. Pure. Reading a value never fails: the functions it is read
+ * by give null for what they are not for.
+ * @param within the views of arrays directly within this one
+ */
+export function viewDefinition(tables: Tables, view: ReportView, within: readonly ReportView[]): string {
+  const name = `${quoted(tables.reportingSchema)}.${quoted(view.name)}`;
+  const columns = [...ownColumns(view), ...restColumns(tables, view, within), ...fieldColumns(tables, view)];
+  const list = columns.map((column) => `  ${column.expression} AS ${quoted(column.name)}`).join(',\n');
+  const comments = columns.map(
+    (column) => `COMMENT ON COLUMN ${name}.${quoted(column.name)} IS ${literal(column.comment)};`,
+  );
+  return [
+    `CREATE OR REPLACE VIEW ${name} WITH (security_invoker = false) AS`,
+    `SELECT\n${list}\n${source(tables, view)};`,
+    `COMMENT ON VIEW ${name} IS ${literal(commentOf(view))};`,
+    ...comments,
+  ].join('\n');
+}
+
+function source(tables: Tables, { slug, arrays }: ReportView): string {
+  const schema = quoted(tables.schema);
+  const items = arrays.map((path, index) => {
+    const array = valueAt(rootOf(index), path);
+    const safe = `CASE WHEN jsonb_typeof(${array}) = 'array' THEN ${array} END`;
+    return `CROSS JOIN LATERAL jsonb_array_elements(${safe}) WITH ORDINALITY AS item_${index + 1} (value, position)`;
+  });
+  const objects = arrays.map((_, index) => `  AND jsonb_typeof(item_${index + 1}.value) = 'object'`);
+  return [
+    `FROM ${schema}.runs AS run`,
+    // Unpacks a compressed document once a row, not once a column: hundreds of times faster for large ones.
+    'CROSS JOIN LATERAL unnest(ARRAY[run.data]) AS document (data)',
+    ...items,
+    'LEFT JOIN (',
+    `  SELECT scan_id, max(revision) AS revision FROM ${schema}.quarantine WHERE state = 'open' GROUP BY scan_id`,
+    ') AS refused ON refused.scan_id = run.scan_id AND refused.revision > run.revision',
+    `WHERE run.document_type_slug = ${literal(slug)} AND run.status = 'completed'`,
+    ...objects,
+  ].join('\n');
+}
+
+/** What the fields are read from: the document, or the innermost element. */
+function rootOf(arrays: number): string {
+  return arrays === 0 ? 'document.data' : `item_${arrays}.value`;
+}
+
+/** Key by key: a path in one step would take numbers for places in arrays. */
+function valueAt(root: string, path: readonly string[]): string {
+  return [root, ...path.map(literal)].join('->');
+}
+
+function fieldColumns(tables: Tables, { arrays, columns }: ReportView): readonly FixedColumn[] {
+  const root = rootOf(arrays.length);
+  return columns.map(({ name, path, type }) => ({
+    name,
+    expression: readAs(tables, type, valueAt(root, path)),
+    comment: `Field ${path.join(' → ')}${type === 'text' && name.endsWith('__text') ? ', every value as text' : ''}`,
+  }));
+}
+
+function readAs(tables: Tables, type: ColumnType, value: string): string {
+  return `${quoted(tables.schema)}.as_${type}(${value})`;
+}
+
+function restColumns(
+  tables: Tables,
+  { arrays, columns }: ReportView,
+  within: readonly ReportView[],
+): readonly FixedColumn[] {
+  const root = rootOf(arrays.length);
+  const schema = quoted(tables.schema);
+  const checks = firstColumns(columns)
+    .filter(({ type }) => type !== 'json')
+    .map(({ name, path, type }) => {
+      const value = valueAt(root, path);
+      return `    CASE WHEN ${schema}.holds_value(${value}) AND ${readAs(tables, type, value)} IS NULL THEN ${literal(name)} END`;
+    });
+  const unfit =
+    checks.length === 0 ? 'NULL::text[]' : `NULLIF(array_remove(ARRAY[\n${checks.join(',\n')}\n  ], NULL), '{}')`;
+  return [
+    {
+      name: UNFIT,
+      expression: unfit,
+      comment: 'Columns that are null although the document has a value there, of another type; null: none',
+    },
+    {
+      name: OTHER,
+      expression: `${schema}.other_fields(${root}, ${literal(JSON.stringify(knownFields(columns, within)))})`,
+      comment: 'Fields without a column: beyond the limits, or newer than the view; null: none',
+    },
+  ];
+}
+
+/** Of the columns of each field the first one: a second one is there for what does not fit. Pure. */
+function firstColumns(columns: readonly ReportColumn[]): readonly ReportColumn[] {
+  const first = new Map<string, ReportColumn>();
+  for (const column of columns) if (!first.has(pathKey(column.path))) first.set(pathKey(column.path), column);
+  return [...first.values()];
+}
+
+interface KnownField {
+  kinds?: string[];
+  fields?: Record<string, KnownField>;
+}
+
+/** By key, the kinds of values that have a column or a view, and what is known within an object. Pure. */
+function knownFields(columns: readonly ReportColumn[], within: readonly ReportView[]): Record<string, KnownField> {
+  const known: Record<string, KnownField> = Object.create(null);
+  const add = (path: readonly string[], kinds: readonly string[]) => {
+    let fields = known;
+    for (const [index, key] of path.entries()) {
+      fields[key] ??= {};
+      const field = fields[key];
+      if (index === path.length - 1) field.kinds = [...new Set([...(field.kinds ?? []), ...kinds])];
+      else {
+        field.fields ??= Object.create(null) as Record<string, KnownField>;
+        fields = field.fields;
+      }
+    }
+  };
+  for (const { path, type } of columns) add(path, READ_AS[type][1]);
+  for (const { arrays } of within) add(arrays.at(-1) ?? [], ['array']);
+  return known;
+}
+
+/** The views of arrays directly within each view, by the view's key. */
+export function viewsWithin(views: readonly ReportView[]): ReadonlyMap<string, readonly ReportView[]> {
+  const within = new Map<string, ReportView[]>();
+  for (const view of views) {
+    if (view.arrays.length === 0) continue;
+    const outer = viewKey({ slug: view.slug, arrays: view.arrays.slice(0, -1) });
+    within.set(outer, [...(within.get(outer) ?? []), view]);
+  }
+  return within;
+}
+
+function commentOf({ slug, arrays }: ReportView): string {
+  const type = `the document type ${JSON.stringify(slug)}`;
+  if (arrays.length === 0) return `Completed runs of ${type}, with the fields of their documents (interface 2.1 data)`;
+  const path = arrays.map((keys) => keys.join(' → ')).join(' → ');
+  return `Elements of ${path} in the documents of completed runs of ${type}, one row each`;
+}
+
+/** A text as SQL, whatever characters it has. */
+function literal(text: string): string {
+  const doubled = text.replaceAll("'", "''");
+  return text.includes('\\') ? `E'${doubled.replaceAll('\\', '\\\\')}'` : `'${doubled}'`;
+}

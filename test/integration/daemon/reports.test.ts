@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+
+test('run gives the documents it stores typed views, which the reader role may read', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(30);
+  const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_TYPED_VIEWS: 'auto' });
+  await daemon.catchesUp();
+  const built = 'built typed views for reports';
+  await eventually(() => daemon.logged().map(({ message }) => message)).toContain(built);
+  const types = await database.query('SELECT DISTINCT document_type_slug FROM scanfeed.runs');
+  const views = await database.query(
+    `SELECT name FROM scanfeed.report_views
+     WHERE arrays = '[]' AND has_table_privilege($1, 'scanfeed_reporting.' || name, 'SELECT')`,
+    [database.role],
+  );
+  expect(views).toHaveLength(types.length);
+});

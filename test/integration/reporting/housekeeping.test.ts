@@ -1,0 +1,97 @@
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { keepHouse } from '../../../src/cli/housekeeping.js';
+import type { Logger } from '../../../src/observability/logger.js';
+import { readSettings } from '../../../src/settings.js';
+import { hastyClock } from '../../support/command.js';
+import { entryJson } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { emptyReports, fieldColumns, NO_READER } from '../../support/reports.js';
+import { MIGRATED, type TestFeed, useStore } from '../../support/store.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+let feed: TestFeed;
+
+beforeEach(async () => {
+  await emptyReports(bench);
+  feed = await bench.takeFeed();
+});
+
+/** Keeps house until `stop`, told of each line of the log and of each pause. */
+function keep(
+  over: Record<string, string>,
+  on: { line?: (level: string, message: string) => void; pause?: (n: number) => void },
+  isLeader = () => true,
+) {
+  const stop = new AbortController();
+  let pauses = 0;
+  const say = (level: string) => (message: string) => on.line?.(level, message);
+  const { database: settings } = readSettings(
+    { DATABASE_URL: given.url, SCANFEED_READER_ROLE: NO_READER, ...over },
+    { need: ['database'] },
+  );
+  const clock = {
+    ...hastyClock,
+    sleep: async () => {
+      pauses += 1;
+      on.pause?.(pauses);
+      await new Promise(setImmediate);
+    },
+  };
+  const logger = { info: say('info'), warn: say('warn') } as unknown as Logger;
+  const done = keepHouse({ settings, database: bench.database, logger, clock, isLeader }, stop.signal);
+  return { stop: () => stop.abort(), done };
+}
+
+const viewExists = async (name: string) =>
+  (await bench.rows(sql`SELECT FROM pg_class WHERE relname = ${name} AND relkind = 'v'`)).length === 1;
+
+describe('the daemon', () => {
+  it('gives a new document type a view and a new field a column, by itself', async () => {
+    await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
+    const lines: string[] = [];
+    const house = keep(
+      {},
+      {
+        line: (level, message) => {
+          lines.push(`${level} ${message}`);
+          if (lines.length === 1) void feed.commit([entryJson({ scanId: 'b', data: { neu: 1 } })]);
+          else house.stop();
+        },
+      },
+    );
+    await house.done;
+    expect(lines).toEqual(Array(2).fill('info built typed views for reports'));
+    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric', 'neu numeric']);
+  });
+
+  it('leaves views alone where that is wanted, and where it does not lead', async () => {
+    await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
+    await keep({ SCANFEED_TYPED_VIEWS: 'off' }, {}).done;
+    const house = keep({}, { pause: (n) => n === 5 && house.stop() }, () => false);
+    await house.done;
+    expect(await viewExists('document_rechnung')).toBe(false);
+  });
+
+  it('says once what fails, goes on, and catches up when it can', async () => {
+    await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
+    await bench.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
+    const lines: string[] = [];
+    const house = keep(
+      {},
+      {
+        line: (level, message) => {
+          lines.push(`${level} ${message}`);
+          if (level === 'info') house.stop();
+        },
+        pause: (n) => {
+          if (n === 4) void bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
+        },
+      },
+    );
+    await house.done;
+    expect(lines).toEqual(['warn the typed views could not be refreshed', 'info built typed views for reports']);
+    expect(await viewExists('document_rechnung')).toBe(true);
+  });
+});

@@ -1,0 +1,51 @@
+import { sql } from 'kysely';
+import { type Refreshed, refreshReports } from '../../src/cli/refresh-reports.js';
+import { type StoreBench, tables } from './store.js';
+
+/** A role that is nowhere: what is built is granted to nobody. */
+export const NO_READER = 'scanfeed_nobody';
+
+export function refresh({ database }: StoreBench): Promise<Refreshed> {
+  return refreshReports(database, tables, NO_READER);
+}
+
+/** `name type`, of the columns of a view that come from fields. */
+export async function fieldColumns(bench: StoreBench, view: string): Promise<readonly string[]> {
+  const rows = await bench.rows(sql<{ text: string }>`
+    SELECT attname || ' ' || format_type(atttypid, atttypmod) AS text FROM pg_attribute
+    WHERE attrelid = ${`scanfeed_reporting.${JSON.stringify(view)}`}::regclass AND attnum > (
+      SELECT attnum FROM pg_attribute AS last
+      WHERE last.attrelid = pg_attribute.attrelid AND last.attname = 'other_fields')
+    ORDER BY attnum`);
+  return rows.map(({ text }) => text);
+}
+
+/** Rows of a view by scan id (and position), with these columns as text. */
+export async function readView(
+  bench: StoreBench,
+  view: string,
+  columns: readonly string[],
+): Promise<Record<string, string | null>[]> {
+  const list = sql.join(columns.map((name) => sql`${sql.ref(name)}::text AS ${sql.id(name)}`));
+  return bench.rows(
+    sql<
+      Record<string, string | null>
+    >`SELECT ${list} FROM ${sql.id('scanfeed_reporting', view)} AS v ORDER BY scan_id, v`,
+  );
+}
+
+/** Reads every column of every typed view. */
+export async function readAllViews(bench: StoreBench): Promise<void> {
+  const views = await bench.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews}`);
+  for (const { name } of views) await bench.rows(sql`SELECT * FROM ${sql.id('scanfeed_reporting', name)}`);
+}
+
+/** As if nothing had ever been stored or decided. */
+export async function emptyReports(bench: StoreBench): Promise<void> {
+  const views = await bench.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews}`);
+  for (const { name } of views)
+    await bench.rows(sql`DROP VIEW IF EXISTS ${sql.id('scanfeed_reporting', name)} CASCADE`);
+  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.runHistory}, ${tables.quarantine},
+    ${tables.reportViews}, ${tables.reportColumns}, ${tables.deletedRuns}`);
+  await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
+}
