@@ -83,6 +83,22 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/quarantine.ts', 'USING (position)\n  WHERE EXISTS (SELECT FROM fence)', 'USING (position)'),
   ),
   statements(
+    'a late statement begins a sweep anew that is under way',
+    patch('src/storage/sweeps.ts', 'WHERE sweep.finished_at IS NOT NULL\n', 'WHERE true\n'),
+  ),
+  statements(
+    'pending results of a feed that is led are taken over',
+    patch(
+      'src/storage/pending.ts',
+      'GREATEST(other.lease_expires_at, other.last_commit_at,',
+      'GREATEST(other.last_commit_at,',
+    ),
+  ),
+  statements(
+    'a rewind leaves what was read before as read',
+    patch('src/storage/rewind.ts', 'read_up_to = target.read_up_to, ', ''),
+  ),
+  statements(
     'an entry seen again is open again',
     patch(
       'src/storage/quarantine.ts',
