@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { cp, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { anyHelm, CHART, OLDEST_KUBERNETES, REQUIRED, runTemplate, testFolder } from '../support/deployment/chart.js';
+import { runTool } from '../support/deployment/tools.js';
+
+const TEXT = readFileSync(new URL('../../docs/deployment.md', import.meta.url), 'utf8');
+
+const blocks = (language: string) =>
+  [...TEXT.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, text = '']) => text);
+
+/** Each command of a kind, in one line, without its name. */
+const commands = (name: string) =>
+  blocks('console')
+    .flatMap((block) => block.replaceAll(/\\\n\s+/g, '').split('\n'))
+    .filter((line) => line.startsWith(`$ ${name} `))
+    .map((line) => line.slice(name.length + 3).trim());
+
+/** What installs and upgrades is rendered instead; what needs a release is left out. */
+const helmCommands = commands('helm').filter((command) => !/^(rollback|uninstall) /.test(command));
+
+describe('docs/deployment.md', () => {
+  test('names Helm commands that do what they say', async (context) => {
+    const helm = anyHelm(context);
+    expect(helmCommands.length).toBeGreaterThan(3);
+    const folder = await testFolder();
+    await cp(join(CHART, '..'), join(folder, 'helm'), { recursive: true });
+    await writeFile(join(folder, 'values.yaml'), JSON.stringify(REQUIRED));
+    for (const command of helmCommands) {
+      const args = command.split(/\s+/).map((arg) => (/^helm\/|^values\.yaml$/.test(arg) ? join(folder, arg) : arg));
+      const [verb = '', ...rest] = args;
+      const rendered = ['install', 'upgrade', 'template'].includes(verb);
+      const run = rendered ? ['template', ...rest, '--kube-version', OLDEST_KUBERNETES] : args;
+      const { status, stderr } = await runTool(helm, run);
+      expect({ command, status, stderr: status === 0 ? '' : stderr }).toEqual({ command, status: 0, stderr: '' });
+    }
+  });
+
+  test('shows values that the chart takes', async (context) => {
+    const helm = anyHelm(context);
+    const values = blocks('yaml').filter(
+      (block) => /^(podMonitor|networkPolicy|baseUrl)/m.test(block) && !/^scanfeed:/m.test(block),
+    );
+    expect(values).toHaveLength(3);
+    for (const block of values) {
+      const file = join(await testFolder(), 'values.yaml');
+      await writeFile(file, block);
+      const required = Object.entries(REQUIRED).flatMap(([name, value]) => [
+        '--set-json',
+        `${name}=${JSON.stringify(value)}`,
+      ]);
+      const { status, stderr } = await runTemplate(helm, file, required);
+      expect({ block, status, stderr: status === 0 ? '' : stderr }).toEqual({ block, status: 0, stderr: '' });
+    }
+  });
+});
