@@ -75,7 +75,7 @@ function guarded(sweep: SweepState, breakers: Map<SweepKind, Breaker>): Sweep {
   return { ...sweep, breaker };
 }
 
-/** The sweep under way, or a new one; null while what it would read again is still being read. */
+/** The sweep under way, or a new one; null while the feed has not reached its end. */
 async function currentSweep(
   kind: SweepKind,
   lease: LeaseGrant,
@@ -87,7 +87,7 @@ async function currentSweep(
   const last = await find();
   if (last !== null && !last.finished) return last;
   const status = await store.readStatus(lease.feed);
-  if (!(kind === 'window' ? status.endReached : status.backfillComplete) || status.lagMs === null) return null;
+  if (!status.endReached || status.lagMs === null) return null;
   const serviceNow = await serviceTime(context, signal);
   // Up to what the feed itself is complete to: whatever is missing there was passed by.
   const until = new Date(serviceNow - status.lagMs);

@@ -6,6 +6,7 @@ import { requestSweep } from '../../src/storage/request-sweep.js';
 import { batchOf, draftPage } from '../../src/sync/page-draft.js';
 import type { Backfill, BackfillCommit, FeedIdentity, LeaseGrant } from '../../src/sync/ports.js';
 import { entryJson, pageJson } from '../support/entries.js';
+import { untilWaiting } from '../support/lock-waits.js';
 import { rawPage } from '../support/pages.js';
 import { type TestFeed, tables, testFeed, useStore } from '../support/store.js';
 
@@ -164,10 +165,15 @@ describe('a page of a backfill', () => {
     const { lease } = await begun();
     await ask(day(1), day(2));
     const backfill = await expected();
-    const both = await Promise.all(
-      ['one', 'other'].map((to) => bench.store.commitBackfill(commitOf(lease, backfill, { to, entries: 5 }))),
-    );
-    expect(both.map(({ kind }) => kind).sort()).toEqual(['committed', 'fenced']);
+    const both = await bench.database.sql.transaction().execute(async (tx) => {
+      await sql`SELECT FROM ${tables.backfills} WHERE id = ${backfill.id}::bigint FOR UPDATE`.execute(tx);
+      const commits = ['one', 'other'].map((to) =>
+        bench.store.commitBackfill(commitOf(lease, backfill, { to, entries: 5 })),
+      );
+      await untilWaiting(bench.database.sql, 2);
+      return { commits: Promise.all(commits) };
+    });
+    expect((await both.commits).map(({ kind }) => kind).sort()).toEqual(['committed', 'fenced']);
     expect(await next()).toMatchObject({ entries: 5 });
   });
 

@@ -14,6 +14,9 @@ const sweep = 'src/sync/sweep-stretch.ts';
 const endOfFeed = 'src/sync/end-of-feed.ts';
 const backoff = 'src/sync/backoff.ts';
 const serviceClock = 'src/sync/service-clock.ts';
+const backfill = 'src/sync/backfill.ts';
+const backfillPages = 'src/sync/backfill-pages.ts';
+const modelBackfills = 'test/simulation/model-backfills.ts';
 const modelStore = 'test/simulation/model-store.ts';
 const modelRows = 'test/simulation/model-rows.ts';
 
@@ -320,5 +323,47 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       'return Math.min(polledAt, byHeader, isServiceClockOff(serviceDate, wallClock) ? byHeader : byOwnClock);',
       'return Math.min(polledAt, byOwnClock);',
     ),
+  ),
+
+  // What is read beside the feed.
+  engine(
+    'a backfill ends at the first page that reaches beyond its end',
+    patch(
+      backfillPages,
+      'beyond.length > 0 && beyond.length === page.items.length',
+      'beyond.length > 0 && beyond.length > page.items.length / 2',
+    ),
+  ),
+  engine(
+    'a backfill ends at a page that is bad up to its end',
+    patch(backfillPages, 'beyond.length === page.items.length', 'beyond.length === entries.length'),
+  ),
+  engine(
+    'the history delays new runs',
+    patch(backfillPages, "if (memory.backfill.kind === 'history') await pauses.reached(signal);", ''),
+  ),
+  engine(
+    'a backfill moves on with the first part of a page',
+    patch(
+      backfillPages,
+      '{ ...part, to: cursor, deliveredUpTo: null, entries: 0, stored: 0, ...content }',
+      '{ ...part, to: next ?? cursor, deliveredUpTo: null, entries: 0, stored: 0, ...content }',
+    ),
+  ),
+  engine(
+    'a cursor of a backfill that was rejected once is never tried again',
+    patch(backfill, '    rejected = null;\n', ''),
+  ),
+  engine(
+    'the history of another organization is mixed in',
+    patch(
+      backfill,
+      'if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {',
+      'if (again === null) {',
+    ),
+  ),
+  engine(
+    'the data is complete from the beginning before the history is in',
+    patch(modelBackfills, 'if (!commit.finished) return;', ''),
   ),
 ];

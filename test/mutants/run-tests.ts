@@ -22,9 +22,16 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
   engine: { project: 'unit', files: ['test/simulation/', 'test/sync/'] },
   statements: {
     project: 'database',
-    files: ['model-store', 'commit-page', 'commit-waits', 'lease', 'sweeps', 'earlier-positions', 'adopt-pending'].map(
-      (name) => `test/integration/${name}.test.ts`,
-    ),
+    files: [
+      'model-store',
+      'commit-page',
+      'commit-waits',
+      'lease',
+      'sweeps',
+      'backfills',
+      'earlier-positions',
+      'adopt-pending',
+    ].map((name) => `test/integration/${name}.test.ts`),
   },
 };
 

@@ -134,4 +134,40 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     'a rejected cursor is offered again',
     patch('src/storage/position.ts', "later.reason = 'rejected' AND later.cursor = noted.cursor\n            OR ", ''),
   ),
+  statements(
+    'a page of a backfill is committed from another position',
+    patch('src/storage/backfills.ts', ' AND backfill.cursor IS NOT DISTINCT FROM ${from}::text', ''),
+  ),
+  statements(
+    'a backfill whose end has moved out is finished',
+    patch('src/storage/backfills.ts', '\n    AND backfill.until = ${until.toISOString()}::timestamptz', ''),
+  ),
+  statements(
+    'a page of a backfill is committed by another epoch',
+    patch('src/storage/backfills.ts', ' AND feed.lease_epoch = ${lease.epoch} AND backfill.id', ' AND backfill.id'),
+  ),
+  statements(
+    'a stopped backfill goes on',
+    patch('src/storage/backfills.ts', 'AND backfill.finished_at IS NULL AND backfill.cursor', 'AND backfill.cursor'),
+  ),
+  statements(
+    'the fence of a backfill locks nothing',
+    patch('src/storage/backfills.ts', '::timestamptz\n  FOR NO KEY UPDATE`', '::timestamptz`'),
+  ),
+  statements(
+    'every taking of a live feed begins its history anew',
+    patch('src/storage/backfills.ts', 'FROM taken WHERE lease_epoch = 1 --', 'FROM taken --'),
+  ),
+  statements(
+    'a history makes the data complete that widened filters left behind',
+    patch('src/storage/backfills.ts', 'WHEN feed.widened_at >= backfilled.requested_at THEN feed.complete_from', ''),
+  ),
+  statements(
+    'a feed is complete while the history is read behind it',
+    patch(
+      'src/storage/backfills.ts',
+      'feed.end_reached_at IS NOT NULL AND NOT ${historyIsBehind(tables)}',
+      'feed.end_reached_at IS NOT NULL',
+    ),
+  ),
 ];

@@ -7,7 +7,8 @@ import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
 import { engineContext, silentObserver } from '../support/engine.js';
-import { entryJson } from '../support/entries.js';
+import { entryJson, pageJson } from '../support/entries.js';
+import { rawPage } from '../support/pages.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const MINUTE_MS = 60_000;
@@ -18,11 +19,18 @@ const APART_MS = DAY_MS / 2;
 type Refusal = (request: FeedRequest) => string | null;
 
 /** A feed with old runs and two of the last hour, on a service that may refuse requests (with a kind). */
-function bench({ old = 30, over = {} as Partial<SyncObserver>, start = 'live' as 'live' | 'beginning' } = {}) {
+function bench({
+  old = 30,
+  apartMs = APART_MS,
+  latencyMs = 0,
+  over = {} as Partial<SyncObserver>,
+  start = 'live' as 'live' | 'beginning',
+} = {}) {
   const clock = new VirtualClock();
   let refuse: Refusal = () => null;
   const service = new ModelService({
     before: async (_, request) => {
+      if (latencyMs > 0) await clock.pause(latencyMs);
       const kind = typeof request === 'string' ? null : refuse(request);
       if (kind !== null) throw new ModelTrouble(kind, kind === 'http_503' ? 'retry' : 'hold');
     },
@@ -31,7 +39,7 @@ function bench({ old = 30, over = {} as Partial<SyncObserver>, start = 'live' as
   const deliver = (scanId: string, at: number) =>
     service.feed.push(entryJson({ scanId, deliveredAt: new Date(at).toISOString() }));
   const begun = clock.now();
-  for (let n = 0; n < old; n += 1) deliver(`old-${n}`, begun - (old - n + 2) * APART_MS);
+  for (let n = 0; n < old; n += 1) deliver(`old-${n}`, begun - (old - n + 2) * apartMs);
   for (let n = 0; n < 2; n += 1) deliver(`recent-${n}`, begun - (30 - n) * MINUTE_MS);
   const failures: string[] = [];
   const observer = silentObserver({
@@ -129,19 +137,14 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('reads new runs first, however many there are', async () => {
-    const order: number[] = [];
-    const { clock, service, store, begun, deliver, startFeed } = bench({
-      old: 500,
-      over: { committed: () => order.push(store.rows.size) },
-    });
+    const { clock, store, begun, deliver, startFeed } = bench({ old: 500, latencyMs: 100 });
     for (let n = 0; n < 300; n += 1) deliver(`new-${n}`, begun - MINUTE_MS);
     const stop = startFeed();
-    await clock.advance(20_000);
+    await clock.advance(30_000);
     await stop();
     const scans = [...store.rows.keys()];
     expect(scans.findIndex((scanId) => scanId.startsWith('old'))).toBeGreaterThanOrEqual(302);
     expect(scans).toHaveLength(802);
-    expect(service.feed).toHaveLength(802);
   });
 
   it('goes on a day before what it has read where the history’s cursor is rejected', async () => {
@@ -158,6 +161,27 @@ describe('a feed that begins with its new runs', () => {
     expect(requests(service)).toContainEqual(
       expect.objectContaining({ start: { since: new Date(begun - 13 * APART_MS - DAY_MS) } }),
     );
+  });
+
+  it('tries a cursor again that was rejected once', async () => {
+    const { service, store, failures, follow, refuses } = bench({ latencyMs: 50 });
+    const readPage = service.readPage.bind(service);
+    // From a day before, the filters hide everything up to that cursor.
+    service.readPage = async (request, signal) => {
+      const page = await readPage(request, signal);
+      const hides = !once && 'since' in request.start && request.filters.environment === 'prod';
+      return hides ? rawPage(pageJson([], '20')) : page;
+    };
+    let once = true;
+    refuses((request) => {
+      if (cursorOf(request) !== '20' || !once) return null;
+      once = false;
+      return 'http_400';
+    });
+    await follow(30_000);
+    expect(store.rows.size).toBe(32);
+    expect(failures).toEqual(['backfill http_400']);
+    expect(await store.readStatus('default')).toMatchObject({ backfillComplete: true });
   });
 
   it('holds the history where the key has become that of another organization', async () => {
@@ -236,6 +260,19 @@ describe('a stretch that is asked for', () => {
     expect(feedOf(store).backfills).toMatchObject([{ stored: 1, finishedAt: expect.any(Number) }]);
     // Its end lies before that one.
     expect(store.rows.has('old-29')).toBe(false);
+  });
+
+  it('keeps what is bad on a page that lies beyond its end otherwise', async () => {
+    const { clock, service, store, begun, ask, startFeed } = bench({ start: 'beginning' });
+    const stop = startFeed();
+    await clock.advance(10_000);
+    const at = begun - 20.5 * APART_MS;
+    const place = service.feed.findIndex((entry) => entry.includes('"old-12"'));
+    service.feed.splice(place, 0, `{"scanId":"bad","deliveredAt":"${new Date(at).toISOString()}"}`);
+    ask(new Date(at), new Date(at + 1));
+    await clock.advance(10_000);
+    await stop();
+    expect(store.quarantine.size).toBe(1);
   });
 
   it('comes before the history', async () => {
