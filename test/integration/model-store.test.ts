@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { createStore } from '../../src/storage/store.js';
@@ -49,9 +50,11 @@ async function live(seed: number): Promise<ModelStore> {
   for (let call = 0; call < OPERATIONS; call += 1) {
     const operation = history.next();
     calls.push(operation);
-    const [expected, found] = [await perform(model, modelled(operation, model)), await perform(real, operation)];
-    expect(comparable(found), describeCalls(seed, calls)).toEqual(comparable(expected));
-    history.learn(operation, found);
+    const answers = [await perform(model, modelled(operation, model)), await perform(real, operation)] as const;
+    const [expected, found] = answers.map((answer) => comparable(answer));
+    // What is said of a difference costs more than the call: only where there is one.
+    if (!isDeepStrictEqual(found, expected)) expect(found, describeCalls(seed, calls)).toEqual(expected);
+    history.learn(operation, answers[1]);
   }
   return model;
 }
