@@ -13,6 +13,7 @@ import {
   RUN_OUTCOMES,
   TRUNCATED_OUTCOMES,
 } from './metric-definitions.js';
+import { PACE_HOLDS_MS } from './readings.js';
 
 export interface MetricsOptions {
   readonly feed: string;
@@ -83,7 +84,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
   let freshness: AsOf | null = null;
   let status: FeedStatus | null = null;
-  const readings = new Map<Reading, ReadingProgress>();
+  const readings: TimedReadings = new Map();
   let leaderUntil: number | null = null;
   let endSeenAt: number | null = null;
   // What was read last counts, whichever of a commit and a look at the database told it last.
@@ -104,7 +105,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
   databasePoolGauge(registry, options.databasePool);
-  readingGauges(registry, readings);
+  readingGauges(registry, readings, monotonic);
   const build = new Gauge({
     name: 'scanfeed_build_info',
     help: HELP.scanfeed_build_info,
@@ -163,7 +164,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     setReading: (what, progress) => {
       if (progress === null) readings.delete(what);
-      else readings.set(what, progress);
+      else readings.set(what, { ...progress, toldAt: monotonic() });
     },
     setLeader: (until) => {
       leaderUntil = until;
@@ -212,9 +213,17 @@ function databasePoolGauge(registry: Registry, usage: MetricsOptions['databasePo
   });
 }
 
+interface TimedProgress extends ReadingProgress {
+  /** Monotonic milliseconds. */
+  readonly toldAt: number;
+}
+
+type TimedReadings = Map<Reading, TimedProgress>;
+
 /** Asked at each scrape, for every reading there may be. */
-function readingGauges(registry: Registry, readings: ReadonlyMap<Reading, ReadingProgress>): void {
-  const gauge = (name: Name, value: (progress: ReadingProgress) => number) =>
+function readingGauges(registry: Registry, readings: TimedReadings, monotonic: () => number): void {
+  const paceOf = ({ pace, toldAt }: TimedProgress) => (monotonic() - toldAt < PACE_HOLDS_MS ? pace : null);
+  const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
     new Gauge({
       name,
       help: HELP[name],
@@ -227,8 +236,8 @@ function readingGauges(registry: Registry, readings: ReadonlyMap<Reading, Readin
         }
       },
     });
-  gauge('scanfeed_reading_entries_per_second', ({ pace }) => pace?.entriesPerSecond ?? 0);
-  gauge('scanfeed_reading_seconds_left', ({ pace }) => pace?.secondsLeft ?? Number.POSITIVE_INFINITY);
+  gauge('scanfeed_reading_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);
+  gauge('scanfeed_reading_seconds_left', (progress) => paceOf(progress)?.secondsLeft ?? Number.POSITIVE_INFINITY);
   gauge('scanfeed_reading_delivered_up_to_timestamp_seconds', ({ deliveredUpTo }) => unixSeconds(deliveredUpTo));
 }
 

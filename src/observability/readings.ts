@@ -7,6 +7,9 @@ import type { CurrentReading } from './status-report.js';
 const FIRST_LINE_MS = 10_000;
 const LINE_EVERY_MS = 60_000;
 
+/** Without another page for so long, the pace of before says nothing any more. */
+export const PACE_HOLDS_MS = 60_000;
+
 const DOING: Readonly<Record<Reading, string>> = {
   feed: 'reading the feed from behind its end',
   history: 'reading the history behind the feed',
@@ -29,6 +32,7 @@ export interface Readings {
 interface Current {
   readonly begunAt: number;
   readonly loggedAt: number | null;
+  readonly toldAt: number;
   readonly progress: ReadingProgress;
 }
 
@@ -48,14 +52,18 @@ export function createReadings(logger: Logger, metrics: Metrics, clock: Pick<Clo
     const loggedAt = before?.loggedAt ?? null;
     const isDue = loggedAt === null ? now - begunAt >= FIRST_LINE_MS : now - loggedAt >= LINE_EVERY_MS;
     if (isDue) logger.info(DOING[what], fieldsOf(progress));
-    current.set(what, { begunAt, loggedAt: isDue ? now : loggedAt, progress });
+    current.set(what, { begunAt, loggedAt: isDue ? now : loggedAt, toldAt: now, progress });
   };
 
   return {
     told,
     finished: ({ kind, since, until, entries, stored }) =>
       logger.info(DONE[kind], { since: since?.toISOString() ?? null, until: until.toISOString(), entries, stored }),
-    report: () => [...current].map(([reading, { progress }]) => ({ reading, ...fieldsOf(progress) })),
+    report: () =>
+      [...current].map(([reading, { progress, toldAt }]) => {
+        const holds = clock.monotonic() - toldAt < PACE_HOLDS_MS;
+        return { reading, ...fieldsOf(holds ? progress : { ...progress, pace: null }) };
+      }),
   };
 }
 

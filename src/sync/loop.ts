@@ -51,6 +51,7 @@ export async function followFeed(given: FeedContext, signal: AbortSignal): Promi
 async function giveBack({ store, observer }: FeedContext, lease: LeaseGrant) {
   observer.leading(null);
   observer.caughtUp(null);
+  observer.reading('feed', null);
   await store.releaseLease(lease).catch(() => {});
 }
 

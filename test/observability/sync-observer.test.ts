@@ -108,3 +108,51 @@ test('commits, sweeps and resets reach the metrics, and no scan id reaches the l
   expect(await sample('scanfeed_truncated_results_total{outcome="pending"}')).toBe(3);
   expect(JSON.stringify(log.lines)).not.toContain('canary');
 });
+
+test('what is read from behind is told once a minute, in metrics and in the report', async () => {
+  const { observer, report, sample, log, clock } = observed();
+  const deliveredUpTo = new Date('2025-06-01T00:00:00Z');
+  for (let second = 0; second <= 140; second += 1) {
+    const pace = { entriesPerSecond: 812.34, secondsLeft: 500 - second };
+    observer.reading('history', { entries: 800 * second, deliveredUpTo, pace });
+    clock.advance(1_000);
+  }
+  const told = log.lines.filter(({ message }) => message === 'reading the history behind the feed');
+  expect(told.map(({ fields }) => fields.secondsLeft)).toEqual([490, 430, 370]);
+  expect(told[0]?.fields).toMatchObject({
+    entries: 8_000,
+    entriesPerSecond: 812.3,
+    deliveredUpTo: '2025-06-01T00:00:00.000Z',
+  });
+  expect(report().readings).toMatchObject([{ reading: 'history', entriesPerSecond: 812.3, secondsLeft: 360 }]);
+  expect(await sample('scanfeed_reading_entries_per_second{reading="history"}')).toBe(812.34);
+  expect(await sample('scanfeed_reading_seconds_left{reading="history"}')).toBe(360);
+  expect(await sample('scanfeed_reading_delivered_up_to_timestamp_seconds{reading="history"}')).toBe(1_748_736_000);
+  expect(await sample('scanfeed_reading_seconds_left{reading="feed"}')).toBe(0);
+});
+
+test('a pace of a while ago is not told as if it were that of now', async () => {
+  const { observer, report, sample, clock } = observed();
+  observer.reading('feed', { entries: 1, deliveredUpTo: null, pace: { entriesPerSecond: 5, secondsLeft: 9 } });
+  clock.advance(61_000);
+  expect(report().readings).toMatchObject([{ reading: 'feed', entriesPerSecond: null, secondsLeft: null }]);
+  expect(await sample('scanfeed_reading_entries_per_second{reading="feed"}')).toBe(0);
+  expect(await sample('scanfeed_reading_seconds_left{reading="feed"}')).toBe(Number.POSITIVE_INFINITY);
+  observer.reading('feed', null);
+  expect(report().readings).toEqual([]);
+  expect(await sample('scanfeed_reading_seconds_left{reading="feed"}')).toBe(0);
+});
+
+test('a backfill that was read to its end is logged with what it found', () => {
+  const { observer, log } = observed();
+  const until = new Date('2026-01-01T00:00:00Z');
+  const position = { cursor: 'secret', deliveredUpTo: until };
+  observer.backfilled({ id: '1', kind: 'request', since: null, until, ...position, entries: 7, stored: 2 });
+  expect(log.lines).toEqual([
+    {
+      level: 'info',
+      message: 'read the stretch of the feed that was asked for',
+      fields: { since: null, until: '2026-01-01T00:00:00.000Z', entries: 7, stored: 2 },
+    },
+  ]);
+});

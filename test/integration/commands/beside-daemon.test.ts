@@ -63,7 +63,7 @@ test('verify finds the database in step while the daemon goes on writing', async
 });
 
 test('each command explains itself with examples', async () => {
-  for (const name of ['quarantine', 'resolve', 'verify', 'rewind', 'adopt', 'reconcile']) {
+  for (const name of ['quarantine', 'resolve', 'verify', 'rewind', 'adopt', 'reconcile', 'backfill']) {
     const program = bench.program([name, '--help']);
     expect(await program.exited).toMatchObject({ code: 0 });
     expect(program.stdout).toMatch(
