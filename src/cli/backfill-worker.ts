@@ -2,7 +2,6 @@ import { readPresentLease } from '../storage/feed.js';
 import { createStore } from '../storage/store.js';
 import { type BackfillTurn, type BackfillWork, createBackfillWork } from '../sync/backfill.js';
 import type { BackfillContext } from '../sync/backfill-pages.js';
-import { createByteBudget } from '../sync/byte-budget.js';
 import { createFeedPauses } from '../sync/feed-pauses.js';
 import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedFilters, FeedService, FeedStore, ReadingProgress } from '../sync/ports.js';
@@ -10,6 +9,7 @@ import { createResultLoader } from '../sync/resolve-truncated.js';
 import type { CommandProcess } from './command-process.js';
 import { CommandFailure } from './exit.js';
 import { counted, humanSeconds } from './human.js';
+import { openByteBudget } from './memory.js';
 import { patiently } from './patiently.js';
 import type { FeedAtWork } from './with-feed.js';
 import { withService } from './with-service.js';
@@ -91,7 +91,7 @@ function contextOf(
       monotonic: clock.monotonic,
     }),
   );
-  const budget = createByteBudget(memoryBudgetBytes);
+  const budget = openByteBudget(memoryBudgetBytes);
   return {
     ...{ service, store, clock, pollIntervalMs, pagesAhead: PAGES_AHEAD, budget },
     pageLimit: createPageLimit(pageLimit, budget.bytes),

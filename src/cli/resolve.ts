@@ -2,12 +2,12 @@ import { setMaxListeners } from 'node:events';
 import type { Command } from 'commander';
 import { findScans, listPendingScans, makePendingDue } from '../storage/pending-now.js';
 import { createStore } from '../storage/store.js';
-import { createByteBudget } from '../sync/byte-budget.js';
 import type { FeedService } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
 import { counted } from './human.js';
+import { openByteBudget } from './memory.js';
 import { type ProgressLine, progressLine } from './progress-line.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from './resolve-run.js';
 import { printable } from './table.js';
@@ -127,7 +127,7 @@ function partsOf(
   });
   const watched = watchService(service, (error) => stop.abort(error));
   const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
-  const budget = createByteBudget(memoryBudgetBytes);
+  const budget = openByteBudget(memoryBudgetBytes);
   const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency });
   return { store, loader, service: watched, pendingRetryMs: pending.retryIntervalMs } satisfies ResolveParts;
 }

@@ -14,13 +14,13 @@ import { limitRate } from '../service/rate-limit.js';
 import { readSettings, type Settings } from '../settings.js';
 import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
 import { createStore } from '../storage/store.js';
-import { createByteBudget } from '../sync/byte-budget.js';
 import type { FeedContext } from '../sync/context.js';
 import { followFeed } from '../sync/loop.js';
 import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
 import { keepHouse } from './housekeeping.js';
+import { keepHeapSmall, openByteBudget } from './memory.js';
 import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
@@ -38,6 +38,7 @@ export function register(program: Command): void {
     .description('Keep the database in step with the delivery feed, until SIGTERM or SIGINT.')
     .addHelpText('after', '\nSettings come from the environment: see docs/settings.md.')
     .action(async () => {
+      keepHeapSmall();
       const settings = readSettings();
       const logger = createLogger({
         ...settings.process,
@@ -143,7 +144,7 @@ type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'rea
 
 function feedContext({ feed, service, pending, reconcile }: Settings, parts: Parts): FeedContext {
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
-  const budget = createByteBudget(feed.memoryBudgetBytes);
+  const budget = openByteBudget(feed.memoryBudgetBytes);
   return {
     ...parts,
     budget,

@@ -2,6 +2,7 @@ import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, ty
 import pg from 'pg';
 import { connectError, type Destination } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection } from './errors.js';
+import { sendLongParameters } from './long-parameter.js';
 
 /** How to reach PostgreSQL, in `pg`'s own terms: what `sslmode` means is decided in one place, the settings. */
 export type DatabaseConnection = Readonly<pg.ClientConfig>;
@@ -77,13 +78,14 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** The pool's clients, and a way to cut those that are not logged in yet: the pool itself knows none. */
+/** The pool's clients, which send long parameters as they are, and a way to cut those that are not logged in yet: the pool itself knows none. */
 function handshakes() {
   const open = new Set<pg.Client>();
   class Client extends pg.Client {
     constructor(config?: pg.ClientConfig) {
       super(config);
       open.add(this);
+      sendLongParameters(this.connection);
       this.connection.once('end', () => open.delete(this));
     }
   }

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { EntryBatch } from '../sync/ports.js';
+import { LongParameter } from './long-parameter.js';
 
 /** Fields of interface 2.1 and 2.2; everything else goes to `extra`. */
 const INTERFACE_FIELDS = [
@@ -73,8 +74,8 @@ received AS MATERIALIZED (
 const JSONB_VERSION = Buffer.of(1);
 
 /** A parameter of type `jsonb`: bytes go to PostgreSQL in its binary form, without passing through a string. */
-function jsonbParameter(pieces: readonly Uint8Array[]): Buffer {
-  return Buffer.concat([JSONB_VERSION, ...pieces]);
+function jsonbParameter(pieces: readonly Uint8Array[]): LongParameter {
+  return new LongParameter([JSONB_VERSION, ...pieces]);
 }
 
 /** JSON array of what differs from an ordinary entry, by position from 1. */

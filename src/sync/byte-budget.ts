@@ -50,8 +50,9 @@ const SMALL_PAGE_BYTES = 1024 * 1024;
  * While there is room every download goes on. When it is used up the first in line goes on alone, beyond the budget if
  * need be, and the others give way; but not while something of its own page, or of an earlier one, can be committed
  * and given back instead. So at most the budget and one download are held, and somebody always goes on.
+ * @param onReleased told of bytes that were given back
  */
-export function createByteBudget(bytes: number): ByteBudget {
+export function createByteBudget(bytes: number, onReleased: (bytes: number) => void = () => {}): ByteBudget {
   const smallPage = Math.min(SMALL_PAGE_BYTES, bytes / 16);
   const holdings = new Set<Held>();
   const waiting = new Set<Waiter>();
@@ -82,6 +83,7 @@ export function createByteBudget(bytes: number): ByteBudget {
 
   const released = (holding: Held) => {
     if (!holdings.delete(holding)) return;
+    onReleased(holding.bytes);
     for (const waiter of [...waiting].sort((a, b) => a.rank - b.rank)) waiter.look();
   };
 

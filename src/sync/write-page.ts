@@ -22,23 +22,43 @@ export async function writePage(
   let { counts, refused }: Parts = { counts: NOTHING, refused: [] };
   for (let part = resolved; ; ) {
     const { rest } = part;
-    const statements = inStatements(part.entries, draft.page);
-    const last = rest === null ? (statements.pop() ?? []) : [];
-    for (const entries of statements) {
-      const written = await writePart(write, entries);
-      if (written === 'fenced') return { kind: 'fenced' };
-      counts = sum(counts, written.counts);
-      refused = [...refused, ...written.refused];
-    }
-    if (rest === null) {
-      const quarantine = [...draft.quarantine, ...originalsOf(last), ...refused];
-      const outcome = await writeLast(write, last, quarantine, draft.page);
-      part.release();
-      return outcome.kind === 'fenced' ? outcome : { ...outcome, counts: sum(counts, outcome.counts) };
-    }
+    if (rest === null) return writeRest(write, part, draft, { counts, refused });
+    const written = await writeParts(write, inStatements(part.entries, draft.page));
     part.release();
+    if (written === 'fenced') return { kind: 'fenced' };
+    counts = sum(counts, written.counts);
+    refused = [...refused, ...written.refused];
     part = await rest(signal);
   }
+}
+
+/** All that is left of the page. */
+async function writeRest(
+  write: PartWriter,
+  part: ResolvedPart,
+  { page, quarantine }: PageDraft,
+  before: Parts,
+): Promise<CommitOutcome> {
+  const statements = inStatements(part.entries, page);
+  const last = statements.pop() ?? [];
+  const written = await writeParts(write, statements);
+  if (written === 'fenced') return { kind: 'fenced' };
+  const bad = [...quarantine, ...originalsOf(last), ...before.refused, ...written.refused];
+  const outcome = await writeLast(write, last, bad, page);
+  part.release();
+  if (outcome.kind === 'fenced') return outcome;
+  return { ...outcome, counts: sum(sum(before.counts, written.counts), outcome.counts) };
+}
+
+async function writeParts(write: PartWriter, groups: readonly (readonly DraftEntry[])[]): Promise<Parts | 'fenced'> {
+  let { counts, refused }: Parts = { counts: NOTHING, refused: [] };
+  for (const entries of groups) {
+    const written = await writePart(write, entries);
+    if (written === 'fenced') return written;
+    counts = sum(counts, written.counts);
+    refused = [...refused, ...written.refused];
+  }
+  return { counts, refused };
 }
 
 async function writePart(write: PartWriter, entries: readonly DraftEntry[]): Promise<Parts | 'fenced'> {

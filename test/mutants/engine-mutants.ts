@@ -142,7 +142,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
   engine(
     'unusable entries are dropped',
-    patch(writePage, '[...draft.quarantine, ...originalsOf(last)', '[...originalsOf(last)'),
+    patch(writePage, '[...quarantine, ...originalsOf(last)', '[...originalsOf(last)'),
   ),
   engine('refused entries are dropped', patch(isolate, '[...quarantine, ...parts.refused]', 'quarantine')),
   engine(
@@ -167,7 +167,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Memory is bounded (promise 11).
   engine(
     'a page in parts gives its cursor with the first',
-    patch(writePage, 'if (rest === null) {\n      const quarantine', 'if (true) {\n      const quarantine'),
+    patch(writePage, 'if (rest === null) return writeRest(', 'if (true) return writeRest('),
   ),
   engine(
     'what there was no room for is committed as it came',

@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
+import type { Daemon } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+const MIB = 1024 * 1024;
+const PATIENCE = { timeout: 240_000 };
+
+/** The largest part of the machine's memory that a process has ever had, MiB. Linux keeps it. */
+async function peakMiB(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}
+
+/** JSON text of a result of about this many bytes. */
+function resultOf(bytes: number): string {
+  const line = '{"artikel":"10-44711","name":"Schraube M8 × 40, verzinkt","menge":1.10,"summe":12345678901234567890}';
+  return `{"positionen":[${Array.from({ length: Math.ceil(bytes / Buffer.byteLength(line)) }, () => line).join()}]}`;
+}
+
+/** A daemon whose database spends no time on compressing what is measured here. */
+async function startDaemon(service: ServiceDouble, database: DaemonDatabase): Promise<Daemon> {
+  // What a busy machine does not load in time comes at once.
+  const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
+  expect(await bench.program(['migrate'], env).exited).toMatchObject({ code: 0 });
+  await database.query('ALTER TABLE scanfeed.runs ALTER COLUMN data SET STORAGE EXTERNAL');
+  return bench.daemon(env);
+}
+
+/** Waits until all runs are stored and alike. */
+async function holds(database: DaemonDatabase, runs: Readonly<Record<string, unknown>>): Promise<void> {
+  const stored = () =>
+    database.query(
+      `SELECT result_state, jsonb_array_length(data->'positionen') AS lines, data->'positionen'->0->>'menge' AS first,
+         count(*)::int AS runs
+       FROM scanfeed.runs GROUP BY 1, 2, 3`,
+    );
+  const all = () => database.query(`SELECT result_state, count(*)::int AS runs FROM scanfeed.runs GROUP BY 1`);
+  const { result_state, runs: count } = runs;
+  await expect.poll(all, { timeout: PATIENCE.timeout, interval: 200 }).toEqual([{ result_state, runs: count }]);
+  expect(await stored()).toEqual([runs]);
+}
+
+const linesOf = (result: string) => result.split('"artikel"').length - 1;
+
+describe.runIf(process.platform === 'linux')('in a container of 256 MiB, with the default budget', () => {
+  it('a page with 40 truncated results of 20 MB each is worked off', PATIENCE, async () => {
+    const service = await bench.startService();
+    const database = await bench.createDatabase();
+    const result = resultOf(20_000_000);
+    service.deliver(40, { dataJson: result, truncated: 'data' });
+    const daemon = await startDaemon(service, database);
+    await holds(database, { result_state: 'complete', lines: linesOf(result), first: '1.10', runs: 40 });
+    expect(await peakMiB(daemon.pid)).toBeLessThan(256);
+  });
+
+  it('pages of 100 MB are read in smaller ones', PATIENCE, async () => {
+    const service = await bench.startService({ switches: { inlineLimitBytes: MIB } });
+    const database = await bench.createDatabase();
+    const result = resultOf(500_000);
+    service.deliver(400, { dataJson: result });
+    const daemon = await startDaemon(service, database);
+    await holds(database, { result_state: 'complete', lines: linesOf(result), first: '1.10', runs: 400 });
+    const limits = service.asked.map(({ query }) => query.limit);
+    expect(limits.slice(0, 2)).toEqual(['200', '100']);
+    expect(await peakMiB(daemon.pid)).toBeLessThan(256);
+  });
+});
