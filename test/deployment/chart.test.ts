@@ -40,7 +40,8 @@ describe.each(HELMS)('with %s', (helm) => {
     // The majors differ in empty lines. The dashboard is looked at in its own file.
     const manifests = `${stdout}${stderr}`
       .replaceAll(/\n+---\n/g, '\n---\n')
-      .replace(/(scanfeed\.json: \|-\n)(?: {4}.*\n)+/, '$1    …\n');
+      .replace(/(scanfeed\.json: \|-\n)(?: {4}.*\n)+/, '$1    …\n')
+      .replace(/\n+$/, '\n');
     await expect(manifests).toMatchFileSnapshot(`rendered/${name}.yaml`);
   });
 
