@@ -115,8 +115,13 @@ export async function isSameOrganization(
   if (last === undefined || (await store.findStored(again.map(({ scanId }) => scanId))).length > 0) return true;
   const stored = await store.findDelivered(since, last.deliveredAt, ASKED);
   if (stored.length === 0) return true;
-  const verdicts = await Promise.all(stored.map((run) => loader.loadOnce(run, signal)));
-  const answers = verdicts.map((verdict) => (verdict.kind === 'loaded' ? 'known' : verdict.reason));
+  const answers = await Promise.all(
+    stored.map(async (run) => {
+      const verdict = await loader.loadOnce(run, signal);
+      verdict.release(); // that it exists is all that is asked
+      return verdict.kind === 'loaded' ? 'known' : verdict.reason;
+    }),
+  );
   if (answers.every((answer) => answer === 'not_found')) throw new AnotherOrganization();
   return answers.some((answer) => answer !== 'not_found' && answer !== 'not_loaded');
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { createByteBudget } from '../../src/sync/byte-budget.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, Position, SyncObserver } from '../../src/sync/ports.js';
@@ -105,6 +106,7 @@ describe('a cursor that the service rejects', () => {
   describe('while what is delivered again is unknown, as after filters were widened,', () => {
     async function rejectedAmongUnknown(answers: (scanId: string) => ModelTrouble | null) {
       const failures: string[] = [];
+      const budget = createByteBudget(64 * 1024 * 1024);
       const it = bench({ failed: (_stage, error) => failures.push((error as Error).constructor.name) });
       it.deliver(8, 'ours');
       await it.follow(1_000);
@@ -118,8 +120,8 @@ describe('a cursor that the service rejects', () => {
         it.service.runs.set(scanId, entryJson({ scanId }));
         return readRun(scanId, options, signal);
       };
-      await it.follow(60_000);
-      return { ...it, failures };
+      await it.follow(60_000, { budget });
+      return { ...it, failures, budget };
     }
 
     it('the feed goes on where the service has one of the runs stored for that time', async () => {
@@ -129,6 +131,12 @@ describe('a cursor that the service rejects', () => {
       expect(resets).toHaveLength(1);
       expect(store.rows.has('widened-7')).toBe(true);
       expect(new Set(failures)).toEqual(new Set(['CursorReplaced']));
+    });
+
+    it('what was loaded to tell takes no room from what comes later', async () => {
+      const { resets, budget } = await rejectedAmongUnknown(() => null);
+      expect(resets).toHaveLength(1);
+      expect(budget.held).toBe(0);
     });
 
     it('the feed neither goes on nor blames the key where there is no telling', async () => {
