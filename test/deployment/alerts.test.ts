@@ -102,7 +102,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
         'scanfeed_errors_total{stage="lease",kind="connection"}': once(20 * MINUTE),
       },
     ],
-    firing: { ...NOTHING, 13: [], 15: [], 22: [], 26: [] },
+    firing: { ...NOTHING, 12: [], 15: [], 22: [], 26: [] },
   },
   'a dead daemon alerts': {
     replicas: [gone],

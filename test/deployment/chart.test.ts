@@ -199,6 +199,7 @@ describe('the chart', () => {
       `--chart-search-root=${CHART}`,
     ]);
     await expect(stdout).toMatchFileSnapshot(join(CHART, 'README.md'));
+    expect(stdout.split('\n').filter((line) => line.endsWith('|  |'))).toEqual([]);
   });
 
   test('has a schema for every value, and a default for every property of the schema', () => {

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { anyHelm, renderAlerts } from '../../support/deployment/chart.js';
+import { anyHelm, CHART, renderAlerts } from '../../support/deployment/chart.js';
 import { Prometheus } from '../../support/deployment/prometheus.js';
 import { requireTool, runTool } from '../../support/deployment/tools.js';
 import { useProgram } from '../../support/program/bench.js';
@@ -16,6 +18,20 @@ const HURRY = {
     ErrorRatioHigh: { for: '0s', window: '10s', threshold: 0.001 },
   },
 };
+
+/** Title and expression of the dashboard's single figures, for this feed. */
+function statPanels() {
+  const file = join(CHART, 'dashboards', 'scanfeed.json');
+  const { panels } = JSON.parse(readFileSync(file, 'utf8')) as {
+    panels: { type: string; title: string; targets?: { expr: string }[] }[];
+  };
+  return panels
+    .filter(({ type }) => type === 'stat')
+    .map(({ title, targets: [target] = [] }) => ({
+      title,
+      expression: (target?.expr ?? '').replaceAll('$namespace', 'documents').replaceAll('$feed', 'invoices'),
+    }));
+}
 
 test('Prometheus alerts when the service fails and when the daemon is gone, and stops when they are back', async (context) => {
   for (const tool of ['prometheus', 'promtool']) requireTool(context, tool);
@@ -41,6 +57,10 @@ test('Prometheus alerts when the service fails and when the daemon is gone, and 
   const firing = () => prometheus.firing();
   await eventually(() => prometheus.value('scanfeed_caught_up{namespace="documents", feed="invoices"}')).toBe(1);
   await eventually(firing).toEqual([]);
+  expect(statPanels()).toHaveLength(8);
+  for (const { title, expression } of statPanels()) {
+    await eventually(() => prometheus.value(expression), { message: title }).not.toBeNull();
+  }
 
   await gateway.close();
   await eventually(firing).toEqual(['ScanfeedErrorRatioHigh warning', 'ScanfeedLagHigh warning']);
