@@ -1,8 +1,9 @@
 import type { ResultVerdict } from '../sync/full-result.js';
-import { batchOf, type DraftEntry } from '../sync/page-draft.js';
+import type { DraftEntry } from '../sync/page-draft.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../sync/ports.js';
 import type { ResultLoader } from '../sync/resolve-truncated.js';
 import { pendingPause } from '../sync/retry-pending.js';
+import { storeResult } from '../sync/store-result.js';
 import { troubleOf } from '../sync/trouble.js';
 import { underPresentEpoch } from './under-present-epoch.js';
 import type { FeedAtWork } from './with-feed.js';
@@ -60,7 +61,7 @@ async function store(draft: DraftEntry, work: FeedAtWork<never>, store: FeedStor
   const { scanId, revision } = draft.accepted.run;
   try {
     await underPresentEpoch(work, async (lease) => {
-      const outcome = await store.commitResults(lease, batchOf([draft], null));
+      const outcome = await storeResult(store, lease, draft);
       return outcome.kind === 'fenced' ? null : outcome.counts;
     });
   } catch (error) {

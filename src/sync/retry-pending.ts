@@ -1,7 +1,7 @@
 import { pauseAfter } from './backoff.js';
 import type { FeedContext, LeaderContext } from './context.js';
-import { batchOf } from './page-draft.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from './ports.js';
+import { storeResult } from './store-result.js';
 import { troubleOf } from './trouble.js';
 
 const MINUTE_MS = 60_000;
@@ -80,13 +80,8 @@ async function retryRun(
   const { store, loader, observer, pendingRetryMs } = context;
   const tried = await loader.loadOnce(run, signal);
   if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs);
-  const { draft } = tried;
   try {
-    const outcome = await store.commitResults(
-      lease,
-      batchOf([draft], null),
-      draft.original === null ? [] : [draft.original],
-    );
+    const outcome = await storeResult(store, lease, tried.draft);
     if (outcome.kind === 'fenced') return 'fenced';
     observer.committed(outcome.counts, []);
     observer.truncated('resolved', 1);

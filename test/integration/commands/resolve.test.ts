@@ -89,6 +89,16 @@ describe('resolve', () => {
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'pending', pending_reason: 'invalid_result' });
   });
 
+  it('keeps the original of a result whose text had to be repaired', async () => {
+    const scanId = await pending({ data: { note: raw('"\\u0000"') } });
+    expect(await run(scanId)).toMatchObject({ exitCode: 0 });
+    expect(await stateOf(scanId)).toMatchObject({ result_state: 'complete', repaired: true });
+    const [original] = await bench.rows<{ state: string; payload: string }>(
+      sql`SELECT state, convert_from(payload, 'UTF8') AS payload FROM ${tables.quarantine} WHERE scan_id = ${scanId}`,
+    );
+    expect(original).toMatchObject({ state: 'repaired', payload: expect.stringContaining('\\u0000') });
+  });
+
   it('works off more than it takes on in one go', async () => {
     for (let n = 0; n < 60; n += 1) await pending({});
     const { out, exitCode } = await run('--all');
