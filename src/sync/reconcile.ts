@@ -13,7 +13,8 @@ const LOOK_MS = 60_000;
 
 /**
  * Re-reads the recent past, and now and then everything, and stores what the cursor passed by (promise 9): runs that
- * became visible late, and revisions placed behind the cursor. Goes on where the last process left off.
+ * became visible late, and revisions placed behind the cursor. Goes on where the last process left off. Ends when the lease
+ * is lost or the signal aborts.
  */
 export async function reconcile(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, reconcile: settings } = context;
@@ -23,10 +24,11 @@ export async function reconcile(lease: LeaseGrant, context: LeaderContext, signa
   if (settings.intervalMs === null && settings.fullIntervalMs === null) return waitForEnd(signal);
   while (!signal.aborted) {
     try {
-      const more = await sweepWhatIsDue(breakers, lease, context, signal);
+      const progress = await sweepWhatIsDue(breakers, lease, context, signal);
+      if (progress === 'fenced') return;
       if (failures > 0) observer.recovered('sweep', failures);
       failures = 0;
-      if (!more) await clock.sleep(pace, signal);
+      if (progress === 'done') await clock.sleep(pace, signal);
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
@@ -50,22 +52,23 @@ export function dueSweeps(sweeps: readonly SweepState[], settings: ReconcileSett
   });
 }
 
-/** Whether there is more to read at once. */
+/** `more`: there is more to read at once; `fenced`: the lease was lost. */
 async function sweepWhatIsDue(
   breakers: Map<SweepKind, Breaker>,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<'more' | 'done' | 'fenced'> {
   const { store, reconcile: settings } = context;
   let more = false;
   for (const kind of dueSweeps(await store.readSweeps(lease.feed), settings)) {
     const sweep = await currentSweep(kind, lease, context, signal);
     const progress = sweep === null ? 'through' : await sweepStretch(guarded(sweep, breakers), lease, context, signal);
-    if (signal.aborted) return false;
+    if (signal.aborted) return 'done';
+    if (progress === 'fenced') return progress;
     more ||= progress === 'more';
   }
-  return more;
+  return more ? 'more' : 'done';
 }
 
 /** A sweep that is at its beginning has no pages before. */

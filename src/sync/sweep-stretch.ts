@@ -14,8 +14,11 @@ const FULL_SWEEP_PAUSE_MS = 1_000;
 /** After this long a full sweep lets the window have its turn; it goes on from where it stood. */
 const STRETCH_MS = 60_000;
 
-/** `through`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now. */
-export type SweepProgress = 'through' | 'more' | 'stuck';
+/**
+ * `through`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the
+ * lease was lost.
+ */
+export type SweepProgress = 'through' | 'more' | 'stuck' | 'fenced';
 
 /** A sweep under way, with what is remembered of its last pages. */
 export interface Sweep extends SweepState {
@@ -51,7 +54,7 @@ export async function sweepStretch(
       at = { ...at, cursor: null };
       continue;
     }
-    if (swept.fenced || swept.progress !== 'more') return swept.progress;
+    if (swept.progress !== 'more') return swept.progress;
     if (recent.seen(swept.next)) return 'stuck';
     at = { ...at, cursor: swept.next };
     if (sweep.kind === 'full') {
@@ -62,11 +65,10 @@ export async function sweepStretch(
   return 'more';
 }
 
-/** A page of a sweep that was stored, or `fenced`. */
+/** Where a page leaves its sweep. */
 interface Swept {
   readonly next: string | null;
   readonly progress: SweepProgress;
-  readonly fenced: boolean;
 }
 
 async function sweepPage(
@@ -80,7 +82,7 @@ async function sweepPage(
   const page = await readPageWithin(room, context, at, signal);
   const progress = await progressAt(page, sweep, context, signal);
   const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);
-  return { next: page.next, progress, fenced: outcome.kind === 'fenced' };
+  return { next: page.next, progress: outcome.kind === 'fenced' ? 'fenced' : progress };
 }
 
 /** Only the end of the feed, or deliveries beyond the stretch, end a sweep: a page that filters empty does not. */

@@ -54,6 +54,23 @@ it('counts what the cursor passed by, not what a stored revision lacked', async 
   expect(found).toEqual([{ first: 1, later: 1 }]);
 });
 
+it('ends with the lease, instead of reading on what it may not store', async () => {
+  const { service, store, entry, follow } = bench();
+  const taken: unknown[] = [];
+  service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
+  await follow(50_000);
+  const commitSweep = store.commitSweep.bind(store);
+  let commits = 0;
+  store.commitSweep = async (commit) => {
+    commits += 1;
+    if (commits > 100) throw new Error('it sweeps on');
+    store.rewind('default', '50'); // raises the epoch, as another holder would
+    return commitSweep(commit);
+  };
+  await follow(20_000, { observer: silentObserver({ leading: (until) => until === null && taken.push(commits) }) });
+  expect(taken[0]).toBe(1);
+});
+
 describe('a sweep over a feed that has begun to send garbage', () => {
   const garbage = (count: number) => (service: ModelService, entry: (over: Fields) => string) => {
     service.feed.splice(
