@@ -6,6 +6,8 @@ import { eventually } from '../../support/program/daemon.js';
 
 const bench = useProgram();
 const HISTORY = 60;
+/** Of each answer, so that a reading takes longer than what is done meanwhile. */
+const SLOW = { latencyMs: 1_000 };
 
 /** A service with a history, and a feed that has read it; its pages are small, so that there are some. */
 async function startBench(over: Readonly<Record<string, string>> = {}) {
@@ -75,7 +77,7 @@ test('interrupted, it goes on where it stood when it is started again', async ()
   const { service, start, run, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
-  service.set({ latencyMs: 200 });
+  service.set(SLOW);
   const interrupted = start('--since', '31d');
   await eventually(entriesRead).toBeGreaterThan(0);
   interrupted.signal('SIGINT');
@@ -92,13 +94,16 @@ test('interrupted, it goes on where it stood when it is started again', async ()
 });
 
 test('two commands at once read it once', async () => {
-  const { service, start, run, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
+  const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
-  service.set({ latencyMs: 100 });
+  service.set(SLOW);
   const first = start('--since', '31d');
-  await eventually(entriesRead).toBeGreaterThan(0);
-  expect(await run('--since', '31d')).toMatchObject({ code: 0 });
+  await eventually(rows).toHaveLength(1);
+  const second = start('--since', '31d');
+  await eventually(() => second.stdout).toMatch(/^Joined: /);
+  service.set({ latencyMs: 0 });
+  expect(await second.exited).toMatchObject({ code: 0 });
   expect(await first.exited).toMatchObject({ code: 0 });
   expect(await runs()).toEqual(all);
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
@@ -108,7 +113,7 @@ test('a daemon that is started meanwhile takes it over', async () => {
   const { service, env, start, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
-  service.set({ latencyMs: 200 });
+  service.set(SLOW);
   const command = start('--since', '31d');
   await eventually(entriesRead).toBeGreaterThan(0);
   const another = bench.daemon(env);
@@ -148,7 +153,7 @@ describe('a live start', () => {
   it('stores new runs at once and the history behind them, over a kill and a takeover', async () => {
     const { service, daemon, env, runs, database, entriesRead } = await startBench(LIVE);
     const [recent] = service.deliver(1);
-    service.set({ latencyMs: 500 });
+    service.set(SLOW);
     await eventually(runs).toContain(recent);
     await eventually(entriesRead).toBeGreaterThan(0);
     const [fresh] = service.deliver(1);
