@@ -12,6 +12,7 @@ CREATE INDEX runs_statistics ON :"schema".runs (
 CREATE INDEX runs_by_type ON :"schema".runs (document_type_slug, completed_at);
 CREATE INDEX runs_by_partner ON :"schema".runs (partner_name, completed_at);
 CREATE INDEX runs_failed ON :"schema".runs (completed_at) WHERE status = 'failed';
+CREATE INDEX run_history_superseded ON :"schema".run_history (superseded_at);
 CREATE INDEX quarantine_scan ON :"schema".quarantine (scan_id, revision) WHERE state = 'open';
 
 -- Without them the planner takes every completed_at for a day, week or month of its own, and sorts whole documents.
@@ -228,8 +229,9 @@ COMMENT ON COLUMN :"reporting".quarantined.times_seen IS 'How often it was deliv
 
 CREATE VIEW :"reporting".deleted_runs WITH (security_invoker = false) AS
 SELECT scan_id, reason, deleted_at, change_seq
-FROM :"schema".deleted_runs;
-COMMENT ON VIEW :"reporting".deleted_runs IS 'Runs that were removed, so that readers remove them too. A run that was delivered anew since is in runs, with a higher change_seq';
+FROM :"schema".deleted_runs AS deleted
+WHERE NOT EXISTS (SELECT FROM :"schema".runs AS run WHERE run.scan_id = deleted.scan_id);
+COMMENT ON VIEW :"reporting".deleted_runs IS 'Runs that were removed, so that readers remove them too. One of which a later revision was stored since is in runs, not here';
 COMMENT ON COLUMN :"reporting".deleted_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
 COMMENT ON COLUMN :"reporting".deleted_runs.reason IS 'erased: removed by an operator, no revision is stored any more; expired: past the retention (SCANFEED_RETENTION_DAYS), a later revision is stored again';
 COMMENT ON COLUMN :"reporting".deleted_runs.deleted_at IS 'When it was removed, clock of this database';

@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   backfill: () => import('./cli/backfill.js'),
   reconcile: () => import('./cli/reconcile.js'),
   views: () => import('./cli/views.js'),
+  erase: () => import('./cli/erase.js'),
   emulator: () => import('./cli/emulator.js'),
   demo: () => import('./cli/demo.js'),
 };

@@ -3,6 +3,7 @@ import { type DatabaseConnection, readConnection } from './settings/connection.j
 import { isLoopback } from './settings/kinds.js';
 import { HIDDEN, SettingsError } from './settings/mistakes.js';
 import { Reader, type ReadFile, type Secret } from './settings/reader.js';
+import type { Retention } from './settings/retention.js';
 import { unknownNames } from './settings/unknown-names.js';
 import { GROUPS, type Group, VARIABLES } from './settings/variables.js';
 import type { FeedFilters } from './sync/ports.js';
@@ -10,6 +11,7 @@ import type { FeedFilters } from './sync/ports.js';
 export type { DatabaseConnection } from './settings/connection.js';
 export { type Mistake, SettingsError } from './settings/mistakes.js';
 export type { Secret } from './settings/reader.js';
+export type { Retention } from './settings/retention.js';
 
 /** Everything users set, checked and frozen. Durations are milliseconds. Secrets are functions, so that no log shows them. */
 export interface Settings {
@@ -63,6 +65,8 @@ export interface DatabaseSettings {
   readonly readerRole: string;
   /** The daemon keeps typed views of documents. */
   readonly typedViews: boolean;
+  /** Days that things are kept, by kind. */
+  readonly retention: Retention;
   readonly autoMigrate: boolean;
   readonly poolSize: number;
 }
@@ -188,6 +192,7 @@ function readDatabase(reader: Reader): DatabaseSettings {
     reportingSchema: `${schema}_reporting`,
     readerRole: reader.value(VARIABLES.readerRole),
     typedViews: reader.value(VARIABLES.typedViews) === 'auto',
+    retention: reader.value(VARIABLES.retention),
     autoMigrate: reader.value(VARIABLES.autoMigrate),
     poolSize: reader.value(VARIABLES.poolSize),
   };

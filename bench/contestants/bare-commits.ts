@@ -20,7 +20,7 @@ interface Statement {
 
 const TABLES = tablesOf('scanfeed');
 const TTL_MS = 3_600_000;
-const SETTINGS = { leaseTtlMs: TTL_MS, pendingRetryMs: 30_000, monotonic: () => performance.now() };
+const SETTINGS = { leaseTtlMs: TTL_MS, pendingRetryMs: 30_000, keptDays: null, monotonic: () => performance.now() };
 
 await contest(async (config) => {
   const lease = await takeFeed(config);

@@ -88,6 +88,7 @@ function contextOf(
       schema: settings.database.schema,
       leaseTtlMs: settings.feed.leaseTtlMs,
       pendingRetryMs: settings.pending.retryIntervalMs,
+      keptDays: settings.database.retention.runs,
       monotonic: clock.monotonic,
     }),
   );

@@ -1,61 +1,106 @@
 import type { Logger } from '../observability/logger.js';
+import type { Metrics } from '../observability/metrics.js';
 import type { DatabaseSettings } from '../settings.js';
 import type { Database } from '../storage/pool.js';
 import { hasNewDocuments } from '../storage/reporting/refresh-views.js';
 import { tablesOf } from '../storage/schema.js';
 import type { Clock } from '../sync/ports.js';
 import { troubleOf } from '../sync/trouble.js';
+import { purge } from './purge.js';
 import { refreshReports } from './refresh-reports.js';
 
-const EVERY_MS = 5_000;
+const LOOK_EVERY_MS = 5_000;
+const PURGE_EVERY_MS = 3_600_000;
 
 export interface Housekeeping {
   readonly settings: DatabaseSettings;
   readonly database: Database;
+  readonly metrics: Pick<Metrics, 'isLeader' | 'purged'>;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Whether this process writes a feed: one of several replicas is enough. */
-  readonly isLeader: () => boolean;
 }
 
 /**
- * What is done beside the feed, never in its commits: typed views follow the documents. A failure is logged and
- * tried again; nothing here ever holds the feed up. Resolves after the signal has aborted; never rejects.
+ * What is done beside the feed, never in its commits, by the one of several replicas that leads: typed views follow the
+ * documents, and what is past the retention is removed. A failure is logged and tried again; nothing here holds the feed
+ * up. Resolves after the signal has aborted; never rejects.
  */
 export async function keepHouse(house: Housekeeping, signal: AbortSignal): Promise<void> {
-  const { settings, database, clock, logger, isLeader } = house;
-  const tables = tablesOf(settings.schema);
-  // What failed, if not nothing; also what is to be done at the start: a new release may define views otherwise.
-  let open: string | null = 'start';
-  while (settings.typedViews && !signal.aborted) {
-    await clock.sleep(EVERY_MS, signal);
-    if (signal.aborted || !isLeader()) continue;
-    try {
-      if (open !== null || (await hasNewDocuments(database.sql, tables))) await refreshViews(house, signal);
-      open = null;
-    } catch (error) {
-      const { kind } = troubleOf(error);
-      if (!signal.aborted && kind !== open) logger.warn('the typed views could not be refreshed', { error });
-      open = kind;
-    }
+  const views = followDocuments(house, signal);
+  const retention = removeWhatIsPast(house, signal);
+  const chores = [
+    createChore('the typed views could not be refreshed', house, signal, views),
+    createChore('what is past the retention could not be removed', house, signal, retention),
+  ];
+  while (!signal.aborted) {
+    await house.clock.sleep(LOOK_EVERY_MS, signal);
+    for (const chore of chores) if (!signal.aborted && house.metrics.isLeader()) await chore();
   }
 }
 
-/** Gives way to the feed: rests after each batch for as long as the batch took. */
-async function refreshViews({ settings, database, logger, clock }: Housekeeping, signal: AbortSignal): Promise<void> {
+/** Work whose failure is said once, until it has succeeded again or fails otherwise. */
+function createChore(
+  failure: string,
+  { logger }: Housekeeping,
+  signal: AbortSignal,
+  work: (failed: boolean) => Promise<void>,
+): () => Promise<void> {
+  let failing: string | null = null;
+  return async () => {
+    try {
+      await work(failing !== null);
+      failing = null;
+    } catch (error) {
+      const { kind } = troubleOf(error);
+      if (!signal.aborted && kind !== failing) logger.warn(failure, { error });
+      failing = kind;
+    }
+  };
+}
+
+/** Once at the start in any case: a new release may define views otherwise. */
+function followDocuments(
+  { settings, database, logger, clock }: Housekeeping,
+  signal: AbortSignal,
+): (failed: boolean) => Promise<void> {
+  const tables = tablesOf(settings.schema);
+  let first = true;
+  return async (failed) => {
+    if (!settings.typedViews) return;
+    if (!first && !failed && !(await hasNewDocuments(database.sql, tables))) return;
+    const rest = restBetweenBatches(clock, signal);
+    const { views, columns, built, failed: left } = await refreshReports(database, tables, settings.readerRole, rest);
+    first = false;
+    if (built.length > 0) {
+      logger.info('built typed views for reports', { built: built.length, newViews: views, newColumns: columns });
+    }
+    if (left[0] !== undefined) throw left[0].error;
+  };
+}
+
+function removeWhatIsPast(
+  { settings, database, metrics, logger, clock }: Housekeeping,
+  signal: AbortSignal,
+): () => Promise<void> {
+  const tables = tablesOf(settings.schema);
+  let nextAt = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (clock.monotonic() < nextAt) return;
+    const purged = await purge(database, tables, settings.retention, metrics, restBetweenBatches(clock, signal));
+    nextAt = clock.monotonic() + PURGE_EVERY_MS;
+    const { runs, run_history: runHistory, quarantine } = purged;
+    if (runs + runHistory + quarantine > 0) {
+      logger.info('removed what is past the retention', { runs, runHistory, quarantine });
+    }
+  };
+}
+
+/** Gives way to the feed: rests for as long as the batch took. Ends the work when the signal aborts. */
+function restBetweenBatches(clock: Clock, signal: AbortSignal): () => Promise<void> {
   let since = clock.monotonic();
-  const { views, columns, built, failed } = await refreshReports(
-    database,
-    tablesOf(settings.schema),
-    settings.readerRole,
-    async () => {
-      await clock.sleep(clock.monotonic() - since, signal);
-      signal.throwIfAborted();
-      since = clock.monotonic();
-    },
-  );
-  if (built.length > 0) {
-    logger.info('built typed views for reports', { built: built.length, newViews: views, newColumns: columns });
-  }
-  if (failed[0] !== undefined) throw failed[0].error;
+  return async () => {
+    await clock.sleep(clock.monotonic() - since, signal);
+    signal.throwIfAborted();
+    since = clock.monotonic();
+  };
 }

@@ -26,25 +26,36 @@ export interface Replayed {
  * present epoch: as safe beside a running daemon as a page that delivers it again. It is stored first and marked after:
  * a replay that ends in between is done again, and then finds the run present.
  */
-export async function replayEntry(work: FeedAtWork<'pending'>, { id }: QuarantinedEntry): Promise<Replayed | null> {
+export async function replayEntry(
+  work: FeedAtWork<'pending'>,
+  { id, scanId, revision }: QuarantinedEntry,
+): Promise<Replayed | null> {
   const { settings, database, tables, feed } = work;
   const payload = await readPayload(database.sql, tables, feed.name, id);
   if (payload === null) return null;
+  if (payload.length === 0) return { ...GONE, id, scanId, revision };
   const checked = recheckPayload(payload, settings.feed.markdown);
   if (!checked.usable) return stillBad(id, checked.entry);
   const counts = await store(work, checked.draft);
   if (counts === 'refused') return stillBad(id, refusedEntry(checked.draft));
   const outcome = outcomeOf(counts);
   await settleQuarantined(database.sql, tables, feed.name, id, outcome === 'overtaken' ? 'discarded' : 'replayed');
-  const { scanId, revision } = checked.draft.accepted.run;
-  return { id, scanId, revision, outcome, reason: null, detail: null };
+  const { run } = checked.draft.accepted;
+  return { id, scanId: run.scanId, revision: run.revision, outcome, reason: null, detail: null };
 }
+
+const GONE = {
+  outcome: 'still_bad',
+  reason: 'gone',
+  detail: 'its content was removed: it was erased, or is past the retention',
+} as const;
 
 async function store(work: FeedAtWork<'pending'>, draft: DraftEntry): Promise<CommitCounts | 'refused'> {
   const { settings, database, tables } = work;
   const commitSettings = {
     leaseTtlMs: settings.feed.leaseTtlMs,
     pendingRetryMs: settings.pending.retryIntervalMs,
+    keptDays: settings.database.retention.runs,
     monotonic: systemClock.monotonic,
   };
   try {

@@ -123,6 +123,7 @@ function partsOf(
     schema: settings.database.schema,
     leaseTtlMs: feed.leaseTtlMs,
     pendingRetryMs: pending.retryIntervalMs,
+    keptDays: settings.database.retention.runs,
     monotonic: clock.monotonic,
   });
   const watched = watchService(service, (error) => stop.abort(error));

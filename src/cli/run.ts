@@ -101,7 +101,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     ready: schema.ready,
   };
   const ended = new AbortController();
-  const house = { settings: settings.database, database, logger, clock, isLeader: metrics.isLeader };
+  const house = { settings: settings.database, database, metrics, logger, clock };
   const kept = keepHouse(house, AbortSignal.any([signal, ended.signal]));
   const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
     ended.abort();
@@ -130,11 +130,16 @@ function openClient({ service, feed }: Settings, metrics: Metrics) {
   return { client, close };
 }
 
-function openStore({ database: { schema }, feed, pending }: Settings, database: Database, metrics: Metrics): FeedStore {
+function openStore(
+  { database: { schema, retention }, feed, pending }: Settings,
+  database: Database,
+  metrics: Metrics,
+): FeedStore {
   return createStore(database, {
     schema,
     leaseTtlMs: feed.leaseTtlMs,
     pendingRetryMs: pending.retryIntervalMs,
+    keptDays: retention.runs,
     monotonic: systemClock.monotonic,
     onTransaction: metrics.transacted,
   });

@@ -7,11 +7,12 @@ import type { QuarantineEntry } from '../sync/ports.js';
 import { troubleOf } from '../sync/trouble.js';
 import type { FeedAtWork } from './with-feed.js';
 
-/** `discarded`: given up by an operator, or overtaken. The last four are differences. */
+/** `discarded`: given up by an operator, or overtaken. `deleted`: erased, or past the retention. The last four are differences. */
 export const VERDICTS = [
   'same',
   'pending',
   'discarded',
+  'deleted',
   'missing',
   'older_revision',
   'other_content',
@@ -33,7 +34,7 @@ export interface Verified {
   readonly truncated: boolean;
 }
 
-type Source = Pick<FeedAtWork<never>, 'database' | 'tables' | 'feed'>;
+type Source = Pick<FeedAtWork<never>, 'database' | 'tables' | 'feed' | 'settings'>;
 
 /** Compares a page with the database, entry by entry. Writes nothing. */
 export async function verifyPage(draft: PageDraft, source: Source): Promise<readonly Verified[]> {
@@ -47,8 +48,9 @@ export async function verifyPage(draft: PageDraft, source: Source): Promise<read
 /** Where PostgreSQL refuses a value the entries are compared in halves; one refused alone belongs into quarantine. */
 async function verifyEntries(entries: readonly DraftEntry[], source: Source): Promise<readonly Verified[]> {
   try {
-    const { database, tables, feed } = source;
-    const found = await compareEntries(database.sql, tables, feed.name, batchOf(entries, null));
+    const { database, tables, feed, settings } = source;
+    const { runs: keptDays } = settings.database.retention;
+    const found = await compareEntries(database.sql, tables, feed.name, batchOf(entries, null), keptDays);
     return found.flatMap((comparison) => {
       const entry = entries[comparison.index];
       return entry === undefined ? [] : [verified(comparison, entry)];
@@ -71,8 +73,9 @@ function verified(comparison: Comparison, { accepted: { run, pending } }: DraftE
 }
 
 /** Pure. */
-function verdictOf({ revision, storedRevision, differing, pending, quarantine }: Comparison): Verdict {
+function verdictOf({ revision, storedRevision, differing, pending, barred, quarantine }: Comparison): Verdict {
   if (storedRevision === null || storedRevision < revision) {
+    if (barred) return 'deleted';
     return setAside(quarantine) ?? (storedRevision === null ? 'missing' : 'older_revision');
   }
   if (differing.length > 0) return 'other_content';

@@ -143,6 +143,7 @@ function describeSummary(summary: Summary): string {
     [summary.same, 'as in the feed, or newer'],
     [summary.pending, 'pending'],
     [summary.discarded, 'discarded from quarantine'],
+    [summary.deleted, 'erased, or past the retention'],
     [summary.missing, 'missing'],
     [summary.older_revision, 'in an older revision'],
     [summary.other_content, 'with other content'],

@@ -8,6 +8,8 @@ import type { Stage } from '../sync/ports.js';
 export const POLL_OUTCOMES = ['entries', 'skipped', 'end', 'stuck', 'failed'] as const;
 export const RUN_OUTCOMES = ['inserted', 'updated', 'unchanged', 'stale', 'quarantined'] as const;
 export const TRUNCATED_OUTCOMES = ['resolved', 'pending', 'skipped'] as const;
+/** What the retention removes from. */
+export const PURGED_TABLES = ['runs', 'run_history', 'quarantine'] as const;
 export const RECONCILE_REVISIONS = ['first', 'later'] as const;
 export const POOL_STATES = ['active', 'idle', 'waiting'] as const;
 /** What is read from behind: the feed itself, the history behind its start, a stretch that was asked for. */
@@ -126,6 +128,7 @@ export const HELP = {
   scanfeed_truncated_results_total: 'Entries with a truncated result',
   scanfeed_errors_total: 'Failures, each followed by another try',
   scanfeed_reconcile_found_total: 'Runs that a sweep found missing, by whether it was their first revision',
+  scanfeed_purged_total: 'What was removed because it was past the retention',
   scanfeed_cursor_resets_total: 'Cursors that the service rejected and that were replaced',
   scanfeed_revision_conflicts_total: 'Entries with a stored revision and other content',
   scanfeed_http_request_duration_seconds: 'Duration of requests to the service',

@@ -7,6 +7,7 @@ import {
   OPERATIONS,
   POLL_OUTCOMES,
   POOL_STATES,
+  PURGED_TABLES,
   READINGS,
   RECONCILE_REVISIONS,
   REQUEST_STATUSES,
@@ -42,6 +43,7 @@ export interface Metrics {
   delivered(deliveries: readonly number[]): void;
   reconciled(found: { readonly first: number; readonly later: number }): void;
   cursorReset(): void;
+  purged(table: (typeof PURGED_TABLES)[number], count: number): void;
   /** How fresh the feed is; the lag grows from here on by itself. */
   setFreshness(asOf: AsOf): void;
   setStatus(status: FeedStatus): void;
@@ -119,6 +121,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const truncated = counter('scanfeed_truncated_results_total', 'outcome');
   const errors = counter('scanfeed_errors_total', 'stage', 'kind');
   const found = counter('scanfeed_reconcile_found_total', 'revision');
+  const purged = counter('scanfeed_purged_total', 'table');
   const resets = counter('scanfeed_cursor_resets_total');
   const conflicts = counter('scanfeed_revision_conflicts_total');
   const requests = histogram('scanfeed_http_request_duration_seconds', BUCKETS.request, 'operation', 'status');
@@ -129,6 +132,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, 0);
   for (const outcome of TRUNCATED_OUTCOMES) truncated.inc({ outcome }, 0);
   for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, 0);
+  for (const table of PURGED_TABLES) purged.inc({ table }, 0);
   for (const [stage, kinds] of Object.entries(ERROR_KINDS)) for (const kind of kinds) errors.inc({ stage, kind }, 0);
   for (const operation of OPERATIONS) {
     for (const answer of REQUEST_STATUSES) requests.zero({ operation, status: answer });
@@ -157,6 +161,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, counts[revision]);
     },
     cursorReset: () => resets.inc(),
+    purged: (table, count) => purged.inc({ table }, count),
     setFreshness: learn,
     setStatus: (read) => {
       status = read;

@@ -1,5 +1,6 @@
 import { databaseUrl } from './database-url.js';
 import { flag, identifier, integer, oneOf, text } from './kinds.js';
+import { retention } from './retention.js';
 import { defaulted, filePath, optional, words } from './variable.js';
 
 /** How PostgreSQL is reached, and what is kept there. */
@@ -39,6 +40,12 @@ export const DATABASE_VARIABLES = {
     oneOf('auto', 'off'),
     'auto',
     'whether the daemon keeps a typed view of each document type (`scanfeed views refresh` does so at any time)',
+  ),
+  retention: defaulted(
+    ['database', 'SCANFEED_RETENTION_DAYS'],
+    retention,
+    'off',
+    'days after which what is stored is removed, counted from its delivery; what is older is not stored either',
   ),
   autoMigrate: defaulted(['database', 'SCANFEED_AUTO_MIGRATE'], flag, 'true', 'apply migrations at start'),
   poolSize: defaulted(['database', 'SCANFEED_DATABASE_POOL'], integer(1, 100), '5', 'connections at most'),

@@ -3,6 +3,8 @@ export interface CommitSettings {
   readonly leaseTtlMs: number;
   /** First pause before a pending result is tried again. */
   readonly pendingRetryMs: number;
+  /** Runs delivered this many days ago are not stored (SCANFEED_RETENTION_DAYS); null: all are. */
+  readonly keptDays: number | null;
   /** Monotonic milliseconds of this process. */
   readonly monotonic: () => number;
 }

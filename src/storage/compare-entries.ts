@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { EntryBatch } from '../sync/ports.js';
+import { isBarred } from './deleted-runs.js';
 import type { QuarantineState } from './quarantined-entries.js';
 import { receivedEntries } from './received-entries.js';
 import type { Tables } from './schema.js';
@@ -16,6 +17,8 @@ export interface Comparison {
   readonly differing: readonly string[];
   /** The stored result is still to be loaded; its data is not compared. */
   readonly pending: boolean;
+  /** It is not to be stored: the run was erased, or is past the retention. */
+  readonly barred: boolean;
   /** Null: this revision is not in quarantine. */
   readonly quarantine: QuarantineState | null;
 }
@@ -23,12 +26,14 @@ export interface Comparison {
 /**
  * Compares entries with what is stored, inside PostgreSQL and by the very reading that stores them: no value passes
  * through JavaScript, so that no digit is lost in the comparison. Writes nothing.
+ * @param keptDays runs delivered this many days ago are not stored (SCANFEED_RETENTION_DAYS); null: all are
  */
 export async function compareEntries(
   db: Kysely<unknown>,
   tables: Tables,
   feed: string,
   batch: EntryBatch,
+  keptDays: number | null = null,
 ): Promise<readonly Comparison[]> {
   if (batch.entries.length === 0) return [];
   const { rows } = await sql<Comparison>`
@@ -43,9 +48,11 @@ export async function compareEntries(
         CASE WHEN run.error IS DISTINCT FROM received.error THEN 'error' END
       ], NULL) ELSE '{}'::text[] END AS differing,
       COALESCE(run.revision = received.revision AND run.result_state = 'pending', false) AS pending,
+      ${isBarred(sql`received`, keptDays)} AS barred,
       quarantined.state AS quarantine
     FROM received
     LEFT JOIN ${tables.runs} AS run ON run.scan_id = received.scan_id
+    LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = received.scan_id
     LEFT JOIN ${tables.quarantine} AS quarantined ON quarantined.feed = ${feed}
       AND quarantined.identity = received.scan_id || '#' || received.revision
     ORDER BY position`.execute(db);

@@ -1,4 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { CommitSettings } from './commit-settings.js';
+import { isBarred } from './deleted-runs.js';
 import type { Tables } from './schema.js';
 
 /** Verdicts that lead to a write. */
@@ -7,9 +9,9 @@ export const WRITTEN_VERDICTS = sql`('new', 'newer', 'fuller')`;
 /**
  * Part of the commit statement, after `received`. `judged`: of each scan its highest revision, of equals the fullest of
  * those with the status that came first, with a verdict against what is stored. Entries that change nothing end here, so
- * that they cost not even a row lock. `duplicate`: the others of the page.
+ * that they cost not even a row lock; so do those of runs that were removed (`barred`). `duplicate`: the others of the page.
  */
-export function judgedEntries(tables: Tables): RawBuilder<unknown> {
+export function judgedEntries(tables: Tables, { keptDays }: CommitSettings): RawBuilder<unknown> {
   return sql`
 candidate AS MATERIALIZED (
   SELECT received.*
@@ -26,6 +28,7 @@ candidate AS MATERIALIZED (
 judged AS MATERIALIZED (
   SELECT candidate.*,
     CASE
+      WHEN ${isBarred(sql`candidate`, keptDays)} THEN 'barred'
       WHEN known.scan_id IS NULL THEN 'new'
       WHEN candidate.revision > known.revision THEN 'newer'
       WHEN candidate.revision < known.revision THEN 'stale'
@@ -39,6 +42,7 @@ judged AS MATERIALIZED (
   FROM candidate
   LEFT JOIN (SELECT *, CASE WHEN result_state = 'pending' THEN pending_reason END AS pending FROM ${tables.runs}) AS known
     ON known.scan_id = candidate.scan_id
+  LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = candidate.scan_id
 ),
 duplicate AS MATERIALIZED (
   SELECT count(*) FILTER (WHERE other.revision < candidate.revision)::int AS stale,

@@ -3,7 +3,12 @@ import type { LeaseGrant, PendingRun, PostponedTry, StoredResult } from '../sync
 import { fenceOnEpoch } from './fence.js';
 import type { Tables } from './schema.js';
 
-/** What is stored of these scans; scans that are not stored are left out. */
+const HIGHEST_REVISION = 2 ** 31 - 1;
+
+/**
+ * What is stored of these scans; scans that are not stored are left out. What was removed counts as complete: nothing of it
+ * is to be loaded.
+ */
 export async function findStored(
   db: Kysely<unknown>,
   tables: Tables,
@@ -11,7 +16,11 @@ export async function findStored(
 ): Promise<readonly StoredResult[]> {
   const { rows } = await sql<{ scan_id: string; revision: number; complete: boolean; has_markdown: boolean }>`
     SELECT scan_id, revision, result_state = 'complete' AS complete, markdown IS NOT NULL AS has_markdown
-    FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])`.execute(db);
+    FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])
+    UNION ALL
+    SELECT scan_id, COALESCE(revision, ${HIGHEST_REVISION}), true, true
+    FROM ${tables.deletedRuns} AS deleted WHERE scan_id = ANY (${scanIds}::text[])
+      AND NOT EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = deleted.scan_id)`.execute(db);
   return rows.map((row) => ({
     scanId: row.scan_id,
     revision: row.revision,

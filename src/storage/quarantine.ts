@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LeaseGrant, QuarantineEntry } from '../sync/ports.js';
+import { isBarred } from './deleted-runs.js';
 import type { Tables } from './schema.js';
 
 /**
@@ -19,12 +20,15 @@ bad AS MATERIALIZED (
   SELECT DISTINCT ON (identity) *
   FROM (
     SELECT *, state = 'open' AND (
-      EXISTS (SELECT FROM judged WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision)
+      EXISTS (SELECT FROM judged
+        WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'barred')
       OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
     ) AS overtaken
     FROM jsonb_to_recordset(${rowsOf(entries)}::jsonb) AS bad (
       position integer, identity text, scan_id text, revision integer, reason text, detail text, state text
     )
+    WHERE NOT EXISTS (SELECT FROM ${tables.deletedRuns} AS deleted
+      WHERE deleted.scan_id = bad.scan_id AND ${isBarred(sql`bad`)})
   ) AS bad
   ORDER BY identity, overtaken, state
 ),
@@ -50,7 +54,7 @@ settled AS (
     state = CASE WHEN open.revision = judged.revision THEN 'replayed' ELSE 'discarded' END
   FROM judged
   WHERE EXISTS (SELECT FROM fence) AND open.state = 'open' AND open.feed = ${lease.feed}
-    AND open.scan_id = judged.scan_id AND open.revision <= judged.revision
+    AND open.scan_id = judged.scan_id AND open.revision <= judged.revision AND judged.verdict <> 'barred'
     AND open.identity NOT IN (SELECT identity FROM bad)
 )`;
 }

@@ -71,7 +71,7 @@ async function writeOnce(
   const { rows } = await sql<Counted>`
 ${fence},
 ${receivedEntries(batch, only)},
-${judgedEntries(tables)},
+${judgedEntries(tables, settings)},
 ${writtenRows(tables, lease, settings)},
 overtaken AS MATERIALIZED (
   SELECT position::int FROM judged
@@ -83,7 +83,7 @@ SELECT fence.*,
   (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
   (SELECT count(*)::int FROM filled) AS filled,
   (SELECT count(*)::int FROM judged WHERE verdict = 'same') + duplicate.same AS unchanged,
-  (SELECT count(*)::int FROM judged WHERE verdict = 'stale') + duplicate.stale AS stale,
+  (SELECT count(*)::int FROM judged WHERE verdict IN ('stale', 'barred')) + duplicate.stale AS stale,
   (SELECT count(*)::int FROM judged WHERE conflicting AND position NOT IN (SELECT position FROM overtaken))
     + duplicate.conflicts AS conflicts,
   (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,

@@ -15,7 +15,13 @@ const HOUR = 3_600_000;
 
 /** A store whose monotonic time the test sets. */
 function storeAt(time: { now: number }, database = bench.database) {
-  const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, monotonic: () => time.now };
+  const settings = {
+    schema: TEST_SCHEMA,
+    leaseTtlMs: 30_000,
+    pendingRetryMs: 30_000,
+    keptDays: null,
+    monotonic: () => time.now,
+  };
   return createStore(database, settings);
 }
 const polledAt = (at: number): Freshness => ({

@@ -79,7 +79,13 @@ describe('a schema that this release cannot use', () => {
       const migrations = await readMigrations();
       const { sql: db } = database;
       await migrate(db, tables, migrations);
-      const store = createStore(database, { schema: 'scanfeed', leaseTtlMs: 1, pendingRetryMs: 1, monotonic: () => 0 });
+      const store = createStore(database, {
+        schema: 'scanfeed',
+        leaseTtlMs: 1,
+        pendingRetryMs: 1,
+        keptDays: null,
+        monotonic: () => 0,
+      });
       await (await takeFeed(store, testFeed())).commit([entryJson(), entryJson({ scanId: 'scan-2' })]);
       await requireSchema(db, tables, migrations);
       // As where the table was restored and its sequence was not.
@@ -114,6 +120,7 @@ describe('a schema that this release cannot use', () => {
         schema: 'scanfeed',
         leaseTtlMs: 30_000,
         pendingRetryMs: 1,
+        keptDays: null,
         monotonic: () => 0,
       });
       const feed = await takeFeed(store, testFeed());

@@ -42,7 +42,7 @@ async function live(seed: number): Promise<ModelStore> {
     time = Math.max(time + 0.001, Date.now());
     return time;
   };
-  const settings = { leaseTtlMs: HOUR_MS, pendingRetryMs: pendingRetryOf(seed), monotonic: () => 0 };
+  const settings = { leaseTtlMs: HOUR_MS, pendingRetryMs: pendingRetryOf(seed), keptDays: null, monotonic: () => 0 };
   const model = new ModelStore(now, settings);
   const real = createStore(bench.database, { schema: TEST_SCHEMA, ...settings });
   const history = new StoreHistory(seed, seed * 10);

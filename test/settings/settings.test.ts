@@ -38,6 +38,7 @@ describe('settings', () => {
       reportingSchema: 'scanfeed_reporting',
       readerRole: 'scanfeed_reader',
       typedViews: true,
+      retention: { runs: null, runHistory: null, quarantine: null },
       autoMigrate: true,
       poolSize: 5,
     });
@@ -50,6 +51,21 @@ describe('settings', () => {
       warnings: [],
     });
   });
+
+  test.each([
+    ['off', { runs: null, runHistory: null, quarantine: null }],
+    ['730', { runs: 730, runHistory: 730, quarantine: 730 }],
+    ['runs=730, quarantine=30', { runs: 730, runHistory: null, quarantine: 30 }],
+  ])('take the retention %s', (text, retention) => {
+    expect(settingsWith({ SCANFEED_RETENTION_DAYS: text }).database.retention).toEqual(retention);
+  });
+
+  test.each(['0', '-1', '1.5', '40000', 'runs', 'runs=', 'runs=1,runs=2', 'reports=7', 'constructor=7', 'runs=7=8'])(
+    'refuse the retention %s',
+    (text) => {
+      expect(mistakesWith({ SCANFEED_RETENTION_DAYS: text }).mistakes).toHaveLength(1);
+    },
+  );
 
   test('take every notation', () => {
     const { feed, reconcile, service, admin } = settingsWith({

@@ -38,6 +38,7 @@ export async function followToTheEnd(options: FollowOptions, signal?: AbortSigna
     schema: TEST_SCHEMA,
     leaseTtlMs: 30_000,
     pendingRetryMs: 30_000,
+    keptDays: null,
     monotonic: systemClock.monotonic,
   });
   const done = new AbortController();

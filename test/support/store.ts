@@ -103,7 +103,15 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
   };
   const monotonic = () => performance.now();
   const createdStore = () =>
-    overheard(createStore(opened(), { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, monotonic }));
+    overheard(
+      createStore(opened(), {
+        schema: TEST_SCHEMA,
+        leaseTtlMs: 30_000,
+        pendingRetryMs: 30_000,
+        keptDays: null,
+        monotonic,
+      }),
+    );
   return {
     get store() {
       return createdStore();

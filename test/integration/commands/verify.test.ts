@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as verify from '../../../src/cli/verify.js';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
+import { eraseRuns } from '../../../src/storage/deleted-runs.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
 import { entryJson, raw } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -17,7 +18,7 @@ let number = 0;
 beforeEach(async () => {
   emulator = await startEmulator({ history: 0 });
   await bench.rows(
-    sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine}, ${tables.cursorHistory}, ${tables.sweeps}`,
+    sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine}, ${tables.cursorHistory}, ${tables.sweeps}, ${tables.deletedRuns}`,
   );
 });
 afterEach(() => emulator.close());
@@ -142,6 +143,17 @@ describe('verify', () => {
     await bench.rows(sql`UPDATE ${tables.runs} SET data = NULL, result_state = 'pending', pending_reason = 'not_loaded',
       pending_since = now(), next_try_at = now()`);
     expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringContaining('\n  1 pending\n') });
+  });
+
+  it('misses nothing that was erased, or is past the retention', async () => {
+    const [erased, expired, lost] = [deliver(), deliver({ deliveredAt: hoursAgo(50) }), deliver()];
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${expired}, ${lost})`);
+    await eraseRuns(bench.database.sql, tables, [erased]);
+    const kept = await run('--since 72h', { env: { SCANFEED_RETENTION_DAYS: 'runs=2' } });
+    expect(kept).toMatchObject({ exitCode: 1, out: expect.stringContaining('  2 erased, or past the retention\n') });
+    expect(kept.out).toContain(`${lost}, revision 1: missing\n`);
+    expect(await differences('--since 72h')).toMatchObject([{ scanId: expired }, { scanId: lost }]);
   });
 
   it('expects nothing that was delivered after the time that the data is complete to', async () => {

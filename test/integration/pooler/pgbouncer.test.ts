@@ -180,7 +180,7 @@ const FILTERS = { status: ['completed', 'failed'], environment: 'prod', document
 
 function partsOf(url: string) {
   const database = openTestDatabase(url);
-  const settings = { schema: TEST_SCHEMA, leaseTtlMs: 1_000, pendingRetryMs: 30_000 };
+  const settings = { schema: TEST_SCHEMA, leaseTtlMs: 1_000, pendingRetryMs: 30_000, keptDays: null };
   const store = createStore(database, { ...settings, monotonic: systemClock.monotonic });
   return { database, parts: { service: smallFeed('shared').service, store, clock: systemClock } };
 }

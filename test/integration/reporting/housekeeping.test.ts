@@ -21,7 +21,11 @@ beforeEach(async () => {
 /** Keeps house until `stop`, told of each line of the log and of each pause. */
 function keep(
   over: Record<string, string>,
-  on: { line?: (level: string, message: string) => void; pause?: (n: number) => void },
+  on: {
+    line?: (level: string, message: string) => void;
+    pause?: (n: number) => void;
+    purged?: (table: string, count: number) => void;
+  },
   isLeader = () => true,
 ) {
   const stop = new AbortController();
@@ -40,7 +44,8 @@ function keep(
     },
   };
   const logger = { info: say('info'), warn: say('warn') } as unknown as Logger;
-  const done = keepHouse({ settings, database: bench.database, logger, clock, isLeader }, stop.signal);
+  const metrics = { isLeader, purged: on.purged ?? (() => {}) };
+  const done = keepHouse({ settings, database: bench.database, metrics, logger, clock }, stop.signal);
   return { stop: () => stop.abort(), done };
 }
 
@@ -68,7 +73,8 @@ describe('the daemon', () => {
 
   it('leaves views alone where that is wanted, and where it does not lead', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
-    await keep({ SCANFEED_TYPED_VIEWS: 'off' }, {}).done;
+    const off = keep({ SCANFEED_TYPED_VIEWS: 'off' }, { pause: (n) => n === 5 && off.stop() });
+    await off.done;
     const house = keep({}, { pause: (n) => n === 5 && house.stop() }, () => false);
     await house.done;
     expect(await viewExists('document_rechnung')).toBe(false);
@@ -93,5 +99,28 @@ describe('the daemon', () => {
     await house.done;
     expect(lines).toEqual(['warn the typed views could not be refreshed', 'info built typed views for reports']);
     expect(await viewExists('document_rechnung')).toBe(true);
+  });
+
+  it('removes what is past the retention, in batches, and counts it', async () => {
+    const entries = Array.from({ length: 700 }, (_, n) =>
+      entryJson({ scanId: `old-${n}`, completedAt: '2020-01-01T00:00:00Z', deliveredAt: '2020-01-01T00:00:00Z' }),
+    );
+    await feed.commit([...entries, entryJson({ scanId: 'new', deliveredAt: new Date().toISOString() })]);
+    const counts: [string, number][] = [];
+    const house = keep(
+      { SCANFEED_RETENTION_DAYS: '365', SCANFEED_TYPED_VIEWS: 'off' },
+      {
+        purged: (table, count) => counts.push([table, count]),
+        line: (_, message) => message === 'removed what is past the retention' && house.stop(),
+      },
+    );
+    await house.done;
+    expect(counts).toEqual([
+      ['runs', 500],
+      ['runs', 200],
+      ['run_history', 0],
+      ['quarantine', 0],
+    ]);
+    expect(await bench.rows(sql`SELECT scan_id FROM scanfeed_reporting.runs`)).toEqual([{ scan_id: 'new' }]);
   });
 });
