@@ -58,10 +58,11 @@ async function* commitsOf({ serviceUrl, apiKey }: ContestConfig, lease: LeaseGra
     const polledAt = performance.now();
     const page = await client.readPage(feedRequest(from));
     if (page.items.length === 0) return client.close();
-    const { entries, quarantine } = draftPage(page);
+    const draft = draftPage(page);
+    const { entries, quarantine } = draft;
     const lastDeliveredAt = entries.at(-1)?.accepted.run.deliveredAt ?? null;
     const freshness = { atEnd: false, polledAt, lastDelivered: polledAt, lastDeliveredAt };
-    yield { lease, from, to: page.nextCursor, batch: batchOf(entries, page), quarantine, freshness };
+    yield { lease, from, to: page.nextCursor, batch: batchOf(entries, draft), quarantine, freshness };
     from = page.nextCursor;
   }
 }

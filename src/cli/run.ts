@@ -15,6 +15,7 @@ import { readSettings, type Settings } from '../settings.js';
 import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
 import { createStore } from '../storage/store.js';
 import type { FeedContext } from '../sync/context.js';
+import { PAGES_JOINED } from '../sync/join-pages.js';
 import { followFeed } from '../sync/loop.js';
 import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedStore } from '../sync/ports.js';
@@ -26,8 +27,8 @@ import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
 import { packageVersion } from './version.js';
 
-/** Pages held at once: one being committed, one ready, and one or two on their way. */
-const PAGES_AHEAD = 4;
+/** Pages held at once: those being committed together, and as many that are ready or on their way. */
+const PAGES_AHEAD = 2 * PAGES_JOINED;
 /** The page being fetched, a sweep's, and one of what is read beside the feed. */
 const CONNECTIONS_BESIDES_RESULTS = 3;
 

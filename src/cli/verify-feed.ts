@@ -60,7 +60,7 @@ export async function* verifyFeed(
     const past = (until !== null && last > until) || (wanted.length > 0 && due.length === 0);
     if (past || (await patiently(() => isEndOfFeed(page, settings.feed.filters, service, signal), clock))) return;
     if (leadsNowhere(page) || recent.seen(page.next)) {
-      if (page.next !== null && page.draft.page.items.length < page.limit) return;
+      if (page.next !== null && page.draft.items < page.limit) return;
       throw new CommandFailure(
         `the cursor of the service leads no further after ${last.toISOString()}; what comes later was not compared`,
         EXIT.tryAgain,

@@ -61,7 +61,12 @@ received AS MATERIALIZED (
   FROM (
     SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden,
       CASE WHEN note.replaced IS NULL THEN item.entry ELSE item.entry || note.replaced END AS entry
-    FROM jsonb_array_elements(${jsonbParameter(batch.json)}::jsonb->'items') WITH ORDINALITY AS item (entry, position)
+    FROM (
+      SELECT (page->>'before')::int + item.number AS position, item.entry
+      FROM jsonb_array_elements(${jsonbParameter(batch)}::jsonb) AS page (page)
+      CROSS JOIN jsonb_array_elements(page->'page'->'items') WITH ORDINALITY AS item (entry, number)
+      LIMIT ${sql.lit(batch.entries.length)} -- as many as there are: what the planner goes by
+    ) AS item
     LEFT JOIN jsonb_to_recordset(${notesOf(batch)}::jsonb) AS note (
       position bigint, replaced jsonb, hidden text[], repaired boolean, pending text
     ) ON note.position = item.position
@@ -73,9 +78,18 @@ received AS MATERIALIZED (
 /** The version byte that PostgreSQL's binary form of `jsonb` begins with; the JSON text follows. */
 const JSONB_VERSION = Buffer.of(1);
 
-/** A parameter of type `jsonb`: bytes go to PostgreSQL in its binary form, without passing through a string. */
-function jsonbParameter(pieces: readonly Uint8Array[]): LongParameter {
-  return new LongParameter([JSONB_VERSION, ...pieces]);
+/**
+ * The pages as a parameter of type `jsonb`, each with the number of entries before it. Bytes go to PostgreSQL in its
+ * binary form, without passing through a string.
+ */
+function jsonbParameter({ pages }: EntryBatch): LongParameter {
+  const pieces: Uint8Array[] = [JSONB_VERSION];
+  let before = 0;
+  for (const { items, json } of pages) {
+    pieces.push(Buffer.from(`${pieces.length === 1 ? '[' : '},'}{"before":${before},"page":`), ...json);
+    before += items;
+  }
+  return new LongParameter([...pieces, Buffer.from('}]')]);
 }
 
 /** JSON array of what differs from an ordinary entry, by position from 1. */

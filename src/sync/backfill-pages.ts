@@ -106,6 +106,7 @@ function openAhead(start: Position, context: BackfillContext, signal: AbortSigna
       read: (room, at, until) => readPageWithin(room, context, at, until),
       complete: (draft, room, until) => loader.completePage(draft, room, until),
       maxPages,
+      maxJoined: 1, // its end is looked for page by page
       openRoom: () => budget.open('backfill'),
     },
     signal,
@@ -113,9 +114,9 @@ function openAhead(start: Position, context: BackfillContext, signal: AbortSigna
 }
 
 /** The whole page lies beyond it: what is bad, or has no delivery time, may belong to what was asked for. */
-function isBeyond({ draft: { entries, page } }: FetchedPage, until: Date): boolean {
+function isBeyond({ draft: { entries, items } }: FetchedPage, until: Date): boolean {
   const beyond = entries.filter(({ accepted: { run } }) => run.deliveredAt !== null && run.deliveredAt > until);
-  return beyond.length > 0 && beyond.length === page.items.length;
+  return beyond.length > 0 && beyond.length === items;
 }
 
 function commit(
@@ -134,13 +135,13 @@ function commit(
       return store.commitBackfill({ ...part, to: cursor, deliveredUpTo: null, entries: 0, stored: 0, ...content });
     }
     // Bad entries that are in quarantine already, long ago perhaps, are no sign of a change.
-    memory.quality = qualityOf(draft.page, await store.notYetQuarantined(lease.feed, content.quarantine));
+    memory.quality = qualityOf(draft, await store.notYetQuarantined(lease.feed, content.quarantine));
     breaker.check(memory.quality);
     return store.commitBackfill({
       ...part,
       to: next ?? cursor,
       deliveredUpTo: upTo(page, until),
-      entries: draft.page.items.length,
+      entries: draft.items,
       stored: memory.unnoted,
       ...content,
     });
@@ -170,7 +171,7 @@ function passed(
   { observer, clock }: BackfillContext,
 ): void {
   const { backfill, breaker, meter } = memory;
-  const items = draft.page.items.length;
+  const items = draft.items;
   const { until } = backfill;
   const deliveredUpTo = later(backfill.deliveredUpTo, upTo({ lastDeliveredAt }, until));
   const entries = backfill.entries + items;

@@ -1,4 +1,5 @@
-import type { QuarantineEntry, RawPage, Trouble } from './ports.js';
+import type { PageDraft } from './page-draft.js';
+import type { QuarantineEntry, Trouble } from './ports.js';
 
 /** How much of a page is unusable. */
 export interface PageQuality {
@@ -49,12 +50,12 @@ export function createBreaker(): Breaker {
 }
 
 /** The quality of a page, of which these entries would go to quarantine. */
-export function qualityOf({ items }: RawPage, quarantine: readonly QuarantineEntry[]): PageQuality {
+export function qualityOf({ items }: Pick<PageDraft, 'items'>, quarantine: readonly QuarantineEntry[]): PageQuality {
   const bad: Record<string, number> = {};
   for (const { state, reason } of quarantine) {
     if (state === 'open') bad[reason] = (bad[reason] ?? 0) + 1;
   }
-  return { entries: items.length, bad };
+  return { entries: items, bad };
 }
 
 function isMostlyBad(pages: readonly PageQuality[]): boolean {

@@ -13,7 +13,7 @@ export async function isEndOfFeed(
   service: FeedService,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (page.draft.page.items.length > 0 || page.next === null) return false;
+  if (page.draft.items > 0 || page.next === null) return false;
   if (page.next === page.at.cursor || hidesNothing(filters)) return true;
   const unfiltered = await service.readPage(unfilteredProbe(page), signal).catch((error) => {
     throw troubleOf(error).kind === 'http_400' ? new EndProbeRefused(error) : error;
@@ -35,8 +35,8 @@ class EndProbeRefused extends Error implements Trouble {
 
 /** A cursor that stays while entries come is the end only if the page is short and nothing on it was new. */
 export function isEndAfterCommit(page: FetchedPage, counts: CommitCounts): boolean {
-  const { items } = page.draft.page;
-  if (items.length === 0 || items.length >= page.limit || page.next === null) return false;
+  const { items } = page.draft;
+  if (items === 0 || items >= page.limit || page.next === null) return false;
   return page.next === page.at.cursor && counts.inserted + counts.updated === 0;
 }
 

@@ -21,7 +21,7 @@ export function createFeedProgress(lease: LeaseGrant, { store, observer, clock }
   return {
     passed: async ({ draft, lastDeliveredAt, polledAt, instantOf }) => {
       const now = clock.monotonic();
-      const items = draft.page.items.length;
+      const items = draft.items;
       entries += items;
       // The end moves on with the time: what remains is what the feed is behind.
       const behindMs = lastDeliveredAt === null ? null : polledAt - instantOf(lastDeliveredAt);

@@ -5,9 +5,10 @@ import type { FeedContext, LeaderContext } from './context.js';
 import { watchDatabase } from './database-watch.js';
 import { createFeedPauses, type FeedPauses } from './feed-pauses.js';
 import { createFeedProgress, type FeedProgress } from './feed-progress.js';
+import { PAGES_JOINED } from './join-pages.js';
 import { keepLease } from './keep-lease.js';
 import { linkedSignal } from './linked-signal.js';
-import type { LeaseGrant, PollOutcome, Position, Trouble } from './ports.js';
+import type { LeaseGrant, Position, SyncObserver, Trouble } from './ports.js';
 import { type CompletedPage, type ReadAhead, readAhead } from './read-ahead.js';
 import { readPageWithin } from './read-page.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
@@ -141,8 +142,9 @@ async function syncFrom(
       if (progress === 'fenced') return progress;
       onCommitted();
       at = { ...at, cursor: page.next ?? at.cursor };
-      const reached = progress === 'more' && memory.recent.seen(page.next) ? 'stuck' : progress;
-      observer.polled(pollOutcome(page, reached), page.draft.page.items.length);
+      const circles = page.through.filter(({ next }) => memory.recent.seen(next)).length > 0;
+      const reached = progress === 'more' && circles ? 'stuck' : progress;
+      reportPolls(page, reached, observer);
       observer.caughtUp(reached === 'end' ? page.polledAt : null);
       if (reached === 'more') await memory.progress.passed(page);
       else await memory.progress.over();
@@ -167,13 +169,18 @@ function openAhead(start: Position, context: FeedContext, signal: AbortSignal): 
       read: (room, at, until) => readPageWithin(room, context, at, until),
       complete: (draft, room, until) => loader.completePage(draft, room, until),
       maxPages,
+      maxJoined: PAGES_JOINED,
       openRoom: () => budget.open('feed'),
     },
     signal,
   );
 }
 
-function pollOutcome(page: CompletedPage, reached: Progress): PollOutcome {
-  if (reached === 'end' || reached === 'stuck') return reached;
-  return page.draft.page.items.length > 0 ? 'entries' : 'skipped';
+/** What was reached is the outcome of the last poll; those before it brought entries. */
+function reportPolls({ through }: CompletedPage, reached: Progress, observer: SyncObserver) {
+  through.forEach(({ items }, index) => {
+    const last = index === through.length - 1;
+    const outcome = last && (reached === 'end' || reached === 'stuck') ? reached : items > 0 ? 'entries' : 'skipped';
+    observer.polled(outcome, items);
+  });
 }

@@ -2,7 +2,16 @@ import { isUtf8 } from 'node:buffer';
 import { allMembers, elementRanges, memberRanges, type Range } from '../json/ranges.js';
 import { type Checked, checkEntry } from './check-entry.js';
 import { mayExceedLimits, mayUnderflow } from './json-limits.js';
-import type { AcceptedEntry, EntryBatch, FeedRun, PendingReason, QuarantineEntry, RawPage, RawRun } from './ports.js';
+import type {
+  AcceptedEntry,
+  EntryBatch,
+  FeedRun,
+  PageJson,
+  PendingReason,
+  QuarantineEntry,
+  RawPage,
+  RawRun,
+} from './ports.js';
 import { mayNeedRepair, repairJson } from './storable-text.js';
 
 /** An entry on its way to the store: what the checks found, and its JSON. */
@@ -28,7 +37,10 @@ export type Loading = 'resolved' | 'pending' | 'skipped';
 
 /** A page after the checks: what to store, and what to quarantine. */
 export interface PageDraft {
-  readonly page: RawPage;
+  /** What was received: a page, or several in a row that are to be committed together. */
+  readonly pages: readonly PageJson[];
+  /** Entries received, whatever they are. */
+  readonly items: number;
   readonly entries: readonly DraftEntry[];
   readonly quarantine: readonly QuarantineEntry[];
 }
@@ -38,7 +50,7 @@ export interface PageDraft {
  * of entries are looked at only where a quick look at the page raised a suspicion, or where it was not parsed whole.
  */
 export function draftPage(page: RawPage): PageDraft {
-  const bytesOf = entrySource(page);
+  const bytesOf = entrySource(page.body);
   const suspect = isSuspect(page, page.items);
   const entries: DraftEntry[] = [];
   const quarantine: QuarantineEntry[] = [];
@@ -53,7 +65,8 @@ export function draftPage(page: RawPage): PageDraft {
     entries.push(draft);
     if (draft.original !== null) quarantine.push(draft.original);
   });
-  return { page, entries, quarantine };
+  const items = page.items.length;
+  return { pages: [{ items, json: [page.body] }], items, entries, quarantine };
 }
 
 /** Whether the body may hold what PostgreSQL refuses, or what parsing hides. */
@@ -116,15 +129,15 @@ export function inPlaceOf(fallback: DraftEntry, result: DraftEntry): DraftEntry 
   };
 }
 
-/** The batch of these drafts; the page's own bytes where they are all of it. */
-export function batchOf(drafts: readonly DraftEntry[], page: RawPage | null): EntryBatch {
-  const whole = page !== null && drafts.length === page.items.length && drafts.every((draft) => draft.asReceived);
-  return { json: whole ? [page.body] : pageOf(drafts), entries: drafts.map((draft) => draft.accepted) };
+/** The batch of these entries; the page's own bytes where they are all of it, as it came. */
+export function batchOf(drafts: readonly DraftEntry[], page: Pick<PageDraft, 'pages' | 'items'> | null): EntryBatch {
+  const whole = page !== null && drafts.length === page.items && drafts.every((draft) => draft.asReceived);
+  return { pages: whole ? page.pages : [pageOf(drafts)], entries: drafts.map((draft) => draft.accepted) };
 }
 
-function pageOf(drafts: readonly DraftEntry[]): readonly Uint8Array[] {
+function pageOf(drafts: readonly DraftEntry[]): PageJson {
   const items = drafts.flatMap((draft, index) => (index === 0 ? draft.json() : [SEPARATOR, ...draft.json()]));
-  return [BEGIN, ...items, END];
+  return { items: drafts.length, json: [BEGIN, ...items, END] };
 }
 
 const [BEGIN, SEPARATOR, END] = ['{"items":[', ',', ']}'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
@@ -196,13 +209,13 @@ function repairedOriginal({ scanId, revision }: FeedRun, payload: Uint8Array): Q
 }
 
 /** The bytes of entry n, found when first asked for: most pages never need them. */
-function entrySource(page: RawPage): (index: number) => Uint8Array {
+function entrySource(body: Uint8Array): (index: number) => Uint8Array {
   let ranges: readonly Range[] | undefined;
   return (index) => {
-    ranges ??= itemRanges(page.body);
+    ranges ??= itemRanges(body);
     const range = ranges[index];
     if (range === undefined) throw new RangeError(`the page has no entry ${index}`);
-    return page.body.subarray(range.start, range.end);
+    return body.subarray(range.start, range.end);
   };
 }
 

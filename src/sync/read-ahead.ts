@@ -1,8 +1,9 @@
 import type { Room } from './byte-budget.js';
+import { countJoined, joinPages } from './join-pages.js';
 import { linkedSignal } from './linked-signal.js';
 import type { PageDraft } from './page-draft.js';
 import type { Position } from './ports.js';
-import type { FetchedPage } from './read-page.js';
+import { type FetchedPage, leadsFurther } from './read-page.js';
 import type { ResolvedPart } from './resolve-truncated.js';
 
 /** A page with its truncated results loaded, as far as there was room for them; what is there can be committed. */
@@ -13,16 +14,19 @@ export interface CompletedPage extends FetchedPage {
 export interface ReadAheadOptions {
   readonly read: (room: Room, at: Position, signal: AbortSignal) => Promise<FetchedPage>;
   readonly complete: (draft: PageDraft, room: Room, signal: AbortSignal) => Promise<ResolvedPart>;
-  /** Pages held at once, the one being committed included. */
+  /** Pages held at once, those being committed included. */
   readonly maxPages: number;
+  /** So many are handed out as one at most. */
+  readonly maxJoined: number;
   /** Makes room for the next page and its results. */
   readonly openRoom: () => Room;
 }
 
 export interface ReadAhead {
   /**
-   * The next page in order, once it is complete; asking for it gives back the bytes of the page before. Null after a page
-   * that leads no further. Rejects with the failure of a page in its place; nothing comes after it.
+   * The next page in order, once it is complete, together with those behind it that are complete as well: while the store
+   * is slower than the service. Asking for it gives back the bytes of the page before. Null after a page that leads no
+   * further. Rejects with the failure of a page in its place; nothing comes after it.
    */
   next(): Promise<CompletedPage | null>;
   /** Ends what is under way, and gives everything back. */
@@ -32,6 +36,8 @@ export interface ReadAhead {
 interface HeldPage {
   readonly room: Room;
   readonly page: Promise<CompletedPage>;
+  /** The page, once it is complete. */
+  complete: CompletedPage | null;
 }
 
 /** Reads pages from a position on: while one is being committed the next are fetched and their results loaded. */
@@ -40,12 +46,18 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
   const until = linked.signal;
   const held: HeldPage[] = [];
   const change = createChange();
-  let handedOut = false;
+  let handedOut = 0;
   let finished = false;
 
   const hold = (room: Room, page: Promise<CompletedPage>) => {
-    page.catch(() => {}); // thrown where the page is asked for
-    held.push({ room, page });
+    const entry: HeldPage = { room, page, complete: null };
+    page.then(
+      (completed) => {
+        entry.complete = completed;
+      },
+      () => {}, // thrown where the page is asked for
+    );
+    held.push(entry);
     change.happened();
   };
   const readAll = async () => {
@@ -67,12 +79,17 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
 
   return {
     next: async () => {
-      if (handedOut) held.shift()?.room.close();
-      handedOut = false;
+      for (const { room } of held.splice(0, handedOut)) room.close();
+      handedOut = 0;
       change.happened();
       while (held.length === 0 && !finished) await change.next();
-      handedOut = held.length > 0;
-      return held[0]?.page ?? null;
+      const [first] = held;
+      if (first === undefined) return null;
+      handedOut = 1;
+      const page = await first.page;
+      const behind = completeBehind(held);
+      handedOut = countJoined([page, ...behind], options.maxJoined);
+      return joinPages(page, behind.slice(0, handedOut - 1));
     },
     stop: () => {
       linked.abort();
@@ -83,6 +100,13 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
   };
 }
 
+/** Of the pages behind the first those that are complete, up to one that is not. */
+function completeBehind(held: readonly HeldPage[]): CompletedPage[] {
+  const pages = held.slice(1).map((entry) => entry.complete);
+  const end = pages.indexOf(null);
+  return pages.slice(0, end === -1 ? pages.length : end).filter((page) => page !== null);
+}
+
 async function complete(
   reading: Promise<FetchedPage>,
   room: Room,
@@ -91,11 +115,6 @@ async function complete(
 ): Promise<CompletedPage> {
   const page = await reading;
   return { ...page, resolved: await options.complete(page.draft, room, until) };
-}
-
-/** After a page without entries the loop decides; a cursor that stands still leads nowhere. */
-function leadsFurther(page: FetchedPage): boolean {
-  return page.draft.page.items.length > 0 && page.next !== null && page.next !== page.at.cursor;
 }
 
 /** Lets one side wait until the other has changed something. */

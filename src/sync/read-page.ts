@@ -25,12 +25,23 @@ export interface ReadSettings {
   readonly pageLimit: number;
 }
 
+/** A poll of the feed that was answered. */
+export interface Poll {
+  /** Entries that came. */
+  readonly items: number;
+  readonly next: string | null;
+}
+
 /** One page as fetched, its entries checked. */
 export interface FetchedPage {
   readonly at: Position;
   /** The service's `nextCursor`; null where it sent none. */
   readonly next: string | null;
+  /** The polls it took: of pages that are committed together, each. */
+  readonly through: readonly Poll[];
   readonly draft: PageDraft;
+  /** Of its body. */
+  readonly bytes: number;
   readonly limit: number;
   /** Monotonic time at which the poll was sent. */
   readonly polledAt: number;
@@ -69,9 +80,9 @@ export async function readPageWithin(
     try {
       const page = await readPage(service, { ...read, pageLimit: asked }, clock, at, holding.signal, bounds);
       holding.signal.throwIfAborted();
-      const { body, items } = page.draft.page;
-      holding.finished(body.length);
-      pageLimit.fitted({ asked, came: items.length, bytes: body.length });
+      const { bytes } = page;
+      holding.finished(bytes);
+      pageLimit.fitted({ asked, came: page.draft.items, bytes });
       return page;
     } catch (error) {
       holding.release();
@@ -98,11 +109,14 @@ export async function readPage(
   const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
   const draft = draftPage(page);
   const deliveries = draft.entries.map((entry) => entry.accepted.run.deliveredAt);
+  // One that PostgreSQL cannot hold is as good as none.
+  const next = page.nextCursor !== null && isStorable(page.nextCursor) ? page.nextCursor : null;
   return {
     at,
-    // One that PostgreSQL cannot hold is as good as none.
-    next: page.nextCursor !== null && isStorable(page.nextCursor) ? page.nextCursor : null,
+    next,
+    through: [{ items: draft.items, next }],
     draft,
+    bytes: page.body.length,
     lastDeliveredAt: deliveries.findLast((time) => time !== null && isBelievable(time, times)) ?? null,
     limit: settings.pageLimit,
     polledAt,
@@ -118,6 +132,11 @@ export function startAt({ cursor, since }: Position): FeedStart {
 
 function requestAt(at: Position, { filters, markdown, pageLimit }: ReadSettings): FeedRequest {
   return { filters, markdown, limit: pageLimit, start: startAt(at) };
+}
+
+/** After a page without entries the loop decides; a cursor that stands still leads nowhere. */
+export function leadsFurther({ at, next, draft }: FetchedPage): boolean {
+  return draft.items > 0 && next !== null && next !== at.cursor;
 }
 
 /**

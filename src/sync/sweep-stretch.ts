@@ -109,11 +109,11 @@ async function commitSwept(
   const { draft } = page;
   const passed = draft.entries.filter(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until);
   const resolved = await loader.completePage({ ...draft, entries: passed }, room, signal);
-  let quality = qualityOf(draft.page, draft.quarantine);
+  let quality = qualityOf(draft, draft.quarantine);
   const write: PartWriter = async ({ last, batch, quarantine }) => {
     if (last) {
       // Bad entries that the feed has quarantined one by one, long ago perhaps, are no sign of a change.
-      quality = qualityOf(draft.page, await store.notYetQuarantined(lease.feed, quarantine));
+      quality = qualityOf(draft, await store.notYetQuarantined(lease.feed, quarantine));
       breaker.check(quality);
     }
     const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: page.at.cursor, finished: false };

@@ -41,12 +41,12 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   const atEnd = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
   const freshness = next === null ? null : freshnessOf(page, atEnd);
-  let quality = qualityOf(draft.page, draft.quarantine);
+  let quality = qualityOf(draft, draft.quarantine);
   const write: PartWriter = async ({ entries, batch, quarantine, last }) => {
     observer.ticked(stepMs);
     if (last) {
       // What is read again after a rewind, and was quarantined the first time, is no sign of a change.
-      quality = qualityOf(draft.page, await store.notYetQuarantined(lease.feed, quarantine));
+      quality = qualityOf(draft, await store.notYetQuarantined(lease.feed, quarantine));
       breaker.check(quality);
     }
     const outcome = await store.commitPage(
@@ -76,7 +76,7 @@ function atEndOf(page: CompletedPage, position: Pick<PageCommit, 'lease' | 'from
 
 function progressAfter({ at, next, draft }: CompletedPage, atEnd: boolean): Progress {
   if (atEnd) return 'end';
-  return next === null || (next === at.cursor && draft.page.items.length > 0) ? 'stuck' : 'more';
+  return next === null || (next === at.cursor && draft.items > 0) ? 'stuck' : 'more';
 }
 
 /** Told of each part by itself: what is committed is counted, even where a later part fails. */

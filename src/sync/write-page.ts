@@ -1,6 +1,6 @@
 import { commitHalves, isolateRefused, NOTHING, type Parts, type PartWriter, sum } from './isolate-refused.js';
 import { batchOf, type DraftEntry, type PageDraft } from './page-draft.js';
-import type { CommitOutcome, QuarantineEntry, RawPage } from './ports.js';
+import type { CommitOutcome, PageJson, QuarantineEntry } from './ports.js';
 import type { ResolvedPart } from './resolve-truncated.js';
 import { troubleOf } from './trouble.js';
 
@@ -23,7 +23,7 @@ export async function writePage(
   for (let part = resolved; ; ) {
     const { rest } = part;
     if (rest === null) return writeRest(write, part, draft, { counts, refused });
-    const written = await writeParts(write, inStatements(part.entries, draft.page));
+    const written = await writeParts(write, inStatements(part.entries, draft));
     part.release();
     if (written === 'fenced') return { kind: 'fenced' };
     counts = sum(counts, written.counts);
@@ -36,15 +36,15 @@ export async function writePage(
 async function writeRest(
   write: PartWriter,
   part: ResolvedPart,
-  { page, quarantine }: PageDraft,
+  draft: PageDraft,
   before: Parts,
 ): Promise<CommitOutcome> {
-  const statements = inStatements(part.entries, page);
+  const statements = inStatements(part.entries, draft);
   const last = statements.pop() ?? [];
   const written = await writeParts(write, statements);
   if (written === 'fenced') return { kind: 'fenced' };
-  const bad = [...quarantine, ...originalsOf(last), ...before.refused, ...written.refused];
-  const outcome = await writeLast(write, last, bad, page);
+  const bad = [...draft.quarantine, ...originalsOf(last), ...before.refused, ...written.refused];
+  const outcome = await writeLast(write, last, bad, draft);
   part.release();
   if (outcome.kind === 'fenced') return outcome;
   return { ...outcome, counts: sum(sum(before.counts, written.counts), outcome.counts) };
@@ -77,9 +77,9 @@ function writeLast(
   write: PartWriter,
   entries: readonly DraftEntry[],
   quarantine: readonly QuarantineEntry[],
-  page: RawPage,
+  draft: PageDraft,
 ): Promise<CommitOutcome> {
-  return write({ entries, batch: batchOf(entries, page), quarantine, last: true }).catch((error) =>
+  return write({ entries, batch: batchOf(entries, draft), quarantine, last: true }).catch((error) =>
     isolateRefused(write, entries, quarantine, error),
   );
 }
@@ -90,14 +90,14 @@ function originalsOf(entries: readonly DraftEntry[]): readonly QuarantineEntry[]
 }
 
 /** The entries in groups, in their order, so that no statement becomes large. */
-function inStatements(entries: readonly DraftEntry[], page: RawPage): (readonly DraftEntry[])[] {
+function inStatements(entries: readonly DraftEntry[], { pages }: PageDraft): (readonly DraftEntry[])[] {
   if (entries.length === 0) return [];
   const allOfPage = entries.every((entry) => entry.fallback === undefined);
-  if (allOfPage && page.body.length <= STATEMENT_BYTES) return [entries];
+  if (allOfPage && sizeOf(pages) <= STATEMENT_BYTES) return [entries];
   const groups: DraftEntry[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const entry of entries) {
-    const size = entry.json().reduce((sum, piece) => sum + piece.length, 0);
+    const size = sizeOf([{ json: entry.json() }]);
     bytes += size;
     if (bytes <= STATEMENT_BYTES) groups.at(-1)?.push(entry);
     else {
@@ -106,4 +106,8 @@ function inStatements(entries: readonly DraftEntry[], page: RawPage): (readonly 
     }
   }
   return groups;
+}
+
+function sizeOf(pages: readonly Pick<PageJson, 'json'>[]): number {
+  return pages.reduce((sum, { json }) => json.reduce((size, piece) => size + piece.length, sum), 0);
 }

@@ -128,8 +128,8 @@ describe('a page of a backfill', () => {
   it('stores its entries with its own position, and leaves the cursor alone', async () => {
     const { lease } = await begun();
     await ask(day(1), day(2));
-    const { draft, page } = pageOf(entryJson({ scanId: `${name}-a` }));
-    const content = { batch: batchOf(draft.entries, page), quarantine: draft.quarantine };
+    const draft = draftOf(entryJson({ scanId: `${name}-a` }));
+    const content = { batch: batchOf(draft.entries, draft), quarantine: draft.quarantine };
     const told = { deliveredUpTo: day(2), entries: 1, stored: 3 };
     const outcome = await bench.store.commitBackfill(commitOf(lease, await expected(), { ...content, ...told }));
     expect(outcome).toMatchObject({ kind: 'committed', counts: { inserted: 1 } });
@@ -153,8 +153,8 @@ describe('a page of a backfill', () => {
     const { lease } = await bench.takeFeed({ name });
     await ask(day(1), day(2));
     const backfill = await expected();
-    const { draft, page } = pageOf(entryJson({ scanId: `${name}-a` }));
-    const content = { batch: batchOf(draft.entries, page), quarantine: [] };
+    const draft = draftOf(entryJson({ scanId: `${name}-a` }));
+    const content = { batch: batchOf(draft.entries, draft), quarantine: [] };
     const commit = commitOf(lease, backfill, { ...content, ...(await wrong(lease)) });
     expect(await bench.store.commitBackfill(commit)).toEqual({ kind: 'fenced' });
     expect(await bench.store.findStored([`${name}-a`])).toEqual([]);
@@ -282,7 +282,6 @@ describe('the pace', () => {
   });
 });
 
-function pageOf(...entries: readonly string[]) {
-  const page = rawPage(pageJson(entries));
-  return { page, draft: draftPage(page) };
+function draftOf(...entries: readonly string[]) {
+  return draftPage(rawPage(pageJson(entries)));
 }

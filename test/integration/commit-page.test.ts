@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { readMigrations, requireSchema } from '../../src/storage/migrate.js';
 import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
 import type { PageCommit } from '../../src/sync/ports.js';
-import { entryJson, pageJson, raw } from '../support/entries.js';
+import { entryJson, type Fields, pageJson, raw } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
 import { runRow, tables, useStore } from '../support/store.js';
 
@@ -18,12 +18,19 @@ const systemColumns = (scanId: string) =>
 
 /** A truncated entry that commits without its result. */
 function pendingBatch(over: Record<string, unknown>): Pick<PageCommit, 'batch'> {
-  const page = rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })]));
+  const draft = draftPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
+  const entries = draft.entries.map((entry) => withPending(entry, 'not_loaded'));
+  return { batch: batchOf(entries, draft) };
+}
+
+/** The batch of several pages. */
+function together(...pages: readonly (readonly Fields[])[]): Pick<PageCommit, 'batch'> {
+  const drafts = pages.map((entries) => draftPage(rawPage(pageJson(entries.map(entryJson)))));
   return {
-    batch: batchOf(
-      draftPage(page).entries.map((entry) => withPending(entry, 'not_loaded')),
-      page,
-    ),
+    batch: {
+      pages: drafts.flatMap((draft) => draft.pages),
+      entries: drafts.flatMap((draft) => draft.entries.map(({ accepted }) => accepted)),
+    },
   };
 }
 
@@ -61,6 +68,31 @@ describe('page and cursor', () => {
       feed.commit([entryJson({ scanId: newScan() })], { to: 'two' }),
     ]);
     expect([one.kind, two.kind].sort()).toEqual(['committed', 'fenced']);
+  });
+});
+
+describe('pages that are committed together', () => {
+  it('keep what was found out about each of their entries', async () => {
+    const feed = await bench.takeFeed();
+    const ids = Array.from({ length: 4 }, newScan);
+    const fields = (n: number) => ({ scanId: ids[n], fileName: `${n}.pdf`, partnerTestMode: n === 3 ? 'ja' : false });
+    const outcome = await feed.commit([], together([fields(0)], [fields(1), fields(2), fields(3)]));
+    expect(outcome).toMatchObject({ counts: { inserted: 4 } });
+    for (const [n, scanId] of ids.entries()) {
+      const [row] = await bench.rows(runRow(scanId));
+      expect(row).toMatchObject({ file_name: `${n}.pdf`, partner_test_mode: n === 3, repaired: n === 3 });
+      expect(row?.extra).toEqual(n === 3 ? '{"partnerTestMode": "ja"}' : null);
+    }
+  });
+
+  it('are judged as one: of a scan on both the highest revision is stored', async () => {
+    const feed = await bench.takeFeed();
+    const [twice, once] = [newScan(), newScan()];
+    const newer = { scanId: twice, revision: 2, fileName: 'newer.pdf' };
+    const older = { scanId: twice, revision: 1, fileName: 'older.pdf' };
+    const outcome = await feed.commit([], together([newer, { scanId: once }], [older, newer]));
+    expect(outcome).toMatchObject({ counts: { inserted: 2, stale: 1, unchanged: 1 } });
+    expect(await bench.rows(runRow(twice))).toMatchObject([{ revision: 2, file_name: 'newer.pdf' }]);
   });
 });
 

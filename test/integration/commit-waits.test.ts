@@ -108,8 +108,8 @@ describe('two feeds that store the same new run at the same moment', () => {
     return Promise.all(queued);
   }
   const batch = (entries: readonly string[]): EntryBatch => {
-    const page = rawPage(pageJson(entries));
-    return batchOf(draftPage(page).entries, page);
+    const draft = draftPage(rawPage(pageJson(entries)));
+    return batchOf(draft.entries, draft);
   };
   const row = async (scanId: string) =>
     (await bench.rows(sql<Record<string, unknown>>`SELECT * FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];

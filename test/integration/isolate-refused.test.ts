@@ -17,7 +17,7 @@ async function commitAsEngine(entries: readonly string[], to: string) {
   const write: PartWriter = ({ last, batch, quarantine }) =>
     bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, batch, quarantine });
   const { entries: drafts, quarantine } = draft;
-  return write({ entries: drafts, batch: batchOf(drafts, page), quarantine, last: true }).catch((error) =>
+  return write({ entries: drafts, batch: batchOf(drafts, draft), quarantine, last: true }).catch((error) =>
     isolateRefused(write, drafts, quarantine, error),
   );
 }

@@ -68,8 +68,25 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     ),
   ),
   engine(
+    'of pages that are committed together the first alone is stored',
+    patch(
+      'src/sync/join-pages.ts',
+      'entries: pages.flatMap((page) => page.resolved.entries)',
+      'entries: first.resolved.entries',
+    ),
+  ),
+  engine(
+    'pages are committed together although entries of them are quarantined',
+    patch('src/sync/join-pages.ts', ' && draft.quarantine.length === 0', ''),
+    patch(
+      'src/sync/join-pages.ts',
+      'const asReceived = draft.items === resolved.entries.length && ',
+      'const asReceived = ',
+    ),
+  ),
+  engine(
     'pages are handed out in another order than they were read',
-    patch('src/sync/read-ahead.ts', 'return held[0]?.page ?? null;', 'return held.at(-1)?.page ?? null;'),
+    patch('src/sync/read-ahead.ts', 'const [first] = held;', 'const first = held.at(-1);'),
   ),
 
   // The highest revision wins (promise 2).
@@ -142,7 +159,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
   engine(
     'unusable entries are dropped',
-    patch(writePage, '[...quarantine, ...originalsOf(last)', '[...originalsOf(last)'),
+    patch(writePage, '[...draft.quarantine, ...originalsOf(last)', '[...originalsOf(last)'),
   ),
   engine('refused entries are dropped', patch(isolate, '[...quarantine, ...parts.refused]', 'quarantine')),
   engine(
@@ -223,11 +240,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'cursors that go in circles are followed without a pause',
-    patch(
-      loop,
-      "progress === 'more' && memory.recent.seen(page.next) ? 'stuck'",
-      "progress === 'more' && false ? 'stuck'",
-    ),
+    patch(loop, "progress === 'more' && circles ? 'stuck'", "progress === 'more' && false ? 'stuck'"),
   ),
   engine(
     'a sweep follows cursors that go in circles without end',
@@ -275,7 +288,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(
       sweep,
       'if (await isEndOfFeed(page, read.filters, service, signal)) return',
-      'if (page.draft.page.items.length === 0) return',
+      'if (page.draft.items === 0) return',
     ),
   ),
   engine(
@@ -306,7 +319,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a full page whose cursor stands still is the end',
-    patch(endOfFeed, 'if (items.length === 0 || items.length >= page.limit ||', 'if (items.length === 0 ||'),
+    patch(endOfFeed, 'if (items === 0 || items >= page.limit ||', 'if (items === 0 ||'),
   ),
   engine(
     'an end is never seen with cursors that always change',
@@ -330,13 +343,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'a backfill ends at the first page that reaches beyond its end',
     patch(
       backfillPages,
-      'beyond.length > 0 && beyond.length === page.items.length',
-      'beyond.length > 0 && beyond.length > page.items.length / 2',
+      'beyond.length > 0 && beyond.length === items',
+      'beyond.length > 0 && beyond.length > items / 2',
     ),
   ),
   engine(
     'a backfill ends at a page that is bad up to its end',
-    patch(backfillPages, 'beyond.length === page.items.length', 'beyond.length === entries.length'),
+    patch(backfillPages, 'beyond.length === items', 'beyond.length === entries.length'),
   ),
   engine(
     'the history delays new runs',

@@ -38,6 +38,10 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/lease.ts', 'OR feed.lease_expires_at < clock_timestamp())', 'OR true)'),
   ),
   statements(
+    'what was found about an entry is noted of another page',
+    patch('src/storage/received-entries.ts', 'before += items;', ''),
+  ),
+  statements(
     'the same revision is written again',
     patch(
       'src/storage/judged-entries.ts',

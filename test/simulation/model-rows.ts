@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { AcceptedEntry, CommitCounts, EntryBatch, QuarantineEntry } from '../../src/sync/ports.js';
-import { batchText } from '../support/pages.js';
+import { batchTexts } from '../support/pages.js';
 
 /** A row of `runs`, as far as the engine's promises reach. Times in milliseconds since 1970. */
 export interface ModelRow {
@@ -41,7 +41,7 @@ export class ModelRows {
   constructor(private readonly settings: WriteSettings) {}
 
   write(batch: EntryBatch, quarantine: readonly QuarantineEntry[], feed: string): CommitCounts {
-    const { items } = JSON.parse(batchText(batch)) as { items: Record<string, unknown>[] };
+    const items = batchTexts(batch).flatMap((text) => (JSON.parse(text) as { items: Record<string, unknown>[] }).items);
     const received = batch.entries.map((entry, index) => this.#rowOf(entry, items[index] ?? {}, feed));
     const best = candidates(received);
     const counts = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, conflicts: 0 };

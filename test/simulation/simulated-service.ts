@@ -44,7 +44,8 @@ export class SimulatedService implements FeedService {
   /** Deliveries that are still to come. */
   expected = 0;
   onDelivery: (delivery: Delivery) => void = () => {};
-  readonly #served = new Map<string, ServedPage[]>();
+  /** By the cursor they were served from. */
+  readonly #served = new Map<string | null, ServedPage[]>();
 
   constructor(
     private readonly clock: VirtualClock,
@@ -124,15 +125,19 @@ export class SimulatedService implements FeedService {
     return rawRun(json);
   }
 
-  /** The pages that lead from one cursor to another; late runs may make them differ. */
-  served(from: string | null, next: string | null): readonly ServedPage[] {
-    return this.#served.get(`${from} ${next}`) ?? [];
+  /** What came on each way from one cursor to another, over so many pages at most; late runs may make them differ. */
+  *ways(from: string | null, to: string | null, pages: number): Generator<readonly Delivery[]> {
+    const served = this.#served.get(from) ?? [];
+    for (const page of served) if (page.next === to) yield page.deliveries;
+    if (pages === 1) return;
+    for (const { next, deliveries } of served) {
+      for (const rest of this.ways(next, to, pages - 1)) yield [...deliveries, ...rest];
+    }
   }
 
   #remember(page: ServedPage): void {
-    const key = `${page.from} ${page.next}`;
-    const others = this.#served.get(key);
-    if (others === undefined) this.#served.set(key, [page]);
+    const others = this.#served.get(page.from);
+    if (others === undefined) this.#served.set(page.from, [page]);
     else others.push(page);
   }
 

@@ -109,7 +109,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     filters,
     markdown: choices.chance(0.3),
     pageLimit: choices.pick([1, 3, 10]),
-    pagesAhead: choices.between(1, 3),
+    pagesAhead: choices.between(1, 6),
     memoryBudget: choices.pick([64 * 1024 * 1024, 2_500, 800]),
     reconcile: {
       intervalMs: sweeping ? 60_000 : null,

@@ -19,7 +19,7 @@ export function rawRun(body: string): RawRun {
   return { body: Buffer.from(body), emptied: false, run: JSON.parse(body) };
 }
 
-/** The JSON text of a batch. */
-export function batchText({ json }: Pick<EntryBatch, 'json'>): string {
-  return Buffer.concat(json).toString();
+/** The JSON text of a batch's pages. */
+export function batchTexts({ pages }: Pick<EntryBatch, 'pages'>): string[] {
+  return pages.map(({ json }) => Buffer.concat(json).toString());
 }

@@ -5,7 +5,7 @@ import type { TestFeed } from './store.js';
 
 /** Commits a truncated entry whose result could not be loaded. */
 export async function commitPending(feed: TestFeed, over: Fields): Promise<void> {
-  const page = rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })]));
-  const drafts = draftPage(page).entries.map((entry) => withPending(entry, 'not_loaded'));
-  await feed.commit([], { batch: batchOf(drafts, page) });
+  const draft = draftPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
+  const entries = draft.entries.map((entry) => withPending(entry, 'not_loaded'));
+  await feed.commit([], { batch: batchOf(entries, draft) });
 }

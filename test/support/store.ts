@@ -154,7 +154,7 @@ export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 't
       lease,
       from: cursor,
       to,
-      batch: batchOf(draft.entries, page),
+      batch: batchOf(draft.entries, draft),
       quarantine: draft.quarantine,
       freshness: null,
       ...over,

@@ -87,11 +87,11 @@ describe('the quality of a page', () => {
         ]),
       ),
     );
-    expect(qualityOf(draft.page, draft.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
+    expect(qualityOf(draft, draft.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
   });
 
   it('counts what PostgreSQL refused', () => {
     const draft = draftPage(rawPage(pageJson([entryJson()])));
-    expect(qualityOf(draft.page, draft.entries.map(refusedEntry))).toEqual({ entries: 1, bad: { refused: 1 } });
+    expect(qualityOf(draft, draft.entries.map(refusedEntry))).toEqual({ entries: 1, bad: { refused: 1 } });
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { elementRanges, memberRanges, textOf } from '../../src/json/ranges.js';
 import { batchOf, draftPage, draftRun, inPlaceOf } from '../../src/sync/page-draft.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
-import { batchText, rawPage, rawRun } from '../support/pages.js';
+import { batchTexts, rawPage, rawRun } from '../support/pages.js';
 
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 const only = <T>(of: readonly T[]) => {
@@ -114,7 +114,10 @@ describe('entries that are JSON of any kind', () => {
 });
 
 describe('the text that goes to PostgreSQL', () => {
-  const batch = (page: ReturnType<typeof rawPage>) => batchText(batchOf(draftPage(page).entries, page));
+  const batch = (page: ReturnType<typeof rawPage>) => {
+    const draft = draftPage(page);
+    return batchTexts(batchOf(draft.entries, draft)).join();
+  };
 
   it('is the page as it came, where nothing in it is suspicious', () => {
     const page = rawPage(
@@ -175,7 +178,7 @@ describe('a result loaded in the place of its entry', () => {
   it('leaves out the raw result, whatever it holds', () => {
     const wild = raw(`[${'['.repeat(5_000)}${']'.repeat(5_000)},1e400000,"\\u0000"]`);
     const draft = resultWith({ rawOcrResult: wild });
-    expect(batchText({ json: draft.json() })).toBe(entryJson({ rawOcrResult: null }));
+    expect(Buffer.concat(draft.json()).toString()).toBe(entryJson({ rawOcrResult: null }));
     expect(draft.accepted.repaired).toBe(false);
   });
 

@@ -31,13 +31,19 @@ export interface AcceptedEntry {
   readonly pending: PendingReason | null;
 }
 
+/** Entries to store, and the JSON they came in: of one page of the service, or of several in a row. */
+export interface EntryBatch {
+  readonly pages: readonly PageJson[];
+  readonly entries: readonly AcceptedEntry[];
+}
+
 /**
- * Entries to store, and their JSON as received: `{"items":[…]}`, element n belonging to `entries[n]`. Its bytes come in
+ * A page as received, `{"items":[…]}`: its elements belong to the next `items` entries of the batch. Its bytes come in
  * pieces of what was received, so that they need not be held twice.
  */
-export interface EntryBatch {
+export interface PageJson {
+  readonly items: number;
   readonly json: readonly Uint8Array[];
-  readonly entries: readonly AcceptedEntry[];
 }
 
 /** An entry that cannot be stored, or was stored repaired; `payload` is the entry's bytes as received. */

@@ -26,7 +26,7 @@ export async function deliver(bench: StoreBench, body: string | Uint8Array): Pro
   const write: PartWriter = ({ last, batch, quarantine }) =>
     bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, batch, quarantine });
   const { entries, quarantine } = draft;
-  const outcome = await write({ entries, batch: batchOf(entries, page), quarantine, last: true }).catch((error) =>
+  const outcome = await write({ entries, batch: batchOf(entries, draft), quarantine, last: true }).catch((error) =>
     isolateRefused(write, entries, quarantine, error),
   );
   if (outcome.kind === 'fenced') throw new Error('fenced');
