@@ -89,11 +89,12 @@ async function currentSweep(
   const find = async () => (await store.readSweeps(lease.feed)).find((sweep) => sweep.kind === kind) ?? null;
   const last = await find();
   if (last !== null && !last.finished) return last;
-  const status = await store.readStatus(lease.feed);
-  if (!status.endReached || status.lagMs === null) return null;
-  const serviceNow = await serviceTime(context, signal);
+  if (!(await store.readStatus(lease.feed)).endReached) return null;
+  const serviceTime = await readServiceTime(context, signal);
+  const { readAt, lagMs } = await store.readStatus(lease.feed);
+  if (lagMs === null) return null;
   // Up to what the feed itself is complete to: whatever is missing there was passed by.
-  const until = new Date(serviceNow - status.lagMs);
+  const until = new Date(serviceTime(readAt) - lagMs);
   const since = kind === 'full' ? null : windowStart(until, last, context.reconcile.windowMs);
   return (await store.beginSweep(lease, kind, since, until)) ? find() : null;
 }
@@ -104,12 +105,17 @@ export function windowStart(until: Date, last: SweepState | null, windowMs: numb
   return new Date(start - WINDOW_OVERLAP_MS);
 }
 
-/** The service's clock, where its answers show that it differs from ours. */
-async function serviceTime({ service, read, clock }: FeedContext, signal: AbortSignal): Promise<number> {
+/** The service's time at a monotonic one; by our own clock where its answers show no other. */
+async function readServiceTime(
+  { service, read, clock }: FeedContext,
+  signal: AbortSignal,
+): Promise<(monotonic: number) => number> {
   const request = { filters: read.filters, start: { since: new Date(clock.now()) }, limit: 1, markdown: false };
   const { serviceDate } = await service.readPage(request, signal);
+  const answeredAt = clock.monotonic();
   const now = clock.now();
-  return isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now;
+  const answered = isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now;
+  return (monotonic) => answered + monotonic - answeredAt;
 }
 
 function waitForEnd(signal: AbortSignal): Promise<void> {

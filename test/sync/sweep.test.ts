@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { SyncObserver } from '../../src/sync/ports.js';
-import { ModelService } from '../simulation/model-service.js';
+import { ModelService, type ModelServiceOptions } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, type Fields } from '../support/entries.js';
@@ -13,9 +13,12 @@ const filters = { status: ['completed', 'failed'], environment: 'prod', document
 const PAGES = { read: { filters, markdown: false, pageLimit: 60 } };
 
 /** A feed that is swept every minute. */
-function bench(observer: Partial<SyncObserver> = {}) {
+function bench(
+  observer: Partial<SyncObserver> = {},
+  options: (clock: VirtualClock) => ModelServiceOptions = () => ({}),
+) {
   const clock = new VirtualClock();
-  const service = new ModelService();
+  const service = new ModelService(options(clock));
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic, pendingRetryMs: HOUR_MS });
   const deliveredAt = new Date(clock.now() - HOUR_MS).toISOString();
   const entry = (over: Fields) => entryJson({ deliveredAt, ...over });
@@ -52,6 +55,15 @@ it('counts what the cursor passed by, not what a stored revision lacked', async 
   await follow(120_000);
   expect(store.rows.get('truncated')?.pending).toBeNull();
   expect(found).toEqual([{ first: 1, later: 1 }]);
+});
+
+it('reads no further than the feed is complete to, however slowly the service answers', async () => {
+  const { store, follow } = bench({}, (clock) => ({
+    before: (_operation, _request, signal) => clock.sleep(20_000, signal),
+  }));
+  await follow(170_000, { pollIntervalMs: HOUR_MS });
+  const { until, completeAsOf } = store.feeds.get('default')?.sweeps.get('window') ?? {};
+  expect(until?.getTime()).toBe(completeAsOf);
 });
 
 it('ends with the lease, instead of reading on what it may not store', async () => {
