@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # Both may be pinned by digest: docs/deployment.md shows how.
 ARG BUILD_IMAGE=docker.io/library/node:24-bookworm-slim
 ARG RUN_IMAGE=gcr.io/distroless/nodejs24-debian13:nonroot
