@@ -4,7 +4,7 @@ import type { LeaderContext } from './context.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { Backfill, LeaseGrant, Position, Trouble } from './ports.js';
 import { createRecentCursors } from './recent-cursors.js';
-import { isSameOrganization, maybeRejectedCursor, overlapBefore } from './recover-cursor.js';
+import { isSameOrganization, listedFrom, maybeRejectedCursor, overlapBefore } from './recover-cursor.js';
 import { troubleOf } from './trouble.js';
 
 /** How often it is looked whether something is asked for. */
@@ -122,12 +122,11 @@ async function startWithoutCursor(
 ): Promise<Position> {
   if (deliveredUpTo === null) return { cursor: null, since };
   const { service, read, clock } = context;
-  const readFrom = (from: Date, limit: number) =>
-    service.readPage({ filters: read.filters, start: { since: from }, limit, markdown: false }, signal);
-  const { serviceDate } = await readFrom(deliveredUpTo, 1);
+  const probe = { filters: read.filters, start: { since: deliveredUpTo }, limit: 1, markdown: false };
+  const { serviceDate } = await service.readPage(probe, signal);
   const before = overlapBefore(deliveredUpTo, serviceDate ?? new Date(clock.now()));
   const from = since !== null && since > before ? since : before;
-  const again = await readFrom(from, read.pageLimit);
+  const again = await listedFrom(from, 'backfill', context, signal);
   if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {
     throw new BackfillCursorRejected(context.pollIntervalMs);
   }

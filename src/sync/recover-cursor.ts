@@ -1,7 +1,7 @@
-import { checkEntry } from './check-entry.js';
+import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
-import type { LeaseGrant, Position, RawPage, Trouble } from './ports.js';
-import { startAt } from './read-page.js';
+import type { FeedRun, LeaseGrant, Position, RawPage, Trouble } from './ports.js';
+import { readPageWithin, startAt } from './read-page.js';
 import { troubleOf } from './trouble.js';
 
 /** So many of the runs stored for a time are asked about, each by its id. */
@@ -39,20 +39,24 @@ export async function recoverCursor(
   signal: AbortSignal,
 ): Promise<void> {
   const { store, observer } = context;
-  const read = (at: Position, limit: number) => {
+  const probeAt = (at: Position) => {
     observer.ticked(context.stepMs);
-    return readFrom(at, limit, context, signal);
+    return probe(at, context, signal);
   };
-  const probe = await read({ cursor: null, since: null }, 1);
-  if (probe === null) throw refusal;
+  const accepted = await probeAt({ cursor: null, since: null });
+  if (accepted === null) throw refusal;
   const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
   const since =
-    readUpTo && later(overlapBefore(readUpTo, probe.serviceDate ?? new Date(context.clock.now())), position.since);
+    readUpTo && later(overlapBefore(readUpTo, accepted.serviceDate ?? new Date(context.clock.now())), position.since);
   if (since !== null && readUpTo !== null) {
-    const again = await read({ cursor: null, since }, context.read.pageLimit);
+    observer.ticked(context.stepMs);
+    const again = await listedFrom(since, 'feed', context, signal).catch((error) => {
+      if (troubleOf(error).kind === 'http_400') return [];
+      throw error;
+    });
     if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
   }
-  const to = (await newestAccepted(cursors, read)) ?? { cursor: null, since };
+  const to = (await newestAccepted(cursors, probeAt)) ?? { cursor: null, since };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
 }
 
@@ -66,15 +70,14 @@ function later(time: Date, start: Date | null): Date {
   return start !== null && start > time ? start : time;
 }
 
-/** Null: refused with 400. Every other failure is thrown, and the recovery is tried again later. */
-async function readFrom(
+/** One entry from there. Null: refused with 400. Every other failure is thrown, and the recovery is tried again later. */
+async function probe(
   at: Position,
-  limit: number,
-  { service, read }: FeedContext,
+  { service, read }: Pick<FeedContext, 'service' | 'read'>,
   signal: AbortSignal,
 ): Promise<RawPage | null> {
   try {
-    return await service.readPage({ filters: read.filters, start: startAt(at), limit, markdown: false }, signal);
+    return await service.readPage({ filters: read.filters, start: startAt(at), limit: 1, markdown: false }, signal);
   } catch (error) {
     if (troubleOf(error).kind === 'http_400') return null;
     throw error;
@@ -83,13 +86,30 @@ async function readFrom(
 
 async function newestAccepted(
   cursors: readonly string[],
-  read: (at: Position, limit: number) => Promise<RawPage | null>,
+  probeAt: (at: Position) => Promise<RawPage | null>,
 ): Promise<Position | null> {
   for (const cursor of cursors) {
     const at = { cursor, since: null };
-    if ((await read(at, 1)) !== null) return at;
+    if ((await probeAt(at)) !== null) return at;
   }
   return null;
+}
+
+/** The usable runs of a page from a time on. It is read within the memory budget, like every page, and let go. */
+export async function listedFrom(
+  since: Date,
+  line: Line,
+  { budget, read, ...context }: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  signal: AbortSignal,
+): Promise<readonly FeedRun[]> {
+  const room = budget.open(line);
+  try {
+    const withoutMarkdown = { ...context, read: { ...read, markdown: false } };
+    const { draft } = await readPageWithin(room, withoutMarkdown, { cursor: null, since }, signal);
+    return draft.entries.map(({ accepted }) => accepted.run);
+  } finally {
+    room.close();
+  }
 }
 
 /**
@@ -99,18 +119,15 @@ async function newestAccepted(
  * @throws AnotherOrganization none of them exists
  */
 export async function isSameOrganization(
-  page: RawPage | null,
+  listed: readonly FeedRun[],
   since: Date,
   storedUpTo: Date,
   { store, loader }: Pick<FeedContext, 'store' | 'loader'>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const again = (page?.items ?? []).flatMap((item) => {
-    const checked = checkEntry(item);
-    if (!checked.usable) return [];
-    const { scanId, deliveredAt } = checked.run;
-    return deliveredAt !== null && deliveredAt <= storedUpTo ? [{ scanId, deliveredAt }] : [];
-  });
+  const again = listed.flatMap(({ scanId, deliveredAt }) =>
+    deliveredAt !== null && deliveredAt <= storedUpTo ? [{ scanId, deliveredAt }] : [],
+  );
   const last = again.at(-1);
   if (last === undefined || (await store.findStored(again.map(({ scanId }) => scanId))).length > 0) return true;
   const stored = await store.findDelivered(since, last.deliveredAt, ASKED);

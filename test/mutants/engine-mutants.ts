@@ -258,8 +258,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'wrong settings are taken for a rejected cursor',
-    patch(recover, 'if (probe === null) throw refusal;', ''),
-    patch(recover, 'probe.serviceDate', 'probe?.serviceDate'),
+    patch(recover, 'if (accepted === null) throw refusal;', ''),
+    patch(recover, 'accepted.serviceDate', 'accepted?.serviceDate'),
   ),
   engine(
     'runs that the cursor passed by are taken for those of another organization',

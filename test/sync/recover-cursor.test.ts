@@ -77,6 +77,21 @@ describe('a cursor that the service rejects', () => {
     expect(store.rows.size).toBe(12);
   });
 
+  it('gives way also where a page of the usual length would be too large', async () => {
+    const { service, store, rejected, resets, deliver, follow } = bench();
+    deliver(12, 'run');
+    await follow(1_000);
+    const readPage = service.readPage.bind(service);
+    service.readPage = async (request, signal) => {
+      if (request.limit > 2) throw new ModelTrouble('too_large', 'hold');
+      return readPage(request, signal);
+    };
+    for (const cursor of ['10', '12']) rejected.add(cursor);
+    await follow(30_000);
+    expect(resets).toHaveLength(1);
+    expect(store.feeds.get('default')?.cursor).toBe('12');
+  });
+
   it('is kept where the same filters are refused without it too: the settings are wrong', async () => {
     const { store, resets, deliver, follow, refuse } = bench();
     deliver(3, 'run');
