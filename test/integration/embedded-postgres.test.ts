@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import {
   type EmbeddedPostgres,
@@ -12,6 +13,7 @@ import {
   startEmbeddedPostgres,
   startTemporaryPostgres,
 } from '../../src/cli/embedded-postgres/index.js';
+import { waitForOrphans } from '../../src/cli/embedded-postgres/orphans.js';
 import { withConnection } from '../support/postgres/maintenance.js';
 
 let parent: string;
@@ -114,6 +116,26 @@ test('the server comes back with its commits after a crash', async () => {
   await (first as EmbeddedPostgres).stop();
   expect(await exists(join(data, 'postmaster.pid'))).toBe(true);
   expect(await run(await start(), 'SELECT n FROM survivor')).toEqual([{ n: 1 }]);
+});
+
+test('what a killed server left running is waited for', async () => {
+  const data = await dataFolder();
+  const [first] = started;
+  const [checkpointer] = await run(
+    first as EmbeddedPostgres,
+    "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'",
+  );
+  const orphan = Number(checkpointer?.pid);
+  process.kill(orphan, 'SIGSTOP'); // so that it cannot notice
+  process.kill(await postmasterOf(data), 'SIGKILL');
+  await (first as EmbeddedPostgres).stop();
+  const waits: string[] = [];
+  await waitForOrphans(data, async () => {
+    if (waits.push('waited') === 1) process.kill(orphan, 'SIGCONT');
+    await setTimeout(100);
+  });
+  expect(waits).not.toEqual([]);
+  expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
 test('a lock file left by a crash does not matter when its number belongs to another process now', async () => {

@@ -18,6 +18,7 @@ import {
   passwordFile,
 } from './cluster-files.js';
 import { EmbeddedPostgresError } from './errors.js';
+import { waitForOrphans } from './orphans.js';
 import { findFreePort, isPortFree } from './ports.js';
 import { type Cluster, initialiseCluster, type Postmaster, startPostmaster, superuser, urlOf } from './postmaster.js';
 import { findRunningServer } from './running-server.js';
@@ -65,6 +66,7 @@ export async function startEmbeddedPostgres(options: {
   const directory = await makePersistentDirectory(resolve(options.directory), user);
   const data = join(directory, dataName);
   await refuseSecondServer(data, signal);
+  await waitForOrphans(data, () => sleep(100, undefined, { signal }));
   const cluster: Cluster = {
     binaries: await prepareBinaries(binaryPackage, user, directory),
     user,
