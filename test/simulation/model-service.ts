@@ -1,4 +1,4 @@
-import type { FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
+import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
 import { pageJson } from '../support/entries.js';
 import { rawPage, rawRun } from '../support/pages.js';
 import { ModelTrouble } from './model-trouble.js';
@@ -23,23 +23,23 @@ export class ModelService implements FeedService {
 
   constructor(private readonly options: ModelServiceOptions = {}) {}
 
-  async readPage(request: FeedRequest, signal: AbortSignal): Promise<RawPage> {
+  async readPage(request: FeedRequest & Partial<BodyBounds>, signal: AbortSignal): Promise<RawPage> {
     this.requests.push(request);
     await this.options.before?.('feed', request, signal);
     signal.throwIfAborted();
     const from = this.#placeOf(request.start);
     const entries = this.feed.slice(from, from + request.limit);
     this.#polls += 1;
-    return rawPage(pageJson(entries, this.#cursorAt(from + entries.length)));
+    return bounded(rawPage(pageJson(entries, this.#cursorAt(from + entries.length))), request, signal);
   }
 
-  async readRun(scanId: string, _options: unknown, signal: AbortSignal): Promise<RawRun> {
+  async readRun(scanId: string, options: Partial<BodyBounds>, signal: AbortSignal): Promise<RawRun> {
     this.requests.push(scanId);
     await this.options.before?.('run', scanId, signal);
     signal.throwIfAborted();
     const run = this.runs.get(scanId);
     if (run === undefined) throw new ModelTrouble('http_404');
-    return rawRun(run);
+    return bounded(rawRun(run), options, signal);
   }
 
   #placeOf(start: FeedStart): number {
@@ -52,6 +52,18 @@ export class ModelService implements FeedService {
   #cursorAt(position: number): string {
     return this.options.movingCursors ? `${position}.${this.#polls}` : `${position}`;
   }
+}
+
+/** As the client does: the size is told first, and what is too large is not given. */
+function bounded<T extends { readonly body: Uint8Array }>(
+  answer: T,
+  { maxBytes, arrived }: Partial<BodyBounds>,
+  signal: AbortSignal,
+): T {
+  if (answer.body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new ModelTrouble('too_large', 'hold');
+  arrived?.(answer.body.length);
+  signal.throwIfAborted();
+  return answer;
 }
 
 function positionOf(cursor: string): number {
