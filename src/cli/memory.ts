@@ -7,7 +7,7 @@ const COLLECT_EVERY_BYTES = 32 * 1024 * 1024;
 
 /**
  * Has V8 prefer a small heap to a fast program, from now on. Node 24 sizes the young generation by the machine's memory:
- * a daemon that only passes pages on would take twice as much, and is no sooner done (docs/decisions/0008).
+ * a daemon that only passes pages on would take twice as much, and is no sooner done (docs/decisions/0009).
  */
 export function keepHeapSmall(): void {
   setFlagsFromString('--optimize-for-size');

@@ -154,7 +154,7 @@ function feedContext({ feed, service, pending, reconcile }: Settings, parts: Par
   return {
     ...parts,
     budget,
-    pageLimit: createPageLimit(pageLimit, budget.bytes),
+    pageLimit: createPageLimit(pageLimit, budget.bytes, parts.observer.pageLimited),
     loader: createResultLoader({ ...parts, budget, markdown, concurrency }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
     holder: `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`,

@@ -105,6 +105,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
         });
       }
     },
+    pageLimited: (entries) => logger.info('pages are asked for with another number of entries', { entries }),
     cursorReset(to) {
       metrics.cursorReset();
       logger.warn('the service rejected the cursor; going on from elsewhere', { fromCursor: to.cursor !== null });

@@ -91,7 +91,7 @@ export const VARIABLES = {
     ['feed', 'SCANFEED_PAGE_LIMIT'],
     integer(1, 200),
     '200',
-    'entries a page; halved by itself while pages exceed the memory budget (the halving is not in this release yet)',
+    'entries a page; halved by itself while pages exceed the memory budget',
   ),
   pollInterval: defaulted(
     ['feed', 'SCANFEED_POLL_INTERVAL'],
@@ -109,7 +109,7 @@ export const VARIABLES = {
     ['feed', 'SCANFEED_MEMORY_BUDGET'],
     size('1MiB', '16GiB'),
     '64MiB',
-    'payload bytes held at once',
+    'payload bytes held at once: pages, pages read ahead and loaded results',
   ),
   leaseTtl: defaulted(
     ['feed', 'SCANFEED_LEASE_TTL'],

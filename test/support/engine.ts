@@ -47,6 +47,7 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     reading: () => {},
     backfilled: () => {},
     filtersChanged: () => {},
+    pageLimited: () => {},
     cursorReset: () => {},
     stuck: () => {},
     leading: () => {},
