@@ -64,16 +64,18 @@ export async function requireSchema(
 
 /**
  * The next number of a change must be higher than all that are stored: readers remember the highest that they have seen.
- * It is not where `runs` was restored without its sequence.
+ * It is not where the tables were restored without their sequence.
  */
-async function requireNumbersAhead(db: Kysely<unknown>, { schema, runs }: Tables): Promise<void> {
+async function requireNumbersAhead(db: Kysely<unknown>, { schema, runs, deletedRuns }: Tables): Promise<void> {
   const { rows } = await sql<{ highest: string }>`
-    SELECT highest FROM (SELECT max(change_seq) AS highest FROM ${runs}) AS stored, ${sql.id(schema, 'change_seq')} AS numbers
+    SELECT highest FROM (
+      SELECT GREATEST((SELECT max(change_seq) FROM ${runs}), (SELECT max(change_seq) FROM ${deletedRuns})) AS highest
+    ) AS stored, ${sql.id(schema, 'change_seq')} AS numbers
     WHERE highest >= numbers.last_value + numbers.is_called::int`.execute(db);
   if (rows[0] === undefined) return;
   const sequence = `${quoted(schema)}.change_seq`;
   throw new SchemaMismatch(
-    `the sequence ${sequence} stands behind the numbers in ${quoted(schema)}.runs, so that readers would miss what is stored next: run SELECT setval('${sequence}', ${rows[0].highest} + 1000000000); see docs/restoring.md`,
+    `the sequence ${sequence} stands behind the numbers that are stored, so that readers would miss what is stored next: run SELECT setval('${sequence}', ${rows[0].highest} + 1000000000); see docs/restoring.md`,
   );
 }
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { eraseRuns } from '../../src/storage/deleted-runs.js';
 import { inspectSchema, migrate, readMigrations, requireSchema } from '../../src/storage/migrate.js';
 import type { Database } from '../../src/storage/pool.js';
 import { tablesOf } from '../../src/storage/schema.js';
@@ -97,6 +98,10 @@ describe('a schema that this release cannot use', () => {
       await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
       await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
       await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
+      // Removals have numbers of the same sequence.
+      await eraseRuns(db, tables, ['scan-2']);
+      await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
+      await expect(requireSchema(db, tables, migrations)).rejects.toThrow('stands behind');
     }));
 
   it('is not one that a newer release only added to', () =>
