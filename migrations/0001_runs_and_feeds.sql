@@ -208,6 +208,19 @@ COMMENT ON COLUMN :"schema".backfills.last_commit_at IS 'When its last page was 
 COMMENT ON COLUMN :"schema".backfills.finished_at IS 'When it was read to its end, or stopped; null: it is under way or waits';
 COMMENT ON COLUMN :"schema".backfills.stopped IS 'It was ended before its end';
 
+-- A feed that begins anew under the same name must not be led past its entries by the positions of the one before.
+CREATE FUNCTION :"schema".forget_positions() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    DELETE FROM cursor_history WHERE feed NOT IN (SELECT name FROM feeds);
+    DELETE FROM sweeps WHERE feed NOT IN (SELECT name FROM feeds);
+    DELETE FROM backfills WHERE feed NOT IN (SELECT name FROM feeds);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION :"schema".forget_positions() IS 'Deletes the positions of feeds that are gone';
+CREATE TRIGGER forget_positions AFTER DELETE OR TRUNCATE ON :"schema".feeds
+    FOR EACH STATEMENT EXECUTE FUNCTION :"schema".forget_positions();
+COMMENT ON TRIGGER forget_positions ON :"schema".feeds IS 'Positions go with their feed';
+
 CREATE TABLE :"schema".quarantine (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     feed          text NOT NULL,

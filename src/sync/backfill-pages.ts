@@ -1,5 +1,6 @@
 import { type Breaker, createBreaker, type PageQuality, qualityOf } from './breaker.js';
 import type { FeedContext } from './context.js';
+import { requireFeedCursor } from './cursor-witness.js';
 import { isEndOfFeed } from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { PartWriter } from './isolate-refused.js';
@@ -84,6 +85,7 @@ export async function readBackfillPages(
       if (page === null) return 'more';
       if (memory.backfill.kind === 'history') await pauses.reached(signal);
       signal.throwIfAborted();
+      await requireFeedCursor(page, lease, context, signal);
       if (isBeyond(page, memory.backfill.until)) return finish(memory, lease, context);
       const through = await isEndOfFeed(page, read.filters, service, signal);
       const outcome = await commit(page, memory, lease, context, signal);

@@ -1,6 +1,7 @@
 import { type Breaker, qualityOf } from './breaker.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
+import { requireFeedCursor } from './cursor-witness.js';
 import { isEndOfFeed } from './end-of-feed.js';
 import type { PartWriter } from './isolate-refused.js';
 import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState, SyncObserver } from './ports.js';
@@ -80,6 +81,7 @@ async function sweepPage(
   signal: AbortSignal,
 ): Promise<Swept> {
   const page = await readPageWithin(room, context, at, signal);
+  await requireFeedCursor(page, lease, context, signal);
   const progress = await progressAt(page, sweep, context, signal);
   const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);
   return { next: page.next, progress: outcome.kind === 'fenced' ? 'fenced' : progress };

@@ -51,6 +51,21 @@ describe('earlier positions of a feed', () => {
     expect(await offered()).toEqual([]);
   });
 
+  it.each([
+    ['deleted', sql`DELETE FROM ${tables.feeds}`],
+    ['emptied with all others', sql`TRUNCATE ${tables.feeds}`],
+  ])(
+    'are gone with their feed when it is %s: one that begins anew must not be led past its entries',
+    async (_, end) => {
+      await readUpTo(1, 2, 3);
+      expect(await bench.store.beginSweep(feed.lease, 'full', null, delivered(3))).toBe(true);
+      await bench.rows(end);
+      feed = await bench.takeFeed();
+      expect(await offered()).toEqual([]);
+      expect(await bench.store.readSweeps('default')).toEqual([]);
+    },
+  );
+
   it('are offered twenty at most', async () => {
     await readUpTo(...Array.from({ length: 23 }, (_, index) => index + 1));
     const cursors = await offered();

@@ -3,6 +3,7 @@ import { createByteBudget } from '../../src/sync/byte-budget.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, Position, SyncObserver } from '../../src/sync/ports.js';
+import { newBackfill } from '../simulation/model-backfills.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
@@ -114,6 +115,27 @@ describe('a cursor that the service rejects', () => {
     deliver(8, 'theirs');
     await follow(10 * 60_000);
     expect(new Set(failures)).toEqual(new Set(['AnotherOrganization']));
+    expect(resets).toEqual([]);
+    expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);
+  });
+
+  it('keeps sweeps and backfills from storing what may be another organization’s, as long as it is rejected', async () => {
+    const failures = new Set<string>();
+    const { clock, service, store, rejected, resets, deliver, follow } = bench({
+      failed: (stage, error) => failures.add(`${stage} ${(error as Error).name}`),
+    });
+    deliver(8, 'ours');
+    await follow(1_000);
+    rejected.add('8');
+    service.feed.length = 0;
+    deliver(8, 'theirs');
+    const now = new Date(clock.now());
+    feedOf(store)?.backfills.push(newBackfill('asked', 'request', new Date(now.getTime() - HOUR), now, clock.now()));
+    const reconcile = { intervalMs: 60_000, windowMs: 2 * HOUR, fullIntervalMs: null };
+    await follow(10 * 60_000, { reconcile });
+    expect(failures).toEqual(
+      new Set(['feed AnotherOrganization', 'sweep FeedCursorRejected', 'backfill FeedCursorRejected']),
+    );
     expect(resets).toEqual([]);
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);
   });

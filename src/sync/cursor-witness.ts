@@ -1,0 +1,38 @@
+import type { FeedContext } from './context.js';
+import type { LeaseGrant, Position, Trouble } from './ports.js';
+import { troubleOf } from './trouble.js';
+
+/** What is read beside the feed waits until the feed has gone on from elsewhere, or holds as long as it does. */
+class FeedCursorRejected extends Error implements Trouble {
+  override readonly name = 'FeedCursorRejected';
+  readonly kind = 'http_400';
+  readonly remedy = 'retry';
+  constructor(cause: unknown) {
+    super(
+      "the service rejects the feed's own cursor, perhaps because the key belongs to another organization: nothing is read beside the feed until the feed goes on",
+      { cause },
+    );
+  }
+}
+
+/**
+ * A page that was asked for without a cursor may be another organization's, if the key is: nothing in it would tell. So
+ * before it is stored the feed's own cursor has to be accepted. If it is not, the feed finds out whether that is so
+ * (promise 8), which it could not once runs of the other are stored.
+ * @throws FeedCursorRejected, or what else fails
+ */
+export async function requireFeedCursor(
+  page: { readonly at: Position },
+  lease: LeaseGrant,
+  { service, store, read }: Pick<FeedContext, 'service' | 'store' | 'read'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (page.at.cursor !== null) return; // it was accepted itself
+  const { cursor } = await store.readPosition(lease.feed);
+  if (cursor === null) return;
+  await service
+    .readPage({ filters: read.filters, start: { cursor }, limit: 1, markdown: false }, signal)
+    .catch((error) => {
+      throw troubleOf(error).kind === 'http_400' ? new FeedCursorRejected(error) : error;
+    });
+}
