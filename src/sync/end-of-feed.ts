@@ -33,10 +33,13 @@ class EndProbeRefused extends Error implements Trouble {
   }
 }
 
-/** A cursor that stays while entries come is the end only if the page is short and nothing on it was new. */
+/**
+ * A cursor that stays while entries come is the end only if the page is short and nothing on it was new. Of several pages
+ * that were committed together it did not stay: it came back.
+ */
 export function isEndAfterCommit(page: FetchedPage, counts: CommitCounts): boolean {
   const { items } = page.draft;
-  if (items === 0 || items >= page.limit || page.next === null) return false;
+  if (page.through.length > 1 || items === 0 || items >= page.limit || page.next === null) return false;
   return page.next === page.at.cursor && counts.inserted + counts.updated === 0;
 }
 

@@ -319,7 +319,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a full page whose cursor stands still is the end',
-    patch(endOfFeed, 'if (items === 0 || items >= page.limit ||', 'if (items === 0 ||'),
+    patch(endOfFeed, 'items === 0 || items >= page.limit ||', 'items === 0 ||'),
+  ),
+  engine(
+    'a circle of pages that are committed together is the end',
+    patch(endOfFeed, 'if (page.through.length > 1 || ', 'if ('),
   ),
   engine(
     'an end is never seen with cursors that always change',

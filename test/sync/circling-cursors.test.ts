@@ -11,8 +11,12 @@ import { VirtualClock } from '../support/virtual-clock.js';
 const HOUR_MS = 3_600_000;
 const MINUTES = 10;
 
-/** Follows a feed whose pages `answer` gives, for ten minutes. */
-async function follow(answer: (start: FeedStart, clock: VirtualClock) => RawPage, intervalMs: number | null) {
+/** Follows a feed whose pages `answer` gives, for ten minutes, with a store that takes so long for a commit. */
+async function follow(
+  answer: (start: FeedStart, clock: VirtualClock) => RawPage,
+  intervalMs: number | null,
+  commitMs = 0,
+) {
   const clock = new VirtualClock();
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
   const service = new ModelService();
@@ -21,6 +25,11 @@ async function follow(answer: (start: FeedStart, clock: VirtualClock) => RawPage
     asked.push(start);
     await clock.sleep(50, signal);
     return answer(start, clock);
+  };
+  const commitPage = store.commitPage.bind(store);
+  store.commitPage = async (commit) => {
+    await clock.sleep(commitMs, new AbortController().signal);
+    return commitPage(commit);
   };
   const stop = new AbortController();
   const reconcile = { intervalMs, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
@@ -39,6 +48,11 @@ it('cursors that go in circles are followed at the pace of an idle feed', async 
   const { asked } = await follow((start) => circling(start), null);
   // A poll interval of 5 s, and up to three pages ahead.
   expect(asked.length).toBeLessThanOrEqual(MINUTES * 12 * 4);
+});
+
+it('a circle that is committed as a whole is not taken for the end of the feed', async () => {
+  const { store } = await follow((start) => circling(start), null, 1_000);
+  expect(store.feeds.get('default')?.endReachedAt).toBeNull();
 });
 
 it('a sweep whose cursors go in circles stops for now, and is not finished', async () => {
