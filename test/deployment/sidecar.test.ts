@@ -1,4 +1,4 @@
-import { cp } from 'node:fs/promises';
+import { cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
@@ -15,6 +15,7 @@ import {
   testFolder,
 } from '../support/deployment/chart.js';
 import { mountedFiles, podSpecs } from '../support/deployment/pods.js';
+import { findInvalid, requireSchemas } from '../support/deployment/schemas.js';
 import { runTool } from '../support/deployment/tools.js';
 
 /** The manifests of the example of an application, which includes the sidecar. Its dependency is put beside a copy. */
@@ -94,6 +95,15 @@ describe('for those who do not use Helm there is', () => {
     const manifests = await render(anyHelm(context), { ...REQUIRED, feed: 'invoices' });
     const text = asYaml('scanfeed in a pod of its own.', withoutHelm(manifests));
     await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/deployment.yaml'));
+  });
+
+  test('nothing that a Kubernetes would refuse', async (context) => {
+    requireSchemas(context);
+    for (const name of ['sidecar', 'deployment']) {
+      expect(await findInvalid(await readFile(join(CHART, `../rendered/${name}.yaml`), 'utf8'))).toEqual([]);
+    }
+    const misspelled = 'apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {prots: []}\n';
+    expect(await findInvalid(misspelled)).not.toEqual([]);
   });
 
   test('a rule file for Prometheus', async (context) => {
