@@ -8,9 +8,9 @@ export interface PageQuality {
   readonly bad: Readonly<Record<string, number>>;
 }
 
-/** Pages that are looked at together, the present one among them. */
+/** Pages that are looked at together at least, the present one among them. */
 const PAGES = 3;
-/** Fewer entries say nothing about the feed. */
+/** Fewer entries say nothing about the feed: of small pages so many more are looked at. */
 const ENTRIES = 100;
 
 /** At least half of what the feed lately delivered is unusable: its shape has changed. Held instead of quarantined. */
@@ -40,11 +40,11 @@ export function createBreaker(): Breaker {
   let earlier: readonly PageQuality[] = [];
   return {
     check: (page) => {
-      const pages = [...earlier, page];
+      const pages = latest([...earlier, page]);
       if (badOf(page) > 0 && isMostlyBad(pages)) throw new MostlyBad(pages);
     },
     committed: (page) => {
-      if (page.entries > 0) earlier = [...earlier, page].slice(1 - PAGES);
+      if (page.entries > 0) earlier = latest([...earlier, page]);
     },
   };
 }
@@ -56,6 +56,16 @@ export function qualityOf({ items }: Pick<PageDraft, 'items'>, quarantine: reado
     if (state === 'open') bad[reason] = (bad[reason] ?? 0) + 1;
   }
   return { entries: items, bad };
+}
+
+/** The last pages, as many as are looked at together. */
+function latest(pages: readonly PageQuality[]): readonly PageQuality[] {
+  let first = pages.length;
+  for (let entries = 0; first > 0 && (pages.length - first < PAGES || entries < ENTRIES); ) {
+    first -= 1;
+    entries += pages[first]?.entries ?? 0;
+  }
+  return pages.slice(first);
 }
 
 function isMostlyBad(pages: readonly PageQuality[]): boolean {

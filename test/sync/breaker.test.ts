@@ -25,6 +25,8 @@ describe('the feed is held', () => {
     ['half of exactly a hundred entries is bad', [page(100, 50)]],
     ['small pages add up to a hundred entries', [page(40, 40), page(40, 40), page(20, 20)]],
     ['a bad page outweighs two better ones', [page(50, 10), page(50, 10), page(200, 140)]],
+    ['pages are so small that a hundred entries take more than three of them', Array(5).fill(page(20, 11))],
+    ['each page has one entry', Array(100).fill(page(1, 1))],
     ['only the last three pages count', [page(200, 0), page(50, 0), page(50, 0), page(100, 100)]],
     ['pages without entries do not push others out', [page(60, 60), page(0, 0), page(0, 0), page(0, 0), page(60, 60)]],
   ])('when %s', (_when, pages) => {
@@ -38,6 +40,10 @@ describe('the feed goes on', () => {
     ['there are less than a hundred entries', [page(99, 99)]],
     ['good pages outweigh a bad one', [page(200, 0), page(200, 0), page(200, 200)]],
     ['the bad ones lie further back than three pages', [page(90, 90), page(200, 0), page(200, 0), page(9, 9)]],
+    [
+      'the bad ones lie further back than a hundred entries of small pages',
+      [...Array(99).fill(page(1, 1)), ...Array(60).fill(page(1, 0)), page(1, 1)],
+    ],
     ['the page itself is sound, whatever came before it', [page(49, 49), page(50, 50), page(1, 0)]],
     ['the page is empty', [page(60, 60), page(39, 39), page(0, 0)]],
   ])('when %s', (_when, pages) => {
