@@ -30,6 +30,14 @@ const FIGURES: readonly Figure[] = [
 ];
 const DOCUMENT = new URL('../../../docs/performance.md', import.meta.url);
 
+/** Ctrl-C: what was started is ended, and nothing is left behind. */
+class Interrupted extends Error {}
+
+const interrupted = new Promise<never>((_, reject) => {
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => reject(new Interrupted(name)));
+});
+interrupted.catch(() => {});
+
 async function main(args: readonly string[]): Promise<number> {
   const quick = args.includes('--quick');
   const names = args.filter((arg) => arg !== '--quick');
@@ -56,10 +64,15 @@ async function measure(figure: Figure, quick: boolean): Promise<{ findings: Find
   const startedAt = performance.now();
   const before = load();
   const note: Bench['note'] = (text) => console.error(`${figure.name}: ${text}`);
-  const findings = await inScope((scope) => figure.measure({ scope, quick, note }));
+  const findings = await inScope((scope) => Promise.race([figure.measure({ scope, quick, note }), interrupted]));
   const seconds = Math.round((performance.now() - startedAt) / 1000);
   const circumstances = `${describeMachine(findings.postgresVersion)}; load before it ${before.toFixed(1)}; took ${seconds} s.`;
   return { findings, circumstances };
 }
 
-process.exitCode = await main(process.argv.slice(2));
+const code = await main(process.argv.slice(2)).catch((error: unknown) => {
+  if (!(error instanceof Interrupted)) console.error(error);
+  return error instanceof Interrupted ? 130 : 1;
+});
+// What a figure that was interrupted still waits for is no longer there.
+process.exit(code);
