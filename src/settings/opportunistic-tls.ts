@@ -68,7 +68,12 @@ export class OpportunisticTlsSocket extends Duplex {
   }
 
   override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
-    (this.#inner ?? this.#tcp).write(Buffer.concat(chunks.map(({ chunk }) => chunk)), done);
+    // In one system call, as a plain socket would; nothing is copied, since a page may be among them.
+    const socket = this.#inner ?? this.#tcp;
+    socket.cork();
+    for (const { chunk } of chunks.slice(0, -1)) socket.write(chunk);
+    socket.write(chunks.at(-1)?.chunk ?? '', done);
+    socket.uncork();
   }
 
   override _final(done: () => void): void {
