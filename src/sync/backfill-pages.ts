@@ -4,6 +4,7 @@ import { requireFeedCursor } from './cursor-witness.js';
 import { isEndOfFeed } from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { PartWriter } from './isolate-refused.js';
+import { openAhead } from './open-ahead.js';
 import { batchOf } from './page-draft.js';
 import type {
   Backfill,
@@ -14,8 +15,8 @@ import type {
   ReadingPace,
   SyncObserver,
 } from './ports.js';
-import { type CompletedPage, readAhead } from './read-ahead.js';
-import { type FetchedPage, readPageWithin } from './read-page.js';
+import type { CompletedPage } from './read-ahead.js';
+import type { FetchedPage } from './read-page.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { reportLoading } from './report-loading.js';
@@ -77,7 +78,7 @@ export async function readBackfillPages(
   signal: AbortSignal,
 ): Promise<BackfillOutcome> {
   const { clock, read, service } = context;
-  const ahead = openAhead(start, context, signal);
+  const ahead = openAhead(start, { line: 'backfill', maxJoined: 1 }, context, signal); // its end is looked for page by page
   const begunAt = clock.monotonic();
   try {
     while (clock.monotonic() - begunAt < STRETCH_MS) {
@@ -98,21 +99,6 @@ export async function readBackfillPages(
   } finally {
     ahead.stop();
   }
-}
-
-function openAhead(start: Position, context: BackfillContext, signal: AbortSignal) {
-  const { budget, loader, pagesAhead: maxPages } = context;
-  return readAhead(
-    start,
-    {
-      read: (room, at, until) => readPageWithin(room, context, at, until),
-      complete: (draft, room, until) => loader.completePage(draft, room, until),
-      maxPages,
-      maxJoined: 1, // its end is looked for page by page
-      openRoom: () => budget.open('backfill'),
-    },
-    signal,
-  );
 }
 
 /** The whole page lies beyond it: what is bad, or has no delivery time, may belong to what was asked for. */

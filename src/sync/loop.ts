@@ -8,9 +8,9 @@ import { createFeedProgress, type FeedProgress } from './feed-progress.js';
 import { PAGES_JOINED } from './join-pages.js';
 import { keepLease } from './keep-lease.js';
 import { linkedSignal } from './linked-signal.js';
+import { openAhead } from './open-ahead.js';
 import type { LeaseGrant, Position, SyncObserver, Trouble } from './ports.js';
-import { type CompletedPage, type ReadAhead, readAhead } from './read-ahead.js';
-import { readPageWithin } from './read-page.js';
+import type { CompletedPage } from './read-ahead.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { reconcile } from './reconcile.js';
 import { maybeRejectedCursor, recoverCursor } from './recover-cursor.js';
@@ -131,7 +131,7 @@ async function syncFrom(
     breaker: memory.breaker,
     stepMs: context.stepMs,
   };
-  const ahead = openAhead(start, context, signal);
+  const ahead = openAhead(start, { line: 'feed', maxJoined: PAGES_JOINED }, context, signal);
   let at = start;
   try {
     for (;;) {
@@ -159,21 +159,6 @@ async function syncFrom(
   } finally {
     ahead.stop();
   }
-}
-
-function openAhead(start: Position, context: FeedContext, signal: AbortSignal): ReadAhead {
-  const { budget, loader, pagesAhead: maxPages } = context;
-  return readAhead(
-    start,
-    {
-      read: (room, at, until) => readPageWithin(room, context, at, until),
-      complete: (draft, room, until) => loader.completePage(draft, room, until),
-      maxPages,
-      maxJoined: PAGES_JOINED,
-      openRoom: () => budget.open('feed'),
-    },
-    signal,
-  );
 }
 
 /** What was reached is the outcome of the last poll; those before it brought entries. */

@@ -1,0 +1,34 @@
+import type { Line } from './byte-budget.js';
+import type { FeedContext } from './context.js';
+import type { Position } from './ports.js';
+import { type ReadAhead, readAhead } from './read-ahead.js';
+import { readPageWithin } from './read-page.js';
+
+/** How pages are read ahead. */
+export interface Ahead {
+  /** Whose memory they take. */
+  readonly line: Line;
+  /** So many are handed out as one at most. */
+  readonly maxJoined: number;
+}
+
+/** Reads the feed ahead from a position on, within the memory budget, and loads what its pages lack. */
+export function openAhead(
+  start: Position,
+  { line, maxJoined }: Ahead,
+  context: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'pagesAhead'>,
+  signal: AbortSignal,
+): ReadAhead {
+  const { budget, loader, pagesAhead: maxPages } = context;
+  return readAhead(
+    start,
+    {
+      read: (room, at, until) => readPageWithin(room, context, at, until),
+      complete: (draft, room, until) => loader.completePage(draft, room, until),
+      maxPages,
+      maxJoined,
+      openRoom: () => budget.open(line),
+    },
+    signal,
+  );
+}
