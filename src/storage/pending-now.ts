@@ -23,7 +23,7 @@ export async function findScans(
   return rows;
 }
 
-/** Makes those of the scans that are pending due for a try at once, in the order of their ids; no change of the run. */
+/** Makes those of the scans that are pending due for a try at once, in no order; no change of the run as reports see it. */
 export async function makePendingDue(
   db: Kysely<unknown>,
   tables: Tables,

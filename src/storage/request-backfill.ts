@@ -23,8 +23,9 @@ export interface RequestedBackfill {
 
 const COLUMNS = sql`id::text, since, until, requested_at AS "requestedAt", delivered_up_to AS "deliveredUpTo",
       entries::double precision, stored::double precision, entries_per_second AS "entriesPerSecond",
-      seconds_left AS "secondsLeft", 
-      extract(epoch FROM clock_timestamp() - last_commit_at)::double precision * 1000 AS "idleMs", finished_at AS "finishedAt", stopped`;
+      seconds_left AS "secondsLeft",
+      extract(epoch FROM clock_timestamp() - last_commit_at)::double precision * 1000 AS "idleMs",
+      finished_at AS "finishedAt", stopped`;
 
 /**
  * Asks for a stretch to be read again. One under way that begins no later and reaches up to the beginning of this one is

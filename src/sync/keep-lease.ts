@@ -22,6 +22,7 @@ export async function keepLease(lease: LeaseGrant, context: FeedContext, signal:
       if (failures > 0) observer.recovered('lease', failures);
       failures = 0;
     } catch (error) {
+      if (signal.aborted) return;
       failures += 1;
       observer.failed('lease', error, failures, paceMs);
     }
