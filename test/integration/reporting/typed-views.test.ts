@@ -79,6 +79,26 @@ describe('a typed view', () => {
     expect(read).toEqual([{ gelesen: new Date('2026-02-28T22:30:00Z') }]);
   });
 
+  it('takes for a date what is a day of the calendar, and nothing else', async () => {
+    const days = ['2026-02-28', '2024-02-29', '2000-02-29', '2026-04-30', '2026-12-31', '9999-01-01'];
+    const none = [
+      '2026-02-29',
+      '1900-02-29',
+      '2026-04-31',
+      '2026-13-01',
+      '2026-00-10',
+      '2026-1-1',
+      '0000-01-01',
+      '2026-01-01 ',
+      'infinity',
+    ];
+    const all = [...days, ...none];
+    const rows = await bench.rows(sql<{ day: string | null }>`
+      SELECT ${sql.id('scanfeed', 'as_date')}(to_jsonb(text))::text AS day
+      FROM unnest(${all}::text[]) WITH ORDINALITY AS given (text, at) ORDER BY at`);
+    expect(rows.map(({ day }) => day)).toEqual([...days, ...none.map(() => null)]);
+  });
+
   it('shows the elements of an array of objects as rows of a view of their own, with their positions', async () => {
     await store({
       positionen: [

@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { grantReader } from '../../../src/storage/reporting/reader-role.js';
+import { DEMO_DATA } from '../../support/demo-data.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { tables, useStore } from '../../support/store.js';
+
+const bench = useStore(useDatabase(DEMO_DATA));
+const TEXT = readFileSync(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
+
+interface Example {
+  readonly heading: string;
+  readonly statement: string;
+  /** `setup`: changes the server. `untested`: for other documents than the demo's. */
+  readonly note: string;
+  /** Names of the columns of the result that is shown; null: none is. */
+  readonly columns: readonly string[] | null;
+}
+
+function readExamples(): readonly Example[] {
+  const examples: Example[] = [];
+  for (const section of TEXT.split(/^(?=##+ )/m)) {
+    const heading = /^##+ (.*)/.exec(section)?.[1] ?? '';
+    for (const [, note = '', statement = '', head] of section.matchAll(
+      /^```sql ?(\w*)\n([^`]*)```\n(?:```text\n(.*)\n)?/gm,
+    )) {
+      const columns = head === undefined ? null : head.split('|').map((name) => name.trim());
+      examples.push({ heading, statement, note, columns });
+    }
+  }
+  return examples;
+}
+
+const EXAMPLES = readExamples();
+const QUESTIONS = EXAMPLES.filter(({ heading }) => heading.endsWith('?'));
+/** Roles belong to the whole server. */
+const READER = `scanfeed_questions_${process.pid}`;
+
+/** Runs it in a transaction that leaves nothing behind. */
+async function run(role: string | null, statement: string): Promise<Record<string, unknown>[]> {
+  const tx = await bench.database.sql.startTransaction().execute();
+  try {
+    if (role !== null) await sql`SET LOCAL ROLE ${sql.id(role)}`.execute(tx);
+    return (await sql.raw<Record<string, unknown>>(statement).execute(tx)).rows;
+  } finally {
+    await tx.rollback().execute();
+  }
+}
+
+beforeAll(async () => {
+  expect(await grantReader(bench.database.sql, tables, READER)).toBe(true);
+});
+afterAll(async () => {
+  await bench.rows(sql`DROP OWNED BY ${sql.id(READER)}`);
+  await bench.rows(sql`DROP ROLE ${sql.id(READER)}`);
+});
+
+describe('docs/reporting.md', () => {
+  it('asks ten questions and shows the answer to each', () => {
+    expect(QUESTIONS).toHaveLength(10);
+    expect(QUESTIONS.filter(({ columns }) => columns === null)).toEqual([]);
+  });
+
+  it.each(EXAMPLES.filter(({ note }) => note === ''))(
+    'answers "$heading" on the data of the demo, for a reader, in the columns that it shows',
+    async ({ statement, columns }) => {
+      const rows = await run(READER, statement);
+      if (columns === null) return expect(rows).toBeInstanceOf(Array);
+      expect(rows.length).toBeGreaterThan(0);
+      expect(Object.keys(rows[0] ?? {})).toEqual(columns);
+    },
+  );
+
+  it.each(EXAMPLES.filter(({ note }) => note === 'setup'))(
+    'shows statements for "$heading" that work',
+    async (example) => {
+      const statement = example.statement
+        .replaceAll('scanfeed_reader', READER)
+        .replaceAll('reports ', `${READER}_login `);
+      expect(await run(null, statement)).toBeDefined();
+    },
+  );
+});

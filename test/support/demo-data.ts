@@ -1,0 +1,42 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startDemoService } from '../../src/cli/demo-history.js';
+import { findFreePort } from '../../src/cli/embedded-postgres/ports.js';
+import { refreshReports } from '../../src/cli/refresh-reports.js';
+import { createStore } from '../../src/storage/store.js';
+import type { Preparation } from './postgres/index.js';
+import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables } from './store.js';
+import { syncToTheEnd } from './sync-to-the-end.js';
+
+const FIRST_PORT = 18_899;
+
+/** What the demo stores, with corrections, an entry that cannot be stored and a result that cannot be loaded. */
+export const DEMO_DATA: Preparation = {
+  key: 'demo_data',
+  prepare: async (url) => {
+    await MIGRATED.prepare(url);
+    const folder = await mkdtemp(join(tmpdir(), 'scanfeed-demo-'));
+    const { emulator } = await startDemoService(join(folder, 'service.json'), await findFreePort(FIRST_PORT));
+    const database = openTestDatabase(url);
+    const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+    const store = createStore(database, { ...settings, monotonic: () => performance.now() });
+    const follow = () => syncToTheEnd(emulator, store, 'default');
+    try {
+      await follow();
+      for (let n = 0; n < 20; n += 1) emulator.correctAny();
+      const entry = { revision: 1, environment: 'prod', fileName: 'a.pdf', deliveredAt: new Date().toISOString() };
+      const documentType = { slug: 'rechnung', name: 'Rechnung' };
+      emulator.appendRaw([
+        JSON.stringify({ ...entry, documentType, scanId: 'no-status' }),
+        JSON.stringify({ ...entry, documentType, scanId: 'no-result', status: 'completed', resultTruncated: true }),
+      ]);
+      await follow();
+      await refreshReports(database, tables, 'scanfeed_nobody');
+    } finally {
+      await database.close();
+      await emulator.close();
+      await rm(folder, { recursive: true });
+    }
+  },
+};
