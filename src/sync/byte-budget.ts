@@ -81,15 +81,18 @@ export function createByteBudget(bytes: number, onReleased: (bytes: number) => v
     return true;
   };
 
+  const freed = () => {
+    for (const waiter of [...waiting].sort((a, b) => a.rank - b.rank)) waiter.look();
+  };
   const released = (holding: Held) => {
     if (!holdings.delete(holding)) return;
     onReleased(holding.bytes);
-    for (const waiter of [...waiting].sort((a, b) => a.rank - b.rank)) waiter.look();
+    freed();
   };
 
   const begin = (rank: number, { expected, what, signal }: Wanted): Held | null => {
     begun += 1;
-    const holding = new Held(rank, begun, what === 'page', signal, { admits, released });
+    const holding = new Held(rank, begun, what === 'page', signal, { admits, freed, released });
     if (admits(holding, expected)) {
       holding.bytes = expected;
       holdings.add(holding);
@@ -168,6 +171,13 @@ interface Waiter {
   readonly look: () => void;
 }
 
+interface BudgetRules {
+  admits(holding: Held, total: number): boolean;
+  /** There is more room than before. */
+  freed(): void;
+  released(holding: Held): void;
+}
+
 /** Holds bytes by the rules of the budget that made it. */
 class Held implements Holding {
   bytes = 0;
@@ -181,7 +191,7 @@ class Held implements Holding {
     readonly number: number,
     readonly isPage: boolean,
     signal: AbortSignal,
-    private readonly rules: { admits(holding: Held, total: number): boolean; released(holding: Held): void },
+    private readonly rules: BudgetRules,
   ) {
     this.#linked = linkedSignal(signal);
   }
@@ -202,8 +212,10 @@ class Held implements Holding {
   }
 
   finished(bytes: number): void {
+    const less = bytes < this.bytes;
     this.bytes = bytes;
     this.#end();
+    if (less) this.rules.freed();
   }
 
   release(): void {
