@@ -1,4 +1,5 @@
 import type { DatabaseSettings } from '../settings.js';
+import { grantDaemon } from '../storage/daemon-role.js';
 import { inspectSchema, type Migration, migrate, readMigrations, requireSchema } from '../storage/migrate.js';
 import { type Database, openDatabase } from '../storage/pool.js';
 import { grantReader, readerGrantStatements, readerRoleStatements } from '../storage/reporting/reader-role.js';
@@ -18,7 +19,8 @@ export async function withDatabase<T>(
 }
 
 /**
- * Applies missing migrations over the direct connection; the names of what was applied.
+ * Applies missing migrations over the direct connection, and gives the daemon's role its rights where that is another; the
+ * names of what was applied.
  * @param known the migrations to have; by default those that stand beside the program
  * @param signal cuts the connection, so that nothing of a migration under way stays
  */
@@ -31,7 +33,12 @@ export async function migrateSchema(
   const cut = () => void database.close();
   signal?.addEventListener('abort', cut);
   try {
-    const applied = await migrate(database.sql, tablesOf(settings.schema), known ?? (await readMigrations()));
+    const tables = tablesOf(settings.schema);
+    const applied = await migrate(database.sql, tables, known ?? (await readMigrations()));
+    const daemon = settings.connection.user;
+    if (daemon !== undefined && daemon !== settings.migrationConnection.user) {
+      await grantDaemon(database.sql, tables, daemon);
+    }
     return applied.map(({ version, name }) => `${version} ${name}`);
   } finally {
     signal?.removeEventListener('abort', cut);

@@ -1,0 +1,91 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as migrateCommand from '../../../src/cli/migrate.js';
+import { refreshReports } from '../../../src/cli/refresh-reports.js';
+import { grantDaemon } from '../../../src/storage/daemon-role.js';
+import { eraseRuns, purgeHistory, purgeQuarantine, purgeRuns } from '../../../src/storage/deleted-runs.js';
+import { type Database, openDatabase } from '../../../src/storage/pool.js';
+import { createStore } from '../../../src/storage/store.js';
+import { runCommand } from '../../support/command.js';
+import { entryJson } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { connectionOf, openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed } from '../../support/store.js';
+
+const given = useDatabase();
+const [OWNER, DAEMON, READER] = ['owner', 'daemon', 'reader'].map((name) => `scanfeed_${name}_${process.pid}`) as [
+  string,
+  string,
+  string,
+];
+let admin: Database;
+let daemon: Database;
+
+const urlOf = (role: string) => {
+  const url = new URL(given.url);
+  Object.assign(url, { username: role, password: 'secret' });
+  return url.href;
+};
+const openAs = (role: string) =>
+  openDatabase({ connection: { ...connectionOf(given.url), user: role, password: 'secret' }, maxConnections: 2 });
+const migrateAll = () =>
+  runCommand(migrateCommand, ['migrate'], {
+    env: {
+      DATABASE_URL: urlOf(DAEMON),
+      SCANFEED_MIGRATION_DATABASE_URL: urlOf(OWNER),
+      SCANFEED_READER_ROLE: READER,
+    },
+  });
+
+beforeAll(async () => {
+  admin = openTestDatabase(given.url);
+  await sql
+    .raw(`CREATE ROLE ${OWNER} LOGIN PASSWORD 'secret'; CREATE ROLE ${DAEMON} LOGIN PASSWORD 'secret';
+    CREATE ROLE ${READER} NOLOGIN; ALTER DATABASE ${given.name} OWNER TO ${OWNER}`)
+    .execute(admin.sql);
+  expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
+  daemon = openAs(DAEMON);
+});
+afterAll(async () => {
+  await daemon.close();
+  await sql
+    .raw(`ALTER DATABASE ${given.name} OWNER TO CURRENT_USER; DROP OWNED BY ${OWNER}, ${DAEMON}, ${READER} CASCADE;
+    DROP ROLE ${OWNER}; DROP ROLE ${DAEMON}; DROP ROLE ${READER}`)
+    .execute(admin.sql);
+  await admin.close();
+});
+
+describe("the daemon's role, where tables belong to another", () => {
+  it('may do all that the daemon does, and no more', async () => {
+    const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+    const store = createStore(daemon, { ...settings, monotonic: () => performance.now() });
+    const feed = await takeFeed(store, testFeed());
+    await feed.commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b', status: 'odd' })]);
+    expect(await feed.counts([entryJson({ scanId: 'a', revision: 2 })])).toMatchObject({ updated: 1 });
+    expect(await refreshReports(daemon, tables, READER)).toMatchObject({ built: ['document_rechnung'], failed: [] });
+    expect(await refreshReports(daemon, tables, READER)).toMatchObject({ built: [], failed: [] });
+    for (const purge of [purgeRuns, purgeHistory, purgeQuarantine]) await purge(daemon.sql, tables, 1, 10);
+    await eraseRuns(daemon.sql, tables, ['a']);
+    const denied = { sqlstate: '42501' };
+    await expect(sql`DROP TABLE ${tables.runs}`.execute(daemon.sql)).rejects.toMatchObject(denied);
+    await expect(sql`DELETE FROM ${tables.migrations}`.execute(daemon.sql)).rejects.toMatchObject(denied);
+  });
+
+  it('makes views that the reader may read', async () => {
+    const { rows } = await sql`
+      SELECT has_table_privilege(${READER}, 'scanfeed_reporting.document_rechnung', 'SELECT') AS typed,
+        has_table_privilege(${READER}, 'scanfeed_reporting.runs', 'SELECT') AS fixed`.execute(admin.sql);
+    expect(rows).toEqual([{ typed: true, fixed: true }]);
+    expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
+  });
+
+  it('is given its rights by several starters at once', async () => {
+    const owner = openAs(OWNER);
+    await sql`REVOKE DELETE ON ${tables.runs} FROM ${sql.id(DAEMON)}`.execute(owner.sql);
+    await Promise.all([1, 2, 3].map(() => grantDaemon(owner.sql, tables, DAEMON)));
+    await owner.close();
+    const { rows } = await sql`SELECT has_table_privilege(${DAEMON}, 'scanfeed.runs', 'DELETE') AS may`.execute(
+      admin.sql,
+    );
+    expect(rows).toEqual([{ may: true }]);
+  });
+});
