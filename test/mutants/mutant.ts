@@ -2,8 +2,8 @@
 export interface Mutant {
   /** What the program does wrong. */
   readonly name: string;
-  /** Which tests must notice: those without a database, or those of the statements. */
-  readonly tests: 'engine' | 'statements';
+  /** Which tests must notice: those without a database, those of the statements, or those of the reports. */
+  readonly tests: 'engine' | 'statements' | 'reports';
   readonly patches: readonly Patch[];
 }
 

@@ -33,6 +33,12 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
       'adopt-pending',
     ].map((name) => `test/integration/${name}.test.ts`),
   },
+  reports: {
+    project: 'database',
+    files: ['views', 'typed-views', 'erasure', 'change-seq'].map(
+      (name) => `test/integration/reporting/${name}.test.ts`,
+    ),
+  },
 };
 
 /** Enough to catch every mutant, and no more. */

@@ -30,7 +30,7 @@ export async function readView(
   return bench.rows(
     sql<
       Record<string, string | null>
-    >`SELECT ${list} FROM ${sql.id('scanfeed_reporting', view)} AS v ORDER BY scan_id, v`,
+    >`SELECT ${list} FROM ${sql.id('scanfeed_reporting', view)} AS "the row" ORDER BY scan_id, "the row"`,
   );
 }
 

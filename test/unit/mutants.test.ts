@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { ENGINE_MUTANTS } from '../mutants/engine-mutants.js';
+import { REPORT_MUTANTS } from '../mutants/report-mutants.js';
 import { STATEMENT_MUTANTS } from '../mutants/statement-mutants.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const mutants = [...ENGINE_MUTANTS, ...STATEMENT_MUTANTS];
+const mutants = [...ENGINE_MUTANTS, ...STATEMENT_MUTANTS, ...REPORT_MUTANTS];
 
 test('every mutant can be made of the program as it is now', () => {
   const misfits = mutants.flatMap(({ name, patches }) =>

@@ -2,12 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { refreshReports } from '../../../src/cli/refresh-reports.js';
 import { systemClock } from '../../../src/cli/system-clock.js';
 import { RecognitionClient } from '../../../src/service/client.js';
+import { eraseRuns } from '../../../src/storage/deleted-runs.js';
 import { inspectSchema, migrate, readMigrations } from '../../../src/storage/migrate.js';
 import { createStore } from '../../../src/storage/store.js';
 import { followFeed } from '../../../src/sync/loop.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
+import { entryJson } from '../../support/entries.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
 import { harmBehindCommits } from '../../support/harm.js';
 import { type OracleFeed, startOracleFeed } from '../../support/oracle-feed.js';
@@ -62,6 +65,22 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
       const [database] = databases;
       expect(database && (await inspectSchema(database.sql, tables, migrations)).missing).toEqual([]);
       await Promise.all(databases.map((each) => each.close()));
+    });
+  });
+
+  describe('documents', () => {
+    const provided = useDatabase(MIGRATED);
+    const bouncer = useBouncer(provided);
+    const bench = useStore(provided);
+
+    it('get their typed views, and go when they are erased', async () => {
+      await (await bench.takeFeed()).commit([entryJson({ scanId: 'a', data: { betrag: 1, posten: [{ menge: 2 }] } })]);
+      const database = openTestDatabase(bouncer.url);
+      const done = await Promise.all([1, 2, 3].map(() => refreshReports(database, tables, 'scanfeed_nobody')));
+      expect(done.flatMap(({ built }) => built).sort()).toEqual(['document_rechnung', 'document_rechnung_posten']);
+      expect(await eraseRuns(database.sql, tables, ['a'])).toMatchObject([{ scanId: 'a', stored: true }]);
+      await database.close();
+      expect(await bench.rows(sql`SELECT FROM scanfeed_reporting.document_rechnung`)).toEqual([]);
     });
   });
 
