@@ -4,7 +4,7 @@ import type { CommitSettings } from './commit-settings.js';
 import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 import type { Tables } from './schema.js';
-import { sweepPosition } from './sweeps.js';
+import { fenceOnSweep, sweepPosition } from './sweeps.js';
 import { type Entries, NOTHING, type Written, writeEntries } from './write-entries.js';
 
 /**
@@ -38,17 +38,17 @@ export function commitResults(
   });
 }
 
-/** Stores a page of a sweep with the sweep's own position; `fenced` when the lease was lost. */
+/** Stores a page of a sweep with the sweep's own position; `fenced` when the lease was lost, or the sweep is over. */
 export function commitSweep(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
-  { lease, kind, to, batch, quarantine, finished }: SweepCommit,
+  commit: SweepCommit,
 ): Promise<CommitOutcome> {
-  return commitEntries(db, tables, settings, { lease, batch, quarantine }, () => {
+  return commitEntries(db, tables, settings, commit, () => {
     return sql`
-WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)}),
-${sweepPosition(tables, lease, kind, to, finished)}`;
+WITH fence AS MATERIALIZED (${fenceOnSweep(tables, commit)}),
+${sweepPosition(tables, commit)}`;
   });
 }
 

@@ -1,16 +1,21 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { LeaseGrant, SweepKind, SweepState } from '../sync/ports.js';
+import type { LeaseGrant, SweepCommit, SweepKind, SweepState } from '../sync/ports.js';
 import { backfillIsComplete, historyReadAt } from './backfills.js';
+import { AS_OF } from './fence.js';
 import type { Tables } from './schema.js';
 
 interface SweepRow {
   kind: SweepKind;
+  id: string;
   finished: boolean;
   age_ms: number;
   since: Date | null;
   until: Date;
   cursor: string | null;
 }
+
+/** A sweep is known by when it began, to the microsecond: in text, since a Date would round it. */
+const ID = sql`extract(epoch FROM begun_at)`;
 
 /**
  * The present or last sweeps of a feed. The first reading of the history counts as a full sweep. One from before the
@@ -26,7 +31,7 @@ export async function readSweeps(db: Kysely<unknown>, tables: Tables, feed: stri
       FROM feed WHERE ${backfillIsComplete(tables)}
         AND NOT EXISTS (SELECT FROM ${tables.sweeps} WHERE feed = ${feed} AND kind = 'full')
     )
-    SELECT kind, sweep.since, sweep.until, sweep.cursor, finished_at IS NOT NULL OR overtaken AS finished,
+    SELECT kind, ${ID}::text AS id, sweep.since, sweep.until, sweep.cursor, finished_at IS NOT NULL OR overtaken AS finished,
       CASE WHEN overtaken THEN 'Infinity'
         ELSE extract(epoch FROM clock_timestamp() - COALESCE(finished_at, begun_at))::double precision * 1000
       END AS age_ms
@@ -67,14 +72,20 @@ export async function beginSweep(
   return rows.length > 0;
 }
 
+/**
+ * A fence for writes of a sweep: its epoch holds, and this very sweep is under way. A statement that comes late, after its
+ * answer was given up, would else say of a later sweep that it was read to there, or to its end.
+ */
+export function fenceOnSweep(tables: Tables, { lease, kind, id }: SweepCommit): RawBuilder<unknown> {
+  return sql`
+  SELECT ${AS_OF} FROM ${tables.feeds} AS feed JOIN ${tables.sweeps} AS sweep ON sweep.feed = feed.name
+  WHERE feed.name = ${lease.feed} AND feed.lease_epoch = ${lease.epoch} AND sweep.kind = ${kind}
+    AND ${ID} = ${id}::numeric AND sweep.finished_at IS NULL
+  FOR NO KEY UPDATE`;
+}
+
 /** Part of a commit, after `fence`: where the sweep stands. */
-export function sweepPosition(
-  tables: Tables,
-  lease: LeaseGrant,
-  kind: SweepKind,
-  to: string | null,
-  finished: boolean,
-): RawBuilder<unknown> {
+export function sweepPosition(tables: Tables, { lease, kind, to, finished }: SweepCommit): RawBuilder<unknown> {
   const readEverything = sql`${kind === 'full'} AND feed.widened_at <= swept.begun_at`;
   const reconciled = sql`,
 reconciled AS (

@@ -102,7 +102,7 @@ async function progressAt(
 async function commitSwept(
   page: FetchedPage,
   room: Room,
-  { kind, until, breaker }: Sweep,
+  { kind, id, until, breaker }: Sweep,
   finished: boolean,
   lease: LeaseGrant,
   { store, loader, observer }: FeedContext,
@@ -119,7 +119,7 @@ async function commitSwept(
       breaker.check(quality);
     }
     const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: page.at.cursor, finished: false };
-    const outcome = await store.commitSweep({ lease, kind, ...position, batch, quarantine });
+    const outcome = await store.commitSweep({ lease, kind, id, ...position, batch, quarantine });
     if (outcome.kind === 'committed') reportPart(outcome.counts, observer);
     return outcome;
   };

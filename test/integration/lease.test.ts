@@ -160,9 +160,11 @@ describe('changed filters', () => {
     expect(await row()).toMatchObject({ widened: true, complete_from: expect.stringMatching(/^20/) });
     expect(await bench.store.readSweeps('default')).toMatchObject([{ kind: 'full', ageMs: Number.POSITIVE_INFINITY }]);
     await bench.store.beginSweep(lease, 'full', null, new Date());
+    const [sweep] = await bench.store.readSweeps('default');
     const commit = {
       lease,
       kind: 'full',
+      id: sweep?.id ?? '',
       to: 'x',
       batch: batchOf([], null),
       quarantine: [],

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { createStore } from '../../src/storage/store.js';
-import type { FeedStore } from '../../src/sync/ports.js';
+import type { FeedStore, SweepState } from '../../src/sync/ports.js';
 import { troubleOf } from '../../src/sync/trouble.js';
 import { type ModelFeed, ModelStore } from '../simulation/model-store.js';
 import { TEST_SCHEMA, tables, useStore } from '../support/store.js';
@@ -46,21 +46,34 @@ async function live(seed: number): Promise<ModelStore> {
   const model = new ModelStore(now, settings);
   const real = createStore(bench.database, { schema: TEST_SCHEMA, ...settings });
   const history = new StoreHistory(seed, seed * 10);
+  const sweeps = new Map<string, string>();
   const calls: Operation[] = [];
   for (let call = 0; call < OPERATIONS; call += 1) {
     const operation = history.next();
     calls.push(operation);
-    const answers = [await perform(model, modelled(operation, model)), await perform(real, operation)] as const;
+    const answers = [await perform(model, modelled(operation, model, sweeps)), await perform(real, operation)] as const;
     const [expected, found] = answers.map((answer) => comparable(answer));
     // What is said of a difference costs more than the call: only where there is one.
     if (!isDeepStrictEqual(found, expected)) expect(found, describeCalls(seed, calls)).toEqual(expected);
+    if (operation.name === 'readSweeps') pairSweeps(answers as SweepPair, sweeps);
     history.learn(operation, answers[1]);
   }
   return model;
 }
 
-/** Each store names a backfill and dates its end by itself. */
-function modelled(operation: Operation, { feeds }: ModelStore): Operation {
+type SweepPair = readonly [model: readonly SweepState[], real: readonly SweepState[]];
+
+/** Notes the model's name of each of PostgreSQL's sweeps. */
+function pairSweeps([model, real]: SweepPair, names: Map<string, string>): void {
+  for (const { kind, id } of real) names.set(id, model.find((sweep) => sweep.kind === kind)?.id ?? '');
+}
+
+/** Each store names sweeps and backfills, and dates the end of a backfill, by itself. */
+function modelled(operation: Operation, { feeds }: ModelStore, sweeps: ReadonlyMap<string, string>): Operation {
+  if (operation.name === 'commitSweep') {
+    const [commit] = operation.args;
+    return { ...operation, args: [{ ...commit, id: sweeps.get(commit.id) ?? '' }] };
+  }
   if (operation.name !== 'commitBackfill') return operation;
   const [commit] = operation.args;
   const { id = '', until = commit.until } = feeds.get(commit.lease.feed)?.backfills[0] ?? {};

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { requestSweep } from '../../src/storage/request-sweep.js';
 import { batchOf } from '../../src/sync/page-draft.js';
+import type { SweepKind } from '../../src/sync/ports.js';
 import { type TestFeed, tables, useStore } from '../support/store.js';
 
 const bench = useStore();
@@ -14,6 +15,16 @@ async function complete(over: { name: string; start?: Date }): Promise<TestFeed>
   await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now() WHERE name = ${over.name}`);
   return feed;
 }
+
+async function idOf(feed: string, kind: SweepKind): Promise<string> {
+  return (await bench.store.readSweeps(feed)).find((sweep) => sweep.kind === kind)?.id ?? '';
+}
+
+const commitTo = ({ lease }: TestFeed, id: string, finished: boolean) =>
+  bench.store.commitSweep({
+    ...{ lease, kind: 'window', id, to: 'on', finished, quarantine: [] },
+    batch: batchOf([], null),
+  });
 
 describe('a sweep', () => {
   it.each([
@@ -29,17 +40,26 @@ describe('a sweep', () => {
   it('under way is not begun anew by a statement that comes late', async () => {
     const feed = await complete({ name: 'late' });
     const begin = (until: Date) => bench.store.beginSweep(feed.lease, 'window', START, until);
-    const commit = (finished: boolean) =>
-      bench.store.commitSweep({
-        ...{ lease: feed.lease, kind: 'window', to: 'on', finished, quarantine: [] },
-        batch: batchOf([], null),
-      });
+    const commit = async (finished: boolean) => commitTo(feed, await idOf('late', 'window'), finished);
     expect(await begin(UNTIL)).toBe(true);
     await commit(false);
     expect(await begin(new Date())).toBe(false);
     expect(await bench.store.readSweeps('late')).toMatchObject([{ until: UNTIL, cursor: 'on', finished: false }]);
     await commit(true);
     expect(await begin(UNTIL)).toBe(true);
+  });
+
+  it('is not finished by a statement of the one before that comes late', async () => {
+    const feed = await complete({ name: 'outlived' });
+    const begin = () => bench.store.beginSweep(feed.lease, 'window', START, UNTIL);
+    await begin();
+    const first = await idOf('outlived', 'window');
+    expect(await commitTo(feed, first, true)).toMatchObject({ kind: 'committed' });
+    expect(await commitTo(feed, first, false)).toEqual({ kind: 'fenced' }); // it is over
+    await begin();
+    expect(await commitTo(feed, first, true)).toEqual({ kind: 'fenced' });
+    expect(await bench.store.readSweeps('outlived')).toMatchObject([{ cursor: null, finished: false }]);
+    expect(await commitTo(feed, await idOf('outlived', 'window'), true)).toMatchObject({ kind: 'committed' });
   });
 
   it('of everything is begun anew where the filters widened meanwhile', async () => {

@@ -91,6 +91,10 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/sweeps.ts', 'WHERE sweep.finished_at IS NOT NULL\n', 'WHERE true\n'),
   ),
   statements(
+    'a late statement finishes the next sweep',
+    patch('src/storage/sweeps.ts', '${ID} = ${id}::numeric AND sweep.finished_at', 'sweep.finished_at'),
+  ),
+  statements(
     'pending results of a feed that is led are taken over',
     patch(
       'src/storage/pending.ts',

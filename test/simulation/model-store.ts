@@ -25,7 +25,7 @@ import type {
 import { backfillAt, backfillIsComplete, moveBackfill, nextBackfillOf } from './model-backfills.js';
 import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
 import { type ModelRow, ModelRows } from './model-rows.js';
-import { sweepStates } from './model-sweeps.js';
+import { idOf, sweepStates } from './model-sweeps.js';
 import { ModelTrouble } from './model-trouble.js';
 
 export type { ModelFeed } from './model-feed.js';
@@ -213,19 +213,17 @@ export class ModelStore implements FeedStore {
     return true;
   }
 
-  async commitSweep({ lease, kind, to, batch, quarantine, finished }: SweepCommit): Promise<CommitOutcome> {
+  async commitSweep({ lease, kind, id, to, batch, quarantine, finished }: SweepCommit): Promise<CommitOutcome> {
     const feed = this.#held(lease);
-    if (feed === null) return { kind: 'fenced' };
+    const sweep = feed?.sweeps.get(kind);
+    if (!feed || !sweep || idOf(sweep) !== id || sweep.finishedAt !== null) return { kind: 'fenced' };
     const counts = this.#rows.write(batch, quarantine, lease.feed);
-    const sweep = feed.sweeps.get(kind);
-    if (sweep) {
-      Object.assign(sweep, { cursor: to, finishedAt: finished ? this.now() : null });
-      if (finished) {
-        feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, sweep.completeAsOf);
-        if (kind === 'full' && feed.widenedAt !== null && feed.widenedAt <= sweep.begunAt) {
-          feed.completeFrom = feed.startSince?.getTime() ?? Number.NEGATIVE_INFINITY;
-          feed.widenedAt = null;
-        }
+    Object.assign(sweep, { cursor: to, finishedAt: finished ? this.now() : null });
+    if (finished) {
+      feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, sweep.completeAsOf);
+      if (kind === 'full' && feed.widenedAt !== null && feed.widenedAt <= sweep.begunAt) {
+        feed.completeFrom = feed.startSince?.getTime() ?? Number.NEGATIVE_INFINITY;
+        feed.widenedAt = null;
       }
     }
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };

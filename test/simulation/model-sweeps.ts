@@ -1,6 +1,11 @@
 import type { SweepState } from '../../src/sync/ports.js';
 import { backfillIsComplete, historyOf } from './model-backfills.js';
-import type { ModelFeed } from './model-feed.js';
+import type { ModelFeed, ModelSweep } from './model-feed.js';
+
+/** As PostgreSQL does, by the time of its beginning. */
+export function idOf({ begunAt }: Pick<ModelSweep, 'begunAt'>): string {
+  return String(begunAt);
+}
 
 /** The sweeps of a feed; the first reading of the history counts as a full one. */
 export function sweepStates(feed: ModelFeed, now: number): readonly SweepState[] {
@@ -14,6 +19,6 @@ export function sweepStates(feed: ModelFeed, now: number): readonly SweepState[]
   return sweeps.map(([kind, { since, until, cursor, begunAt, finishedAt }]) => {
     const overtaken = kind === 'full' && begunAt < (feed.widenedAt ?? Number.NEGATIVE_INFINITY);
     const ageMs = overtaken ? Number.POSITIVE_INFINITY : now - (finishedAt ?? begunAt);
-    return { kind, finished: finishedAt !== null || overtaken, ageMs, since, until, cursor };
+    return { kind, id: idOf({ begunAt }), finished: finishedAt !== null || overtaken, ageMs, since, until, cursor };
   });
 }

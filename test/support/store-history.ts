@@ -8,6 +8,7 @@ import type {
   LeaseGrant,
   PendingReason,
   QuarantineEntry,
+  SweepState,
 } from '../../src/sync/ports.js';
 import { type Choices, choicesFrom } from '../simulation/random-choices.js';
 import { entryJson, pageJson } from './entries.js';
@@ -34,6 +35,8 @@ export class StoreHistory {
   readonly #cursors = new Map<string, string | null>();
   /** As they were found last, by feed. */
   readonly #backfills = new Map<string, Backfill>();
+  /** Names of sweeps as they were found last, by feed and kind. */
+  readonly #sweeps = new Map<string, string>();
   readonly feeds: readonly string[];
   readonly scanIds: readonly string[];
   #cursorsMade = 0;
@@ -83,6 +86,9 @@ export class StoreHistory {
   /** What the next calls may build on. */
   learn(operation: Operation, result: unknown): void {
     if (operation.name === 'acquireLease' && result !== null) this.#grants.push(result as LeaseGrant);
+    if (operation.name === 'readSweeps') {
+      for (const { kind, id } of result as readonly SweepState[]) this.#sweeps.set(`${operation.args[0]}/${kind}`, id);
+    }
     if (operation.name === 'nextBackfill' && result !== null) {
       this.#backfills.set(operation.args[0], result as Backfill);
     }
@@ -134,8 +140,10 @@ export class StoreHistory {
   #commitSweep(lease: LeaseGrant): Operation {
     const { chance, pick } = this.#choices;
     const kind = pick(['window', 'full'] as const);
+    const id = this.#sweeps.get(`${lease.feed}/${kind}`);
+    if (id === undefined || chance(0.4)) return { name: 'readSweeps', args: [lease.feed] };
     const to = pick([null, `cursor-${++this.#cursorsMade}`]);
-    return { name: 'commitSweep', args: [{ lease, kind, to, ...this.#entries(), finished: chance(0.5) }] };
+    return { name: 'commitSweep', args: [{ lease, kind, id, to, ...this.#entries(), finished: chance(0.5) }] };
   }
 
   #beginSweep(lease: LeaseGrant): Operation {

@@ -30,6 +30,8 @@ export interface PageCommit {
 export interface SweepCommit {
   readonly lease: LeaseGrant;
   readonly kind: SweepKind;
+  /** The sweep that read the page. The commit is void if it is over, or another one has begun. */
+  readonly id: string;
   readonly to: string | null;
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
@@ -42,6 +44,8 @@ export type SweepKind = 'window' | 'full';
 /** The present or last sweep of a kind. */
 export interface SweepState {
   readonly kind: SweepKind;
+  /** Tells it from earlier and later sweeps of its kind. */
+  readonly id: string;
   readonly finished: boolean;
   /** Milliseconds since it was finished, or begun where it is not. */
   readonly ageMs: number;

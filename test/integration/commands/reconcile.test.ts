@@ -57,10 +57,12 @@ describe('reconcile', () => {
   it('voids the progress of a sweep under way, which would be noted on the new one', async () => {
     await caughtUp();
     await bench.store.beginSweep(feed.lease, 'window', null, new Date());
+    const before = (await bench.store.readSweeps(feed.lease.feed)).find(({ kind }) => kind === 'window');
     await run('');
     const page = {
       lease: feed.lease,
       kind: 'window',
+      id: before?.id ?? '',
       to: 'old',
       batch: batchOf([], null),
     } as const;
