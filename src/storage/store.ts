@@ -44,7 +44,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     commitPage: (commit) => timed(commitPage(db, tables, settings, commit)),
     commitResults: (lease, batch, quarantine) => timed(commitResults(db, tables, settings, lease, batch, quarantine)),
     readSweeps: (feed) => readSweeps(db, tables, feed),
-    beginSweep: (lease, kind, since, until) => beginSweep(db, tables, lease, kind, since, until),
+    beginSweep: (lease, sweep) => beginSweep(db, tables, lease, sweep),
     commitSweep: (commit) => timed(commitSweep(db, tables, settings, commit)),
     notYetQuarantined: (feed, entries) => notYetQuarantined(db, tables, feed, entries),
     adoptPending: (lease) => adoptPending(db, tables, lease),

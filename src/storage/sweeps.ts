@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { LeaseGrant, SweepCommit, SweepKind, SweepState } from '../sync/ports.js';
+import type { LeaseGrant, NewSweep, SweepCommit, SweepKind, SweepState } from '../sync/ports.js';
 import { backfillIsComplete, historyReadAt } from './backfills.js';
 import { AS_OF } from './fence.js';
 import type { Tables } from './schema.js';
@@ -45,15 +45,14 @@ export async function readSweeps(db: Kysely<unknown>, tables: Tables, feed: stri
 /**
  * Begins a sweep in place of the last one of its kind, not before the feed's own start; false when the lease was lost, or
  * freshness is unknown. One that is under way is not replaced: a statement that comes late, after its answer was given up,
- * would have it said to be finished as of then, although what it had read was read before.
+ * would have it said to be finished as of then, although what it had read was read before. For the same reason it counts as
+ * of the time that its end was reckoned from, although the feed may have become more complete since.
  */
 export async function beginSweep(
   db: Kysely<unknown>,
   tables: Tables,
   lease: LeaseGrant,
-  kind: SweepKind,
-  since: Date | null,
-  until: Date,
+  { kind, since, until, completeAsOf }: NewSweep,
 ): Promise<boolean> {
   const { rows } = await sql`
     WITH fence AS MATERIALIZED (
@@ -62,7 +61,7 @@ export async function beginSweep(
     )
     INSERT INTO ${tables.sweeps} AS sweep (feed, kind, since, until, begun_at, complete_as_of)
     SELECT ${lease.feed}, ${kind}, GREATEST(${since?.toISOString() ?? null}::timestamptz, start_since), ${until.toISOString()}::timestamptz,
-      clock_timestamp(), data_complete_as_of
+      clock_timestamp(), LEAST(data_complete_as_of, ${completeAsOf.toISOString()}::timestamptz)
     FROM fence WHERE data_complete_as_of IS NOT NULL
     ON CONFLICT (feed, kind) DO UPDATE SET since = excluded.since, until = excluded.until, cursor = NULL,
       begun_at = excluded.begun_at, complete_as_of = excluded.complete_as_of, finished_at = NULL

@@ -91,12 +91,12 @@ async function currentSweep(
   if (last !== null && !last.finished) return last;
   if (!(await store.readStatus(lease.feed)).endReached) return null;
   const serviceTime = await readServiceTime(context, signal);
-  const { readAt, lagMs } = await store.readStatus(lease.feed);
-  if (lagMs === null) return null;
+  const { readAt, lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
+  if (lagMs === null || completeAsOf === null) return null;
   // Up to what the feed itself is complete to: whatever is missing there was passed by.
   const until = new Date(serviceTime(readAt) - lagMs);
   const since = kind === 'full' ? null : windowStart(until, last, context.reconcile.windowMs);
-  return (await store.beginSweep(lease, kind, since, until)) ? find() : null;
+  return (await store.beginSweep(lease, { kind, since, until, completeAsOf })) ? find() : null;
 }
 
 /** Where a window begins: no later than the last one ended, so that a pause leaves no gap. Pure. */

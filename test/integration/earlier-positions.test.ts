@@ -58,7 +58,8 @@ describe('earlier positions of a feed', () => {
     'are gone with their feed when it is %s: one that begins anew must not be led past its entries',
     async (_, end) => {
       await readUpTo(1, 2, 3);
-      expect(await bench.store.beginSweep(feed.lease, 'full', null, delivered(3))).toBe(true);
+      const sweep = { kind: 'full', since: null, until: delivered(3), completeAsOf: delivered(3) } as const;
+      expect(await bench.store.beginSweep(feed.lease, sweep)).toBe(true);
       await bench.rows(end);
       feed = await bench.takeFeed();
       expect(await offered()).toEqual([]);

@@ -159,7 +159,7 @@ describe('changed filters', () => {
     if (lease === null) throw new Error('no lease');
     expect(await row()).toMatchObject({ widened: true, complete_from: expect.stringMatching(/^20/) });
     expect(await bench.store.readSweeps('default')).toMatchObject([{ kind: 'full', ageMs: Number.POSITIVE_INFINITY }]);
-    await bench.store.beginSweep(lease, 'full', null, new Date());
+    await bench.store.beginSweep(lease, { kind: 'full', since: null, until: new Date(), completeAsOf: new Date() });
     const [sweep] = await bench.store.readSweeps('default');
     const commit = {
       lease,

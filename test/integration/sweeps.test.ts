@@ -20,6 +20,9 @@ async function idOf(feed: string, kind: SweepKind): Promise<string> {
   return (await bench.store.readSweeps(feed)).find((sweep) => sweep.kind === kind)?.id ?? '';
 }
 
+const begin = ({ lease }: TestFeed, kind: SweepKind, since: Date | null, until = UNTIL, completeAsOf = new Date()) =>
+  bench.store.beginSweep(lease, { kind, since, until, completeAsOf });
+
 const commitTo = ({ lease }: TestFeed, id: string, finished: boolean) =>
   bench.store.commitSweep({
     ...{ lease, kind: 'window', id, to: 'on', finished, quarantine: [] },
@@ -33,41 +36,53 @@ describe('a sweep', () => {
     ['of everything begins at the start of the feed', null, START],
   ])('%s', async (name, since, begins) => {
     const feed = await complete({ name, start: START });
-    expect(await bench.store.beginSweep(feed.lease, 'window', since, UNTIL)).toBe(true);
+    expect(await begin(feed, 'window', since)).toBe(true);
     expect(await bench.store.readSweeps(name)).toMatchObject([{ kind: 'window', since: begins, until: UNTIL }]);
   });
 
   it('under way is not begun anew by a statement that comes late', async () => {
     const feed = await complete({ name: 'late' });
-    const begin = (until: Date) => bench.store.beginSweep(feed.lease, 'window', START, until);
+    const beginTo = (until: Date) => begin(feed, 'window', START, until);
     const commit = async (finished: boolean) => commitTo(feed, await idOf('late', 'window'), finished);
-    expect(await begin(UNTIL)).toBe(true);
+    expect(await beginTo(UNTIL)).toBe(true);
     await commit(false);
-    expect(await begin(new Date())).toBe(false);
+    expect(await beginTo(new Date())).toBe(false);
     expect(await bench.store.readSweeps('late')).toMatchObject([{ until: UNTIL, cursor: 'on', finished: false }]);
     await commit(true);
-    expect(await begin(UNTIL)).toBe(true);
+    expect(await beginTo(UNTIL)).toBe(true);
   });
 
   it('is not finished by a statement of the one before that comes late', async () => {
     const feed = await complete({ name: 'outlived' });
-    const begin = () => bench.store.beginSweep(feed.lease, 'window', START, UNTIL);
-    await begin();
+    await begin(feed, 'window', START);
     const first = await idOf('outlived', 'window');
     expect(await commitTo(feed, first, true)).toMatchObject({ kind: 'committed' });
     expect(await commitTo(feed, first, false)).toEqual({ kind: 'fenced' }); // it is over
-    await begin();
+    await begin(feed, 'window', START);
     expect(await commitTo(feed, first, true)).toEqual({ kind: 'fenced' });
     expect(await bench.store.readSweeps('outlived')).toMatchObject([{ cursor: null, finished: false }]);
     expect(await commitTo(feed, await idOf('outlived', 'window'), true)).toMatchObject({ kind: 'committed' });
   });
 
+  it.each([
+    ['what the feed was complete to when its end was reckoned', '2026-03-01T00:00:00Z', '2026-03-01T00:00:00Z'],
+    ['no more than what the feed is complete to', '2026-03-03T00:00:00Z', '2026-03-02T00:00:00Z'],
+  ])('reconciles up to %s', async (name, reckoned, reconciled) => {
+    const feed = await complete({ name });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${UNTIL} WHERE name = ${name}`);
+    await begin(feed, 'window', START, UNTIL, new Date(reckoned));
+    await commitTo(feed, await idOf(name, 'window'), true);
+    expect(await bench.rows(sql`SELECT reconciled_as_of FROM ${tables.feeds} WHERE name = ${name}`)).toEqual([
+      { reconciled_as_of: new Date(reconciled) },
+    ]);
+  });
+
   it('of everything is begun anew where the filters widened meanwhile', async () => {
     const feed = await complete({ name: 'widened' });
-    const begin = () => bench.store.beginSweep(feed.lease, 'full', null, UNTIL);
-    expect([await begin(), await begin()]).toEqual([true, false]);
+    const beginFull = () => begin(feed, 'full', null);
+    expect([await beginFull(), await beginFull()]).toEqual([true, false]);
     await bench.rows(sql`UPDATE ${tables.feeds} SET widened_at = clock_timestamp() WHERE name = 'widened'`);
-    expect(await begin()).toBe(true);
+    expect(await beginFull()).toBe(true);
   });
 
   it('on request begins at the start of the feed at the earliest, too', async () => {
@@ -82,8 +97,8 @@ describe('a sweep', () => {
 
   it('of a feed that began at the beginning begins where it is asked to', async () => {
     const feed = await complete({ name: 'beginning' });
-    await bench.store.beginSweep(feed.lease, 'window', START, UNTIL);
-    await bench.store.beginSweep(feed.lease, 'full', null, UNTIL);
+    await begin(feed, 'window', START);
+    await begin(feed, 'full', null);
     const sweeps = await bench.store.readSweeps('beginning');
     expect(new Map(sweeps.map(({ kind, since }) => [kind, since]))).toEqual(
       new Map([

@@ -139,6 +139,14 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/sweeps.ts', '${finished ? reconciled : sql``}', '${reconciled}'),
   ),
   statements(
+    'a sweep looked for what became complete after its end was reckoned',
+    patch(
+      'src/storage/sweeps.ts',
+      'LEAST(data_complete_as_of, ${completeAsOf.toISOString()}::timestamptz)',
+      'data_complete_as_of',
+    ),
+  ),
+  statements(
     'a rejected cursor is offered again',
     patch('src/storage/position.ts', "later.reason = 'rejected' AND later.cursor = noted.cursor\n            OR ", ''),
   ),

@@ -6,6 +6,7 @@ import type {
   EntryBatch,
   LeaseGrant,
   MoveReason,
+  NewSweep,
   PageCommit,
   Position,
   QuarantineEntry,
@@ -109,9 +110,9 @@ export class CheckedStore extends ModelStore {
     return feed !== undefined && feed.endReachedAt !== null && nextBackfillOf(feed) === null;
   }
 
-  override async beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean> {
-    const begun = await super.beginSweep(lease, kind, since, until);
-    if (begun) this.#sweepsBegun.set(kind, this.clock.monotonic());
+  override async beginSweep(lease: LeaseGrant, sweep: NewSweep): Promise<boolean> {
+    const begun = await super.beginSweep(lease, sweep);
+    if (begun) this.#sweepsBegun.set(sweep.kind, this.clock.monotonic());
     return begun;
   }
 

@@ -11,6 +11,7 @@ import type {
   Freshness,
   LeaseGrant,
   MoveReason,
+  NewSweep,
   PageCommit,
   PendingRun,
   Position,
@@ -19,7 +20,6 @@ import type {
   ReadingPace,
   StoredResult,
   SweepCommit,
-  SweepKind,
   SweepState,
 } from '../../src/sync/ports.js';
 import { backfillAt, backfillIsComplete, moveBackfill, nextBackfillOf } from './model-backfills.js';
@@ -200,13 +200,14 @@ export class ModelStore implements FeedStore {
     return sweepStates(feed, this.now());
   }
 
-  async beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean> {
+  async beginSweep(lease: LeaseGrant, { kind, since, until, ...sweep }: NewSweep): Promise<boolean> {
     const feed = this.#held(lease);
     if (feed === null || feed.completeAsOf === null) return false;
     const last = feed.sweeps.get(kind);
     const overtaken = kind === 'full' && (last?.begunAt ?? 0) < (feed.widenedAt ?? Number.NEGATIVE_INFINITY);
     if (last?.finishedAt === null && !overtaken) return false;
-    const { startSince, completeAsOf } = feed;
+    const { startSince } = feed;
+    const completeAsOf = Math.min(feed.completeAsOf, sweep.completeAsOf.getTime());
     const latest = since !== null && startSince !== null && startSince > since ? startSince : (since ?? startSince);
     const begun = { since: latest, until, cursor: null, begunAt: this.now(), finishedAt: null };
     feed.sweeps.set(kind, { ...begun, completeAsOf });

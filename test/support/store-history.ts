@@ -24,6 +24,7 @@ export const HOUR_MS = 3_600_000;
 /** A time so long that no history outlasts it, and one that is over at once. */
 const LONG_MS = HOUR_MS;
 const OVER_MS = -1_000;
+const FAR_AHEAD = new Date('9999-01-01T00:00:00Z');
 
 /**
  * Draws the calls of one history, each from what the ones before it have given: two feeds, three holders, a few scans
@@ -148,10 +149,10 @@ export class StoreHistory {
 
   #beginSweep(lease: LeaseGrant): Operation {
     const { pick } = this.#choices;
-    return {
-      name: 'beginSweep',
-      args: [lease, pick(['window', 'full'] as const), pick([null, this.#time()]), this.#time()],
-    };
+    const kind = pick(['window', 'full'] as const);
+    const stretch = { since: pick([null, this.#time()]), until: this.#time() };
+    const completeAsOf = pick([this.#time(), FAR_AHEAD]);
+    return { name: 'beginSweep', args: [lease, { kind, ...stretch, completeAsOf }] };
   }
 
   /** Looks at what is to be read beside the feed, or commits a page of what was found. */

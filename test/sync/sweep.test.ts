@@ -66,6 +66,20 @@ it('reads no further than the feed is complete to, however slowly the service an
   expect(until?.getTime()).toBe(completeAsOf);
 });
 
+it('counts as of what its end was reckoned from, although the feed goes on meanwhile', async () => {
+  const { store, follow } = bench();
+  const beginSweep = store.beginSweep.bind(store);
+  const begun: (number | undefined)[] = [];
+  store.beginSweep = async (lease, sweep) => {
+    const feed = store.feeds.get('default');
+    begun.push(sweep.until.getTime());
+    if (feed?.completeAsOf) feed.completeAsOf += 1_000; // a poll in between
+    return beginSweep(lease, sweep);
+  };
+  await follow(170_000, { pollIntervalMs: HOUR_MS });
+  expect(store.feeds.get('default')?.reconciledAsOf).toBe(begun.at(-1));
+});
+
 it('ends with the lease, instead of reading on what it may not store', async () => {
   const { service, store, entry, follow } = bench();
   const taken: unknown[] = [];

@@ -55,6 +55,12 @@ export interface SweepState {
   readonly cursor: string | null;
 }
 
+/** A sweep to be begun. */
+export interface NewSweep extends Pick<SweepState, 'kind' | 'since' | 'until'> {
+  /** What `until` is by the database's clock: when it has read everything, the feed is reconciled up to there at most. */
+  readonly completeAsOf: Date;
+}
+
 export interface CommitCounts {
   readonly inserted: number;
   readonly updated: number;
@@ -165,7 +171,7 @@ export interface FeedStore extends BackfillStore {
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
   readSweeps(feed: string): Promise<readonly SweepState[]>;
   /** Begins a sweep; false when the lease was lost, one of its kind is under way, or it is unknown how complete the feed is. */
-  beginSweep(lease: LeaseGrant, kind: SweepKind, since: Date | null, until: Date): Promise<boolean>;
+  beginSweep(lease: LeaseGrant, sweep: NewSweep): Promise<boolean>;
   commitSweep(commit: SweepCommit): Promise<CommitOutcome>;
   /**
    * Takes over pending runs that nobody retries: of feeds that are gone, or of the same address and without a leader for a

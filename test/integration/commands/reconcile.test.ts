@@ -56,7 +56,9 @@ describe('reconcile', () => {
 
   it('voids the progress of a sweep under way, which would be noted on the new one', async () => {
     await caughtUp();
-    await bench.store.beginSweep(feed.lease, 'window', null, new Date());
+    await bench.store.beginSweep(feed.lease, {
+      ...{ kind: 'window', since: null, until: new Date(), completeAsOf: new Date() },
+    });
     const before = (await bench.store.readSweeps(feed.lease.feed)).find(({ kind }) => kind === 'window');
     await run('');
     const page = {
