@@ -87,8 +87,8 @@ SELECT fence.*,
   (SELECT count(*)::int FROM judged WHERE conflicting AND position NOT IN (SELECT position FROM overtaken))
     + duplicate.conflicts AS conflicts,
   (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
-  (SELECT array_agg(scan_id) FROM written) AS stored,
-  (SELECT array_agg(position) FROM overtaken) AS overtaken,
+  (SELECT json_agg(scan_id) FROM written) AS stored,
+  (SELECT json_agg(position) FROM overtaken) AS overtaken,
   -- Without the clock nothing was written: the position must not move either.
   CASE WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM clock)
     THEN ${tables.refuseMissingClock} END
