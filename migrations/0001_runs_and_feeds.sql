@@ -74,6 +74,7 @@ CREATE TABLE :"schema".runs (
     completed_at       timestamptz,
     delivered_at       timestamptz,
     markdown           text,
+    markdown_absent    boolean NOT NULL DEFAULT false,
     result_state       text NOT NULL CHECK (result_state IN ('complete', 'pending')),
     pending_reason     text,
     pending_since      timestamptz,
@@ -107,6 +108,7 @@ COMMENT ON COLUMN :"schema".runs.submitted_at IS 'Submission time, service clock
 COMMENT ON COLUMN :"schema".runs.completed_at IS 'Completion time, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"schema".runs.delivered_at IS 'Time of delivery in the feed, service clock (interface 2.1 deliveredAt)';
 COMMENT ON COLUMN :"schema".runs.markdown IS 'Recognized markdown, stored where SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
+COMMENT ON COLUMN :"schema".runs.markdown_absent IS 'The service was asked for this very revision with its markdown, and has none: it is not asked again';
 COMMENT ON COLUMN :"schema".runs.result_state IS 'complete, or pending while a truncated result is still to be loaded (interface 4.2 rule 6)';
 COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: not_loaded, processing, not_found, still_truncated, older_revision, invalid_result, too_large';
 COMMENT ON COLUMN :"schema".runs.pending_since IS 'Since when the result is pending';

@@ -18,11 +18,11 @@ candidate AS MATERIALIZED (
   FROM received JOIN (
     SELECT DISTINCT ON (scan_id) position
     FROM (
-      SELECT position, scan_id, revision, pending, markdown IS NULL AS bare,
+      SELECT position, scan_id, revision, pending, markdown IS NULL AS bare, markdown_absent,
         status = first_value(status) OVER (PARTITION BY scan_id, revision ORDER BY position) AS agrees
       FROM received
     ) AS entry -- without the values, so that sorting is cheap
-    ORDER BY scan_id, revision DESC, agrees DESC, pending IS NOT NULL, bare, position
+    ORDER BY scan_id, revision DESC, agrees DESC, pending IS NOT NULL, bare, markdown_absent DESC, position
   ) AS best ON best.position = received.position
 ),
 judged AS MATERIALIZED (
@@ -34,7 +34,7 @@ judged AS MATERIALIZED (
       WHEN candidate.revision < known.revision THEN 'stale'
       WHEN candidate.status = known.status AND (
         known.result_state = 'pending' AND candidate.pending IS NULL
-        OR known.markdown IS NULL AND candidate.markdown IS NOT NULL
+        OR known.markdown IS NULL AND (candidate.markdown IS NOT NULL OR candidate.markdown_absent AND NOT known.markdown_absent)
         OR known.delivered_at IS NULL AND candidate.delivered_at IS NOT NULL) THEN 'fuller'
       ELSE 'same'
     END AS verdict,

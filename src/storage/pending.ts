@@ -14,8 +14,9 @@ export async function findStored(
   tables: Tables,
   scanIds: readonly string[],
 ): Promise<readonly StoredResult[]> {
-  const { rows } = await sql<{ scan_id: string; revision: number; complete: boolean; has_markdown: boolean }>`
-    SELECT scan_id, revision, result_state = 'complete' AS complete, markdown IS NOT NULL AS has_markdown
+  const { rows } = await sql<{ scan_id: string; revision: number; complete: boolean; markdown_known: boolean }>`
+    SELECT scan_id, revision, result_state = 'complete' AS complete,
+      markdown IS NOT NULL OR markdown_absent AS markdown_known
     FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])
     UNION ALL
     SELECT scan_id, COALESCE(revision, ${HIGHEST_REVISION}), true, true
@@ -25,7 +26,7 @@ export async function findStored(
     scanId: row.scan_id,
     revision: row.revision,
     complete: row.complete,
-    hasMarkdown: row.has_markdown,
+    markdownKnown: row.markdown_known,
   }));
 }
 

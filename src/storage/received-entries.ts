@@ -51,6 +51,7 @@ received AS MATERIALIZED (
     (entry->>'completedAt')::timestamptz AS completed_at,
     (entry->>'deliveredAt')::timestamptz AS delivered_at,
     entry->>'markdown' AS markdown,
+    COALESCE(markdown_absent, false) AS markdown_absent,
     pending,
     COALESCE(repaired, false) AS repaired,
     NULLIF(
@@ -59,7 +60,7 @@ received AS MATERIALIZED (
           THEN jsonb_build_object('documentType', (original->'documentType') - '{slug,name}'::text[]) ELSE '{}' END,
       '{}') AS extra
   FROM (
-    SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden,
+    SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden, note.markdown_absent,
       CASE WHEN note.replaced IS NULL THEN item.entry ELSE item.entry || note.replaced END AS entry
     FROM (
       SELECT (page->>'before')::int + item.number AS position, item.entry
@@ -68,7 +69,7 @@ received AS MATERIALIZED (
       LIMIT ${sql.lit(batch.entries.length)} -- as many as there are: what the planner goes by
     ) AS item
     LEFT JOIN jsonb_to_recordset(${notesOf(batch)}::jsonb) AS note (
-      position bigint, replaced jsonb, hidden text[], repaired boolean, pending text
+      position bigint, replaced jsonb, hidden text[], repaired boolean, markdown_absent boolean, pending text
     ) ON note.position = item.position
     ${only === null ? sql`` : sql`WHERE item.position = ANY (${only}::int[])`}
   ) AS item
@@ -94,12 +95,13 @@ function jsonbParameter({ pages }: EntryBatch): LongParameter {
 
 /** JSON array of what differs from an ordinary entry, by position from 1. */
 function notesOf(batch: EntryBatch): string {
-  const notes = batch.entries.flatMap(({ replaced, normalised, repaired, pending }, index) => {
+  const notes = batch.entries.flatMap(({ replaced, normalised, repaired, markdownAbsent, pending }, index) => {
     const names = Object.keys(replaced);
-    if (names.length === 0 && !repaired && pending === null) return [];
+    if (names.length === 0 && !repaired && !markdownAbsent && pending === null) return [];
     const kept = names.filter((name) => !normalised.includes(name));
     const hidden = kept.length === 0 ? null : INTERFACE_FIELDS.filter((name) => !kept.includes(name));
-    return [{ position: index + 1, repaired, pending, replaced: names.length === 0 ? null : replaced, hidden }];
+    const found = { repaired, markdown_absent: markdownAbsent, pending };
+    return [{ position: index + 1, ...found, replaced: names.length === 0 ? null : replaced, hidden }];
   });
   return JSON.stringify(notes);
 }

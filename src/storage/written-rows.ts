@@ -20,7 +20,7 @@ written AS MATERIALIZED (SELECT scan_id FROM stored UNION ALL SELECT scan_id FRO
 
 const COLUMNS = sql.raw(`revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
   partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at, markdown,
-  repaired, extra`);
+  markdown_absent, repaired, extra`);
 
 /** `stored`: new scans and higher revisions. The condition is looked at again on the row as it is when its turn comes. */
 function storedRows(tables: Tables, lease: LeaseGrant, settings: CommitSettings): RawBuilder<unknown> {
@@ -40,9 +40,9 @@ stored AS (
       excluded.revision, excluded.status, excluded.environment, excluded.document_type_slug,
       excluded.document_type_name, excluded.file_name, excluded.partner_name, excluded.partner_test_mode,
       excluded.ocr_confidence, excluded.data, excluded.failure_reason, excluded.error, excluded.submitted_at,
-      excluded.completed_at, excluded.delivered_at, excluded.markdown, excluded.repaired, excluded.extra,
-      excluded.result_state, excluded.pending_reason, excluded.pending_since, excluded.next_try_at, excluded.attempts,
-      excluded.feed, excluded.synced_at, excluded.change_seq)
+      excluded.completed_at, excluded.delivered_at, excluded.markdown, excluded.markdown_absent, excluded.repaired,
+      excluded.extra, excluded.result_state, excluded.pending_reason, excluded.pending_since, excluded.next_try_at,
+      excluded.attempts, excluded.feed, excluded.synced_at, excluded.change_seq)
   WHERE excluded.revision > run.revision
   RETURNING run.scan_id, run.xmax = 0 AS inserted
 )`;
@@ -55,6 +55,8 @@ filled AS (
   UPDATE ${tables.runs} AS run SET
     data = COALESCE(run.data, judged.data),
     markdown = COALESCE(run.markdown, judged.markdown),
+    markdown_absent = (run.markdown_absent OR judged.markdown_absent)
+      AND COALESCE(run.markdown, judged.markdown) IS NULL,
     delivered_at = COALESCE(run.delivered_at, judged.delivered_at),
     repaired = run.repaired OR judged.repaired,
     result_state = CASE WHEN judged.pending IS NULL THEN 'complete' ELSE run.result_state END,

@@ -1,4 +1,4 @@
-import { type DraftEntry, draftRun } from './page-draft.js';
+import { type DraftEntry, draftRun, withoutMarkdown } from './page-draft.js';
 import type { FeedRun, PendingReason, RawRun, StoredResult } from './ports.js';
 
 /** What a single-run answer gives for an entry that came truncated. */
@@ -16,7 +16,7 @@ export function needsFullResult(run: FeedRun, markdown: boolean): boolean {
 /** Whether the database holds all that is wanted of this revision already, or a higher one. */
 export function isStoredInFull(run: FeedRun, stored: StoredResult | undefined, markdown: boolean): boolean {
   if (stored === undefined || stored.revision < run.revision) return false;
-  return stored.revision > run.revision || (stored.complete && (stored.hasMarkdown || !markdown));
+  return stored.revision > run.revision || (stored.complete && (stored.markdownKnown || !markdown));
 }
 
 /** Judges a single-run answer against the scan and revision it was asked for. Pure. */
@@ -37,7 +37,8 @@ export function judgeResult(
   if (empty || needsFullResult(found, markdown)) return pending('still_truncated');
   // One revision cannot be completed and failed: neither answer is believed before a newer one settles it.
   if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
-  return { kind: 'loaded', draft };
+  // In full and without markdown: there is none. Not remembered, it would be asked for with every delivery.
+  return { kind: 'loaded', draft: markdown && !found.hasMarkdown ? withoutMarkdown(draft) : draft };
 }
 
 function pending(reason: PendingReason): ResultVerdict {

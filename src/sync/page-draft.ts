@@ -142,6 +142,11 @@ function pageOf(drafts: readonly DraftEntry[]): PageJson {
 
 const [BEGIN, SEPARATOR, END] = ['{"items":[', ',', ']}'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
 
+/** A result that was asked for with its markdown and has none. */
+export function withoutMarkdown(draft: DraftEntry): DraftEntry {
+  return { ...draft, accepted: { ...draft.accepted, markdownAbsent: true } };
+}
+
 export function withPending(draft: DraftEntry, pending: PendingReason): DraftEntry {
   return { ...draft, accepted: { ...draft.accepted, pending } };
 }
@@ -182,6 +187,7 @@ function draftEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired
       replaced,
       normalised,
       repaired: changed || Object.keys(replaced).length > normalised.length,
+      markdownAbsent: false,
       pending: null,
     },
     json: () => other?.json ?? [payload()],

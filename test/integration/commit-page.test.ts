@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { readMigrations, requireSchema } from '../../src/storage/migrate.js';
-import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
+import { batchOf, draftPage, withoutMarkdown, withPending } from '../../src/sync/page-draft.js';
 import type { PageCommit } from '../../src/sync/ports.js';
 import { entryJson, type Fields, pageJson, raw } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
@@ -20,6 +20,13 @@ const systemColumns = (scanId: string) =>
 function pendingBatch(over: Record<string, unknown>): Pick<PageCommit, 'batch'> {
   const draft = draftPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
   const entries = draft.entries.map((entry) => withPending(entry, 'not_loaded'));
+  return { batch: batchOf(entries, draft) };
+}
+
+/** Results of the single-run endpoint, asked for with markdown, that have none; after entries that came in full. */
+function bareBatch(bare: readonly Fields[], before: readonly Fields[] = []): Pick<PageCommit, 'batch'> {
+  const draft = draftPage(rawPage(pageJson([...before, ...bare].map(entryJson))));
+  const entries = draft.entries.map((entry, index) => (index < before.length ? entry : withoutMarkdown(entry)));
   return { batch: batchOf(entries, draft) };
 }
 
@@ -299,6 +306,56 @@ describe('the same revision again', () => {
       markdown: '# Rechnung',
     });
     expect(await bench.rows(sql`SELECT FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([]);
+  });
+});
+
+describe('that a revision has no markdown', () => {
+  const absent = async (scanId: string) =>
+    (await bench.rows(sql<object>`SELECT markdown, markdown_absent FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];
+  const known = async (scanId: string) => (await bench.store.findStored([scanId]))[0]?.markdownKnown;
+
+  it('is remembered with it, and known again without a write', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    expect(await feed.counts([], bareBatch([{ scanId }]))).toMatchObject({ inserted: 1 });
+    expect(await known(scanId)).toBe(true);
+    const before = await systemColumns(scanId);
+    expect(await feed.counts([], bareBatch([{ scanId }]))).toMatchObject({ unchanged: 1, updated: 0, stored: [] });
+    expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ unchanged: 1, updated: 0 });
+    expect(await feed.counts([], pendingBatch({ scanId }))).toMatchObject({ unchanged: 1, updated: 0 });
+    expect(await systemColumns(scanId)).toEqual(before);
+  });
+
+  it('is noted on a row that is stored without it, or that waits for its result', async () => {
+    const feed = await bench.takeFeed();
+    const [stored, waiting] = [newScan(), newScan()];
+    await feed.commit([entryJson({ scanId: stored })]);
+    await feed.commit([], pendingBatch({ scanId: waiting }));
+    expect(await known(stored)).toBe(false);
+    const both = bareBatch([{ scanId: stored }, { scanId: waiting }]);
+    expect(await feed.counts([], both)).toMatchObject({ updated: 2, filled: 2, conflicts: 0 });
+    expect([await known(stored), await known(waiting)]).toEqual([true, true]);
+    expect((await bench.rows(runRow(waiting)))[0]).toMatchObject({ result_state: 'complete', markdown: null });
+  });
+
+  it('is no longer so once markdown comes, or a higher revision', async () => {
+    const feed = await bench.takeFeed();
+    const [filled, corrected] = [newScan(), newScan()];
+    await feed.commit([], bareBatch([{ scanId: filled }, { scanId: corrected }]));
+    const markdown = '# Rechnung';
+    await feed.commit([entryJson({ scanId: filled, markdown }), entryJson({ scanId: corrected, revision: 2 })]);
+    expect(await absent(filled)).toEqual({ markdown, markdown_absent: false });
+    expect(await absent(corrected)).toEqual({ markdown: null, markdown_absent: false });
+    // And what is stored is not taken away again.
+    expect(await feed.counts([], bareBatch([{ scanId: filled }]))).toMatchObject({ unchanged: 1, updated: 0 });
+    expect(await absent(filled)).toEqual({ markdown, markdown_absent: false });
+  });
+
+  it('is not lost to the same revision in full on the same page', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    expect(await feed.counts([], bareBatch([{ scanId }], [{ scanId }]))).toMatchObject({ inserted: 1, unchanged: 1 });
+    expect(await known(scanId)).toBe(true);
   });
 });
 

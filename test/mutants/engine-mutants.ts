@@ -152,8 +152,16 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     ),
   ),
   engine(
+    'that a run has no markdown is forgotten',
+    patch(fullResult, 'draft: markdown && !found.hasMarkdown ? withoutMarkdown(draft) : draft', 'draft'),
+  ),
+  engine(
+    'a run that has markdown is said to have none',
+    patch(fullResult, 'markdown && !found.hasMarkdown ?', 'markdown ?'),
+  ),
+  engine(
     'what is not stored in full is not downloaded',
-    patch(fullResult, '(stored.complete && (stored.hasMarkdown || !markdown))', 'true'),
+    patch(fullResult, '(stored.complete && (stored.markdownKnown || !markdown))', 'true'),
   ),
 
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).

@@ -70,8 +70,24 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     'a truncated entry is preferred to a full one',
     patch(
       'src/storage/judged-entries.ts',
-      'agrees DESC, pending IS NOT NULL, bare, position',
-      'agrees DESC, pending IS NULL, bare, position',
+      'agrees DESC, pending IS NOT NULL, bare,',
+      'agrees DESC, pending IS NULL, bare,',
+    ),
+  ),
+  statements(
+    'that a stored revision has no markdown is not remembered',
+    patch(
+      'src/storage/judged-entries.ts',
+      '(candidate.markdown IS NOT NULL OR candidate.markdown_absent AND NOT known.markdown_absent)',
+      'candidate.markdown IS NOT NULL',
+    ),
+  ),
+  statements(
+    'that there is no markdown is written again with every delivery',
+    patch(
+      'src/storage/judged-entries.ts',
+      'candidate.markdown_absent AND NOT known.markdown_absent',
+      'candidate.markdown_absent',
     ),
   ),
   statements(

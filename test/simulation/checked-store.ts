@@ -187,7 +187,10 @@ export class CheckedStore extends ModelStore {
     if (row.data !== null && !row.data.startsWith(expected)) this.#fail(`${scanId} holds the data of another revision`);
     if (row.pending !== null) return;
     if (row.status === 'completed' && row.data === null) this.#fail(`${scanId} is called complete and has no data`);
-    if (this.traits.markdown && row.markdown === null) this.#fail(`${scanId} is called complete and has no markdown`);
+    if (!this.traits.markdown || row.markdown !== null) return;
+    if (!this.service.runs.isBare(scanId, row.revision))
+      this.#fail(`${scanId} is called complete and lacks its markdown`);
+    else if (!row.markdownAbsent) this.#fail(`${scanId} has no markdown, which is not remembered`);
   }
 
   #isServed(from: string | null, to: string | null): void {

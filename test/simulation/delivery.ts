@@ -13,6 +13,8 @@ export interface Version {
   readonly environment: 'prod' | 'test';
   /** Its result holds a value that the store refuses. */
   readonly poisonous: boolean;
+  /** Nothing was recognised that could be shown as markdown. */
+  readonly bare: boolean;
 }
 
 /** A delivery in the one sequence of the feed. */
@@ -87,7 +89,7 @@ export function runJson(version: Version, markdown: boolean, over: Fields = {}):
 }
 
 function fieldsOf(version: Version, markdown: boolean): Fields {
-  const { scanId, revision, status, environment, poisonous } = version;
+  const { scanId, revision, status, environment, poisonous, bare } = version;
   const outcome =
     status === 'completed'
       ? { data: { ...resultOf(version), ...(poisonous && { value: POISON }) } }
@@ -100,7 +102,7 @@ function fieldsOf(version: Version, markdown: boolean): Fields {
     documentType: { slug: 'rechnung', name: 'Rechnung' },
     fileName: `${scanId}.pdf`,
     ...outcome,
-    ...(markdown && { markdown: `# ${scanId} ${revision}` }),
+    ...(markdown && !bare && { markdown: `# ${scanId} ${revision}` }),
   };
 }
 

@@ -11,6 +11,7 @@ export interface ModelRow {
   content: string;
   data: string | null;
   markdown: string | null;
+  markdownAbsent: boolean;
   deliveredAt: string | null;
   feed: string;
   repaired: boolean;
@@ -69,7 +70,11 @@ export class ModelRows {
     return entries.filter((entry) => !this.quarantine.has(`${feed}/${identityOf(entry)}`));
   }
 
-  #rowOf({ run, replaced, repaired, pending }: AcceptedEntry, item: Record<string, unknown>, feed: string): ModelRow {
+  #rowOf(
+    { run, replaced, repaired, markdownAbsent, pending }: AcceptedEntry,
+    item: Record<string, unknown>,
+    feed: string,
+  ): ModelRow {
     if (item.scanId !== run.scanId || item.revision !== run.revision) {
       throw new Error(`the text of ${run.scanId} revision ${run.revision} is that of another entry`);
     }
@@ -83,6 +88,7 @@ export class ModelRows {
       content: JSON.stringify([status, failureReason ?? null, error ?? null]),
       data: data === undefined || data === null ? null : JSON.stringify(data),
       markdown: typeof markdown === 'string' ? markdown : null,
+      markdownAbsent,
       deliveredAt: typeof deliveredAt === 'string' ? deliveredAt : null,
       feed,
       repaired,
@@ -108,11 +114,12 @@ export class ModelRows {
     const conflict = differs(row, known);
     const fuller =
       (known.pending !== null && row.pending === null) ||
-      (known.markdown === null && row.markdown !== null) ||
+      (known.markdown === null && (row.markdown !== null || (row.markdownAbsent && !known.markdownAbsent))) ||
       (known.deliveredAt === null && row.deliveredAt !== null);
     if (!fuller || row.status !== known.status) return { counted: 'unchanged', conflict };
     known.data ??= row.data;
     known.markdown ??= row.markdown;
+    known.markdownAbsent = (known.markdownAbsent || row.markdownAbsent) && known.markdown === null;
     known.deliveredAt ??= row.deliveredAt;
     known.repaired ||= row.repaired;
     known.feed = row.feed;
@@ -164,7 +171,7 @@ export class ModelRows {
 
 /**
  * Of each scan its highest revision; of equals those with the status that came first, of them a complete one, one with
- * markdown, the first.
+ * markdown, one that is known to have none, the first.
  */
 function candidates(received: readonly ModelRow[]): ReadonlyMap<string, ModelRow> {
   const firstStatus = new Map<string, string>();
@@ -177,6 +184,7 @@ function candidates(received: readonly ModelRow[]): ReadonlyMap<string, ModelRow
     Number(row.status === firstStatus.get(`${row.scanId}#${row.revision}`)),
     Number(row.pending === null),
     Number(row.markdown !== null),
+    Number(row.markdownAbsent),
   ];
   const best = new Map<string, ModelRow>();
   for (const row of received) {

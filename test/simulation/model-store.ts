@@ -165,8 +165,8 @@ export class ModelStore implements FeedStore {
     return scanIds.flatMap((scanId) => {
       const row = this.rows.get(scanId);
       if (row === undefined) return [];
-      const { revision, pending, markdown } = row;
-      return [{ scanId, revision, complete: pending === null, hasMarkdown: markdown !== null }];
+      const { revision, pending, markdown, markdownAbsent } = row;
+      return [{ scanId, revision, complete: pending === null, markdownKnown: markdown !== null || markdownAbsent }];
     });
   }
 

@@ -47,6 +47,11 @@ export class RecognisedRuns {
     return busyAnswer === null ? null : runJson(version, markdown, busyAnswer);
   }
 
+  /** Whether a revision that was shown rightly has no markdown. */
+  isBare(scanId: string, revision: number): boolean {
+    return this.#shown.get(scanId)?.some(({ version }) => version.revision === revision && version.bare) ?? false;
+  }
+
   /** One of its revisions cannot be stored: it may stay pending, and it is asked for whenever it is delivered. */
   isUnstorable(scanId: string): boolean {
     return (this.#shown.get(scanId) ?? []).some(({ version }) => version.poisonous && version.status === 'completed');

@@ -67,6 +67,7 @@ export class SimulatedService implements FeedService {
       status: choices.chance(0.1) ? 'failed' : 'completed',
       environment: before?.environment ?? (choices.chance(traits.testShare) ? 'test' : 'prod'),
       poisonous: choices.chance(traits.badShare / 2),
+      bare: choices.chance(traits.truncatedShare / 2),
     };
     const behind = (before !== undefined && traits.corrections === 'behind') || choices.chance(traits.lateShare);
     // The two endpoints need not show a revision at the same moment.
@@ -196,8 +197,10 @@ export class SimulatedService implements FeedService {
     signal.throwIfAborted();
   }
 
-  #shapeOf({ status }: Version): Shape {
+  #shapeOf({ status, bare }: Version): Shape {
     const { choices, traits } = this;
+    // However often it is delivered, only the single-run endpoint tells that there is no markdown.
+    if (bare && this.markdown) return choices.pick(['truncated', 'truncated_data', 'truncated_markdown'] as const);
     if (choices.chance(traits.badShare)) return choices.pick(['bad_status', 'no_scan_id', 'repairable'] as const);
     if (!choices.chance(traits.truncatedShare)) return 'full';
     // A failed run has no data that could be too large.
@@ -206,7 +209,7 @@ export class SimulatedService implements FeedService {
   }
 
   #shapeAgain(version: Version): Shape {
-    return this.choices.chance(this.traits.conflictShare) ? 'other_content' : this.#shapeOf(version);
+    return !version.bare && this.choices.chance(this.traits.conflictShare) ? 'other_content' : this.#shapeOf(version);
   }
 
   #insert(version: Version, shape: Shape, behind: boolean): void {

@@ -1,4 +1,4 @@
-import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
+import { batchOf, type DraftEntry, draftPage, withoutMarkdown, withPending } from '../../src/sync/page-draft.js';
 import type {
   Backfill,
   EntryBatch,
@@ -207,7 +207,11 @@ export class StoreHistory {
     const page = rawPage(pageJson(Array.from({ length: between(0, 5) }, () => this.#entry())));
     const draft = draftPage(page);
     const reasons: readonly PendingReason[] = ['not_loaded', 'processing', 'still_truncated'];
-    const entries = draft.entries.map((entry) => (chance(0.2) ? withPending(entry, pick(reasons)) : entry));
+    const found = (entry: DraftEntry) => {
+      if (chance(0.2)) return withPending(entry, pick(reasons));
+      return !entry.accepted.run.hasMarkdown && chance(0.3) ? withoutMarkdown(entry) : entry;
+    };
+    const entries = draft.entries.map(found);
     // Which of two that are the same entry is kept is not said.
     const seen = new Set<string>();
     const quarantine = draft.quarantine.filter(({ scanId, revision, payload }) => {

@@ -21,7 +21,8 @@ export async function postgresState(
   const state = new Map<string, unknown>();
   for (const { name, row } of await rows(sql<{ name: string; row: Record<string, unknown> }>`
     SELECT 'run ' || scan_id AS name, jsonb_build_object('revision', revision, 'status', status, 'reason', failure_reason,
-      'error', error, 'data', data, 'markdown', markdown, 'deliveredAt', extract(epoch FROM delivered_at) * 1000,
+      'error', error, 'data', data, 'markdown', markdown, 'markdownAbsent', markdown_absent,
+      'deliveredAt', extract(epoch FROM delivered_at) * 1000,
       'feed', feed, 'repaired', repaired, 'pending', pending_reason, 'attempts', attempts,
       'due', next_try_at <= clock_timestamp()) AS row
     FROM ${tables.runs} WHERE scan_id LIKE ${pattern}
@@ -42,9 +43,21 @@ export function modelState({ rows, history, quarantine }: ModelStore, now: numbe
   const state = new Map<string, unknown>();
   for (const row of rows.values()) {
     const [, reason, error] = JSON.parse(row.content) as (string | null)[];
-    const { revision, status, data, markdown, deliveredAt, feed, repaired, pending, attempts, nextTryAt } = row;
+    const {
+      revision,
+      status,
+      data,
+      markdown,
+      markdownAbsent,
+      deliveredAt,
+      feed,
+      repaired,
+      pending,
+      attempts,
+      nextTryAt,
+    } = row;
     state.set(`run ${row.scanId}`, {
-      ...{ revision, status, reason, error, markdown, feed, repaired, pending, attempts },
+      ...{ revision, status, reason, error, markdown, markdownAbsent, feed, repaired, pending, attempts },
       data: data === null ? null : JSON.parse(data),
       deliveredAt: deliveredAt === null ? null : Date.parse(deliveredAt),
       due: pending === null ? null : nextTryAt <= now,

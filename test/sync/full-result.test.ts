@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { isStoredInFull, needsFullResult } from '../../src/sync/full-result.js';
+import { isStoredInFull, judgeResult, needsFullResult } from '../../src/sync/full-result.js';
 import type { FeedRun, StoredResult } from '../../src/sync/ports.js';
+import { entryJson, type Fields } from '../support/entries.js';
+import { rawRun } from '../support/pages.js';
 
 const run = (over: Partial<FeedRun> = {}): FeedRun => ({
   scanId: 'scan-1',
@@ -17,7 +19,7 @@ const stored = (over: Partial<StoredResult> = {}): StoredResult => ({
   scanId: 'scan-1',
   revision: 2,
   complete: true,
-  hasMarkdown: true,
+  markdownKnown: true,
   ...over,
 });
 
@@ -38,13 +40,33 @@ describe('a truncated entry', () => {
 describe('nothing is downloaded for what the database holds', () => {
   it.each([
     ['in full', stored(), true, true],
-    ['without the markdown that is wanted', stored({ hasMarkdown: false }), true, false],
-    ['without markdown that nobody wants', stored({ hasMarkdown: false }), false, true],
+    ['without the markdown that is wanted', stored({ markdownKnown: false }), true, false],
+    ['without markdown that nobody wants', stored({ markdownKnown: false }), false, true],
     ['as pending', stored({ complete: false }), false, false],
     ['at an older revision', stored({ revision: 1 }), false, false],
     ['at a newer revision, even as pending', stored({ revision: 3, complete: false }), true, true],
     ['not at all', undefined, false, false],
   ])('%s', (_what, known, markdown, held) => {
     expect(isStoredInFull(run(), known, markdown)).toBe(held);
+  });
+});
+
+describe('a full answer without markdown', () => {
+  const judge = (over: Fields, markdown: boolean) =>
+    judgeResult({ scanId: 'scan-1', revision: 2 }, rawRun(entryJson({ revision: 2, ...over })), markdown);
+
+  it.each([
+    ['that was asked for with markdown says that there is none', {}, true, true],
+    ['of a failed run says so too', { status: 'failed', data: null, failureReason: 'ocr_failed' }, true, true],
+    ['of a higher revision says so of that one', { revision: 3 }, true, true],
+    ['whose markdown is null says so too', { markdown: null }, true, true],
+    ['that was asked for without markdown says nothing of it', {}, false, false],
+  ] as const)('%s', (_what, over, markdown, markdownAbsent) => {
+    expect(judge(over, markdown)).toMatchObject({ kind: 'loaded', draft: { accepted: { markdownAbsent } } });
+  });
+
+  it('says nothing where there is markdown, or where it is truncated', () => {
+    expect(judge({ markdown: '# Rechnung' }, true)).toMatchObject({ draft: { accepted: { markdownAbsent: false } } });
+    expect(judge({ resultTruncated: true }, true)).toEqual({ kind: 'pending', reason: 'still_truncated' });
   });
 });

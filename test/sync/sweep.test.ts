@@ -57,6 +57,17 @@ it('counts what the cursor passed by, not what a stored revision lacked', async 
   expect(found).toEqual([{ first: 1, later: 1 }]);
 });
 
+it('asks for a truncated run that rightly has no markdown once', async () => {
+  const { service, store, entry, follow } = bench();
+  service.feed.push(entry({ scanId: 'bare', resultTruncated: true }));
+  service.runs.set('bare', entry({ scanId: 'bare', markdown: null }));
+  const downloads = () => service.requests.filter((request) => typeof request === 'string');
+  await follow(HOUR_MS / 2, { read: { ...PAGES.read, markdown: true } });
+  expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).not.toBeNull();
+  expect(downloads()).toEqual(['bare']);
+  expect(store.rows.get('bare')).toMatchObject({ pending: null, markdown: null, markdownAbsent: true });
+});
+
 it('reads no further than the feed is complete to, however slowly the service answers', async () => {
   const { store, follow } = bench({}, (clock) => ({
     before: (_operation, _request, signal) => clock.sleep(20_000, signal),

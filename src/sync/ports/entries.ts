@@ -27,6 +27,8 @@ export interface AcceptedEntry {
   /** Fields among `replaced` that only changed their notation (a timestamp without a zone): not a repair. */
   readonly normalised: readonly string[];
   readonly repaired: boolean;
+  /** The single-run endpoint, asked for markdown, has none of this revision. */
+  readonly markdownAbsent: boolean;
   /** Set when the entry commits without its full result. */
   readonly pending: PendingReason | null;
 }

@@ -135,7 +135,8 @@ export interface StoredResult {
   readonly scanId: string;
   readonly revision: number;
   readonly complete: boolean;
-  readonly hasMarkdown: boolean;
+  /** It is stored, or it is known that there is none. */
+  readonly markdownKnown: boolean;
 }
 
 /** A run whose result is due to be tried again. */

@@ -87,7 +87,7 @@ describe('erase', () => {
   it('has nothing of an erased run loaded', async () => {
     await eraseRuns(bench.database.sql, tables, ['a']);
     expect(await bench.store.findStored(['a', 'b'])).toEqual([
-      { scanId: 'a', revision: 2 ** 31 - 1, complete: true, hasMarkdown: true },
+      { scanId: 'a', revision: 2 ** 31 - 1, complete: true, markdownKnown: true },
     ]);
   });
 
