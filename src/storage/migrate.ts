@@ -29,7 +29,10 @@ export async function readMigrations(directory: URL = MIGRATIONS): Promise<reado
   );
 }
 
-/** The schema's state against this release: applied version, and whether this release can work on it. */
+/**
+ * The schema's state against this release: applied version, and whether this release can work on it. Rejects with a
+ * {@link SchemaMismatch} where the database cannot hold what the service sends.
+ */
 export async function inspectSchema(
   db: Kysely<unknown>,
   tables: Tables,
@@ -140,10 +143,20 @@ async function createLedger(tx: Kysely<unknown>, tables: Tables): Promise<void> 
   )}`.execute(tx);
 }
 
+/** The encoding of a database cannot be changed: another one is needed. */
+function wrongEncoding(database: string, encoding: string): string {
+  return `the database ${quoted(database)} has the encoding ${encoding}, in which not every text of the service can be stored: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and use that one`;
+}
+
 /** Version 0 where the schema or its ledger does not exist. */
 async function appliedVersion(db: Kysely<unknown>, tables: Tables): Promise<{ version: number; worksFrom: number }> {
   const ledger = `${quoted(tables.schema)}.migrations`;
-  const found = await sql<{ exists: boolean }>`SELECT to_regclass(${ledger}) IS NOT NULL AS exists`.execute(db);
+  const found = await sql<{ exists: boolean; database: string; encoding: string }>`
+    SELECT to_regclass(${ledger}) IS NOT NULL AS exists, current_database() AS database,
+      current_setting('server_encoding') AS encoding`.execute(db);
+  for (const { database, encoding } of found.rows) {
+    if (encoding !== 'UTF8') throw new SchemaMismatch(wrongEncoding(database, encoding));
+  }
   if (!found.rows[0]?.exists) return { version: 0, worksFrom: 0 };
   const applied = await sql<{ version: number | null; works_from: number | null }>`
     SELECT max(version) AS version, max(works_from) AS works_from FROM ${tables.migrations}`.execute(db);

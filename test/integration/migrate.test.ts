@@ -7,6 +7,7 @@ import { tablesOf } from '../../src/storage/schema.js';
 import { createStore } from '../../src/storage/store.js';
 import { entryJson } from '../support/entries.js';
 import { createTestDatabase } from '../support/postgres/index.js';
+import { dropDatabase, urlOfDatabase, withConnection } from '../support/postgres/maintenance.js';
 import { openTestDatabase, tables, takeFeed, testFeed } from '../support/store.js';
 
 async function withDatabase(work: (database: Database, url: string) => Promise<void>): Promise<void> {
@@ -62,6 +63,34 @@ describe('migrations', () => {
           AND (obj_description(c.oid, 'pg_class') IS NULL OR col_description(c.oid, a.attnum) IS NULL)`.execute(db);
       expect(rows).toEqual([]);
     }));
+});
+
+describe('a database of another encoding than UTF8', () => {
+  it.each(['LATIN1', 'SQL_ASCII'])('is held before anything is written to it: %s', (encoding) =>
+    withDatabase(async (_, url) => {
+      const name = `encoding_${encoding.toLowerCase()}`;
+      const create = `CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`;
+      await withConnection(url, (client) => client.query(create));
+      const database = openTestDatabase(urlOfDatabase(url, name));
+      try {
+        const migrations = await readMigrations();
+        for (const refused of [migrate, requireSchema]) {
+          const error: Error = await refused(database.sql, tables, migrations).then(
+            () => Promise.reject(),
+            (e) => e,
+          );
+          expect(error).toMatchObject({ kind: 'schema', remedy: 'hold' });
+          expect(error.message).toContain(`the database "${name}" has the encoding ${encoding}`);
+          expect(error.message).toContain("ENCODING 'UTF8' TEMPLATE template0");
+        }
+        const { rows } = await sql`SELECT FROM pg_namespace WHERE nspname LIKE 'scanfeed%'`.execute(database.sql);
+        expect(rows).toEqual([]);
+      } finally {
+        await database.close();
+        await withConnection(url, (client) => dropDatabase(client, name));
+      }
+    }),
+  );
 });
 
 describe('a schema that this release cannot use', () => {
