@@ -8,7 +8,7 @@ import { RecognitionClient } from '../../src/service/client.js';
 import { commitPage } from '../../src/storage/commit-page.js';
 import { acquireLease } from '../../src/storage/lease.js';
 import { tablesOf } from '../../src/storage/schema.js';
-import { batchOf, draftPage } from '../../src/sync/page-draft.js';
+import { batchOf, draftPage, type PageDraft } from '../../src/sync/page-draft.js';
 import type { LeaseGrant, PageCommit } from '../../src/sync/ports.js';
 import { feedRequest } from '../service/recording.js';
 import { type ContestConfig, contest } from './contest.js';
@@ -52,19 +52,40 @@ async function takeFeed({ databaseUrl, serviceUrl: baseUrl }: ContestConfig): Pr
   return lease;
 }
 
-async function* commitsOf({ serviceUrl, apiKey }: ContestConfig, lease: LeaseGrant): AsyncGenerator<PageCommit> {
-  const client = new RecognitionClient({ baseUrl: serviceUrl, apiKey });
+async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenerator<PageCommit> {
+  const client = new RecognitionClient({ baseUrl: config.serviceUrl, apiKey: config.apiKey });
   for (let from: string | null = null; ; ) {
     const polledAt = performance.now();
-    const page = await client.readPage(feedRequest(from));
-    if (page.items.length === 0) return client.close();
-    const draft = draftPage(page);
-    const { entries, quarantine } = draft;
-    const lastDeliveredAt = entries.at(-1)?.accepted.run.deliveredAt ?? null;
-    const freshness = { atEnd: false, polledAt, lastDelivered: polledAt, lastDeliveredAt };
-    yield { lease, from, to: page.nextCursor, batch: batchOf(entries, draft), quarantine, freshness };
-    from = page.nextCursor;
+    const pages = await readPages(client, from, config.pagesTogether);
+    const last = pages.at(-1);
+    if (last === undefined) return client.close();
+    const batches = pages.map(({ draft }) => batchOf(draft.entries, draft));
+    const lastDeliveredAt = last.draft.entries.at(-1)?.accepted.run.deliveredAt ?? null;
+    yield {
+      lease,
+      from,
+      to: last.next,
+      batch: {
+        pages: batches.flatMap((batch) => batch.pages),
+        entries: batches.flatMap((batch) => batch.entries),
+      },
+      quarantine: [],
+      freshness: { atEnd: false, polledAt, lastDelivered: polledAt, lastDeliveredAt },
+    };
+    from = last.next;
   }
+}
+
+/** So many pages in a row, or as many as there are. */
+async function readPages(client: RecognitionClient, from: string | null, count: number) {
+  const pages: { readonly draft: PageDraft; readonly next: string | null }[] = [];
+  for (let cursor = from; pages.length < count; ) {
+    const page = await client.readPage(feedRequest(cursor));
+    if (page.items.length === 0) break;
+    cursor = page.nextCursor;
+    pages.push({ draft: draftPage(page), next: cursor });
+  }
+  return pages;
 }
 
 /** The statement that production would send, taken where it would leave for the connection. */

@@ -3,6 +3,8 @@ export interface ContestConfig {
   readonly databaseUrl: string;
   readonly serviceUrl: string;
   readonly apiKey: string;
+  /** Of those that commit pages: how many at once. */
+  readonly pagesTogether: number;
 }
 
 export interface Contested {

@@ -13,12 +13,13 @@ export async function runContest(
   contestant: Contestant,
   service: ServiceAddress,
   database: Pick<BenchDatabase, 'url'> | null,
-  onStart: () => void = () => {},
+  { onStart = () => {}, pagesTogether = 1 }: { onStart?: () => void; pagesTogether?: number } = {},
 ): Promise<Contested> {
   const config: ContestConfig = {
     databaseUrl: database?.url ?? '',
     serviceUrl: service.url,
     apiKey: service.apiKey,
+    pagesTogether,
   };
   const program = fileURLToPath(new URL(`${contestant}.js`, import.meta.url));
   const child = fork(program, [JSON.stringify(config)], { execArgv: ['--enable-source-maps'] });
