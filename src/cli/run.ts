@@ -148,7 +148,7 @@ function openStore(
 
 type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready'>;
 
-function feedContext({ feed, service, pending, reconcile }: Settings, parts: Parts): FeedContext {
+function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
   const budget = openByteBudget(feed.memoryBudgetBytes);
   return {
@@ -162,6 +162,7 @@ function feedContext({ feed, service, pending, reconcile }: Settings, parts: Par
     read: { filters, markdown, pageLimit },
     pollIntervalMs: feed.pollIntervalMs,
     pendingRetryMs: pending.retryIntervalMs,
+    resultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
     reconcile,
     pagesAhead: PAGES_AHEAD,
     stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,

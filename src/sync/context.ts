@@ -28,6 +28,8 @@ export interface FeedContext {
   readonly read: ReadSettings;
   readonly pollIntervalMs: number;
   readonly pendingRetryMs: number;
+  /** Results loaded later that are committed at once: the others' statements want connections, too. */
+  readonly resultCommits: number;
   readonly reconcile: ReconcileSettings;
   /** Bytes of pages and results held at once; the loader's too. */
   readonly budget: ByteBudget;

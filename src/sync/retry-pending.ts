@@ -1,3 +1,4 @@
+import PQueue from 'p-queue';
 import { pauseAfter } from './backoff.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from './ports.js';
@@ -56,7 +57,10 @@ async function adoptOrphans(lease: LeaseGrant, { store, observer }: FeedContext)
   if (results > 0) observer.adopted(results);
 }
 
-/** One round. `full`: more may be due at once; `fenced`: the lease was lost. */
+/**
+ * One round. `full`: more may be due at once; `fenced`: the lease was lost. Rejects where the store failed, once every other
+ * try is over and noted.
+ */
 async function retryDue(
   lease: LeaseGrant,
   context: FeedContext,
@@ -64,16 +68,22 @@ async function retryDue(
 ): Promise<'full' | 'done' | 'fenced'> {
   const due = await context.store.duePending(lease.feed, RUNS_AT_ONCE);
   if (due.length === 0) return 'done';
-  const tries = await Promise.all(due.map((run) => retryRun(run, lease, context, signal)));
-  if (tries.includes('fenced') || signal.aborted) return 'fenced';
-  const failed = tries.filter((outcome) => outcome !== 'stored' && outcome !== 'fenced');
+  const commits = new PQueue({ concurrency: context.resultCommits });
+  const tries = await Promise.allSettled(due.map((run) => retryRun(run, lease, commits, context, signal)));
+  const outcomes = tries.flatMap((tried) => (tried.status === 'fulfilled' ? [tried.value] : []));
+  if (outcomes.includes('fenced') || signal.aborted) return 'fenced';
+  const failed = outcomes.filter((outcome) => outcome !== 'stored' && outcome !== 'fenced');
   if (failed.length > 0 && !(await context.store.postponePending(lease, failed))) return 'fenced';
+  const refused = tries.find((tried) => tried.status === 'rejected');
+  if (refused !== undefined) throw refused.reason;
   return due.length === RUNS_AT_ONCE ? 'full' : 'done';
 }
 
+/** What it loaded counts towards the memory budget until it is committed. */
 async function retryRun(
   run: PendingRun,
   lease: LeaseGrant,
+  commits: PQueue,
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<'stored' | 'fenced' | PostponedTry> {
@@ -81,7 +91,10 @@ async function retryRun(
   const tried = await loader.loadOnce(run, signal);
   if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs);
   try {
-    const outcome = await storeResult(store, lease, tried.draft);
+    const outcome = await commits.add(() => {
+      signal.throwIfAborted(); // its turn may come late
+      return storeResult(store, lease, tried.draft);
+    });
     if (outcome.kind === 'fenced') return 'fenced';
     observer.committed(outcome.counts, []);
     observer.truncated('resolved', 1);

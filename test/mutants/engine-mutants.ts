@@ -128,6 +128,18 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch('src/sync/retry-pending.ts', "if (due.length === 0) return 'done';", "return 'done';"),
   ),
   engine(
+    'pending results take every connection there is',
+    patch('src/sync/retry-pending.ts', 'new PQueue({ concurrency: context.resultCommits })', 'new PQueue()'),
+  ),
+  engine(
+    'a result that cannot be stored lets the failed tries of others be forgotten',
+    patch(
+      'src/sync/retry-pending.ts',
+      'const failed = outcomes.filter(',
+      "const failed = tries.some(({ status }) => status === 'rejected') ? [] : outcomes.filter(",
+    ),
+  ),
+  engine(
     'pending results are tried again after a month',
     patch('src/sync/retry-pending.ts', 'return Math.min(HOUR_MS, firstMs', 'return Math.max(30 * DAY_MS, firstMs'),
   ),

@@ -22,6 +22,7 @@ export function engineContext(
     leaseTtlMs: 30_000,
     pollIntervalMs: 5_000,
     pendingRetryMs: 30_000,
+    resultCommits: 2,
     reconcile: { intervalMs: null, windowMs: 2 * 3_600_000, fullIntervalMs: null },
     pageLimit: createPageLimit(read.pageLimit, budget.bytes),
     pagesAhead: 3,
