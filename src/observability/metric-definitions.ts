@@ -47,6 +47,7 @@ export const SERVICE_KINDS = [
 export const DATABASE_KINDS = [
   'connection',
   'deadline',
+  'pool_used_up',
   'read_only',
   'deadlock',
   'serialization',

@@ -63,6 +63,16 @@ export function connectError(error: unknown, to: Destination): DatabaseError | S
   return new DatabaseError(sqlstate, kind, remedy, message);
 }
 
+/** No connection came free in time: the server is there, and takes long. */
+export function poolUsedUp(to: Destination): DatabaseError {
+  return new DatabaseError(
+    null,
+    'pool_used_up',
+    'retry',
+    `all connections to PostgreSQL at ${addressOf(to)} were in use for ${to.deadlineMs / 1000} s; look why statements are slow (locks, disk, load), or raise SCANFEED_DATABASE_POOL`,
+  );
+}
+
 function refused(sqlstate: string, kind: string, to: Destination): string {
   const login = {
     at: `PostgreSQL at ${addressOf(to)}`,

@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult } from 'kysely';
 import pg from 'pg';
-import { connectError, type Destination } from './connect-errors.js';
+import { connectError, type Destination, poolUsedUp } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection } from './errors.js';
 import { sendLongParameters } from './long-parameter.js';
 
@@ -62,6 +62,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   const guarded = guardedPool(pool, {
     statementDeadlineMs: options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS,
     destination: { ...options.connection, deadlineMs: connectDeadlineMs },
+    isUsedUp: () => !pool.ending && clients.size >= options.maxConnections,
   });
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
@@ -107,20 +108,24 @@ async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>, cut
   await ended;
 }
 
+interface PoolGuards {
+  readonly statementDeadlineMs: number;
+  readonly destination: Destination;
+  /** As many connections as there may be are logged in: whoever got none waited for one of these. */
+  isUsedUp(): boolean;
+}
+
 /**
  * Between kysely and the pool: every statement has a deadline, and a connection on which anything failed without a
  * SQLSTATE is destroyed, never used again. (Kysely alone would give it back to the pool, perhaps inside a transaction.)
  */
-function guardedPool(
-  pool: pg.Pool,
-  { statementDeadlineMs, destination }: { statementDeadlineMs: number; destination: Destination },
-): PostgresPool {
+function guardedPool(pool: pg.Pool, { statementDeadlineMs, destination, isUsedUp }: PoolGuards): PostgresPool {
   return {
     connect: async () => {
       try {
         return guardedClient(await pool.connect(), statementDeadlineMs);
       } catch (error) {
-        throw connectError(error, destination);
+        throw isUsedUp() ? poolUsedUp(destination) : connectError(error, destination);
       }
     },
     end: () => pool.end(),

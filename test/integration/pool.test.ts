@@ -80,6 +80,19 @@ describe('errors', () => {
       expect(`${failed.stack} ${JSON.stringify(failed)}`).not.toContain('GEHEIM');
     }));
 
+  it('of a pool that is used up do not look for the fault in the login', () =>
+    withPool({ connectDeadlineMs: 2_000 }, async (database) => {
+      await backend(database); // logged in
+      await database.sql.connection().execute(async () => {
+        const waited = await backend(database).catch((error) => error);
+        expect(waited).toMatchObject({ kind: 'pool_used_up', remedy: 'retry' });
+        expect(waited.message).toMatch(
+          /^all connections to PostgreSQL at \S+ were in use for 2 s; look why statements are slow .* raise SCANFEED_DATABASE_POOL$/,
+        );
+      });
+      expect(await backend(database)).toBeTypeOf('number');
+    }));
+
   it('of a server that cannot be reached are to be retried', () =>
     withPool({ connection: { host: '127.0.0.1', port: 1, user: 'nobody', database: 'none' } }, async (database) => {
       await expect(backend(database)).rejects.toMatchObject({ kind: 'connection', remedy: 'retry' });
