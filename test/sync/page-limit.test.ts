@@ -4,6 +4,41 @@ import { createPageLimit, halved, LARGEST_ENTRY_BYTES, regrown } from '../../src
 
 const BUDGET = 1_000;
 
+describe('a limit', () => {
+  it.each([
+    // entries and easy pages before, entries of the page that was too large, after
+    [{ entries: 200, easy: 7 }, 200, { entries: 100, easy: 0 }],
+    [{ entries: 25, easy: 0 }, 25, { entries: 12, easy: 0 }],
+    [{ entries: 2, easy: 0 }, 2, { entries: 1, easy: 0 }],
+    [{ entries: 1, easy: 3 }, 1, { entries: 1, easy: 0 }],
+    [{ entries: 100, easy: 5 }, 200, { entries: 100, easy: 5 }], // asked for before the limit was halved
+    [{ entries: 100, easy: 5 }, 50, { entries: 25, easy: 0 }], // asked for before it doubled
+  ])('%o is halved by a page of %i to %o', (before, entries, after) => {
+    expect(halved(before, entries)).toEqual(after);
+  });
+
+  const full = (entries: number, bytes: number) => ({ asked: entries, came: entries, bytes });
+
+  it.each([
+    ['one more that is easy', { entries: 10, easy: 0 }, full(10, 250), { entries: 10, easy: 1 }],
+    ['the eighth that is easy', { entries: 10, easy: 7 }, full(10, 250), { entries: 20, easy: 0 }],
+    ['the eighth, below what is set', { entries: 120, easy: 7 }, full(120, 1), { entries: 200, easy: 0 }],
+    ['one that is not easy', { entries: 10, easy: 7 }, full(10, 251), { entries: 10, easy: 0 }],
+    ['one that is not full', { entries: 10, easy: 7 }, { asked: 10, came: 9, bytes: 1 }, { entries: 10, easy: 7 }],
+    [
+      'one that is not full and large',
+      { entries: 10, easy: 7 },
+      { asked: 10, came: 9, bytes: 900 },
+      { entries: 10, easy: 7 },
+    ],
+    ['one of a lower limit', { entries: 10, easy: 7 }, full(5, 1), { entries: 10, easy: 7 }],
+    ['one of a higher limit', { entries: 10, easy: 7 }, full(20, 1), { entries: 20, easy: 0 }],
+    ['one at what is set', { entries: 200, easy: 0 }, full(200, 1), { entries: 200, easy: 0 }],
+  ])('meets %s', (_, before, page, after) => {
+    expect(regrown(before, page, 200, BUDGET)).toEqual(after);
+  });
+});
+
 describe('the number of entries that a page is asked for', () => {
   it('is halved by each page that is too large, down to one, which may have as much as can be stored', () => {
     const told: number[] = [];
@@ -12,10 +47,6 @@ describe('the number of entries that a page is asked for', () => {
     for (let tries = 0; tries < 9; tries += 1) limit.tooLarge(limit.entries);
     expect(told).toEqual([100, 50, 25, 12, 6, 3, 1]);
     expect(limit.maxBytes).toBe(LARGEST_ENTRY_BYTES);
-  });
-
-  it('is halved once by two readers that met the same limit', () => {
-    expect(halved(halved({ entries: 200, easy: 0 }, 200), 200)).toEqual({ entries: 100, easy: 0 });
   });
 
   it('doubles after eight full pages in a row that would have fitted four times, up to what is set', () => {
@@ -35,13 +66,6 @@ describe('the number of entries that a page is asked for', () => {
     expect(limit.entries).toBe(148);
     for (let pages = 0; pages < 8; pages += 1) page(10);
     expect(limit.entries).toBe(150);
-  });
-
-  it('does not grow by pages that are not full, nor by those of a higher limit', () => {
-    const state = { entries: 10, easy: 7 };
-    expect(regrown(state, { asked: 10, came: 9, bytes: 1 }, 200, BUDGET)).toEqual(state);
-    expect(regrown(state, { asked: 20, came: 20, bytes: 1 }, 200, BUDGET)).toEqual({ entries: 20, easy: 0 });
-    expect(regrown(state, { asked: 5, came: 5, bytes: 1 }, 200, BUDGET)).toEqual(state);
   });
 
   it('stays between one and what is set, whatever comes', () => {
