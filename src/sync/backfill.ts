@@ -3,6 +3,7 @@ import { pauseAfter } from './backoff.js';
 import type { LeaderContext } from './context.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { Backfill, LeaseGrant, Position, Trouble } from './ports.js';
+import { readServiceDate } from './probe.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { isSameOrganization, listedFrom, maybeRejectedCursor, overlapBefore } from './recover-cursor.js';
 import { troubleOf } from './trouble.js';
@@ -121,9 +122,9 @@ async function startWithoutCursor(
   signal: AbortSignal,
 ): Promise<Position> {
   if (deliveredUpTo === null) return { cursor: null, since };
-  const { service, read, clock } = context;
-  const probe = { filters: read.filters, start: { since: deliveredUpTo }, limit: 1, markdown: false };
-  const { serviceDate } = await service.readPage(probe, signal);
+  const { read, clock } = context;
+  const probe = { filters: read.filters, start: { since: deliveredUpTo } };
+  const serviceDate = await readServiceDate(probe, 'backfill', context, signal);
   const before = overlapBefore(deliveredUpTo, serviceDate ?? new Date(clock.now()));
   const from = since !== null && since > before ? since : before;
   const again = await listedFrom(from, 'backfill', context, signal);

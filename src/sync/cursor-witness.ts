@@ -1,5 +1,6 @@
 import type { FeedContext } from './context.js';
 import type { LeaseGrant, Position, Trouble } from './ports.js';
+import { listsAnything } from './probe.js';
 import { troubleOf } from './trouble.js';
 
 /** What is read beside the feed waits until the feed has gone on from elsewhere, or holds as long as it does. */
@@ -30,9 +31,7 @@ export async function requireFeedCursor(
   if (page.at.cursor !== null) return; // it was accepted itself
   const { cursor } = await store.readPosition(lease.feed);
   if (cursor === null) return;
-  await service
-    .readPage({ filters: read.filters, start: { cursor }, limit: 1, markdown: false }, signal)
-    .catch((error) => {
-      throw troubleOf(error).kind === 'http_400' ? new FeedCursorRejected(error) : error;
-    });
+  await listsAnything(service, { filters: read.filters, start: { cursor } }, signal).catch((error) => {
+    throw troubleOf(error).kind === 'http_400' ? new FeedCursorRejected(error) : error;
+  });
 }

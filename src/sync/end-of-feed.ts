@@ -1,4 +1,5 @@
-import type { CommitCounts, FeedFilters, FeedRequest, FeedService, Trouble } from './ports.js';
+import type { CommitCounts, FeedFilters, FeedService, Trouble } from './ports.js';
+import { listsAnything, type Probe } from './probe.js';
 import { type FetchedPage, startAt } from './read-page.js';
 import { troubleOf } from './trouble.js';
 
@@ -15,10 +16,10 @@ export async function isEndOfFeed(
 ): Promise<boolean> {
   if (page.draft.items > 0 || page.next === null) return false;
   if (page.next === page.at.cursor || hidesNothing(filters)) return true;
-  const unfiltered = await service.readPage(unfilteredProbe(page), signal).catch((error) => {
+  const more = await listsAnything(service, unfilteredProbe(page), signal).catch((error) => {
     throw troubleOf(error).kind === 'http_400' ? new EndProbeRefused(error) : error;
   });
-  return unfiltered.items.length === 0;
+  return !more;
 }
 
 /** The cursor was accepted with filters and is refused without: not the cursor's fault, so it must not be given up. */
@@ -47,11 +48,9 @@ function hidesNothing({ status, environment, documentType }: FeedFilters): boole
   return status.includes('completed') && status.includes('failed') && environment === 'all' && documentType === null;
 }
 
-function unfilteredProbe(page: FetchedPage): FeedRequest {
+function unfilteredProbe(page: FetchedPage): Probe {
   return {
     filters: { status: ['completed', 'failed'], environment: 'all', documentType: null },
     start: startAt(page.at),
-    limit: 1,
-    markdown: false,
   };
 }

@@ -2,6 +2,7 @@ import { pauseAfter } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext, ReconcileSettings } from './context.js';
 import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
+import { readServiceDate } from './probe.js';
 import { isServiceClockOff } from './service-clock.js';
 import { type Sweep, sweepStretch } from './sweep-stretch.js';
 import { troubleOf } from './trouble.js';
@@ -106,12 +107,10 @@ export function windowStart(until: Date, last: SweepState | null, windowMs: numb
 }
 
 /** The service's time at a monotonic one; by our own clock where its answers show no other. */
-async function readServiceTime(
-  { service, read, clock }: FeedContext,
-  signal: AbortSignal,
-): Promise<(monotonic: number) => number> {
-  const request = { filters: read.filters, start: { since: new Date(clock.now()) }, limit: 1, markdown: false };
-  const { serviceDate } = await service.readPage(request, signal);
+async function readServiceTime(context: FeedContext, signal: AbortSignal): Promise<(monotonic: number) => number> {
+  const { read, clock } = context;
+  const probe = { filters: read.filters, start: { since: new Date(clock.now()) } };
+  const serviceDate = await readServiceDate(probe, 'sweep', context, signal);
   const answeredAt = clock.monotonic();
   const now = clock.now();
   const answered = isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now;

@@ -1,7 +1,8 @@
 import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
-import type { FeedRun, LeaseGrant, Position, RawPage, Trouble } from './ports.js';
-import { readPageWithin, startAt } from './read-page.js';
+import type { FeedRun, FeedStart, LeaseGrant, Position, Trouble } from './ports.js';
+import { listsAnything, type Probe, readServiceDate } from './probe.js';
+import { readPageWithin } from './read-page.js';
 import { troubleOf } from './trouble.js';
 
 /** So many of the runs stored for a time are asked about, each by its id. */
@@ -39,15 +40,15 @@ export async function recoverCursor(
   signal: AbortSignal,
 ): Promise<void> {
   const { store, observer } = context;
-  const probeAt = (at: Position) => {
-    observer.ticked(context.stepMs);
-    return probe(at, context, signal);
-  };
-  const accepted = await probeAt({ cursor: null, since: null });
-  if (accepted === null) throw refusal;
+  observer.ticked(context.stepMs);
+  const serviceDate = await readServiceDate(probeOf({ beginning: true }, context), 'feed', context, signal).catch(
+    (error) => {
+      throw troubleOf(error).kind === 'http_400' ? refusal : error;
+    },
+  );
   const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
   const since =
-    readUpTo && later(overlapBefore(readUpTo, accepted.serviceDate ?? new Date(context.clock.now())), position.since);
+    readUpTo && later(overlapBefore(readUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
   if (since !== null && readUpTo !== null) {
     observer.ticked(context.stepMs);
     const again = await listedFrom(since, 'feed', context, signal).catch((error) => {
@@ -56,7 +57,7 @@ export async function recoverCursor(
     });
     if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
   }
-  const to = (await newestAccepted(cursors, probeAt)) ?? { cursor: null, since };
+  const to = (await newestAccepted(cursors, context, signal)) ?? { cursor: null, since };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
 }
 
@@ -70,27 +71,24 @@ function later(time: Date, start: Date | null): Date {
   return start !== null && start > time ? start : time;
 }
 
-/** One entry from there. Null: refused with 400. Every other failure is thrown, and the recovery is tried again later. */
-async function probe(
-  at: Position,
-  { service, read }: Pick<FeedContext, 'service' | 'read'>,
-  signal: AbortSignal,
-): Promise<RawPage | null> {
-  try {
-    return await service.readPage({ filters: read.filters, start: startAt(at), limit: 1, markdown: false }, signal);
-  } catch (error) {
-    if (troubleOf(error).kind === 'http_400') return null;
-    throw error;
-  }
+function probeOf(start: FeedStart, { read }: Pick<FeedContext, 'read'>): Probe {
+  return { filters: read.filters, start };
 }
 
+/** Every failure but a refusal is thrown, and the recovery is tried again later. */
 async function newestAccepted(
   cursors: readonly string[],
-  probeAt: (at: Position) => Promise<RawPage | null>,
+  context: FeedContext,
+  signal: AbortSignal,
 ): Promise<Position | null> {
   for (const cursor of cursors) {
-    const at = { cursor, since: null };
-    if ((await probeAt(at)) !== null) return at;
+    context.observer.ticked(context.stepMs);
+    try {
+      await listsAnything(context.service, probeOf({ cursor }, context), signal);
+      return { cursor, since: null };
+    } catch (error) {
+      if (troubleOf(error).kind !== 'http_400') throw error;
+    }
   }
   return null;
 }

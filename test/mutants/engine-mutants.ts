@@ -278,8 +278,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'wrong settings are taken for a rejected cursor',
-    patch(recover, 'if (accepted === null) throw refusal;', ''),
-    patch(recover, 'accepted.serviceDate', 'accepted?.serviceDate'),
+    patch(
+      recover,
+      "throw troubleOf(error).kind === 'http_400' ? refusal : error;",
+      "if (troubleOf(error).kind !== 'http_400') throw error; return null;",
+    ),
   ),
   engine(
     'runs that the cursor passed by are taken for those of another organization',
@@ -335,7 +338,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'an empty page is the end of the feed, whatever the filters hide',
-    patch(endOfFeed, 'return unfiltered.items.length === 0;', 'return true;'),
+    patch(endOfFeed, 'return !more;', 'return true;'),
   ),
   engine(
     'a full page whose cursor stands still is the end',
@@ -345,10 +348,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'a circle of pages that are committed together is the end',
     patch(endOfFeed, 'if (page.through.length > 1 || ', 'if ('),
   ),
-  engine(
-    'an end is never seen with cursors that always change',
-    patch(endOfFeed, 'return unfiltered.items.length === 0;', 'return false;'),
-  ),
+  engine('an end is never seen with cursors that always change', patch(endOfFeed, 'return !more;', 'return false;')),
   engine(
     'the way back of an answer makes its entries younger',
     patch(serviceClock, 'const byHeader = polledAt - ', 'const byHeader = receivedAt - '),
