@@ -56,7 +56,11 @@ async function session(harm: Harm): Promise<Session> {
   const pagesBehind = notePages(emulator);
   const looks: Promise<number>[] = [];
   const feed = `${harm.name}-${seed}`;
-  const look = () => looks.push(wholePages(feed, pagesBehind));
+  const look = () => {
+    const pages = wholePages(feed, pagesBehind);
+    looks.push(pages);
+    return pages;
+  };
   let failures = 0;
   try {
     harm.begin?.(proxy);
@@ -66,9 +70,9 @@ async function session(harm: Harm): Promise<Session> {
       service: client,
       context: { read: { filters: FILTERS, markdown: false, pageLimit: PAGE } },
       onFailed: () => {
-        look();
         failures += 1;
-        if (failures === 1) harm.onFirstFailure?.(proxy);
+        const heal = failures === 1 ? () => harm.onFirstFailure?.(proxy) : undefined;
+        look().then(heal, heal); // not before it was looked: the next page may be quick
       },
     });
     look();
