@@ -77,7 +77,9 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
       await (await bench.takeFeed()).commit([entryJson({ scanId: 'a', data: { betrag: 1, posten: [{ menge: 2 }] } })]);
       const database = openTestDatabase(bouncer.url);
       const done = await Promise.all([1, 2, 3].map(() => refreshReports(database, tables, 'scanfeed_nobody')));
-      expect(done.flatMap(({ built }) => built).sort()).toEqual(['document_rechnung', 'document_rechnung_posten']);
+      // Those that come at the same time may each build them: the second time changes nothing.
+      const built = new Set(done.flatMap((each) => each.built));
+      expect([...built].sort()).toEqual(['document_rechnung', 'document_rechnung_posten']);
       expect(await eraseRuns(database.sql, tables, ['a'])).toMatchObject([{ scanId: 'a', stored: true }]);
       await database.close();
       expect(await bench.rows(sql`SELECT FROM scanfeed_reporting.document_rechnung`)).toEqual([]);
