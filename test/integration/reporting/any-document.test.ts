@@ -96,7 +96,9 @@ it('every value of any document is found in its typed views, and a second refres
       const values: string[] = [];
       for (const [index, tree] of documents.entries()) {
         const json = toJson(tree, next, values);
-        await feed.commit([entryJson({ scanId: `scan-${index}`, data: undefined }).replace(/\}$/, () => `,"data":${json}}`)]);
+        await feed.commit([
+          entryJson({ scanId: `scan-${index}`, data: undefined }).replace(/\}$/, () => `,"data":${json}}`),
+        ]);
         if (index % 3 === 0) expect((await refresh(bench)).failed).toEqual([]);
         await readAllViews(bench);
       }
