@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,6 +45,8 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
 const SEEDS = { SIMULATION_SEEDS: '250', MODEL_STORE_HISTORIES: '150' };
 /** A mutant may make the program spin. */
 const PATIENCE_MS = 120_000;
+/** Characters of the end of what a run prints. */
+const OUTPUT_KEPT = 65_536;
 
 /** The first test that failed, and why; null: all passed. */
 export interface Catch {
@@ -105,14 +107,50 @@ function runVitest(folder: string, tests: Mutant['tests'], report: string, datab
   const args = ['run', '--root', folder, '--project', project, '--bail', '1', '--maxWorkers', '1'];
   const reporting = ['--reporter', 'json', '--outputFile', report];
   const env = { ...process.env, ...SEEDS, TEST_DATABASE_URL: databaseUrl, TEST_DATABASE: '' };
-  return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [script, ...args, ...reporting, ...files],
-      { cwd: folder, env, timeout: PATIENCE_MS, killSignal: 'SIGKILL', maxBuffer: 64 << 20 },
-      (error, stdout, stderr) => resolve({ ended: !error?.killed, output: stdout + stderr }),
-    );
+  // A group of its own: a worker that a mutant makes spin outlives whoever started it, and grows.
+  const child = spawn(process.execPath, [script, ...args, ...reporting, ...files], {
+    cwd: folder,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
+  const endAll = () => endGroup(child.pid);
+  process.once('exit', endAll);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-OUTPUT_KEPT);
+    });
+  }
+  return new Promise((resolve, reject) => {
+    let ended = true;
+    const patience = setTimeout(() => {
+      ended = false;
+      endAll();
+    }, PATIENCE_MS);
+    const over = () => {
+      clearTimeout(patience);
+      process.removeListener('exit', endAll);
+      endAll();
+    };
+    child.once('error', (error) => {
+      over();
+      reject(error);
+    });
+    child.once('exit', () => {
+      over();
+      resolve({ ended, output });
+    });
+  });
+}
+
+function endGroup(leader: number | undefined): void {
+  if (leader === undefined) return;
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 function firstFailure({ testResults }: Report): Catch | null {
