@@ -25,42 +25,21 @@ interface Extra {
 
 type Place = readonly [group: Group, name: string];
 
-export const required = <T>([group, name]: Place, kind: Kind<T>, meaning: string, extra: Extra = {}): Variable<T> => ({
-  ...kind,
-  secret: false,
-  ...extra,
-  group,
-  name,
-  meaning,
-  default: null,
-  required: true,
-});
-
-export const optional = <T>(
+const declared = <T, Given extends T>(
   [group, name]: Place,
-  kind: Kind<T>,
+  kind: Kind<Given>,
   meaning: string,
-  extra: Extra = {},
-): Variable<T | null> => ({
-  ...kind,
-  secret: false,
-  ...extra,
-  group,
-  name,
-  meaning,
-  default: null,
-  required: false,
-});
+  rest: Pick<Variable, 'default' | 'required'> & Extra,
+): Variable<T> => ({ ...kind, secret: false, ...rest, group, name, meaning });
 
-export const defaulted = <T>([group, name]: Place, kind: Kind<T>, value: string, meaning: string): Variable<T> => ({
-  ...kind,
-  secret: false,
-  group,
-  name,
-  meaning,
-  default: value,
-  required: false,
-});
+export const required = <T>(place: Place, kind: Kind<T>, meaning: string, extra: Extra = {}): Variable<T> =>
+  declared(place, kind, meaning, { ...extra, default: null, required: true });
+
+export const optional = <T>(place: Place, kind: Kind<T>, meaning: string, extra: Extra = {}): Variable<T | null> =>
+  declared(place, kind, meaning, { ...extra, default: null, required: false });
+
+export const defaulted = <T>(place: Place, kind: Kind<T>, value: string, meaning: string): Variable<T> =>
+  declared(place, kind, meaning, { default: value, required: false });
 
 export const filePath = text('the path of a file', /^[^\0]+$/);
 export const words = text('text without control characters', /^[^\p{Cc}]+$/u);
