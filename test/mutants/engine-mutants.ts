@@ -61,10 +61,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'the position is not read again after an unknown outcome',
+    patch(loop, 'let failures = 0;', 'let failures = 0; let read: Position | undefined;'),
     patch(
       loop,
       'const start = await store.readPosition(lease.feed);',
-      'const start = ((memory as any).start ??= await store.readPosition(lease.feed));',
+      'const start = (read ??= await store.readPosition(lease.feed));',
     ),
   ),
   engine(
@@ -95,8 +96,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(
       pageDraft,
       'page.items.forEach((item, index) => {',
-      `page.items.forEach((item: any, index) => {
-         if (page.items.some((other: any) => other?.scanId === item?.scanId && other?.revision > item?.revision)) return;`,
+      `const runs = page.items as { scanId: string; revision: number }[];
+       page.items.forEach((item, index) => {
+         const { scanId, revision } = runs[index] ?? { scanId: '', revision: 0 };
+         if (runs.some((other) => other?.scanId === scanId && other?.revision > revision)) return;`,
     ),
   ),
   engine(
