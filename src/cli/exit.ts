@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { troubleOf } from '../sync/trouble.js';
+import { troubleOf } from '../outcome/trouble.js';
 
 /** Exit codes, as `sysexits.h` names them where it does. */
 export const EXIT = { done: 0, failed: 1, usage: 64, tryAgain: 75, settings: 78, interrupted: 130 } as const;

@@ -1,11 +1,11 @@
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
+import { troubleOf } from '../outcome/trouble.js';
 import type { DatabaseSettings } from '../settings.js';
 import type { Database } from '../storage/pool.js';
 import { hasNewDocuments } from '../storage/reporting/refresh-views.js';
 import { tablesOf } from '../storage/schema.js';
 import type { Clock } from '../sync/ports.js';
-import { troubleOf } from '../sync/trouble.js';
 import { purge } from './purge.js';
 import { refreshReports } from './refresh-reports.js';
 

@@ -1,6 +1,6 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { pauseAfter } from '../sync/backoff.js';
 import type { Clock } from '../sync/ports.js';
-import { troubleOf } from '../sync/trouble.js';
 
 const TRIES = 5;
 

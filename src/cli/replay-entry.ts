@@ -1,9 +1,9 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { commitResults } from '../storage/commit-page.js';
 import { type QuarantinedEntry, readPayload, settleQuarantined } from '../storage/quarantined-entries.js';
 import { batchOf, type DraftEntry, refusedEntry } from '../sync/page-draft.js';
 import type { CommitCounts } from '../sync/ports.js';
 import { recheckPayload } from '../sync/quarantined-payload.js';
-import { troubleOf } from '../sync/trouble.js';
 import { systemClock } from './system-clock.js';
 import { underPresentEpoch } from './under-present-epoch.js';
 import type { FeedAtWork } from './with-feed.js';

@@ -1,10 +1,10 @@
+import { troubleOf } from '../outcome/trouble.js';
 import type { ResultVerdict } from '../sync/full-result.js';
 import type { DraftEntry } from '../sync/page-draft.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../sync/ports.js';
 import type { ResultLoader } from '../sync/resolve-truncated.js';
 import { pendingPause } from '../sync/retry-pending.js';
 import { storeResult } from '../sync/store-result.js';
-import { troubleOf } from '../sync/trouble.js';
 import { underPresentEpoch } from './under-present-epoch.js';
 import type { FeedAtWork } from './with-feed.js';
 

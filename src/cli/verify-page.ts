@@ -1,10 +1,10 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { type Comparison, compareEntries, findQuarantineStates } from '../storage/compare-entries.js';
 import { identityOf } from '../storage/quarantine.js';
 import type { QuarantineState } from '../storage/quarantined-entries.js';
 import { needsFullResult } from '../sync/full-result.js';
 import { batchOf, type DraftEntry, type PageDraft, refusedEntry, withPending } from '../sync/page-draft.js';
 import type { QuarantineEntry } from '../sync/ports.js';
-import { troubleOf } from '../sync/trouble.js';
 import type { FeedAtWork } from './with-feed.js';
 
 /** `discarded`: given up by an operator, or overtaken. `deleted`: erased, or past the retention. The last four are differences. */

@@ -1,4 +1,5 @@
-import type { AsOf, Clock, FeedStatus, Stage, SyncObserver, Trouble } from '../sync/ports.js';
+import { troubleOf } from '../outcome/trouble.js';
+import type { AsOf, Clock, FeedStatus, Stage, SyncObserver } from '../sync/ports.js';
 import { describeError } from './describe-error.js';
 import type { Liveness } from './liveness.js';
 import type { Logger } from './logger.js';
@@ -155,10 +156,4 @@ function iso(time: Date | null | undefined): string | null {
 
 function lagSeconds(asOf: AsOf | null, monotonicNow: number): number | null {
   return asOf === null || asOf.lagMs === null ? null : Math.max(0, asOf.lagMs + monotonicNow - asOf.readAt) / 1000;
-}
-
-/** Errors that do not say what they mean are bugs of ours. */
-function troubleOf(error: unknown): Pick<Trouble, 'kind' | 'remedy'> {
-  const { kind, remedy } = (error ?? {}) as Partial<Trouble>;
-  return typeof kind === 'string' && remedy !== undefined ? { kind, remedy } : { kind: 'internal', remedy: 'retry' };
 }

@@ -1,11 +1,12 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { NO_COUNTS } from '../outcome/counts.js';
 import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit, QuarantineEntry, SweepCommit } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
 import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 import type { Tables } from './schema.js';
 import { fenceOnSweep, sweepPosition } from './sweeps.js';
-import { type Entries, NOTHING, type Written, writeEntries } from './write-entries.js';
+import { type Entries, type Written, writeEntries } from './write-entries.js';
 
 /**
  * Commits a page: fence, rows, history, quarantine and cursor in one statement, so that no error in between can be
@@ -77,5 +78,5 @@ function isEmpty({ batch, quarantine }: Entries): boolean {
 
 async function moveAlone(db: Kysely<unknown>, fence: RawBuilder<unknown>): Promise<Written | null> {
   const { rows } = await sql<FenceRow>`${fence} SELECT * FROM fence`.execute(db);
-  return rows[0] === undefined ? null : { fence: rows[0], counts: NOTHING };
+  return rows[0] === undefined ? null : { fence: rows[0], counts: NO_COUNTS };
 }

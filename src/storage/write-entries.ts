@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { addCounts, NO_COUNTS } from '../outcome/counts.js';
 import type { CommitCounts, PageCommit } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
 import { type FenceRow, fenceOnEpoch } from './fence.js';
@@ -15,17 +16,6 @@ export interface Written {
   readonly fence: FenceRow;
   readonly counts: CommitCounts;
 }
-
-export const NOTHING: CommitCounts = {
-  inserted: 0,
-  updated: 0,
-  filled: 0,
-  unchanged: 0,
-  stale: 0,
-  quarantined: 0,
-  conflicts: 0,
-  stored: [],
-};
 
 /**
  * Writes the entries in one statement, under `fence` (a `WITH` and its first parts). Null: the fence does not hold.
@@ -46,7 +36,7 @@ export async function writeEntries(
   const epoch = sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, entries.lease)})`;
   const again = await writeOnce(db, tables, settings, { ...entries, quarantine: [] }, epoch, first.overtaken);
   const left = again === null ? first.overtaken : again.overtaken;
-  const counts = addCounts(first.counts, again?.counts ?? NOTHING);
+  const counts = addCounts(first.counts, again?.counts ?? NO_COUNTS);
   return { fence: first.fence, counts: { ...counts, stale: counts.stale + left.length } };
 }
 
@@ -98,17 +88,4 @@ FROM fence CROSS JOIN duplicate`.execute(db);
   const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
   const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
   return { fence: row, counts, overtaken: row.overtaken ?? [] };
-}
-
-function addCounts(a: CommitCounts, b: CommitCounts): CommitCounts {
-  return {
-    inserted: a.inserted + b.inserted,
-    updated: a.updated + b.updated,
-    filled: a.filled + b.filled,
-    unchanged: a.unchanged + b.unchanged,
-    stale: a.stale + b.stale,
-    quarantined: a.quarantined + b.quarantined,
-    conflicts: a.conflicts + b.conflicts,
-    stored: [...a.stored, ...b.stored],
-  };
 }

@@ -1,12 +1,13 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { type BackfillContext, type BackfillMemory, readBackfillPages, rememberBackfill } from './backfill-pages.js';
 import { pauseAfter } from './backoff.js';
 import type { LeaderContext } from './context.js';
+import { CursorReplaced } from './cursor-replaced.js';
 import type { FeedPauses } from './feed-pauses.js';
-import type { Backfill, LeaseGrant, Position, Trouble } from './ports.js';
+import type { Backfill, LeaseGrant, Position } from './ports.js';
 import { readServiceDate } from './probe.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { isSameOrganization, listedFrom, maybeRejectedCursor, overlapBefore } from './recover-cursor.js';
-import { troubleOf } from './trouble.js';
 
 /** How often it is looked whether something is asked for. */
 const LOOK_MS = 2_000;
@@ -88,7 +89,7 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
       const { cursor } = current.backfill;
       if (!maybeRejectedCursor(error, { cursor, since: null }) || (refused && cursor === rejected)) throw error;
       rejected = cursor;
-      throw new BackfillCursorRejected(context.pollIntervalMs);
+      throw new CursorReplaced('a backfill', context.pollIntervalMs);
     });
     rejected = null;
     if (outcome === 'stuck' || outcome === 'fenced') return outcome;
@@ -99,16 +100,6 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
     return 'read';
   };
   return { next, leave };
-}
-
-/** A failure like others, so that a service that rejects every cursor is not asked without pause. */
-class BackfillCursorRejected extends Error implements Trouble {
-  override readonly name = 'BackfillCursorRejected';
-  readonly kind = 'http_400';
-  readonly remedy = 'retry';
-  constructor(readonly retryAfterMs: number) {
-    super('the service rejected the cursor of a backfill; it goes on from a day before what it has read');
-  }
 }
 
 /**
@@ -129,7 +120,7 @@ async function startWithoutCursor(
   const from = since !== null && since > before ? since : before;
   const again = await listedFrom(from, 'backfill', context, signal);
   if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {
-    throw new BackfillCursorRejected(context.pollIntervalMs);
+    throw new CursorReplaced('a backfill', context.pollIntervalMs);
   }
   return { cursor: null, since: from };
 }

@@ -1,7 +1,7 @@
+import { troubleOf } from '../outcome/trouble.js';
 import type { FeedContext } from './context.js';
 import type { LeaseGrant, Position, Trouble } from './ports.js';
 import { listsAnything } from './probe.js';
-import { troubleOf } from './trouble.js';
 
 /** What is read beside the feed waits until the feed has gone on from elsewhere, or holds as long as it does. */
 class FeedCursorRejected extends Error implements Trouble {

@@ -1,6 +1,6 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { linkedSignal } from './linked-signal.js';
 import type { Clock, FeedStore } from './ports.js';
-import { troubleOf } from './trouble.js';
 
 /** Knows from its own statements whether the database answers, and tells those who wait when it does again. */
 export interface DatabaseWatch {

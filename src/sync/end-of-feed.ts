@@ -1,7 +1,7 @@
+import { troubleOf } from '../outcome/trouble.js';
 import type { CommitCounts, FeedFilters, FeedService, Trouble } from './ports.js';
 import { listsAnything, type Probe } from './probe.js';
 import { type FetchedPage, startAt } from './read-page.js';
-import { troubleOf } from './trouble.js';
 
 /**
  * Whether a page without entries is the end of the feed (promise 10). A cursor that moved may have passed runs that the

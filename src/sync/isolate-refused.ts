@@ -1,6 +1,7 @@
+import { addCounts, NO_COUNTS } from '../outcome/counts.js';
+import { troubleOf } from '../outcome/trouble.js';
 import { batchOf, type DraftEntry, refusedEntry } from './page-draft.js';
 import type { CommitCounts, CommitOutcome, EntryBatch, QuarantineEntry } from './ports.js';
-import { troubleOf } from './trouble.js';
 
 /** Writes a part of a page in one transaction; the last one takes the position with it. */
 export type PartWriter = (part: Part) => Promise<CommitOutcome>;
@@ -33,7 +34,7 @@ export async function isolateRefused(
     quarantine: [...quarantine, ...parts.refused],
     last: true,
   });
-  return last.kind === 'fenced' ? last : { ...last, counts: sum(parts.counts, last.counts) };
+  return last.kind === 'fenced' ? last : { ...last, counts: addCounts(parts.counts, last.counts) };
 }
 
 export interface Parts {
@@ -46,11 +47,11 @@ export async function commitHalves(write: PartWriter, entries: readonly DraftEnt
   const [first] = entries;
   if (first !== undefined && entries.length === 1) return commitAlone(write, first);
   const middle = Math.ceil(entries.length / 2);
-  let done: Parts = { counts: NOTHING, refused: [] };
+  let done: Parts = { counts: NO_COUNTS, refused: [] };
   for (const half of [entries.slice(0, middle), entries.slice(middle)]) {
     const part = (await commitPart(write, half)) ?? (await commitHalves(write, half));
     if (part === 'fenced') return part;
-    done = { counts: sum(done.counts, part.counts), refused: [...done.refused, ...part.refused] };
+    done = { counts: addCounts(done.counts, part.counts), refused: [...done.refused, ...part.refused] };
   }
   return done;
 }
@@ -60,7 +61,7 @@ async function commitAlone(write: PartWriter, entry: DraftEntry): Promise<Parts 
   const part = await commitPart(write, [entry]);
   if (part !== null) return part;
   if (entry.fallback !== undefined) return commitAlone(write, entry.fallback);
-  return { counts: NOTHING, refused: [refusedEntry(entry)] };
+  return { counts: NO_COUNTS, refused: [refusedEntry(entry)] };
 }
 
 /** Null: PostgreSQL refuses a value in it. */
@@ -72,28 +73,4 @@ async function commitPart(write: PartWriter, entries: readonly DraftEntry[]): Pr
     if (troubleOf(error).remedy === 'data') return null;
     throw error;
   }
-}
-
-export const NOTHING: CommitCounts = {
-  inserted: 0,
-  updated: 0,
-  filled: 0,
-  unchanged: 0,
-  stale: 0,
-  quarantined: 0,
-  conflicts: 0,
-  stored: [],
-};
-
-export function sum(a: CommitCounts, b: CommitCounts): CommitCounts {
-  return {
-    inserted: a.inserted + b.inserted,
-    updated: a.updated + b.updated,
-    filled: a.filled + b.filled,
-    unchanged: a.unchanged + b.unchanged,
-    stale: a.stale + b.stale,
-    quarantined: a.quarantined + b.quarantined,
-    conflicts: a.conflicts + b.conflicts,
-    stored: [...a.stored, ...b.stored],
-  };
 }

@@ -1,9 +1,9 @@
 import PQueue from 'p-queue';
+import { troubleOf } from '../outcome/trouble.js';
 import type { Holding } from './byte-budget.js';
 import { judgeResult, type ResultVerdict } from './full-result.js';
 import { LARGEST_ENTRY_BYTES } from './page-limit.js';
 import type { Clock, FeedService, PendingReason, RawRun } from './ports.js';
-import { troubleOf } from './trouble.js';
 
 /** A Retry-After of the single-run endpoint is obeyed up to this, milliseconds: the page has no longer. */
 const LONGEST_QUIET_MS = 20_000;

@@ -1,7 +1,9 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { workOffBackfills } from './backfill.js';
 import { pauseAfter } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
+import { CursorReplaced } from './cursor-replaced.js';
 import { watchDatabase } from './database-watch.js';
 import { createFeedPauses, type FeedPauses } from './feed-pauses.js';
 import { createFeedProgress, type FeedProgress } from './feed-progress.js';
@@ -9,7 +11,7 @@ import { PAGES_JOINED } from './join-pages.js';
 import { keepLease } from './keep-lease.js';
 import { linkedSignal } from './linked-signal.js';
 import { openAhead } from './open-ahead.js';
-import type { LeaseGrant, Position, SyncObserver, Trouble } from './ports.js';
+import type { LeaseGrant, Position, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { reconcile } from './reconcile.js';
@@ -18,7 +20,6 @@ import { retryPending } from './retry-pending.js';
 import { createStuckNote, type StuckNote } from './stuck-note.js';
 import { type Progress, syncPage } from './sync-page.js';
 import { takeLease } from './take-lease.js';
-import { troubleOf } from './trouble.js';
 
 /**
  * Follows a feed until the signal aborts: stands by while another process holds it; once it is ours, keeps it, reads its
@@ -102,16 +103,6 @@ interface PageMemory {
   readonly stuck: StuckNote;
 }
 
-/** The feed goes on elsewhere. A failure like others, so that a service that rejects every cursor is not asked without pause. */
-class CursorReplaced extends Error implements Trouble {
-  override readonly name = 'CursorReplaced';
-  readonly kind = 'http_400';
-  readonly remedy = 'retry';
-  constructor(readonly retryAfterMs: number) {
-    super('the service rejected the stored cursor; the feed goes on from another');
-  }
-}
-
 /** Pages from a position on, each committed in its turn, until one leads no further. */
 async function syncFrom(
   start: Position,
@@ -155,7 +146,7 @@ async function syncFrom(
     if (!maybeRejectedCursor(error, at)) throw error;
     await recoverCursor(error, at, lease, context, signal);
     memory.recent = createRecentCursors(); // what is read again is no circle
-    throw new CursorReplaced(context.pollIntervalMs);
+    throw new CursorReplaced('the feed', context.pollIntervalMs);
   } finally {
     ahead.stop();
   }

@@ -1,8 +1,8 @@
+import { troubleOf } from '../outcome/trouble.js';
 import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { LARGEST_ENTRY_BYTES } from './page-limit.js';
 import type { FeedRequest, FeedService } from './ports.js';
-import { troubleOf } from './trouble.js';
 
 /** What is asked without wanting what comes: one entry tells. */
 export type Probe = Pick<FeedRequest, 'filters' | 'start'>;

@@ -1,3 +1,4 @@
+import { troubleOf } from '../outcome/trouble.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { draftPage, type PageDraft } from './page-draft.js';
@@ -15,7 +16,6 @@ import type {
 } from './ports.js';
 import { instantOf, isBelievable } from './service-clock.js';
 import { isStorable } from './storable-text.js';
-import { troubleOf } from './trouble.js';
 
 /** How a feed is read. */
 export interface ReadSettings {

@@ -1,3 +1,4 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { pauseAfter } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext, ReconcileSettings } from './context.js';
@@ -5,7 +6,6 @@ import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { readServiceDate } from './probe.js';
 import { isServiceClockOff } from './service-clock.js';
 import { type Sweep, sweepStretch } from './sweep-stretch.js';
-import { troubleOf } from './trouble.js';
 
 /** The window begins this much earlier, for what the service may understand by `since`. */
 const WINDOW_OVERLAP_MS = 10 * 60_000;

@@ -1,9 +1,9 @@
+import { troubleOf } from '../outcome/trouble.js';
 import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import type { FeedRun, FeedStart, LeaseGrant, Position, Trouble } from './ports.js';
 import { listsAnything, type Probe, readServiceDate } from './probe.js';
 import { readPageWithin } from './read-page.js';
-import { troubleOf } from './trouble.js';
 
 /** So many of the runs stored for a time are asked about, each by its id. */
 const ASKED = 3;

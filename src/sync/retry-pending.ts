@@ -1,9 +1,9 @@
 import PQueue from 'p-queue';
+import { troubleOf } from '../outcome/trouble.js';
 import { pauseAfter } from './backoff.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from './ports.js';
 import { storeResult } from './store-result.js';
-import { troubleOf } from './trouble.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

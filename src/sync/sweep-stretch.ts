@@ -1,3 +1,4 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { type Breaker, qualityOf } from './breaker.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
@@ -7,7 +8,6 @@ import type { PartWriter } from './isolate-refused.js';
 import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState, SyncObserver } from './ports.js';
 import { type FetchedPage, readPageWithin } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
-import { troubleOf } from './trouble.js';
 import { writePage } from './write-page.js';
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */

@@ -1,8 +1,8 @@
+import { troubleOf } from '../outcome/trouble.js';
 import { pauseAfter } from './backoff.js';
 import type { FeedContext } from './context.js';
 import { filterChange } from './filter-change.js';
 import type { LeaseGrant } from './ports.js';
-import { troubleOf } from './trouble.js';
 
 /** Looks at the lease this many times within its time to live: a holder misses two before it is silent. */
 export const LOOKS_PER_TTL = 3;

@@ -1,8 +1,9 @@
-import { commitHalves, isolateRefused, NOTHING, type Parts, type PartWriter, sum } from './isolate-refused.js';
+import { addCounts, NO_COUNTS } from '../outcome/counts.js';
+import { troubleOf } from '../outcome/trouble.js';
+import { commitHalves, isolateRefused, type Parts, type PartWriter } from './isolate-refused.js';
 import { batchOf, type DraftEntry, type PageDraft } from './page-draft.js';
 import type { CommitOutcome, PageJson, QuarantineEntry } from './ports.js';
 import type { ResolvedPart } from './resolve-truncated.js';
-import { troubleOf } from './trouble.js';
 
 /** Bytes of the entries of one statement; an entry by itself may have more. Each statement holds them two or three times. */
 const STATEMENT_BYTES = 4 * 1024 * 1024;
@@ -19,14 +20,14 @@ export async function writePage(
   resolved: ResolvedPart,
   signal: AbortSignal,
 ): Promise<CommitOutcome> {
-  let { counts, refused }: Parts = { counts: NOTHING, refused: [] };
+  let { counts, refused }: Parts = { counts: NO_COUNTS, refused: [] };
   for (let part = resolved; ; ) {
     const { rest } = part;
     if (rest === null) return writeRest(write, part, draft, { counts, refused });
     const written = await writeParts(write, inStatements(part.entries, draft));
     part.release();
     if (written === 'fenced') return { kind: 'fenced' };
-    counts = sum(counts, written.counts);
+    counts = addCounts(counts, written.counts);
     refused = [...refused, ...written.refused];
     part = await rest(signal);
   }
@@ -47,15 +48,15 @@ async function writeRest(
   const outcome = await writeLast(write, last, bad, draft);
   part.release();
   if (outcome.kind === 'fenced') return outcome;
-  return { ...outcome, counts: sum(sum(before.counts, written.counts), outcome.counts) };
+  return { ...outcome, counts: addCounts(addCounts(before.counts, written.counts), outcome.counts) };
 }
 
 async function writeParts(write: PartWriter, groups: readonly (readonly DraftEntry[])[]): Promise<Parts | 'fenced'> {
-  let { counts, refused }: Parts = { counts: NOTHING, refused: [] };
+  let { counts, refused }: Parts = { counts: NO_COUNTS, refused: [] };
   for (const entries of groups) {
     const written = await writePart(write, entries);
     if (written === 'fenced') return written;
-    counts = sum(counts, written.counts);
+    counts = addCounts(counts, written.counts);
     refused = [...refused, ...written.refused];
   }
   return { counts, refused };

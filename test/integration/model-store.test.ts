@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { troubleOf } from '../../src/outcome/trouble.js';
 import { createStore } from '../../src/storage/store.js';
 import type { FeedStore, SweepState } from '../../src/sync/ports.js';
-import { troubleOf } from '../../src/sync/trouble.js';
 import { type ModelFeed, ModelStore } from '../simulation/model-store.js';
 import { TEST_SCHEMA, tables, useStore } from '../support/store.js';
 import { HOUR_MS, type Operation, StoreHistory } from '../support/store-history.js';

@@ -1,10 +1,10 @@
 import { systemClock } from '../../src/cli/system-clock.js';
+import { troubleOf } from '../../src/outcome/trouble.js';
 import { type DatabaseOptions, openDatabase } from '../../src/storage/pool.js';
 import { createStore } from '../../src/storage/store.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedService, Stage } from '../../src/sync/ports.js';
-import { troubleOf } from '../../src/sync/trouble.js';
 import { engineContext, silentObserver } from './engine.js';
 import { connectionOf, TEST_SCHEMA } from './store.js';
 

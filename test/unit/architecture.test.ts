@@ -45,6 +45,8 @@ describe('the check of the architecture', () => {
     ['more than types of the ports', 'src/storage/a.ts', `import { type Trouble, thing } from '../sync/ports.js';`],
     ['types of the engine besides the ports', 'src/storage/a.ts', `import type { Loop } from '../sync/loop.js';`],
     ['an emulator that shares a reading', 'src/emulator/a.ts', `import type { Run } from '../service/wire.js';`],
+    ['an emulator that counts as the program does', 'src/emulator/a.ts', `import { a } from '../outcome/counts.js';`],
+    ['an outcome that knows the engine', 'src/outcome/a.ts', `import { a } from '../sync/loop.js';`],
     ['a test helper in the program', 'src/cli/a.ts', `import { a } from '../../test/support/a.js';`],
     ['a package that is not a dependency', 'src/cli/a.ts', `import { test } from 'vitest';`],
     ['settings read on the side', 'src/storage/a.ts', `const level = process.env.LEVEL;`],
@@ -56,6 +58,7 @@ describe('the check of the architecture', () => {
 
   test.each([
     ['types of the ports', 'src/storage/a.ts', `import type { Trouble } from '../sync/ports.js';`],
+    ['what an error means', 'src/observability/a.ts', `import { troubleOf } from '../outcome/trouble.js';`],
     ['types of the ports, one by one', 'src/service/a.ts', `import { type A, type B } from '../sync/ports.js';`],
     [
       'neighbours and packages',

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
-import type { Trouble } from '../../sync/ports.js';
+import { troubleOf } from '../../outcome/trouble.js';
 import type { Tables } from '../schema.js';
 import { decideColumns, type Surroundings } from './decide-columns.js';
 import { endOfBatch, findFields } from './find-fields.js';
@@ -168,7 +168,7 @@ export async function buildViews(db: Kysely<unknown>, tables: Tables, readerRole
       if (await buildView(db, tables, view, { definition, fingerprint, readerRole })) built.push(view.name);
     } catch (error) {
       failed.push({ view: view.name, error });
-      if ((error as Partial<Trouble>).kind === 'connection') break;
+      if (troubleOf(error).kind === 'connection') break;
     }
   }
   return { built, failed };

@@ -15,9 +15,15 @@ const drivers = ['pg', 'kysely', 'undici', 'fastify', 'prom-client', 'pino'];
 const layers: Readonly<Record<string, Layer>> = {
   // What JSON is, for all who read it as bytes.
   json: {
-    folders: ['service', 'storage', 'observability', 'sync', 'emulator', 'cli'],
+    folders: ['outcome', 'service', 'storage', 'observability', 'sync', 'emulator', 'cli'],
     packages: drivers,
     typesOf: [],
+  },
+  // What came of a step, for all who tell it or are told.
+  outcome: {
+    folders: ['json', 'service', 'storage', 'observability', 'sync', 'emulator', 'cli'],
+    packages: drivers,
+    typesOf: [ports],
   },
   sync: {
     folders: ['service', 'storage', 'observability', 'emulator', 'cli'],
@@ -37,7 +43,7 @@ const layers: Readonly<Record<string, Layer>> = {
   },
   // The emulator shares nothing with the client, so that a misreading of the interface cannot hide in both.
   emulator: {
-    folders: ['service', 'sync', 'storage', 'observability', 'json', 'cli'],
+    folders: ['service', 'sync', 'storage', 'observability', 'json', 'outcome', 'cli'],
     packages: ['pg', 'kysely', 'undici'],
     typesOf: [],
   },

@@ -1,4 +1,4 @@
-import type { Trouble } from './ports.js';
+import type { Trouble } from '../sync/ports.js';
 
 /** What an error means to the engine. One that does not say so itself is a bug of ours: it is retried, and counted as such. */
 export function troubleOf(error: unknown): Trouble {

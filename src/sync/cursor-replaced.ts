@@ -1,0 +1,18 @@
+import type { Trouble } from './ports.js';
+
+/**
+ * The service rejected a cursor, and what it stood for goes on from elsewhere. A failure like others, so that a service that
+ * rejects every cursor is not asked without pause.
+ */
+export class CursorReplaced extends Error implements Trouble {
+  override readonly name = 'CursorReplaced';
+  readonly kind = 'http_400';
+  readonly remedy = 'retry';
+  /** @param retryAfterMs the pause, milliseconds */
+  constructor(
+    whose: 'the feed' | 'a backfill',
+    readonly retryAfterMs: number,
+  ) {
+    super(`the service rejected the cursor of ${whose}, which goes on from an earlier place`);
+  }
+}
