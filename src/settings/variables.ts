@@ -97,7 +97,7 @@ export const VARIABLES = {
     ['feed', 'SCANFEED_POLL_INTERVAL'],
     duration('10ms', '1d'),
     '5s',
-    'pause when the feed is at its end or its cursor is stuck; otherwise it polls on at once',
+    'pause when the feed is at its end or its cursor is stuck, counted from the poll that saw it; otherwise it polls on at once',
   ),
   resolveConcurrency: defaulted(
     ['feed', 'SCANFEED_RESOLVE_CONCURRENCY'],

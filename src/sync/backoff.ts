@@ -31,3 +31,12 @@ export function pauseAfter(
   // After Retry-After the jitter comes on top, or all replicas would return at the same moment.
   return floor > 0 ? floor + random * Math.min(bound, 1000) : random * bound;
 }
+
+/**
+ * The pause at the end of the feed, milliseconds. It counts from the poll that saw the end: a run that came right behind it
+ * waits for the interval, and not for the commits of that poll as well. Half the interval at least, so that a service or a
+ * database that needs longer than the interval gets a rest. Pure.
+ */
+export function pauseUntilPoll(intervalMs: number, sincePollMs: number): number {
+  return Math.max(intervalMs / 2, intervalMs - sincePollMs);
+}

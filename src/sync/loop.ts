@@ -1,6 +1,6 @@
 import { troubleOf } from '../outcome/trouble.js';
 import { workOffBackfills } from './backfill.js';
-import { pauseAfter } from './backoff.js';
+import { pauseAfter, pauseUntilPoll } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { CursorReplaced } from './cursor-replaced.js';
@@ -69,6 +69,7 @@ async function syncPages(
   const stuck = createStuckNote(lease, context);
   const memory = { recent: createRecentCursors(), breaker: createBreaker(), progress, stuck };
   let failures = 0;
+  let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {
     observer.ticked(ms);
     pauses.begun();
@@ -78,12 +79,15 @@ async function syncPages(
   while (!signal.aborted) {
     try {
       const start = await store.readPosition(lease.feed);
-      const reached = await syncFrom(start, lease, context, memory, signal, () => {
+      const reached = await syncFrom(start, lease, context, memory, signal, (page) => {
+        polledAt = page.polledAt;
         if (failures > 0) observer.recovered('feed', failures);
         failures = 0;
       });
       if (reached === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;
-      if (reached === 'end' || reached === 'stuck') await pause(pollIntervalMs);
+      if (reached === 'end' || reached === 'stuck') {
+        await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
+      }
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
@@ -110,7 +114,7 @@ async function syncFrom(
   context: FeedContext,
   memory: PageMemory,
   signal: AbortSignal,
-  onCommitted: () => void,
+  onCommitted: (page: CompletedPage) => void,
 ): Promise<Progress> {
   const { observer, service, store, identity } = context;
   const pageContext = {
@@ -131,7 +135,7 @@ async function syncFrom(
       if (page === null) return 'more';
       const progress = await syncPage(page, pageContext, signal);
       if (progress === 'fenced') return progress;
-      onCommitted();
+      onCommitted(page);
       at = { ...at, cursor: page.next ?? at.cursor };
       const circles = page.through.filter(({ next }) => memory.recent.seen(next)).length > 0;
       const reached = progress === 'more' && circles ? 'stuck' : progress;

@@ -58,6 +58,26 @@ describe('following a feed', () => {
     expect(store.feeds.get('default')?.endReachedAt).not.toBeNull();
   });
 
+  it.each([
+    ['counts the interval from the poll that saw the end, however long its commit takes', 2_000, 5_000],
+    ['rests for half the interval where a commit takes longer than that', 4_000, 6_500],
+  ])('%s', async (_, commitMs, gapMs) => {
+    const polled = new Set<number>();
+    const { clock, store, follow } = bench({
+      service: { before: async () => void polled.add(clock.monotonic()) },
+    });
+    const commitPage = store.commitPage.bind(store);
+    store.commitPage = async (commit) => {
+      await clock.pause(commitMs);
+      return commitPage(commit);
+    };
+    await follow(60_000, { pollIntervalMs: 5_000 });
+    const polls = [...polled];
+    const gaps = polls.slice(1).map((at, n) => at - (polls[n] ?? 0));
+    expect(gaps.length).toBeGreaterThan(5);
+    expect(new Set(gaps)).toEqual(new Set([gapMs]));
+  });
+
   it('goes on at the stored cursor after a restart, and finds the new runs', async () => {
     const { service, store, follow } = bench();
     service.feed.push(...runs(12));
