@@ -24,37 +24,43 @@ export async function withDatabase<T>(
  * @param known the migrations to have; by default those that stand beside the program
  * @param signal cuts the connection, so that nothing of a migration under way stays
  */
-export async function migrateSchema(
+export function migrateSchema(
   settings: DatabaseSettings,
   known?: readonly Migration[],
   signal?: AbortSignal,
 ): Promise<readonly string[]> {
-  const database = openDatabase({ connection: settings.migrationConnection, maxConnections: 1 });
-  const cut = () => void database.close();
-  signal?.addEventListener('abort', cut);
-  try {
+  return overDirectConnection(settings, signal, async ({ sql }) => {
     const tables = tablesOf(settings.schema);
-    const applied = await migrate(database.sql, tables, known ?? (await readMigrations()));
+    const applied = await migrate(sql, tables, known ?? (await readMigrations()));
     const daemon = settings.connection.user;
-    if (daemon !== undefined && daemon !== settings.migrationConnection.user) {
-      await grantDaemon(database.sql, tables, daemon);
-    }
+    if (daemon !== undefined && daemon !== settings.migrationConnection.user) await grantDaemon(sql, tables, daemon);
     return applied.map(({ version, name }) => `${version} ${name}`);
-  } finally {
-    signal?.removeEventListener('abort', cut);
-    await database.close();
-  }
+  });
 }
 
 /**
  * Makes the reader role and lets it read the reports, over the direct connection. False: the role that is connected may
  * not; see {@link readerRoleHelp}.
+ * @param signal cuts the connection
  */
-export async function prepareReaderRole(settings: DatabaseSettings): Promise<boolean> {
+export function prepareReaderRole(settings: DatabaseSettings, signal?: AbortSignal): Promise<boolean> {
+  const { schema, readerRole } = settings;
+  return overDirectConnection(settings, signal, ({ sql }) => grantReader(sql, tablesOf(schema), readerRole));
+}
+
+async function overDirectConnection<T>(
+  settings: DatabaseSettings,
+  signal: AbortSignal | undefined,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
   const database = openDatabase({ connection: settings.migrationConnection, maxConnections: 1 });
+  const cut = () => void database.close();
+  signal?.addEventListener('abort', cut);
   try {
-    return await grantReader(database.sql, tablesOf(settings.schema), settings.readerRole);
+    return await work(database);
   } finally {
+    signal?.removeEventListener('abort', cut);
     await database.close();
   }
 }

@@ -93,7 +93,9 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     signal,
   });
   const { client, close: closeClient } = openClient(settings, metrics);
-  const schema = watchSchema(settings.database, database, readiness, logger);
+  const ended = new AbortController();
+  const untilEnded = AbortSignal.any([signal, ended.signal]);
+  const schema = watchSchema(settings.database, database, readiness, logger, untilEnded);
   const parts = {
     service: limitRate(client, service.requestsPerSecond),
     store: schema.guard(openStore(settings, database, metrics)),
@@ -101,12 +103,11 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     clock,
     ready: schema.ready,
   };
-  const ended = new AbortController();
   const house = { settings: settings.database, database, metrics, logger, clock };
-  const kept = keepHouse(house, AbortSignal.any([signal, ended.signal]));
+  const kept = keepHouse(house, untilEnded);
   const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
     ended.abort();
-    await Promise.all([kept, admin.close(), closeClient(), database.close()]);
+    await Promise.all([kept, schema.over(), admin.close(), closeClient(), database.close()]);
   });
   return { admin, report, stopped };
 }

@@ -14,13 +14,17 @@ export interface SchemaWatch {
   ready(signal: AbortSignal): Promise<void>;
   /** The store, whose lease ends when the schema has become one that this release must not write to. */
   guard(store: FeedStore): FeedStore;
+  /** Settles when what is done beside the feed is over: soon, once the watch's signal has aborted. Never rejects. */
+  over(): Promise<void>;
 }
 
+/** @param stop ends what is done beside the feed */
 export function watchSchema(
   settings: DatabaseSettings,
   database: Database,
   readiness: Readiness,
   logger: Logger,
+  stop: AbortSignal,
 ): SchemaWatch {
   readiness.waitingFor('the database schema was not seen to be current yet');
   let migrations: readonly Migration[] | undefined;
@@ -29,21 +33,18 @@ export function watchSchema(
     migrations ??= await readMigrations();
     return migrations;
   };
-  let askedForReader = false;
-  // Once a process, and never in the way of the feed: reports can wait for a person who gives the right.
+  // Once a process, and beside the feed: reports can wait for a slow database, or for a person who gives the right.
+  let reader: Promise<void> | undefined;
   const prepareReader = async () => {
-    if (askedForReader || !settings.autoMigrate) return;
-    askedForReader = true;
+    if (!settings.autoMigrate) return;
     try {
-      if (await prepareReaderRole(settings)) return;
+      if (await prepareReaderRole(settings, stop)) return;
       logger.warn(
         'the role for readers of the reports lacks rights, and this role may not give them: see `scanfeed migrate`',
-        {
-          role: settings.readerRole,
-        },
+        { role: settings.readerRole },
       );
     } catch (error) {
-      logger.warn('the role for readers of the reports was not looked after', { error });
+      if (!stop.aborted) logger.warn('the role for readers of the reports was not looked after', { error });
     }
   };
   const prepare = async (signal: AbortSignal) => {
@@ -56,7 +57,7 @@ export function watchSchema(
       throw error;
     }
     readiness.ready();
-    await prepareReader();
+    reader ??= prepareReader();
   };
   const isUsable = async () => {
     try {
@@ -68,6 +69,7 @@ export function watchSchema(
     }
   };
   return {
+    over: async () => reader,
     ready: (signal) => unlessAborted(prepare(signal), signal),
     guard: (store) => ({
       ...store,
