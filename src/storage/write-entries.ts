@@ -77,7 +77,7 @@ SELECT fence.*,
   (SELECT count(*)::int FROM judged WHERE conflicting AND position NOT IN (SELECT position FROM overtaken))
     + duplicate.conflicts AS conflicts,
   (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
-  (SELECT json_agg(scan_id) FROM written) AS stored,
+  (SELECT json_agg(scan_id) FROM stored) AS stored,
   (SELECT json_agg(position) FROM overtaken) AS overtaken,
   -- Without the clock nothing was written: the position must not move either.
   CASE WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM clock)

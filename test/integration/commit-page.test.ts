@@ -297,7 +297,8 @@ describe('the same revision again', () => {
       data: null,
     });
     expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ updated: 1, conflicts: 0 });
-    expect(await feed.counts([entryJson({ scanId, markdown: '# Rechnung' })])).toMatchObject({ updated: 1, filled: 1 });
+    const filled = { updated: 1, filled: 1, stored: [] };
+    expect(await feed.counts([entryJson({ scanId, markdown: '# Rechnung' })])).toMatchObject(filled);
     expect(await feed.counts([], pendingBatch({ scanId }))).toMatchObject({ unchanged: 1, conflicts: 0 });
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
       result_state: 'complete',

@@ -58,7 +58,7 @@ export class ModelRows {
       counts[verdict.counted] += 1;
       if (verdict.filled) counts.filled += 1;
       if (verdict.conflict) counts.conflicts += 1;
-      if (verdict.counted === 'inserted' || verdict.counted === 'updated') stored.push(row.scanId);
+      if (!verdict.filled && (verdict.counted === 'inserted' || verdict.counted === 'updated')) stored.push(row.scanId);
     }
     const bad = this.#oneOfEachIdentity(quarantine, feed);
     for (const row of best.values()) this.#settle(row, feed, bad);

@@ -17,7 +17,7 @@ export interface SyncObserver {
   /** The loop is alive, and its next step may take this many milliseconds (a pause, a request, a statement). */
   ticked(nextStepMs: number): void;
   polled(outcome: PollOutcome, entries: number): void;
-  /** A page, or results loaded later, were committed; `deliveries`: monotonic times of delivery of the entries stored. */
+  /** A page, or results loaded later, were committed; `deliveries`: monotonic times of what was stored for the first time. */
   committed(counts: CommitCounts, deliveries: readonly number[]): void;
   /** How fresh the feed is now. */
   freshness(asOf: AsOf): void;

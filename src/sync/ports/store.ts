@@ -70,7 +70,7 @@ export interface CommitCounts {
   readonly stale: number;
   readonly quarantined: number;
   readonly conflicts: number;
-  /** Entries inserted or updated by this commit, by scan id. */
+  /** By scan id, the entries whose revision this commit was the first to store: not those that were filled. */
   readonly stored: readonly string[];
 }
 
