@@ -32,6 +32,7 @@ ENV NODE_ENV=production \
     PATH=/app/bin:/nodejs/bin
 COPY LICENSE package.json ./
 COPY migrations migrations
+COPY openapi openapi
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY --from=build /app/bin bin

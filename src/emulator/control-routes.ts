@@ -11,47 +11,25 @@
  * | `POST /_emulator/faults`, `DELETE` | adds a fault (see `faults.ts`); removes all |
  * | `POST /_emulator/cursors/invalidate` | `{organization?}`: rejects every cursor issued so far |
  * | `GET /_emulator/requests` | counts of requests by operation |
+ * | `GET /_emulator/openapi.json`, `/openapi-control.json` | descriptions of the service, and of these routes |
  *
  * Mistakes are answered with 400 and `{"error": …}` in English.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { controlDescription } from './control-description.js';
+import {
+  answerQuerySchema,
+  correctionSchema,
+  entriesQuerySchema,
+  invalidateSchema,
+  runsSchema,
+} from './control-schemas.js';
 import { type FaultInput, faultSchema } from './faults.js';
+import { json } from './refusal.js';
 import type { Service } from './service.js';
+import { serviceDescription } from './service-description.js';
 import type { SwitchesPatch } from './switches.js';
-
-const time = z.union([z.string(), z.number()]);
-const runSpecSchema = z.strictObject({
-  scanId: z.string().min(1).optional(),
-  revision: z.int().min(1).optional(),
-  status: z.enum(['completed', 'failed']).optional(),
-  environment: z.enum(['prod', 'test']).optional(),
-  documentType: z.string().nullable().optional(),
-  fileName: z.string().optional(),
-  partnerName: z.string().nullable().optional(),
-  partnerTestMode: z.boolean().optional(),
-  ocrConfidence: z.number().nullable().optional(),
-  data: z.unknown().optional(),
-  dataJson: z.string().optional(),
-  markdown: z.string().nullable().optional(),
-  failureReason: z.string().nullable().optional(),
-  error: z.string().nullable().optional(),
-  submittedAt: time.nullable().optional(),
-  completedAt: time.nullable().optional(),
-  deliveredAt: time.optional(),
-  truncated: z.union([z.enum(['data', 'markdown', 'both']), z.literal(false)]).optional(),
-});
-const organization = z.string().optional();
-const count = z.int().min(1).max(10_000).default(1);
-const runsSchema = z.union([
-  z.strictObject({ organization, runs: z.array(runSpecSchema).min(1) }),
-  runSpecSchema.extend({ organization, count }),
-]);
-const correctionSchema = runSpecSchema.extend({
-  organization,
-  count,
-  redelivery: z.enum(['ahead', 'behind']).optional(),
-});
 
 type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 /** Optional members that are undefined are left out, as `exactOptionalPropertyTypes` has it. */
@@ -78,10 +56,12 @@ export function addControlRoutes(scope: FastifyInstance, service: Service): void
     return { faults: [] };
   });
   scope.post('/cursors/invalidate', (request) => {
-    const body = z.strictObject({ organization }).parse(request.body ?? {});
+    const body = invalidateSchema.parse(request.body ?? {});
     service.organization(body.organization).cursors.invalidate();
     return {};
   });
+  scope.get('/openapi.json', async (_request, reply) => reply.type(json).send(await serviceDescription()));
+  scope.get('/openapi-control.json', () => controlDescription());
   scope.register(async (verbatim) => addVerbatimRoutes(verbatim, service));
 }
 
@@ -90,19 +70,14 @@ function addVerbatimRoutes(scope: FastifyInstance, service: Service): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   scope.post('/entries', (request) => {
-    const query = z.strictObject({ organization }).parse(request.query);
+    const query = entriesQuerySchema.parse(request.query);
     const lines = linesOf(request.body as Buffer | undefined);
     for (const line of lines) service.organization(query.organization).appendVerbatim(line, {}, service.now());
     return { added: lines.length };
   });
   scope.put('/answers/:scanId', (request) => {
     const { scanId } = request.params as { scanId: string };
-    const query = z
-      .strictObject({
-        status: z.coerce.number().int().min(200).max(599).default(200),
-        times: z.coerce.number().int().min(1).optional(),
-      })
-      .parse(request.query);
+    const query = answerQuerySchema.parse(request.query);
     service.runScripts.add(scanId, { body: (request.body as Buffer | undefined) ?? '', ...defined(query) });
     return {};
   });

@@ -32,6 +32,7 @@ export function feed(call: Call): Outcome {
   return {
     answer: jsonAnswer(200, page(texts, fault?.kind === 'missing-cursor' ? null : nextCursor)),
     served: entries.flatMap(servedOf),
+    verbatim: entries.some((entry) => 'verbatim' in entry),
     nextCursor: fault?.kind === 'missing-cursor' ? null : nextCursor,
   };
 }

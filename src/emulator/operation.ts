@@ -8,7 +8,7 @@ import type { RequestRecord } from './requests.js';
 import type { Service } from './service.js';
 
 /** What a route answers, and what the request log is told about it. */
-export interface Outcome extends Partial<Pick<RequestRecord, 'scanId' | 'served' | 'nextCursor'>> {
+export interface Outcome extends Partial<Pick<RequestRecord, 'scanId' | 'served' | 'nextCursor' | 'verbatim'>> {
   readonly answer: Answer;
 }
 
@@ -35,23 +35,26 @@ export function operation(service: Service, name: Operation, route: Route) {
     const fault = service.faults.take(name, query.cursor !== undefined);
     const instead = answerInstead(fault);
     const handled = instead === null ? await handle(service, request, query, fault, route) : null;
-    service.requests.add({
+    const silent = instead === 'hang' || instead === 'reset';
+    const answer = silent ? null : (handled?.outcome.answer ?? instead);
+    const record = {
       operation: name,
       query,
       headers: request.headers,
       scanId: handled?.outcome.scanId ?? (request.params as { scanId?: string }).scanId ?? null,
       organization: handled?.organization?.name ?? null,
-      status: handled?.outcome.answer.status ?? (typeof instead === 'object' ? (instead?.status ?? null) : null),
+      status: answer?.status ?? null,
       served: handled?.outcome.served ?? [],
       nextCursor: handled?.outcome.nextCursor ?? null,
       fault: fault?.kind ?? null,
-    });
-    if (instead === 'hang' || instead === 'reset') {
+      verbatim: handled?.outcome.verbatim ?? false,
+    };
+    service.requests.add(record, answer);
+    if (silent) {
       reply.hijack();
       if (instead === 'reset') request.raw.socket.destroy();
       return reply;
     }
-    const answer = handled?.outcome.answer ?? instead;
     const date = service.switches.dateHeader ? new Date(service.clock()) : null;
     if (answer !== null) await deliver(reply, answer, fault, { date, sleep });
     return reply;

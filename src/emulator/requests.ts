@@ -1,5 +1,6 @@
 import type { FaultKind } from './fault-kinds.js';
 import type { Operation } from './faults.js';
+import type { Answer } from './refusal.js';
 
 /** A request as the emulator answered it. */
 export interface RequestRecord {
@@ -18,9 +19,12 @@ export interface RequestRecord {
   readonly served: readonly { readonly scanId: string; readonly revision: number }[];
   readonly nextCursor: string | null;
   readonly fault: FaultKind | null;
+  /** Whether the answer holds what a script passed on byte for byte. */
+  readonly verbatim: boolean;
 }
 
-export type RequestListener = (record: RequestRecord) => void;
+/** Gets the answer too, as it is before a fault damages it on its way; null where none is sent. */
+export type RequestListener = (record: RequestRecord, answer: Answer | null) => void;
 
 /** Counts requests and tells listeners of each, just before its answer goes out. */
 export class RequestLog {
@@ -50,9 +54,9 @@ export class RequestLog {
     });
   }
 
-  add(record: Omit<RequestRecord, 'number'>): void {
+  add(record: Omit<RequestRecord, 'number'>, answer: Answer | null): void {
     this.#total++;
     this.#counts.set(record.operation, this.count(record.operation) + 1);
-    for (const listener of [...this.#listeners]) listener({ ...record, number: this.#total });
+    for (const listener of [...this.#listeners]) listener({ ...record, number: this.#total }, answer);
   }
 }

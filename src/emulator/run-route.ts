@@ -7,7 +7,7 @@ import { renderProcessing, renderRun } from './render-run.js';
 export function run({ service, organization, request, query }: Call): Outcome {
   const { scanId } = request.params as { scanId: string };
   const scripted = service.runScripts.take(scanId);
-  if (scripted !== null) return { answer: scripted };
+  if (scripted !== null) return { answer: scripted, verbatim: true };
   const markdown = isTrueLike(single(query, 'markdown'));
   const found = organization.find(scanId, service.now());
   if (found === null) throw new Refusal(404, 'Der Verarbeitungslauf wurde nicht gefunden.');

@@ -1,5 +1,6 @@
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { type Emulator, type EmulatorOptions, type SwitchesPatch, startEmulator } from '../../src/emulator/index.js';
+import { watchEmulator, wrongWithControl } from '../support/openapi/watch-emulator.js';
 
 /** Noon of a day; what the emulators of these tests take for the present until they are told otherwise. */
 export const noon = Date.UTC(2026, 9, 1, 12);
@@ -30,12 +31,17 @@ export interface Bench {
   control(method: string, path: string, body?: unknown): Promise<Reply>;
 }
 
-/** Shares are 0 unless set, so that every run is a completed one of `prod`. */
+/**
+ * Shares are 0 unless set, so that every run is a completed one of `prod`. Everything that is asked and answered is held to
+ * the description of the service.
+ */
 export async function bench(options: Partial<EmulatorOptions> = {}): Promise<Bench> {
   let now = noon;
   const plain: SwitchesPatch = { failureShare: 0, testEnvironmentShare: 0, truncatedShare: 0 };
   const emulator = await startEmulator({ now: () => now, ...options, switches: { ...plain, ...options.switches } });
   onTestFinished(() => emulator.close());
+  const watch = watchEmulator(emulator, { strict: false });
+  onTestFinished(() => expect(watch.differences).toEqual([]));
   const auth = { authorization: `Bearer ${emulator.apiKey}` };
   const get = (path: string, headers: Record<string, string> = auth) => call(emulator.url + path, { headers });
   const page = async (query = ''): Promise<Page> => {
@@ -62,13 +68,18 @@ export async function bench(options: Partial<EmulatorOptions> = {}): Promise<Ben
     },
     submit: (form, query = 'environment=prod', headers = {}) =>
       call(`${emulator.url}/scans?${query}`, { method: 'POST', body: form ?? null, headers: { ...auth, ...headers } }),
-    control: (method, path, body) =>
-      call(emulator.controlUrl + path, {
-        method,
-        ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-      }),
+    control: async (method, path, body) => {
+      const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: jsonHeaders };
+      const reply = await call(emulator.controlUrl + path, { method, ...sent });
+      const headers = Object.fromEntries(reply.headers);
+      const answer = { status: reply.status, headers, body: reply.text };
+      watch.differences.push(...wrongWithControl({ method, path, query: {}, headers: {}, ...sent }, answer));
+      return reply;
+    },
   };
 }
+
+const jsonHeaders = { 'content-type': 'application/json' };
 
 async function call(url: string, init: RequestInit): Promise<Reply> {
   const response = await fetch(url, { redirect: 'manual', ...init });

@@ -188,7 +188,7 @@ describe('interface 4.2: delivery feed', () => {
 
     it('carries values of exactly the limit', async () => {
       const { emulator, page } = await bench({ switches: { inlineLimitBytes: 1000 } });
-      const dataJson = `"${'x'.repeat(998)}"`;
+      const dataJson = `{"x":"${'x'.repeat(1000 - '{"x":""}'.length)}"}`;
       emulator.appendRuns([
         { dataJson, markdown: 'x'.repeat(1000) },
         { dataJson: `${dataJson} `, markdown: '' },

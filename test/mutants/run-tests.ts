@@ -12,6 +12,7 @@ const COPIED = [
   'src',
   'test',
   'migrations',
+  'openapi',
   'package.json',
   'tsconfig.json',
   'tsconfig.build.json',

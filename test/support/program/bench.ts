@@ -9,6 +9,7 @@ import {
   startEmulator,
 } from '../../../src/emulator/index.js';
 import { canary, findExposed } from '../canaries/canary.js';
+import { type Watch, watchEmulator } from '../openapi/watch-emulator.js';
 import { createTestDatabase } from '../postgres/index.js';
 import { withConnection } from '../postgres/maintenance.js';
 import { Daemon } from './daemon.js';
@@ -39,8 +40,8 @@ export interface ProgramBench {
   createDatabase(): Promise<DaemonDatabase>;
   /** The environment of a quick daemon between the two. */
   environment(service: Pick<Emulator, 'url'>, database: { readonly url: string }): Record<string, string>;
-  /** Starts the daemon with this environment. */
-  daemon(env: Readonly<Record<string, string>>): Daemon;
+  /** Starts the daemon with this environment, and these options of Node. */
+  daemon(env: Readonly<Record<string, string>>, nodeOptions?: readonly string[]): Daemon;
   /** Starts any command. */
   program(args: readonly string[], env?: Readonly<Record<string, string>>): Program;
   /** More values of this test that must not be shown. */
@@ -51,7 +52,7 @@ export interface ProgramBench {
 
 /**
  * Everything for tests of the program as a process. After each test all of it is stopped, and nothing that any process
- * wrote or served may show a secret or a stack trace.
+ * wrote or served may show a secret or a stack trace; nor may it have asked the service for what is not described.
  */
 export function useProgram(): ProgramBench {
   const secrets = { apiKey: canary('key'), password: canary('password'), document: canary('document') };
@@ -59,6 +60,7 @@ export function useProgram(): ProgramBench {
   const programs: Program[] = [];
   const cursors = new Set<string>();
   const undos: (() => unknown)[] = [];
+  const watches: Watch[] = [];
   let hidden: Record<string, string> = {};
   const server = () => inject('testServer').url;
   const asAdministrator = (sql: string) => withConnection(server(), (client) => client.query(sql));
@@ -73,6 +75,7 @@ export function useProgram(): ProgramBench {
     for (const program of ended) if (program instanceof Daemon && program.running) await lookAround(program);
     for (const program of ended) if (program.running) await program.stop('SIGKILL');
     for (const undo of undos.splice(0).reverse()) await undo();
+    expect(watches.splice(0).flatMap(({ differences }) => differences)).toEqual([]);
     for (const program of ended) expectNothingExposed(program, { ...secrets, ...hidden, ...numbered(cursors) });
     hidden = {};
   });
@@ -87,6 +90,7 @@ export function useProgram(): ProgramBench {
         switches: { truncatedShare: 0, ...options.switches },
       });
       undos.push(() => emulator.close());
+      watches.push(watchEmulator(emulator, { strict: true }));
       return serviceDouble(emulator, secrets.document, cursors);
     },
     createDatabase: async () => {
@@ -128,8 +132,8 @@ export function useProgram(): ProgramBench {
       SCANFEED_RECONCILE_INTERVAL: 'off',
       SCANFEED_RECONCILE_FULL_INTERVAL: 'off',
     }),
-    daemon: (env) => {
-      const daemon = new Daemon(env);
+    daemon: (env, nodeOptions) => {
+      const daemon = new Daemon(env, nodeOptions);
       programs.push(daemon);
       return daemon;
     },

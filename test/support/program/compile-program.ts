@@ -18,7 +18,7 @@ export interface CompiledProgram {
 export async function compileProgram(root: string): Promise<CompiledProgram> {
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-program-'));
   // What the program finds relative to itself.
-  for (const name of ['package.json', 'migrations', 'node_modules'])
+  for (const name of ['package.json', 'migrations', 'openapi', 'node_modules'])
     await symlink(join(root, name), join(folder, name));
   const dist = join(folder, 'dist');
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');

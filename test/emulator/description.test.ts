@@ -1,0 +1,122 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { describe, expect, it } from 'vitest';
+import { document, serviceDescription, watchEmulator } from '../support/openapi/watch-emulator.js';
+import { bench, form } from './client.js';
+
+describe('the description of the service', () => {
+  it('is served, by the rules of OpenAPI, without a key and beside the service', async () => {
+    const { control } = await bench();
+    const { json, headers } = await control('GET', '/openapi.json');
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(json).toEqual(document);
+    expect(await new Validator().validate(json)).toMatchObject({ valid: true });
+  });
+
+  it('comes with one of the control routes, by the same rules', async () => {
+    const { control } = await bench();
+    const { json } = await control('GET', '/openapi-control.json');
+    expect(await new Validator().validate(json)).toMatchObject({ valid: true });
+    expect(JSON.stringify(json)).toContain('stuck-cursor');
+  });
+
+  it('describes the operations of the interface, no more and no fewer', () => {
+    const described = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([method, { responses }]) => `${method} ${path}: ${Object.keys(responses).join(' ')}`),
+    );
+    expect(described.sort()).toEqual([
+      'get /scans/{scanId}: 200 404 default',
+      'get /scans: 200 400 401 403 404 default',
+      'post /scans: 200 202 400 401 403 404 409 500 default',
+    ]);
+  });
+
+  it('has examples that fit it', () => {
+    const examples = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).flatMap(([method, { responses }]) =>
+        Object.entries(responses).flatMap(([status, response]) =>
+          examplesOf(response).map((value) => ({ path, method, status, value })),
+        ),
+      ),
+    );
+    expect(examples.length).toBeGreaterThan(3);
+    for (const { path, method, status, value } of examples) {
+      const headers = { 'content-type': 'application/json', location: 'https://recognition.example/v1/scans/a' };
+      const answer = { status: Number(status), headers, body: JSON.stringify(value) };
+      const request = { method, path, query: {}, headers: {} };
+      expect(serviceDescription.ofAnswer(request, answer)).toEqual({ differences: [], unlisted: false });
+    }
+  });
+});
+
+function examplesOf(response: unknown): unknown[] {
+  const { content } = response as { content?: Record<string, { examples?: Record<string, { value: unknown }> }> };
+  return Object.values(content?.['application/json']?.examples ?? {}).map(({ value }) => value);
+}
+
+describe('the check against the description', () => {
+  const run = {
+    ...{ scanId: 'a', revision: 1, status: 'completed', environment: 'prod', documentType: {}, fileName: 'a.pdf' },
+    ...{ data: {}, deliveredAt: '2026-10-01T12:00:00Z' },
+  };
+  const ofPage = (page: object, type = 'application/json; charset=utf-8') =>
+    serviceDescription.ofAnswer(
+      { method: 'GET', path: '/scans', query: {}, headers: {} },
+      { status: 200, headers: { 'content-type': type }, body: JSON.stringify(page) },
+    ).differences;
+
+  it('lets pass what fits', () => {
+    expect(
+      ofPage({ items: [run, { ...run, data: undefined, status: 'failed', error: 'Aua.' }], nextCursor: 'c' }),
+    ).toEqual([]);
+  });
+
+  it.each([
+    ['a page without nextCursor', { items: [] }, /nextCursor/],
+    ['a run that is processing, in the feed', { items: [{ ...run, status: 'processing' }], nextCursor: 'c' }, /status/],
+    ['a run without revision', { items: [{ ...run, revision: undefined }], nextCursor: 'c' }, /revision/],
+    ['revision 0', { items: [{ ...run, revision: 0 }], nextCursor: 'c' }, /revision/],
+    ['a failed run with data', { items: [{ ...run, status: 'failed' }], nextCursor: 'c' }, /status/],
+    ['a completed run with an error', { items: [{ ...run, error: 'Aua.' }], nextCursor: 'c' }, /status/],
+    ['a time that is none', { items: [{ ...run, deliveredAt: 'gestern' }], nextCursor: 'c' }, /deliveredAt/],
+    ['a made-up member', { items: [{ ...run, pages: 3 }], nextCursor: 'c' }, /pages/],
+  ])('reports %s', (_, page, expected) => {
+    expect(ofPage(page).join('\n')).toMatch(expected);
+  });
+
+  it('reports an answer of another type', () => {
+    expect(ofPage({ items: [], nextCursor: 'c' }, 'text/html')).toEqual([
+      'the content type text/html is not described',
+    ]);
+  });
+
+  it.each([
+    ['limit 0', { limit: '0' }],
+    ['limit 201', { limit: '201' }],
+    ['an unknown status', { status: 'completed,odd' }],
+    ['an unknown environment', { environment: 'staging' }],
+    ['a parameter given twice', { cursor: ['a', 'b'] }],
+  ])('reports a request with %s', (_, query) => {
+    const headers = { authorization: 'Bearer key' };
+    expect(serviceDescription.ofRequest({ method: 'GET', path: '/scans', query, headers }).differences).toHaveLength(1);
+  });
+
+  it('reports what scanfeed itself must not send, and lets scripts and faults pass', async () => {
+    const { emulator, get, submit } = await bench();
+    const { differences } = watchEmulator(emulator, { strict: true });
+    emulator.appendRaw(['{"scanId":7}', 'no JSON']);
+    emulator.addFault({ kind: 'status', status: 418, next: 1 });
+    emulator.addFault({ kind: 'missing-cursor', next: 1 });
+    for (let i = 0; i < 3; i++) await get('/scans?limit=200');
+    await submit(form());
+    expect(differences).toEqual([]);
+    await get('/scans?limit=300');
+    await get('/scans?page=2');
+    await submit('{}', '', { 'content-type': 'application/json' });
+    expect(differences).toEqual([
+      expect.stringMatching(/^request 5 \(feed\): query limit must be <= 200/),
+      'request 6 (feed): query page is not described',
+      'request 7 (submit): query environment is missing',
+      'request 7 (submit): a body of the type "application/json" is not described',
+    ]);
+  });
+});
