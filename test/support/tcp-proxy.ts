@@ -144,6 +144,7 @@ export class TcpProxy {
     points: Map<ProxiedConnection, CutPoint>;
     make: () => CutPoint;
     manner: CutManner;
+    once: boolean;
     done: () => void;
   } | null = null;
 
@@ -190,8 +191,13 @@ export class TcpProxy {
     return new Promise((resolve) => {
       const points = new Map<ProxiedConnection, CutPoint>();
       const done = () => resolve(this.connections.find((connection) => points.has(connection)) as ProxiedConnection);
-      this.#armed = { points, make, manner, done };
+      this.#armed = { points, make, manner, once: true, done };
     });
+  }
+
+  /** Cuts every connection opened from now on where its point says so, until it is healed. */
+  cutEach(make: () => CutPoint, manner: CutManner): void {
+    this.#armed = { points: new Map(), make, manner, once: false, done: () => {} };
   }
 
   /** Cuts every connection. */
@@ -225,8 +231,10 @@ export class TcpProxy {
     const armed = this.#armed;
     const after = armed?.points.get(connection)?.(from, bytes) ?? null;
     if (armed === null || after === null) return null;
-    this.#armed = null;
-    for (const other of armed.points.keys()) if (other !== connection) armed.points.delete(other);
+    if (armed.once) {
+      this.#armed = null;
+      for (const other of armed.points.keys()) if (other !== connection) armed.points.delete(other);
+    } else armed.points.delete(connection);
     return { after, manner: armed.manner, done: armed.done };
   }
 }

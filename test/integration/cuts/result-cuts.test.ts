@@ -1,0 +1,78 @@
+import { sql } from 'kysely';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type FaultInput, startEmulator } from '../../../src/emulator/index.js';
+import { RecognitionClient } from '../../../src/service/client.js';
+import { followToTheEnd } from '../../support/follow-to-the-end.js';
+import { ANSWER_PLACES, type AnswerPlace, inAnswerTo } from '../../support/http-cuts.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { type CutManner, TcpProxy } from '../../support/tcp-proxy.js';
+import { watchUncaught } from '../../support/uncaught.js';
+
+const provided = useDatabase(MIGRATED);
+const bench = useStore(provided);
+const uncaught = watchUncaught();
+afterEach(() => expect(uncaught).toEqual([]));
+
+const RUNS = 3;
+const SINGLE_RUN = /^GET \S+\/scans\/[^?\s]+/;
+/** Bodies without a Content-Length. */
+const CHUNKED: FaultInput = { kind: 'slow', operation: 'run', chunked: true, dripBytes: 4096, dripMs: 0 };
+
+let benches = 0;
+
+/** A feed of truncated results behind a proxy, and what is stored of it. */
+async function resultBench(requestTimeoutMs: number, faults: readonly FaultInput[]) {
+  benches += 1;
+  const seed = 4_000 + benches; // so that no two have a scan id in common
+  const emulator = await startEmulator({ seed, switches: { faults: [...faults] } });
+  const versions = emulator.appendCount(RUNS, { truncated: 'data' });
+  const proxy = await TcpProxy.to(emulator.url);
+  const { apiKey } = emulator;
+  const open = (baseUrl: string) => new RecognitionClient({ baseUrl, apiKey, requestTimeoutMs });
+  const [cut, direct] = [open(proxy.urlOf(emulator.url)), open(emulator.url)];
+  const scans = versions.map(({ scanId }) => scanId).sort();
+  const followAs = async (name: string) => {
+    const { failures } = await followToTheEnd({ url: provided.url, feed: `${name} ${seed}`, service: cut });
+    expect(failures).toEqual([]);
+  };
+  const stored = () =>
+    bench.rows(sql<{ id: string; state: string; reason: string | null; data: unknown }>`
+      SELECT scan_id AS id, result_state AS state, pending_reason AS reason, data
+      FROM ${tables.runs} WHERE scan_id IN (${sql.join(scans)}) ORDER BY scan_id`);
+  const complete = async () => {
+    const runs = await Promise.all(scans.map((scanId) => direct.getRun(scanId)));
+    return runs.map(({ scanId, data }) => ({ id: scanId, state: 'complete', reason: null, data }));
+  };
+  const pending = () => scans.map((id) => ({ id, state: 'pending', reason: 'not_loaded', data: null }));
+  const close = () => Promise.all([cut.close(), direct.close(), proxy.close(), emulator.close()]);
+  return { proxy, followAs, stored, complete, pending, close };
+}
+
+describe('a connection that is cut in the answer with a full result', () => {
+  it.each<[AnswerPlace, CutManner, number]>([
+    ...ANSWER_PLACES.map((place): [AnswerPlace, CutManner, number] => [place, 'reset', 10_000]),
+    ['within the body', 'silence', 1_000],
+  ])('once, %s, by %s, costs a try: every result is complete', async (place, manner, requestTimeoutMs) => {
+    const { proxy, followAs, stored, complete, close } = await resultBench(requestTimeoutMs, []);
+    const cut = proxy.cutOnce(() => inAnswerTo(SINGLE_RUN, place), manner);
+    await followAs('once');
+    await cut;
+    expect(await stored()).toEqual(await complete());
+    await close();
+  });
+
+  it.each<[AnswerPlace, string, readonly FaultInput[]]>([
+    ...ANSWER_PLACES.map((place): [AnswerPlace, string, FaultInput[]] => [place, 'with Content-Length', []]),
+    ['before its end', 'chunked', [CHUNKED]],
+  ])('each time, %s, %s, leaves the runs pending, until they are delivered again', async (place, _, faults) => {
+    const { proxy, followAs, stored, complete, pending, close } = await resultBench(10_000, faults);
+    proxy.cutEach(() => inAnswerTo(SINGLE_RUN, place), 'end');
+    await followAs('each');
+    expect(await stored()).toEqual(pending());
+    proxy.heal();
+    await followAs('again');
+    expect(await stored()).toEqual(await complete());
+    await close();
+  });
+});
