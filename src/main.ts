@@ -18,6 +18,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   reconcile: () => import('./cli/reconcile.js'),
   views: () => import('./cli/views.js'),
   erase: () => import('./cli/erase.js'),
+  submit: () => import('./cli/submit.js'),
+  get: () => import('./cli/get.js'),
   emulator: () => import('./cli/emulator.js'),
   demo: () => import('./cli/demo.js'),
 };

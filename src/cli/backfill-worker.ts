@@ -1,5 +1,4 @@
 import { readPresentLease } from '../storage/feed.js';
-import { createStore } from '../storage/store.js';
 import { type BackfillTurn, type BackfillWork, createBackfillWork } from '../sync/backfill.js';
 import type { BackfillContext } from '../sync/backfill-pages.js';
 import { createFeedPauses } from '../sync/feed-pauses.js';
@@ -8,6 +7,7 @@ import type { FeedFilters, FeedService, FeedStore, ReadingProgress } from '../sy
 import { createResultLoader } from '../sync/resolve-truncated.js';
 import type { CommandProcess } from './command-process.js';
 import { CommandFailure } from './exit.js';
+import { openFeedStore } from './feed-store.js';
 import { counted, humanSeconds } from './human.js';
 import { openByteBudget } from './memory.js';
 import { patiently } from './patiently.js';
@@ -77,21 +77,14 @@ function createReader(work: Work, service: FeedService, clock: CommandProcess['c
 
 /** As the daemon would read it: with the filters that the feed is stored with. */
 function contextOf(
-  { settings, database, feed }: Work,
+  work: Work,
   service: FeedService,
   clock: CommandProcess['clock'],
   onProgress: (line: string) => void,
 ): BackfillContext {
+  const { settings, feed } = work;
   const { markdown, pageLimit, resolveConcurrency: concurrency, memoryBudgetBytes, pollIntervalMs } = settings.feed;
-  const store = withoutHistory(
-    createStore(database, {
-      schema: settings.database.schema,
-      leaseTtlMs: settings.feed.leaseTtlMs,
-      pendingRetryMs: settings.pending.retryIntervalMs,
-      keptDays: settings.database.retention.runs,
-      monotonic: clock.monotonic,
-    }),
-  );
+  const store = withoutHistory(openFeedStore(work, clock));
   const budget = openByteBudget(memoryBudgetBytes);
   return {
     ...{ service, store, clock, pollIntervalMs, pagesAhead: PAGES_AHEAD, budget },

@@ -1,7 +1,7 @@
 import { troubleOf } from '../outcome/trouble.js';
 import type { ResultVerdict } from '../sync/full-result.js';
 import type { DraftEntry } from '../sync/page-draft.js';
-import type { FeedService, FeedStore, PendingReason, PendingRun } from '../sync/ports.js';
+import type { CommitCounts, FeedService, FeedStore, PendingReason, PendingRun } from '../sync/ports.js';
 import type { ResultLoader } from '../sync/resolve-truncated.js';
 import { pendingPause } from '../sync/retry-pending.js';
 import { storeResult } from '../sync/store-result.js';
@@ -53,14 +53,19 @@ async function storeLoaded(
   signal: AbortSignal,
 ): Promise<Resolved | null> {
   signal.throwIfAborted();
-  return verdict.kind === 'loaded' ? store(verdict.draft, work, into) : null;
+  if (verdict.kind !== 'loaded' || (await storeRun(verdict.draft, work, into)) === null) return null;
+  const { scanId, revision } = verdict.draft.accepted.run;
+  return { scanId, revision, outcome: 'resolved', reason: null, detail: null };
 }
 
-/** Null: PostgreSQL refuses a value of the result. */
-async function store(draft: DraftEntry, work: FeedAtWork<never>, store: FeedStore): Promise<Resolved | null> {
-  const { scanId, revision } = draft.accepted.run;
+/** Stores a run that was loaded by itself, beside whoever holds the feed; null: PostgreSQL refuses one of its values. */
+export async function storeRun(
+  draft: DraftEntry,
+  work: FeedAtWork<never>,
+  store: FeedStore,
+): Promise<CommitCounts | null> {
   try {
-    await underPresentEpoch(work, async (lease) => {
+    return await underPresentEpoch(work, async (lease) => {
       const outcome = await storeResult(store, lease, draft);
       return outcome.kind === 'fenced' ? null : outcome.counts;
     });
@@ -68,7 +73,6 @@ async function store(draft: DraftEntry, work: FeedAtWork<never>, store: FeedStor
     if (troubleOf(error).remedy === 'data') return null;
     throw error;
   }
-  return { scanId, revision, outcome: 'resolved', reason: null, detail: null };
 }
 
 /** A service that remembers why it failed. */

@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import type { Command } from 'commander';
 import { findScans, listPendingScans, makePendingDue } from '../storage/pending-now.js';
-import { createStore } from '../storage/store.js';
 import type { FeedService } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
+import { openFeedStore } from './feed-store.js';
 import { counted } from './human.js';
 import { openByteBudget } from './memory.js';
 import { type ProgressLine, progressLine } from './progress-line.js';
@@ -112,20 +112,9 @@ async function resolveAll(
 }
 
 /** A failure of the service as a whole ends the command with it: the other tries would meet it too. */
-function partsOf(
-  { settings, database }: Work,
-  service: FeedService,
-  clock: CommandProcess['clock'],
-  stop: AbortController,
-) {
-  const { feed, pending } = settings;
-  const store = createStore(database, {
-    schema: settings.database.schema,
-    leaseTtlMs: feed.leaseTtlMs,
-    pendingRetryMs: pending.retryIntervalMs,
-    keptDays: settings.database.retention.runs,
-    monotonic: clock.monotonic,
-  });
+function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'], stop: AbortController) {
+  const { feed, pending } = work.settings;
+  const store = openFeedStore(work, clock);
   const watched = watchService(service, (error) => stop.abort(error));
   const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
   const budget = openByteBudget(memoryBudgetBytes);

@@ -10,19 +10,12 @@ import { packageVersion } from './version.js';
 /**
  * Opens a client of the service for one command and closes it when the work is over.
  * @param connections requests at once, at most
- * @throws CommandFailure where the feed belongs to another address: its runs must not be mixed with another service's
  */
-export async function withService<T>(
+export async function withClient<T>(
   settings: ServiceSettings,
-  feed: FeedRow,
   connections: number,
-  work: (service: FeedService) => Promise<T>,
+  work: (client: RecognitionClient) => Promise<T>,
 ): Promise<T> {
-  if (feed.baseUrl !== settings.baseUrl) {
-    throw new CommandFailure(
-      `the feed ${feed.name} belongs to ${feed.baseUrl}, and SCANFEED_BASE_URL is ${settings.baseUrl}: if the service has moved, run \`scanfeed adopt\``,
-    );
-  }
   const dispatcher = createDispatcher({ proxy: settings.readProxy(), connections });
   const client = new RecognitionClient({
     baseUrl: settings.baseUrl,
@@ -32,9 +25,30 @@ export async function withService<T>(
     userAgent: `scanfeed/${packageVersion()}`,
   });
   try {
-    return await work(limitRate(client, settings.requestsPerSecond));
+    return await work(client);
   } finally {
     await client.close();
     await dispatcher.destroy();
   }
+}
+
+/**
+ * The service as a feed's own, within the configured rate.
+ * @throws CommandFailure where the feed belongs to another address: its runs must not be mixed with another service's
+ */
+export async function withService<T>(
+  settings: ServiceSettings,
+  feed: FeedRow,
+  connections: number,
+  work: (service: FeedService) => Promise<T>,
+): Promise<T> {
+  requireOwnService(settings, feed);
+  return withClient(settings, connections, (client) => work(limitRate(client, settings.requestsPerSecond)));
+}
+
+function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
+  if (feed.baseUrl === baseUrl) return;
+  throw new CommandFailure(
+    `the feed ${feed.name} belongs to ${feed.baseUrl}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\``,
+  );
 }

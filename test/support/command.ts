@@ -35,7 +35,7 @@ export async function runCommand(
 ): Promise<CommandRun> {
   const run = await execute(module, args, setting);
   // What was asked for by this name is content.
-  if (!args.includes('--payload')) overhear(`stdout of ${args[0]}`, run.out, secretsOf(setting));
+  if (!args.includes('--payload') && args[0] !== 'get') overhear(`stdout of ${args[0]}`, run.out, secretsOf(setting));
   overhear(`stderr of ${args[0]}`, run.err, secretsOf(setting));
   return run;
 }

@@ -1,0 +1,127 @@
+import type { Command } from 'commander';
+import { NotFoundError } from '../service/errors.js';
+import { limitRate } from '../service/rate-limit.js';
+import { readSettings } from '../settings.js';
+import { findScans } from '../storage/pending-now.js';
+import { judgeResult } from '../sync/full-result.js';
+import type { FeedService, PendingReason, RawRun } from '../sync/ports.js';
+import { type CommandProcess, thisProcess } from './command-process.js';
+import { CommandFailure, EXIT } from './exit.js';
+import { openFeedStore } from './feed-store.js';
+import { patiently } from './patiently.js';
+import { storeRun } from './resolve-run.js';
+import { describeRun, markdownOf, printableLines } from './show-run.js';
+import { printable } from './table.js';
+import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
+import { withClient, withService } from './with-service.js';
+
+interface Given {
+  readonly markdown?: true;
+  readonly save?: true;
+  readonly feed?: string;
+  readonly json?: true;
+}
+
+type Work = FeedAtWork<'service' | 'pending'>;
+
+const examples = `
+It shows document content: on a terminal made readable, elsewhere the JSON of the
+service, byte for byte. Only --save needs the database.
+
+Examples:
+  $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e
+  $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e | jq .data
+  $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --markdown >invoice.md
+  Write it into the database, beside a running daemon:
+    $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --save`;
+
+/** `scanfeed get`: one run, as the service has it now. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('get')
+    .description('Show one run as the service has it now, with its full result.')
+    .argument('<scanId>', 'id of the run')
+    .option('--markdown', 'show the recognized markdown, as text')
+    .option('--save', 'write it into the database, as the daemon would')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON, as the service sends it')
+    .addHelpText('after', examples)
+    .action((scanId: string, options: Given) => get(scanId, options, io));
+}
+
+async function get(scanId: string, given: Given, io: CommandProcess): Promise<void> {
+  if (given.save)
+    return withFeed(io, { feed: given.feed, need: ['service', 'pending'] }, (work) => save(scanId, given, work, io));
+  if (given.feed !== undefined) throw new CommandFailure('--feed says nothing without --save', EXIT.usage);
+  const { service: settings } = readSettings(io.env, { need: ['service'] });
+  const run = await withClient(settings, 1, (client) =>
+    read(limitRate(client, settings.requestsPerSecond), scanId, given.markdown === true, io),
+  );
+  show(run, given, io);
+}
+
+/** @throws CommandFailure where there is no such run */
+function read(service: FeedService, scanId: string, markdown: boolean, { clock }: CommandProcess): Promise<RawRun> {
+  const { signal } = new AbortController(); // a signal ends the process, and nothing is left behind
+  const request = () =>
+    service.readRun(scanId, { markdown }, signal).catch((error) => {
+      // To the daemon it may pass: a run that was just listed. To a person it is the answer.
+      throw error instanceof NotFoundError ? new CommandFailure(error.message) : error;
+    });
+  return patiently(request, clock);
+}
+
+function show(run: RawRun, { markdown, json }: Given, io: CommandProcess): void {
+  if (markdown && !json) io.write(requireMarkdown(run, io));
+  else if (!json && io.columns !== null) io.write(describeRun(run));
+  else {
+    io.write(run.body);
+    io.write('\n');
+  }
+}
+
+function requireMarkdown(answer: RawRun, { columns }: CommandProcess): string {
+  const markdown = markdownOf(answer);
+  if (markdown !== null) return `${columns === null ? markdown : printableLines(markdown)}\n`;
+  const { scanId, status } = answer.run;
+  const processing = status === 'processing';
+  throw new CommandFailure(
+    `the run ${printable(String(scanId))} has no markdown${processing ? ' yet: it is still processing' : ''}`,
+    processing ? EXIT.tryAgain : EXIT.failed,
+  );
+}
+
+/** Loads it first and shows it, whatever becomes of the saving. */
+async function save(scanId: string, given: Given, work: Work, io: CommandProcess): Promise<void> {
+  const { settings, feed } = work;
+  await requireOwnFeed(scanId, work);
+  const markdown = given.markdown === true || settings.feed.markdown;
+  const run = await withService(settings.service, feed, 1, (service) => read(service, scanId, markdown, io));
+  show(run, given, io);
+  const verdict = judgeResult({ scanId, revision: 1 }, run, markdown);
+  if (verdict.kind === 'pending') throw notSaved(verdict.reason);
+  const { revision } = verdict.draft.accepted.run;
+  const counts = await storeRun(verdict.draft, work, openFeedStore(work, io.clock));
+  if (counts === null) throw new CommandFailure('not saved: PostgreSQL refuses one of its values');
+  if (counts.stale > 0)
+    throw new CommandFailure('not saved: a newer revision is stored, or it was erased, or is past the retention');
+  const done = counts.inserted + counts.updated > 0 ? 'saved' : 'was stored already';
+  io.note(`revision ${revision} ${done}${counts.conflicts > 0 ? ', with other content, which was kept' : ''}\n`);
+}
+
+/** A run stays with the feed that wrote it. */
+async function requireOwnFeed(scanId: string, { database, tables, feed }: Work): Promise<void> {
+  const [stored] = await findScans(database.sql, tables, [scanId]);
+  if (stored === undefined || stored.feed === feed.name) return;
+  throw new CommandFailure(`the run belongs to the feed ${stored.feed}: add --feed ${stored.feed}`);
+}
+
+const REASONS: Readonly<Partial<Record<PendingReason, string>>> = {
+  processing: 'it is still processing',
+  still_truncated: 'the service sends it without its result',
+};
+
+function notSaved(reason: PendingReason): CommandFailure {
+  const why = REASONS[reason] ?? 'the answer of the service is no usable run';
+  return new CommandFailure(`not saved: ${why}`, reason === 'processing' ? EXIT.tryAgain : EXIT.failed);
+}

@@ -1,0 +1,101 @@
+import type { RecognitionClient, SubmitResult } from '../../service/client.js';
+import { ConflictError, ServiceError } from '../../service/errors.js';
+import { CommandFailure } from '../exit.js';
+import { idempotencyKey, nextIdempotencyKey } from './idempotency-key.js';
+import type { PatientRequests } from './patient-requests.js';
+import { hasChanged, type PdfFile } from './pdf-files.js';
+import { nothingSent, type Problem, type SubmittedFile } from './submission.js';
+
+export interface SubmitWish {
+  readonly documentType: string;
+  readonly environment: 'prod' | 'test';
+  /** Where the run that exists has failed for good, make another. */
+  readonly anew: boolean;
+}
+
+export interface SubmitParts {
+  readonly client: Pick<RecognitionClient, 'submit'>;
+  readonly requests: PatientRequests;
+  readonly signal: AbortSignal;
+}
+
+/** Runs of one file that failed one after the other; more is no accident. */
+const MOST_RUNS = 100;
+
+/**
+ * Submits one file: under the key that follows from it, or, where another run is wanted than those that failed, under the
+ * first of the keys that follow from that one whose run has not failed. Never rejects.
+ */
+export async function submitFile(file: PdfFile, wish: SubmitWish, parts: SubmitParts): Promise<SubmittedFile> {
+  let key = idempotencyKey({ ...wish, sha256: file.sha256 });
+  let sent = false;
+  const ended = (more: Partial<SubmittedFile>) => ({ ...nothingSent(file.path, key), ...more });
+  if (parts.signal.aborted) return ended({});
+  try {
+    for (let runs = 1; ; runs += 1) {
+      const answer = await submitUnder(key, file, wish, parts, () => {
+        sent = true;
+      });
+      if (answer !== 'conflict' && !(wish.anew && isFailedRepeat(answer))) {
+        const { scanId, status, statusUrl, created } = answer;
+        return ended({ outcome: created ? 'submitted' : 'repeated', scanId, status, statusUrl });
+      }
+      if (runs === MOST_RUNS)
+        throw new CommandFailure(`${MOST_RUNS} runs of this file have failed one after the other`);
+      key = nextIdempotencyKey(key);
+    }
+  } catch (error) {
+    if (parts.signal.aborted) return ended({ outcome: sent ? 'interrupted' : 'not_sent' });
+    return ended({ outcome: 'failed', problem: problemOf(error) });
+  }
+}
+
+function isFailedRepeat({ created, status }: SubmitResult): boolean {
+  return !created && status === 'failed';
+}
+
+/** A key that was used for another request is as good as one whose run failed, where a new run is wanted. */
+async function submitUnder(
+  key: string,
+  file: PdfFile,
+  { documentType, environment, anew }: SubmitWish,
+  { client, requests }: SubmitParts,
+  onSent: () => void,
+): Promise<SubmitResult | 'conflict'> {
+  const request = { file: file.content, fileName: file.name, documentType, environment, idempotencyKey: key };
+  try {
+    return await requests(async (signal) => {
+      onSent();
+      return client.submit(request, signal).catch(async (error) => {
+        throw !signal.aborted && (await hasChanged(file)) ? new FileChanged() : error;
+      });
+    });
+  } catch (error) {
+    if (anew && error instanceof ConflictError) return 'conflict';
+    throw error;
+  }
+}
+
+/** A key belongs to one content: what was checked is not what would be sent. */
+class FileChanged extends CommandFailure {
+  readonly kind = 'file_changed';
+  constructor() {
+    super('the file was changed or removed after it was checked; nothing of it counts; submit it again');
+  }
+}
+
+/** What more a person can do here than the error says. */
+const ADVICE: Readonly<Record<string, string>> = {
+  http_409: '--new submits the file under another key',
+  timeout: 'SCANFEED_REQUEST_TIMEOUT allows more time',
+};
+
+export function problemOf(error: unknown): Problem {
+  if (error instanceof ServiceError) {
+    const advice = ADVICE[error.kind];
+    const message = advice === undefined ? error.message : `${error.message}; ${advice}`;
+    return { kind: error.kind, message, passing: error.remedy === 'retry' };
+  }
+  if (!(error instanceof CommandFailure)) throw error;
+  return { kind: error instanceof FileChanged ? error.kind : 'too_many_runs', message: error.message, passing: false };
+}

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { folderOf, pdf } from '../../support/pdfs.js';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+const ARGS = ['--document-type', 'rechnung', '--environment', 'test'];
+
+test('Ctrl-C ends a submission at once, whatever is on its way, and says what is known', async () => {
+  const service = await bench.startService({ switches: { processingMs: 3_600_000 } });
+  const { path } = await folderOf({ 'a.pdf': pdf('a'), 'b.pdf': pdf('b'), 'c.pdf': pdf('c') });
+  const env = {
+    SCANFEED_BASE_URL: service.url,
+    SCANFEED_API_KEY: bench.secrets.apiKey,
+    SCANFEED_REQUEST_TIMEOUT: '10m',
+  };
+
+  const waiting = bench.program(['submit', path('a.pdf'), ...ARGS, '--wait'], env);
+  await eventually(() => waiting.stdout).toMatch(/submitted as/);
+  expect(await waiting.stop('SIGINT')).toEqual({ code: 130, signal: null });
+  expect(waiting.stderr).toBe('1 file: 1 submitted, 1 still processing\nscanfeed: interrupted; all was submitted\n');
+
+  service.addFault({ kind: 'hang', operation: 'submit' });
+  const sending = bench.program(['submit', path(), ...ARGS, '--concurrency', '2'], env);
+  await eventually(() => service.requests.count('submit')).toBe(3);
+  expect(await sending.stop('SIGINT')).toEqual({ code: 130, signal: null });
+  expect(sending.stdout.match(/[ab]\.pdf: was on its way: perhaps submitted, perhaps not\n/g)).toHaveLength(2);
+  expect(sending.stderr).toMatch(/^3 files: 2 on their way when interrupted, 1 not sent\nscanfeed: interrupted; /);
+  expect(service.requests.count('submit')).toBe(3);
+});
