@@ -17,10 +17,13 @@ import { untilStopped } from './stop-signals.js';
 import { packageVersion } from './version.js';
 
 const examples = `
-What is configured is used, the rest is embedded:
+What is configured is used, the rest is embedded.
+
+Examples:
   $ scanfeed demo
   The real service into an embedded PostgreSQL:
-    $ SCANFEED_BASE_URL=https://recognition.example/v1 SCANFEED_API_KEY_FILE=key scanfeed demo
+    $ export SCANFEED_BASE_URL=https://recognition.example/v1
+    $ SCANFEED_API_KEY_FILE=key scanfeed demo
   The emulated service into your PostgreSQL:
     $ DATABASE_URL=postgres://me@localhost/invoices scanfeed demo`;
 

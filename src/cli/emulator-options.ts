@@ -76,7 +76,7 @@ const flags: Readonly<
   inlineLimitBytes: { flag: '--inline-limit <size>', read: size },
   maxFileBytes: { flag: '--max-file <size>', read: size },
   idempotencyKeyRequired: { flag: '--idempotency-key-required' },
-  notReadySchemas: { flag: '--schema-not-ready <slug:environment>', read: schema },
+  notReadySchemas: { flag: '--schema-not-ready <slug:env>', read: schema },
   notReadyStatus: { flag: '--schema-not-ready-status <code>', read: wholeNumber },
   statusUrlBase: { flag: '--status-url-base <url>' },
   clockOffsetMs: { flag: '--clock-offset <duration>', read: duration },

@@ -15,26 +15,38 @@ interface Given extends Record<string, unknown> {
   json?: true;
 }
 
-const kinds = Object.entries(faultKinds).map(([kind, effect]) => `  ${kind.padEnd(16)}${effect}`);
-
-const help = `
-Kinds of faults (also "operation": feed, run, submit or any; "next": a number of requests; "share": 0 to 1):
-${kinds.join('\n')}
-
+const examples = `
 Examples:
   A service with 5000 finished runs on port 8899:
     $ scanfeed emulator
-  A live one: two new runs a second, corrections behind stored cursors, some runs late:
-    $ scanfeed emulator --new-runs-per-second 2 --corrections-per-minute 6 --redelivery behind --late-share 0.01
+  A live one: new runs, corrections behind stored cursors, some runs late:
+    $ scanfeed emulator --new-runs-per-second 2 --corrections-per-minute 6 \\
+        --redelivery behind --late-share 0.01
   A bad day: slow, 5% of the requests answered with 503, 1% of the bodies cut:
-    $ scanfeed emulator --latency 300ms --fault '{"kind":"status","status":503,"retryAfter":2,"share":0.05}' \\
-        --fault '{"kind":"cut","share":0.01}'
+    $ scanfeed emulator --latency 300ms --fault '{"kind":"cut","share":0.01}' \\
+        --fault '{"kind":"status","status":503,"retryAfter":2,"share":0.05}'
   A key without an organization beside the usual one:
     $ scanfeed emulator --key secret=demo --key stray=
-  Changing switches, correcting a run and refusing all cursors while it runs:
-    $ curl -X PATCH localhost:8899/_emulator/switches -H 'content-type: application/json' -d '{"latencyMs":500}'
-    $ curl -X POST localhost:8899/_emulator/corrections -H 'content-type: application/json' -d '{"count":3}'
-    $ curl -X POST localhost:8899/_emulator/cursors/invalidate`;
+  While it runs, slower answers, three corrections, and all cursors refused:
+    $ CONTROL=localhost:8899/_emulator TYPE='content-type: application/json'
+    $ curl -X PATCH $CONTROL/switches -H "$TYPE" -d '{"latencyMs":500}'
+    $ curl -X POST $CONTROL/corrections -H "$TYPE" -d '{"count":3}'
+    $ curl -X POST $CONTROL/cursors/invalidate
+  What can be switched, scripted and asked, and the service, as OpenAPI:
+    $ curl $CONTROL/openapi-control.json
+    $ curl $CONTROL/openapi.json`;
+
+/** The kinds of faults, as commander sets its options. */
+function faultHelp(command: Command): string {
+  const help = command.createHelp();
+  const width = Math.max(...Object.keys(faultKinds).map((kind) => kind.length));
+  const kinds = Object.entries(faultKinds).map(([kind, effect]) => help.formatItem(kind, width, effect, help));
+  return `
+Kinds of faults (besides "kind" a fault has "operation": feed, run, submit or
+any; "next": a number of requests; "share": 0 to 1):
+${kinds.join('\n')}
+`;
+}
 
 /** What the command needs of its process. */
 export interface EmulatorProcess {
@@ -59,7 +71,7 @@ export function addEmulatorCommand(program: Command, environment: EmulatorProces
     .description('Run an emulation of the Document Recognition Service, for trying things out and for staging.')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes a free one', port, 8899)
-    .option('--key <key=organization>', 'an API key and its organization; repeatable; "key=" belongs to none', apiKey)
+    .option('--key <key=organization>', 'an API key and its organization; "key=" belongs to none; repeatable', apiKey)
     .option('--seed <number>', 'everything that looks like chance comes from it', wholeNumber, 1)
     .option('--history <runs>', 'finished runs at the start', wholeNumber, 5000)
     .option(
@@ -70,7 +82,9 @@ export function addEmulatorCommand(program: Command, environment: EmulatorProces
     .option('--run-bytes <size>', 'size of a feed entry, on average (default: 1700B)', size)
     .option('--json', 'print address and key as JSON');
   for (const option of switchOptions()) command.addOption(option);
-  command.addHelpText('after', help).action((options: Given) => serve(options, environment));
+  command
+    .addHelpText('after', () => faultHelp(command) + examples)
+    .action((options: Given) => serve(options, environment));
 }
 
 /** The same, for a caller that knows commands by file. */

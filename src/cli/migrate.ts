@@ -7,7 +7,8 @@ const examples = `
 Examples:
   $ scanfeed migrate
   Over a direct connection, where DATABASE_URL leads to a pooler:
-    $ SCANFEED_MIGRATION_DATABASE_URL=postgres://owner@db.example/invoices scanfeed migrate`;
+    $ export SCANFEED_MIGRATION_DATABASE_URL=postgres://owner@db/invoices
+    $ scanfeed migrate`;
 
 /** `scanfeed migrate`: brings the schema up to this release. Safe to run at any time, several at once included. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {

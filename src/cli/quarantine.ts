@@ -74,7 +74,7 @@ Examples:
   $ scanfeed quarantine show 12
   The entry as it was received (document content!), made readable:
     $ scanfeed quarantine show 12 --payload | jq .
-  After an update of scanfeed or a repair in the database, store what passes now:
+  After an update of scanfeed, or a repair, store what passes now:
     $ scanfeed quarantine replay --all
   $ scanfeed quarantine discard 12 13`;
 

@@ -15,7 +15,7 @@ interface Given {
 const examples = `
 The running daemon does the work: it re-reads that part of the feed and stores
 what its cursor has passed by. When it is done, "reconciledAsOf" of "scanfeed
-status --json" has moved on; scanfeed_reconcile_found_total counts what it found.
+status --json" has moved on; what it found is in scanfeed_reconcile_found_total.
 
 Examples:
   Over the window of SCANFEED_RECONCILE_WINDOW:
