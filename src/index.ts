@@ -1,5 +1,6 @@
 /** The library: a typed client of the Document Recognition Service. */
 export type { ApiKeySource } from './service/api-key.js';
+export { BodyTooLargeError, CutBodyError, NotJsonError, WrongShapeError } from './service/body-errors.js';
 export {
   type FeedQuery,
   RecognitionClient,
@@ -8,33 +9,31 @@ export {
 } from './service/client.js';
 export type { RequestClock } from './service/deadline.js';
 export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/dispatcher.js';
+export type { RequestObservation } from './service/http.js';
 export {
   ApiKeyError,
-  AuthenticationError,
   BadHttpError,
-  BodyTooLargeError,
   CertificateError,
   ClientClosedError,
-  ConflictError,
   ConnectionError,
-  CutBodyError,
+  InvalidArgumentError,
+  TimeoutError,
+} from './service/request-errors.js';
+export type { SubmitRequest } from './service/requests.js';
+export { ServiceError } from './service/service-error.js';
+export {
+  AuthenticationError,
+  ConflictError,
   ForbiddenError,
   HttpStatusError,
-  InvalidArgumentError,
   InvalidRequestError,
   NotFoundError,
-  NotJsonError,
   type Operation,
   RateLimitedError,
   RedirectError,
   ServerError,
-  ServiceError,
-  TimeoutError,
   UnexpectedStatusError,
-  WrongShapeError,
-} from './service/errors.js';
-export type { RequestObservation } from './service/http.js';
-export type { SubmitRequest } from './service/requests.js';
+} from './service/status-errors.js';
 export {
   type FeedEntry,
   type FeedPage,

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { NotFoundError } from '../service/errors.js';
 import { limitRate } from '../service/rate-limit.js';
+import { NotFoundError } from '../service/status-errors.js';
 import { readSettings } from '../settings.js';
 import { findScans } from '../storage/pending-now.js';
 import { judgeResult } from '../sync/full-result.js';

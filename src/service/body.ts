@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 import { type Lightening, parseLight } from '../json/light.js';
 import { findSyntaxError } from '../json/scan.js';
 import type { BodyBounds } from '../sync/ports.js';
-import { BodyTooLargeError, CutBodyError, NotJsonError } from './errors.js';
+import { BodyTooLargeError, CutBodyError, NotJsonError } from './body-errors.js';
 
 type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
 

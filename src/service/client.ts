@@ -6,10 +6,11 @@ import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun }
 import type { ApiKeySource } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
 import type { BodyOptions } from './body.js';
+import { WrongShapeError } from './body-errors.js';
 import { type RequestClock, systemClock } from './deadline.js';
 import { createDispatcher } from './dispatcher.js';
-import { ClientClosedError, InvalidArgumentError, WrongShapeError } from './errors.js';
 import { exchange, type HttpAnswer, type HttpOptions, type HttpRequest, type RequestObservation } from './http.js';
+import { ClientClosedError, InvalidArgumentError } from './request-errors.js';
 import { feedPath, runPath, type SubmitRequest, submitForm, submitHeaders, submitPath } from './requests.js';
 import {
   type FeedPage,

@@ -1,14 +1,7 @@
 import { errors } from 'undici';
-import {
-  BadHttpError,
-  BodyTooLargeError,
-  CertificateError,
-  ClientClosedError,
-  ConnectionError,
-  CutBodyError,
-  ServiceError,
-  TimeoutError,
-} from './errors.js';
+import { BodyTooLargeError, CutBodyError } from './body-errors.js';
+import { BadHttpError, CertificateError, ClientClosedError, ConnectionError, TimeoutError } from './request-errors.js';
+import { ServiceError } from './service-error.js';
 
 const TIMEOUTS = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
 const NOT_HTTP = 'HTTP_PARSER';

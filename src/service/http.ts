@@ -3,9 +3,11 @@ import { type ApiKeySource, currentApiKey } from './api-key.js';
 import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
 import { connectionError, isKeepAliveReset } from './connection-errors.js';
 import { type RequestClock, withDeadline } from './deadline.js';
-import { HttpStatusError, httpStatusError, type Operation, ServiceError, TimeoutError } from './errors.js';
 import { readGermanText } from './german-text.js';
 import { parseHttpDate, parseRetryAfter } from './http-date.js';
+import { TimeoutError } from './request-errors.js';
+import { ServiceError } from './service-error.js';
+import { HttpStatusError, httpStatusError, type Operation } from './status-errors.js';
 
 /** What is said about each HTTP request when it is over. */
 export interface RequestObservation {

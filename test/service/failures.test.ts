@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import * as errors from '../../src/index.js';
 import { createDispatcher } from '../../src/service/dispatcher.js';
-import * as errors from '../../src/service/errors.js';
 import type { RequestObservation } from '../../src/service/http.js';
 import { entryJson, pageJson } from '../support/entries.js';
 import { hangUp, raw, refuse, reply, reset, silence, stall } from '../support/scripted-service.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import * as errors from '../../src/service/errors.js';
+import * as errors from '../../src/index.js';
 import { refuse, reply } from '../support/scripted-service.js';
 import { HandClock, operations, rejection, useService } from './harness.js';
 

@@ -1,4 +1,4 @@
-import { BodyTooLargeError } from '../../src/service/errors.js';
+import { BodyTooLargeError } from '../../src/service/body-errors.js';
 import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
 import { pageJson } from '../support/entries.js';
 import { rawRun } from '../support/pages.js';

@@ -1,13 +1,9 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
 import { CommandFailure, explain } from '../../src/cli/exit.js';
-import {
-  BodyTooLargeError,
-  ConnectionError,
-  httpStatusError,
-  NotJsonError,
-  WrongShapeError,
-} from '../../src/service/errors.js';
+import { BodyTooLargeError, NotJsonError, WrongShapeError } from '../../src/service/body-errors.js';
+import { ConnectionError } from '../../src/service/request-errors.js';
+import { httpStatusError } from '../../src/service/status-errors.js';
 import { databaseError, SchemaMismatch } from '../../src/storage/errors.js';
 
 const body = { size: 300, sha256Prefix: '0123abcd' };

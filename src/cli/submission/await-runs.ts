@@ -1,6 +1,7 @@
 import PQueue from 'p-queue';
+import { WrongShapeError } from '../../service/body-errors.js';
 import type { RecognitionClient } from '../../service/client.js';
-import { ServiceError, WrongShapeError } from '../../service/errors.js';
+import { ServiceError } from '../../service/service-error.js';
 import { misfit, runSchema } from '../../service/wire.js';
 import type { Clock } from '../../sync/ports.js';
 import type { SubmittedFile } from './submission.js';

@@ -1,5 +1,5 @@
 import PQueue from 'p-queue';
-import { ServiceError } from '../../service/errors.js';
+import { ServiceError } from '../../service/service-error.js';
 import { pauseAfter } from '../../sync/backoff.js';
 import type { Clock } from '../../sync/ports.js';
 

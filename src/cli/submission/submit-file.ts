@@ -1,5 +1,6 @@
 import type { RecognitionClient, SubmitResult } from '../../service/client.js';
-import { ConflictError, ServiceError } from '../../service/errors.js';
+import { ServiceError } from '../../service/service-error.js';
+import { ConflictError } from '../../service/status-errors.js';
 import { CommandFailure } from '../exit.js';
 import { idempotencyKey, nextIdempotencyKey } from './idempotency-key.js';
 import type { PatientRequests } from './patient-requests.js';

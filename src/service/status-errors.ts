@@ -1,4 +1,5 @@
 import type { Trouble } from '../sync/ports.js';
+import { ServiceError } from './service-error.js';
 
 /** The operations of the service (interface 1.6). */
 export type Operation = 'submit' | 'feed' | 'run';
@@ -8,27 +9,6 @@ const OPERATION_NAMES: Readonly<Record<Operation, string>> = {
   feed: 'the delivery feed (GET /scans)',
   run: 'the single run (GET /scans/{scanId})',
 };
-
-/**
- * Everything the client rejects with, apart from the reason of a caller's own abort. Messages name the cause and the
- * remedy in one line; neither they nor any property hold the key, a cursor or document content.
- */
-export abstract class ServiceError extends Error implements Trouble {
-  /** Stable, low-cardinality word: `http_401`, `timeout`, `cut_body`, … */
-  abstract readonly kind: string;
-  abstract readonly remedy: Trouble['remedy'];
-  /** Floor for the pause before the next try, milliseconds (`Retry-After`, at most one hour). */
-  readonly retryAfterMs?: number | undefined;
-  /** The HTTP status, where there was one. */
-  readonly status?: number | undefined;
-  /** The service's own message (interface 2.5): one line, bounded. */
-  readonly germanText?: string | undefined;
-
-  constructor(message: string) {
-    super(message);
-    this.name = new.target.name;
-  }
-}
 
 /** What is known of an answer whose status says that the request failed. */
 export interface Refusal {
@@ -157,126 +137,4 @@ export function httpStatusError(refusal: Refusal): HttpStatusError {
   if (status === 429) return new RateLimitedError(refusal);
   if (status >= 500 && status < 600) return new ServerError(refusal);
   return new UnexpectedStatusError(refusal);
-}
-
-/** The answer is not JSON: another content type, HTML, 204, an empty body. Says its size and hash, never its content. */
-export class NotJsonError extends ServiceError {
-  readonly kind = 'not_json';
-  readonly remedy = 'hold';
-  constructor(
-    override readonly status: number,
-    reason: string,
-    body: { readonly size: number; readonly sha256Prefix: string },
-  ) {
-    super(
-      `the service answered ${status} with what is not JSON: ${reason} (${body.size} bytes, sha256 ${body.sha256Prefix}…); check the base URL and what stands between`,
-    );
-  }
-}
-
-/** The answer is JSON that does not fit the interface. Names places and fields, never values. */
-export class WrongShapeError extends ServiceError {
-  readonly kind = 'wrong_shape';
-  readonly remedy = 'hold';
-  constructor(
-    override readonly status: number,
-    /** What does not fit: `the page`, `entry 3`, … */
-    readonly place: string,
-    readonly fields: readonly string[],
-  ) {
-    super(`the service answered ${status}, but ${place} does not fit the interface: ${fields.join(', ')}`);
-  }
-}
-
-/** The body is over the bound on its decompressed size. Nothing of it is kept. */
-export class BodyTooLargeError extends ServiceError {
-  readonly kind = 'too_large';
-  readonly remedy = 'hold';
-  constructor(
-    /** The bound, where it is the client's own and not its dispatcher's. */
-    readonly maxBytes: number | undefined,
-  ) {
-    const allowed = maxBytes === undefined ? 'allowed' : `the ${maxBytes} bytes allowed`;
-    super(
-      `the answer is larger than ${allowed}; where it is a page of the feed, ask for fewer entries at once (SCANFEED_PAGE_LIMIT)`,
-    );
-  }
-}
-
-/** The body ended early, or its compression or framing is broken: fetch the whole of it again. */
-export class CutBodyError extends ServiceError {
-  readonly kind = 'cut_body';
-  readonly remedy = 'retry';
-  constructor(
-    override readonly status: number,
-    reason: string,
-  ) {
-    super(`the answer was cut short or damaged on its way (${reason}); try again`);
-  }
-}
-
-/** The whole request took longer than allowed; waiting for a connection counts. */
-export class TimeoutError extends ServiceError {
-  readonly kind = 'timeout';
-  readonly remedy = 'retry';
-  constructor(timeoutMs: number) {
-    super(`no complete answer within ${timeoutMs} ms; try again, or allow more time`);
-  }
-}
-
-/** No answer: the connection could not be made, or broke before one came. */
-export class ConnectionError extends ServiceError {
-  readonly kind = 'connection';
-  readonly remedy = 'retry';
-  constructor(
-    origin: string,
-    /** Code of Node, OpenSSL or undici, such as `ECONNREFUSED`. */
-    readonly code: string,
-  ) {
-    super(`no answer from ${origin} (${code}); check the address, the network and the proxy`);
-  }
-}
-
-/** The service's certificate was refused; the key was not sent. */
-export class CertificateError extends ServiceError {
-  readonly kind = 'certificate';
-  readonly remedy = 'hold';
-  constructor(
-    origin: string,
-    readonly code: string,
-  ) {
-    super(
-      `the certificate of ${origin} is not accepted (${code}); check its issuer, name and dates, or NODE_EXTRA_CA_CERTS`,
-    );
-  }
-}
-
-/** The answer is not HTTP as it should be, or its header is too large. */
-export class BadHttpError extends ServiceError {
-  readonly kind = 'bad_http';
-  readonly remedy = 'retry';
-  constructor(readonly code: string) {
-    super(`the answer is not valid HTTP (${code}); check the base URL and what stands between`);
-  }
-}
-
-/** The API key could not be had, or holds characters a header cannot. It is never shown. */
-export class ApiKeyError extends ServiceError {
-  readonly kind = 'api_key';
-  readonly remedy = 'hold';
-}
-
-/** A request that would be wrong was not sent. Messages name the argument, not its value. */
-export class InvalidArgumentError extends ServiceError {
-  readonly kind = 'invalid_argument';
-  readonly remedy = 'data';
-}
-
-/** The client was closed before or while the request ran. */
-export class ClientClosedError extends ServiceError {
-  readonly kind = 'closed';
-  readonly remedy = 'hold';
-  constructor() {
-    super('the client is closed');
-  }
 }

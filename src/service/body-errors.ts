@@ -1,0 +1,57 @@
+import { ServiceError } from './service-error.js';
+
+/** The answer is not JSON: another content type, HTML, 204, an empty body. Says its size and hash, never its content. */
+export class NotJsonError extends ServiceError {
+  readonly kind = 'not_json';
+  readonly remedy = 'hold';
+  constructor(
+    override readonly status: number,
+    reason: string,
+    body: { readonly size: number; readonly sha256Prefix: string },
+  ) {
+    super(
+      `the service answered ${status} with what is not JSON: ${reason} (${body.size} bytes, sha256 ${body.sha256Prefix}…); check the base URL and what stands between`,
+    );
+  }
+}
+
+/** The answer is JSON that does not fit the interface. Names places and fields, never values. */
+export class WrongShapeError extends ServiceError {
+  readonly kind = 'wrong_shape';
+  readonly remedy = 'hold';
+  constructor(
+    override readonly status: number,
+    /** What does not fit: `the page`, `entry 3`, … */
+    readonly place: string,
+    readonly fields: readonly string[],
+  ) {
+    super(`the service answered ${status}, but ${place} does not fit the interface: ${fields.join(', ')}`);
+  }
+}
+
+/** The body is over the bound on its decompressed size. Nothing of it is kept. */
+export class BodyTooLargeError extends ServiceError {
+  readonly kind = 'too_large';
+  readonly remedy = 'hold';
+  constructor(
+    /** The bound, where it is the client's own and not its dispatcher's. */
+    readonly maxBytes: number | undefined,
+  ) {
+    const allowed = maxBytes === undefined ? 'allowed' : `the ${maxBytes} bytes allowed`;
+    super(
+      `the answer is larger than ${allowed}; where it is a page of the feed, ask for fewer entries at once (SCANFEED_PAGE_LIMIT)`,
+    );
+  }
+}
+
+/** The body ended early, or its compression or framing is broken: fetch the whole of it again. */
+export class CutBodyError extends ServiceError {
+  readonly kind = 'cut_body';
+  readonly remedy = 'retry';
+  constructor(
+    override readonly status: number,
+    reason: string,
+  ) {
+    super(`the answer was cut short or damaged on its way (${reason}); try again`);
+  }
+}
