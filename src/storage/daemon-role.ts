@@ -9,7 +9,8 @@ export function daemonGrantStatements({ schema, reportingSchema }: Tables, role:
     `GRANT USAGE ON SCHEMA ${tables} TO ${name}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${tables} TO ${name}`,
     `REVOKE INSERT, UPDATE, DELETE ON ${tables}.migrations FROM ${name}`,
-    `GRANT USAGE ON ALL SEQUENCES IN SCHEMA ${tables} TO ${name}`,
+    // SELECT, since the number it stands at is compared with those that are stored.
+    `GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ${tables} TO ${name}`,
     // Typed views belong to the daemon, who makes them.
     `GRANT USAGE, CREATE ON SCHEMA ${reports} TO ${name}`,
   ];
@@ -37,9 +38,9 @@ async function hasItsRights(db: Kysely<unknown>, tables: Tables, role: string): 
         WHERE c.relnamespace = tables.oid AND c.relkind = 'r'
           AND NOT has_table_privilege(daemon.oid, c.oid, wanted) AND (c.relname <> 'migrations' OR wanted = 'SELECT'))
       AND NOT EXISTS (
-        SELECT FROM pg_class AS c
+        SELECT FROM pg_class AS c CROSS JOIN unnest(ARRAY['USAGE', 'SELECT']) AS wanted
         WHERE c.relnamespace = tables.oid
-          AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(daemon.oid, c.oid, 'USAGE') END)
+          AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(daemon.oid, c.oid, wanted) END)
       AS complete
     FROM pg_roles AS daemon, pg_namespace AS tables, pg_namespace AS reports
     WHERE daemon.rolname = ${role} AND tables.nspname = ${tables.schema} AND reports.nspname = ${tables.reportingSchema}`.execute(

@@ -4,6 +4,7 @@ import * as migrateCommand from '../../../src/cli/migrate.js';
 import { refreshReports } from '../../../src/cli/refresh-reports.js';
 import { grantDaemon } from '../../../src/storage/daemon-role.js';
 import { eraseRuns, purgeHistory, purgeQuarantine, purgeRuns } from '../../../src/storage/deleted-runs.js';
+import { readMigrations, requireSchema } from '../../../src/storage/migrate.js';
 import { type Database, openDatabase } from '../../../src/storage/pool.js';
 import { createStore } from '../../../src/storage/store.js';
 import { runCommand } from '../../support/command.js';
@@ -58,6 +59,7 @@ describe("the daemon's role, where tables belong to another", () => {
   it('may do all that the daemon does, and no more', async () => {
     const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
     const store = createStore(daemon, { ...settings, monotonic: () => performance.now() });
+    await requireSchema(daemon.sql, tables, await readMigrations()); // what the daemon looks at first
     const feed = await takeFeed(store, testFeed());
     await feed.commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b', status: 'odd' })]);
     expect(await feed.counts([entryJson({ scanId: 'a', revision: 2 })])).toMatchObject({ updated: 1 });
