@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   run: () => import('./cli/run.js'),
   migrate: () => import('./cli/migrate.js'),
   status: () => import('./cli/status.js'),
+  doctor: () => import('./cli/doctor.js'),
   verify: () => import('./cli/verify.js'),
   resolve: () => import('./cli/resolve.js'),
   quarantine: () => import('./cli/quarantine.js'),

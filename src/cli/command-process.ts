@@ -13,6 +13,8 @@ export interface CommandProcess {
   note(text: string): void;
   /** Columns of the terminal that results go to; null where they go to a file or another program. */
   readonly columns: number | null;
+  /** Whether results may be coloured: a terminal that can, and nobody who does not want it (NO_COLOR). */
+  readonly colours?: boolean;
   /** Whether notes are seen by a person at once, so that a line may be drawn anew. */
   readonly redraws: boolean;
   /** Asks the person at the terminal; null where there is none. */
@@ -27,6 +29,9 @@ export const thisProcess: CommandProcess = {
   note: (text) => void process.stderr.write(text),
   get columns() {
     return process.stdout.isTTY ? process.stdout.columns : null;
+  },
+  get colours() {
+    return process.stdout.isTTY === true && process.stdout.hasColors();
   },
   get redraws() {
     return process.stderr.isTTY === true;

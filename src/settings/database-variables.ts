@@ -33,7 +33,7 @@ export const DATABASE_VARIABLES = {
     ['database', 'SCANFEED_READER_ROLE'],
     identifier(63, 'public', 'none'),
     'scanfeed_reader',
-    "role that may read the reports; created where the daemon's own role may, else `migrate` prints the statements",
+    "role that may read the reports; created where the daemon's own role may, else `doctor` prints the statements",
   ),
   typedViews: defaulted(
     ['database', 'SCANFEED_TYPED_VIEWS'],

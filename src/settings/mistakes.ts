@@ -23,7 +23,8 @@ export class SettingsError extends Error {
   }
 }
 
-function describeMistake({ variable, value, allowed, reason }: Mistake): string {
+/** One line, in which no secret is shown. */
+export function describeMistake({ variable, value, allowed, reason }: Mistake): string {
   const given = value === null ? 'is not set' : `is ${value === HIDDEN ? 'set (value hidden)' : quote(value)}`;
   const because = reason === undefined ? '' : `, but ${reason}`;
   return `${variable} ${given}${because}; expected: ${allowed}`;

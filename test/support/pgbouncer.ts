@@ -7,7 +7,7 @@ import { waitForServer } from '../../src/cli/embedded-postgres/index.js';
 import { findFreePort } from '../../src/cli/embedded-postgres/ports.js';
 import { findServerUser, type ServerUser } from '../../src/cli/embedded-postgres/server-user.js';
 
-/** PgBouncer in transaction mode, in front of one database. */
+/** PgBouncer in front of one database. */
 export interface PgBouncer {
   /** Of the database, by way of PgBouncer. */
   readonly url: string;
@@ -36,12 +36,17 @@ export function findPgBouncer(): string | null {
  * Starts PgBouncer on a free loopback port. It refuses to run as root, so there it runs as another account.
  * @param poolSize connections to PostgreSQL at most
  */
-export async function startPgBouncer(program: string, databaseUrl: string, poolSize: number): Promise<PgBouncer> {
+export async function startPgBouncer(
+  program: string,
+  databaseUrl: string,
+  poolSize: number,
+  mode: 'session' | 'transaction' | 'statement' = 'transaction',
+): Promise<PgBouncer> {
   const user = await findServerUser('');
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-pgbouncer-'));
   const port = await findFreePort(null);
   const config = join(directory, 'pgbouncer.ini');
-  await writeFile(config, configuration(databaseUrl, port, poolSize, directory), { mode: 0o600 });
+  await writeFile(config, configuration(databaseUrl, port, { poolSize, mode }, directory), { mode: 0o600 });
   if (user !== null) for (const path of [directory, config]) await chown(path, user.uid, user.gid);
   await chmod(directory, 0o700);
   const url = new URL(databaseUrl);
@@ -90,7 +95,12 @@ async function startProcess(
 }
 
 /** Whoever connects is let in and becomes the user of the URL. */
-function configuration(databaseUrl: string, port: number, poolSize: number, directory: string): string {
+function configuration(
+  databaseUrl: string,
+  port: number,
+  { poolSize, mode }: { readonly poolSize: number; readonly mode: string },
+  directory: string,
+): string {
   const { hostname, port: serverPort, pathname, username, password } = new URL(databaseUrl);
   const name = decodeURIComponent(pathname.slice(1));
   const quoted = (text: string) => `'${decodeURIComponent(text).replaceAll("'", "''")}'`;
@@ -103,7 +113,7 @@ listen_addr = 127.0.0.1
 listen_port = ${port}
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = ${mode}
 default_pool_size = ${poolSize}
 max_client_conn = 100
 logfile = ${join(directory, 'pgbouncer.log')}

@@ -1,0 +1,101 @@
+import type { DatabaseSettings, FeedSettings } from '../../settings.js';
+import { type FeedRow, readFeed } from '../../storage/feed.js';
+import { inspectSchema, readMigrations, requireSchema } from '../../storage/migrate.js';
+import { type Database, openDatabase } from '../../storage/pool.js';
+import { findPoolerMode, type PoolerMode } from '../../storage/pooler-mode.js';
+import { inspectReaderRole, type ReaderRole } from '../../storage/reporting/reader-role.js';
+import { tablesOf } from '../../storage/schema.js';
+import { findMissingRights, readServerFacts, type ServerFacts } from '../../storage/server-facts.js';
+import type { Clock } from '../../sync/ports.js';
+import { type Told, told } from './finding.js';
+
+const DEADLINE_MS = 10_000;
+
+export interface SchemaState {
+  readonly version: number;
+  readonly missing: number;
+  /** What keeps this release from working on it, with the remedy; null: nothing. */
+  readonly unfit: unknown;
+}
+
+/** What was seen of a server over one connection. */
+export interface ServerSeen extends ServerFacts {
+  readonly tookMs: number;
+  /** The middle between asking and answer, wall clock of this machine. */
+  readonly askedAt: number;
+}
+
+/** What was seen of the database. Nothing is written. What needs a login is null without one. */
+export interface DatabaseExam {
+  readonly settings: DatabaseSettings;
+  readonly server: Told<ServerSeen>;
+  /** Over SCANFEED_MIGRATION_DATABASE_URL; null: not set. */
+  readonly migrator: Told<ServerSeen> | null;
+  readonly onLogin: {
+    readonly pooler: Told<PoolerMode>;
+    readonly schema: Told<SchemaState>;
+    readonly missingRights: Told<readonly string[]>;
+    readonly reader: Told<ReaderRole>;
+    /** Null: the feed was not started yet, or its settings are wrong. */
+    readonly feed: Told<FeedRow | null>;
+  } | null;
+}
+
+export async function examineDatabase(
+  settings: DatabaseSettings,
+  feed: Pick<FeedSettings, 'name'> | null,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): Promise<DatabaseExam> {
+  const { connection, migrationConnection } = settings;
+  const open = (to: typeof connection) =>
+    openDatabase({
+      connection: to,
+      maxConnections: 1,
+      statementDeadlineMs: DEADLINE_MS,
+      connectDeadlineMs: DEADLINE_MS,
+    });
+  const database = open(connection);
+  const direct = migrationConnection === connection ? null : open(migrationConnection);
+  try {
+    const [server, migrator] = await Promise.all([
+      told(seeServer(database, clock)),
+      direct === null ? null : told(seeServer(direct, clock)),
+    ]);
+    const onLogin = 'error' in server ? null : await examineContents(settings, feed, database);
+    return { settings, server, migrator, onLogin };
+  } finally {
+    await Promise.all([database.close(), direct?.close()]);
+  }
+}
+
+async function seeServer(database: Database, clock: Pick<Clock, 'now' | 'monotonic'>): Promise<ServerSeen> {
+  const begun = clock.monotonic();
+  await readServerFacts(database.sql); // the login takes its time
+  const [tookMs, sentAt] = [clock.monotonic() - begun, clock.now()];
+  const facts = await readServerFacts(database.sql);
+  return { ...facts, tookMs, askedAt: (sentAt + clock.now()) / 2 };
+}
+
+async function examineContents(
+  settings: DatabaseSettings,
+  feed: Pick<FeedSettings, 'name'> | null,
+  { sql }: Database,
+): Promise<DatabaseExam['onLogin']> {
+  const tables = tablesOf(settings.schema);
+  const schema = await told(seeSchema(settings, sql));
+  const exists = 'value' in schema && schema.value.version > 0;
+  return {
+    schema,
+    pooler: await told(findPoolerMode(settings.connection, DEADLINE_MS)),
+    missingRights: await told(findMissingRights(sql, tables)),
+    reader: await told(inspectReaderRole(sql, tables, settings.readerRole)),
+    feed: exists && feed !== null ? await told(readFeed(sql, tables, feed.name)) : { value: null },
+  };
+}
+
+async function seeSchema({ schema }: DatabaseSettings, sql: Database['sql']): Promise<SchemaState> {
+  const [tables, known] = [tablesOf(schema), await readMigrations()];
+  const { version, missing } = await inspectSchema(sql, tables, known);
+  const required = await told(requireSchema(sql, tables, known));
+  return { version, missing: missing.length, unfit: 'error' in required ? required.error : null };
+}
