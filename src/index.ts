@@ -2,13 +2,13 @@
 export type { ApiKeySource } from './service/api-key.js';
 export { BodyTooLargeError, CutBodyError, NotJsonError, WrongShapeError } from './service/body-errors.js';
 export {
-  type FeedQuery,
   RecognitionClient,
   type RecognitionClientOptions,
   type SubmitResult,
 } from './service/client.js';
 export type { RequestClock } from './service/deadline.js';
 export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/dispatcher.js';
+export type { FeedQuery } from './service/feed-query.js';
 export type { RequestObservation } from './service/http.js';
 export {
   ApiKeyError,

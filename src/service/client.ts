@@ -1,49 +1,22 @@
 import { constants } from 'node:buffer';
 import type { Dispatcher } from 'undici';
-import type { z } from 'zod';
 import type { Lightening } from '../json/light.js';
-import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../sync/ports.js';
+import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../sync/ports.js';
 import type { ApiKeySource } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
 import type { BodyOptions } from './body.js';
 import { WrongShapeError } from './body-errors.js';
+import { checked, jsonObject } from './checked-answer.js';
 import { type RequestClock, systemClock } from './deadline.js';
 import { createDispatcher } from './dispatcher.js';
+import { type FeedQuery, feedRequestOf } from './feed-query.js';
 import { exchange, type HttpAnswer, type HttpOptions, type HttpRequest, type RequestObservation } from './http.js';
 import { ClientClosedError, InvalidArgumentError } from './request-errors.js';
 import { feedPath, runPath, type SubmitRequest, submitForm, submitHeaders, submitPath } from './requests.js';
-import {
-  type FeedPage,
-  feedPageSchema,
-  isJsonObject,
-  misfit,
-  type Run,
-  runSchema,
-  type Submission,
-  submissionSchema,
-} from './wire.js';
+import { OF_A_PAGE, OF_A_RUN } from './steering-fields.js';
+import { type FeedPage, feedPageSchema, type Run, runSchema, type Submission, submissionSchema } from './wire.js';
 
 const MIB = 1024 * 1024;
-
-/** What decides about an entry (interface 2.1). All else, such as `data` and `markdown`, may be of any length. */
-const STEERING: Lightening['keep'] = new Set([
-  'scanId',
-  'revision',
-  'status',
-  'environment',
-  'documentType',
-  'partnerName',
-  'partnerTestMode',
-  'ocrConfidence',
-  'failureReason',
-  'submittedAt',
-  'completedAt',
-  'deliveredAt',
-  'resultTruncated',
-]);
-/** Members of the entries of a page: `{"items":[{…}]}`. */
-const OF_A_PAGE: Lightening = { depth: 3, keep: STEERING };
-const OF_A_RUN: Lightening = { depth: 1, keep: STEERING };
 
 export interface RecognitionClientOptions {
   /** Address of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
@@ -61,24 +34,6 @@ export interface RecognitionClientOptions {
   readonly onRequest?: ((observation: RequestObservation) => void) | undefined;
   /** For tests. */
   readonly clock?: RequestClock | undefined;
-}
-
-/** What to read from the feed (interface 4.2). What is left out has the default named here, and is sent all the same. */
-export interface FeedQuery {
-  /** Where to go on: `nextCursor` of the page before. Excludes `since`. */
-  readonly cursor?: string | undefined;
-  /** Where to start in time. With neither, the feed starts at the beginning of the history. */
-  readonly since?: Date | undefined;
-  /** Default: both, unlike the service's own default. */
-  readonly status?: readonly ('completed' | 'failed')[] | undefined;
-  /** Default `prod`. */
-  readonly environment?: 'prod' | 'test' | 'all' | undefined;
-  /** A slug. Default: every type. */
-  readonly documentType?: string | undefined;
-  /** Entries at most, 1 to 200. Default 50. */
-  readonly limit?: number | undefined;
-  /** Attach the recognized markdown. Default false. */
-  readonly markdown?: boolean | undefined;
 }
 
 /** The answer to a submission, and whether it made a new run (202) or found the one of an earlier request (200). */
@@ -160,10 +115,7 @@ export class RecognitionClient implements FeedService {
 
   /** One page of the feed, every entry checked (interface 2.1, 2.3). Store `nextCursor` once the entries are processed. */
   async feedPage(feedQuery: FeedQuery = {}, signal?: AbortSignal): Promise<FeedPage> {
-    const { status = ['completed', 'failed'], environment = 'prod', documentType = null } = feedQuery;
-    const { limit = 50, markdown = false } = feedQuery;
-    const request = { filters: { status, environment, documentType }, start: startOf(feedQuery), limit, markdown };
-    return checked(feedPageSchema, await this.#getPage(request, signal), 'the page');
+    return checked(feedPageSchema, await this.#getPage(feedRequestOf(feedQuery), signal), 'the page');
   }
 
   /** A single run as received (interface 4.3); only that it is an object is checked. Long values as in `readPage`. */
@@ -222,25 +174,6 @@ export class RecognitionClient implements FeedService {
   #exchange(request: HttpRequest, signal: AbortSignal = new AbortController().signal): Promise<HttpAnswer> {
     return exchange(request, this.#http, signal);
   }
-}
-
-function startOf({ cursor, since }: FeedQuery): FeedStart {
-  if (cursor !== undefined && since !== undefined)
-    throw new InvalidArgumentError('cursor and since exclude each other');
-  if (cursor !== undefined) return { cursor };
-  return since === undefined ? { beginning: true } : { since };
-}
-
-function jsonObject(answer: Pick<HttpAnswer, 'status' | 'value'>, place: string): Readonly<Record<string, unknown>> {
-  if (!isJsonObject(answer.value)) throw new WrongShapeError(answer.status, place, ['not an object']);
-  return answer.value;
-}
-
-function checked<S extends z.ZodType>(schema: S, { status, value }: HttpAnswer, place: string): z.infer<S> {
-  const { data, error } = schema.safeParse(value);
-  if (error === undefined) return data;
-  const { in: entry, fields } = misfit(error);
-  throw new WrongShapeError(status, entry === null ? place : `entry ${entry} of ${place}`, fields);
 }
 
 function atLeastOne(value: number, name: string, max: number): number {

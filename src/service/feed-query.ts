@@ -1,0 +1,34 @@
+import type { FeedRequest, FeedStart } from '../sync/ports.js';
+import { InvalidArgumentError } from './request-errors.js';
+
+/** What to read from the feed (interface 4.2). What is left out has the default named here, and is sent all the same. */
+export interface FeedQuery {
+  /** Where to go on: `nextCursor` of the page before. Excludes `since`. */
+  readonly cursor?: string | undefined;
+  /** Where to start in time. With neither, the feed starts at the beginning of the history. */
+  readonly since?: Date | undefined;
+  /** Default: both, unlike the service's own default. */
+  readonly status?: readonly ('completed' | 'failed')[] | undefined;
+  /** Default `prod`. */
+  readonly environment?: 'prod' | 'test' | 'all' | undefined;
+  /** A slug. Default: every type. */
+  readonly documentType?: string | undefined;
+  /** Entries at most, 1 to 200. Default 50. */
+  readonly limit?: number | undefined;
+  /** Attach the recognized markdown. Default false. */
+  readonly markdown?: boolean | undefined;
+}
+
+/** The request for a page, with what the query leaves out. @throws InvalidArgumentError */
+export function feedRequestOf(query: FeedQuery): FeedRequest {
+  const { status = ['completed', 'failed'], environment = 'prod', documentType = null } = query;
+  const { limit = 50, markdown = false } = query;
+  return { filters: { status, environment, documentType }, start: startOf(query), limit, markdown };
+}
+
+function startOf({ cursor, since }: FeedQuery): FeedStart {
+  if (cursor !== undefined && since !== undefined)
+    throw new InvalidArgumentError('cursor and since exclude each other');
+  if (cursor !== undefined) return { cursor };
+  return since === undefined ? { beginning: true } : { since };
+}
