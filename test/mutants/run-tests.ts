@@ -26,6 +26,9 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
     files: [
       'model-store',
       'commit-page',
+      'commit-revisions',
+      'commit-quarantine',
+      'commit-values',
       'commit-waits',
       'lease',
       'sweeps',

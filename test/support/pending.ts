@@ -1,11 +1,16 @@
 import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
+import type { PageCommit } from '../../src/sync/ports.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 import type { TestFeed } from './store.js';
 
-/** Commits a truncated entry whose result could not be loaded. */
-export async function commitPending(feed: TestFeed, over: Fields): Promise<void> {
+/** A truncated entry whose result could not be loaded. */
+export function pendingBatch(over: Fields): Pick<PageCommit, 'batch'> {
   const draft = draftPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
   const entries = draft.entries.map((entry) => withPending(entry, 'not_loaded'));
-  await feed.commit([], { batch: batchOf(entries, draft) });
+  return { batch: batchOf(entries, draft) };
+}
+
+export async function commitPending(feed: TestFeed, over: Fields): Promise<void> {
+  await feed.commit([], pendingBatch(over));
 }
