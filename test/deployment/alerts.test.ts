@@ -25,6 +25,7 @@ const BREAK = 10 * MINUTE;
 
 const standby = {
   scanfeed_build_info: constant(1),
+  process_start_time_seconds: constant(0),
   scanfeed_lag_seconds: constant(4),
   scanfeed_last_poll_success_timestamp_seconds: (seconds) => seconds,
   scanfeed_backfill_complete: constant(1),
@@ -63,12 +64,26 @@ const withoutDatabase: Replica = {
   scanfeed_leader: between(0, BREAK + 30, 1),
   'scanfeed_errors_total{stage="lease",kind="connection"}': since(BREAK, 1 / 30),
 };
-const gone = Object.fromEntries(
-  Object.entries(leader).map(([series, values]): [string, Values] => [
-    series,
-    (seconds) => (seconds < BREAK ? values(seconds) : null),
-  ]),
-);
+/** Is there at these times alone. */
+const seenWhile = (there: (seconds: number) => boolean, replica: Replica = leader): Replica =>
+  Object.fromEntries(
+    Object.entries(replica).map(([series, values]): [string, Values] => [
+      series,
+      (seconds) => (there(seconds) ? values(seconds) : null),
+    ]),
+  );
+const gone = seenWhile((seconds) => seconds < BREAK);
+/** Ends a minute after each start without having stored anything; Kubernetes starts it again five minutes later. */
+const LIFE = 6 * MINUTE;
+const crashing = seenWhile((seconds) => seconds < BREAK || (seconds - BREAK) % LIFE < MINUTE, {
+  ...wedged,
+  process_start_time_seconds: (seconds) => Math.max(0, seconds - ((seconds - BREAK) % LIFE)),
+});
+/** A pod that was put in the place of another, with what it counted before it was looked at. */
+const replaced = (counted: Replica): readonly Replica[] => [
+  gone,
+  seenWhile((seconds) => seconds >= BREAK + MINUTE, { ...leader, ...counted }),
+];
 
 interface Scenario {
   readonly replicas: readonly Replica[];
@@ -110,6 +125,22 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'replicas that are all dead alert once': { replicas: [gone, gone], firing: { 16: ['Down critical'] } },
   'a target that vanished alerts': { replicas: [], firing: { 4: [], 6: ['Down critical'] } },
+  'a daemon that ends again and again alerts, though it is seen now and then': {
+    replicas: [crashing],
+    firing: { 20: [], 40: ['Down critical'], 60: ['Down critical'], 150: ['Down critical'], 239: ['Down critical'] },
+  },
+  'a daemon that was started again, or moved to another node, alerts nothing': {
+    replicas: [
+      {
+        ...leader,
+        process_start_time_seconds: once(BREAK),
+        'scanfeed_polls_total{outcome="failed"}': (seconds) => (seconds < BREAK ? 900 : 0),
+        'scanfeed_errors_total{stage="feed",kind="http_401"}': (seconds) => (seconds < BREAK ? 90 : 0),
+      },
+      ...replaced({}),
+    ],
+    firing: NOTHING,
+  },
   'a wedged loop alerts, and its data as it grows old': {
     replicas: [wedged, { ...standby, ...noPolls }],
     firing: { 19: [], 27: [OLD, 'Stalled critical'], 77: [VERY_OLD, OLD, 'Stalled critical'] },
@@ -155,6 +186,10 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'a rejected cursor alerts for an hour': {
     replicas: [{ ...leader, scanfeed_cursor_resets_total: once(BREAK) }, standby],
     firing: { 9: [], 12: ['CursorReset warning'], 69: ['CursorReset warning'], 75: [] },
+  },
+  'a cursor that was rejected before the daemon was looked at alerts for an hour, too': {
+    replicas: replaced({ scanfeed_cursor_resets_total: constant(1) }),
+    firing: { 9: [], 13: ['CursorReset warning'], 69: ['CursorReset warning'], 75: [], 239: [] },
   },
   'an entry in quarantine alerts until it is settled': {
     replicas: [

@@ -10,6 +10,7 @@ import {
   ciValues,
   HELMS,
   OLDEST_KUBERNETES,
+  parseManifests,
   REQUIRED,
   render,
   runTemplate,
@@ -59,7 +60,10 @@ describe.each(HELMS)('with %s', (helm) => {
     ['no connection at all', { database: { ...REQUIRED.database, connections: 0 } }, '/database/connections'],
     ['a digest that is none', { image: { digest: 'latest' } }, '/image/digest'],
     ['an egress policy without destinations', { networkPolicy: { enabled: true } }, '/networkPolicy/egress'],
-    ['two monitors', { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } }, "'not' failed"],
+    ['two monitors', { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } }, 'counted twice; take one'],
+    ['a name that Kubernetes refuses', { nameOverride: 'My.Feed' }, '/nameOverride'],
+    ['a label that finds the pods', { commonLabels: { 'app.kubernetes.io/instance': 'x' } }, "the chart's own"],
+    ['a variable that it sets itself', { extraEnv: [{ name: 'SCANFEED_FEED', value: 'x' }] }, 'SCANFEED_FEED is set'],
     ['an alert that does not exist', { prometheusRule: { alerts: { Lag: {} } } }, "'Lag' not allowed"],
   ])('rejects %s', async (_what, values, complaint) => {
     const { status, stderr } = await runTemplate(helm, { ...REQUIRED, ...values });
@@ -147,10 +151,51 @@ describe('the manifests', () => {
   });
 
   test('take a number as large as a setting may be', async (context) => {
-    const settings = { SCANFEED_REQUESTS_PER_SECOND: 10_000, SCANFEED_HISTORY: false };
+    const settings = {
+      SCANFEED_REQUESTS_PER_SECOND: 0.5,
+      SCANFEED_MEMORY_BUDGET: 134_217_728,
+      SCANFEED_HISTORY: false,
+      SCANFEED_DOCUMENT_TYPE: '007',
+    };
     const [pod] = podSpecs(await render(anyHelm(context), { ...REQUIRED, settings }));
     const env = environmentOf(pod?.containers[0] as never);
-    expect(env).toMatchObject({ SCANFEED_REQUESTS_PER_SECOND: '10000', SCANFEED_HISTORY: 'false' });
+    expect(env).toMatchObject({
+      SCANFEED_REQUESTS_PER_SECOND: '0.5',
+      SCANFEED_MEMORY_BUDGET: '134217728',
+      SCANFEED_HISTORY: 'false',
+      SCANFEED_DOCUMENT_TYPE: '007',
+    });
+  });
+
+  test('name each label and annotation once, the narrower value', async (context) => {
+    const values = {
+      ...REQUIRED,
+      commonLabels: { team: 'all' },
+      podLabels: { team: 'pods' },
+      podAnnotations: { 'kubectl.kubernetes.io/default-container': 'other' },
+      podMonitor: { enabled: true, labels: { team: 'monitor' } },
+    };
+    // Which the parser refuses otherwise.
+    const manifests = await render(anyHelm(context), values);
+    const named = (wanted: string) => manifests.find(({ kind }) => kind === wanted);
+    expect(named('ServiceAccount')?.metadata.labels).toMatchObject({ team: 'all' });
+    expect(named('PodMonitor')?.metadata.labels).toMatchObject({ team: 'monitor' });
+    expect(named('Deployment')?.spec.template.metadata).toMatchObject({
+      labels: { team: 'pods' },
+      annotations: { 'kubectl.kubernetes.io/default-container': 'other' },
+    });
+  });
+
+  test('replace all replicas at once where that is asked for', async (context) => {
+    const manifests = await render(anyHelm(context), { ...REQUIRED, updateStrategy: { type: 'Recreate' } });
+    expect(manifests.find(({ kind }) => kind === 'Deployment')?.spec.strategy).toEqual({ type: 'Recreate' });
+  });
+
+  test('have names that a Service may have, whatever the release is called', async (context) => {
+    const values = join(CHART, 'ci', 'service-monitor-values.yaml');
+    const args = ['template', 'team.invoices', CHART, '--values', values, '--kube-version', OLDEST_KUBERNETES];
+    const manifests = parseManifests((await runTool(anyHelm(context), args)).stdout);
+    expect(new Set(manifests.map(({ metadata }) => metadata.name))).toEqual(new Set(['team-invoices-scanfeed']));
   });
 });
 

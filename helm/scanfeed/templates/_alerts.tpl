@@ -7,6 +7,18 @@ severity: {{ index . 1 }}
 {{- end }}
 
 {{/*
+How often something happened: (list metric selector labels window). What a process counted before it was looked at for
+the first time has no rise, so a series that was not there before counts as a whole.
+*/}}
+{{- define "scanfeed.happened" -}}
+{{- $series := printf "%s{%s}" (index . 0) (index . 1) -}}
+{{- $window := index . 3 -}}
+sum by ({{ index . 2 }}) (increase({{ $series }}[{{ $window }}])) > 0
+or
+sum by ({{ index . 2 }}) ({{ $series }} unless count_over_time({{ $series }}[{{ $window }}] offset {{ $window }})) > 0
+{{- end }}
+
+{{/*
 All alerts as a group of Prometheus' own form. Every replica reports the state that it last read from the database, so
 the best of them counts for ages, the worst for what is left to do, and the sum for what happened.
 */}}
@@ -22,15 +34,18 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
     {{- with $alerts.Down }}
     {{- if .enabled }}
     - alert: ScanfeedDown
-      expr: absent(scanfeed_build_info{ {{- $own -}} })
+      # One that ends again and again is seen now and then.
+      expr: |-
+        absent(scanfeed_build_info{ {{- $own -}} })
+        or max by (namespace, feed) (changes(process_start_time_seconds{ {{- $own -}} }[{{ .window }}])) > {{ .restarts }}
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
-        summary: No scanfeed is running
+        summary: No scanfeed is running, or it does not stay up
         description: >-
-          No scanfeed was seen for the feed {{`{{ $labels.feed }}`}}: it is not running, or Prometheus cannot reach it.
-          Nothing is being stored.
+          No scanfeed was seen for the feed {{`{{ $labels.feed }}`}}, or it was started again and again: it is not running, does not
+          stay up, or Prometheus cannot reach it.
         runbook_url: {{ $runbooks }}/ScanfeedDown.md
     {{- end }}
     {{- end }}
@@ -114,7 +129,8 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
     {{- with $alerts.CursorReset }}
     {{- if .enabled }}
     - alert: ScanfeedCursorReset
-      expr: sum by (namespace, feed) (increase(scanfeed_cursor_resets_total{ {{- $own -}} }[{{ .window }}])) > 0
+      expr: |-
+        {{- include "scanfeed.happened" (list "scanfeed_cursor_resets_total" $own "namespace, feed" .window) | nindent 8 }}
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
@@ -158,7 +174,8 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
     {{- with $alerts.ReconcileFoundRuns }}
     {{- if .enabled }}
     - alert: ScanfeedReconcileFoundRuns
-      expr: sum by (namespace, feed, revision) (increase(scanfeed_reconcile_found_total{ {{- $own -}} }[{{ .window }}])) > 0
+      expr: |-
+        {{- include "scanfeed.happened" (list "scanfeed_reconcile_found_total" $own "namespace, feed, revision" .window) | nindent 8 }}
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}

@@ -103,7 +103,13 @@ volumeMounts:
 {{- end }}
 {{- range $name, $value := merge $env .Values.settings }}
 - name: {{ $name }}
-  value: {{ $value | toString | quote }}
+  {{- /* As JSON a large number has no exponent, which the program would refuse. */}}
+  value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
+{{- end }}
+{{- range .Values.extraEnv }}
+{{- if hasKey $env .name }}
+{{- fail (printf "extraEnv: %s is set by the chart; it has a value of its own" .name) }}
+{{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}

@@ -6,10 +6,9 @@
 {{- $name := include "scanfeed.name" . }}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
-{{- else if contains $name .Release.Name }}
-{{- .Release.Name | trunc 63 | trimSuffix "-" }}
 {{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
+{{- $release := .Release.Name | replace "." "-" }}{{/* which a release may have, and a Service may not */}}
+{{- ternary $release (printf "%s-%s" $release $name) (contains $name $release) | trunc 63 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 
@@ -26,12 +25,24 @@ app.kubernetes.io/component: daemon
 {{- end }}
 
 {{- define "scanfeed.labels" -}}
+{{ include "scanfeed.labelsWith" (list . (dict)) }}
+{{- end }}
+
+{{/* Those and further ones, which go before the common ones: (list root labels). */}}
+{{- define "scanfeed.labelsWith" -}}
+{{- $labels := index . 1 -}}
+{{- with index . 0 -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 }}
 {{ include "scanfeed.instanceLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
+{{- with merge (dict) $labels .Values.commonLabels }}
+{{- $further := . }}
+{{- range $own := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" }}
+{{- if hasKey $further $own }}{{ fail (printf "the label %s is the chart's own: leave it out, or set nameOverride" $own) }}{{ end }}
+{{- end }}
 {{ toYaml . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
