@@ -75,16 +75,18 @@ const WITHOUT_CONTENT = sql`CASE WHEN entry.state = 'open' THEN 'discarded' ELSE
 
 /**
  * Removes up to `limit` runs that were delivered too long ago, with their superseded revisions; how many runs it found. One
- * without a delivery time counts from when it was stored.
+ * whose delivery time is missing, or in the future, counts from when it was stored.
  */
 export async function purgeRuns(db: Kysely<unknown>, tables: Tables, keptDays: number, limit: number): Promise<number> {
   const since = daysAgo(keptDays);
-  const isOld = sql`COALESCE(run.delivered_at, run.synced_at) < ${since}`;
-  // First a look that locks nothing. The day of completion is in an index; a run is delivered once it is completed.
+  const isOld = sql`LEAST(run.delivered_at, run.synced_at) < ${since}`;
+  // First a look that locks nothing. The day of completion is in an index; a run is delivered once it is completed, and
+  // one that is completed in the future was given a wrong time.
   const day = sql`(completed_at AT TIME ZONE 'UTC')::date`;
+  const today = sql`(statement_timestamp() AT TIME ZONE 'UTC')::date`;
   const found = await sql<{ scan_id: string }>`
     SELECT scan_id FROM ${tables.runs} AS run
-    WHERE (${day} <= (${since} AT TIME ZONE 'UTC')::date OR ${day} IS NULL) AND ${isOld}
+    WHERE (${day} <= (${since} AT TIME ZONE 'UTC')::date OR ${day} IS NULL OR ${day} > ${today}) AND ${isOld}
     LIMIT ${limit}`.execute(db);
   if (found.rows.length === 0) return 0;
   const ids = found.rows.map((row) => row.scan_id);

@@ -172,6 +172,21 @@ describe('the retention', () => {
     expect((await deleted()).map(({ reason }) => reason)).toEqual(['expired', 'expired']);
   });
 
+  it('removes runs whose times lie in the future, too', async () => {
+    const never = '9999-12-31T00:00:00Z';
+    await feed.commit([
+      entry('completed', { deliveredAt: daysAgo(11), completedAt: never }),
+      entry('delivered', { deliveredAt: never, completedAt: daysAgo(11) }),
+      entry('both', { deliveredAt: never, completedAt: never }),
+      entry('new', { deliveredAt: daysAgo(9), completedAt: never }),
+    ]);
+    await bench.rows(
+      sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days' WHERE scan_id IN ('delivered', 'both')`,
+    );
+    expect(await purgeRuns(bench.database.sql, tables, 10, 100)).toBe(3);
+    expect(await stored()).toEqual(['new#1']);
+  });
+
   it('lets nothing come back that it removed, and stores a later revision that was delivered since', async () => {
     const old = { deliveredAt: daysAgo(11), completedAt: daysAgo(11) };
     await feed.commit([entry('a', old), entry('undated', { deliveredAt: null, completedAt: null })]);
