@@ -1,7 +1,10 @@
 import { quoted, type Tables } from '../schema.js';
 import { type ColumnType, pathKey, type ReportColumn, type ReportView, viewKey } from './report-view.js';
 
-/** A column that every typed view has. */
+/**
+ * A column that every typed view has. They stand before those of the fields, so none can be added later: a view gains
+ * columns at its end alone.
+ */
 interface FixedColumn {
   readonly name: string;
   readonly expression: string;
@@ -129,7 +132,7 @@ function fieldColumns(tables: Tables, { arrays, columns }: ReportView): readonly
   return columns.map(({ name, path, type }) => ({
     name,
     expression: readAs(tables, type, valueAt(root, path)),
-    comment: `Field ${path.join(' → ')}${type === 'text' && name.endsWith('__text') ? ', every value as text' : ''}`,
+    comment: `Field ${path.join(' → ')}${name.endsWith('__text') ? ', every value as text' : ''} (interface 2.1 data)`,
   }));
 }
 

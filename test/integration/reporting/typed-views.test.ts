@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { hasNewDocuments } from '../../../src/storage/reporting/refresh-views.js';
+import { buildViews, findNewFields, hasNewDocuments } from '../../../src/storage/reporting/refresh-views.js';
 import { entryJson, raw } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { emptyReports, fieldColumns, readAllViews, readView, refresh } from '../../support/reports.js';
+import { emptyReports, fieldColumns, NO_READER, readAllViews, readView, refresh } from '../../support/reports.js';
 import { MIGRATED, openTestDatabase, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
@@ -151,7 +152,9 @@ describe('a typed view', () => {
       SELECT attname AS name, col_description(attrelid, attnum) AS comment FROM pg_attribute
       WHERE attrelid = 'scanfeed_reporting.document_rechnung'::regclass AND attnum > 0`);
     expect(rows.filter(({ comment }) => comment === null)).toEqual([]);
-    expect(rows.find(({ name }) => name === 'lieferant_ustid')?.comment).toBe('Field lieferant → ustId');
+    expect(rows.find(({ name }) => name === 'lieferant_ustid')?.comment).toBe(
+      'Field lieferant → ustId (interface 2.1 data)',
+    );
   });
 });
 
@@ -417,6 +420,23 @@ describe('a refresh', () => {
     expect(done.flatMap(({ failed }) => failed)).toEqual([]);
     expect(await viewNames()).toHaveLength(8);
     await readAllViews(bench);
+  });
+
+  it('never puts an older definition in the place of one that another process has built since', async () => {
+    await store({ a: 1 });
+    await findNewFields(bench.database.sql, tables);
+    const late = openTestDatabase(given.url, 1);
+    let building: ReturnType<typeof buildViews> | undefined;
+    await bench.database.sql.transaction().execute(async (other) => {
+      // The late one has seen what stands, and waits to read what was decided.
+      await sql`LOCK TABLE ${tables.reportColumns} IN ACCESS EXCLUSIVE MODE`.execute(other);
+      building = buildViews(late.sql, tables, NO_READER);
+      await untilWaiting(bench.database.sql, 1);
+      await sql`UPDATE ${tables.reportViews} SET built_as = 'newer'`.execute(other);
+    });
+    expect(await building).toEqual({ built: [], failed: [] });
+    await late.close();
+    expect(await build()).toMatchObject({ built: ['document_rechnung'] });
   });
 
   it('builds the other views where one cannot be built', async () => {
