@@ -84,6 +84,24 @@ test('what is wrong with the settings is said in a line each', async () => {
   expect(container.output).toMatch(/^scanfeed: 3 settings are wrong:\n( {2}\S.*\n){3}$/);
 });
 
+test('it is the emulated service too, with nothing to write to', async () => {
+  const port = await unusedPort();
+  const container = new Container(['emulator', '--port', String(port), '--history', '10']);
+  const ended = container.exited.then((code) => Promise.reject(new Error(`ended with ${code}: ${container.output}`)));
+  const ask = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+      headers: { authorization: 'Bearer emulator-key' },
+    });
+    return answer.json();
+  };
+  const feed = () => ask('/v1/scans?status=completed,failed&environment=all');
+  await Promise.race([eventually(feed, { timeout: 60_000 }).toMatchObject({ items: Array(10).fill({}) }), ended]);
+  ended.catch(() => {}); // from here on it may
+  expect(await ask('/_emulator/openapi.json')).toMatchObject({ info: { title: 'Document Recognition Service' } });
+  await container.signal('SIGTERM');
+  expect(await container.exited).toBe(0);
+});
+
 test('the heap leaves half of the memory to what is outside of it', async () => {
   const limit = await printed('require("node:v8").getHeapStatistics().heap_size_limit / 2 ** 20');
   expect(limit).toBeGreaterThan(120);
