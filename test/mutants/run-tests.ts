@@ -39,7 +39,7 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
   },
   reports: {
     project: 'database',
-    files: ['views', 'typed-views', 'erasure', 'change-seq'].map(
+    files: ['views', 'typed-views', 'odd-documents', 'refresh-views', 'erasure', 'change-seq'].map(
       (name) => `test/integration/reporting/${name}.test.ts`,
     ),
   },

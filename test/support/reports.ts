@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
+import { beforeEach, expect } from 'vitest';
 import { type Refreshed, refreshReports } from '../../src/cli/refresh-reports.js';
-import { type StoreBench, tables } from './store.js';
+import { entryJson } from './entries.js';
+import { type StoreBench, type TestFeed, tables } from './store.js';
 
 /** A role that is nowhere: what is built is granted to nobody. */
 export const NO_READER = 'scanfeed_nobody';
@@ -48,4 +50,32 @@ export async function emptyReports(bench: StoreBench): Promise<void> {
   await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.runHistory}, ${tables.quarantine},
     ${tables.reportViews}, ${tables.reportColumns}, ${tables.deletedRuns}`);
   await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
+}
+
+/** A way to store documents, and the views that are built of them. Every test begins without any. */
+export function useDocuments(bench: StoreBench) {
+  let feed: TestFeed;
+  let number = 0;
+  beforeEach(async () => {
+    await emptyReports(bench);
+    feed = await bench.takeFeed();
+    number = 0;
+  });
+  return {
+    feed: () => feed,
+    /** Stores a document, by default of the type `rechnung`, as `scan-1`, `scan-2`, … */
+    store(data: unknown, slug = 'rechnung', over: Record<string, unknown> = {}) {
+      number += 1;
+      return feed.commit([entryJson({ scanId: `scan-${number}`, documentType: { slug, name: slug }, data, ...over })]);
+    },
+    async build() {
+      const done = await refresh(bench);
+      expect(done.failed).toEqual([]);
+      return done;
+    },
+    async viewNames() {
+      const rows = await bench.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews} ORDER BY id`);
+      return rows.map(({ name }) => name);
+    },
+  };
 }

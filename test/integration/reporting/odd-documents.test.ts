@@ -1,0 +1,142 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { raw } from '../../support/entries.js';
+import { fieldColumns, readAllViews, readView, useDocuments } from '../../support/reports.js';
+import { useStore } from '../../support/store.js';
+
+const bench = useStore();
+const { store, build, viewNames } = useDocuments(bench);
+
+describe('names', () => {
+  it('need no quotes, whatever the keys', async () => {
+    await store({
+      'Fälligkeit am': 1,
+      ORDER: 2,
+      user: 3,
+      '2024': 4,
+      日本: 5,
+      "it's": 6,
+      'a"b\\c': 7,
+      scan_id: 8,
+      ustId: 9,
+      'ähm ': 10,
+    });
+    await build();
+    const columns = (await fieldColumns(bench, 'document_rechnung')).map((text) => text.split(' ')[0] ?? '');
+    expect([...columns].sort()).toEqual(
+      ['_2024', 'a_b_c', 'aehm', 'data_scan_id', 'faelligkeit_am', 'field', 'it_s', 'order_', 'user_', 'ustid'].sort(),
+    );
+    const rows = await bench.rows<Record<string, string>>(
+      sql.raw(
+        `SELECT ${columns.map((name) => `${name}::text`).join(', ')} FROM scanfeed_reporting.document_rechnung`,
+      ) as never,
+    );
+    expect(rows[0]).toMatchObject({
+      faelligkeit_am: '1',
+      order_: '2',
+      user_: '3',
+      _2024: '4',
+      field: '5',
+      it_s: '6',
+      a_b_c: '7',
+    });
+  });
+
+  it('are told apart where keys or slugs differ in case, signs or their far ends only', async () => {
+    const long = 'x'.repeat(80);
+    await store({
+      Betrag: 1,
+      betrag: 2,
+      BETRAG: 3,
+      'be-trag': 4,
+      be_trag: 5,
+      a: { b: 6 },
+      a_b: 7,
+      [`${long}1`]: 8,
+      [`${long}2`]: 9,
+    });
+    for (const slug of ['Rechnung', 'rechnung!', 'rechnung positionen', `${long}1`, `${long}2`, '!', '字'])
+      await store({ n: 1 }, slug);
+    await store({ positionen: [{ n: 1 }] });
+    await build();
+    const views = await viewNames();
+    expect(new Set(views).size).toBe(views.length);
+    expect(views).toHaveLength(9);
+    for (const name of views) expect(name).toMatch(/^document[a-z0-9_]{0,55}$/);
+    const rows = await bench.rows(sql<Record<string, string>>`
+      SELECT to_jsonb(v) - ARRAY(SELECT name FROM unnest(ARRAY['change_seq']) AS name) AS row
+      FROM scanfeed_reporting.document_rechnung AS v WHERE scan_id = 'scan-1'`);
+    const values = Object.values((rows[0] as unknown as { row: Record<string, unknown> }).row).filter(
+      (v) => typeof v === 'number',
+    );
+    for (const n of [1, 2, 3, 4, 5, 6, 7, 8, 9]) expect(values).toContain(n);
+    await readAllViews(bench);
+  });
+});
+
+describe('odd documents', () => {
+  const nested = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`);
+
+  it('break neither the refresh nor a query', async () => {
+    const wide = Object.fromEntries(Array.from({ length: 1_500 }, (_, index) => [`schluessel ${index}`, index]));
+    const tables10 = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`t${index}`, [{ a: index }]]));
+    await store({ ordentlich: 1 });
+    await store(wide);
+    await store(tables10);
+    await store(nested(400));
+    await store({ a: [[[[{ x: 1 }]]]], b: [{ c: [{ d: [{ e: [{ f: 1 }] }] }] }] });
+    await store({ k: 1 });
+    await store({ k: { sub: 'x' } });
+    await store({ k: [1, { y: 2 }] });
+    await store({ k: [{ z: 3 }] });
+    await store({ k: 'text' });
+    await store({
+      k: true,
+      K: 2,
+      [`${'lang'.repeat(100)}`]: 1,
+      '': 'leer',
+      __proto__x: 1,
+      constructor: 2,
+      __proto__: raw('3'),
+    });
+    await store({});
+    await store({ zahl: raw('1e1000'), klein: raw('1e-1000'), datum: '0000-00-00', zeit: '2026-01-01T25:00:00Z' });
+    await store({ artikel: Array.from({ length: 60_000 }, (_, index) => ({ nr: index, text: 'x'.repeat(140) })) });
+    const { built } = await build();
+    expect(built).toContain('document_rechnung');
+    await readAllViews(bench);
+    const columns = await fieldColumns(bench, 'document_rechnung');
+    expect(columns).toHaveLength(500);
+    expect(await build()).toMatchObject({ built: [], columns: 0 });
+    const [row] = await bench.rows(sql<{ keys: number }>`
+      SELECT (SELECT count(*)::int FROM jsonb_object_keys(other_fields)) AS keys
+      FROM scanfeed_reporting.document_rechnung WHERE scan_id = 'scan-2'`);
+    expect(row?.keys).toBeGreaterThan(1_000);
+    const [count] = await bench.rows(
+      sql`SELECT count(*)::int AS n, max(nr)::int AS last FROM scanfeed_reporting.document_rechnung_artikel`,
+    );
+    expect(count).toEqual({ n: 60_000, last: 59_999 });
+  });
+
+  it('keep each value of a key that is a number here and an object or array there', async () => {
+    for (const k of [1, { sub: 'x' }, ['y'], [{ z: 3 }], 'text']) await store({ k });
+    await build();
+    const rows = await readView(bench, 'document_rechnung', ['k', 'k__text', 'k__json', 'k_sub', 'unfit_fields']);
+    expect(rows).toEqual([
+      { k: '1', k__text: '1', k__json: '1', k_sub: null, unfit_fields: null },
+      { k: null, k__text: null, k__json: '{"sub": "x"}', k_sub: 'x', unfit_fields: null },
+      { k: null, k__text: null, k__json: '["y"]', k_sub: null, unfit_fields: '{k}' },
+      { k: null, k__text: null, k__json: '[{"z": 3}]', k_sub: null, unfit_fields: '{k}' },
+      { k: null, k__text: 'text', k__json: '"text"', k_sub: null, unfit_fields: '{k}' },
+    ]);
+    expect(await readView(bench, 'document_rechnung_k', ['z'])).toEqual([{ z: '3' }]);
+  });
+
+  it('of an empty object make a view without fields', async () => {
+    await store({}, 'leer');
+    await build();
+    expect(await readView(bench, 'document_leer', ['scan_id', 'unfit_fields', 'other_fields'])).toEqual([
+      { scan_id: 'scan-1', unfit_fields: null, other_fields: null },
+    ]);
+  });
+});
