@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
+import { imageOptions } from '../../test/support/program/image-options.js';
 import type { ServiceAddress } from '../service/protocol.js';
 import type { BenchDatabase } from './postgres.js';
 import type { Scope } from './scope.js';
@@ -20,14 +21,14 @@ export interface BenchDaemon {
   stop(): Promise<void>;
 }
 
-/** Starts `scanfeed run` with its default settings, but for these. */
+/** Starts `scanfeed run` as the image does, with its default settings, but for these. */
 export function startDaemon(
   scope: Scope,
   service: ServiceAddress,
   database: BenchDatabase,
   settings: Readonly<Record<string, string>> = {},
 ): BenchDaemon {
-  const { PATH = '', HOME = '', BENCH_NODE_OPTIONS = '' } = process.env;
+  const { PATH = '', HOME = '' } = process.env;
   const env = {
     PATH,
     HOME,
@@ -40,8 +41,10 @@ export function startDaemon(
     ...settings,
   };
   const startedAt = Date.now();
-  const options = BENCH_NODE_OPTIONS.split(' ').filter((option) => option !== '');
-  const child = spawn(process.execPath, [...options, PROGRAM, 'run'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [...imageOptions(), PROGRAM, 'run'], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let said = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {

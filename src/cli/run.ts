@@ -21,7 +21,7 @@ import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
 import { keepHouse } from './housekeeping.js';
-import { keepHeapSmall, openByteBudget } from './memory.js';
+import { openByteBudget } from './memory.js';
 import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
@@ -32,14 +32,24 @@ const PAGES_AHEAD = 2 * PAGES_JOINED;
 /** The page being fetched, a sweep's, and one of what is read beside the feed. */
 const CONNECTIONS_BESIDES_RESULTS = 3;
 
+const examples = `
+Settings come from the environment: see docs/settings.md.
+
+Examples:
+  $ export SCANFEED_BASE_URL=https://recognition.example/v1
+  $ export SCANFEED_API_KEY_FILE=/run/secrets/recognition-key
+  $ export DATABASE_URL=postgres://scanfeed@db.example/invoices
+  $ scanfeed run
+  With a line for each page:
+    $ SCANFEED_LOG_LEVEL=debug scanfeed run`;
+
 /** `scanfeed run`: the daemon. Ends with 0 on SIGTERM and SIGINT; waits for whatever else is missing. */
 export function register(program: Command): void {
   program
     .command('run')
     .description('Keep the database in step with the delivery feed, until SIGTERM or SIGINT.')
-    .addHelpText('after', '\nSettings come from the environment: see docs/settings.md.')
+    .addHelpText('after', examples)
     .action(async () => {
-      keepHeapSmall();
       const settings = readSettings();
       const logger = createLogger({
         ...settings.process,

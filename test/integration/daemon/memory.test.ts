@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
 import type { Daemon } from '../../support/program/daemon.js';
+import { imageOptions } from '../../support/program/image-options.js';
 
 const bench = useProgram();
 const MIB = 1024 * 1024;
@@ -19,13 +20,13 @@ function resultOf(bytes: number): string {
   return `{"positionen":[${Array.from({ length: Math.ceil(bytes / Buffer.byteLength(line)) }, () => line).join()}]}`;
 }
 
-/** A daemon whose database spends no time on compressing what is measured here. */
+/** A daemon as the image starts it, whose database spends no time on compressing what is measured here. */
 async function startDaemon(service: ServiceDouble, database: DaemonDatabase): Promise<Daemon> {
   // What a busy machine does not load in time comes at once.
   const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
   expect(await bench.program(['migrate'], env).exited).toMatchObject({ code: 0 });
   await database.query('ALTER TABLE scanfeed.runs ALTER COLUMN data SET STORAGE EXTERNAL');
-  return bench.daemon(env);
+  return bench.daemon(env, imageOptions());
 }
 
 /** Waits until all runs are stored and alike. */
@@ -44,7 +45,7 @@ async function holds(database: DaemonDatabase, runs: Readonly<Record<string, unk
 
 const linesOf = (result: string) => result.split('"artikel"').length - 1;
 
-describe.runIf(process.platform === 'linux')('in a container of 256 MiB, with the default budget', () => {
+describe.runIf(process.platform === 'linux')('in the image, in a container of 256 MiB, with the default budget', () => {
   it('a page with 40 truncated results of 20 MB each is worked off', PATIENCE, async () => {
     const service = await bench.startService();
     const database = await bench.createDatabase();

@@ -17,8 +17,8 @@ export class Daemon extends Program {
   /** Every page that was fetched from it. */
   readonly served: string[] = [];
 
-  constructor(env: Readonly<Record<string, string>>) {
-    super(['run'], env);
+  constructor(env: Readonly<Record<string, string>>, nodeOptions: readonly string[] = []) {
+    super(['run'], env, nodeOptions);
   }
 
   /** Where metrics, health and status are served. */

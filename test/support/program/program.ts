@@ -26,13 +26,18 @@ export class Program {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #watchers = new Set<() => void>();
 
-  /** @param env all of the environment, but for what every process needs */
+  /**
+   * @param env all of the environment, but for what every process needs
+   * @param nodeOptions of Node itself
+   */
   constructor(
     args: readonly string[],
     readonly env: Readonly<Record<string, string>>,
+    nodeOptions: readonly string[] = [],
   ) {
     const { PATH = '', HOME = '', TZ = '' } = process.env;
-    this.#child = spawn(process.execPath, [inject('programPath'), ...args], { env: { PATH, HOME, TZ, ...env } });
+    const command = [...nodeOptions, inject('programPath'), ...args];
+    this.#child = spawn(process.execPath, command, { env: { PATH, HOME, TZ, ...env } });
     this.#child.stdin.end();
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+
+/** Of the container that memory is promised for, MiB. */
+const CONTAINER_MIB = 256;
+
+/**
+ * Node's options as the image sets them, in a container of 256 MiB: those of its environment and those of its entry point.
+ * Reads the Dockerfile of the working directory, the project's own.
+ */
+export function imageOptions(): readonly string[] {
+  const dockerfile = readFileSync('Dockerfile', 'utf8');
+  const environment = /NODE_OPTIONS="([^"]*)"/.exec(dockerfile)?.[1]?.split(' ');
+  const entryPoint = /^ENTRYPOINT (\[.*\])$/m.exec(dockerfile)?.[1];
+  if (environment === undefined || entryPoint === undefined) throw new TypeError('the Dockerfile starts nothing');
+  const [, ...started] = JSON.parse(entryPoint) as string[];
+  return [...environment, ...started.filter((argument) => argument.startsWith('--'))].map(inContainer);
+}
+
+/** Node 20 does not know shares, and outside of a container one would be of the machine's memory. */
+function inContainer(option: string): string {
+  const share = /^--max-old-space-size-percentage=(\d+)$/.exec(option)?.[1];
+  return share === undefined ? option : `--max-old-space-size=${Math.floor((CONTAINER_MIB * Number(share)) / 100)}`;
+}
