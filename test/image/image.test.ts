@@ -39,12 +39,17 @@ test('it syncs a history as nobody, in 256 MiB, with nothing to write to, and en
     },
     mounts: { [secrets]: '/etc/scanfeed' },
   });
-  const status = async () => (await fetch(`http://127.0.0.1:${port}/status.json`)).json();
+  const status = async () => {
+    const signal = AbortSignal.timeout(15_000);
+    return (await fetch(`http://127.0.0.1:${port}/status.json`, { signal })).json();
+  };
   const ended = container.exited.then((code) => Promise.reject(new Error(`ended with ${code}: ${container.output}`)));
   await Promise.race([
-    eventually(status, { timeout: 150_000 }).toMatchObject({ caughtUp: true, pendingResults: 0, troubles: [] }),
+    eventually(status, { timeout: 120_000 }).toMatchObject({ caughtUp: true, pendingResults: 0, troubles: [] }),
     ended,
-  ]);
+  ]).catch(async (error) => {
+    throw new Error(await container.explain(), { cause: error });
+  });
   ended.catch(() => {}); // from here on it may
   expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 5_000 }]);
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
+import { explainHang, nativeStacks } from './explain-hang.js';
 import { runTool, type ToolRun } from './tools.js';
 
 const ENGINE = process.env.CONTAINER_ENGINE ?? 'podman';
@@ -66,9 +67,19 @@ export class Container {
   }
 
   /** What the engine knows of it. */
-  async inspect(): Promise<{ State: { Running: boolean; OOMKilled: boolean; ExitCode: number } }> {
+  async inspect(): Promise<{ State: { Running: boolean; Pid: number; OOMKilled: boolean; ExitCode: number } }> {
     const { stdout } = await runTool(ENGINE, ['inspect', this.name]);
     return JSON.parse(stdout)[0];
+  }
+
+  /** Why it does not do what it should, as far as that can be seen from outside. */
+  async explain(): Promise<string> {
+    const { State } = await this.inspect();
+    const { Pid: pid } = State;
+    const state = `-- state\n${JSON.stringify(State)}`;
+    if (!State.Running) return `${state}\n-- end of its output\n${this.output.slice(-4_000)}`;
+    const hung = { pid, signal: (name: NodeJS.Signals) => this.signal(name), output: () => this.output };
+    return `${state}\n${await explainHang(hung)}\n-- native stacks\n${await nativeStacks(pid)}`;
   }
 }
 
