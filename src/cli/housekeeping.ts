@@ -11,11 +11,13 @@ import { refreshReports } from './refresh-reports.js';
 
 const LOOK_EVERY_MS = 5_000;
 const PURGE_EVERY_MS = 3_600_000;
+/** Of the time between two looks, while a history is read: a fiftieth of it, half of which is rest. */
+const SLICE_MS = LOOK_EVERY_MS / 50;
 
 export interface Housekeeping {
   readonly settings: DatabaseSettings;
   readonly database: Database;
-  readonly metrics: Pick<Metrics, 'isLeader' | 'purged'>;
+  readonly metrics: Pick<Metrics, 'isLeader' | 'isReading' | 'purged'>;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -58,9 +60,13 @@ function createChore(
   };
 }
 
-/** Once at the start in any case: a new release may define views otherwise. */
+/**
+ * Once at the start in any case: a new release may define views otherwise. While the feed or its history is read from
+ * behind, every document of which is new, only a little is looked through each time: the types and fields of most
+ * documents are known from the first ones, and PostgreSQL is what a reading waits for. The rest follows once it is over.
+ */
 function followDocuments(
-  { settings, database, logger, clock }: Housekeeping,
+  { settings, database, metrics, logger, clock }: Housekeeping,
   signal: AbortSignal,
 ): (failed: boolean) => Promise<void> {
   const tables = tablesOf(settings.schema);
@@ -69,7 +75,13 @@ function followDocuments(
     if (!settings.typedViews) return;
     if (!first && !failed && !(await hasNewDocuments(database.sql, tables))) return;
     const rest = restBetweenBatches(clock, signal);
-    const { views, columns, built, failed: left } = await refreshReports(database, tables, settings.readerRole, rest);
+    const since = clock.monotonic();
+    const between = async () => {
+      await rest();
+      return !metrics.isReading() || clock.monotonic() - since < SLICE_MS;
+    };
+    const done = await refreshReports(database, tables, settings.readerRole, between);
+    const { views, columns, built, failed: left } = done;
     first = false;
     if (built.length > 0) {
       logger.info('built typed views for reports', { built: built.length, newViews: views, newColumns: columns });

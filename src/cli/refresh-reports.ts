@@ -18,13 +18,14 @@ export interface Refreshed {
 /**
  * Looks through all documents that are new, batch by batch, and builds what has changed: early on, so that reports need
  * not wait for the last document.
- * @param between called after each batch with the changes looked through so far; may wait
+ * @param between called after each batch with the changes looked through so far; may wait. False: the rest is left for
+ * another time
  */
 export async function refreshReports(
   database: Database,
   tables: Tables,
   readerRole: string,
-  between: (changes: number) => Promise<void> | void = () => {},
+  between: (changes: number) => Promise<boolean> | boolean = () => true,
 ): Promise<Refreshed> {
   let [views, columns, changes] = [0, 0, 0];
   const built = new Set<string>();
@@ -33,13 +34,14 @@ export async function refreshReports(
     for (const name of done.built) built.add(name);
     return done.failed;
   };
+  const end = async (busy: boolean) => ({ views, columns, failed: await build(), built: [...built], busy });
   for (;;) {
     const found = await findNewFields(database.sql, tables);
-    if (!found?.more) return { views, columns, failed: await build(), built: [...built], busy: found === null };
+    if (!found?.more) return end(found === null);
     if (found.columns + found.views > 0) await build();
     views += found.views;
     columns += found.columns;
     changes += found.changes;
-    await between(changes);
+    if (!(await between(changes))) return end(false);
   }
 }

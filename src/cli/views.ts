@@ -80,9 +80,10 @@ function refresh({ all, json }: Given & { all?: true }, io: CommandProcess): Pro
   return withReports(io, async ({ database, tables, readerRole }) => {
     if (all) await forgetProgress(database.sql, tables);
     const progress = progressLine(io);
-    const done = await refreshReports(database, tables, readerRole, (soFar) =>
-      progress.show(() => `${counted(soFar, 'change', 'changes')} looked through`),
-    ).finally(() => progress.clear());
+    const done = await refreshReports(database, tables, readerRole, (soFar) => {
+      progress.show(() => `${counted(soFar, 'change', 'changes')} looked through`);
+      return true;
+    }).finally(() => progress.clear());
     const { views, columns, built, busy } = done;
     const failed = done.failed.map(({ view, error }) => ({ view, why: describeError(error).message }));
     io.write(json ? `${JSON.stringify({ views, columns, built, failed, busy })}\n` : describe(done));

@@ -55,6 +55,8 @@ export interface Metrics {
   setCaughtUp(polledAt: number | null): void;
   isLeader(): boolean;
   isCaughtUp(): boolean;
+  /** A page of a reading from behind was committed lately, and more follows. */
+  isReading(): boolean;
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
@@ -179,6 +181,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     isLeader,
     isCaughtUp,
+    isReading: () => [...readings.values()].some(({ toldAt }) => monotonic() - toldAt < PACE_HOLDS_MS),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };
 }

@@ -8,7 +8,7 @@ function observed() {
   const liveness = createLiveness(clock.monotonic);
   const log = recordingLogger();
   const sync = observeSync({ feed: 'invoices', version: '1.2.3', metrics, logger: log.logger, liveness, clock });
-  return { ...sync, clock, sample, liveness, log };
+  return { ...sync, metrics, clock, sample, liveness, log };
 }
 
 const outage = Object.assign(new Error('no answer from the service'), { kind: 'connection', remedy: 'retry' });
@@ -132,9 +132,13 @@ test('what is read from behind is told once a minute, in metrics and in the repo
 });
 
 test('a pace of a while ago is not told as if it were that of now', async () => {
-  const { observer, report, sample, clock } = observed();
+  const { observer, report, sample, clock, metrics } = observed();
+  expect(metrics.isReading()).toBe(false);
   observer.reading('feed', { entries: 1, deliveredUpTo: null, pace: { entriesPerSecond: 5, secondsLeft: 9 } });
-  clock.advance(61_000);
+  clock.advance(59_000);
+  expect(metrics.isReading()).toBe(true);
+  clock.advance(2_000);
+  expect(metrics.isReading()).toBe(false);
   expect(report().readings).toMatchObject([{ reading: 'feed', entriesPerSecond: null, secondsLeft: null }]);
   expect(await sample('scanfeed_reading_entries_per_second{reading="feed"}')).toBe(0);
   expect(await sample('scanfeed_reading_seconds_left{reading="feed"}')).toBe(Number.POSITIVE_INFINITY);

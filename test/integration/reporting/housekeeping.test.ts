@@ -23,10 +23,10 @@ function keep(
   over: Record<string, string>,
   on: {
     line?: (level: string, message: string) => void;
-    pause?: (n: number) => void;
+    pause?: (n: number, ms: number) => unknown;
     purged?: (table: string, count: number) => void;
   },
-  isLeader = () => true,
+  { isLeader = (): boolean => true, isReading = (): boolean => false, monotonic = hastyClock.monotonic } = {},
 ) {
   const stop = new AbortController();
   let pauses = 0;
@@ -37,20 +37,28 @@ function keep(
   );
   const clock = {
     ...hastyClock,
-    sleep: async () => {
+    monotonic,
+    sleep: async (ms: number) => {
       pauses += 1;
-      on.pause?.(pauses);
+      await on.pause?.(pauses, ms);
       await new Promise(setImmediate);
     },
   };
   const logger = { info: say('info'), warn: say('warn') } as unknown as Logger;
-  const metrics = { isLeader, purged: on.purged ?? (() => {}) };
+  const metrics = { isLeader, isReading, purged: on.purged ?? (() => {}) };
   const done = keepHouse({ settings, database: bench.database, metrics, logger, clock }, stop.signal);
   return { stop: () => stop.abort(), done };
 }
 
 const viewExists = async (name: string) =>
   (await bench.rows(sql`SELECT FROM pg_class WHERE relname = ${name} AND relkind = 'v'`)).length === 1;
+
+const documentsLeft = async () => {
+  const [row] = await bench.rows(sql<{ left: number }>`
+    SELECT count(*)::int AS left FROM scanfeed.runs, scanfeed.report_progress AS progress
+    WHERE runs.change_seq > progress.change_seq`);
+  return row?.left ?? Number.NaN;
+};
 
 describe('the daemon', () => {
   it('gives a new document type a view and a new field a column, by itself', async () => {
@@ -71,11 +79,37 @@ describe('the daemon', () => {
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric', 'neu numeric']);
   });
 
+  it.each([
+    ['a little at each look while a history is read, to the end', true, [1_000, 1_000, 501]],
+    ['everything at one look otherwise', false, [2_501]],
+  ])('looks through %s', async (_, isReading, parts) => {
+    await feed.commit(Array.from({ length: 2_501 }, (_, n) => entryJson({ scanId: `run-${n}`, data: { betrag: 1 } })));
+    const looked: number[] = [];
+    let now = 0;
+    let left = 2_501;
+    const house = keep(
+      {},
+      {
+        pause: async (n, ms) => {
+          now += ms + 1_000; // a look takes longer than it may while a history is read
+          if (ms !== 5_000) return;
+          const before = left;
+          left = await documentsLeft();
+          if (n > 1) looked.push(before - left);
+          if (left === 0) house.stop();
+        },
+      },
+      { isReading: () => isReading, monotonic: () => now },
+    );
+    await house.done;
+    expect(looked).toEqual(parts);
+  });
+
   it('leaves views alone where that is wanted, and where it does not lead', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
     const off = keep({ SCANFEED_TYPED_VIEWS: 'off' }, { pause: (n) => n === 5 && off.stop() });
     await off.done;
-    const house = keep({}, { pause: (n) => n === 5 && house.stop() }, () => false);
+    const house = keep({}, { pause: (n) => n === 5 && house.stop() }, { isLeader: () => false });
     await house.done;
     expect(await viewExists('document_rechnung')).toBe(false);
   });
