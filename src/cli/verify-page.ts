@@ -1,7 +1,6 @@
 import { troubleOf } from '../outcome/trouble.js';
-import { type Comparison, compareEntries, findQuarantineStates } from '../storage/compare-entries.js';
-import { identityOf } from '../storage/quarantine.js';
-import type { QuarantineState } from '../storage/quarantined-entries.js';
+import { type Comparison, compareEntries } from '../storage/compare-entries.js';
+import { findQuarantined, identityOf, type Whereabouts } from '../storage/quarantine.js';
 import { needsFullResult } from '../sync/full-result.js';
 import { batchOf, type DraftEntry, type PageDraft, refusedEntry, withPending } from '../sync/page-draft.js';
 import type { QuarantineEntry } from '../sync/ports.js';
@@ -82,19 +81,18 @@ function verdictOf({ revision, storedRevision, differing, pending, barred, quara
   return pending ? 'pending' : 'same';
 }
 
-function setAside(state: QuarantineState | null): Verdict | null {
+function setAside(state: Whereabouts | null): Verdict | null {
   if (state === 'open') return 'quarantined';
-  return state === 'discarded' ? 'discarded' : null;
+  return state === 'discarded' || state === 'deleted' ? state : null;
 }
 
 async function verifyUnusable(
   entries: readonly QuarantineEntry[],
   { database, tables, feed }: Source,
 ): Promise<readonly Verified[]> {
-  const identities = entries.map(({ scanId, revision, payload }) => identityOf(scanId, revision, payload));
-  const states = await findQuarantineStates(database.sql, tables, feed.name, identities);
-  return entries.map(({ scanId, revision }, index) => {
-    const state = states.get(identities[index] ?? '') ?? null;
+  const known = await findQuarantined(database.sql, tables, feed.name, entries);
+  return entries.map(({ scanId, revision, payload }) => {
+    const state = known.get(identityOf(scanId, revision, payload)) ?? null;
     const verdict = setAside(state) ?? (state === null ? 'missing' : 'same');
     const rest = { storedRevision: null, differing: [], deliveredAt: null, truncated: false };
     return { scanId, revision, verdict, ...rest };

@@ -58,17 +58,3 @@ export async function compareEntries(
     ORDER BY position`.execute(db);
   return rows;
 }
-
-/** States of quarantined entries, by identity. */
-export async function findQuarantineStates(
-  db: Kysely<unknown>,
-  tables: Tables,
-  feed: string,
-  identities: readonly string[],
-): Promise<ReadonlyMap<string, QuarantineState>> {
-  if (identities.length === 0) return new Map();
-  const { rows } = await sql<{ identity: string; state: QuarantineState }>`
-    SELECT identity, state FROM ${tables.quarantine}
-    WHERE feed = ${feed} AND identity = ANY (${identities}::text[])`.execute(db);
-  return new Map(rows.map(({ identity, state }) => [identity, state]));
-}

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LeaseGrant, QuarantineEntry } from '../sync/ports.js';
 import { isBarred } from './deleted-runs.js';
+import type { QuarantineState } from './quarantined-entries.js';
 import type { Tables } from './schema.js';
 
 /**
@@ -59,21 +60,38 @@ settled AS (
 )`;
 }
 
-/** Those of the entries that are not in the feed's quarantine yet, in whatever state. */
+/** Where an entry that cannot be stored is: in the feed's quarantine, or with the runs that were removed. */
+export type Whereabouts = QuarantineState | 'deleted';
+
+/** Of the entries that are known already, by identity. */
+export async function findQuarantined(
+  db: Kysely<unknown>,
+  tables: Tables,
+  feed: string,
+  entries: readonly QuarantineEntry[],
+): Promise<ReadonlyMap<string, Whereabouts>> {
+  if (entries.length === 0) return new Map();
+  const identities = entries.map(({ scanId, revision, payload }) => identityOf(scanId, revision, payload));
+  const scanIds = entries.map(({ scanId }) => scanId);
+  const revisions = entries.map(({ revision }) => revision);
+  const { rows } = await sql<{ identity: string; state: Whereabouts }>`
+    SELECT bad.identity, COALESCE(known.state, 'deleted') AS state
+    FROM unnest(${identities}::text[], ${scanIds}::text[], ${revisions}::integer[]) AS bad (identity, scan_id, revision)
+    LEFT JOIN ${tables.quarantine} AS known ON known.feed = ${feed} AND known.identity = bad.identity
+    LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = bad.scan_id
+    WHERE known.state IS NOT NULL OR ${isBarred(sql`bad`)}`.execute(db);
+  return new Map(rows.map(({ identity, state }) => [identity, state]));
+}
+
+/** Those of the entries that are not in the feed's quarantine yet, in whatever state, and may come into it. */
 export async function notYetQuarantined(
   db: Kysely<unknown>,
   tables: Tables,
   feed: string,
   entries: readonly QuarantineEntry[],
 ): Promise<readonly QuarantineEntry[]> {
-  if (entries.length === 0) return [];
-  const identities = entries.map(({ scanId, revision, payload }) => identityOf(scanId, revision, payload));
-  const { rows } = await sql<{ identity: string }>`
-    SELECT identity FROM ${tables.quarantine} WHERE feed = ${feed} AND identity = ANY (${identities}::text[])`.execute(
-    db,
-  );
-  const known = new Set(rows.map(({ identity }) => identity));
-  return entries.filter((_, index) => !known.has(identities[index] ?? ''));
+  const known = await findQuarantined(db, tables, feed, entries);
+  return entries.filter(({ scanId, revision, payload }) => !known.has(identityOf(scanId, revision, payload)));
 }
 
 function rowsOf(entries: readonly QuarantineEntry[]): string {

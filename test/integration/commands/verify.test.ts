@@ -156,6 +156,17 @@ describe('verify', () => {
     expect(await differences('--since 72h')).toMatchObject([{ scanId: expired }, { scanId: lost }]);
   });
 
+  it('misses no entry of an erased run that could not be stored anyway', async () => {
+    const bad = [deliver({ status: 'odd' }), deliver({ revision: 0 }), deliver({ data: { n: raw('1e131072') } })];
+    const nameless = deliver({ scanId: ['nameless'] });
+    await sync();
+    await eraseRuns(bench.database.sql, tables, [...bad, ...(nameless as unknown as string[])]);
+    expect(await run('--since 24h')).toMatchObject({
+      exitCode: 0,
+      out: expect.stringMatching(/\n {2}1 discarded from quarantine\n {2}3 erased, or past the retention\n$/),
+    });
+  });
+
   it('expects nothing that was delivered after the time that the data is complete to', async () => {
     const due = deliver({ deliveredAt: hoursAgo(3) });
     await sync();

@@ -91,6 +91,13 @@ describe('erase', () => {
     ]);
   });
 
+  it('does not take a bad entry of an erased run for a new one', async () => {
+    await eraseRuns(bench.database.sql, tables, ['a']);
+    const bad = { revision: null, reason: 'revision', detail: '', state: 'open' } as const;
+    const entries = ['a', 'b'].map((scanId) => ({ ...bad, scanId, payload: Buffer.from(scanId) }));
+    expect(await bench.store.notYetQuarantined('default', entries)).toEqual([entries[1]]);
+  });
+
   it('empties what cannot be named, for good', async () => {
     await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary' })]);
     await eraseRuns(bench.database.sql, tables, ['a']);
