@@ -36,7 +36,8 @@ export default defineConfig({
         test: {
           name: 'database',
           include: ['test/**/*.test.ts'],
-          exclude: withoutDatabase,
+          // What is published has a run of its own (`npm run test:package`).
+          exclude: [...withoutDatabase, 'test/package/**'],
           globalSetup: ['test/support/postgres/global-setup.ts', 'test/support/program/global-setup.ts'],
         },
       },

@@ -1,4 +1,12 @@
-/** The library: a typed client of the Document Recognition Service. */
+/** The library: a typed client of the Document Recognition Service, and its feed as an async iterator. */
+export {
+  type FeedFailure,
+  type FollowedPage,
+  type FollowOptions,
+  followFeed,
+  type WaitedOut,
+} from './library/follow-feed.js';
+export type { UnusableEntry } from './library/sort-entries.js';
 export type { ApiKeySource } from './service/api-key.js';
 export { BodyTooLargeError, CutBodyError, NotJsonError, WrongShapeError } from './service/body-errors.js';
 export {
@@ -44,4 +52,4 @@ export {
   type Submission,
   submissionSchema,
 } from './service/wire.js';
-export type { FeedFilters, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports.js';
+export type { Clock, FeedFilters, FeedRequest, FeedStart, RawPage, RawRun, Trouble } from './sync/ports.js';

@@ -3,15 +3,18 @@ import type { CommitCounts, FeedFilters, FeedService, Trouble } from './ports.js
 import { listsAnything, type Probe } from './probe.js';
 import { type FetchedPage, startAt } from './read-page.js';
 
+/** What of a page tells the end. */
+export type PolledPage = Pick<FetchedPage, 'at' | 'next'> & { readonly draft: Pick<FetchedPage['draft'], 'items'> };
+
 /**
  * Whether a page without entries is the end of the feed (promise 10). A cursor that moved may have passed runs that the
  * filters hide, and more may follow; then the same position is asked once without filters. The answer holds as of the
  * sending of the page's own poll, which came first.
  */
 export async function isEndOfFeed(
-  page: FetchedPage,
+  page: PolledPage,
   filters: FeedFilters,
-  service: FeedService,
+  service: Pick<FeedService, 'readPage'>,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (page.draft.items > 0 || page.next === null) return false;
@@ -48,7 +51,7 @@ function hidesNothing({ status, environment, documentType }: FeedFilters): boole
   return status.includes('completed') && status.includes('failed') && environment === 'all' && documentType === null;
 }
 
-function unfilteredProbe(page: FetchedPage): Probe {
+function unfilteredProbe(page: PolledPage): Probe {
   return {
     filters: { status: ['completed', 'failed'], environment: 'all', documentType: null },
     start: startAt(page.at),

@@ -14,7 +14,11 @@ const ENOUGH_BYTES = 1024 * 1024;
  * Whether the service lists anything there. Rejects where it refuses to say. It may be asked while pages are held, since it
  * never waits for room: an answer that is longer than need be is left where it is, and has an entry.
  */
-export async function listsAnything(service: FeedService, probe: Probe, signal: AbortSignal): Promise<boolean> {
+export async function listsAnything(
+  service: Pick<FeedService, 'readPage'>,
+  probe: Probe,
+  signal: AbortSignal,
+): Promise<boolean> {
   const bounds = { maxBytes: ENOUGH_BYTES, arrived: () => {} };
   try {
     const { items } = await service.readPage({ ...probe, limit: 1, markdown: false, ...bounds }, signal);

@@ -41,9 +41,15 @@ const layers: Readonly<Record<string, Layer>> = {
     packages: ['pg', 'kysely', 'undici'],
     typesOf: [ports],
   },
+  // For those who bring a store of their own.
+  library: {
+    folders: ['storage', 'observability', 'emulator', 'cli'],
+    packages: drivers.filter((name) => name !== 'undici'),
+    typesOf: [],
+  },
   // The emulator shares nothing with the client, so that a misreading of the interface cannot hide in both.
   emulator: {
-    folders: ['service', 'sync', 'storage', 'observability', 'json', 'outcome', 'cli'],
+    folders: ['service', 'sync', 'storage', 'observability', 'json', 'outcome', 'library', 'cli'],
     packages: ['pg', 'kysely', 'undici'],
     typesOf: [],
   },

@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+/** The package as it would be published. */
+export default defineConfig({
+  test: {
+    root: new URL('../../', import.meta.url).pathname,
+    include: ['test/package/*.test.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { requireAssertions: true },
+    setupFiles: ['test/support/clean-environment.ts'],
+  },
+});

@@ -1,0 +1,165 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type EmulatorOptions, startEmulator } from '../../src/emulator/index.js';
+import { type FollowOptions, followFeed, RecognitionClient, type WaitedOut } from '../../src/index.js';
+import { hastyClock } from '../support/command.js';
+import { entryJson, raw } from '../support/entries.js';
+
+const undos: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const undo of undos.splice(0).reverse()) await undo();
+});
+
+async function all<T>(given: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const each of given) list.push(each);
+  return list;
+}
+
+async function open(
+  options: Partial<EmulatorOptions> = {},
+  client: { maxResponseBytes?: number; apiKey?: string } = {},
+) {
+  const emulator = await startEmulator({
+    history: 0,
+    ...options,
+    switches: { truncatedShare: 0, ...options.switches },
+  });
+  undos.push(() => emulator.close());
+  const service = new RecognitionClient({ baseUrl: emulator.url, apiKey: emulator.apiKey, ...client });
+  undos.push(() => service.close());
+  const failures: WaitedOut[] = [];
+  const follow = (more: FollowOptions = {}) =>
+    followFeed(service, { clock: hastyClock, environment: 'all', onFailure: (it) => failures.push(it), ...more });
+  const toTheEnd = async (more: FollowOptions = {}) => {
+    const pages = await all(follow({ untilEnd: true, ...more }));
+    const scanIds = pages.flatMap(({ entries }) => entries.map(({ scanId }) => scanId));
+    return { pages, scanIds, cursor: pages.at(-1)?.cursor ?? null };
+  };
+  return { emulator, service, failures, follow, toTheEnd };
+}
+
+describe('followFeed', () => {
+  it.each(['stable', 'moving'] as const)(
+    'gives every entry with %s cursors, and goes on from a stored cursor',
+    async (cursors) => {
+      const { emulator, toTheEnd, follow } = await open({ history: 450, switches: { cursors } });
+      const whole = await toTheEnd({ limit: 100 });
+      expect(new Set(whole.scanIds).size).toBe(450);
+      expect(whole.pages.map(({ entries, atEnd }) => [entries.length, atEnd])).toEqual([
+        ...Array.from({ length: 4 }, () => [100, false]),
+        [50, false],
+        [0, true],
+      ]);
+      const [added] = emulator.appendCount(1);
+      expect((await toTheEnd({ cursor: whole.cursor })).scanIds).toEqual([added?.scanId]);
+      for await (const { cursor } of follow({ limit: 100 })) {
+        expect((await toTheEnd({ cursor })).scanIds).toEqual([...whole.scanIds.slice(100), added?.scanId]);
+        break;
+      }
+    },
+  );
+
+  it('waits at the end for what comes, and ends when the signal aborts', async () => {
+    const { emulator, follow } = await open({ history: 3 });
+    const stop = new AbortController();
+    const seen: number[] = [];
+    for await (const { entries, atEnd } of follow({ signal: stop.signal })) {
+      seen.push(entries.length);
+      if (atEnd && seen.length < 4) emulator.appendCount(2);
+      else if (atEnd) stop.abort();
+    }
+    expect(seen).toEqual([3, 0, 2, 0]);
+    expect(await all(follow({ signal: stop.signal }))).toEqual([]);
+  });
+
+  it('ends a request under way when the signal aborts', async () => {
+    const { emulator, follow } = await open({ history: 3 });
+    emulator.addFault({ kind: 'hang' });
+    const stop = new AbortController();
+    void emulator.requests.next().then(() => stop.abort());
+    expect(await all(follow({ signal: stop.signal }))).toEqual([]);
+  });
+
+  it('does not take a stretch that the filters hide for the end', async () => {
+    const { emulator, toTheEnd } = await open({ switches: { scanLimit: 5 } });
+    emulator.appendCount(12, { environment: 'prod' });
+    const [hidden] = emulator.appendCount(1, { environment: 'test' });
+    expect((await toTheEnd({ environment: 'test' })).scanIds).toEqual([hidden?.scanId]);
+  });
+
+  it('waits out what passes and tells of it', async () => {
+    const { emulator, failures, toTheEnd } = await open({ history: 5 });
+    emulator.addFault({ kind: 'status', status: 503, next: 2 });
+    emulator.addFault({ kind: 'cut', next: 1 });
+    expect((await toTheEnd()).scanIds).toHaveLength(5);
+    expect(failures.map(({ error, failures: inARow }) => [error.kind, inARow])).toEqual([
+      ['http_503', 1],
+      ['http_503', 2],
+      ['cut_body', 3],
+    ]);
+  });
+
+  it('throws what does not pass, unless it is to be waited out', async () => {
+    const { toTheEnd, failures, emulator } = await open({ history: 5 });
+    await expect(toTheEnd({ cursor: 'nonsense' })).rejects.toMatchObject({ kind: 'http_400', remedy: 'hold' });
+    emulator.addFault({ kind: 'status', status: 401, next: 2 });
+    await expect(toTheEnd()).rejects.toMatchObject({ kind: 'http_401' });
+    expect((await toTheEnd({ waitOut: ({ kind }) => kind === 'http_401' })).scanIds).toHaveLength(5);
+    expect(failures).toHaveLength(1);
+    await expect(toTheEnd({ limit: 201 })).rejects.toMatchObject({ kind: 'invalid_argument' });
+    await expect(toTheEnd({ pollIntervalMs: Number.NaN })).rejects.toMatchObject({ kind: 'invalid_argument' });
+  });
+
+  it('throws a mistake in its own client, which is no failure of the feed', async () => {
+    const broken = { readPage: () => Promise.reject(new TypeError('broken')) };
+    await expect(followFeed(broken, { waitOut: () => true }).next()).rejects.toThrow('broken');
+  });
+
+  it('sets an entry aside that does not fit, and gives its neighbours', async () => {
+    const { emulator, toTheEnd } = await open();
+    emulator.appendRaw([
+      entryJson({ scanId: 'a' }),
+      entryJson({ scanId: 'b', revision: 0 }),
+      '7',
+      entryJson({ scanId: 'c' }),
+    ]);
+    const { pages, scanIds } = await toTheEnd();
+    expect(scanIds).toEqual(['a', 'c']);
+    expect(pages[0]?.unusable).toMatchObject([
+      { index: 1, fields: ['revision'], entry: { scanId: 'b' } },
+      { index: 2, fields: ['not an object'], entry: 7 },
+    ]);
+  });
+
+  it('gives long values of large pages, and the bytes with every digit', async () => {
+    const { emulator, toTheEnd } = await open();
+    const text = 'long '.repeat(300_000);
+    emulator.appendRaw([entryJson({ scanId: 'a', data: { text, n: raw('1.10') } })]);
+    const [page] = (await toTheEnd()).pages;
+    expect(page?.entries[0]?.data).toEqual({ text, n: 1.1 });
+    expect(Buffer.from(page?.body ?? []).includes('"n":1.10')).toBe(true);
+  });
+
+  it('reads pages that are too large in smaller ones', async () => {
+    const { toTheEnd } = await open({ history: 40 }, { maxResponseBytes: 20_000 });
+    expect((await toTheEnd({ limit: 40 })).scanIds).toHaveLength(40);
+    const small = await open({ history: 1 }, { maxResponseBytes: 100 });
+    await expect(small.toTheEnd()).rejects.toMatchObject({ kind: 'too_large' });
+  });
+
+  it.each(['missing-cursor', 'empty-cursor', 'stuck-cursor'] as const)(
+    'never gives a cursor to store that leads nowhere (%s)',
+    async (kind) => {
+      const { emulator, follow } = await open({ history: 9 });
+      const pages = follow({ limit: 3 });
+      const first = (await pages.next()).value;
+      emulator.addFault({ kind, next: 1 });
+      const second = (await pages.next()).value;
+      expect(second).toMatchObject({ cursor: first?.cursor, entries: { length: 3 } });
+      const again = (await pages.next()).value;
+      expect(again?.entries).toEqual(second?.entries);
+      expect(again?.cursor).not.toBe(first?.cursor);
+      await pages.return();
+    },
+  );
+});
