@@ -11,9 +11,9 @@ import { CommandFailure } from './exit.js';
 import { counted } from './human.js';
 
 const examples = `
-Nothing is written anywhere: the feed is read for one entry, the database is only
-looked at. Ends with 0 where all is well, warnings included, and with 1 where a
-check fails.
+Nothing is written anywhere: the feed is read for one entry, and the database is
+only looked at. Ends with 0 where all is well, warnings included, and with 1
+where a check fails.
 
 Examples:
   $ scanfeed doctor

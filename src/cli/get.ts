@@ -25,8 +25,8 @@ interface Given {
 type Work = FeedAtWork<'service' | 'pending'>;
 
 const examples = `
-It shows document content: on a terminal made readable, elsewhere the JSON of the
-service, byte for byte. Only --save needs the database.
+It shows document content: on a terminal made readable, elsewhere the JSON of
+the service, byte for byte. Only --save needs the database.
 
 Examples:
   $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e

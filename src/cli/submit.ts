@@ -41,8 +41,8 @@ Examples:
   Those whose run has failed for good once more; the others are left alone:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod --new
   The scan ids, for a script:
-    $ scanfeed submit inbox/ --document-type rechnung --environment prod --json |
-        jq -r '.[].scanId'
+    $ scanfeed submit inbox/ --document-type rechnung --environment prod \\
+        --json | jq -r '.[].scanId'
   A result:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e`;
 
