@@ -1,11 +1,10 @@
-import { troubleOf } from '../outcome/trouble.js';
-import { pauseAfter } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext, ReconcileSettings } from './context.js';
 import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { readServiceDate } from './probe.js';
 import { isServiceClockOff } from './service-clock.js';
 import { type Sweep, sweepStretch } from './sweep-stretch.js';
+import { takeTurns } from './take-turns.js';
 
 /** The window begins this much earlier, for what the service may understand by `since`. */
 const WINDOW_OVERLAP_MS = 10 * 60_000;
@@ -18,26 +17,14 @@ const LOOK_MS = 60_000;
  * is lost or the signal aborts.
  */
 export async function reconcile(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
-  const { clock, observer, reconcile: settings } = context;
+  const { reconcile: settings } = context;
   const breakers = new Map<SweepKind, Breaker>();
-  let failures = 0;
   const pace = Math.min(settings.intervalMs ?? LOOK_MS, LOOK_MS);
   if (settings.intervalMs === null && settings.fullIntervalMs === null) return waitForEnd(signal);
-  while (!signal.aborted) {
-    try {
-      const progress = await sweepWhatIsDue(breakers, lease, context, signal);
-      if (progress === 'fenced') return;
-      if (failures > 0) observer.recovered('sweep', failures);
-      failures = 0;
-      if (progress === 'done') await clock.sleep(pace, signal);
-    } catch (error) {
-      if (signal.aborted) return;
-      failures += 1;
-      const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
-      observer.failed('sweep', error, failures, pauseMs);
-      await context.waitOut(error, pauseMs, signal);
-    }
-  }
+  await takeTurns('sweep', context, signal, async () => {
+    const progress = await sweepWhatIsDue(breakers, lease, context, signal);
+    return progress === 'fenced' ? 'over' : { pauseMs: progress === 'done' ? pace : 0 };
+  });
 }
 
 /** Which sweeps are to run now: those under way, and those whose interval is over. The window first. Pure. */

@@ -1,9 +1,9 @@
 import PQueue from 'p-queue';
 import { troubleOf } from '../outcome/trouble.js';
-import { pauseAfter } from './backoff.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from './ports.js';
 import { storeResult } from './store-result.js';
+import { takeTurns } from './take-turns.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -12,6 +12,8 @@ const DAY_MS = 24 * HOUR_MS;
 const ADOPT_EVERY_MS = 10 * MINUTE_MS;
 /** Runs looked at in one go; the rest are due the next time. */
 const RUNS_AT_ONCE = 50;
+/** The pause between rounds comes before them: a page that was just committed has tried its results. */
+const NEXT = { pauseMs: 0 };
 
 /**
  * The pause before a pending result is tried again (promise 3): doubles from the first one up to an hour, after seven days
@@ -24,31 +26,20 @@ export function pendingPause(attempts: number, pendingForMs: number, firstMs: nu
 
 /** Retries results that could not be loaded before their page was committed, until the lease is lost or the signal aborts. */
 export async function retryPending(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
-  const { clock, observer, pendingRetryMs } = context;
-  let failures = 0;
+  const { clock, pendingRetryMs } = context;
   let more = false;
   let adoptAt = clock.monotonic();
-  while (!signal.aborted) {
+  await takeTurns('result', context, signal, async () => {
     if (!more) await clock.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
-    if (signal.aborted) return;
-    try {
-      if (clock.monotonic() >= adoptAt) {
-        await adoptOrphans(lease, context);
-        adoptAt = clock.monotonic() + ADOPT_EVERY_MS;
-      }
-      const round = await retryDue(lease, context, signal);
-      if (round === 'fenced') return;
-      more = round === 'full';
-      if (failures > 0) observer.recovered('result', failures);
-      failures = 0;
-    } catch (error) {
-      if (signal.aborted) return;
-      failures += 1;
-      const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
-      observer.failed('result', error, failures, pauseMs);
-      await context.waitOut(error, pauseMs, signal);
+    if (signal.aborted) return 'over';
+    if (clock.monotonic() >= adoptAt) {
+      await adoptOrphans(lease, context);
+      adoptAt = clock.monotonic() + ADOPT_EVERY_MS;
     }
-  }
+    const round = await retryDue(lease, context, signal);
+    more = round === 'full';
+    return round === 'fenced' ? 'over' : NEXT;
+  });
 }
 
 /** Results that another feed left pending when it was renamed or retired would wait for ever. */

@@ -55,6 +55,10 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     ),
   ),
   statements(
+    'what is only filled counts as delivered for the first time',
+    patch('src/storage/write-entries.ts', 'json_agg(scan_id) FROM stored', 'json_agg(scan_id) FROM written'),
+  ),
+  statements(
     'stored data is replaced within a revision',
     patch('src/storage/written-rows.ts', 'data = COALESCE(run.data, judged.data)', 'data = judged.data'),
   ),
