@@ -5,6 +5,7 @@
  */
 import { backlog } from './figures/backlog.js';
 import { coldSync } from './figures/cold-sync.js';
+import { feeds } from './figures/feeds.js';
 import { freshness } from './figures/freshness.js';
 import { idle } from './figures/idle.js';
 import { largeTable } from './figures/large-table.js';
@@ -26,6 +27,7 @@ const FIGURES: readonly Figure[] = [
   idle,
   freshness,
   largeTable,
+  feeds,
   soak,
 ];
 const DOCUMENT = new URL('../../../docs/performance.md', import.meta.url);

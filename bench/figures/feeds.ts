@@ -1,0 +1,66 @@
+import { startService } from '../service/start.js';
+import { type Figure, whole } from '../support/figure.js';
+import { type BenchDatabase, startServer } from '../support/postgres.js';
+import { migratedDatabase, type Synced, syncToTheEnd } from '../support/scanfeed-sync.js';
+import { median } from '../support/statistics.js';
+
+export const feeds: Figure = {
+  name: 'feeds',
+  title: 'Two feeds on one server',
+  method:
+    'Two histories of other runs, each read by a daemon of its own: alone; both at once into the tables of one database, where commits follow each other; and both at once into a database each. Time runs from the start of the first process until the end of the last feed was committed.',
+  onDemand: true,
+  measure: async ({ scope, quick, note }) => {
+    const history = quick ? 2_000 : 40_000;
+    const services = [
+      await startService(scope, { history, seed: 1 }),
+      await startService(scope, { history, seed: 2 }),
+    ] as const;
+    const server = await startServer(scope);
+    const migrated = await migratedDatabase(server);
+    const rateOf = async (feedsAtOnce: number, databases: readonly BenchDatabase[]) => {
+      await server.checkpoint();
+      const synced = await Promise.all(
+        services.slice(0, feedsAtOnce).map((service, index) => {
+          const database = databases[index % databases.length] as BenchDatabase;
+          return syncToTheEnd(service, database, { SCANFEED_FEED: `feed-${index}` });
+        }),
+      );
+      for (const database of databases) await database.drop();
+      return (feedsAtOnce * history) / lasted(synced);
+    };
+    const rounds: { alone: number; shared: number; apart: number }[] = [];
+    for (let round = 0; round < (quick ? 1 : 4); round++) {
+      rounds.push({
+        alone: await rateOf(1, [await migrated.clone()]),
+        shared: await rateOf(2, [await migrated.clone()]),
+        apart: await rateOf(2, [await migrated.clone(), await migrated.clone()]),
+      });
+      const { alone, shared, apart } = rounds.at(-1) as (typeof rounds)[number];
+      note(`round ${round + 1}: alone ${whole(alone)}, shared ${whole(shared)}, apart ${whole(apart)} runs/s`);
+    }
+    const row = (what: string, kind: keyof (typeof rounds)[number]) => [
+      what,
+      whole(median(rounds.map((round) => round[kind]))),
+      `${median(rounds.map((round) => round[kind] / round.alone)).toFixed(2)} ×`,
+    ];
+    return {
+      postgresVersion: server.version,
+      table: {
+        head: ['', 'runs/s together', 'of one alone'],
+        rows: [
+          row('one feed', 'alone'),
+          row('two feeds, one set of tables', 'shared'),
+          row('two feeds, a database each', 'apart'),
+        ],
+      },
+      wanted: [],
+    };
+  },
+};
+
+/** Seconds from the start of the first until the end of the last. */
+function lasted(synced: readonly Synced[]): number {
+  const begun = Math.min(...synced.map(({ endedAt, seconds }) => endedAt - seconds * 1000));
+  return (Math.max(...synced.map(({ endedAt }) => endedAt)) - begun) / 1000;
+}
