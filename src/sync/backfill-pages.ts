@@ -1,4 +1,4 @@
-import { type Breaker, createBreaker, type PageQuality, qualityOf } from './breaker.js';
+import { type Breaker, createBreaker, type PageQuality, qualityOfNew } from './breaker.js';
 import type { FeedContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
 import { isEndOfFeed } from './end-of-feed.js';
@@ -122,8 +122,7 @@ function commit(
     if (!last) {
       return store.commitBackfill({ ...part, to: cursor, deliveredUpTo: null, entries: 0, stored: 0, ...content });
     }
-    // Bad entries that are in quarantine already, long ago perhaps, are no sign of a change.
-    memory.quality = qualityOf(draft, await store.notYetQuarantined(lease.feed, content.quarantine));
+    memory.quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
     breaker.check(memory.quality);
     return store.commitBackfill({
       ...part,

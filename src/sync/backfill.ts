@@ -9,8 +9,8 @@ import { readServiceDate } from './probe.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { isSameOrganization, listedFrom, maybeRejectedCursor, overlapBefore } from './recover-cursor.js';
 
-/** How often it is looked whether something is asked for. */
-const LOOK_MS = 2_000;
+/** How often it is looked whether something is asked for, at least; else as often as the feed is polled. */
+const LOOK_MS = 5_000;
 
 /**
  * Reads stretches of the feed beside it: the history of a feed that began with its new runs, and what was asked for. Each
@@ -32,7 +32,7 @@ export async function workOffBackfills(
       if (failures > 0) observer.recovered('backfill', failures);
       failures = 0;
       if (outcome === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) break;
-      if (outcome === 'nothing') await clock.sleep(LOOK_MS, signal);
+      if (outcome === 'nothing') await clock.sleep(Math.min(LOOK_MS, context.pollIntervalMs), signal);
       if (outcome === 'stuck') await clock.sleep(context.pollIntervalMs, signal);
     } catch (error) {
       if (signal.aborted) break;

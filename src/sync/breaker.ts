@@ -1,5 +1,5 @@
 import type { PageDraft } from './page-draft.js';
-import type { QuarantineEntry, Trouble } from './ports.js';
+import type { FeedStore, QuarantineEntry, Trouble } from './ports.js';
 
 /** How much of a page is unusable. */
 export interface PageQuality {
@@ -56,6 +56,19 @@ export function qualityOf({ items }: Pick<PageDraft, 'items'>, quarantine: reado
     if (state === 'open') bad[reason] = (bad[reason] ?? 0) + 1;
   }
   return { entries: items, bad };
+}
+
+/**
+ * The same without the entries that are in the feed's quarantine already, long ago perhaps: they are no sign of a change.
+ * Asks the store only about what is bad.
+ */
+export async function qualityOfNew(
+  draft: Pick<PageDraft, 'items'>,
+  quarantine: readonly QuarantineEntry[],
+  feed: string,
+  store: Pick<FeedStore, 'notYetQuarantined'>,
+): Promise<PageQuality> {
+  return qualityOf(draft, quarantine.length === 0 ? [] : await store.notYetQuarantined(feed, quarantine));
 }
 
 /** The last pages, as many as are looked at together. */

@@ -1,4 +1,4 @@
-import { linkedSignal } from './linked-signal.js';
+import { type LinkedSignal, linkedSignal } from './linked-signal.js';
 
 /** Who asks for bytes, the first before the others. */
 export type Line = 'feed' | 'pending' | 'backfill' | 'sweep';
@@ -183,20 +183,20 @@ class Held implements Holding {
   bytes = 0;
   running = true;
   needs: number | null = null;
-  readonly #linked;
+  #linked: LinkedSignal | null = null;
 
   constructor(
     readonly rank: number,
     /** In the order of their beginning. */
     readonly number: number,
     readonly isPage: boolean,
-    signal: AbortSignal,
+    private readonly begunWith: AbortSignal,
     private readonly rules: BudgetRules,
-  ) {
-    this.#linked = linkedSignal(signal);
-  }
+  ) {}
 
+  /** Linked when it is first asked for: one that does not fit never is. */
   get signal(): AbortSignal {
+    this.#linked ??= linkedSignal(this.begunWith);
     return this.#linked.signal;
   }
 
@@ -208,7 +208,7 @@ class Held implements Holding {
 
   giveWay(needs: number): void {
     this.needs ??= needs;
-    this.#linked.abort();
+    this.#linked?.abort();
   }
 
   finished(bytes: number): void {
@@ -225,6 +225,6 @@ class Held implements Holding {
 
   #end(): void {
     this.running = false;
-    this.#linked.unlink();
+    this.#linked?.unlink();
   }
 }

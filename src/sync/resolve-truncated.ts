@@ -76,7 +76,9 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
     }
   };
 
-  const load = async ({ entries, wanted, ms, room }: Work, signal: AbortSignal): Promise<ResolvedPart> => {
+  const load = async (work: Work, signal: AbortSignal): Promise<ResolvedPart> => {
+    const { wanted, ms, room } = work;
+    if (wanted.size === 0) return sortedOut(work, new Map(), load); // as with most pages
     let full = false; // what is loaded already is to be committed first
     const hold = (bytes: number, until: AbortSignal) => {
       const holding = full ? null : room.tryHold(bytes, 'result', until);
@@ -94,7 +96,7 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
       );
     });
     signal.throwIfAborted();
-    return sortedOut({ entries, wanted, ms: ms - spentMs, room }, new Map(done), load);
+    return sortedOut({ ...work, ms: ms - spentMs }, new Map(done), load);
   };
 
   const notStoredYet = async (entries: readonly DraftEntry[]): Promise<readonly DraftEntry[]> => {

@@ -1,5 +1,5 @@
 import { troubleOf } from '../outcome/trouble.js';
-import { type Breaker, qualityOf } from './breaker.js';
+import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
@@ -114,8 +114,7 @@ async function commitSwept(
   let quality = qualityOf(draft, draft.quarantine);
   const write: PartWriter = async ({ last, batch, quarantine }) => {
     if (last) {
-      // Bad entries that the feed has quarantined one by one, long ago perhaps, are no sign of a change.
-      quality = qualityOf(draft, await store.notYetQuarantined(lease.feed, quarantine));
+      quality = await qualityOfNew(draft, quarantine, lease.feed, store);
       breaker.check(quality);
     }
     const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: page.at.cursor, finished: false };

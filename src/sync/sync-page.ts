@@ -1,4 +1,4 @@
-import { type Breaker, qualityOf } from './breaker.js';
+import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import { isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
 import type { PartWriter } from './isolate-refused.js';
 import { batchOf, type DraftEntry } from './page-draft.js';
@@ -45,8 +45,7 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   const write: PartWriter = async ({ entries, batch, quarantine, last }) => {
     observer.ticked(stepMs);
     if (last) {
-      // What is read again after a rewind, and was quarantined the first time, is no sign of a change.
-      quality = qualityOf(draft, await store.notYetQuarantined(lease.feed, quarantine));
+      quality = await qualityOfNew(draft, quarantine, lease.feed, store);
       breaker.check(quality);
     }
     const outcome = await store.commitPage(

@@ -114,7 +114,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     reconcile: {
       intervalMs: sweeping ? 60_000 : null,
       windowMs: 600_000,
-      fullIntervalMs: sweeping ? 3_600_000 : null,
+      fullIntervalMs: sweeping ? 900_000 : null,
     },
     pastMs,
     starts: startsOf(choices, live, begin + pastMs + clockAheadMs),
