@@ -15,6 +15,8 @@ export interface CommandProcess {
   readonly columns: number | null;
   /** Whether results may be coloured: a terminal that can, and nobody who does not want it (NO_COLOR). */
   readonly colours?: boolean;
+  /** Calls back when nobody reads results any more: the program that they were piped to has ended. */
+  onGone?(callback: () => void): void;
   /** Whether notes are seen by a person at once, so that a line may be drawn anew. */
   readonly redraws: boolean;
   /** Asks the person at the terminal; null where there is none. */
@@ -33,6 +35,7 @@ export const thisProcess: CommandProcess = {
   get colours() {
     return process.stdout.isTTY === true && process.stdout.hasColors();
   },
+  onGone: (callback) => void process.stdout.once('error', callback),
   get redraws() {
     return process.stderr.isTTY === true;
   },

@@ -3,12 +3,20 @@ import { duration as durationKind } from '../settings/kinds.js';
 import { readTimestamp } from '../sync/check-entry.js';
 
 const window = durationKind('1m', '3650d');
+const interval = durationKind('1s', '1d');
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /** Milliseconds of an option such as `24h`. */
 export function durationOption(text: string): number {
   const { success, data } = window.schema.safeParse(text);
   if (!success) throw new InvalidArgumentError(`Expected ${window.allowed}.`);
+  return data;
+}
+
+/** Milliseconds of an option such as `5s`. */
+export function intervalOption(text: string): number {
+  const { success, data } = interval.schema.safeParse(text);
+  if (!success) throw new InvalidArgumentError(`Expected ${interval.allowed}.`);
   return data;
 }
 

@@ -27,9 +27,28 @@ export interface FeedReport {
   readonly runs: number;
   /** `runs` is the planner's estimate: counting a large table would take minutes. */
   readonly runsEstimated: boolean;
+  /** Runs stored or changed in the last five minutes; 10,000 at most are counted. */
+  readonly storedLately: number;
   /** Open ones, by reason. */
   readonly pending: Readonly<Record<string, number>>;
+  /** Since when the oldest is pending, and when one is tried next. */
+  readonly pendingSince: Date | null;
+  readonly pendingNextTryAt: Date | null;
   readonly quarantined: Readonly<Record<string, number>>;
+  /** When one that is open was last delivered. */
+  readonly quarantinedLastAt: Date | null;
+  /** Earlier positions of its cursor, newest first, a few. */
+  readonly positions: readonly ReportedPosition[];
+}
+
+/** Times are ISO 8601. The cursor itself is not shown: its id names it. */
+export interface ReportedPosition {
+  readonly id: string;
+  readonly notedAt: string;
+  /** `checkpoint`, `rejected`, `rewind` or `adopt`. */
+  readonly reason: string;
+  /** Delivery time up to which the feed was read there, service clock. */
+  readonly deliveredUpTo: string | null;
 }
 
 export interface ReportedPace {
@@ -49,7 +68,9 @@ export interface ReportedBackfill {
   readonly pace: ReportedPace | null;
 }
 
-interface ReportRow extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending' | 'quarantined' | 'backfills'> {
+interface ReportRow
+  extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending' | 'quarantined' | 'backfills' | 'positions'> {
+  readonly positions: readonly ReportedPosition[] | null;
   readonly backfills: readonly ReportedBackfill[] | null;
   /** Null where there are too many runs to count. */
   readonly counted: number | null;
@@ -59,6 +80,9 @@ interface ReportRow extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending
 
 /** Runs of the schema that are counted one by one at most. */
 const COUNTED_AT_MOST = 100_000;
+/** Latest changes of the schema that are looked through at most for what was stored lately. */
+const LATELY_AT_MOST = 10_000;
+const POSITIONS_SHOWN = 5;
 
 /**
  * All feeds of the schema, by name.
@@ -76,6 +100,7 @@ export async function readFeedReports(
       runs: counted ?? (await estimateRuns(db, tables, row.feed)),
       runsEstimated: counted === null,
       backfills: row.backfills ?? [],
+      positions: row.positions ?? [],
       pending: row.pending ?? {},
       quarantined: row.quarantined ?? {},
     })),
@@ -90,6 +115,8 @@ async function readReportRows(
   const { rows } = await sql<ReportRow>`
     WITH size AS MATERIALIZED (
       SELECT count(*) <= ${countedAtMost} AS small FROM (SELECT FROM ${tables.runs} LIMIT ${countedAtMost} + 1) AS first
+    ), latest AS MATERIALIZED (
+      SELECT feed, synced_at FROM ${tables.runs} ORDER BY change_seq DESC LIMIT ${LATELY_AT_MOST}
     )
     SELECT name AS feed, base_url AS "baseUrl", filters,
       data_complete_as_of AS "dataCompleteAsOf",
@@ -106,6 +133,18 @@ async function readReportRows(
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS leader,
       CASE WHEN (SELECT small FROM size) THEN
         (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
+      (SELECT count(*)::int FROM latest
+        WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedLately",
+      (SELECT min(pending_since) FROM ${tables.runs} AS run
+        WHERE run.feed = feed.name AND result_state = 'pending') AS "pendingSince",
+      (SELECT min(next_try_at) FROM ${tables.runs} AS run
+        WHERE run.feed = feed.name AND result_state = 'pending') AS "pendingNextTryAt",
+      (SELECT max(last_seen_at) FROM ${tables.quarantine} AS entry
+        WHERE entry.feed = feed.name AND state = 'open') AS "quarantinedLastAt",
+      (SELECT jsonb_agg(jsonb_build_object('id', id::text, 'notedAt', noted_at, 'reason', reason,
+          'deliveredUpTo', last_delivered_at) ORDER BY id DESC)
+        FROM (SELECT * FROM ${tables.cursorHistory} AS noted WHERE noted.feed = feed.name
+          ORDER BY id DESC LIMIT ${POSITIONS_SHOWN}) AS earlier) AS positions,
       (SELECT jsonb_object_agg(reason, number) FROM (
         SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run
         WHERE run.feed = feed.name AND result_state = 'pending' GROUP BY pending_reason) AS pending) AS pending,

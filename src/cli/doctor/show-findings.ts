@@ -1,4 +1,5 @@
 import { printable } from '../table.js';
+import { wrap } from '../wrap.js';
 import type { Finding, Outcome } from './finding.js';
 
 /** Readable without colours, too. */
@@ -25,18 +26,4 @@ export function showFindings(
       return `${shown}${check.padEnd(named)}${text}\n${mend}`;
     })
     .join('');
-}
-
-/** At spaces; a word that is longer than a line stands alone. */
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`;
-    if (line !== '' && longer.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = longer;
-  }
-  return [...lines, line];
 }

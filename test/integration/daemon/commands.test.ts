@@ -120,7 +120,9 @@ describe('scanfeed status', () => {
     expect(text).toMatchObject({ code: 0, stderr: '' });
     expect(text.stdout).toContain(`Feed:            default of ${service.url}\n`);
     expect(text.stdout).toContain('Runs:            12\n');
-    expect(text.stdout).toContain('In quarantine:   1 (1 revision)\n');
+    expect(text.stdout).toMatch(
+      /^In quarantine: {3}1 \(1 revision\); last delivered \S+Z, see `scanfeed quarantine list`$/m,
+    );
     expect(text.stdout).toContain(`Leader:          ${leaseHolder}\n`);
 
     const json = await run(['status', '--json'], env);

@@ -1,0 +1,115 @@
+import type { FeedReport, ReportedBackfill, ReportedPace } from '../storage/feed-report.js';
+import { counted, humanSeconds } from './human.js';
+import { printable, table } from './table.js';
+import { wrap } from './wrap.js';
+
+type Line = readonly [name: string, value: string];
+
+const NAMED = 17;
+const NARROWEST = 20;
+
+/**
+ * What an operator asks of each feed, for people. Pure.
+ * @param now milliseconds since 1970
+ * @param columns of the terminal; null: lines as long as they are
+ */
+export function showStatus(
+  reports: readonly FeedReport[],
+  schema: string,
+  { now, columns }: { readonly now: number; readonly columns: number | null },
+): string {
+  if (reports.length === 0) return `No feed has been started in the schema ${schema}.\n`;
+  return reports.map((report) => showFeed(report, now, columns)).join('\n');
+}
+
+function showFeed(report: FeedReport, now: number, columns: number | null): string {
+  const lines: readonly Line[] = [
+    ['Feed', `${report.feed} of ${report.baseUrl}`],
+    ['Complete as of', asOf(report)],
+    ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
+    ['Reconciled', report.reconciledAsOf === null ? 'not yet' : `up to ${report.reconciledAsOf.toISOString()}`],
+    ['History', report.backfillComplete ? 'read to its end' : `still being read${pace(report.pace)}`],
+    ...report.backfills.map(reading),
+    ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
+    ['Stored lately', `${counted(report.storedLately, 'run', 'runs')} in the last 5 min`],
+    ['Pending results', counts(report.pending) + pendingTimes(report, now)],
+    ['In quarantine', counts(report.quarantined) + quarantineTimes(report)],
+    ['Leader', report.leader ?? 'none: no process is writing'],
+    ['Last poll', report.lastPollAt?.toISOString() ?? 'never'],
+    ['Last commit', report.lastCommitAt?.toISOString() ?? 'never'],
+    ['Last delivery', report.lastDeliveredAt?.toISOString() ?? 'none'],
+    ...stuck(report),
+  ];
+  return lines.map((line) => showLine(line, columns)).join('') + positions(report, columns);
+}
+
+function showLine([name, value]: Line, columns: number | null): string {
+  const text = printable(value);
+  const parts = columns === null ? [text] : wrap(text, Math.max(NARROWEST, columns - NAMED));
+  return `${`${name}:`.padEnd(NAMED)}${parts.join(`\n${' '.repeat(NAMED)}`)}\n`;
+}
+
+function positions({ positions: earlier }: FeedReport, columns: number | null): string {
+  if (earlier.length === 0) return '';
+  const layout = [
+    { head: 'CURSOR', cell: ({ id }: (typeof earlier)[number]) => id, right: true },
+    { head: 'NOTED', cell: ({ notedAt }: (typeof earlier)[number]) => toSeconds(notedAt) },
+    { head: 'REASON', cell: ({ reason }: (typeof earlier)[number]) => reason },
+    {
+      head: 'DELIVERED UP TO',
+      cell: ({ deliveredUpTo }: (typeof earlier)[number]) => (deliveredUpTo === null ? '-' : toSeconds(deliveredUpTo)),
+    },
+  ] as const;
+  return table(earlier, layout, columns);
+}
+
+function reading({ kind, since, until, deliveredUpTo, pace: measured }: ReportedBackfill): Line {
+  const stands = deliveredUpTo === null ? 'not begun' : `at ${toSeconds(deliveredUpTo)}${pace(measured)}`;
+  if (kind === 'history') return ['Behind it', stands];
+  return ['Backfill', `${since === null ? 'the beginning' : toSeconds(since)} to ${toSeconds(until)}: ${stands}`];
+}
+
+function pace(measured: ReportedPace | null): string {
+  if (measured === null) return '';
+  const { entriesPerSecond, secondsLeft } = measured;
+  const left = secondsLeft === null ? '' : `, ${humanSeconds(secondsLeft)} left`;
+  return `, ${Math.round(entriesPerSecond)} entries/s${left}`;
+}
+
+function toSeconds(time: string): string {
+  return `${new Date(time).toISOString().slice(0, 19)}Z`;
+}
+
+/** Only where there is something to say. */
+function stuck({ stuckSince }: FeedReport): readonly Line[] {
+  if (stuckSince === null) return [];
+  const what = `${STUCK}. Ask the operators of the service, or see \`scanfeed rewind\``;
+  return [['Stuck', `since ${stuckSince.toISOString()}: ${what}`]];
+}
+
+const STUCK =
+  'the cursor that the service gives is missing, stands still or goes in circles; entries are stored, but the feed does not get on';
+
+function asOf({ dataCompleteAsOf, lagSeconds }: FeedReport): string {
+  if (dataCompleteAsOf === null || lagSeconds === null) return 'not known yet';
+  return `${dataCompleteAsOf.toISOString()} (${humanSeconds(lagSeconds)} ago)`;
+}
+
+function counts(byReason: Readonly<Record<string, number>>): string {
+  const total = Object.values(byReason).reduce((sum, number) => sum + number, 0);
+  if (total === 0) return 'none';
+  const reasons = Object.entries(byReason).map(([reason, number]) => `${number} ${reason}`);
+  return `${total} (${reasons.join(', ')})`;
+}
+
+function pendingTimes({ pendingSince, pendingNextTryAt }: FeedReport, now: number): string {
+  if (pendingSince === null) return '';
+  const age = humanSeconds(Math.max(0, now - pendingSince.getTime()) / 1_000);
+  const left = pendingNextTryAt === null ? 0 : pendingNextTryAt.getTime() - now;
+  return `; the oldest for ${age}, next try ${left > 0 ? `in ${humanSeconds(left / 1_000)}` : 'now'}`;
+}
+
+function quarantineTimes({ quarantinedLastAt }: FeedReport): string {
+  if (quarantinedLastAt === null) return '';
+  return `; last delivered ${toSeconds(quarantinedLastAt.toISOString())}, see \`scanfeed quarantine list\``;
+}
