@@ -83,7 +83,7 @@ export async function findFields(
             ELSE 'text' END
           WHEN 'array' THEN CASE
             WHEN value = '[]' THEN NULL
-            WHEN jsonb_path_exists(value, '$[*] ? (@.type() != "object")') THEN 'array'
+            WHEN jsonb_path_exists(value, 'strict $[*] ? (@.type() != "object")') THEN 'array'
             ELSE 'objects' END
           WHEN 'object' THEN CASE
             WHEN path = '{}' THEN 'row'

@@ -132,6 +132,15 @@ describe('odd documents', () => {
     expect(await readView(bench, 'document_rechnung_k', ['z'])).toEqual([{ z: '3' }]);
   });
 
+  it('keep what is in arrays within arrays, whatever they hold and whatever is beside them', async () => {
+    await store({ a: [[{ x: 1 }], {}], b: [[{ x: 2 }]], c: [[[3]], { y: 4 }] });
+    await build();
+    expect(await readView(bench, 'document_rechnung', ['a', 'b', 'c', 'other_fields'])).toEqual([
+      { a: '[[{"x": 1}], {}]', b: '[[{"x": 2}]]', c: '[[[3]], {"y": 4}]', other_fields: null },
+    ]);
+    expect(await readView(bench, 'document_rechnung_c', ['position', 'y'])).toEqual([{ position: '2', y: '4' }]);
+  });
+
   it('of an empty object make a view without fields', async () => {
     await store({}, 'leer');
     await build();
