@@ -1,6 +1,7 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { ERROR_KINDS } from '../../src/observability/metric-definitions.js';
 import { type AlertFile, anyHelm, renderAlerts, testFolder } from '../support/deployment/chart.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
 
@@ -342,6 +343,15 @@ describe('the alerts of the chart', () => {
       { labels: { severity: 'critical' }, expr: expect.stringContaining('> 3600\n'), for: '1m' },
     ]);
     expect(named('ErrorRatioHigh')).toMatchObject([{ labels: { severity: 'info' } }]);
+  });
+
+  test('are explained for each kind of failure that they can name', async () => {
+    const folder = new URL('../../docs/runbooks/', import.meta.url);
+    const pages = await Promise.all((await readdir(folder)).map((name) => readFile(new URL(name, folder), 'utf8')));
+    const documented = (kind: string) => pages.some((page) => page.includes(`\`${kind}\``));
+    // A page whose values are refused is cut down to the entry, which goes to quarantine.
+    const kinds = new Set(Object.values(ERROR_KINDS).flat());
+    expect([...kinds].filter((kind) => kind !== 'data' && !documented(kind))).toEqual([]);
   });
 
   test('have a runbook each, and each runbook an alert', async (context) => {
