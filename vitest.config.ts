@@ -37,7 +37,8 @@ export default defineConfig({
           name: 'database',
           include: ['test/**/*.test.ts'],
           // What is published has a run of its own (`npm run test:package`).
-          exclude: [...withoutDatabase, 'test/package/**'],
+          // What is built before it is tried out has commands of its own.
+          exclude: [...withoutDatabase, 'test/image/**', 'test/package/**'],
           globalSetup: ['test/support/postgres/global-setup.ts', 'test/support/program/global-setup.ts'],
         },
       },
