@@ -29,7 +29,8 @@ describe.each(commands)('scanfeed $name --help', ({ file }) => {
 });
 
 test('the documentation names every command and every exit code', () => {
-  const text = ['README.md', 'docs/README.md', 'docs/operating.md'].map(readText).join('\n');
-  expect(commands.filter(({ name }) => !text.includes(`| \`scanfeed ${name}\` |`))).toEqual([]);
-  expect(Object.values(EXIT).filter((code) => !text.includes(`| ${code} |`))).toEqual([]);
+  const table = readText('docs/README.md');
+  expect(commands.filter(({ name }) => !table.includes(`| \`scanfeed ${name}\` |`))).toEqual([]);
+  const codes = readText('docs/operating.md');
+  expect(Object.values(EXIT).filter((code) => !codes.includes(`| ${code} |`))).toEqual([]);
 });
