@@ -49,14 +49,20 @@ async function threads(pid: number): Promise<string> {
   return (await Promise.all(lines)).join('\n');
 }
 
-/** Of its control group: a program near its limit may spend its time with getting pages back. */
+/** Of its control group, in the second and in the first version: a program at its limit may wait to be ended. */
 async function memory(pid: number): Promise<string> {
-  const group = /^0::(.*)$/m.exec(await readable(`/proc/${pid}/cgroup`))?.[1] ?? '';
-  const files = ['memory.current', 'memory.max', 'memory.events', 'memory.pressure'];
-  const read = files.map(
-    async (file) => `${file}: ${(await readable(`/sys/fs/cgroup${group}/${file}`)).replaceAll('\n', '; ')}`,
-  );
-  return (await Promise.all(read)).join('\n');
+  const groups = await readable(`/proc/${pid}/cgroup`);
+  const inGroup = async (folder: string, controllers: string, files: readonly string[]) => {
+    const path = new RegExp(`^\\d+:${controllers}:(.*)$`, 'm').exec(groups)?.[1] ?? '';
+    return Promise.all(
+      files.map(async (file) => `${file}: ${(await readable(`${folder}${path}/${file}`)).replaceAll('\n', '; ')}`),
+    );
+  };
+  const [second, first] = await Promise.all([
+    inGroup('/sys/fs/cgroup', '', ['memory.current', 'memory.max', 'memory.events', 'memory.pressure']),
+    inGroup('/sys/fs/cgroup/memory', 'memory', ['memory.usage_in_bytes', 'memory.failcnt', 'memory.oom_control']),
+  ]);
+  return [...second, ...first].filter((line) => !line.endsWith(': ?')).join('\n');
 }
 
 /** By Node's inspector, which SIGUSR1 opens on a thread of its own. It interrupts JavaScript, but no native code. */
