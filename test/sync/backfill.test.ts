@@ -137,14 +137,15 @@ describe('a feed that begins with its new runs', () => {
   });
 
   it('reads new runs first, however many there are', async () => {
+    // Reading them takes longer than it takes to find that there is a history.
     const { clock, store, begun, deliver, startFeed } = bench({ old: 500, latencyMs: 100 });
-    for (let n = 0; n < 300; n += 1) deliver(`new-${n}`, begun - MINUTE_MS);
+    for (let n = 0; n < 1000; n += 1) deliver(`new-${n}`, begun - MINUTE_MS);
     const stop = startFeed();
-    await clock.advance(30_000);
+    await clock.advance(60_000);
     await stop();
     const scans = [...store.rows.keys()];
-    expect(scans.findIndex((scanId) => scanId.startsWith('old'))).toBeGreaterThanOrEqual(302);
-    expect(scans).toHaveLength(802);
+    expect(scans.findIndex((scanId) => scanId.startsWith('old'))).toBeGreaterThanOrEqual(1002);
+    expect(scans).toHaveLength(1502);
   });
 
   it('goes on a day before what it has read where the history’s cursor is rejected', async () => {

@@ -37,7 +37,8 @@ describe('submit', () => {
     const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other() });
     const first = await run([path('a.pdf'), path('b.pdf'), ...TEST]);
     expect(first).toMatchObject({ exitCode: 0, err: '2 files: 2 submitted\n' });
-    expect(first.out).toMatch(/^\S+a\.pdf: submitted as [0-9a-f-]{36}\n\S+b\.pdf: submitted as [0-9a-f-]{36}\n$/);
+    const lines = first.out.split('\n').sort().join('\n'); // each is printed as soon as it is through
+    expect(lines).toMatch(/^\n\S+a\.pdf: submitted as [0-9a-f-]{36}\n\S+b\.pdf: submitted as [0-9a-f-]{36}$/);
     const again = await run([path('a.pdf'), ...TEST]);
     expect(again).toMatchObject({ exitCode: 0, err: '1 file: 1 submitted before\n' });
     expect(again.out).toMatch(/a\.pdf: submitted before as [0-9a-f-]{36}: completed\n$/);
