@@ -33,19 +33,22 @@ function textOf(path: string): string | null {
   }
 }
 
-describe.each(['docs/troubleshooting.md', 'docs/upgrading.md', 'docs/emulator.md'])('%s', (page) => {
+describe.each([
+  ...['README.md', 'docs/README.md', 'docs/deployment.md', 'docs/emulator.md', 'docs/operating.md'],
+  ...['docs/reporting.md', 'docs/restoring.md', 'docs/submitting.md', 'docs/troubleshooting.md', 'docs/upgrading.md'],
+])('%s', (page) => {
   const text = readText(page);
 
   test('names settings and metrics that exist', () => {
     const settings = Object.values(VARIABLES).map(({ name }) => name as string);
     const named = [...text.matchAll(/\bSCANFEED_[A-Z_]+/g)].map(([name]) => name.replace(/_FILE$/, ''));
     expect(named.filter((name) => !settings.includes(name))).toEqual([]);
-    const metrics = [...text.matchAll(/\bscanfeed_(?!reporting)[a-z_]+/g)].map(([name]) => name);
+    const metrics = [...text.matchAll(/\bscanfeed_(?!reporting|reader)[a-z_]*[a-z](?![a-z_*])/g)].map(([name]) => name);
     expect(metrics.filter((name) => !Object.hasOwn(HELP, name))).toEqual([]);
   });
 
   test('shows commands and options that exist', async () => {
-    const calls = [...text.matchAll(/(?:^\$ |`|\$ node dist\/main.js )scanfeed ([a-z][^`\n]*)/gm)].map(
+    const calls = [...text.matchAll(/(?:^\$ (?:scanfeed|node dist\/main\.js)|`scanfeed) ([a-z][^`\n]*)/gm)].map(
       ([, call = '']) => call,
     );
     expect(calls.length).toBeGreaterThan(0);
