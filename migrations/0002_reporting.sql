@@ -104,7 +104,7 @@ COMMENT ON COLUMN :"reporting".runs.submitted_at IS 'When the document was submi
 COMMENT ON COLUMN :"reporting".runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"reporting".runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
 COMMENT ON COLUMN :"reporting".runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
-COMMENT ON COLUMN :"reporting".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded, or was given up (interface 4.2 rule 6)';
 COMMENT ON COLUMN :"reporting".runs.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
 COMMENT ON COLUMN :"reporting".runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
@@ -140,7 +140,7 @@ COMMENT ON COLUMN :"reporting".productive_runs.submitted_at IS 'When the documen
 COMMENT ON COLUMN :"reporting".productive_runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"reporting".productive_runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
 COMMENT ON COLUMN :"reporting".productive_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
-COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded, or was given up (interface 4.2 rule 6)';
 COMMENT ON COLUMN :"reporting".productive_runs.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
 COMMENT ON COLUMN :"reporting".productive_runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".productive_runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
@@ -201,7 +201,7 @@ COMMENT ON COLUMN :"reporting".run_history.submitted_at IS 'When the document wa
 COMMENT ON COLUMN :"reporting".run_history.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"reporting".run_history.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
 COMMENT ON COLUMN :"reporting".run_history.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
-COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded, or was given up (interface 4.2 rule 6)';
 COMMENT ON COLUMN :"reporting".run_history.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
 COMMENT ON COLUMN :"reporting".run_history.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".run_history.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
@@ -267,7 +267,8 @@ SELECT name AS feed, data_complete_as_of,
     CASE WHEN data_complete_as_of IS NULL THEN 'Infinity'
         ELSE GREATEST(extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision, 0) END AS lag_seconds,
     NULLIF(complete_from, '-infinity') AS complete_from, reconciled_as_of,
-    (SELECT count(*) FROM :"schema".runs AS run WHERE run.feed = feed.name AND run.result_state = 'pending')
+    (SELECT count(*) FROM :"schema".runs AS run
+        WHERE run.feed = feed.name AND run.result_state = 'pending' AND run.next_try_at < 'infinity')
         AS pending_results,
     (SELECT count(*) FROM :"schema".quarantine AS entry WHERE entry.feed = feed.name AND entry.state = 'open')
         AS quarantined,

@@ -2,6 +2,7 @@ import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { troubleOf } from '../outcome/trouble.js';
 import type { DatabaseSettings } from '../settings.js';
+import { findStranded, type StrandedResults } from '../storage/pending.js';
 import type { Database } from '../storage/pool.js';
 import { hasNewDocuments } from '../storage/reporting/refresh-views.js';
 import { tablesOf } from '../storage/schema.js';
@@ -11,6 +12,7 @@ import { refreshReports } from './refresh-reports.js';
 
 const LOOK_EVERY_MS = 5_000;
 const PURGE_EVERY_MS = 3_600_000;
+const STRANDED_EVERY_MS = 3_600_000;
 /** Of the time between two looks, while a history is read: a fiftieth of it, half of which is rest. */
 const SLICE_MS = LOOK_EVERY_MS / 50;
 
@@ -24,15 +26,17 @@ export interface Housekeeping {
 
 /**
  * What is done beside the feed, never in its commits, by the one of several replicas that leads: typed views follow the
- * documents, and what is past the retention is removed. A failure is logged and tried again; nothing here holds the feed
+ * documents, what is past the retention is removed, and what nobody cares for any more is told of. A failure is logged and tried again; nothing here holds the feed
  * up. Resolves after the signal has aborted; never rejects.
  */
 export async function keepHouse(house: Housekeeping, signal: AbortSignal): Promise<void> {
   const views = followDocuments(house, signal);
   const retention = removeWhatIsPast(house, signal);
+  const stranded = tellOfStranded(house);
   const chores = [
     createChore('the typed views could not be refreshed', house, signal, views),
     createChore('what is past the retention could not be removed', house, signal, retention),
+    createChore('pending results that nobody retries could not be looked for', house, signal, stranded),
   ];
   while (!signal.aborted) {
     await house.clock.sleep(LOOK_EVERY_MS, signal);
@@ -105,6 +109,28 @@ function removeWhatIsPast(
       logger.info('removed what is past the retention', { runs, runHistory, quarantine });
     }
   };
+}
+
+/** Each retired feed is told of once, and again when the number has changed. */
+function tellOfStranded({ settings, database, logger, clock }: Housekeeping): () => Promise<void> {
+  const tables = tablesOf(settings.schema);
+  let nextAt = Number.NEGATIVE_INFINITY;
+  let told = new Map<string, number>();
+  return async () => {
+    if (clock.monotonic() < nextAt) return;
+    const stranded = await findStranded(database.sql, tables);
+    nextAt = clock.monotonic() + STRANDED_EVERY_MS;
+    for (const one of stranded) if (told.get(one.feed) !== one.results) logger.warn(STRANDED, describeStranded(one));
+    told = new Map(stranded.map(({ feed, results }) => [feed, results]));
+  };
+}
+
+const STRANDED =
+  'pending results are retried by nobody: their feed has had no leader for a day, and no other has its address';
+
+function describeStranded({ feed, baseUrl, results }: StrandedResults) {
+  const remedy = `if its service has moved, \`scanfeed adopt --feed ${feed} --base-url\` with the present address; if it is gone, \`scanfeed resolve --all --give-up --feed ${feed}\``;
+  return { of: feed, baseUrl, results, remedy };
 }
 
 /** Gives way to the feed: rests for as long as the batch took. Ends the work when the signal aborts. */

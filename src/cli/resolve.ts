@@ -1,11 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import type { Command } from 'commander';
-import { findScans, listPendingScans, makePendingDue } from '../storage/pending-now.js';
+import { makePendingDue } from '../storage/pending-now.js';
 import type { FeedService } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
+import { choosePending } from './choose-pending.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
 import { openFeedStore } from './feed-store.js';
+import { giveUpResults } from './give-up-results.js';
 import { counted } from './human.js';
 import { openByteBudget } from './memory.js';
 import { type ProgressLine, progressLine } from './progress-line.js';
@@ -17,7 +19,9 @@ import { withService } from './with-service.js';
 interface Given {
   readonly all?: true;
   readonly feed?: string;
+  readonly giveUp?: true;
   readonly json?: true;
+  readonly yes?: true;
 }
 
 type Work = FeedAtWork<'service' | 'pending'>;
@@ -28,12 +32,20 @@ const RUNS_AT_ONCE = 50;
 const examples = `
 What cannot be loaded now stays pending, and the running daemon goes on trying.
 
+Results that cannot come any more, such as those of a feed whose service is
+gone, can be given up: their runs stay as they are, and are neither tried nor
+counted until they are resolved by their ids, or delivered with their results.
+Where the service of a retired feed has only moved, \`scanfeed adopt --feed\`
+hands its results to the feed that has its place.
+
 Examples:
   $ scanfeed resolve --all
   $ scanfeed resolve 4711-a 4711-b
   Why results are pending:
     $ scanfeed resolve --all --json |
-        jq -r '.[] | select(.outcome == "pending") | [.scanId, .reason] | @tsv'`;
+        jq -r '.[] | select(.outcome == "pending") | [.scanId, .reason] | @tsv'
+  A feed whose service is no more:
+    $ scanfeed resolve --all --give-up --feed former`;
 
 /** `scanfeed resolve`: tries to load pending results now. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
@@ -42,17 +54,23 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .description('Load results that are still pending now, instead of when the daemon tries next.')
     .argument('[scanIds...]', 'ids of the runs')
     .option('--all', 'all pending results of the feed')
+    .option('--give-up', 'try no more: the runs stay without their results')
+    .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((scanIds: readonly string[], options: Given) => resolve(scanIds, options, io));
 }
 
-async function resolve(scanIds: readonly string[], { all, feed, json }: Given, io: CommandProcess): Promise<void> {
+async function resolve(
+  scanIds: readonly string[],
+  { all, feed, giveUp, json, yes }: Given,
+  io: CommandProcess,
+): Promise<void> {
   if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids, or --all', EXIT.usage);
+  if (giveUp) return withFeed(io, { feed }, (work) => giveUpResults(scanIds, { json, yes }, work, io));
   await withFeed(io, { feed, need: ['service', 'pending'] }, async (work) => {
-    const chosen = all ? await listPendingScans(work.database.sql, work.tables, work.feed.name) : [...new Set(scanIds)];
-    const revisions = await requireScans(work, chosen);
+    const { scanIds: chosen, revisions } = await choosePending(scanIds, work);
     const progress = progressLine(io);
     const { settings } = work;
     const results = await withService(settings.service, work.feed, settings.feed.resolveConcurrency, (service) =>
@@ -60,25 +78,6 @@ async function resolve(scanIds: readonly string[], { all, feed, json }: Given, i
     ).finally(() => progress.clear());
     report(results, json, io);
   });
-}
-
-/** The revisions stored, by scan id. */
-async function requireScans(
-  { database, tables, feed }: Work,
-  scanIds: readonly string[],
-): Promise<Map<string, number>> {
-  const found = await findScans(database.sql, tables, scanIds);
-  const elsewhere = found.find((scan) => scan.feed !== feed.name);
-  if (elsewhere !== undefined) {
-    throw new CommandFailure(
-      `the run ${printable(elsewhere.scanId)} belongs to the feed ${elsewhere.feed}: add --feed ${elsewhere.feed}`,
-    );
-  }
-  const revisions = new Map(found.map(({ scanId, revision }) => [scanId, revision]));
-  const missing = scanIds.filter((scanId) => !revisions.has(scanId));
-  if (missing.length > 0)
-    throw new CommandFailure(`there is no run ${missing.map(printable).join(', ')} in the database`);
-  return revisions;
 }
 
 async function resolveAll(

@@ -32,7 +32,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ...report.backfills.map(reading),
     ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
     ['Stored lately', `${counted(report.storedLately, 'run', 'runs')} in the last 5 min`],
-    ['Pending results', counts(report.pending) + pendingTimes(report, now)],
+    ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
     ['In quarantine', counts(report.quarantined) + quarantineTimes(report)],
     ['Leader', report.leader ?? 'none: no process is writing'],
     ['Last poll', report.lastPollAt?.toISOString() ?? 'never'],
@@ -102,11 +102,16 @@ function counts(byReason: Readonly<Record<string, number>>): string {
   return `${total} (${reasons.join(', ')})`;
 }
 
-function pendingTimes({ pendingSince, pendingNextTryAt }: FeedReport, now: number): string {
+function pendingTimes({ pendingSince, pendingNextTryAt, leader }: FeedReport, now: number): string {
   if (pendingSince === null) return '';
   const age = humanSeconds(Math.max(0, now - pendingSince.getTime()) / 1_000);
+  if (leader === null) return `; the oldest for ${age}, none tried without a leader, see \`scanfeed resolve --help\``;
   const left = pendingNextTryAt === null ? 0 : pendingNextTryAt.getTime() - now;
   return `; the oldest for ${age}, next try ${left > 0 ? `in ${humanSeconds(left / 1_000)}` : 'now'}`;
+}
+
+function givenUp({ givenUp: results }: FeedReport): string {
+  return results === 0 ? '' : `; ${results} given up`;
 }
 
 function quarantineTimes({ quarantinedLastAt }: FeedReport): string {

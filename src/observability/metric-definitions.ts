@@ -122,7 +122,7 @@ export const HELP = {
     'Until a reading from behind is at its end; +Inf while unknown, 0 where nothing is read',
   scanfeed_reading_delivered_up_to_timestamp_seconds:
     'Delivery time up to which a reading from behind has come; 0 where nothing is read',
-  scanfeed_pending_results: 'Runs whose full result is still to be loaded',
+  scanfeed_pending_results: 'Runs whose full result is still to be loaded; those that were given up are not counted',
   scanfeed_quarantined_entries: 'Entries in open quarantine',
   scanfeed_polls_total: 'Polls of the feed',
   scanfeed_runs_total: 'Entries of the feed by what their commit changed',

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { backfillIsComplete } from './backfills.js';
+import { IS_RETRIED } from './given-up.js';
 import type { Tables } from './schema.js';
 
 /** What an operator asks about a feed. Times are null until they are known. */
@@ -34,6 +35,8 @@ export interface FeedReport {
   /** Since when the oldest is pending, and when one is tried next. */
   readonly pendingSince: Date | null;
   readonly pendingNextTryAt: Date | null;
+  /** Pending results that an operator gave up; not among `pending`. */
+  readonly givenUp: number;
   readonly quarantined: Readonly<Record<string, number>>;
   /** When one that is open was last delivered. */
   readonly quarantinedLastAt: Date | null;
@@ -136,9 +139,9 @@ async function readReportRows(
       (SELECT count(*)::int FROM latest
         WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedLately",
       (SELECT min(pending_since) FROM ${tables.runs} AS run
-        WHERE run.feed = feed.name AND result_state = 'pending') AS "pendingSince",
+        WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingSince",
       (SELECT min(next_try_at) FROM ${tables.runs} AS run
-        WHERE run.feed = feed.name AND result_state = 'pending') AS "pendingNextTryAt",
+        WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingNextTryAt",
       (SELECT max(last_seen_at) FROM ${tables.quarantine} AS entry
         WHERE entry.feed = feed.name AND state = 'open') AS "quarantinedLastAt",
       (SELECT jsonb_agg(jsonb_build_object('id', id::text, 'notedAt', noted_at, 'reason', reason,
@@ -147,7 +150,10 @@ async function readReportRows(
           ORDER BY id DESC LIMIT ${POSITIONS_SHOWN}) AS earlier) AS positions,
       (SELECT jsonb_object_agg(reason, number) FROM (
         SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run
-        WHERE run.feed = feed.name AND result_state = 'pending' GROUP BY pending_reason) AS pending) AS pending,
+        WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}
+        GROUP BY pending_reason) AS pending) AS pending,
+      (SELECT count(*)::int FROM ${tables.runs} AS run
+        WHERE run.feed = feed.name AND result_state = 'pending' AND NOT ${IS_RETRIED}) AS "givenUp",
       (SELECT jsonb_object_agg(reason, number) FROM (
         SELECT reason, count(*) AS number FROM ${tables.quarantine} AS entry
         WHERE entry.feed = feed.name AND state = 'open' GROUP BY reason) AS open) AS quarantined

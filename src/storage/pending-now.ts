@@ -1,12 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import type { PendingRun } from '../sync/ports.js';
+import { IS_RETRIED } from './given-up.js';
 import type { Tables } from './schema.js';
 
-/** Scan ids of all pending results of a feed, the longest waiting first. */
+/** Scan ids of all pending results of a feed that were not given up, the longest waiting first. */
 export async function listPendingScans(db: Kysely<unknown>, tables: Tables, feed: string): Promise<readonly string[]> {
   const { rows } = await sql<{ scan_id: string }>`
     SELECT scan_id FROM ${tables.runs}
-    WHERE feed = ${feed} AND result_state = 'pending' ORDER BY pending_since, scan_id`.execute(db);
+    WHERE feed = ${feed} AND result_state = 'pending' AND ${IS_RETRIED} ORDER BY pending_since, scan_id`.execute(db);
   return rows.map((row) => row.scan_id);
 }
 
@@ -23,7 +24,7 @@ export async function findScans(
   return rows;
 }
 
-/** Makes those of the scans that are pending due for a try at once, in no order; no change of the run as reports see it. */
+/** Makes those of the scans that are pending due for a try at once, in no order, those that were given up included; no change of the run as reports see it. */
 export async function makePendingDue(
   db: Kysely<unknown>,
   tables: Tables,

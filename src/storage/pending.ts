@@ -1,6 +1,7 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LeaseGrant, PendingRun, PostponedTry, StoredResult } from '../sync/ports.js';
 import { fenceOnEpoch } from './fence.js';
+import { IS_RETRIED } from './given-up.js';
 import type { Tables } from './schema.js';
 
 const HIGHEST_REVISION = 2 ** 31 - 1;
@@ -61,9 +62,7 @@ export async function adoptPending(db: Kysely<unknown>, tables: Tables, lease: L
     WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)}),
     present AS (
       SELECT other.name FROM ${tables.feeds} AS other JOIN ${tables.feeds} AS own ON own.name = ${lease.feed}
-      WHERE other.name = own.name OR other.base_url <> own.base_url OR
-        GREATEST(other.lease_expires_at, other.last_commit_at, other.created_at)
-          > clock_timestamp() - interval ${GONE_AFTER}
+      WHERE other.name = own.name OR other.base_url <> own.base_url OR NOT ${isGone('other')}
     ),
     orphaned AS (
       SELECT scan_id FROM ${tables.runs}
@@ -74,6 +73,34 @@ export async function adoptPending(db: Kysely<unknown>, tables: Tables, lease: L
     UPDATE ${tables.runs} AS run SET feed = ${lease.feed} FROM orphaned WHERE run.scan_id = orphaned.scan_id
     RETURNING run.scan_id`.execute(db);
   return rows.length;
+}
+
+/** Pending results that no process retries. */
+export interface StrandedResults {
+  readonly feed: string;
+  readonly baseUrl: string;
+  readonly results: number;
+}
+
+/**
+ * Pending results of feeds that no process has led for a day, and that no feed takes over, since none that is led has their
+ * address: the service that has them is not the present one.
+ */
+export async function findStranded(db: Kysely<unknown>, tables: Tables): Promise<readonly StrandedResults[]> {
+  const { rows } = await sql<StrandedResults>`
+    SELECT gone.name AS feed, gone.base_url AS "baseUrl", count(*)::int AS results
+    FROM ${tables.feeds} AS gone JOIN ${tables.runs} AS run ON run.feed = gone.name
+    WHERE run.result_state = 'pending' AND ${IS_RETRIED} AND ${isGone('gone')} AND NOT EXISTS (
+      SELECT FROM ${tables.feeds} AS present WHERE present.base_url = gone.base_url AND NOT ${isGone('present')})
+    GROUP BY gone.name ORDER BY gone.name`.execute(db);
+  return rows;
+}
+
+/** Of a row of `feeds`: it is not expected back. */
+function isGone(feed: string): RawBuilder<boolean> {
+  const column = (name: string) => sql.ref(`${feed}.${name}`);
+  return sql`(GREATEST(${column('lease_expires_at')}, ${column('last_commit_at')}, ${column('created_at')})
+        <= clock_timestamp() - interval ${GONE_AFTER})`;
 }
 
 /** Notes failed tries. No change of the run as reports see it, so it draws no `change_seq`. False: the lease was lost. */
@@ -94,7 +121,7 @@ export async function postponePending(
         scan_id text, revision integer, reason text, next_try_in_ms double precision
       )
       WHERE EXISTS (SELECT FROM fence) AND run.scan_id = failed.scan_id AND run.revision = failed.revision
-        AND run.result_state = 'pending'
+        AND run.result_state = 'pending' AND ${IS_RETRIED}
     )
     SELECT EXISTS (SELECT FROM fence) AS held`.execute(db);
   return rows[0]?.held ?? false;

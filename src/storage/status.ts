@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { FeedStatus } from '../sync/ports.js';
 import { backfillIsComplete } from './backfills.js';
+import { IS_RETRIED } from './given-up.js';
 import type { Tables } from './schema.js';
 
 interface StatusRow {
@@ -30,7 +31,7 @@ export async function readStatus(
       last_poll_at, last_commit_at, stuck_since,
       end_reached_at IS NOT NULL AS end_reached, ${backfillIsComplete(tables)} AS backfill_complete,
       (SELECT count(*)::int FROM ${tables.runs} AS run
-        WHERE run.feed = feed.name AND run.result_state = 'pending') AS pending_results,
+        WHERE run.feed = feed.name AND run.result_state = 'pending' AND ${IS_RETRIED}) AS pending_results,
       (SELECT count(*)::int FROM ${tables.quarantine} AS entry
         WHERE entry.feed = feed.name AND entry.state = 'open') AS quarantined_entries,
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS lease_holder

@@ -1,5 +1,8 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { adoptFeed } from '../../src/storage/adopt.js';
+import { giveUpPending } from '../../src/storage/given-up.js';
+import { findStranded } from '../../src/storage/pending.js';
 import { commitPending } from '../support/pending.js';
 import { type TestFeed, tables, useStore } from '../support/store.js';
 
@@ -23,11 +26,14 @@ const silentFor = (hours: number) =>
       last_commit_at = last_commit_at - ${hours} * interval '1 hour',
       created_at = created_at - ${hours} * interval '1 hour'
     WHERE name = 'former'`);
+const moveFormer = (baseUrl: string) =>
+  bench.rows(sql`UPDATE ${tables.feeds} SET base_url = ${baseUrl} WHERE name = 'former'`);
 const adopted = () => bench.store.adoptPending(own.lease);
 const due = async (feed: string) => {
   await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = clock_timestamp() WHERE next_try_at IS NOT NULL`);
   return (await bench.store.duePending(feed, 10)).map(({ scanId }) => scanId);
 };
+const stranded = () => findStranded(bench.database.sql, tables);
 const pending = async (feed: string) => (await bench.store.readStatus(feed)).pendingResults;
 
 describe('pending results of another feed', () => {
@@ -65,8 +71,32 @@ describe('pending results of another feed', () => {
 
   it('stay where they are where its service has another address', async () => {
     await silentFor(100);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://elsewhere.test/v1' WHERE name = 'former'`);
+    await moveFormer('https://elsewhere.test/v1');
     expect(await adopted()).toBe(0);
+  });
+
+  it('are told of as stranded where no feed that is led has their address, until it is adopted', async () => {
+    await silentFor(25);
+    expect(await stranded()).toEqual([]);
+    const baseUrl = 'https://elsewhere.test/v1';
+    await moveFormer(baseUrl);
+    expect(await stranded()).toEqual([{ feed: 'former', baseUrl, results: 1 }]);
+    const [address] = await bench.rows<{ base_url: string }>(
+      sql`SELECT base_url FROM ${tables.feeds} WHERE name = 'own'`,
+    );
+    await adoptFeed(bench.database.sql, tables, 'former', { from: baseUrl, baseUrl: address?.base_url ?? '' });
+    expect(await stranded()).toEqual([]);
+    expect(await adopted()).toBe(1);
+  });
+
+  it('are not stranded while their feed may come back, or once they were given up', async () => {
+    await moveFormer('https://elsewhere.test/v1');
+    await silentFor(23);
+    expect(await stranded()).toEqual([]);
+    await silentFor(2);
+    expect(await stranded()).toHaveLength(1);
+    expect(await giveUpPending(bench.database.sql, tables, 'former', ['pending'])).toEqual(['pending']);
+    expect(await stranded()).toEqual([]);
   });
 
   it('are not taken over under a lease that was lost', async () => {

@@ -116,11 +116,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'pending results of a feed that is led are taken over',
-    patch(
-      'src/storage/pending.ts',
-      'GREATEST(other.lease_expires_at, other.last_commit_at,',
-      'GREATEST(other.last_commit_at,',
-    ),
+    patch('src/storage/pending.ts', "GREATEST(${column('lease_expires_at')}, ", 'GREATEST('),
   ),
   statements(
     'a rewind leaves what was read before as read',

@@ -126,6 +126,43 @@ describe('resolve', () => {
   });
 });
 
+describe('resolve --give-up', () => {
+  const giveUp = (args: string, env = {}) => run(`${args} --give-up --yes`, env);
+
+  it('ends the tries of results that cannot come, without asking their service', async () => {
+    const [one, two] = [await pending(null), await pending(null)];
+    await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://gone.test/v1'`);
+    const without = { SCANFEED_API_KEY: '', SCANFEED_BASE_URL: '' };
+    expect(await giveUp('--all', without)).toEqual({
+      exitCode: 0,
+      out: `${one}, revision 1: given up\n${two}, revision 1: given up\n`,
+      err: '',
+    });
+    expect(await bench.store.duePending('default', 10)).toEqual([]);
+    expect(await bench.store.readStatus('default')).toMatchObject({ pendingResults: 0 });
+    expect(await stateOf(one)).toMatchObject({ result_state: 'pending', pending_reason: 'not_loaded' });
+    expect((await giveUp('--all', without)).out).toBe('No results are pending.\n');
+  });
+
+  it('holds against a try that was under way, until the run is tried by name', async () => {
+    const scanId = await pending({});
+    const other = await pending({});
+    await giveUp(scanId);
+    await bench.store.postponePending(feed.lease, [{ scanId, revision: 1, reason: 'not_found', nextTryInMs: 0 }]);
+    expect((await run('--all')).out).toBe(`${other}, revision 1: resolved\n`);
+    expect((await run(scanId)).out).toBe(`${scanId}, revision 1: resolved\n`);
+    expect(JSON.parse((await giveUp(`${scanId} --json`)).out)).toEqual([{ scanId, revision: 1, outcome: 'complete' }]);
+  });
+
+  it('asks first', async () => {
+    const scanId = await pending(null);
+    const { exitCode, err } = await run(`${scanId} --give-up`);
+    expect(exitCode).toBe(64);
+    expect(err).toContain('1 result of the feed default will be given up');
+    expect(await bench.store.readStatus('default')).toMatchObject({ pendingResults: 1 });
+  });
+});
+
 describe('resolve, when it cannot work', () => {
   it('says that the service is away, once, and that it may be tried again', async () => {
     const scanId = await pending({});

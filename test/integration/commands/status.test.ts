@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import * as status from '../../../src/cli/status.js';
+import { giveUpPending } from '../../../src/storage/given-up.js';
 import { hastyClock, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -40,6 +41,21 @@ describe('status', () => {
     expect(out).toMatch(/^In quarantine: +1 \(1 status\); last delivered \S+Z, see `scanfeed quarantine list`$/m);
     expect(out).toMatch(/^Leader: +\S+$/m);
     expect(out).toMatch(/^CURSOR +NOTED +REASON +DELIVERED UP TO\n +1 +\S+Z +checkpoint +\S+Z\n/m);
+  });
+
+  it('says of pending results when nobody tries them, and how many were given up', async () => {
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at - interval '1 day'`);
+    const { out } = await runCommand(status, ['status'], { env: env() });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at + interval '1 day'`);
+    expect(out).toMatch(
+      /^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, none tried without a leader, see `/m,
+    );
+    const [due] = await bench.rows<{ due: string }>(
+      sql`SELECT next_try_at::text AS due FROM ${tables.runs} WHERE scan_id = 'b'`,
+    );
+    await giveUpPending(bench.database.sql, tables, 'default', ['b']);
+    expect((await runCommand(status, ['status'], { env: env() })).out).toMatch(/^Pending results: none; 1 given up$/m);
+    await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
   });
 
   it('fits a terminal of 80 columns, but for an address that is longer', async () => {

@@ -5,9 +5,10 @@ import type { Logger } from '../../../src/observability/logger.js';
 import { readSettings } from '../../../src/settings.js';
 import { hastyClock } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
+import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { emptyReports, fieldColumns, NO_READER } from '../../support/reports.js';
-import { MIGRATED, type TestFeed, useStore } from '../../support/store.js';
+import { MIGRATED, type TestFeed, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
 const bench = useStore(given);
@@ -22,7 +23,7 @@ beforeEach(async () => {
 function keep(
   over: Record<string, string>,
   on: {
-    line?: (level: string, message: string) => void;
+    line?: (level: string, message: string, fields: unknown) => void;
     pause?: (n: number, ms: number) => unknown;
     purged?: (table: string, count: number) => void;
   },
@@ -30,7 +31,7 @@ function keep(
 ) {
   const stop = new AbortController();
   let pauses = 0;
-  const say = (level: string) => (message: string) => on.line?.(level, message);
+  const say = (level: string) => (message: string, fields: unknown) => on.line?.(level, message, fields);
   const { database: settings } = readSettings(
     { DATABASE_URL: given.url, SCANFEED_READER_ROLE: NO_READER, ...over },
     { need: ['database'] },
@@ -156,5 +157,38 @@ describe('the daemon', () => {
       ['quarantine', 0],
     ]);
     expect(await bench.rows(sql`SELECT scan_id FROM scanfeed_reporting.runs`)).toEqual([{ scan_id: 'new' }]);
+  });
+
+  it('tells once of each retired feed whose pending results nobody can load any more', async () => {
+    const former = await bench.takeFeed({ name: 'former', baseUrl: 'https://elsewhere.test/v1' });
+    const leavePending = async (scanId: string) => {
+      await commitPending(former, { scanId });
+      await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = '-infinity', last_commit_at = '-infinity',
+        created_at = '-infinity' WHERE name = 'former'`);
+    };
+    await leavePending('one');
+    const lines: unknown[] = [];
+    let now = 0;
+    const house = keep(
+      { SCANFEED_TYPED_VIEWS: 'off' },
+      {
+        line: (level, _, fields) => lines.push([level, fields]),
+        pause: async (n) => {
+          now += 3_600_000; // each look is due
+          if (n === 4) await leavePending('another');
+          if (n === 6) house.stop();
+        },
+      },
+      { monotonic: () => now },
+    );
+    await house.done;
+    const of = { of: 'former', baseUrl: 'https://elsewhere.test/v1' };
+    const remedy = expect.stringMatching(
+      /`scanfeed adopt --feed former .*`scanfeed resolve --all --give-up --feed former`/,
+    );
+    expect(lines).toEqual([
+      ['warn', { ...of, results: 1, remedy }],
+      ['warn', { ...of, results: 2, remedy }],
+    ]);
   });
 });

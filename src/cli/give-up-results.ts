@@ -1,0 +1,41 @@
+import { giveUpPending } from '../storage/given-up.js';
+import { choosePending } from './choose-pending.js';
+import type { CommandProcess } from './command-process.js';
+import { confirm } from './confirm.js';
+import { counted } from './human.js';
+import { printable } from './table.js';
+import type { FeedAtWork } from './with-feed.js';
+
+/**
+ * Gives up loading the results that are named, or all pending ones of the feed. The service is not asked: it may be gone.
+ * @throws CommandFailure where one is not stored, or the answer is no
+ */
+export async function giveUpResults(
+  named: readonly string[],
+  { json, yes }: { readonly json: true | undefined; readonly yes: true | undefined },
+  work: FeedAtWork<never>,
+  io: CommandProcess,
+): Promise<void> {
+  const { database, tables, feed } = work;
+  const { scanIds, revisions } = await choosePending(named, work);
+  if (scanIds.length > 0) {
+    const plan = `${counted(scanIds.length, 'result', 'results')} of the feed ${feed.name} will be given up: the runs stay without, and
+nobody tries to load them again. \`resolve SCANID\` can still do so.
+`;
+    await confirm(io, { plan, question: 'Give them up?', yes: yes === true });
+  }
+  const givenUp = new Set(await giveUpPending(database.sql, tables, feed.name, scanIds));
+  const results = scanIds.map((scanId) => ({
+    scanId,
+    revision: revisions.get(scanId) ?? 0,
+    outcome: givenUp.has(scanId) ? ('given_up' as const) : ('complete' as const),
+  }));
+  if (json) return io.write(`${JSON.stringify(results)}\n`);
+  if (results.length === 0) return io.write('No results are pending.\n');
+  const said = { given_up: 'given up', complete: 'was complete already' };
+  io.write(
+    results
+      .map(({ scanId, revision, outcome }) => `${printable(scanId)}, revision ${revision}: ${said[outcome]}\n`)
+      .join(''),
+  );
+}
