@@ -10,7 +10,8 @@ const BYTES_JOINED = 2 * 1024 * 1024;
 function isJoinable(page: CompletedPage): boolean {
   const { draft, resolved } = page;
   const asReceived = draft.items === resolved.entries.length && resolved.entries.every((entry) => entry.asReceived);
-  return leadsFurther(page) && asReceived && draft.quarantine.length === 0 && resolved.rest === null;
+  const further = leadsFurther({ ...page, items: draft.items });
+  return further && asReceived && draft.quarantine.length === 0 && resolved.rest === null;
 }
 
 /** How many of these pages, which follow each other, are to be committed together: 1 at least. */

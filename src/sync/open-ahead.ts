@@ -2,7 +2,7 @@ import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import type { Position } from './ports.js';
 import { type ReadAhead, readAhead } from './read-ahead.js';
-import { readPageWithin } from './read-page.js';
+import { receivePageWithin } from './read-page.js';
 
 /** How pages are read ahead. */
 export interface Ahead {
@@ -19,11 +19,12 @@ export function openAhead(
   context: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'pagesAhead'>,
   signal: AbortSignal,
 ): ReadAhead {
-  const { budget, loader, pagesAhead: maxPages } = context;
+  const { budget, loader, clock, pagesAhead: maxPages } = context;
   return readAhead(
     start,
     {
-      read: (room, at, until) => readPageWithin(room, context, at, until),
+      read: (room, at, until) => receivePageWithin(room, context, at, until),
+      afterNextRequest: (until) => clock.sleep(0, until),
       complete: (draft, room, until) => loader.completePage(draft, room, until),
       maxPages,
       maxJoined,

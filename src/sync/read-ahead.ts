@@ -3,7 +3,7 @@ import { countJoined, joinPages } from './join-pages.js';
 import { linkedSignal } from './linked-signal.js';
 import type { PageDraft } from './page-draft.js';
 import type { Position } from './ports.js';
-import { type FetchedPage, leadsFurther } from './read-page.js';
+import { type FetchedPage, leadsFurther, type ReceivedPage } from './read-page.js';
 import type { ResolvedPart } from './resolve-truncated.js';
 
 /** A page with its truncated results loaded, as far as there was room for them; what is there can be committed. */
@@ -12,7 +12,9 @@ export interface CompletedPage extends FetchedPage {
 }
 
 export interface ReadAheadOptions {
-  readonly read: (room: Room, at: Position, signal: AbortSignal) => Promise<FetchedPage>;
+  readonly read: (room: Room, at: Position, signal: AbortSignal) => Promise<ReceivedPage>;
+  /** Resolves once what is to be sent at once was sent: the request for the next page goes before the checks of this one. */
+  readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
   readonly complete: (draft: PageDraft, room: Room, signal: AbortSignal) => Promise<ResolvedPart>;
   /** Pages held at once, those being committed included. */
   readonly maxPages: number;
@@ -65,8 +67,8 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       const room = options.openRoom();
       const reading = options.read(room, at, until);
       hold(room, complete(reading, room, options, until));
-      const fetched: FetchedPage = await reading;
-      at = leadsFurther(fetched) ? { ...fetched.at, cursor: fetched.next } : null;
+      const received: ReceivedPage = await reading;
+      at = leadsFurther(received) ? { ...received.at, cursor: received.next } : null;
       while (!until.aborted && held.length >= options.maxPages) await change.next();
     }
   };
@@ -108,12 +110,14 @@ function completeBehind(held: readonly HeldPage[]): CompletedPage[] {
 }
 
 async function complete(
-  reading: Promise<FetchedPage>,
+  reading: Promise<ReceivedPage>,
   room: Room,
   options: ReadAheadOptions,
   until: AbortSignal,
 ): Promise<CompletedPage> {
-  const page = await reading;
+  const received = await reading;
+  if (leadsFurther(received)) await options.afterNextRequest(until);
+  const page = received.check();
   return { ...page, resolved: await options.complete(page.draft, room, until) };
 }
 

@@ -32,16 +32,24 @@ export interface Poll {
   readonly next: string | null;
 }
 
-/** One page as fetched, its entries checked. */
-export interface FetchedPage {
+/** One page as it came: enough is known of it to ask for the next. */
+export interface ReceivedPage {
   readonly at: Position;
   /** The service's `nextCursor`; null where it sent none. */
   readonly next: string | null;
+  /** Entries that came. */
+  readonly items: number;
+  /** Of its body. */
+  readonly bytes: number;
+  /** Checks its entries, which takes as long as receiving them. To be called once. */
+  check(): FetchedPage;
+}
+
+/** One page as fetched, its entries checked. */
+export interface FetchedPage extends Pick<ReceivedPage, 'at' | 'next' | 'bytes'> {
   /** The polls it took: of pages that are committed together, each. */
   readonly through: readonly Poll[];
   readonly draft: PageDraft;
-  /** Of its body. */
-  readonly bytes: number;
   readonly limit: number;
   /** Monotonic time at which the poll was sent. */
   readonly polledAt: number;
@@ -67,22 +75,22 @@ export class EntryTooLarge extends Error implements Trouble {
  * A page within the memory budget. One that is too large for it is asked for with half as many entries; while the budget
  * is used up by what comes earlier, it waits. The page's bytes are held in `room` until that is closed.
  */
-export async function readPageWithin(
+export async function receivePageWithin(
   room: Room,
   { service, read, clock, pageLimit }: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit'>,
   at: Position,
   signal: AbortSignal,
-): Promise<FetchedPage> {
+): Promise<ReceivedPage> {
   for (let expected = pageLimit.expectedBytes; ; ) {
     const { entries: asked, maxBytes } = pageLimit;
     const holding = await room.hold(expected, 'page', signal);
     const bounds = { maxBytes, arrived: (bytes: number) => holding.arrived(bytes) };
     try {
-      const page = await readPage(service, { ...read, pageLimit: asked }, clock, at, holding.signal, bounds);
+      const page = await receivePage(service, { ...read, pageLimit: asked }, clock, at, holding.signal, bounds);
       holding.signal.throwIfAborted();
-      const { bytes } = page;
+      const { bytes, items } = page;
       holding.finished(bytes);
-      pageLimit.fitted({ asked, came: page.draft.items, bytes });
+      pageLimit.fitted({ asked, came: items, bytes });
       return page;
     } catch (error) {
       holding.release();
@@ -95,33 +103,55 @@ export async function readPageWithin(
   }
 }
 
+/** The same, its entries checked. */
+export async function readPageWithin(
+  room: Room,
+  context: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit'>,
+  at: Position,
+  signal: AbortSignal,
+): Promise<FetchedPage> {
+  return (await receivePageWithin(room, context, at, signal)).check();
+}
+
 export async function readPage(
   service: FeedService,
   settings: ReadSettings,
   clock: Clock,
   at: Position,
   signal: AbortSignal,
-  bounds: Partial<BodyBounds> = {},
 ): Promise<FetchedPage> {
+  return (await receivePage(service, settings, clock, at, signal, {})).check();
+}
+
+async function receivePage(
+  service: FeedService,
+  settings: ReadSettings,
+  clock: Clock,
+  at: Position,
+  signal: AbortSignal,
+  bounds: Partial<BodyBounds>,
+): Promise<ReceivedPage> {
   const polledAt = clock.monotonic();
   const page = await service.readPage({ ...requestAt(at, settings), ...bounds }, signal);
-  const { serviceDate } = page;
-  const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
-  const draft = draftPage(page);
-  const deliveries = draft.entries.map((entry) => entry.accepted.run.deliveredAt);
+  const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate: page.serviceDate };
   // One that PostgreSQL cannot hold is as good as none.
   const next = page.nextCursor !== null && isStorable(page.nextCursor) ? page.nextCursor : null;
-  return {
-    at,
-    next,
-    through: [{ items: draft.items, next }],
-    draft,
-    bytes: page.body.length,
-    lastDeliveredAt: deliveries.findLast((time) => time !== null && isBelievable(time, times)) ?? null,
-    limit: settings.pageLimit,
-    polledAt,
-    instantOf: (deliveredAt) => instantOf(deliveredAt, times),
+  const received = { at, next, bytes: page.body.length };
+  const items = page.items.length;
+  const check = (): FetchedPage => {
+    const draft = draftPage(page);
+    const deliveries = draft.entries.map((entry) => entry.accepted.run.deliveredAt);
+    return {
+      ...received,
+      through: [{ items, next }],
+      draft,
+      lastDeliveredAt: deliveries.findLast((time) => time !== null && isBelievable(time, times)) ?? null,
+      limit: settings.pageLimit,
+      polledAt,
+      instantOf: (deliveredAt) => instantOf(deliveredAt, times),
+    };
   };
+  return { ...received, items, check };
 }
 
 /** A feed without a cursor goes on from where it was first started, always. */
@@ -135,8 +165,8 @@ function requestAt(at: Position, { filters, markdown, pageLimit }: ReadSettings)
 }
 
 /** After a page without entries the loop decides; a cursor that stands still leads nowhere. */
-export function leadsFurther({ at, next, draft }: FetchedPage): boolean {
-  return draft.items > 0 && next !== null && next !== at.cursor;
+export function leadsFurther({ at, next, items }: Pick<ReceivedPage, 'at' | 'next' | 'items'>): boolean {
+  return items > 0 && next !== null && next !== at.cursor;
 }
 
 /**
