@@ -36,6 +36,8 @@ export interface Database {
 /** One statement, whole, milliseconds, where nothing else is said. */
 export const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 10_000;
+/** Longer than what is done at rest is apart: a login costs more than all of it. */
+const IDLE_MS = 60_000;
 
 export function openDatabase(options: DatabaseOptions): Database {
   const connectDeadlineMs = options.connectDeadlineMs ?? CONNECT_DEADLINE_MS;
@@ -45,6 +47,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     Client,
     max: options.maxConnections,
     connectionTimeoutMillis: connectDeadlineMs,
+    idleTimeoutMillis: IDLE_MS,
     keepAlive: true, // off by default: a blackholed connection would hang for ever
     keepAliveInitialDelayMillis: 10_000,
   });
