@@ -22,9 +22,6 @@ import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { reportLoading } from './report-loading.js';
 import { writePage } from './write-page.js';
 
-/** After this long another backfill has its turn; this one goes on from where it stood. */
-const STRETCH_MS = 30_000;
-
 /** What reading a backfill needs of the engine; of the feed itself nothing. */
 export interface BackfillContext
   extends Pick<FeedContext, 'service' | 'store' | 'clock' | 'loader' | 'read'>,
@@ -32,7 +29,7 @@ export interface BackfillContext
   readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'backfilled'>;
 }
 
-/** What is remembered of a backfill from stretch to stretch. */
+/** What is remembered of a backfill from turn to turn. */
 export interface BackfillMemory {
   readonly breaker: Breaker;
   readonly meter: PaceMeter;
@@ -77,11 +74,10 @@ export async function readBackfillPages(
   pauses: FeedPauses,
   signal: AbortSignal,
 ): Promise<BackfillOutcome> {
-  const { clock, read, service } = context;
+  const { read, service } = context;
   const ahead = openAhead(start, { line: 'backfill', maxJoined: 1 }, context, signal); // its end is looked for page by page
-  const begunAt = clock.monotonic();
   try {
-    while (clock.monotonic() - begunAt < STRETCH_MS) {
+    for (;;) {
       const page = await ahead.next();
       if (page === null) return 'more';
       if (memory.backfill.kind === 'history') await pauses.reached(signal);
@@ -95,7 +91,6 @@ export async function readBackfillPages(
       if (through) return finish(memory, lease, context);
       if (page.next === null || page.next === page.at.cursor || memory.recent.seen(page.next)) return 'stuck';
     }
-    return 'more';
   } finally {
     ahead.stop();
   }

@@ -1,6 +1,4 @@
-import { troubleOf } from '../outcome/trouble.js';
 import { type BackfillContext, type BackfillMemory, readBackfillPages, rememberBackfill } from './backfill-pages.js';
-import { pauseAfter } from './backoff.js';
 import type { LeaderContext } from './context.js';
 import { CursorReplaced } from './cursor-replaced.js';
 import type { FeedPauses } from './feed-pauses.js';
@@ -8,9 +6,8 @@ import type { Backfill, LeaseGrant, Position } from './ports.js';
 import { readServiceDate } from './probe.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { isSameOrganization, listedFrom, maybeRejectedCursor, overlapBefore } from './recover-cursor.js';
-
-/** How often it is looked whether something is asked for, at least; else as often as the feed is polled. */
-const LOOK_MS = 5_000;
+import { takeTurns } from './take-turns.js';
+import { LOOK_MS, unlessAskedFor } from './unless-asked-for.js';
 
 /**
  * Reads stretches of the feed beside it: the history of a feed that began with its new runs, and what was asked for. Each
@@ -23,25 +20,14 @@ export async function workOffBackfills(
   pauses: FeedPauses,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, observer, store } = context;
+  const { store, leaseTtlMs, pollIntervalMs } = context;
   const work = createBackfillWork(lease, context, pauses);
-  let failures = 0;
-  while (!signal.aborted) {
-    try {
-      const outcome = await work.next(signal);
-      if (failures > 0) observer.recovered('backfill', failures);
-      failures = 0;
-      if (outcome === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) break;
-      if (outcome === 'nothing') await clock.sleep(Math.min(LOOK_MS, context.pollIntervalMs), signal);
-      if (outcome === 'stuck') await clock.sleep(context.pollIntervalMs, signal);
-    } catch (error) {
-      if (signal.aborted) break;
-      failures += 1;
-      const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
-      observer.failed('backfill', error, failures, pauseMs);
-      await context.waitOut(error, pauseMs, signal);
-    }
-  }
+  const pauseAfterTurn = { read: 0, fenced: 0, stuck: pollIntervalMs, nothing: Math.min(LOOK_MS, pollIntervalMs) };
+  await takeTurns('backfill', context, signal, async () => {
+    const outcome = await work.next(signal);
+    if (outcome === 'fenced' && !(await store.renewLease(lease, leaseTtlMs))) return 'over';
+    return { pauseMs: pauseAfterTurn[outcome] };
+  });
   work.leave();
 }
 
@@ -58,18 +44,26 @@ export interface BackfillWork {
 
 export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, pauses: FeedPauses): BackfillWork {
   const { observer, store } = context;
-  let memory: BackfillMemory | null = null;
+  /** By id: one that gave way is gone on with. */
+  const memories = new Map<string, BackfillMemory>();
+  let reading: Backfill | null = null;
   /** The cursor that was refused last. */
   let rejected: string | null = null;
 
+  const pause = () => {
+    if (reading !== null) observer.reading(reading.kind, null);
+    reading = null;
+  };
   const leave = () => {
-    if (memory !== null) observer.reading(memory.backfill.kind, null);
-    memory = null;
+    pause();
+    memories.clear();
   };
   /** What is stored counts, whatever is remembered. */
   const recall = (stored: Backfill): BackfillMemory => {
-    if (memory?.backfill.id !== stored.id) leave();
-    memory ??= rememberBackfill(stored);
+    if (reading?.id !== stored.id) pause();
+    reading = stored;
+    const memory = memories.get(stored.id) ?? rememberBackfill(stored);
+    memories.set(stored.id, memory);
     memory.backfill = stored;
     return memory;
   };
@@ -85,7 +79,9 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
       ? await startWithoutCursor(stored, context, signal)
       : { cursor: stored.cursor, since: stored.since };
     if (refused) current.recent = createRecentCursors(); // what is read again is no circle
-    const outcome = await readBackfillPages(start, current, lease, context, pauses, signal).catch((error) => {
+    const read = (until: AbortSignal) => readBackfillPages(start, current, lease, context, pauses, until);
+    const stretch = stored.kind === 'history' ? unlessAskedFor(read, lease.feed, context, signal) : read(signal);
+    const outcome = await stretch.catch((error) => {
       const { cursor } = current.backfill;
       if (!maybeRejectedCursor(error, { cursor, since: null }) || (refused && cursor === rejected)) throw error;
       rejected = cursor;
@@ -95,7 +91,8 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
     if (outcome === 'stuck' || outcome === 'fenced') return outcome;
     if (outcome === 'through') {
       observer.backfilled({ ...current.backfill, stored: current.backfill.stored + current.unnoted });
-      leave();
+      pause();
+      memories.delete(stored.id);
     }
     return 'read';
   };

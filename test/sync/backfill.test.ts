@@ -286,6 +286,44 @@ describe('a stretch that is asked for', () => {
     expect([...store.rows.keys()][2]).toBe('old-282');
   });
 
+  it('does not wait for a history that waits for the feed itself, however long that has to read', async () => {
+    const { clock, store, begun, deliver, ask, startFeed } = bench({ old: 300, latencyMs: 1_000 });
+    for (let n = 0; n < 600; n += 1) deliver(`new-${n}`, begun - MINUTE_MS);
+    const stop = startFeed();
+    await clock.advance(20_000); // the feed reads on for a minute
+    ask(new Date(begun - 20 * APART_MS), new Date(begun - 10 * APART_MS));
+    await clock.advance(10_000);
+    expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('old'))[0]).toBe('old-282');
+    expect((await store.readStatus('default')).endReached).toBe(false);
+    await clock.advance(600_000);
+    await stop();
+    expect(store.rows.size).toBe(902);
+    expect(feedOf(store).backfills).toMatchObject([
+      { kind: 'history', stored: 282, finishedAt: expect.any(Number) },
+      { kind: 'request', stored: 18, finishedAt: expect.any(Number) },
+    ]);
+  });
+
+  it('does not wait for a page of the history that takes long', async () => {
+    const { clock, service, store, begun, ask, startFeed } = bench();
+    const readPage = service.readPage.bind(service);
+    let slow = true;
+    service.readPage = async (request, signal) => {
+      if (slow && 'beginning' in request.start) await clock.sleep(30 * MINUTE_MS, signal);
+      signal.throwIfAborted();
+      return readPage(request, signal);
+    };
+    const stop = startFeed();
+    await clock.advance(7_000);
+    ask(new Date(begun - 20 * APART_MS), new Date(begun - 10 * APART_MS));
+    await clock.advance(10_000);
+    expect([...store.rows.keys()][2]).toBe('old-12');
+    slow = false;
+    await clock.advance(30 * MINUTE_MS);
+    await stop();
+    expect(store.rows.size).toBe(32);
+  });
+
   it('extends what the data is complete from where it reaches that far', async () => {
     const { store, follow, ask, begun, refuses } = bench();
     refuses(isOfHistory());
