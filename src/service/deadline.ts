@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../sync/ports.js';
 
 /** The part of a clock that requests need. */
@@ -9,9 +9,7 @@ export type RequestClock = Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
 export const systemClock: RequestClock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  // A timer of 0 ms would take 1 ms.
-  sleep: (ms, signal) =>
-    (ms > 0 ? delay(ms, undefined, { signal }) : turn(undefined, { signal })).catch(() => undefined),
+  sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined),
 };
 
 /**

@@ -24,6 +24,7 @@ export function openAhead(
     start,
     {
       read: (room, at, until) => receivePageWithin(room, context, at, until),
+      // A timer, not less: the client of the service writes a request on a used connection one turn of the event loop later.
       afterNextRequest: (until) => clock.sleep(0, until),
       complete: (draft, room, until) => loader.completePage(draft, room, until),
       maxPages,
