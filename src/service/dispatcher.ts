@@ -1,4 +1,5 @@
-import { Agent, type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
+import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici';
+import { openProxyPool } from './proxy-pool.js';
 
 /** Proxies as the usual environment variables name them. Empty text means none. */
 export interface ProxySettings {
@@ -44,6 +45,6 @@ export function createDispatcher(options: DispatcherOptions = {}): Dispatcher {
     requestTls: tls,
     proxyTls: tls,
     // A proxy that takes a CONNECT and never answers would hold its connection for undici's default of 300 s.
-    clientFactory: (origin, poolOptions) => new Pool(origin, { ...poolOptions, headersTimeout: connectTimeoutMs }),
+    clientFactory: (origin, poolOptions) => openProxyPool(origin, { ...poolOptions, headersTimeout: connectTimeoutMs }),
   });
 }

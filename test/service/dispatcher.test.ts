@@ -12,16 +12,22 @@ const context = useService();
 /** A proxy that tunnels (CONNECT), or answers that with another status. */
 class TunnelProxy {
   readonly asked: { target: string; headers: Record<string, unknown> }[] = [];
-  answer: 'tunnel' | 'refuse' | 'silence' = 'tunnel';
+  answer: 'tunnel' | 'refuse' | 'silence' | 'end' | 'reset' = 'tunnel';
+  connections = 0;
   readonly #server: Server = createServer();
   readonly #sockets = new Set<Socket>();
 
   async start(): Promise<string> {
-    this.#server.on('connection', (socket) => void this.#sockets.add(socket.on('error', () => undefined)));
+    this.#server.on('connection', (socket) => {
+      this.connections += 1;
+      this.#sockets.add(socket.on('error', () => undefined));
+    });
     this.#server.on('connect', (request, client: Socket) => {
       const target = request.url ?? '';
       this.asked.push({ target, headers: request.headers });
       if (this.answer === 'silence') return;
+      if (this.answer === 'end') return void client.end();
+      if (this.answer === 'reset') return void client.destroy();
       if (this.answer === 'refuse') return void client.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
       const [host = '', port] = target.split(':');
       const upstream = connect(Number(port), host, () => {
@@ -107,6 +113,21 @@ describe('a dispatcher with a proxy', () => {
     expect((error as Error).message).not.toContain('proxy-password');
     expect(context.service.requests).toEqual([]);
   });
+
+  it.each(['end', 'reset'] as const)(
+    'that closes connections (%s) without an answer is not asked again at once',
+    async (answer) => {
+      proxy.answer = answer;
+      const settings = { httpProxy: `http://user:proxy-password@${address}` };
+      const error = await rejection(read(settings));
+      expect(error).toMatchObject({ kind: 'connection', remedy: 'retry', code: 'PROXY_CLOSED' });
+      expect((error as Error).message).not.toContain('proxy-password');
+      expect(proxy.connections).toBe(1);
+      proxy.answer = 'tunnel';
+      await read(settings);
+      expect(proxy.connections).toBe(2);
+    },
+  );
 
   it('that never answers does not hold its connection for longer than the connect timeout', async () => {
     proxy.answer = 'silence';
