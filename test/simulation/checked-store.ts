@@ -15,6 +15,7 @@ import type {
 } from '../../src/sync/ports.js';
 import { startAt } from '../../src/sync/read-page.js';
 import { batchTexts } from '../support/pages.js';
+import type { Coverage, Happening } from './coverage.js';
 import { type Delivery, isListed, POISON, resultOf } from './delivery.js';
 import { newBackfill, nextBackfillOf } from './model-backfills.js';
 import { type ModelRow, ModelStore } from './model-store.js';
@@ -31,13 +32,10 @@ export const FEED = 'default';
 
 /** The model store, holding every commit against the promises at the very moment it happens. */
 export class CheckedStore extends ModelStore {
-  commits = 0;
   /** Pages that came from another place than where the feed stood, although their process held it. */
   misplaced = 0;
   /** Scans that were inserted or updated; emptied by whoever looks at it. */
   readonly written = new Set<string>();
-  /** Times that a rejected cursor was left. */
-  resets = 0;
   broken: BrokenPromise | null = null;
   /** Deliveries that are neither stored nor in quarantine yet. What is kept once stays kept. */
   #awaited: Delivery[] = [];
@@ -47,6 +45,7 @@ export class CheckedStore extends ModelStore {
     private readonly clock: Clock,
     private readonly service: SimulatedService,
     private readonly traits: Pick<Traits, 'filters' | 'markdown'>,
+    private readonly coverage: Coverage,
   ) {
     super(clock.now, { monotonic: clock.monotonic, checkpointEveryMs: 10_000 });
     service.onDelivery = (delivery) => {
@@ -60,6 +59,7 @@ export class CheckedStore extends ModelStore {
     const [epoch, cursor, complete] = [before?.epoch, before?.cursor, before?.completeAsOf ?? null];
     if (epoch === lease.epoch && cursor !== from) this.misplaced += 1;
     return this.#checked(
+      'page commits',
       commit.batch,
       () => super.commitPage(commit),
       () => {
@@ -78,21 +78,26 @@ export class CheckedStore extends ModelStore {
     batch: EntryBatch,
     quarantine?: readonly QuarantineEntry[],
   ): Promise<CommitOutcome> {
-    return this.#withoutMoving(lease, batch, () => super.commitResults(lease, batch, quarantine));
+    return this.#withoutMoving('result commits', lease, batch, () => super.commitResults(lease, batch, quarantine));
   }
 
   override async commitSweep(commit: SweepCommit): Promise<CommitOutcome> {
     const { lease, batch, kind, finished } = commit;
-    const outcome = await this.#withoutMoving(lease, batch, () => super.commitSweep(commit));
+    const outcome = await this.#withoutMoving('sweep commits', lease, batch, () => super.commitSweep(commit));
     if (outcome.kind === 'committed' && finished) this.#isSweptThrough(kind);
     return outcome;
   }
 
   override async commitBackfill(commit: BackfillCommit): Promise<CommitOutcome> {
     const { lease, batch, id, finished } = commit;
-    const outcome = await this.#withoutMoving(lease, batch, () => super.commitBackfill(commit));
+    const outcome = await this.#withoutMoving('backfill commits', lease, batch, () => super.commitBackfill(commit));
     if (outcome.kind === 'committed' && finished) this.#isBackfilled(id);
     return outcome;
+  }
+
+  override rewind(name: string, cursor: string | null): void {
+    this.coverage.rewinds += 1;
+    super.rewind(name, cursor);
   }
 
   /** A person asks for a stretch, from so long ago (delivery time) up to so long ago. */
@@ -118,7 +123,7 @@ export class CheckedStore extends ModelStore {
 
   override async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason) {
     const moved = await super.movePosition(lease, from, to, reason);
-    if (moved) this.resets += 1;
+    if (moved) this.coverage['cursors left'] += 1;
     if (moved && from !== null && !this.service.refused.has(from)) this.#fail(`${from} was left and never refused`);
     this.#nothingIsPassed();
     return moved;
@@ -137,10 +142,10 @@ export class CheckedStore extends ModelStore {
     return this.#awaited.filter((delivery) => delivery.key > first && (sweeping || !delivery.behind));
   }
 
-  async #withoutMoving(lease: LeaseGrant, batch: EntryBatch, write: () => Promise<CommitOutcome>) {
+  async #withoutMoving(what: Happening, lease: LeaseGrant, batch: EntryBatch, write: () => Promise<CommitOutcome>) {
     const feed = this.feeds.get(lease.feed);
     const [epoch, cursor, complete] = [feed?.epoch, feed?.cursor, feed?.completeAsOf];
-    return this.#checked(batch, write, () => {
+    return this.#checked(what, batch, write, () => {
       const now = this.feeds.get(lease.feed);
       if (epoch !== lease.epoch) this.#fail(`a write of epoch ${lease.epoch} landed in epoch ${epoch}`);
       if (now?.cursor !== cursor) this.#fail('the cursor was moved by what is not a page of the feed');
@@ -148,15 +153,21 @@ export class CheckedStore extends ModelStore {
     });
   }
 
-  async #checked(batch: EntryBatch, write: () => Promise<CommitOutcome>, check: () => void): Promise<CommitOutcome> {
+  async #checked(
+    what: Happening,
+    batch: EntryBatch,
+    write: () => Promise<CommitOutcome>,
+    check: () => void,
+  ): Promise<CommitOutcome> {
     if (batchTexts(batch).some((text) => text.includes(POISON))) throw new ModelTrouble('data', 'data');
     const before = new Map(batch.entries.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
     const outcome = await write();
     if (outcome.kind === 'fenced') {
+      this.coverage['fenced commits'] += 1;
       for (const [scanId, old] of before) this.#isUntouched(scanId, old);
       return outcome;
     }
-    this.commits += 1;
+    this.coverage[what] += 1;
     for (const scanId of outcome.counts.stored) this.written.add(scanId);
     for (const [scanId, old] of before) this.#isBetter(scanId, old);
     check();
@@ -228,6 +239,7 @@ export class CheckedStore extends ModelStore {
   #isSweptThrough(kind: SweepKind): void {
     const sweep = this.feeds.get(FEED)?.sweeps.get(kind);
     const begun = this.#sweepsBegun.get(kind);
+    this.coverage[`${kind} sweeps`] += 1;
     if (sweep === undefined || begun === undefined) return;
     const from = sweep.since === null ? -1 : this.service.placeOf({ since: sweep.since });
     const until = this.service.placeOf({ since: sweep.until });
@@ -241,6 +253,7 @@ export class CheckedStore extends ModelStore {
   /** The same of a backfill, whose beginning is its request. */
   #isBackfilled(id: string): void {
     const backfill = this.feeds.get(FEED)?.backfills.find((row) => row.id === id);
+    this.coverage.backfills += 1;
     if (backfill === undefined) return;
     const from = backfill.since === null ? -1 : this.service.placeOf({ since: backfill.since });
     const until = this.service.placeOf({ since: backfill.until });

@@ -5,7 +5,8 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { NO_TALLY, type ShardReport, sum, type Tally, told } from './shard-report.js';
+import { addCoverage, type Coverage, noCoverage, toldCoverage, toldProgress } from './coverage.js';
+import type { ShardReport } from './shard-report.js';
 
 const SHARD = fileURLToPath(new URL('./shard.js', import.meta.url));
 /** Seeds handed to a process at once. */
@@ -21,8 +22,9 @@ await simulateAll(
 async function simulateAll(first: number, count: number, processes: number): Promise<void> {
   const startedAt = performance.now();
   const end = first + count;
-  let [next, failed, total] = [first, false, NO_TALLY];
-  const report = () => console.log(told(total, (performance.now() - startedAt) / 1000, count));
+  const total = noCoverage();
+  let [next, failed] = [first, false];
+  const report = () => console.log(toldProgress(total, (performance.now() - startedAt) / 1000, count));
   const progress = setInterval(report, PROGRESS_EVERY_MS);
   const take = () => {
     if (failed || next >= end) return null;
@@ -30,23 +32,21 @@ async function simulateAll(first: number, count: number, processes: number): Pro
     next += batch.count;
     return batch;
   };
-  const add = (tally: Tally) => {
-    total = sum(total, tally);
-  };
   const fail = (seed: number, message: string) => {
     failed = true;
     console.error(`seed ${seed}: ${message}\nagain: SIMULATION_FIRST_SEED=${seed} SIMULATION_SEEDS=1 npm run simulate`);
   };
-  await Promise.all(Array.from({ length: processes }, () => runShard(take, add, fail)));
+  await Promise.all(Array.from({ length: processes }, () => runShard(take, total, fail)));
   clearInterval(progress);
   report();
+  console.log(toldCoverage(total));
   process.exitCode = failed ? 1 : 0;
 }
 
 /** One process works off batches until there are none. Fails as a whole where it dies. */
 function runShard(
   take: () => { first: number; count: number } | null,
-  add: (tally: Tally) => void,
+  total: Coverage,
   fail: (seed: number, message: string) => void,
 ): Promise<void> {
   return new Promise((resolve) => {
@@ -60,7 +60,7 @@ function runShard(
       shard.send(batch);
     };
     shard.on('message', (report: ShardReport) => {
-      add(report.tally);
+      addCoverage(total, report.coverage);
       if (report.failure !== null) fail(report.failure.seed, report.failure.message);
       handOut();
     });

@@ -4,6 +4,7 @@ import type { Clock, FeedIdentity, FeedStore } from '../../src/sync/ports.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import { type CheckedStore, FEED } from './checked-store.js';
+import type { Coverage, Happening } from './coverage.js';
 import { ModelTrouble } from './model-trouble.js';
 import type { Choices } from './random-choices.js';
 import type { SimulatedService } from './simulated-service.js';
@@ -19,6 +20,7 @@ export interface World {
   readonly service: SimulatedService;
   readonly store: CheckedStore;
   readonly traits: Traits;
+  readonly coverage: Coverage;
   /** The faults of the moment. */
   faults: Faults;
   /** The database is away. */
@@ -89,7 +91,9 @@ export class FaultyProcess {
   async #awaits<T>(work: Promise<T>): Promise<T> {
     const { choices, clock, faults } = this.world;
     if (choices.chance(faults.crash)) this.kill();
-    if (choices.chance(faults.freeze)) this.#frozenUntil = clock.monotonic() + LEASE_TTL_MS * choices.between(1, 3);
+    if (this.#happens('freezes', faults.freeze)) {
+      this.#frozenUntil = clock.monotonic() + LEASE_TTL_MS * choices.between(1, 3);
+    }
     try {
       return await work;
     } finally {
@@ -140,18 +144,24 @@ export class FaultyProcess {
     const { world } = this;
     const { choices, clock, faults } = world;
     await clock.pause(choices.between(0, 20));
-    if (choices.chance(faults.slow)) await clock.pause(LEASE_TTL_MS * choices.between(1, 3));
+    if (this.#happens('slow statements', faults.slow)) await clock.pause(LEASE_TTL_MS * choices.between(1, 3));
     // A statement may arrive although its sender is dead.
     if (this.#killed && choices.chance(0.5)) return new Promise<never>(() => {});
     if (world.databaseAway) throw CUT;
-    if (choices.chance(faults.lost)) throw choices.pick(STATEMENT_FAILURES);
-    if (choices.chance(faults.straggler)) {
+    if (this.#happens('lost statements', faults.lost)) throw choices.pick(STATEMENT_FAILURES);
+    if (this.#happens('late statements', faults.straggler)) {
       void clock.pause(choices.between(100, 20_000)).then(() => call().catch(expectTrouble));
       throw CUT;
     }
     const result = await call();
-    if (choices.chance(faults.unknown)) throw CUT;
+    if (this.#happens('cut statements', faults.unknown)) throw CUT;
     return result;
+  }
+
+  #happens(what: Happening, probability: number): boolean {
+    const happens = this.world.choices.chance(probability);
+    if (happens) this.world.coverage[what] += 1;
+    return happens;
   }
 }
 

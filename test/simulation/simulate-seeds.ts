@@ -1,4 +1,5 @@
-import { NO_TALLY, type ShardReport, sum } from './shard-report.js';
+import { addCoverage, noCoverage } from './coverage.js';
+import type { ShardReport } from './shard-report.js';
 import { simulate } from './simulate.js';
 
 /** Histories from consecutive seeds, up to the first that breaks a promise. */
@@ -6,16 +7,16 @@ export async function simulateSeeds(first: number, count: number): Promise<Shard
   // Most errors here are meant to be, and nobody reads where they came from.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
-  let tally = NO_TALLY;
+  const coverage = noCoverage();
   try {
     for (let seed = first; seed < first + count; seed += 1) {
       try {
-        tally = sum(tally, { seeds: 1, ...(await simulate(seed)) });
+        addCoverage(coverage, await simulate(seed));
       } catch (error) {
-        return { tally, failure: { seed, message: `${error instanceof Error ? error.message : error}` } };
+        return { coverage, failure: { seed, message: `${error instanceof Error ? error.message : error}` } };
       }
     }
-    return { tally, failure: null };
+    return { coverage, failure: null };
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }

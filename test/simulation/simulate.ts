@@ -1,19 +1,11 @@
 import { VirtualClock } from '../support/virtual-clock.js';
 import { CheckedStore, FEED } from './checked-store.js';
+import { type Coverage, noCoverage } from './coverage.js';
 import { FaultyProcess, type World } from './faulty-process.js';
 import { heal } from './healing.js';
 import { type Choices, choicesFrom } from './random-choices.js';
 import { SimulatedService, type Spell, WELL } from './simulated-service.js';
 import { chooseTraits, NO_FAULTS } from './traits.js';
-
-/** What a history was made of. */
-export interface Course {
-  readonly seed: number;
-  readonly commits: number;
-  readonly crashes: number;
-  readonly resets: number;
-  readonly rows: number;
-}
 
 const STEPS = 15;
 const RESTLESS_STEPS = 30;
@@ -21,15 +13,16 @@ const RESTLESS_STEPS = 30;
 /**
  * One history from a seed: replicas of the production engine follow a simulated service into a model of the store, while
  * everything fails that can. At every commit the promises are checked; after the faults have stopped, that all is there.
- * Rejects with a `BrokenPromise`.
+ * Resolves with what it was made of; rejects with a `BrokenPromise`.
  */
-export async function simulate(seed: number): Promise<Course> {
+export async function simulate(seed: number): Promise<Coverage> {
   const choices = choicesFrom(seed);
   const clock = new VirtualClock(seed + 1);
   const traits = chooseTraits(choices, clock.now());
-  const service = new SimulatedService(clock, choices, traits.service, traits.markdown);
-  const store = new CheckedStore(clock, service, traits);
-  const world: World = { clock, choices, service, store, traits, faults: NO_FAULTS, databaseAway: false };
+  const coverage = noCoverage();
+  const service = new SimulatedService(clock, choices, traits.service, traits.markdown, coverage);
+  const store = new CheckedStore(clock, service, traits, coverage);
+  const world: World = { clock, choices, service, store, traits, coverage, faults: NO_FAULTS, databaseAway: false };
   for (let run = choices.pick([0, 3, 12]); run > 0; run -= 1) {
     await clock.advance(choices.between(0, 60_000));
     service.happen();
@@ -54,12 +47,11 @@ export async function simulate(seed: number): Promise<Course> {
     if (store.feeds.get(FEED)?.holder !== null) throw new Error('the lease was not given back');
   }
   if (store.broken !== null) throw store.broken;
-  return { seed, commits: store.commits, crashes: replicas.crashes, resets: store.resets, rows: store.rows.size };
+  return { ...coverage, histories: 1, rows: store.rows.size };
 }
 
 /** The replicas of the daemon; one that dies is started again a while later. */
 class Replicas {
-  crashes = 0;
   #started = 0;
   #over = false;
   readonly #running: FaultyProcess[];
@@ -91,8 +83,8 @@ class Replicas {
   }
 
   #restart(place: number): void {
-    this.crashes += 1;
-    const { clock, choices } = this.world;
+    const { clock, choices, coverage } = this.world;
+    if (!this.#over) coverage.crashes += 1;
     void clock.pause(choices.between(0, 20_000)).then(() => {
       if (!this.#over) this.#running[place] = this.#start(place);
     });

@@ -3,6 +3,7 @@ import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun }
 import { pageJson } from '../support/entries.js';
 import { rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
+import type { Coverage } from './coverage.js';
 import { CursorBook, type CursorMode, placeOf } from './cursor-book.js';
 import { type Delivery, deliver, type Shape, type Version } from './delivery.js';
 import type { Choices } from './random-choices.js';
@@ -52,6 +53,7 @@ export class SimulatedService implements FeedService {
     private readonly choices: Choices,
     private readonly traits: ServiceTraits,
     private readonly markdown: boolean,
+    private readonly coverage: Coverage,
   ) {
     this.cursors = new CursorBook(traits.movingCursors);
   }
@@ -69,6 +71,7 @@ export class SimulatedService implements FeedService {
       poisonous: choices.chance(traits.badShare / 2),
       bare: choices.chance(traits.truncatedShare / 2),
     };
+    if (before !== undefined) this.coverage.corrections += 1;
     const behind = (before !== undefined && traits.corrections === 'behind') || choices.chance(traits.lateShare);
     // The two endpoints need not show a revision at the same moment.
     const skew = choices.chance(0.2) ? choices.between(0, 20_000) : 0;
@@ -119,6 +122,7 @@ export class SimulatedService implements FeedService {
     signal: AbortSignal,
   ): Promise<RawRun> {
     this.downloads.push(scanId);
+    this.coverage.downloads += 1;
     await this.#network('run', signal);
     const json = this.runs.answer(scanId, this.clock.monotonic(), options.markdown);
     await this.#transit(Buffer.from(json ?? ''), options, signal);
@@ -179,6 +183,7 @@ export class SimulatedService implements FeedService {
     await clock.sleep(choices.between(1, 100), signal);
     signal.throwIfAborted();
     if (!this.spell.away && !choices.chance(this.faultShare)) return;
+    this.coverage['failed requests'] += 1;
     if (choices.chance(0.8)) throw requestFailure(operation, choices);
     await clock.sleep(REQUEST_TIMEOUT_MS, signal);
     signal.throwIfAborted();
@@ -220,6 +225,15 @@ export class SimulatedService implements FeedService {
     const dated = new Date(this.#time(Math.floor(key)));
     const delivery = deliver(version, shape, this.markdown, dated, { key, visibleFrom, behind });
     sequence.insert(delivery);
+    this.#count(delivery, shape);
     this.onDelivery(delivery);
+  }
+
+  #count({ behind, usable }: Delivery, shape: Shape): void {
+    const { coverage } = this;
+    coverage.deliveries += 1;
+    if (behind) coverage['late deliveries'] += 1;
+    if (!usable) coverage['unusable deliveries'] += 1;
+    if (shape.startsWith('truncated')) coverage['truncated deliveries'] += 1;
   }
 }

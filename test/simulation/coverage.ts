@@ -1,0 +1,65 @@
+/** What histories are made of. Counted, so that it shows when they come to prove less. */
+const HAPPENINGS = [
+  'histories',
+  'deliveries',
+  'late deliveries',
+  'corrections',
+  'truncated deliveries',
+  'unusable deliveries',
+  'rows',
+  'page commits',
+  'result commits',
+  'sweep commits',
+  'backfill commits',
+  'fenced commits',
+  'window sweeps',
+  'full sweeps',
+  'backfills',
+  'downloads',
+  'failed requests',
+  'crashes',
+  'freezes',
+  'slow statements',
+  'lost statements',
+  'cut statements',
+  'late statements',
+  'cursors left',
+  'rewinds',
+] as const;
+
+export type Happening = (typeof HAPPENINGS)[number];
+/** How often each happened. */
+export type Coverage = Record<Happening, number>;
+
+export function noCoverage(): Coverage {
+  return Object.fromEntries(HAPPENINGS.map((what) => [what, 0])) as Coverage;
+}
+
+export function addCoverage(to: Coverage, more: Coverage): void {
+  for (const what of HAPPENINGS) to[what] += more[what];
+}
+
+/** What never happened. */
+export function uncovered(coverage: Coverage): readonly Happening[] {
+  return HAPPENINGS.filter((what) => coverage[what] === 0);
+}
+
+/** @param of the histories that were asked for */
+export function toldProgress({ histories }: Coverage, seconds: number, of: number): string {
+  return `${count(histories)} of ${count(of)} histories: ${(histories / seconds).toFixed(0)} seeds/s`;
+}
+
+/** A line for each, with the average of a history. */
+export function toldCoverage(coverage: Coverage): string {
+  const width = Math.max(...HAPPENINGS.map((what) => count(coverage[what]).length));
+  return HAPPENINGS.filter((what) => what !== 'histories')
+    .map((what) => {
+      const average = (coverage[what] / Math.max(1, coverage.histories)).toFixed(2);
+      return `  ${count(coverage[what]).padStart(width)} ${what}, ${average} a history`;
+    })
+    .join('\n');
+}
+
+function count(value: number): string {
+  return value.toLocaleString('en');
+}
