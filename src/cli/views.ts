@@ -2,14 +2,10 @@ import { type Command, Option } from 'commander';
 import { describeError } from '../observability/describe-error.js';
 import { readSettings } from '../settings.js';
 import type { Database } from '../storage/pool.js';
-import {
-  forgetProgress,
-  type ListedView,
-  listReportViews,
-  readReportViews,
-  type ViewFailure,
-} from '../storage/reporting/refresh-views.js';
+import type { ViewFailure } from '../storage/reporting/build-views.js';
+import { forgetProgress } from '../storage/reporting/refresh-views.js';
 import type { ReportColumn } from '../storage/reporting/report-view.js';
+import { type ListedView, listReportViews, readReportViews } from '../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../storage/reporting/view-definition.js';
 import { type Tables, tablesOf } from '../storage/schema.js';
 import { type CommandProcess, thisProcess } from './command-process.js';

@@ -1,10 +1,10 @@
 import { pauseAfter } from './backoff.js';
 import type { ByteBudget, Holding, Room } from './byte-budget.js';
 import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
-import { linkedSignal } from './linked-signal.js';
 import { createTries, type Tried, type TryOptions, type Turn, type WantedRun } from './load-result.js';
 import { type DraftEntry, inPlaceOf, type Loading, type PageDraft, withPending } from './page-draft.js';
-import type { Clock, FeedStore, PendingReason } from './ports.js';
+import type { FeedStore, PendingReason } from './ports.js';
+import { withinTime } from './within-time.js';
 
 /** Bounds of loading full results (promise 3). */
 export const RESULT_LIMITS = {
@@ -203,33 +203,4 @@ function pendingEntry(entry: DraftEntry, reason: PendingReason): DraftEntry {
 
 function became(loading: Loading, entry: DraftEntry): DraftEntry {
   return { ...entry, loading };
-}
-
-/**
- * Runs `work` with a signal that also aborts `ms` after the work's first request has its turn: while others are being
- * served no time passes. No timer outlives the work.
- */
-async function withinTime<T>(
-  clock: Clock,
-  ms: number,
-  signal: AbortSignal,
-  work: (until: AbortSignal, onStarted: () => void) => Promise<T>,
-): Promise<{ readonly done: T; readonly spentMs: number }> {
-  const until = linkedSignal(signal);
-  const done = linkedSignal(signal);
-  let startedAt: number | null = null;
-  const onStarted = () => {
-    if (startedAt !== null) return;
-    startedAt = clock.monotonic();
-    void clock.sleep(ms, done.signal).then(until.abort);
-  };
-  try {
-    if (ms <= 0) until.abort();
-    const result = await work(until.signal, onStarted);
-    return { done: result, spentMs: startedAt === null ? 0 : clock.monotonic() - startedAt };
-  } finally {
-    done.abort();
-    done.unlink();
-    until.unlink();
-  }
 }

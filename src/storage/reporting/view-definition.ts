@@ -1,66 +1,6 @@
 import { quoted, type Tables } from '../schema.js';
+import { type FixedColumn, OTHER, ownColumns, UNFIT } from './fixed-columns.js';
 import { type ColumnType, pathKey, type ReportColumn, type ReportView, viewKey } from './report-view.js';
-
-/**
- * A column that every typed view has. They stand before those of the fields, so none can be added later: a view gains
- * columns at its end alone.
- */
-interface FixedColumn {
-  readonly name: string;
-  readonly expression: string;
-  readonly comment: string;
-}
-
-const run = (name: string, comment: string): FixedColumn => ({ name, expression: `run.${name}`, comment });
-
-const PRODUCTIVE: FixedColumn = {
-  name: 'productive',
-  expression:
-    "run.environment = 'prod' AND NOT run.partner_test_mode AND run.result_state = 'complete' AND refused.scan_id IS NULL",
-  comment: 'true: the run may be processed productively, as in productive_runs',
-};
-const IDENTITY: readonly FixedColumn[] = [
-  run('scan_id', 'Identifier of the run (interface 2.1 scanId)'),
-  run('revision', 'Its highest revision (interface 2.1 revision)'),
-  run('environment', 'prod or test (interface 2.1 environment)'),
-  run('partner_name', 'Recognized sender of the document; null: none (interface 2.1 partnerName)'),
-  run('partner_test_mode', 'true: file the run for checking only (interface 2.1 partnerTestMode)'),
-  PRODUCTIVE,
-  run('completed_at', 'When the run was finished, service clock (interface 2.1 completedAt)'),
-  run('change_seq', "Number of the run's last change; its order is the order of commits"),
-];
-const DOCUMENT: readonly FixedColumn[] = [
-  ...IDENTITY,
-  run('submitted_at', 'When the document was submitted, service clock (interface 2.1 submittedAt)'),
-  run('delivered_at', 'When this revision was delivered, service clock (interface 2.1 deliveredAt)'),
-  run('synced_at', 'When the row was last written, clock of this database'),
-  run('document_type_name', 'Display name of the document type (interface 2.1 documentType.name)'),
-  run('file_name', 'Original name of the submitted PDF (interface 2.1 fileName)'),
-  run('ocr_confidence', 'Overall recognition confidence as sent; null: none (interface 2.1 ocrConfidence)'),
-  run('result_state', 'complete; or pending: the fields are still to be loaded, and null'),
-];
-const UNFIT = 'unfit_fields';
-const OTHER = 'other_fields';
-
-/** Names of the columns that a view has besides those of the fields. */
-export function fixedColumnNames(view: Pick<ReportView, 'arrays'>): ReadonlySet<string> {
-  return new Set([...ownColumns(view).map(({ name }) => name), UNFIT, OTHER]);
-}
-
-function ownColumns({ arrays }: Pick<ReportView, 'arrays'>): readonly FixedColumn[] {
-  if (arrays.length === 0) return DOCUMENT;
-  const outer = arrays.slice(0, -1).map((_, index) => ({
-    name: `position_${index + 1}`,
-    expression: `item_${index + 1}.position`,
-    comment: `Place of the enclosing element in its array, from 1, array ${index + 1} from the outside`,
-  }));
-  const position = {
-    name: 'position',
-    expression: `item_${arrays.length}.position`,
-    comment: 'Place of the element in its array, from 1',
-  };
-  return [...IDENTITY, ...outer, position];
-}
 
 const READ_AS: Readonly<Record<ColumnType, readonly [sqlType: string, kinds: readonly string[]]>> = {
   number: ['numeric', ['string', 'number', 'boolean']],

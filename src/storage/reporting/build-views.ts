@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { type Kysely, sql } from 'kysely';
+import { troubleOf } from '../../outcome/trouble.js';
+import type { Tables } from '../schema.js';
+import { grantView } from './reader-role.js';
+import { type ReportView, viewKey } from './report-view.js';
+import { readReportViews } from './stored-views.js';
+import { viewDefinition, viewsWithin } from './view-definition.js';
+
+/** A view that a report is reading cannot be changed, and whoever waits to change it holds up later reports. */
+const LOCK_WAIT = '500ms';
+
+/** A view that could not be brought up to date; it stays as it is and is tried again. */
+export interface ViewFailure {
+  readonly view: string;
+  readonly error: unknown;
+}
+
+export interface ViewsBuilt {
+  readonly built: readonly string[];
+  readonly failed: readonly ViewFailure[];
+}
+
+/** Builds the views that are not as they were decided, each by itself: one that fails holds up no other. */
+export async function buildViews(db: Kysely<unknown>, tables: Tables, readerRole: string): Promise<ViewsBuilt> {
+  // First what stands, then what was decided: so a definition that is older than what stands is not built.
+  const standing = await readBuilt(db, tables);
+  const views = await readReportViews(db, tables);
+  const within = viewsWithin(views);
+  const built: string[] = [];
+  const failed: ViewFailure[] = [];
+  for (const view of views) {
+    const definition = viewDefinition(tables, view, within.get(viewKey(view)) ?? []);
+    const fingerprint = createHash('sha256').update(definition).digest('hex');
+    const before = standing.get(view.name);
+    if (before?.exists && before.fingerprint === fingerprint) continue;
+    try {
+      const build = { definition, fingerprint, replaces: before?.fingerprint ?? null, readerRole };
+      if (await buildView(db, tables, view, build)) built.push(view.name);
+    } catch (error) {
+      failed.push({ view: view.name, error });
+      if (troubleOf(error).kind === 'connection') break;
+    }
+  }
+  return { built, failed };
+}
+
+/** What a view was built from last. */
+interface Built {
+  /** Null: never built. */
+  readonly fingerprint: string | null;
+  /** False: not built yet, or somebody dropped it. */
+  readonly exists: boolean;
+}
+
+/** By name. */
+async function readBuilt(db: Kysely<unknown>, tables: Tables): Promise<ReadonlyMap<string, Built>> {
+  const { rows } = await sql<Built & { name: string }>`
+    SELECT name, built_as AS fingerprint, EXISTS (
+      SELECT FROM pg_class WHERE relkind = 'v' AND relname = view.name
+        AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema})) AS exists
+    FROM ${tables.reportViews} AS view`.execute(db);
+  return new Map(rows.map(({ name, ...built }) => [name, built]));
+}
+
+interface Build {
+  readonly definition: string;
+  readonly fingerprint: string;
+  /** Fingerprint of what stood when the definition was made. */
+  readonly replaces: string | null;
+  readonly readerRole: string;
+}
+
+/** False: another process is at it, or has built it since. */
+function buildView(
+  db: Kysely<unknown>,
+  tables: Tables,
+  { id, name }: ReportView,
+  { definition, fingerprint, replaces, readerRole }: Build,
+): Promise<boolean> {
+  return db.transaction().execute(async (tx) => {
+    await sql`SET LOCAL lock_timeout = ${sql.lit(LOCK_WAIT)}`.execute(tx);
+    const { rows } = await sql`
+      SELECT FROM ${tables.reportViews} WHERE id = ${id} AND built_as IS NOT DISTINCT FROM ${replaces}
+      FOR NO KEY UPDATE SKIP LOCKED`.execute(tx);
+    if (rows.length === 0) return false;
+    await sql.raw(definition).execute(tx);
+    if ((await sql`SELECT FROM pg_roles WHERE rolname = ${readerRole}`.execute(tx)).rows.length > 0) {
+      await grantView(tx, tables, name, readerRole);
+    }
+    await sql`
+      UPDATE ${tables.reportViews} SET built_as = ${fingerprint}, built_at = clock_timestamp() WHERE id = ${id}`.execute(
+      tx,
+    );
+    return true;
+  });
+}
