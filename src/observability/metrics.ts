@@ -1,9 +1,7 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { AsOf, CommitCounts, FeedStatus, PollOutcome, Reading, ReadingProgress, Stage } from '../sync/ports.js';
 import {
   BUCKETS,
   ERROR_KINDS,
-  HELP,
   OPERATIONS,
   POLL_OUTCOMES,
   POOL_STATES,
@@ -14,6 +12,7 @@ import {
   RUN_OUTCOMES,
   TRUNCATED_OUTCOMES,
 } from './metric-definitions.js';
+import { createInstruments, type Instruments, type Name } from './prometheus.js';
 import { PACE_HOLDS_MS } from './readings.js';
 
 export interface MetricsOptions {
@@ -60,31 +59,11 @@ export interface Metrics {
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-type Name = keyof typeof HELP;
-
-/** A registry of its own, so that two feeds, or two tests, in one process share nothing. */
+/** Two feeds, or two tests, in one process share nothing. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const { feed, version, monotonic } = options;
-  const registry = new Registry();
-  registry.setDefaultLabels({ feed });
-  const registers = [registry];
-  const gauge = (name: Name, collect?: () => number) =>
-    new Gauge({
-      name,
-      help: HELP[name],
-      registers,
-      ...(collect === undefined
-        ? {}
-        : {
-            collect(this: Gauge) {
-              this.set(collect());
-            },
-          }),
-    });
-  const counter = <L extends string>(name: Name, ...labelNames: L[]) =>
-    new Counter<L>({ name, help: HELP[name], registers, labelNames });
-  const histogram = <L extends string>(name: Name, buckets: readonly number[], ...labelNames: L[]) =>
-    new Histogram<L>({ name, help: HELP[name], registers, labelNames, buckets: [...buckets] });
+  const instruments = createInstruments({ feed }, { nodeMetrics: options.nodeMetrics ?? true });
+  const { gauge, counter, histogram } = instruments;
 
   let freshness: AsOf | null = null;
   let status: FeedStatus | null = null;
@@ -108,15 +87,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   gauge('scanfeed_backfill_complete', () => Number(status?.backfillComplete ?? false));
   gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
-  databasePoolGauge(registry, options.databasePool);
-  readingGauges(registry, readings, monotonic);
-  const build = new Gauge({
-    name: 'scanfeed_build_info',
-    help: HELP.scanfeed_build_info,
-    registers,
-    labelNames: ['version'],
-  });
-  build.set({ version }, 1);
+  databasePoolGauge(instruments, options.databasePool);
+  readingGauges(instruments, readings, monotonic);
+  instruments.gauges('scanfeed_build_info', 'version', [version], () => () => 1);
 
   const polls = counter('scanfeed_polls_total', 'outcome');
   const runs = counter('scanfeed_runs_total', 'outcome');
@@ -139,7 +112,6 @@ export function createMetrics(options: MetricsOptions): Metrics {
   for (const operation of OPERATIONS) {
     for (const answer of REQUEST_STATUSES) requests.zero({ operation, status: answer });
   }
-  if (options.nodeMetrics ?? true) collectNodeMetrics(registry);
 
   return {
     polled: (outcome) => polls.inc({ outcome }),
@@ -182,20 +154,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
     isLeader,
     isCaughtUp,
     isReading: () => [...readings.values()].some(({ toldAt }) => monotonic() - toldAt < PACE_HOLDS_MS),
-    exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    exposition: instruments.exposition,
   };
-}
-
-/** Sums of other metrics, named as if they were counters: Prometheus' own check refuses them. */
-const MISNAMED = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
-] as const;
-
-function collectNodeMetrics(registry: Registry): void {
-  collectDefaultMetrics({ register: registry });
-  for (const name of MISNAMED) registry.removeSingleMetric(name);
 }
 
 /** Age when read, and the time since: grows when nothing is read any more. */
@@ -208,16 +168,10 @@ function unixSeconds(time: Date | null | undefined): number {
   return time ? time.getTime() / 1000 : 0;
 }
 
-function databasePoolGauge(registry: Registry, usage: MetricsOptions['databasePool']): void {
-  new Gauge({
-    name: 'scanfeed_database_pool',
-    help: HELP.scanfeed_database_pool,
-    registers: [registry],
-    labelNames: ['state'],
-    collect() {
-      const now = usage?.() ?? { active: 0, idle: 0, waiting: 0 };
-      for (const state of POOL_STATES) this.set({ state }, now[state]);
-    },
+function databasePoolGauge({ gauges }: Instruments, usage: MetricsOptions['databasePool']): void {
+  gauges('scanfeed_database_pool', 'state', POOL_STATES, () => {
+    const now = usage?.() ?? { active: 0, idle: 0, waiting: 0 };
+    return (state) => now[state];
   });
 }
 
@@ -229,20 +183,12 @@ interface TimedProgress extends ReadingProgress {
 type TimedReadings = Map<Reading, TimedProgress>;
 
 /** Asked at each scrape, for every reading there may be. */
-function readingGauges(registry: Registry, readings: TimedReadings, monotonic: () => number): void {
+function readingGauges({ gauges }: Instruments, readings: TimedReadings, monotonic: () => number): void {
   const paceOf = ({ pace, toldAt }: TimedProgress) => (monotonic() - toldAt < PACE_HOLDS_MS ? pace : null);
   const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
-    new Gauge({
-      name,
-      help: HELP[name],
-      registers: [registry],
-      labelNames: ['reading'],
-      collect() {
-        for (const reading of READINGS) {
-          const progress = readings.get(reading);
-          this.set({ reading }, progress === undefined ? 0 : value(progress));
-        }
-      },
+    gauges(name, 'reading', READINGS, () => (reading) => {
+      const progress = readings.get(reading);
+      return progress === undefined ? 0 : value(progress);
     });
   gauge('scanfeed_reading_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);
   gauge('scanfeed_reading_seconds_left', (progress) => paceOf(progress)?.secondsLeft ?? Number.POSITIVE_INFINITY);

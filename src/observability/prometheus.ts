@@ -1,0 +1,67 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { HELP } from './metric-definitions.js';
+
+/** Of a metric that is defined. */
+export type Name = keyof typeof HELP;
+
+/** Makes the metrics of one registry: the only place that knows the Prometheus library. */
+export interface Instruments {
+  /** @param collect asked for the value at each scrape */
+  gauge(name: Name, collect: () => number): void;
+  /** One value for each of the label's. @param collect asked at each scrape for what tells each value */
+  gauges<V extends string>(name: Name, label: string, values: readonly V[], collect: () => (value: V) => number): void;
+  counter<L extends string>(name: Name, ...labelNames: L[]): Counter<L>;
+  /** @param buckets upper bounds */
+  histogram<L extends string>(name: Name, buckets: readonly number[], ...labelNames: L[]): Histogram<L>;
+  exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+/**
+ * @param labels of every metric
+ * @param nodeMetrics also those of Node and the process, which they watch for as long as it lives
+ */
+export function createInstruments(
+  labels: Readonly<Record<string, string>>,
+  { nodeMetrics }: { readonly nodeMetrics: boolean },
+): Instruments {
+  const registry = new Registry();
+  registry.setDefaultLabels(labels);
+  const definition = (name: Name) => ({ name, help: HELP[name], registers: [registry] });
+  if (nodeMetrics) collectNodeMetrics(registry);
+  return {
+    gauge: (name, collect) => {
+      new Gauge({
+        ...definition(name),
+        collect() {
+          this.set(collect());
+        },
+      });
+    },
+    gauges: (name, label, values, collect) => {
+      new Gauge({
+        ...definition(name),
+        labelNames: [label],
+        collect() {
+          const toValue = collect();
+          for (const value of values) this.set({ [label]: value }, toValue(value));
+        },
+      });
+    },
+    counter: (name, ...labelNames) => new Counter({ ...definition(name), labelNames }),
+    histogram: (name, buckets, ...labelNames) =>
+      new Histogram({ ...definition(name), labelNames, buckets: [...buckets] }),
+    exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  };
+}
+
+/** Sums of other metrics, named as if they were counters: Prometheus' own check refuses them. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+] as const;
+
+function collectNodeMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry });
+  for (const name of MISNAMED) registry.removeSingleMetric(name);
+}
