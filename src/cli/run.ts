@@ -6,6 +6,7 @@ import { createLiveness } from '../observability/liveness.js';
 import { createLogger, type Logger } from '../observability/logger.js';
 import { createMetrics, type Metrics } from '../observability/metrics.js';
 import { createReadiness } from '../observability/readiness.js';
+import { createRecentHistory, remembering } from '../observability/recent-history.js';
 import type { StatusReport } from '../observability/status-report.js';
 import { observeSync } from '../observability/sync-observer.js';
 import { RecognitionClient } from '../service/client.js';
@@ -92,12 +93,14 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const liveness = createLiveness(clock.monotonic);
   const readiness = createReadiness();
   const { observer, report } = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock });
+  const history = createRecentHistory(clock);
   const admin = startAdminServer({
     ...settings.admin,
     metrics,
     liveness,
     readiness,
     status: report,
+    recent: history.minutes,
     logger,
     clock,
     signal,
@@ -109,7 +112,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const parts = {
     service: limitRate(client, service.requestsPerSecond),
     store: schema.guard(openStore(settings, database, metrics)),
-    observer,
+    observer: remembering(observer, history),
     clock,
     ready: schema.ready,
   };

@@ -5,6 +5,7 @@ import type { Liveness } from './liveness.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 import type { Readiness } from './readiness.js';
+import type { RecentMinute } from './recent-history.js';
 import { renderStatusPage, STATUS_PAGE_POLICY } from './status-page.js';
 import type { StatusReport } from './status-report.js';
 
@@ -16,8 +17,10 @@ export interface AdminServerOptions {
   readonly liveness: Pick<Liveness, 'check'>;
   readonly readiness: Pick<Readiness, 'check'>;
   readonly status: () => StatusReport | Promise<StatusReport>;
+  /** The last hours, for the charts; oldest first. */
+  readonly recent: () => readonly RecentMinute[];
   readonly logger: Logger;
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly clock: Pick<Clock, 'now' | 'sleep'>;
   /** Ends the tries to get a port. A server that listens does so until it is closed. */
   readonly signal: AbortSignal;
 }
@@ -38,7 +41,7 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-type Route = (options: AdminServerOptions) => Answer | Promise<Answer>;
+type Route = (options: AdminServerOptions, query: URLSearchParams) => Answer | Promise<Answer>;
 
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
@@ -61,10 +64,15 @@ const ROUTES: Readonly<Record<string, Route>> = {
     contentType: 'application/json; charset=utf-8',
     body: `${JSON.stringify(await status(), null, 2)}\n`,
   }),
-  '/': async ({ status }) => ({
+  '/': async ({ status, recent, clock }, query) => ({
     status: 200,
     contentType: 'text/html; charset=utf-8',
-    body: renderStatusPage(await status()),
+    body: renderStatusPage({
+      report: await status(),
+      recent: recent(),
+      now: clock.now(),
+      refreshed: query.has('refresh'),
+    }),
     headers: { 'content-security-policy': STATUS_PAGE_POLICY },
   }),
 };
@@ -90,6 +98,7 @@ export function startAdminServer(options: AdminServerOptions): AdminServer {
 }
 
 async function listen(server: Server, { host, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
+  let told: string | undefined;
   for (let tries = 0; !signal.aborted; tries++) {
     const error = await tryToListen(server, host, port);
     if (error === null) {
@@ -98,15 +107,12 @@ async function listen(server: Server, { host, port, logger, clock }: AdminServer
       return logger.info('metrics, health and status are served', { host: address.address, port: address.port });
     }
     const pauseMs = PAUSES_MS[tries] ?? 30_000;
-    logger.error(
-      'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST',
-      {
-        host,
-        port,
-        pauseMs,
-        error,
-      },
-    );
+    const message =
+      'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST';
+    const { code } = error as NodeJS.ErrnoException;
+    const isNews = tries === 0 || code !== told;
+    told = code;
+    logger[isNews ? 'error' : 'debug'](message, { host, port, pauseMs, error });
     await clock.sleep(pauseMs, signal);
   }
 }
@@ -156,12 +162,16 @@ function answerTo(request: IncomingMessage, options: AdminServerOptions): Answer
   const path = pathOf(request);
   const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
   if (route === undefined) return line(404, 'there is nothing here; see /');
-  if (ALLOWED_METHODS.includes(request.method ?? '')) return route(options);
+  if (ALLOWED_METHODS.includes(request.method ?? '')) return route(options, queryOf(request));
   return { ...line(405, 'only GET and HEAD are understood here'), headers: { allow: ALLOWED_METHODS.join(', ') } };
 }
 
 function pathOf({ url = '/' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? '/';
+}
+
+function queryOf({ url = '/' }: IncomingMessage): URLSearchParams {
+  return new URLSearchParams(url.split('?', 2)[1]);
 }
 
 function line(status: number, text: string): Answer {

@@ -47,8 +47,9 @@ async function start(options: Partial<AdminServerOptions> = {}) {
     liveness,
     readiness,
     status: () => REPORT,
+    recent: () => [],
     logger: log.logger,
-    clock: { sleep: () => Promise.reject(new Error('not expected to wait')) },
+    clock: { now: clock.now, sleep: () => Promise.reject(new Error('not expected to wait')) },
     signal: new AbortController().signal,
     ...options,
   });
@@ -114,7 +115,13 @@ describe('the admin server', () => {
 
   test('serves the status as a page that may load and run nothing', async () => {
     const troubles = [
-      { stage: 'feed', kind: 'http_500', message: '<script>alert(1)</script>', since: 'x', failures: 3 },
+      {
+        stage: 'feed',
+        kind: 'http_500',
+        message: '<script>alert(1)</script>',
+        since: '2025-12-31T23:00:00.000Z',
+        failures: 3,
+      },
     ];
     const { get } = await start({ status: () => ({ ...REPORT, troubles }) });
     const { status, headers, body } = await get('/');
@@ -123,6 +130,7 @@ describe('the admin server', () => {
     expect(body).toContain('<html lang="en">');
     expect(body).toContain('<title>In trouble, trying again – scanfeed invoices</title>');
     expect(body).toContain('<dt>Lag</dt><dd>1.5 s</dd>');
+    expect(body).toContain('for 1 h, since');
     expect(body).not.toMatch(/<script|<link|src=|https?:/);
     expect(body).toContain('&#60;script&#62;');
     for (const path of ['metrics', 'status.json', 'livez', 'readyz']) {
@@ -197,6 +205,7 @@ describe('a taken port', () => {
     const log = recordingLogger();
     const [waiting, freed] = [gate(), gate()];
     const clock = {
+      now: Date.now,
       sleep: (ms: number) => {
         expect(ms).toBe(1_000);
         waiting.open();
@@ -222,7 +231,11 @@ describe('a taken port', () => {
       waiting.open();
       return new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
     };
-    const starting = start({ port: (other.address() as AddressInfo).port, clock: { sleep }, signal: stop.signal });
+    const starting = start({
+      port: (other.address() as AddressInfo).port,
+      clock: { now: Date.now, sleep },
+      signal: stop.signal,
+    });
     await waiting.opened;
     if (end === 'it is closed') for (const server of running) await server.close();
     else stop.abort();

@@ -1,0 +1,38 @@
+/** Text as it may stand in an element or between quotes. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** A time as people read it, and exactly for programs. */
+export function timeElement(iso: string): string {
+  return `<time datetime="${escapeHtml(iso)}">${escapeHtml(utcTime(iso))}</time>`;
+}
+
+/** Such as `2026-11-21 15:48:21 UTC`. */
+function utcTime(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+}
+
+/** The two largest units say enough, such as `3.2 s`, `14 min 5 s`, `3 h 20 min`, `26 d 4 h`; `14 min` where the second is 0. */
+export function describeSeconds(seconds: number): string {
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3_600) return both(whole, 60, 'min', 1, 's');
+  return whole < 48 * 3_600 ? both(whole, 3_600, 'h', 60, 'min') : both(whole, 86_400, 'd', 3_600, 'h');
+}
+
+function both(seconds: number, large: number, largeUnit: string, small: number, smallUnit: string): string {
+  const rest = Math.floor((seconds % large) / small);
+  return `${Math.floor(seconds / large)} ${largeUnit}${rest === 0 ? '' : ` ${rest} ${smallUnit}`}`;
+}
+
+/** Such as `1,204`. */
+export function grouped(number: number): string {
+  return number.toLocaleString('en');
+}
+
+/** Such as `1 entry`, `1,204 entries`. */
+export function counted(number: number, one: string, many = `${one}s`): string {
+  return `${grouped(number)} ${number === 1 ? one : many}`;
+}

@@ -1,0 +1,37 @@
+import type { StatusReport } from '../status-report.js';
+import { counted, describeSeconds, escapeHtml, timeElement } from './html.js';
+
+/** What fails at the moment, for how long, and what helps; empty where nothing does. */
+export function renderTroubles({ troubles, stuckSince }: StatusReport, now: number): string {
+  const stuck =
+    stuckSince === null
+      ? []
+      : [
+          `<li><strong>The cursor leads nowhere</strong><br>The one that the service gives is missing, stands still or goes in circles. What it lists is stored, and it is asked again at every poll interval. Ask the operators of the service, or see <code>scanfeed rewind</code>.${sinceWhen(stuckSince, now)}</li>`,
+        ];
+  const items = troubles.map(
+    ({ stage, kind, message, since, failures }) =>
+      `<li><strong>${escapeHtml(STAGES[stage] ?? stage)}</strong> (${escapeHtml(kind)})<br>${escapeHtml(message)}${sinceWhen(since, now, `, ${counted(failures, 'failure')} in a row`)}</li>`,
+  );
+  if (items.length + stuck.length === 0) return '';
+  return `<section class="troubles">
+<h2>Troubles</h2>
+<ul>
+${[...items, ...stuck].join('\n')}
+</ul>
+</section>
+`;
+}
+
+const STAGES: Readonly<Record<string, string>> = {
+  feed: 'Reading the feed',
+  result: 'Loading results',
+  lease: 'Taking and keeping the lease',
+  sweep: 'Sweeping the feed',
+  backfill: 'Reading beside the feed',
+};
+
+function sinceWhen(iso: string, now: number, more = ''): string {
+  const seconds = Math.max(0, now - Date.parse(iso)) / 1000;
+  return `<br><span class="quiet">for ${describeSeconds(seconds)}, since ${timeElement(iso)}${more}</span>`;
+}

@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest';
+import type { RecentMinute } from '../../src/observability/recent-history.js';
+import { lagChart, runsChart } from '../../src/observability/status-page/charts.js';
+import { describeSeconds } from '../../src/observability/status-page/html.js';
+import { countScale, lagScale } from '../../src/observability/status-page/scales.js';
+import { windowOf } from '../../src/observability/status-page/window.js';
+
+const MINUTE = 60_000;
+/** A whole multiple of six minutes, so that windows of all lengths end right behind it. */
+const PRESENT = 24_000_005;
+const NOW = PRESENT * MINUTE + 20_000;
+
+/** A minute so many minutes ago. */
+const ago = (minutes: number, figures: Partial<RecentMinute> = {}): RecentMinute => ({
+  minute: PRESENT - minutes,
+  lagSeconds: 5,
+  runs: 0,
+  failures: 0,
+  ...figures,
+});
+
+describe('the window of the charts', () => {
+  test.each([
+    [0, 1],
+    [59, 1],
+    [60, 3],
+    [179, 3],
+    [180, 6],
+    [359, 6],
+    [10_000, 6],
+  ])('is the shortest that has all: what is known for %i minutes is shown in %i hours', (minutes, hours) => {
+    const window = windowOf([ago(minutes), ago(0)], NOW);
+    expect([window.hours, window.length, window.cells.length, window.rows.length]).toEqual([hours, hours * 60, 60, 12]);
+    expect(window.minutes.at(-1)).toEqual(ago(0));
+  });
+
+  test('adds runs and failures up, takes the worst lag, and leaves blank what is not known', () => {
+    const known = [
+      ago(200),
+      ago(5, { lagSeconds: 9, runs: 3, failures: 1 }),
+      ago(3, { runs: null }),
+      ago(0, { runs: 4 }),
+    ];
+    const { cells, rows, minutesWithoutLag, minutesWithoutLead } = windowOf(known, NOW);
+    expect(cells.at(-1)).toMatchObject({ lagSeconds: 9, runs: 7, failures: 1 });
+    expect(cells.at(-2)).toMatchObject({ lagSeconds: null, runs: null, failures: 0 });
+    expect(rows.at(-1)).toMatchObject({ lagSeconds: 9, runs: 7, failures: 1 });
+    expect([minutesWithoutLag, minutesWithoutLead]).toEqual([356, 357]);
+  });
+
+  test('keeps its bars where they are from one look to the next', () => {
+    const known = Array.from({ length: 300 }, (_, minutes) => ago(299 - minutes, { runs: minutes }));
+    const [one, next] = [0, 1].map((later) => windowOf(known, NOW + later * 6 * MINUTE).cells);
+    expect(next?.slice(0, -1)).toEqual(one?.slice(1));
+  });
+
+  test('has no place for minutes to come, and does not call them unknown', () => {
+    const window = windowOf([ago(4, { minute: PRESENT - 4 }), ago(200)], NOW - 4 * MINUTE);
+    expect([window.minutes.length, window.length]).toEqual([356, 360]);
+  });
+
+  test('is there before anything is known', () => {
+    expect(windowOf([], NOW)).toMatchObject({ hours: 1, minutesWithoutLag: 60, minutesWithoutLead: 60 });
+  });
+});
+
+describe('the scale of the lag', () => {
+  const labels = (...lags: number[]) => lagScale(lags).lines.map(({ label }) => label);
+
+  test('spans what there is, in steps that people count in', () => {
+    expect(labels()).toEqual(['1 s', '10 s', '1 min']);
+    expect(labels(0, 0.2)).toEqual(['1 s', '10 s', '1 min']);
+    expect(labels(5, 700)).toEqual(['1 s', '10 s', '1 min', '10 min', '1 h']);
+    expect(labels(2_000_000, 2_300_000)).toEqual(['7 d', '30 d']);
+    expect(labels(1, 86_401)).toEqual(['1 s', '1 min', '1 h', '1 d']);
+    expect(labels(1e12)).toEqual(['1 y', '10 y']);
+  });
+
+  test('puts the least off the foot, where it is a second or more', () => {
+    for (const least of [2, 11, 61, 90_000]) expect(lagScale([least, 100_000]).at(least)).toBeGreaterThan(0.04);
+  });
+
+  test.each([0, 0.001, 1, 59, 3_600, 1e12])('finds a place for %f s', (seconds) => {
+    const at = lagScale([seconds]).at(seconds);
+    expect(at).toBeGreaterThanOrEqual(0);
+    expect(at).toBeLessThanOrEqual(1);
+  });
+});
+
+test.each([
+  [[], ['0', '1', '2']],
+  [[0], ['0', '1', '2']],
+  [[3], ['0', '2', '4']],
+  [[7], ['0', '5', '10']],
+  [[1_300], ['0', '1,000', '2,000']],
+  [[60_001], ['0', '50,000', '100,000']],
+])('the scale of %j runs has round numbers, halves too', (counts, labels) => {
+  expect(countScale(counts).lines.map(({ label }) => label)).toEqual(labels);
+});
+
+test.each([
+  [0, '0.0 s'],
+  [9.94, '9.9 s'],
+  [9.96, '10 s'],
+  [59.6, '1 min'],
+  [125, '2 min 5 s'],
+  [3_599.7, '1 h'],
+  [7_260, '2 h 1 min'],
+  [48 * 3_600, '2 d'],
+  [2_246_400 + 3_600, '26 d 1 h'],
+])('%f s read %s', (seconds, words) => {
+  expect(describeSeconds(seconds)).toBe(words);
+});
+
+describe('what is said of a chart', () => {
+  const captionOf = (chart: string) => /<figcaption[^>]*>([^<]*)</.exec(chart)?.[1];
+
+  test('names the worst and when, what failed, and how much is not known', () => {
+    const window = windowOf([ago(30), ago(20, { lagSeconds: 754, failures: 2 }), ago(0, { runs: 1 })], NOW);
+    const at = new Date((PRESENT - 20) * MINUTE).toISOString().slice(11, 16);
+    expect(captionOf(lagChart(window))).toBe(
+      `At worst 12 min 34 s, at ${at} UTC. 2 tries failed. Not known for 57 min (hatched).`,
+    );
+    expect(captionOf(runsChart(window))).toBe(
+      '1 run in the last hour. This process did not lead, or did not run, for 57 min (hatched).',
+    );
+  });
+
+  test('does not call good what nobody knows', () => {
+    const window = windowOf([ago(0, { lagSeconds: null, runs: null })], NOW);
+    expect(captionOf(lagChart(window))).toBe('Nothing is known of the last hour yet.');
+    expect(captionOf(runsChart(window))).toBe('This process did not lead the feed in the last hour.');
+    expect(lagChart(window)).not.toContain('class="line"');
+  });
+});

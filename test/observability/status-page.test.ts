@@ -1,0 +1,162 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, expect, type TestContext, test } from 'vitest';
+import { overhear } from '../support/canaries/overhear.js';
+import { requireTool } from '../support/deployment/tools.js';
+import { findChromium, launchChromium } from '../support/status-page/browser.js';
+import { boxesOf, measureContrasts, overhang, spokenOn } from '../support/status-page/measure.js';
+import { serveStatusPage } from '../support/status-page/serve.js';
+import { caughtUp, inTrouble, readingHistory, type Shown, STATES, standingBy } from '../support/status-page/states.js';
+
+let browser: Promise<Browser> | undefined;
+const open = new Set<() => Promise<void>>();
+
+afterEach(async () => {
+  for (const close of open) await close();
+  open.clear();
+});
+afterAll(async () => (await browser)?.close());
+
+/** The page in a window as small as WCAG 2.2 (1.4.10) asks for, and whatever the browser has to say against it. */
+async function look(context: TestContext, shown: Shown) {
+  requireTool(context, 'chromium', findChromium() !== undefined);
+  browser ??= launchChromium();
+  const served = await serveStatusPage(shown);
+  open.add(served.close);
+  const page = await (await browser).newPage({ viewport: { width: 320, height: 640 }, colorScheme: 'light' });
+  open.add(() => page.close());
+  const complaints: string[] = [];
+  const requests: string[] = [];
+  page.on('console', (message) => complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('request', (request) => requests.push(request.url()));
+  await page.goto(served.url);
+  overhear('the status page', await page.content());
+  return { page, url: served.url, complaints, requests };
+}
+
+/** Texts are legible from 4.5 to 1 on, lines and bars to be seen from 3 to 1 on (WCAG 2.2, 1.4.3 and 1.4.11). */
+async function tooFaint(page: Page) {
+  const { texts, drawn } = await measureContrasts(page);
+  expect(texts.length).toBeGreaterThan(25);
+  expect(drawn.length).toBeGreaterThan(0);
+  return [...texts.filter(({ ratio }) => ratio < 4.5), ...drawn.filter(({ ratio }) => ratio < 3)];
+}
+
+test.for(Object.entries(STATES))(
+  'the page of a feed %s fits a small window, is legible in both schemes, and loads nothing',
+  async ([, shown], context) => {
+    const { page, url, complaints, requests } = await look(context, shown());
+    await page.click('summary');
+    expect(await overhang(page)).toBe(0);
+    expect(await tooFaint(page)).toEqual([]);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await tooFaint(page)).toEqual([]);
+    expect(requests).toEqual([url]);
+    expect(complaints).toEqual([]);
+  },
+);
+
+test('the scheme of the page is that of the reader', async (context) => {
+  const { page } = await look(context, caughtUp());
+  const ground = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
+  expect(await ground()).toBe('rgb(244, 245, 247)');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  expect(await ground()).toBe('rgb(14, 18, 24)');
+});
+
+test('the browser refuses what does not belong to the page', async (context) => {
+  const { page, complaints } = await look(context, caughtUp());
+  await page.evaluate(`document.body.insertAdjacentHTML('beforeend', '<p id="foreign" style="color: red">x</p>')`);
+  await page.evaluate(
+    `document.body.append(Object.assign(document.createElement('script'), { text: 'foreign.id = 1' }))`,
+  );
+  expect(await page.evaluate('getComputedStyle(foreign).color')).toBe('rgb(26, 33, 44)');
+  expect(complaints.join()).toMatch(/style.*Content Security Policy.*script.*Content Security Policy/s);
+});
+
+test('a screen reader is told the state, the facts, the troubles, and what the charts show', async (context) => {
+  const { page } = await look(context, inTrouble());
+  const spoken = await spokenOn(page);
+  const named = (role: string) => spoken.filter((node) => node.role === role).map(({ name }) => name);
+  expect(named('heading')).toEqual(['In trouble, trying again', 'Troubles', 'Lag', 'Runs stored']);
+  expect(named('navigation')).toEqual(['Refresh', 'Other views']);
+  const text = named('StaticText').join(' ');
+  for (const said of [
+    'The data is complete up to 24 min 1 s ago.',
+    'Data complete as of 14:08:07',
+    'Pending results 12',
+    'In quarantine 3',
+    'correct SCANFEED_API_KEY',
+    'for 24 min, since',
+    ', 63 failures in a row',
+  ]) {
+    expect(text).toContain(said);
+  }
+  const [lag, runs, ...others] = spoken.filter(({ role }) => role === 'image');
+  expect(others).toEqual([]);
+  expect(lag).toMatchObject({
+    name: 'Lag',
+    description: expect.stringContaining('on a logarithmic scale with lines at 1 s, 10 s, 1 min, 10 min, 1 h'),
+  });
+  expect(lag?.description).toContain('At worst 23 min 51 s, at 14:32 UTC. 143 tries failed. Not known for 58 min');
+  expect(runs).toMatchObject({
+    name: 'Runs stored',
+    description: expect.stringContaining('A bar for every 3 minutes'),
+  });
+  expect(runs?.description).toContain('4,606 runs in the last 3 hours.');
+});
+
+test('the charts have a line and bars where something is known, and hatching where nothing is', async (context) => {
+  const { page } = await look(context, inTrouble());
+  const chart = (number: number) => `figure:nth-of-type(${number})`;
+  const [line, unknown] = [await boxesOf(page, `${chart(1)} .area`), await boxesOf(page, `${chart(1)} .unknown`)];
+  // Not yet running, read, asleep, read again.
+  const stretches = [unknown[0], line[0], unknown[1], line[1]];
+  expect([line.length, unknown.length]).toEqual([2, 2]);
+  for (const [at, stretch] of stretches.slice(1).entries())
+    expect(stretch?.left).toBeCloseTo(stretches[at]?.right ?? 0, 0);
+  expect(line[1]?.top).toBeLessThan((line[0]?.top ?? 0) - 30);
+
+  const bars = await boxesOf(page, `${chart(2)} .bar`);
+  const [before, asleep] = await boxesOf(page, `${chart(2)} .unknown`);
+  const barWidth = 4;
+  expect(bars.length).toBeGreaterThan(20);
+  const within = bars.filter(
+    ({ left, right }) =>
+      right < (before?.right ?? 0) ||
+      (left > (asleep?.left ?? 0) + barWidth && right < (asleep?.right ?? 0) - barWidth),
+  );
+  expect(within).toEqual([]);
+  expect(bars.every(({ top, bottom }) => bottom - top >= 2)).toBe(true);
+});
+
+test('a standby shows a lag and no runs of its own, not even none', async (context) => {
+  const { page } = await look(context, standingBy());
+  expect(await boxesOf(page, '.line')).toHaveLength(1);
+  expect(await boxesOf(page, '.bar')).toEqual([]);
+  const [hatched] = await boxesOf(page, '.unknown');
+  const [axis] = await boxesOf(page, 'figure:nth-of-type(2) .grid');
+  expect(hatched?.left).toBeCloseTo(axis?.left ?? 0, 0);
+  expect(hatched?.right).toBeGreaterThan((axis?.right ?? 0) - 4);
+});
+
+test('the table has the figures of the charts, the latest first', async (context) => {
+  const { page } = await look(context, readingHistory());
+  await page.click('summary');
+  const rows = await page.locator('tbody tr').allInnerTexts();
+  expect(rows).toHaveLength(12);
+  expect(rows[0]).toMatch(/^14:28\t9 d 3 h\t[\d,]{7}\t0$/);
+  expect(rows.at(-1)).toBe('13:33\tnot known\tdid not lead\t0');
+});
+
+test('the page loads itself anew for those who ask for it alone', async (context) => {
+  const { page, url } = await look(context, caughtUp());
+  const refreshes = () => page.locator('meta[http-equiv=refresh]').count();
+  expect(await refreshes()).toBe(0);
+  await page.getByRole('link', { name: 'Refresh every 30 s' }).click();
+  await page.waitForURL(`${url}?refresh`);
+  expect(await refreshes()).toBe(1);
+  await page.getByRole('link', { name: 'Stop refreshing every 30 s' }).click();
+  await page.waitForURL(url);
+  expect(await refreshes()).toBe(0);
+});

@@ -1,0 +1,31 @@
+import { startAdminServer } from '../../../src/observability/admin-server.js';
+import { createLiveness } from '../../../src/observability/liveness.js';
+import { createReadiness } from '../../../src/observability/readiness.js';
+import { recordingLogger, testMetrics } from '../observed.js';
+import type { Shown } from './states.js';
+
+/** The admin server as it is, with the status and the time that it is told to show. */
+export async function serveStatusPage(first: Shown) {
+  let shown = first;
+  const stop = new AbortController();
+  const server = startAdminServer({
+    host: '127.0.0.1',
+    port: 0,
+    metrics: testMetrics().metrics,
+    liveness: createLiveness(() => 0),
+    readiness: createReadiness(),
+    status: () => shown.report,
+    recent: () => shown.recent,
+    logger: recordingLogger().logger,
+    clock: { now: () => shown.now, sleep: () => Promise.reject(new Error('not expected to wait')) },
+    signal: stop.signal,
+  });
+  await server.settled;
+  return {
+    url: `http://127.0.0.1:${server.address()?.port}/`,
+    show(next: Shown) {
+      shown = next;
+    },
+    close: () => server.close(),
+  };
+}
