@@ -27,7 +27,11 @@ export interface Settings {
   };
   readonly pending: { readonly retryIntervalMs: number };
   readonly admin: { readonly host: string; readonly port: number };
-  readonly process: { readonly shutdownTimeoutMs: number; readonly logLevel: LogLevel };
+  readonly process: {
+    readonly shutdownTimeoutMs: number;
+    readonly logLevel: LogLevel;
+    readonly logFormat: 'json' | 'pretty';
+  };
 }
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
@@ -94,6 +98,7 @@ const READERS: { readonly [G in Group]: (reader: Reader) => Settings[G] } = {
   process: (reader) => ({
     shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
     logLevel: reader.value(VARIABLES.logLevel),
+    logFormat: reader.value(VARIABLES.logFormat),
   }),
 };
 

@@ -7,6 +7,7 @@ import { environmentWith, isSet, readSettings, type Settings } from '../settings
 import { adoptFeed } from '../storage/adopt.js';
 import { readFeedReports } from '../storage/feed-report.js';
 import { tablesOf } from '../storage/schema.js';
+import { thisProcess } from './command-process.js';
 import { startDemoService } from './demo-history.js';
 import { findFreePort, isPortFree } from './embedded-postgres/ports.js';
 import { CommandFailure } from './exit.js';
@@ -64,7 +65,11 @@ async function runDemo(directory: string): Promise<void> {
       await mkdir(directory, { recursive: true });
       if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, signal));
       if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
-      const variables = Object.assign(admin, ...embedded.map((part) => part.variables));
+      const variables = Object.assign(
+        { SCANFEED_LOG_FORMAT: 'pretty' },
+        admin,
+        ...embedded.map((part) => part.variables),
+      );
       const settings = readSettings(environmentWith(variables));
       if (embedded.length === BOTH) await adoptEmulator(settings);
       const daemon = startDaemon(settings, signal);
@@ -90,7 +95,15 @@ async function adoptEmulator({ database: settings, feed, service }: Settings): P
 
 /** Logs of the daemon reach the terminal only where something is wrong: the line of progress says the rest. */
 function startDaemon(settings: Settings, signal: AbortSignal): Daemon {
-  const logger = createLogger({ level: 'error', feed: settings.feed.name, version: packageVersion() });
+  const overProgress = process.stdout.isTTY ? '\r\x1b[K' : '';
+  const logger = createLogger({
+    level: 'error',
+    format: settings.process.logFormat,
+    colours: thisProcess.colours === true,
+    feed: settings.feed.name,
+    version: packageVersion(),
+    destination: { write: (line) => void process.stdout.write(`${overProgress}${line}`) },
+  });
   return runDaemon(settings, logger, signal);
 }
 

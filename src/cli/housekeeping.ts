@@ -1,6 +1,6 @@
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
-import { troubleOf } from '../outcome/trouble.js';
+import { createOutages, type Outages } from '../observability/outages.js';
 import type { DatabaseSettings } from '../settings.js';
 import { findStranded, type StrandedResults } from '../storage/pending.js';
 import type { Database } from '../storage/pool.js';
@@ -33,10 +33,11 @@ export async function keepHouse(house: Housekeeping, signal: AbortSignal): Promi
   const views = followDocuments(house, signal);
   const retention = removeWhatIsPast(house, signal);
   const stranded = tellOfStranded(house);
+  const outages = createChoreOutages(house);
   const chores = [
-    createChore('the typed views could not be refreshed', house, signal, views),
-    createChore('what is past the retention could not be removed', house, signal, retention),
-    createChore('pending results that nobody retries could not be looked for', house, signal, stranded),
+    createChore('views', outages, signal, views),
+    createChore('retention', outages, signal, retention),
+    createChore('stranded', outages, signal, stranded),
   ];
   while (!signal.aborted) {
     await house.clock.sleep(LOOK_EVERY_MS, signal);
@@ -44,22 +45,45 @@ export async function keepHouse(house: Housekeeping, signal: AbortSignal): Promi
   }
 }
 
-/** Work whose failure is said once, until it has succeeded again or fails otherwise. */
+type Chore = 'views' | 'retention' | 'stranded';
+
+const FAILING: Readonly<Record<Chore, string>> = {
+  views: 'the typed views could not be refreshed',
+  retention: 'what is past the retention could not be removed',
+  stranded: 'pending results that nobody retries could not be looked for',
+};
+
+/** A chore keeps nothing else from being done: its failure is no more than a warning. */
+function createChoreOutages({ logger, clock }: Housekeeping): Outages<Chore> {
+  return createOutages<Chore>({
+    logger,
+    clock,
+    holdingLevel: 'warn',
+    words: (chore) => ({
+      passing: FAILING[chore],
+      holding: FAILING[chore],
+      still: `${FAILING[chore]}, and still cannot`,
+      over: 'works again',
+    }),
+  });
+}
+
+/** Work whose failure is said as it begins, and its end. */
 function createChore(
-  failure: string,
-  { logger }: Housekeeping,
+  chore: Chore,
+  outages: Outages<Chore>,
   signal: AbortSignal,
   work: (failed: boolean) => Promise<void>,
 ): () => Promise<void> {
-  let failing: string | null = null;
+  let failed = false;
   return async () => {
     try {
-      await work(failing !== null);
-      failing = null;
+      await work(failed);
+      failed = false;
+      outages.recovered(chore);
     } catch (error) {
-      const { kind } = troubleOf(error);
-      if (!signal.aborted && kind !== failing) logger.warn(failure, { error });
-      failing = kind;
+      failed = true;
+      if (!signal.aborted) outages.failed(chore, error);
     }
   };
 }

@@ -21,6 +21,7 @@ import { followFeed } from '../sync/loop.js';
 import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
+import { thisProcess } from './command-process.js';
 import { keepHouse } from './housekeeping.js';
 import { openByteBudget } from './memory.js';
 import { watchSchema } from './schema-watch.js';
@@ -42,7 +43,9 @@ Examples:
   $ export DATABASE_URL=postgres://scanfeed@db.example/invoices
   $ scanfeed run
   With a line for each page:
-    $ SCANFEED_LOG_LEVEL=debug scanfeed run`;
+    $ SCANFEED_LOG_LEVEL=debug scanfeed run
+  With lines for people, in a terminal:
+    $ SCANFEED_LOG_FORMAT=pretty scanfeed run`;
 
 /** `scanfeed run`: the daemon. Ends with 0 on SIGTERM and SIGINT; waits for whatever else is missing. */
 export function register(program: Command): void {
@@ -53,18 +56,26 @@ export function register(program: Command): void {
     .action(async () => {
       const settings = readSettings();
       const logger = createLogger({
-        ...settings.process,
         level: settings.process.logLevel,
+        format: settings.process.logFormat,
+        colours: thisProcess.colours === true,
         feed: settings.feed.name,
         version: packageVersion(),
       });
       for (const warning of settings.warnings) logger.warn(warning);
+      const startedAt = systemClock.monotonic();
+      let report: Daemon['report'] | undefined;
       await untilStopped(
-        (signal) => runDaemon(settings, logger, signal).stopped,
+        (signal) => {
+          const daemon = runDaemon(settings, logger, signal);
+          report = daemon.report;
+          return daemon.stopped;
+        },
         settings.process.shutdownTimeoutMs,
         (signal) => logger.info('stopping', { signal }),
       );
-      logger.info('stopped');
+      const seconds = Math.round((systemClock.monotonic() - startedAt) / 1000);
+      logger.info('stopped', { runsWritten: report?.().runsWritten ?? 0, seconds });
     });
 }
 

@@ -1,7 +1,8 @@
 import { type DestinationStream, type Level, pino, stdTimeFunctions } from 'pino';
 import { describeError } from './describe-error.js';
+import { prettyLine } from './pretty-line.js';
 
-/** Writes one JSON line a call. `fields.error` may be any error; what it shows is chosen here. */
+/** Writes one line a call. `fields.error` may be any error; what it shows is chosen here. */
 export interface Logger {
   trace(message: string, fields?: LogFields): void;
   debug(message: string, fields?: LogFields): void;
@@ -14,10 +15,16 @@ export interface Logger {
 /** Names, numbers and times about the work; never keys, passwords, cursors or document content. */
 export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: unknown };
 
+export type LogFormat = 'json' | 'pretty';
+
 export interface LoggerOptions {
   readonly level: Level | 'silent';
   readonly feed: string;
   readonly version: string;
+  /** `json` by default; `pretty`: for people at a terminal. */
+  readonly format?: LogFormat;
+  /** Whether `pretty` lines may be coloured. */
+  readonly colours?: boolean;
   /** Standard output by default; written synchronously, so that nothing is lost when the process ends. */
   readonly destination?: DestinationStream | undefined;
 }
@@ -44,7 +51,9 @@ const SECRET_KEYS = [
   'rawOcrResult',
 ] as const;
 
-export function createLogger({ level, feed, version, destination }: LoggerOptions): Logger {
+export function createLogger(options: LoggerOptions): Logger {
+  const { level, feed, version, format = 'json', colours = false } = options;
+  const output = options.destination ?? pino.destination({ dest: 1, sync: true });
   const stack = level === 'debug' || level === 'trace';
   const writer = pino(
     {
@@ -59,7 +68,7 @@ export function createLogger({ level, feed, version, destination }: LoggerOption
         censor: '[redacted]',
       },
     },
-    destination ?? pino.destination({ dest: 1, sync: true }),
+    format === 'json' ? output : { write: (line) => output.write(prettyLine(line, { colours })) },
   );
   const at = (name: Level) => (message: string, fields?: LogFields) => writer[name](fields ?? {}, message);
   return {

@@ -3,9 +3,8 @@ import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 import type { CurrentReading } from './status-report.js';
 
-/** A reading that lasts this long gets its first line in the log; then it has one a minute. */
-const FIRST_LINE_MS = 10_000;
-const LINE_EVERY_MS = 60_000;
+/** A reading that lasts this long is told in the log. */
+const TOLD_AFTER_MS = 10_000;
 
 /** Without another page for so long, the pace of before says nothing any more. */
 export const PACE_HOLDS_MS = 60_000;
@@ -16,8 +15,7 @@ const DOING: Readonly<Record<Reading, string>> = {
   request: 'reading a stretch of the feed that was asked for',
 };
 
-const DONE: Readonly<Record<Reading, string>> = {
-  feed: 'reached the end of the feed',
+const DONE: Readonly<Record<Backfill['kind'], string>> = {
   history: 'read the history behind the feed to its end',
   request: 'read the stretch of the feed that was asked for',
 };
@@ -27,43 +25,42 @@ export interface Readings {
   told(what: Reading, progress: ReadingProgress | null): void;
   finished(backfill: Backfill): void;
   report(): readonly CurrentReading[];
+  /** The feed, while it is read from behind: how much so far, in how many milliseconds, and whether the log tells of it. */
+  feed(): { readonly entries: number; readonly ms: number; readonly told: boolean } | null;
 }
 
 interface Current {
   readonly begunAt: number;
-  readonly loggedAt: number | null;
   readonly toldAt: number;
+  readonly inLog: boolean;
   readonly progress: ReadingProgress;
 }
 
-export function createReadings(logger: Logger, metrics: Metrics, clock: Pick<Clock, 'monotonic'>): Readings {
+export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: Pick<Clock, 'monotonic'>): Readings {
   const current = new Map<Reading, Current>();
 
-  const told: Readings['told'] = (what, progress) => {
-    metrics.setReading(what, progress);
-    const before = current.get(what);
-    if (progress === null) {
-      current.delete(what);
-      if (what === 'feed' && before?.loggedAt != null) logger.info(DONE.feed, { entries: before.progress.entries });
-      return;
-    }
-    const now = clock.monotonic();
-    const begunAt = before?.begunAt ?? now;
-    const loggedAt = before?.loggedAt ?? null;
-    const isDue = loggedAt === null ? now - begunAt >= FIRST_LINE_MS : now - loggedAt >= LINE_EVERY_MS;
-    if (isDue) logger.info(DOING[what], fieldsOf(progress));
-    current.set(what, { begunAt, loggedAt: isDue ? now : loggedAt, toldAt: now, progress });
-  };
-
   return {
-    told,
+    told: (what, progress) => {
+      metrics.setReading(what, progress);
+      if (progress === null) return void current.delete(what);
+      const now = monotonic();
+      const { begunAt = now, inLog = false } = current.get(what) ?? {};
+      const isLong = now - begunAt >= TOLD_AFTER_MS;
+      if (isLong && !inLog) logger.info(DOING[what], fieldsOf(progress));
+      current.set(what, { begunAt, toldAt: now, inLog: inLog || isLong, progress });
+    },
     finished: ({ kind, since, until, entries, stored }) =>
       logger.info(DONE[kind], { since: since?.toISOString() ?? null, until: until.toISOString(), entries, stored }),
     report: () =>
       [...current].map(([reading, { progress, toldAt }]) => {
-        const holds = clock.monotonic() - toldAt < PACE_HOLDS_MS;
+        const holds = monotonic() - toldAt < PACE_HOLDS_MS;
         return { reading, ...fieldsOf(holds ? progress : { ...progress, pace: null }) };
       }),
+    feed: () => {
+      const feed = current.get('feed');
+      if (feed === undefined) return null;
+      return { entries: feed.progress.entries, ms: monotonic() - feed.begunAt, told: feed.inLog };
+    },
   };
 }
 

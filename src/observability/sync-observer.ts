@@ -1,11 +1,14 @@
 import { troubleOf } from '../outcome/trouble.js';
 import type { AsOf, Clock, FeedStatus, Stage, SyncObserver } from '../sync/ports.js';
-import { describeError } from './describe-error.js';
+import { createActivity } from './activity.js';
 import type { Liveness } from './liveness.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
+import { createOutages } from './outages.js';
 import { createReadings } from './readings.js';
-import type { CurrentTrouble, StatusReport } from './status-report.js';
+import { createRoleLines } from './role-lines.js';
+import { createSparingWarnings } from './sparing-warnings.js';
+import type { CurrentReading, StatusReport } from './status-report.js';
 
 export interface SyncObserverOptions {
   readonly feed: string;
@@ -25,61 +28,71 @@ export interface ObservedSync {
 /** Only who holds the feed does these. */
 const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'sweep', 'backfill'];
 
-/** Failures in a row after which a trouble that goes on is logged again: each time they doubled. */
-const isWorthLogging = (failures: number) => Number.isInteger(Math.log2(failures));
-
 export function observeSync(options: SyncObserverOptions): ObservedSync {
   const { feed, version, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
-  const troubles = new Map<Stage, CurrentTrouble>();
+  const outages = createOutages<Stage>({ logger, clock });
   const readings = createReadings(logger, metrics, clock);
+  const role = createRoleLines(logger, clock, readings);
+  const warnings = createSparingWarnings(logger, clock);
   let status: FeedStatus | null = null;
   let asOf: AsOf | null = null;
-  let leading = false;
   let runsWritten = 0;
+  const activity = createActivity(logger, clock, () => ({
+    lagSeconds: rounded(lagSeconds(asOf, clock.monotonic())),
+    ...readingFields(readings.report()),
+  }));
 
   const learn = (read: AsOf) => {
     if (asOf === null || read.readAt >= asOf.readAt) asOf = read;
   };
 
   const observer: SyncObserver = {
-    ticked: (nextStepMs) => liveness.ticked(nextStepMs),
+    ticked(nextStepMs) {
+      liveness.ticked(nextStepMs);
+      activity.passed();
+    },
     polled(outcome, entries) {
       metrics.polled(outcome);
-      logger.debug('polled the feed', { outcome, entries });
+      if (entries > 0) activity.paged();
+      // One line a page: the commit's where there was something to commit, the failure's where it failed.
+      if (outcome !== 'failed') logger[entries > 0 ? 'trace' : 'debug']('polled the feed', { outcome, entries });
     },
     committed(counts, deliveries) {
       metrics.committed(counts);
       runsWritten += counts.inserted + counts.updated;
       metrics.delivered(deliveries);
+      activity.committed(counts);
       const { stored, ...numbers } = counts;
-      logger.debug('committed', numbers);
-      if (counts.quarantined > 0) logger.warn('entries went to quarantine', { entries: counts.quarantined });
-      if (counts.conflicts > 0) {
-        logger.warn('a revision was delivered again with other content; the first is kept', {
-          entries: counts.conflicts,
-        });
+      const { inserted, updated, unchanged, stale, quarantined, conflicts } = counts;
+      if (inserted + updated + unchanged + stale + quarantined > 0) logger.debug('committed', numbers);
+      if (quarantined > 0) {
+        warnings.warn(
+          'entries went to quarantine',
+          { entries: quarantined },
+          { remedy: 'see `scanfeed quarantine list`' },
+        );
+      }
+      if (conflicts > 0) {
+        const remedy = 'ask the operators of the service why; `scanfeed verify` names the runs';
+        const message = 'a revision was delivered again with other content; the first is kept';
+        warnings.warn(message, { entries: conflicts }, { remedy });
       }
     },
     freshness(read) {
       learn(read);
       metrics.setFreshness(read);
     },
-    truncated: (outcome, entries) => metrics.truncated(outcome, entries),
-    failed(stage, error, failures, pauseMs) {
-      const { kind, remedy } = troubleOf(error);
-      metrics.failed(stage, kind);
-      const since = troubles.get(stage)?.since ?? new Date(clock.now()).toISOString();
-      troubles.set(stage, { stage, kind, message: describeError(error).message, since, failures });
-      if (!isWorthLogging(failures)) return;
-      const fields = { stage, kind, failures, pauseMs, error };
-      if (remedy === 'hold') logger.error('holding: this will not pass by itself', fields);
-      else logger.warn('failed, and will be tried again', fields);
+    truncated(outcome, entries) {
+      metrics.truncated(outcome, entries);
+      if (outcome === 'resolved') activity.resolved(entries);
     },
-    recovered(stage, failures) {
-      troubles.delete(stage);
-      logger.info('works again', { stage, failures });
+    failed(stage, error, _, pauseMs) {
+      metrics.failed(stage, troubleOf(error).kind);
+      activity.failed();
+      outages.failed(stage, error, { pauseMs });
     },
+    recovered: (stage) => outages.recovered(stage),
     adopted(results) {
       logger.info('took over pending results of feeds that no process has led for a day', { results });
     },
@@ -87,10 +100,14 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
       status = read;
       learn(read);
       metrics.setStatus(read);
+      role.looked(read.leaseHolder);
+      activity.passed();
     },
     reconciled(found) {
       metrics.reconciled(found);
-      if (found.first + found.later > 0) logger.warn('a sweep found runs that the cursor had passed by', { ...found });
+      if (found.first + found.later === 0) return;
+      const remedy = 'nothing: they are stored; where it is often, ask the operators of the service';
+      warnings.warn('a sweep found runs that the cursor had passed by', { ...found }, { remedy });
     },
     reading: (what, progress) => readings.told(what, progress),
     backfilled: (backfill) => readings.finished(backfill),
@@ -115,16 +132,24 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
       if (!stuck) return logger.info('the cursor leads on again');
       logger.warn(
         'the cursor that the service gives is missing, stands still or goes in circles; entries are stored, and it is asked again at every poll interval',
+        { remedy: 'ask the operators of the service, or see `scanfeed rewind`' },
       );
     },
     leading(until) {
       metrics.setLeader(until);
-      if (leading !== (until !== null)) logger.info(until === null ? 'gave the feed up' : 'took the feed');
-      leading = until !== null;
-      // What these stages failed at is the next leader's to meet.
-      if (until === null) for (const stage of LEADERS_STAGES) troubles.delete(stage);
+      if (until === null) {
+        activity.over();
+        warnings.over();
+        // What these stages failed at is the next leader's to meet.
+        for (const stage of LEADERS_STAGES) outages.dropped(stage);
+      }
+      role.leading(until !== null);
+      activity.passed();
     },
-    caughtUp: (polledAt) => metrics.setCaughtUp(polledAt),
+    caughtUp(polledAt) {
+      metrics.setCaughtUp(polledAt);
+      if (polledAt !== null) role.caughtUp();
+    },
   };
 
   const report = (): StatusReport => ({
@@ -144,10 +169,20 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     readings: readings.report(),
     pendingResults: status?.pendingResults ?? null,
     quarantinedEntries: status?.quarantinedEntries ?? null,
-    troubles: [...troubles.values()],
+    troubles: outages.current(),
   });
 
   return { observer, report };
+}
+
+/** What is read from behind at the moment, by name: how far it is, and how fast. */
+function readingFields(readings: readonly CurrentReading[]) {
+  if (readings.length === 0) return {};
+  return { reading: Object.fromEntries(readings.map(({ reading, ...progress }) => [reading, progress])) };
+}
+
+function rounded(seconds: number | null): number | null {
+  return seconds === null ? null : Math.round(seconds * 10) / 10;
 }
 
 function iso(time: Date | null | undefined): string | null {

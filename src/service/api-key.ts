@@ -13,11 +13,15 @@ export async function currentApiKey(source: ApiKeySource): Promise<string> {
     key = typeof source === 'string' ? source : await source();
   } catch (error) {
     const code = (error as { code?: unknown } | null)?.code;
-    throw new ApiKeyError(`the API key could not be read${typeof code === 'string' ? ` (${code})` : ''}`);
+    throw new ApiKeyError(
+      `the API key could not be read${typeof code === 'string' ? ` (${code})` : ''}; check the file that it is read from`,
+    );
   }
-  if (typeof key !== 'string' || key === '') throw new ApiKeyError('the API key is empty');
+  if (typeof key !== 'string' || key === '') throw new ApiKeyError('the API key is empty; set one');
   if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw new ApiKeyError('the API key holds a character that no key can hold, such as a space or a line end');
+    throw new ApiKeyError(
+      'the API key holds a character that no key can hold, such as a space or a line end; set it anew',
+    );
   }
   return key;
 }

@@ -25,7 +25,9 @@ export class WrongShapeError extends ServiceError {
     readonly place: string,
     readonly fields: readonly string[],
   ) {
-    super(`the service answered ${status}, but ${place} does not fit the interface: ${fields.join(', ')}`);
+    super(
+      `the service answered ${status}, but ${place} does not fit the interface: ${fields.join(', ')}; ask its operators what changed, or use a newer release of scanfeed`,
+    );
   }
 }
 

@@ -170,6 +170,12 @@ export const VARIABLES = {
     ['process', 'SCANFEED_LOG_LEVEL'],
     oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
     'info',
-    'JSON lines on stdout from this level on',
+    'lines on stdout from this level on',
+  ),
+  logFormat: defaulted(
+    ['process', 'SCANFEED_LOG_FORMAT'],
+    oneOf('json', 'pretty'),
+    'json',
+    'JSON lines, or `pretty` ones for people at a terminal',
   ),
 } as const;

@@ -23,6 +23,28 @@ const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, remedy: Trou
   [/^(22|54|23)/, 'data', 'data'],
 ];
 
+const LOAD = 'look why statements are slow or wait (pg_stat_activity: locks, disk, load)';
+const PASSES = 'it passes by itself';
+
+/** What helps a person against a kind of refusal, where that is known. */
+const ADVICE: Readonly<Record<string, string>> = {
+  read_only: 'it takes no writes: a standby, or a failover under way; check that the address is that of the primary',
+  deadline: LOAD,
+  deadlock: PASSES,
+  serialization: PASSES,
+  lock_timeout: LOAD,
+  cancelled: `somebody or a time limit ended it; ${LOAD}`,
+  shutdown: 'it is stopping or starting; it is waited for',
+  disk_full: 'make room on its disk',
+  resources: 'it has no memory, connection or room left; see its log',
+  connection: 'check the network and what stands between, such as a pooler',
+  system: 'its operating system failed it; see its log',
+  authentication: 'check the role and its password',
+  database_missing: 'create the database, or correct DATABASE_URL or PGDATABASE',
+  permission: 'a right is missing; `scanfeed doctor` names it',
+  schema: 'a table or column is missing or changed; see `scanfeed doctor`',
+};
+
 /**
  * PostgreSQL refused or failed a statement. Its `detail` and `where` echo document content, so only the SQLSTATE and
  * the names of the constraint and column are kept.
@@ -83,15 +105,13 @@ export function databaseError(error: unknown): DatabaseError | SchemaMismatch {
   if (sqlstate === MISSING_CLOCK) return new SchemaMismatch(missingClock('change_clock'));
   if (sqlstate === null) {
     const code = typeof (error as PgError)?.code === 'string' ? ` (${(error as { code: string }).code})` : '';
-    return new DatabaseError(null, 'connection', 'retry', `the connection to PostgreSQL failed${code}`);
+    const message = `the connection to PostgreSQL failed${code}; ${ADVICE.connection}`;
+    return new DatabaseError(null, 'connection', 'retry', message);
   }
   const [, kind, remedy] = MEANINGS.find(([pattern]) => pattern.test(sqlstate)) ?? [null, 'internal', 'retry' as const];
   const constraint = (error as PgError).constraint;
   const named = typeof constraint === 'string' ? `, constraint ${constraint}` : '';
-  return new DatabaseError(
-    sqlstate,
-    kind,
-    remedy,
-    `PostgreSQL refused the statement: ${kind} (SQLSTATE ${sqlstate}${named})`,
-  );
+  const advice = Object.hasOwn(ADVICE, kind) ? `; ${ADVICE[kind]}` : '';
+  const message = `PostgreSQL refused the statement: ${kind} (SQLSTATE ${sqlstate}${named})${advice}`;
+  return new DatabaseError(sqlstate, kind, remedy, message);
 }

@@ -31,9 +31,10 @@ class EndProbeRefused extends Error implements Trouble {
   readonly kind = 'end_probe';
   readonly remedy = 'hold';
   constructor(cause: unknown) {
-    super('the service refuses the poll without filters that tells the end of the feed from a stretch they hide', {
-      cause,
-    });
+    super(
+      'the service refuses the poll without filters that tells the end of the feed from a stretch they hide; ask its operators, or set SCANFEED_ENVIRONMENT=all without SCANFEED_DOCUMENT_TYPE',
+      { cause },
+    );
   }
 }
 

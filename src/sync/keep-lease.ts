@@ -11,16 +11,19 @@ export async function keepLease(lease: LeaseGrant, context: FeedContext, signal:
   const { clock, observer, store, leaseTtlMs } = context;
   const paceMs = leaseTtlMs / LOOKS_PER_TTL;
   let failures = 0;
+  const works = () => {
+    if (failures > 0) observer.recovered('lease', failures);
+    failures = 0;
+  };
   while (!signal.aborted) {
     await clock.sleep(paceMs, signal);
     if (signal.aborted) return;
     try {
       const askedAt = clock.monotonic();
-      if (!(await store.renewLease(lease, leaseTtlMs))) return;
+      if (!(await store.renewLease(lease, leaseTtlMs))) return works(); // lost, and not kept from us
       observer.leading(askedAt + leaseTtlMs);
       observer.status(await store.readStatus(lease.feed));
-      if (failures > 0) observer.recovered('lease', failures);
-      failures = 0;
+      works();
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;

@@ -241,7 +241,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(loop, "if (reached === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
     patch(
       'src/sync/keep-lease.ts',
-      'if (!(await store.renewLease(lease, leaseTtlMs))) return;',
+      'if (!(await store.renewLease(lease, leaseTtlMs))) return works(); // lost, and not kept from us',
       'await store.renewLease(lease, leaseTtlMs);',
     ),
   ),

@@ -13,13 +13,12 @@ function observed() {
 
 const outage = Object.assign(new Error('no answer from the service'), { kind: 'connection', remedy: 'retry' });
 
-test('a long outage is logged when failures double, and stands in the report until it is over', async () => {
-  const { observer, report, sample, log, clock } = observed();
+test('an outage stands in the report until it is over, and each failure is counted', async () => {
+  const { observer, report, sample, clock } = observed();
   for (let failures = 1; failures <= 20; failures++) {
     observer.failed('feed', outage, failures, 1_000);
     clock.advance(1_000);
   }
-  expect(log.lines.map(({ fields }) => fields.failures)).toEqual([1, 2, 4, 8, 16]);
   expect(await sample('scanfeed_errors_total{stage="feed",kind="connection"}')).toBe(20);
   expect(report().troubles).toEqual([
     {
@@ -67,6 +66,115 @@ test('taking and giving up the feed is logged once, not with every renewal', () 
   expect(log.lines.map(({ message }) => message)).toEqual(['took the feed', 'gave the feed up']);
 });
 
+test('who stands by says once behind whom, but not of a leader that was seen before the first try to take the feed', () => {
+  const { observer, log } = observed();
+  const look = (leaseHolder: string | null) => observer.status(feedStatus({ leaseHolder }));
+  look('pod-1');
+  expect(log.lines).toEqual([]);
+  for (const holder of ['pod-1', 'pod-1', null, 'pod-2', 'pod-2']) look(holder);
+  expect(log.lines.map(({ fields }) => fields.leaseHolder)).toEqual(['pod-1', 'pod-2']);
+  observer.leading(30_000);
+  look('pod-3');
+  expect(log.lines.at(-1)?.message).toBe('took the feed');
+});
+
+test('catching up is told after the feed was taken and after having been behind for long, not at every poll', () => {
+  const { observer, log, clock } = observed();
+  const caughtUp = () =>
+    log.lines.filter(({ message }) => message === 'caught up with the feed').map(({ fields }) => fields);
+  const read = (entries: number) => observer.reading('feed', { entries, deliveredUpTo: null, pace: null });
+  const reachEnd = () => {
+    observer.caughtUp(clock.monotonic());
+    observer.reading('feed', null);
+  };
+  observer.leading(30_000);
+  clock.advance(2_000);
+  read(400);
+  reachEnd();
+  expect(caughtUp()).toEqual([{ entries: 400, seconds: 2 }]);
+
+  read(1); // a new run now and then
+  observer.caughtUp(null);
+  reachEnd();
+  expect(caughtUp()).toHaveLength(1);
+
+  for (let second = 0; second <= 30; second += 1) {
+    read(100 * second);
+    clock.advance(1_000);
+  }
+  reachEnd();
+  expect(caughtUp().slice(1)).toEqual([{ entries: 3_000, seconds: 31 }]);
+
+  observer.leading(null);
+  observer.leading(60_000);
+  reachEnd();
+  expect(caughtUp().slice(2)).toEqual([{ entries: 0, seconds: 0 }]);
+});
+
+const COUNTS = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, quarantined: 0, conflicts: 0, stored: [] };
+
+test('what is done is told in one line a minute, with the rest when the feed is given up, and nothing of idle polls', () => {
+  const { observer, log, clock } = observed();
+  observer.leading(30_000);
+  observer.freshness({ readAt: 0, lagMs: 1_500, dataCompleteAsOf: new Date(0) });
+  const told = () => log.lines.filter(({ message }) => message === 'activity').map(({ fields }) => fields);
+  const idle = (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) {
+      clock.advance(1_000);
+      observer.ticked(1_000);
+      observer.committed(COUNTS, []);
+      observer.polled('end', 0);
+      observer.truncated('resolved', 0);
+    }
+  };
+  idle(300);
+  expect(told()).toEqual([]);
+
+  observer.failed('sweep', outage, 1, 1_000);
+  for (let page = 0; page < 3; page += 1) {
+    observer.committed({ ...COUNTS, inserted: 150, updated: 20, unchanged: 29, quarantined: 1 }, []);
+    observer.truncated('resolved', 5);
+    observer.polled('entries', 200);
+    observer.failed('result', outage, page + 1, 1_000);
+  }
+  idle(59);
+  expect(told()).toEqual([]);
+  idle(300);
+  const numbers = { pages: 3, entries: 600, inserted: 450, updated: 60, quarantined: 3, resolved: 15, failures: 3 };
+  expect(told()).toEqual([{ seconds: 60, ...numbers, lagSeconds: 361.5 }]);
+
+  observer.committed({ ...COUNTS, inserted: 1 }, []);
+  observer.polled('entries', 1);
+  clock.advance(4_000);
+  observer.leading(null);
+  expect(told().slice(1)).toMatchObject([{ seconds: 4, pages: 1, inserted: 1, failures: 0 }]);
+  expect(log.lines.at(-1)?.message).toBe('gave the feed up');
+});
+
+test('at level debug there is one line a page, whether it brought entries or not', () => {
+  const { observer, log } = observed();
+  observer.committed({ ...COUNTS, inserted: 1 }, []);
+  observer.polled('entries', 1);
+  observer.committed(COUNTS, []);
+  observer.polled('end', 0);
+  observer.polled('failed', 0);
+  const lines = log.lines.filter(({ level }) => level === 'debug').map(({ message }) => message);
+  expect(lines).toEqual(['committed', 'polled the feed']);
+});
+
+test('what any page may bring is warned of at once, then once a minute with what came together', () => {
+  const { observer, log, clock } = observed();
+  observer.leading(30_000);
+  const told = () => log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields.entries);
+  for (let page = 0; page < 90; page += 1) {
+    observer.committed({ ...COUNTS, quarantined: 2 }, []);
+    clock.advance(1_000);
+  }
+  expect(told()).toEqual([2, 120]);
+  observer.leading(null);
+  expect(told()).toEqual([2, 120, 58]);
+});
+
 test('what the leader failed at is no trouble of a standby; what keeps it from the lease is', () => {
   const { observer, report } = observed();
   observer.leading(30_000);
@@ -80,19 +188,7 @@ test('what the leader failed at is no trouble of a standby; what keeps it from t
 
 test('commits, sweeps and resets reach the metrics, and no scan id reaches the log', async () => {
   const { observer, sample, log, liveness, clock } = observed();
-  observer.committed(
-    {
-      inserted: 1,
-      updated: 0,
-      filled: 0,
-      unchanged: 0,
-      stale: 0,
-      quarantined: 1,
-      conflicts: 1,
-      stored: ['canary-scan'],
-    },
-    [0],
-  );
+  observer.committed({ ...COUNTS, inserted: 1, quarantined: 1, conflicts: 1, stored: ['canary-scan'] }, [0]);
   observer.reconciled({ first: 1, later: 2 });
   observer.cursorReset({ cursor: 'canary-cursor', since: null });
   observer.polled('entries', 1);
@@ -109,16 +205,20 @@ test('commits, sweeps and resets reach the metrics, and no scan id reaches the l
   expect(JSON.stringify(log.lines)).not.toContain('canary');
 });
 
-test('what is read from behind is told once a minute, in metrics and in the report', async () => {
+test('what is read from behind is told, then once a minute with what is done, in metrics and in the report', async () => {
   const { observer, report, sample, log, clock } = observed();
   const deliveredUpTo = new Date('2025-06-01T00:00:00Z');
   for (let second = 0; second <= 140; second += 1) {
     const pace = { entriesPerSecond: 812.34, secondsLeft: 500 - second };
+    observer.committed({ ...COUNTS, inserted: 800 }, []);
     observer.reading('history', { entries: 800 * second, deliveredUpTo, pace });
+    observer.ticked(1_000);
     clock.advance(1_000);
   }
   const told = log.lines.filter(({ message }) => message === 'reading the history behind the feed');
-  expect(told.map(({ fields }) => fields.secondsLeft)).toEqual([490, 430, 370]);
+  expect(told).toHaveLength(1);
+  const minutes = log.lines.filter(({ message }) => message === 'activity').map(({ fields }) => fields.reading);
+  expect(minutes).toMatchObject([{ history: { secondsLeft: 440 } }, { history: { secondsLeft: 379 } }]);
   expect(told[0]?.fields).toMatchObject({
     entries: 8_000,
     entriesPerSecond: 812.3,

@@ -74,7 +74,9 @@ describe('a key', () => {
   it('that cannot be read is told by the code alone', async () => {
     const apiKey = () => Promise.reject(Object.assign(new Error(`ENOENT: ${KEY}`), { code: 'ENOENT', path: KEY }));
     const error = await rejection(operations.feed(context.client({ apiKey })));
-    expect((error as Error).message).toBe('the API key could not be read (ENOENT)');
+    expect((error as Error).message).toBe(
+      'the API key could not be read (ENOENT); check the file that it is read from',
+    );
     expect(everythingOf(error)).not.toMatch(/canary/);
   });
 

@@ -47,7 +47,7 @@ describe('settings', () => {
       reconcile: { intervalMs: 3_600_000, windowMs: 7_200_000, fullIntervalMs: 604_800_000 },
       pending: { retryIntervalMs: 30_000 },
       admin: { host: '0.0.0.0', port: 9847 },
-      process: { shutdownTimeoutMs: 10_000, logLevel: 'info' },
+      process: { shutdownTimeoutMs: 10_000, logLevel: 'info', logFormat: 'json' },
       warnings: [],
     });
   });
@@ -125,6 +125,7 @@ describe('settings', () => {
     ['SCANFEED_READER_ROLE', 'public'],
     ['SCANFEED_ADMIN_PORT', '65536'],
     ['SCANFEED_LOG_LEVEL', 'loud'],
+    ['SCANFEED_LOG_FORMAT', 'xml'],
     ['SCANFEED_BASE_URL', 'service.example/v1'],
     ['SCANFEED_BASE_URL', 'ftp://service.example/v1'],
     ['SCANFEED_BASE_URL', 'https://service.example/v1?x=1'],

@@ -114,6 +114,7 @@ test('the status, the health and the page for people say the same', async () => 
     'applied a migration',
     'applied a migration',
     'took the feed',
+    'caught up with the feed',
   ]);
   expect(daemon.stderr).toBe('');
 });

@@ -1,0 +1,77 @@
+import type { Clock, CommitCounts } from '../sync/ports.js';
+import type { LogFields, Logger } from './logger.js';
+
+/** What is done within this time is told in one line. */
+const PERIOD_MS = 60_000;
+
+/** What was done since the last line that told of it. */
+interface Done {
+  /** Pages of the feed that had entries. */
+  pages: number;
+  /** Entries committed, of the feed and of what is read beside it. */
+  entries: number;
+  inserted: number;
+  updated: number;
+  quarantined: number;
+  /** Truncated results loaded, before a commit or later. */
+  resolved: number;
+  failures: number;
+}
+
+/** A line a minute on what was done, and none where nothing was. No timer: it is written along with what is told. */
+export interface Activity {
+  paged(): void;
+  committed(counts: CommitCounts): void;
+  resolved(results: number): void;
+  failed(): void;
+  /** Told often: writes the line where it is due. */
+  passed(): void;
+  /** The rest, where nothing more will come. */
+  over(): void;
+}
+
+/** @param besides what the line says further, read when it is written */
+export function createActivity(
+  logger: Pick<Logger, 'info'>,
+  { monotonic }: Pick<Clock, 'monotonic'>,
+  besides: () => LogFields,
+): Activity {
+  let begunAt: number | null = null;
+  let done = nothing();
+
+  const tell = (now: number) => {
+    if (begunAt === null) return;
+    logger.info('activity', { seconds: Math.round((now - begunAt) / 1000), ...done, ...besides() });
+    begunAt = null;
+    done = nothing();
+  };
+  const add = (what: Partial<Done>) => {
+    begunAt ??= monotonic();
+    for (const [name, count] of Object.entries(what) as [keyof Done, number][]) done[name] += count;
+  };
+
+  return {
+    paged: () => add({ pages: 1 }),
+    committed: (counts) => {
+      const { inserted, updated, unchanged, stale, quarantined } = counts;
+      const entries = inserted + updated + unchanged + stale + quarantined;
+      if (entries > 0) add({ entries, inserted, updated, quarantined });
+    },
+    resolved: (results) => {
+      if (results > 0) add({ resolved: results });
+    },
+    // By itself no activity: an outage has lines of its own.
+    failed: () => {
+      if (begunAt !== null) done.failures += 1;
+    },
+    passed: () => {
+      const now = monotonic();
+      if (begunAt !== null && now - begunAt >= PERIOD_MS) tell(now);
+    },
+    over: () => tell(monotonic()),
+  };
+}
+
+function nothing(): Done {
+  return { pages: 0, entries: 0, inserted: 0, updated: 0, quarantined: 0, resolved: 0, failures: 0 };
+}

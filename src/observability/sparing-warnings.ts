@@ -1,0 +1,43 @@
+import type { Clock } from '../sync/ports.js';
+import type { LogFields, Logger } from './logger.js';
+
+/** The same warning is written this often at most. */
+const PERIOD_MS = 60_000;
+
+/** Warnings that any page may give rise to: the first at once, then one a minute with what came together. */
+export interface SparingWarnings {
+  /** @param counts added up until they are told */
+  warn(message: string, counts: Readonly<Record<string, number>>, fields?: LogFields): void;
+  /** Writes what was kept back. */
+  over(): void;
+}
+
+interface Warning {
+  toldAt: number;
+  kept: Record<string, number> | null;
+  fields: LogFields;
+}
+
+export function createSparingWarnings(
+  logger: Pick<Logger, 'warn'>,
+  { monotonic }: Pick<Clock, 'monotonic'>,
+): SparingWarnings {
+  const warnings = new Map<string, Warning>();
+  const tell = (message: string, warning: Warning) => {
+    logger.warn(message, { ...warning.kept, ...warning.fields });
+    Object.assign(warning, { toldAt: monotonic(), kept: null });
+  };
+  return {
+    warn(message, counts, fields = {}) {
+      const warning = warnings.get(message) ?? { toldAt: Number.NEGATIVE_INFINITY, kept: null, fields };
+      warnings.set(message, warning);
+      const kept = warning.kept ?? {};
+      for (const [name, count] of Object.entries(counts)) kept[name] = (kept[name] ?? 0) + count;
+      Object.assign(warning, { kept, fields });
+      if (monotonic() - warning.toldAt >= PERIOD_MS) tell(message, warning);
+    },
+    over() {
+      for (const [message, warning] of warnings) if (warning.kept !== null) tell(message, warning);
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { createOutages } from '../../src/observability/outages.js';
+import { handClock, recordingLogger } from '../support/observed.js';
+
+function observed() {
+  const clock = handClock();
+  const log = recordingLogger();
+  const outages = createOutages<'feed' | 'lease' | 'sweep'>({ logger: log.logger, clock });
+  /** Lines that a person sees at the usual level. */
+  const told = () =>
+    log.lines
+      .filter(({ level }) => level !== 'debug')
+      .map(({ level, message, fields }) => `${level} ${message}: ${fields.stage} ${fields.kind} ${fields.failures}`);
+  return { outages, clock, log, told };
+}
+
+const trouble = (kind: string, remedy: 'retry' | 'hold' = 'retry', type = 'ServiceError') =>
+  Object.assign(new Error('no answer'), { name: type, kind, remedy });
+
+test('an outage is told as it begins and as it ends, with how long it was and how often it failed', () => {
+  const { outages, clock, log, told } = observed();
+  for (let failures = 1; failures <= 20; failures += 1) {
+    outages.failed('feed', trouble('timeout'), { pauseMs: 9 });
+    clock.advance(10_000);
+  }
+  outages.recovered('feed');
+  expect(told()).toEqual(['warn failed, and will be tried again: feed timeout 1', 'info works again: feed timeout 20']);
+  expect(log.lines[0]?.fields).toMatchObject({ pauseMs: 9, error: expect.any(Error) });
+  expect(log.lines.at(-1)?.fields.seconds).toBe(200);
+  outages.recovered('feed');
+  expect(told()).toHaveLength(2);
+});
+
+test('a long outage is told again after five minutes, then after growing times up to every hour', () => {
+  const { outages, clock, log } = observed();
+  for (let minute = 0; minute <= 6 * 60; minute += 1) {
+    outages.failed('feed', trouble('http_401', 'hold'));
+    clock.advance(60_000);
+  }
+  const reminders = log.lines.filter(({ message }) => message === 'still failing');
+  expect(reminders.map(({ fields }) => Number(fields.seconds) / 60)).toEqual([5, 15, 35, 75, 135, 195, 255, 315]);
+  expect(reminders[0]).toMatchObject({ level: 'error', fields: { since: '2026-01-01T00:00:00.000Z', failures: 6 } });
+});
+
+test('another way of failing within an outage is told once, however often they take turns', () => {
+  const { outages, told } = observed();
+  for (const kind of ['timeout', 'http_503', 'timeout', 'http_503']) outages.failed('feed', trouble(kind));
+  outages.failed('feed', trouble('http_401', 'hold'));
+  expect(told()).toEqual([
+    'warn failed, and will be tried again: feed timeout 1',
+    'warn failed, and will be tried again: feed http_503 2',
+    'error holding: this will not pass by itself: feed http_401 5',
+  ]);
+  expect(outages.current()).toMatchObject([{ kind: 'http_401', failures: 5 }]);
+});
+
+test('where one thing is away, the first that needs it says so for all, and one that goes on failing says so then', () => {
+  const { outages, told } = observed();
+  const away = trouble('connection', 'retry', 'DatabaseError');
+  for (const stage of ['lease', 'feed', 'sweep', 'lease', 'feed', 'sweep'] as const) outages.failed(stage, away);
+  expect(told()).toEqual(['warn failed, and will be tried again: lease connection 1']);
+  outages.failed('feed', trouble('connection', 'retry', 'ConnectionError')); // the service, and not the database
+  expect(told().slice(1)).toEqual(['warn failed, and will be tried again: feed connection 3']);
+  outages.recovered('lease');
+  outages.recovered('feed');
+  outages.failed('sweep', away);
+  outages.recovered('sweep');
+  expect(told().slice(2)).toEqual([
+    'info works again: lease connection 2',
+    'info works again: feed connection 3',
+    'warn failed, and will be tried again: sweep connection 3',
+    'info works again: sweep connection 3',
+  ]);
+});
+
+test('what the next leader has to meet is dropped without a word', () => {
+  const { outages, told } = observed();
+  outages.failed('feed', trouble('timeout'));
+  outages.dropped('feed');
+  outages.recovered('feed');
+  expect(told()).toHaveLength(1);
+  expect(outages.current()).toEqual([]);
+});
+
+test('a bug is said to be one', () => {
+  const { outages, log } = observed();
+  outages.failed('feed', new TypeError('undefined is no function'));
+  expect(log.lines[0]?.fields).toMatchObject({ kind: 'internal', remedy: expect.stringContaining('bug in scanfeed') });
+});
