@@ -1,7 +1,7 @@
-import { cp, readFile } from 'node:fs/promises';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import {
   anyHelm,
   CHART,
@@ -14,15 +14,20 @@ import {
   renderAlerts,
   testFolder,
 } from '../support/deployment/chart.js';
-import { mountedFiles, podSpecs } from '../support/deployment/pods.js';
+import { environmentOf, mountedFiles, podSpecs } from '../support/deployment/pods.js';
 import { findInvalid, requireSchemas } from '../support/deployment/schemas.js';
 import { runTool } from '../support/deployment/tools.js';
 
 /** The manifests of the example of an application, which includes the sidecar. Its dependency is put beside a copy. */
-async function renderExample(helm: string, args: readonly string[] = []): Promise<Manifest[]> {
+async function renderExample(
+  helm: string,
+  args: readonly string[] = [],
+  change: (example: string) => Promise<void> = async () => {},
+): Promise<Manifest[]> {
   const folder = await testFolder();
   await cp(join(CHART, '..'), folder, { recursive: true });
   const example = join(folder, 'example-application');
+  await change(example);
   const dependency = await runTool(helm, ['dependency', 'update', example]);
   expect(dependency).toMatchObject({ status: 0 });
   const release = ['template', 'invoices', example, '--namespace', 'documents', '--kube-version', OLDEST_KUBERNETES];
@@ -69,6 +74,58 @@ describe.each(HELMS)('the sidecar, with %s', (helm) => {
     ]);
     expect(pod?.initContainers?.[0]?.restartPolicy).toBeUndefined();
   });
+});
+
+/** The example with two sidecars, each of a feed of its own. */
+async function takeTwo(example: string): Promise<void> {
+  const edit = async (name: string, edited: (text: string) => string) => {
+    const file = join(example, name);
+    await writeFile(file, edited(await readFile(file, 'utf8')));
+  };
+  const dependency = { name: 'scanfeed', version: '0.1.0', repository: 'file://../scanfeed' };
+  const aliases = ['invoices', 'orders'];
+  await edit('Chart.yaml', (text) =>
+    stringify({ ...parse(text), dependencies: aliases.map((alias) => ({ ...dependency, alias })) }),
+  );
+  await edit('values.yaml', (text) => {
+    const { scanfeed, ...values } = parse(text);
+    const own = {
+      invoices: { ...scanfeed },
+      orders: { ...scanfeed, feed: 'orders', nameOverride: 'orders-feed', port: 9848 },
+    };
+    return stringify({ ...values, ...own });
+  });
+  await edit('templates/deployment.yaml', (text) =>
+    text.replace(/^.*\.Subcharts\.scanfeed.*$/gm, (line) =>
+      aliases.map((alias) => line.replace('.Subcharts.scanfeed', `.Subcharts.${alias}`)).join('\n'),
+    ),
+  );
+}
+
+test('two sidecars of one pod share no name and no port, and each is asked for its own life', async (context) => {
+  const manifests = await renderExample(anyHelm(context), [], takeTwo);
+  const [pod] = podSpecs(manifests);
+  expect(pod?.initContainers).toMatchObject([
+    {
+      name: 'scanfeed',
+      ports: [{ name: 'scanfeed', containerPort: 9847 }],
+      livenessProbe: { httpGet: { port: 'scanfeed' } },
+      volumeMounts: [{ name: 'scanfeed' }],
+    },
+    {
+      name: 'orders-feed',
+      ports: [{ name: 'orders-feed', containerPort: 9848 }],
+      livenessProbe: { httpGet: { port: 'orders-feed' } },
+      volumeMounts: [{ name: 'orders-feed' }],
+    },
+  ]);
+  const [, second] = pod?.initContainers ?? [];
+  expect(environmentOf(second as never)).toMatchObject({ SCANFEED_ADMIN_PORT: '9848', SCANFEED_FEED: 'orders' });
+  expect(pod?.volumes.map(({ name }) => name)).toEqual(['scanfeed', 'orders-feed']);
+  const monitors = manifests.filter(({ kind }) => kind === 'PodMonitor');
+  expect(monitors.map(({ spec }) => spec.podMetricsEndpoints[0].port)).toEqual(['scanfeed', 'orders-feed']);
+  const names = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+  expect(names).toEqual([...new Set(names)]);
 });
 
 /** Without the labels that only Helm gives. */

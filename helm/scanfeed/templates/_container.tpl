@@ -23,25 +23,34 @@ restartPolicy: Always
 {{- end }}
 
 {{- define "scanfeed.container" -}}
-name: scanfeed
+name: {{ include "scanfeed.name" . }}
 {{ include "scanfeed.program" . }}
 ports:
-  - name: scanfeed
+  - name: {{ include "scanfeed.portName" . }}
     containerPort: {{ .Values.port }}
 {{- with .Values.livenessProbe }}
 livenessProbe:
-  {{- toYaml . | nindent 2 }}
+  {{- include "scanfeed.probe" (list $ .) | nindent 2 }}
 {{- end }}
 {{- if ne .Values.mode "sidecar" }}
 {{- with .Values.readinessProbe }}
 readinessProbe:
-  {{- toYaml . | nindent 2 }}
+  {{- include "scanfeed.probe" (list $ .) | nindent 2 }}
 {{- end }}
 {{- end }}
 {{- end }}
 
+{{/* A probe (list root probe) whose port `scanfeed` is the container's own, whatever that is called. */}}
+{{- define "scanfeed.probe" -}}
+{{- $probe := deepCopy (index . 1) -}}
+{{- if eq (toString (dig "httpGet" "port" "" $probe)) "scanfeed" -}}
+{{- $_ := set $probe.httpGet "port" (include "scanfeed.portName" (index . 0)) -}}
+{{- end -}}
+{{ toYaml $probe }}
+{{- end }}
+
 {{- define "scanfeed.migration" -}}
-name: scanfeed-migrate
+name: {{ include "scanfeed.name" . | trunc 55 | trimSuffix "-" }}-migrate
 args: [migrate]
 {{ include "scanfeed.program" . }}
 {{- end }}
@@ -64,7 +73,7 @@ securityContext:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 volumeMounts:
-  - name: scanfeed
+  - name: {{ include "scanfeed.name" . }}
     mountPath: /etc/scanfeed
     readOnly: true
   {{- with .Values.extraVolumeMounts }}
@@ -118,7 +127,7 @@ volumeMounts:
 
 {{- define "scanfeed.volumes" -}}
 {{- $database := .Values.database -}}
-- name: scanfeed
+- name: {{ include "scanfeed.name" . }}
   projected:
     # 0444: for a user that is neither root nor in a group of the files.
     defaultMode: 292

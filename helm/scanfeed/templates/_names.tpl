@@ -2,6 +2,11 @@
 {{- default "scanfeed" .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{/* Of the container's port: 15 characters at most. */}}
+{{- define "scanfeed.portName" -}}
+{{- include "scanfeed.name" . | trunc 15 | trimSuffix "-" }}
+{{- end }}
+
 {{- define "scanfeed.fullname" -}}
 {{- $name := include "scanfeed.name" . }}
 {{- if .Values.fullnameOverride }}
