@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
-import { EXIT, explain } from './cli/exit.js';
+import { EXIT, EXIT_HELP, explain } from './cli/exit.js';
 import { endOnSignals } from './cli/first-process.js';
+import { watchOutput } from './cli/output.js';
 import { packageVersion } from './cli/version.js';
 
 /** One file a command; only the one that is asked for is loaded, so that the daemon starts quickly. */
@@ -29,6 +30,7 @@ async function main(args: readonly string[]): Promise<number> {
   const program = new Command('scanfeed')
     .description('Keeps a PostgreSQL database in step with the delivery feed of a Document Recognition Service.')
     .version(packageVersion())
+    .addHelpText('afterAll', EXIT_HELP)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(`scanfeed: ${usageError(text)}\n`) });
   try {
@@ -57,16 +59,12 @@ function usageError(text: string): string {
     .replaceAll(/\s+/g, ' ')} (see --help)`;
 }
 
-/** All that was written has gone out, or nobody reads it any more. */
-function flushed(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise((resolve) => stream.write('', () => resolve()));
-}
-
 endOnSignals(process);
-const outputs = [process.stdout, process.stderr];
-// A reader that has gone (`scanfeed … | head`) is no reason to fail; writing on is without effect.
-for (const output of outputs) output.on('error', () => {});
+const results = watchOutput(process.stdout);
+const notes = watchOutput(process.stderr);
 const exitCode = await main(process.argv.slice(2));
-await Promise.all(outputs.map(flushed));
+const lost = await results.flushed();
+if (lost !== null) process.stderr.write(`scanfeed: not all of the output could be written: ${lost}\n`);
+await notes.flushed();
 // What is still open then (a statement or a connection that says nothing) must not keep a command that is over.
-process.exit(exitCode);
+process.exit(lost === null ? exitCode : exitCode || EXIT.failed);

@@ -7,7 +7,7 @@ import { CommandFailure, EXIT } from './exit.js';
 import { counted, humanSeconds } from './human.js';
 import { type ProgressLine, progressLine } from './progress-line.js';
 import { untilStopped } from './stop-signals.js';
-import { timeOption } from './time-options.js';
+import { requireStretch, timeOption } from './time-options.js';
 import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
 
 interface Given {
@@ -65,9 +65,7 @@ async function backfill(given: Given, io: CommandProcess): Promise<void> {
   const wishes = [since !== null, beginning === true, stop === true].filter(Boolean).length;
   if (wishes !== 1) throw new CommandFailure('give one of --since, --beginning and --stop', EXIT.usage);
   if (stop && until !== null) throw new CommandFailure('--until says nothing with --stop', EXIT.usage);
-  if (until !== null && since !== null && until <= since) {
-    throw new CommandFailure('--until is not after --since', EXIT.usage);
-  }
+  requireStretch(since, until, io.clock);
   await withFeed(io, { feed, need: ['service', 'pending'] }, async (work) => {
     if (stop) return stopAll(work, json, io);
     const { joined, ...row } = await requestBackfill(work.database.sql, work.tables, work.feed.name, since, until);

@@ -4,6 +4,11 @@ import { troubleOf } from '../outcome/trouble.js';
 /** Exit codes, as `sysexits.h` names them where it does. */
 export const EXIT = { done: 0, failed: 1, usage: 64, tryAgain: 75, settings: 78, interrupted: 130 } as const;
 
+/** For the help of every command; docs/operating.md says more. */
+export const EXIT_HELP = `
+Exit codes: ${EXIT.done} done, ${EXIT.failed} it failed or something is left, ${EXIT.usage} wrong usage, ${EXIT.tryAgain} try
+again later, ${EXIT.settings} wrong settings, ${EXIT.interrupted} interrupted`;
+
 /** A failure that says in one line what is wrong and what to do about it. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';

@@ -20,7 +20,7 @@ export async function withDatabase<T>(
 
 /**
  * Applies missing migrations over the direct connection, and gives the daemon's role its rights where that is another; the
- * names of what was applied.
+ * names of what was applied. Rejects, with the remedy, where this release cannot work on the schema all the same.
  * @param known the migrations to have; by default those that stand beside the program
  * @param signal cuts the connection, so that nothing of a migration under way stays
  */
@@ -31,9 +31,11 @@ export function migrateSchema(
 ): Promise<readonly string[]> {
   return overDirectConnection(settings, signal, async ({ sql }) => {
     const tables = tablesOf(settings.schema);
-    const applied = await migrate(sql, tables, known ?? (await readMigrations()));
+    const migrations = known ?? (await readMigrations());
+    const applied = await migrate(sql, tables, migrations);
     const daemon = settings.connection.user;
     if (daemon !== undefined && daemon !== settings.migrationConnection.user) await grantDaemon(sql, tables, daemon);
+    await requireSchema(sql, tables, migrations);
     return applied.map(({ version, name }) => `${version} ${name}`);
   });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { StatusReport } from '../observability/status-report.js';
-import { humanSeconds } from './human.js';
+import { counted, humanSeconds } from './human.js';
 
 const BAR_WIDTH = 24;
 /** On a terminal the line is drawn anew; elsewhere a line is printed now and then. */
@@ -25,7 +25,7 @@ export function progressLine(): (report: StatusReport, now: number) => string {
   return (report, now) => {
     const { dataCompleteAsOf, lagSeconds, runsWritten } = report;
     const [trouble] = report.troubles;
-    if (trouble !== undefined) return `${trouble.message} (${trouble.failures} times; trying on)`;
+    if (trouble !== undefined) return `${trouble.message} (${counted(trouble.failures, 'time', 'times')}; trying on)`;
     if (dataCompleteAsOf === null || lagSeconds === null) return 'starting';
     const completeTo = Date.parse(dataCompleteAsOf);
     begun ??= { at: now, completeTo, written: runsWritten };

@@ -1,6 +1,8 @@
 import { InvalidArgumentError } from 'commander';
 import { duration as durationKind } from '../settings/kinds.js';
 import { readTimestamp } from '../sync/check-entry.js';
+import type { Clock } from '../sync/ports.js';
+import { CommandFailure, EXIT } from './exit.js';
 
 const window = durationKind('1m', '3650d');
 const interval = durationKind('1s', '1d');
@@ -36,4 +38,15 @@ export function timeOption(now: () => number): (text: string) => Date {
     }
     return new Date(time.text);
   };
+}
+
+/**
+ * @param since null: from the beginning
+ * @param until null: up to now
+ * @throws CommandFailure where nothing can have been delivered between the two
+ */
+export function requireStretch(since: Date | null, until: Date | null, { now }: Pick<Clock, 'now'>): void {
+  if (since === null) return;
+  if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);
+  if (since.getTime() > now()) throw new CommandFailure('--since is in the future', EXIT.usage);
 }

@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { describe, expect, inject, test } from 'vitest';
 import { useProgram } from '../../support/program/bench.js';
 import { unusedPort } from '../../support/program/gateway.js';
 import type { Program } from '../../support/program/program.js';
@@ -28,7 +31,21 @@ describe('scanfeed', () => {
     );
     for (const help of helps) {
       expect(help).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(`scanfeed ${help.name}`) });
+      expect(help.stdout).toMatch(/\n\nExit codes: 0 done, (.*\n)+$/);
+      expect(help.stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
     }
+  });
+
+  test.skipIf(!existsSync('/dev/full'))('fails where what it found cannot be written, and says why', async () => {
+    const program = [inject('programPath'), '--version'];
+    const failure = await promisify(execFile)('sh', ['-c', '"$0" "$@" >/dev/full', process.execPath, ...program]).then(
+      () => null,
+      ({ code, stderr }: { code: number; stderr: string }) => ({ code, stderr }),
+    );
+    expect(failure).toEqual({
+      code: 1,
+      stderr: 'scanfeed: not all of the output could be written: ENOSPC: no space left on device, write\n',
+    });
   });
 
   test.each([
@@ -66,6 +83,22 @@ describe('scanfeed migrate', () => {
       schema: 'scanfeed',
       applied: [],
       readerRole: true,
+    });
+  });
+
+  test('does not call a schema up to date that only a newer release can use', async () => {
+    const database = await bench.createDatabase();
+    const env = { DATABASE_URL: database.url, SCANFEED_READER_ROLE: database.role };
+    await run(['migrate'], env);
+    const newer = 'INSERT INTO scanfeed.migrations (version, name, works_from) VALUES (9998, $1, $2)';
+    await database.query(newer, ['adds_only', 1]);
+    expect(await run(['migrate'], env)).toMatchObject({ code: 0, stderr: '' });
+    await database.query('UPDATE scanfeed.migrations SET works_from = 9998 WHERE version = 9998', []);
+    expect(await run(['migrate'], env)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'scanfeed: the schema scanfeed is at version 9998, too new for this release of scanfeed: run the newer release\n',
     });
   });
 
