@@ -21,16 +21,18 @@ const ago = (minutes: number, figures: Partial<RecentMinute> = {}): RecentMinute
 
 describe('the window of the charts', () => {
   test.each([
-    [0, 1],
-    [59, 1],
-    [60, 3],
-    [179, 3],
-    [180, 6],
-    [359, 6],
-    [10_000, 6],
-  ])('is the shortest that has all: what is known for %i minutes is shown in %i hours', (minutes, hours) => {
+    [0, 20, 20, 10],
+    [19, 20, 20, 10],
+    [20, 60, 60, 12],
+    [59, 60, 60, 12],
+    [60, 180, 60, 12],
+    [179, 180, 60, 12],
+    [180, 360, 60, 12],
+    [359, 360, 60, 12],
+    [10_000, 360, 60, 12],
+  ])('is the shortest that has all: what is known for %i minutes is shown in %i', (minutes, length, cells, rows) => {
     const window = windowOf([ago(minutes), ago(0)], NOW);
-    expect([window.hours, window.length, window.cells.length, window.rows.length]).toEqual([hours, hours * 60, 60, 12]);
+    expect([window.length, window.cells.length, window.rows.length]).toEqual([length, cells, rows]);
     expect(window.minutes.at(-1)).toEqual(ago(0));
   });
 
@@ -60,7 +62,7 @@ describe('the window of the charts', () => {
   });
 
   test('is there before anything is known', () => {
-    expect(windowOf([], NOW)).toMatchObject({ hours: 1, minutesWithoutLag: 60, minutesWithoutLead: 60 });
+    expect(windowOf([], NOW)).toMatchObject({ length: 20, minutesWithoutLag: 20, minutesWithoutLead: 20 });
   });
 });
 
@@ -128,8 +130,8 @@ describe('what is said of a chart', () => {
 
   test('does not call good what nobody knows', () => {
     const window = windowOf([ago(0, { lagSeconds: null, runs: null })], NOW);
-    expect(captionOf(lagChart(window))).toBe('Nothing is known of the last hour yet.');
-    expect(captionOf(runsChart(window))).toBe('This process did not lead the feed in the last hour.');
+    expect(captionOf(lagChart(window))).toBe('Nothing is known of the last 20 minutes yet.');
+    expect(captionOf(runsChart(window))).toBe('This process did not lead the feed in the last 20 minutes.');
     expect(lagChart(window)).not.toContain('class="line"');
   });
 });

@@ -12,10 +12,10 @@ const LABELS = -8;
 
 /** The lag, minute by minute, with the tries that failed at its foot. */
 export function lagChart(window: Window): string {
-  const { minutes, length, cells, hours } = window;
+  const { minutes, length, cells } = window;
   const lags = minutes.map((minute) => minute?.lagSeconds ?? null);
   const scale = lagScale(known(lags));
-  const drawn = `The worst of each minute of the last ${hoursInWords(hours)}, on a logarithmic scale with lines at ${labels(scale)}; hatched where it is not known. Marks at the foot: tries that failed.`;
+  const drawn = `The worst of each minute of the last ${inWords(length)}, on a logarithmic scale with lines at ${labels(scale)}; hatched where it is not known. Marks at the foot: tries that failed.`;
   const failed = cells.flatMap(({ failures }, at) => (failures > 0 ? [bar('failed', cells, at, FOOT + 3, 4)] : []));
   return figure('lag', 'Lag', drawn, lagInWords(window), [
     ...unknown('lag', lags, length),
@@ -24,16 +24,16 @@ export function lagChart(window: Window): string {
     ...stretchesOf(lags, isKnown).map((stretch) => plateau(lags, stretch, scale)),
     '</svg>',
     ...failed,
-    ...footOf(hours),
+    ...footOf(length),
   ]);
 }
 
 /** What this process stored, in bars. */
 export function runsChart(window: Window): string {
-  const { minutes, length, cells, hours, minutesPerCell } = window;
+  const { minutes, length, cells, minutesPerCell } = window;
   const counts = cells.map(({ runs }) => runs);
   const scale = countScale(known(counts));
-  const drawn = `A bar for ${minutesPerCell === 1 ? 'each minute' : `every ${minutesPerCell} minutes`} of the last ${hoursInWords(hours)}, on a scale with lines at ${labels(scale)}; hatched where this process did not lead the feed.`;
+  const drawn = `A bar for ${minutesPerCell === 1 ? 'each minute' : `every ${minutesPerCell} minutes`} of the last ${inWords(length)}, on a scale with lines at ${labels(scale)}; hatched where this process did not lead the feed.`;
   const bars = counts.flatMap((runs, at) => {
     if (!runs) return [];
     const height = Math.max(2, scale.at(runs) * PLOT);
@@ -44,7 +44,7 @@ export function runsChart(window: Window): string {
     ...unknown('runs', leads, length),
     ...grid(scale),
     ...bars,
-    ...footOf(hours),
+    ...footOf(length),
   ]);
 }
 
@@ -91,32 +91,31 @@ function grid(scale: Scale): string[] {
   });
 }
 
-function footOf(hours: number): string[] {
-  const middle = hours % 2 === 0 ? `${hours / 2} h ago` : `${hours * 30} min ago`;
+function footOf(length: number): string[] {
   return [
-    ['0', 'start', `${hours} h ago`],
-    ['50%', 'middle', middle],
+    ['0', 'start', agoInWords(length)],
+    ['50%', 'middle', agoInWords(length / 2)],
     ['100%', 'end', 'now'],
   ].map(([x, anchor, text]) => `<text x="${x}" y="${HEIGHT - 6}" text-anchor="${anchor}">${text}</text>`);
 }
 
-function lagInWords({ rows, minutes, hours, minutesWithoutLag }: Window): string {
+function lagInWords({ rows, minutes, length, minutesWithoutLag }: Window): string {
   const worst = minutes.reduce(
     (one, other) => ((other?.lagSeconds ?? -1) > (one?.lagSeconds ?? -1) ? other : one),
     null,
   );
   const failures = rows.reduce((sum, row) => sum + row.failures, 0);
   const failed = failures === 0 ? '' : ` ${counted(failures, 'try', 'tries')} failed.`;
-  if (worst?.lagSeconds == null) return `Nothing is known of the last ${hoursInWords(hours)} yet.${failed}`;
+  if (worst?.lagSeconds == null) return `Nothing is known of the last ${inWords(length)} yet.${failed}`;
   const when = `${timeOfDay(worst.minute * 60_000)} UTC`;
   return `At worst ${describeSeconds(worst.lagSeconds)}, at ${when}.${failed}${blank('Not known', minutesWithoutLag)}`;
 }
 
-function runsInWords({ rows, hours, minutesWithoutLead }: Window): string {
+function runsInWords({ rows, length, minutesWithoutLead }: Window): string {
   const counts = known(rows.map(({ runs }) => runs));
-  if (counts.length === 0) return `This process did not lead the feed in the last ${hoursInWords(hours)}.`;
+  if (counts.length === 0) return `This process did not lead the feed in the last ${inWords(length)}.`;
   const sum = counts.reduce((total, runs) => total + runs, 0);
-  const stored = `${counted(sum, 'run')} in the last ${hoursInWords(hours)}.`;
+  const stored = `${counted(sum, 'run')} in the last ${inWords(length)}.`;
   return `${stored}${blank('This process did not lead, or did not run,', minutesWithoutLead)}`;
 }
 
@@ -125,7 +124,7 @@ function blank(what: string, minutes: number): string {
 }
 
 /** The figures of both charts, for those who read rather than look. */
-export function chartTable({ rows, hours, minutesPerCell }: Window): string {
+export function chartTable({ rows, length, minutesPerRow }: Window): string {
   const cells = [...rows].reverse().map(({ from, lagSeconds, runs, failures }) => {
     const lag = lagSeconds === null ? 'not known' : describeSeconds(lagSeconds);
     const stored = runs === null ? 'did not lead' : grouped(runs);
@@ -134,7 +133,7 @@ export function chartTable({ rows, hours, minutesPerCell }: Window): string {
   return `<details>
 <summary>The charts as a table</summary>
 <table>
-<caption>The last ${hoursInWords(hours)}, latest first, ${5 * minutesPerCell} minutes a row</caption>
+<caption>The last ${inWords(length)}, latest first, ${minutesPerRow} minutes a row</caption>
 <thead><tr><th scope="col">From (UTC)</th><th scope="col">Worst lag</th><th scope="col">Runs stored</th><th scope="col">Failed tries</th></tr></thead>
 <tbody>
 ${cells.join('\n')}
@@ -164,8 +163,13 @@ function labels({ lines }: Scale): string {
   return lines.map(({ label }) => label).join(', ');
 }
 
-function hoursInWords(hours: number): string {
-  return hours === 1 ? 'hour' : `${hours} hours`;
+function inWords(minutes: number): string {
+  if (minutes === 60) return 'hour';
+  return minutes % 60 === 0 ? `${minutes / 60} hours` : `${minutes} minutes`;
+}
+
+function agoInWords(minutes: number): string {
+  return minutes % 60 === 0 ? `${minutes / 60} h ago` : `${minutes} min ago`;
 }
 
 function timeOfDay(ms: number): string {

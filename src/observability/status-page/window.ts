@@ -1,11 +1,12 @@
 import type { RecentMinute } from '../recent-history.js';
 
-/** Bars of a chart; the lag is drawn minute by minute. */
-const CELLS = 60;
-/** Rows of the table. */
-const ROWS = 12;
-/** What is shown, in hours: the least of these that has all that is known. */
-const SPANS = [1, 3, 6] as const;
+/** What is shown, in minutes: the shortest of these that has all that is known; and what a bar and a row of it have. */
+const SPANS = [
+  { length: 20, cell: 1, row: 2 },
+  { length: 60, cell: 1, row: 5 },
+  { length: 180, cell: 3, row: 15 },
+] as const;
+const LONGEST = { length: 360, cell: 6, row: 30 } as const;
 
 const MINUTE_MS = 60_000;
 
@@ -20,15 +21,15 @@ export interface Stretch {
 
 /** The stretch of time that the charts show. */
 export interface Window {
-  readonly hours: number;
   /** From the first on to the present one, without gaps; null: nothing is known of it. */
   readonly minutes: readonly (RecentMinute | null)[];
-  /** How many there are room for: some are still to come. */
+  /** How many there is room for: some may be still to come. */
   readonly length: number;
-  /** The same in 60 stretches, for bars, and in 12, for a table. They begin at whole minutes of the clock. */
+  /** The same in stretches, for bars and for a table. */
   readonly cells: readonly Stretch[];
   readonly rows: readonly Stretch[];
   readonly minutesPerCell: number;
+  readonly minutesPerRow: number;
   /** Those without a known lag, and those in which this process did not lead, as far as it knows. */
   readonly minutesWithoutLag: number;
   readonly minutesWithoutLead: number;
@@ -38,26 +39,23 @@ export interface Window {
 export function windowOf(known: readonly RecentMinute[], now: number): Window {
   const present = Math.floor(now / MINUTE_MS);
   const age = present + 1 - Math.min(present, ...known.map(({ minute }) => minute));
-  const hours = SPANS.find((span) => age <= span * 60) ?? 6;
-  const minutesPerCell = hours;
+  const { length, cell, row } = SPANS.find((span) => age <= span.length) ?? LONGEST;
   // At whole multiples, so that a bar stays what it is from one look to the next.
-  const end = Math.ceil((present + 1) / minutesPerCell) * minutesPerCell;
-  const first = end - CELLS * minutesPerCell;
+  const end = Math.ceil((present + 1) / cell) * cell;
+  const first = end - length;
   const byMinute = new Map(known.map((minute) => [minute.minute, minute]));
   const minutes = Array.from({ length: present + 1 - first }, (_, at) => byMinute.get(first + at) ?? null);
-  const length = end - first;
-  const stretches = (count: number) =>
-    Array.from({ length: count }, (_, at) => {
-      const each = length / count;
-      return summed(minutes.slice(at * each, (at + 1) * each), (first + at * each) * MINUTE_MS);
-    });
+  const stretchesOf = (each: number) =>
+    Array.from({ length: length / each }, (_, at) =>
+      summed(minutes.slice(at * each, (at + 1) * each), (first + at * each) * MINUTE_MS),
+    );
   return {
-    hours,
     minutes,
     length,
-    cells: stretches(CELLS),
-    rows: stretches(ROWS),
-    minutesPerCell,
+    cells: stretchesOf(cell),
+    rows: stretchesOf(row),
+    minutesPerCell: cell,
+    minutesPerRow: row,
     minutesWithoutLag: minutes.filter((minute) => minute?.lagSeconds == null).length,
     minutesWithoutLead: minutes.filter((minute) => minute?.runs == null).length,
   };
