@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { access, constants, mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
@@ -62,7 +62,7 @@ async function runDemo(directory: string): Promise<void> {
     const embedded: Embedded[] = [];
     try {
       const admin = await adminDefaults();
-      await mkdir(directory, { recursive: true });
+      await prepareFolder(directory);
       if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, signal));
       if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
       const variables = Object.assign(
@@ -80,6 +80,16 @@ async function runDemo(directory: string): Promise<void> {
       for (const part of embedded.reverse()) await part.stop();
     }
   }, SHUTDOWN_MS);
+}
+
+async function prepareFolder(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { recursive: true });
+    await access(directory, constants.W_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CommandFailure(`nothing can be kept in ${directory} (${code}); choose another folder with --directory`);
+  }
 }
 
 /** The emulator's port may be another one than last time, but it is the same service. */

@@ -4,6 +4,8 @@ export interface Column<T> {
   readonly cell: (row: T) => string;
   /** May be cut where the terminal is too narrow. */
   readonly shrinks?: true;
+  /** Left out where the terminal is too narrow, before others are cut; of several the last first. */
+  readonly spare?: true;
   /** Numbers stand on the right. */
   readonly right?: true;
 }
@@ -13,13 +15,28 @@ const NARROWEST = 8;
 
 /** Rows as aligned text, within `columns`; null: as wide as it needs to be. Pure. */
 export function table<T>(rows: readonly T[], layout: readonly Column<T>[], columns: number | null): string {
-  const cells = [layout.map(({ head }) => head), ...rows.map((row) => layout.map(({ cell }) => printable(cell(row))))];
-  const natural = layout.map((_, index) => Math.max(...cells.map((line) => length(line[index] ?? ''))));
-  const widths = columns === null ? natural : shrink(natural, layout, columns);
+  const shown = columns === null ? layout : withoutSpare(rows, layout, columns);
+  const cells = [shown.map(({ head }) => head), ...rows.map((row) => shown.map(({ cell }) => printable(cell(row))))];
+  const natural = naturalWidths(rows, shown);
+  const widths = columns === null ? natural : shrink(natural, shown, columns);
   const lines = cells.map((line) =>
-    line.map((text, index) => aligned(cut(text, widths[index] ?? 0), widths[index] ?? 0, layout[index]?.right)),
+    line.map((text, index) => aligned(cut(text, widths[index] ?? 0), widths[index] ?? 0, shown[index]?.right)),
   );
   return lines.map((line) => `${line.join(' '.repeat(GAP)).trimEnd()}\n`).join('');
+}
+
+function naturalWidths<T>(rows: readonly T[], layout: readonly Column<T>[]): number[] {
+  return layout.map(({ head, cell }) =>
+    rows.reduce((width, row) => Math.max(width, length(printable(cell(row)))), length(head)),
+  );
+}
+
+const totalOf = (widths: readonly number[]) => widths.reduce((sum, width) => sum + width + GAP, -GAP);
+
+function withoutSpare<T>(rows: readonly T[], layout: readonly Column<T>[], columns: number): readonly Column<T>[] {
+  if (totalOf(naturalWidths(rows, layout)) <= columns) return layout;
+  const spare = layout.findLastIndex((column) => column.spare);
+  return spare < 0 ? layout : withoutSpare(rows, layout.toSpliced(spare, 1), columns);
 }
 
 /** Text of the service, made safe for a terminal: what steers one becomes visible. */
@@ -30,8 +47,7 @@ export function printable(text: string): string {
 /** Takes from the widest column that may shrink, until the line fits or nothing is left to take. */
 function shrink<T>(natural: readonly number[], layout: readonly Column<T>[], columns: number): number[] {
   const widths = [...natural];
-  const total = () => widths.reduce((sum, width) => sum + width + GAP, -GAP);
-  for (let over = total() - columns; over > 0; over -= 1) {
+  for (let over = totalOf(widths) - columns; over > 0; over -= 1) {
     const candidates = widths.map((width, index) => (layout[index]?.shrinks && width > NARROWEST ? width : 0));
     const widest = Math.max(...candidates);
     if (widest === 0) break;

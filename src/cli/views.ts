@@ -119,7 +119,11 @@ const LIST: readonly Column<ListedView>[] = [
   { head: 'DOCUMENT TYPE', cell: ({ slug }) => slug, shrinks: true },
   { head: 'ROWS ARE', cell: ({ arrays }) => rowsOf(arrays), shrinks: true },
   { head: 'FIELDS', cell: ({ fields }) => String(fields), right: true },
-  { head: 'BUILT', cell: ({ builtAt }) => (builtAt === null ? 'not yet' : `${builtAt.toISOString().slice(0, 19)}Z`) },
+  {
+    head: 'BUILT',
+    cell: ({ builtAt }) => (builtAt === null ? 'not yet' : `${builtAt.toISOString().slice(0, 19)}Z`),
+    spare: true,
+  },
 ];
 
 function rowsOf(arrays: readonly (readonly string[])[]): string {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,14 +12,19 @@ const bench = useProgram();
 /** Taken until the test is over; by whomever. */
 async function takePort(port: number): Promise<number> {
   const server = createServer().listen(port, '127.0.0.1');
-  await Promise.race([once(server, 'listening'), once(server, 'error')]);
+  await once(server, 'listening').catch(() => {}); // taken already
   bench.afterwards(() => server.close());
   return port || (server.address() as AddressInfo).port;
 }
 
-async function startDemo(env: Readonly<Record<string, string>>) {
+async function makeFolder(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-demo-'));
   bench.afterwards(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function startDemo(env: Readonly<Record<string, string>>) {
+  const directory = await makeFolder();
   const { url } = await bench.createDatabase();
   return { directory, demo: bench.program(['demo', '--directory', directory], { DATABASE_URL: url, ...env }) };
 }
@@ -43,4 +48,15 @@ test('a demo whose port was asked for and is taken ends at once, says what to do
     `scanfeed: nothing can listen on port ${port} of 127.0.0.1, it is probably taken; set another SCANFEED_ADMIN_PORT, or none and a free one is found\n`,
   );
   expect(await readdir(directory)).toEqual([]);
+});
+
+test('a demo whose folder cannot be one says so', async () => {
+  const directory = await makeFolder();
+  const file = join(directory, 'taken');
+  await writeFile(file, '');
+  const demo = bench.program(['demo', '--directory', file], {});
+  expect(await demo.exited).toEqual({ code: 1, signal: null });
+  expect(demo.stderr).toBe(
+    `scanfeed: nothing can be kept in ${file} (EEXIST); choose another folder with --directory\n`,
+  );
 });
