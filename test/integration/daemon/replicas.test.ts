@@ -78,8 +78,11 @@ test('of three replicas one leads and the others report the same; after kill -9 
   ).toBe(1);
   expect(await leadersOf(daemons)).toEqual([leader]);
   const standbys = daemons.filter((daemon) => daemon !== leader);
+  expect((await leader.get('/')).body).toMatch(/At worst .*50 runs in the last 20 minutes\./s);
   for (const standby of standbys) {
     expect(await standby.status()).toMatchObject({ role: 'standby', caughtUp: false, runsWritten: 0 });
+    const { body: page } = await standby.get('/');
+    expect(page).toMatch(/At worst .*This process did not lead the feed in the last 20 minutes\./s);
     // A standby looks three times a lease; beyond that, the lag it reports is the leader's.
     await eventually(() => standby.metric('scanfeed_lag_seconds')).toBeLessThan(5);
   }
