@@ -17,7 +17,9 @@ export function watchOutput(stream: Writable): Output {
   });
   return {
     flushed: async () => {
-      await new Promise<void>((resolve) => stream.write('', () => resolve()));
+      // Only behind what still waits: an empty write may fail, too. Errors of what is done are told a tick later.
+      if (stream.writableLength > 0) await new Promise<void>((resolve) => stream.write('', () => resolve()));
+      else await new Promise<void>((resolve) => setImmediate(resolve));
       return lost;
     },
   };

@@ -51,9 +51,19 @@ const SECRET_KEYS = [
   'rawOcrResult',
 ] as const;
 
+/** Of lines that cannot be written just now, so much is kept for later; what comes then is dropped. */
+const KEPT_BYTES = 1024 * 1024;
+
+/** A log that nobody can read (its disk is full, its reader has gone) is no reason to end. */
+function standardOutput(): DestinationStream {
+  const output = pino.destination({ dest: 1, sync: true, maxLength: KEPT_BYTES });
+  output.on('error', () => {});
+  return output;
+}
+
 export function createLogger(options: LoggerOptions): Logger {
   const { level, feed, version, format = 'json', colours = false } = options;
-  const output = options.destination ?? pino.destination({ dest: 1, sync: true });
+  const output = options.destination ?? standardOutput();
   const stack = level === 'debug' || level === 'trace';
   const writer = pino(
     {

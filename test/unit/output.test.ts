@@ -23,3 +23,22 @@ test.each([
   stream.write('a result');
   expect(await output.flushed()).toBe(lost);
 });
+
+test('output into which nothing was written has lost nothing, wherever it goes', async () => {
+  const output = watchOutput(failing(errno('ENOSPC', 'ENOSPC: no space left on device, write')));
+  expect(await output.flushed()).toBeNull();
+});
+
+test('output that goes slowly is waited for', async () => {
+  const gone: string[] = [];
+  const slow = new Writable({
+    write: (chunk, _encoding, done) => {
+      gone.push(String(chunk));
+      setImmediate(done);
+    },
+  });
+  const output = watchOutput(slow);
+  for (const part of ['a', 'b', 'c']) slow.write(part);
+  expect(await output.flushed()).toBeNull();
+  expect(gone.join('')).toBe('abc');
+});

@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { describe, expect, inject, test } from 'vitest';
 import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
 import { unusedPort } from '../../support/program/gateway.js';
 import type { Program } from '../../support/program/program.js';
 
@@ -66,6 +68,29 @@ describe('scanfeed', () => {
     expect(stderr).toContain('Usage: scanfeed');
   });
 });
+
+/** Of the daemon whose log goes to a disk without room. */
+test.skipIf(!existsSync('/dev/full'))(
+  'the daemon goes on, and ends with 0, while its log cannot be written',
+  async () => {
+    const port = await unusedPort();
+    const env = {
+      PATH: process.env.PATH,
+      SCANFEED_BASE_URL: `http://127.0.0.1:${await unusedPort()}/v1`,
+      SCANFEED_API_KEY: bench.secrets.apiKey,
+      DATABASE_URL: `postgres://scanfeed@127.0.0.1:${await unusedPort()}/scanfeed`,
+      SCANFEED_ADMIN_HOST: '127.0.0.1',
+      SCANFEED_ADMIN_PORT: String(port),
+    };
+    const args = ['-c', 'exec "$0" "$1" run >/dev/full', process.execPath, inject('programPath')];
+    const daemon = execFile('sh', args, { env });
+    const ended = once(daemon, 'exit');
+    const status = () => fetch(`http://127.0.0.1:${port}/status.json`).then((answer) => answer.json());
+    await eventually(status).toMatchObject({ troubles: [{ kind: 'connection', failures: expect.any(Number) }] });
+    daemon.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  },
+);
 
 describe('scanfeed migrate', () => {
   test('applies what is missing, and a second time nothing', async () => {
