@@ -50,7 +50,9 @@ function runShard(
   fail: (seed: number, message: string) => void,
 ): Promise<void> {
   return new Promise((resolve) => {
-    const shard = fork(SHARD, [], { execArgv: ['--max-semi-space-size=32'] });
+    const shard = fork(SHARD, [], {
+      execArgv: ['--min-semi-space-size=32', '--max-semi-space-size=32', '--single-threaded-gc'],
+    });
     let [current, over] = [Number.NaN, false];
     const handOut = () => {
       const batch = take();

@@ -25,6 +25,8 @@ export interface World {
   faults: Faults;
   /** The database is away. */
   databaseAway: boolean;
+  /** Until then a process or a statement stands still, or a late one is on its way. */
+  unrestUntil: number;
 }
 
 /** How a statement that did not happen is reported, as `storage/errors.ts` would. */
@@ -92,7 +94,7 @@ export class FaultyProcess {
     const { choices, clock, faults } = this.world;
     if (choices.chance(faults.crash)) this.kill();
     if (this.#happens('freezes', faults.freeze)) {
-      this.#frozenUntil = clock.monotonic() + LEASE_TTL_MS * choices.between(1, 3);
+      this.#frozenUntil = clock.monotonic() + this.#unrest(LEASE_TTL_MS * choices.between(1, 3));
     }
     try {
       return await work;
@@ -143,19 +145,29 @@ export class FaultyProcess {
   async #perform<R>(call: () => Promise<R>): Promise<R> {
     const { world } = this;
     const { choices, clock, faults } = world;
-    await clock.pause(choices.between(0, 20));
-    if (this.#happens('slow statements', faults.slow)) await clock.pause(LEASE_TTL_MS * choices.between(1, 3));
+    // Some are so fast that nothing else happens meanwhile.
+    if (choices.chance(0.5)) await clock.pause(choices.between(1, 20));
+    if (this.#happens('slow statements', faults.slow)) {
+      await clock.pause(this.#unrest(LEASE_TTL_MS * choices.between(1, 3)));
+    }
     // A statement may arrive although its sender is dead.
     if (this.#killed && choices.chance(0.5)) return new Promise<never>(() => {});
     if (world.databaseAway) throw CUT;
     if (this.#happens('lost statements', faults.lost)) throw choices.pick(STATEMENT_FAILURES);
     if (this.#happens('late statements', faults.straggler)) {
-      void clock.pause(choices.between(100, 20_000)).then(() => call().catch(expectTrouble));
+      void clock.pause(this.#unrest(choices.between(100, 20_000))).then(() => call().catch(expectTrouble));
       throw CUT;
     }
     const result = await call();
     if (this.#happens('cut statements', faults.unknown)) throw CUT;
     return result;
+  }
+
+  /** Something that lasts, and may outlive the faults. Returns how long. */
+  #unrest(ms: number): number {
+    const { world } = this;
+    world.unrestUntil = Math.max(world.unrestUntil, world.clock.monotonic() + ms);
+    return ms;
   }
 
   #happens(what: Happening, probability: number): boolean {

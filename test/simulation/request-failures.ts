@@ -6,14 +6,14 @@ import type { Choices } from './random-choices.js';
 
 const STATUSES = [302, 400, 401, 403, 404, 408, 418, 425, 429, 500, 502, 503] as const;
 
-const OTHERS: readonly (() => ServiceError)[] = [
-  () => new NotJsonError(200, 'text/html', { size: 12, sha256Prefix: 'abc' }),
-  () => new WrongShapeError(200, 'the page', ['items']),
-  () => new BodyTooLargeError(1),
-  () => new CutBodyError(200, 'cut'),
-  () => new ConnectionError('https://service.test', 'ECONNRESET'),
-  () => new CertificateError('https://service.test', 'CERT_HAS_EXPIRED'),
-  () => new BadHttpError('HPE_INVALID_CONSTANT'),
+const OTHERS: readonly ServiceError[] = [
+  new NotJsonError(200, 'text/html', { size: 12, sha256Prefix: 'abc' }),
+  new WrongShapeError(200, 'the page', ['items']),
+  new BodyTooLargeError(1),
+  new CutBodyError(200, 'cut'),
+  new ConnectionError('https://service.test', 'ECONNRESET'),
+  new CertificateError('https://service.test', 'CERT_HAS_EXPIRED'),
+  new BadHttpError('HPE_INVALID_CONSTANT'),
 ];
 
 /** The client's own time limit of one request, milliseconds. */
@@ -21,13 +21,19 @@ export const REQUEST_TIMEOUT_MS = 30_000;
 
 /** One of all the ways a request can fail, as the client reports it. */
 export function requestFailure(operation: Operation, choices: Choices): ServiceError {
-  if (choices.chance(0.5)) return choices.pick(OTHERS)();
+  if (choices.chance(0.5)) return choices.pick(OTHERS);
   const status = choices.pick(STATUSES);
   return refusal(operation, status, status === 429 || status === 503 ? choices.pick([undefined, 5_000]) : undefined);
 }
 
+const refusals = new Map<string, ServiceError>();
+
+/** The same error for the same answer: they are thrown by the million. */
 export function refusal(operation: Operation, status: number, retryAfterMs?: number): ServiceError {
-  return httpStatusError({ operation, status, retryAfterMs });
+  const key = `${operation} ${status} ${retryAfterMs}`;
+  const known = refusals.get(key) ?? httpStatusError({ operation, status, retryAfterMs });
+  refusals.set(key, known);
+  return known;
 }
 
 export function timeout(): ServiceError {

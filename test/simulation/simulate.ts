@@ -1,4 +1,4 @@
-import { VirtualClock } from '../support/virtual-clock.js';
+import { nextTick, nextTurn, VirtualClock } from '../support/virtual-clock.js';
 import { CheckedStore, FEED } from './checked-store.js';
 import { type Coverage, noCoverage } from './coverage.js';
 import { FaultyProcess, type World } from './faulty-process.js';
@@ -17,12 +17,23 @@ const RESTLESS_STEPS = 30;
  */
 export async function simulate(seed: number): Promise<Coverage> {
   const choices = choicesFrom(seed);
-  const clock = new VirtualClock(seed + 1);
+  await nextTurn();
+  const clock = new VirtualClock(seed + 1, nextTick);
   const traits = chooseTraits(choices, clock.now());
   const coverage = noCoverage();
   const service = new SimulatedService(clock, choices, traits.service, traits.markdown, coverage);
   const store = new CheckedStore(clock, service, traits, coverage);
-  const world: World = { clock, choices, service, store, traits, coverage, faults: NO_FAULTS, databaseAway: false };
+  const world: World = {
+    clock,
+    choices,
+    service,
+    store,
+    traits,
+    coverage,
+    faults: NO_FAULTS,
+    databaseAway: false,
+    unrestUntil: 0,
+  };
   for (let run = choices.pick([0, 3, 12]); run > 0; run -= 1) {
     await clock.advance(choices.between(0, 60_000));
     service.happen();

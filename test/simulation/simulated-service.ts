@@ -44,6 +44,8 @@ export class SimulatedService implements FeedService {
   faultShare = 0;
   /** Deliveries that are still to come. */
   expected = 0;
+  /** Until then a request is answered late, or not at all. */
+  unrestUntil = 0;
   onDelivery: (delivery: Delivery) => void = () => {};
   /** By the cursor they were served from. */
   readonly #served = new Map<string | null, ServedPage[]>();
@@ -185,7 +187,7 @@ export class SimulatedService implements FeedService {
     if (!this.spell.away && !choices.chance(this.faultShare)) return;
     this.coverage['failed requests'] += 1;
     if (choices.chance(0.8)) throw requestFailure(operation, choices);
-    await clock.sleep(REQUEST_TIMEOUT_MS, signal);
+    await clock.sleep(this.#unrest(REQUEST_TIMEOUT_MS), signal);
     signal.throwIfAborted();
     throw timeout();
   }
@@ -197,9 +199,16 @@ export class SimulatedService implements FeedService {
     const announced = this.choices.chance(0.5);
     if (announced) arrived?.(body.length);
     const slow = this.choices.chance(this.faultShare / 4);
-    await this.clock.sleep(slow ? this.choices.between(1_000, 25_000) : this.choices.between(1, 100), signal);
+    if (slow) await this.clock.sleep(this.#unrest(this.choices.between(1_000, 25_000)), signal);
+    // A short answer may come with the next packet.
+    else if (this.choices.chance(0.5)) await this.clock.sleep(this.choices.between(1, 100), signal);
     if (!announced) arrived?.(body.length);
     signal.throwIfAborted();
+  }
+
+  #unrest(ms: number): number {
+    this.unrestUntil = Math.max(this.unrestUntil, this.clock.monotonic() + ms);
+    return ms;
   }
 
   #shapeOf({ status, bare }: Version): Shape {

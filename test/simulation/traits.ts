@@ -112,9 +112,9 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     pagesAhead: choices.between(1, 6),
     memoryBudget: choices.pick([64 * 1024 * 1024, 2_500, 800]),
     reconcile: {
-      intervalMs: sweeping ? 60_000 : null,
+      intervalMs: sweeping ? 30_000 : null,
       windowMs: 600_000,
-      fullIntervalMs: sweeping ? 900_000 : null,
+      fullIntervalMs: sweeping ? 90_000 : null,
     },
     pastMs,
     starts: startsOf(choices, live, begin + pastMs + clockAheadMs),

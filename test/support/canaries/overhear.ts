@@ -3,6 +3,8 @@ import { findCanary, findExposed } from './canary.js';
 
 /** What was overheard that should not have been said, since it was last taken. */
 const exposures: string[] = [];
+/** Errors that were listened to: a simulation throws the same ones again and again. */
+const heard = new WeakSet<object>();
 
 /**
  * Everything that the program says in tests passes here: lines of the log, metrics, pages, output of commands, messages
@@ -18,6 +20,10 @@ export function overhear(where: string, text: string, secrets: Readonly<Record<s
 
 /** An error with everything that a careless log line could show of it. */
 export function overhearError(where: string, error: unknown): void {
+  if (typeof error === 'object' && error !== null) {
+    if (heard.has(error)) return;
+    heard.add(error);
+  }
   overhear(where, everythingOf(error));
 }
 
