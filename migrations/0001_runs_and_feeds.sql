@@ -210,18 +210,47 @@ COMMENT ON COLUMN :"schema".backfills.last_commit_at IS 'When its last page was 
 COMMENT ON COLUMN :"schema".backfills.finished_at IS 'When it was read to its end, or stopped; null: it is under way or waits';
 COMMENT ON COLUMN :"schema".backfills.stopped IS 'It was ended before its end';
 
+CREATE TABLE :"schema".troubles (
+    holder      text NOT NULL,
+    stage       text NOT NULL,
+    number      integer NOT NULL,
+    feed        text NOT NULL,
+    kind        text NOT NULL,
+    message     text NOT NULL,
+    failures    integer NOT NULL,
+    since       timestamptz NOT NULL,
+    last_at     timestamptz NOT NULL,
+    next_try_at timestamptz NOT NULL,
+    ended_at    timestamptz,
+    PRIMARY KEY (holder, stage, number)
+);
+CREATE INDEX troubles_feed ON :"schema".troubles (feed, since DESC);
+COMMENT ON TABLE :"schema".troubles IS 'The last outages of each feed, bounded in number, for scanfeed status; noted by the daemon beside its work, those of this database once it is back';
+COMMENT ON COLUMN :"schema".troubles.holder IS 'The process that met it';
+COMMENT ON COLUMN :"schema".troubles.stage IS 'What failed: feed, result, lease, sweep, backfill, or a chore of the daemon';
+COMMENT ON COLUMN :"schema".troubles.number IS 'Counts the outages of the process';
+COMMENT ON COLUMN :"schema".troubles.feed IS 'The feed';
+COMMENT ON COLUMN :"schema".troubles.kind IS 'How it failed last, as in scanfeed_errors_total';
+COMMENT ON COLUMN :"schema".troubles.message IS 'The last error, with its remedy, as the log has it; no key, no cursor and no document content';
+COMMENT ON COLUMN :"schema".troubles.failures IS 'Tries that failed in a row';
+COMMENT ON COLUMN :"schema".troubles.since IS 'When the first one failed';
+COMMENT ON COLUMN :"schema".troubles.last_at IS 'When the last one failed';
+COMMENT ON COLUMN :"schema".troubles.next_try_at IS 'When the next was to be made; where nothing was noted since, the process is gone';
+COMMENT ON COLUMN :"schema".troubles.ended_at IS 'When a try succeeded, or the process gave the work up; null: not yet';
+
 -- A feed that begins anew under the same name must not be led past its entries by the positions of the one before.
 CREATE FUNCTION :"schema".forget_positions() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN
     DELETE FROM cursor_history WHERE feed NOT IN (SELECT name FROM feeds);
     DELETE FROM sweeps WHERE feed NOT IN (SELECT name FROM feeds);
     DELETE FROM backfills WHERE feed NOT IN (SELECT name FROM feeds);
+    DELETE FROM troubles WHERE feed NOT IN (SELECT name FROM feeds);
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION :"schema".forget_positions() IS 'Deletes the positions of feeds that are gone';
+COMMENT ON FUNCTION :"schema".forget_positions() IS 'Deletes the positions and the troubles of feeds that are gone';
 CREATE TRIGGER forget_positions AFTER DELETE OR TRUNCATE ON :"schema".feeds
     FOR EACH STATEMENT EXECUTE FUNCTION :"schema".forget_positions();
-COMMENT ON TRIGGER forget_positions ON :"schema".feeds IS 'Positions go with their feed';
+COMMENT ON TRIGGER forget_positions ON :"schema".feeds IS 'Positions and troubles go with their feed';
 
 CREATE TABLE :"schema".quarantine (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

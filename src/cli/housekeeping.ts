@@ -1,6 +1,6 @@
 import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
-import { createOutages, type Outages } from '../observability/outages.js';
+import { createOutages, type Outages, type ToldOutage } from '../observability/outages.js';
 import type { DatabaseSettings } from '../settings.js';
 import { findStranded, type StrandedResults } from '../storage/pending.js';
 import type { Database } from '../storage/pool.js';
@@ -22,6 +22,8 @@ export interface Housekeeping {
   readonly metrics: Pick<Metrics, 'isLeader' | 'isReading' | 'purged'>;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Told of each change of a failure that is in the log. */
+  readonly onOutage?: (outage: ToldOutage) => void;
 }
 
 /**
@@ -54,11 +56,12 @@ const FAILING: Readonly<Record<Chore, string>> = {
 };
 
 /** A chore keeps nothing else from being done: its failure is no more than a warning. */
-function createChoreOutages({ logger, clock }: Housekeeping): Outages<Chore> {
+function createChoreOutages({ logger, clock, onOutage = () => {} }: Housekeeping): Outages<Chore> {
   return createOutages<Chore>({
     logger,
     clock,
     holdingLevel: 'warn',
+    onChange: onOutage,
     words: (chore) => ({
       passing: FAILING[chore],
       holding: FAILING[chore],
@@ -83,7 +86,7 @@ function createChore(
       outages.recovered(chore);
     } catch (error) {
       failed = true;
-      if (!signal.aborted) outages.failed(chore, error);
+      if (!signal.aborted) outages.failed(chore, error, LOOK_EVERY_MS);
     }
   };
 }

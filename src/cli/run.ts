@@ -14,6 +14,7 @@ import { createDispatcher } from '../service/dispatcher.js';
 import { limitRate } from '../service/rate-limit.js';
 import { readSettings, type Settings } from '../settings.js';
 import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
+import { tablesOf } from '../storage/schema.js';
 import { createStore } from '../storage/store.js';
 import type { FeedContext } from '../sync/context.js';
 import { PAGES_JOINED } from '../sync/join-pages.js';
@@ -27,6 +28,7 @@ import { openByteBudget } from './memory.js';
 import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
+import { keepTroubleNotes } from './trouble-notes.js';
 import { packageVersion } from './version.js';
 
 /** Pages held at once: those being committed together, and as many that are ready or on their way. */
@@ -103,7 +105,14 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   });
   const liveness = createLiveness(clock.monotonic);
   const readiness = createReadiness();
-  const { observer, report } = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock });
+  const holder = `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`;
+  const notes = keepTroubleNotes({
+    ...{ database, holder, clock },
+    feed: feed.name,
+    tables: tablesOf(settings.database.schema),
+  });
+  const onOutage = notes.note;
+  const { observer, report } = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock, onOutage });
   const history = createRecentHistory(clock);
   const admin = startAdminServer({
     ...settings.admin,
@@ -126,11 +135,13 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     observer: remembering(observer, history),
     clock,
     ready: schema.ready,
+    holder,
   };
-  const house = { settings: settings.database, database, metrics, logger, clock };
+  const house = { settings: settings.database, database, metrics, logger, clock, onOutage };
   const kept = keepHouse(house, untilEnded);
   const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
     ended.abort();
+    await notes.close();
     await Promise.all([kept, schema.over(), admin.close(), closeClient(), database.close()]);
   });
   return { admin, report, stopped };
@@ -171,7 +182,7 @@ function openStore(
   });
 }
 
-type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready'>;
+type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready' | 'holder'>;
 
 function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
@@ -182,7 +193,6 @@ function feedContext({ feed, service, pending, reconcile, database }: Settings, 
     pageLimit: createPageLimit(pageLimit, budget.bytes, parts.observer.pageLimited),
     loader: createResultLoader({ ...parts, budget, markdown, concurrency }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
-    holder: `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`,
     leaseTtlMs: feed.leaseTtlMs,
     read: { filters, markdown, pageLimit },
     pollIntervalMs: feed.pollIntervalMs,

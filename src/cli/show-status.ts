@@ -1,4 +1,5 @@
 import type { FeedReport, ReportedBackfill, ReportedPace } from '../storage/feed-report.js';
+import type { ReportedTrouble } from '../storage/troubles.js';
 import { counted, humanSeconds } from './human.js';
 import { printable, table } from './table.js';
 import { wrap } from './wrap.js';
@@ -7,6 +8,7 @@ type Line = readonly [name: string, value: string];
 
 const NAMED = 17;
 const NARROWEST = 20;
+const TROUBLES_SHOWN = 3;
 
 /**
  * What an operator asks of each feed, for people. Pure.
@@ -39,6 +41,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['Last commit', report.lastCommitAt?.toISOString() ?? 'never'],
     ['Last delivery', report.lastDeliveredAt?.toISOString() ?? 'none'],
     ...stuck(report),
+    ...troubles(report, now),
   ];
   return lines.map((line) => showLine(line, columns)).join('') + positions(report, columns);
 }
@@ -46,7 +49,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
 function showLine([name, value]: Line, columns: number | null): string {
   const text = printable(value);
   const parts = columns === null ? [text] : wrap(text, Math.max(NARROWEST, columns - NAMED));
-  return `${`${name}:`.padEnd(NAMED)}${parts.join(`\n${' '.repeat(NAMED)}`)}\n`;
+  return `${(name === '' ? '' : `${name}:`).padEnd(NAMED)}${parts.join(`\n${' '.repeat(NAMED)}`)}\n`;
 }
 
 function positions({ positions: earlier }: FeedReport, columns: number | null): string {
@@ -78,6 +81,23 @@ function pace(measured: ReportedPace | null): string {
 
 function toSeconds(time: string): string {
   return `${new Date(time).toISOString().slice(0, 19)}Z`;
+}
+
+/** The latest ones. Each as long as its message is: that holds the remedy. */
+function troubles({ troubles: all }: FeedReport, now: number): readonly Line[] {
+  const lines = all.slice(0, TROUBLES_SHOWN).map((trouble): string => {
+    const { stage, kind, message, failures } = trouble;
+    return `${toSeconds(trouble.since)}, ${lasted(trouble, now)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
+  });
+  if (lines.length === 0) return [['Last errors', 'none']];
+  return lines.map((line, index) => [index === 0 ? 'Last errors' : '', line]);
+}
+
+function lasted({ since, lastAt, endedAt, goesOn }: ReportedTrouble, now: number): string {
+  const seconds = (until: number) => humanSeconds(Math.max(0, until - Date.parse(since)) / 1_000);
+  if (goesOn) return `for ${seconds(now)} and going on`;
+  if (endedAt !== null) return `over after ${seconds(Date.parse(endedAt))}`;
+  return `for at least ${seconds(Date.parse(lastAt))}, then its process was gone`;
 }
 
 /** Only where there is something to say. */

@@ -4,7 +4,7 @@ import { createActivity } from './activity.js';
 import type { Liveness } from './liveness.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
-import { createOutages } from './outages.js';
+import { createOutages, type ToldOutage } from './outages.js';
 import { createReadings } from './readings.js';
 import { createRoleLines } from './role-lines.js';
 import { createSparingWarnings } from './sparing-warnings.js';
@@ -17,6 +17,8 @@ export interface SyncObserverOptions {
   readonly logger: Logger;
   readonly liveness: Liveness;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** Told of each change of an outage that is in the log. */
+  readonly onOutage?: (outage: ToldOutage) => void;
 }
 
 /** Turns what the engine tells into metrics, log lines and the status report. */
@@ -31,7 +33,7 @@ const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'sweep', 'backfill']
 export function observeSync(options: SyncObserverOptions): ObservedSync {
   const { feed, version, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
-  const outages = createOutages<Stage>({ logger, clock });
+  const outages = createOutages<Stage>({ logger, clock, onChange: options.onOutage ?? (() => {}) });
   const readings = createReadings(logger, metrics, clock);
   const role = createRoleLines(logger, clock, readings);
   const warnings = createSparingWarnings(logger, clock);
@@ -90,7 +92,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     failed(stage, error, _, pauseMs) {
       metrics.failed(stage, troubleOf(error).kind);
       activity.failed();
-      outages.failed(stage, error, { pauseMs });
+      outages.failed(stage, error, pauseMs);
     },
     recovered: (stage) => outages.recovered(stage),
     adopted(results) {

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { backfillIsComplete } from './backfills.js';
 import { IS_RETRIED } from './given-up.js';
 import type { Tables } from './schema.js';
+import { type ReportedTrouble, troublesOfFeed } from './troubles.js';
 
 /** What an operator asks about a feed. Times are null until they are known. */
 export interface FeedReport {
@@ -40,6 +41,8 @@ export interface FeedReport {
   readonly quarantined: Readonly<Record<string, number>>;
   /** When one that is open was last delivered. */
   readonly quarantinedLastAt: Date | null;
+  /** Its last outages, newest first. */
+  readonly troubles: readonly ReportedTrouble[];
   /** Earlier positions of its cursor, newest first, a few. */
   readonly positions: readonly ReportedPosition[];
 }
@@ -72,8 +75,12 @@ export interface ReportedBackfill {
 }
 
 interface ReportRow
-  extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending' | 'quarantined' | 'backfills' | 'positions'> {
+  extends Omit<
+    FeedReport,
+    'runs' | 'runsEstimated' | 'pending' | 'quarantined' | 'backfills' | 'positions' | 'troubles'
+  > {
   readonly positions: readonly ReportedPosition[] | null;
+  readonly troubles: readonly ReportedTrouble[] | null;
   readonly backfills: readonly ReportedBackfill[] | null;
   /** Null where there are too many runs to count. */
   readonly counted: number | null;
@@ -104,6 +111,7 @@ export async function readFeedReports(
       runsEstimated: counted === null,
       backfills: row.backfills ?? [],
       positions: row.positions ?? [],
+      troubles: row.troubles ?? [],
       pending: row.pending ?? {},
       quarantined: row.quarantined ?? {},
     })),
@@ -148,6 +156,7 @@ async function readReportRows(
           'deliveredUpTo', last_delivered_at) ORDER BY id DESC)
         FROM (SELECT * FROM ${tables.cursorHistory} AS noted WHERE noted.feed = feed.name
           ORDER BY id DESC LIMIT ${POSITIONS_SHOWN}) AS earlier) AS positions,
+      ${troublesOfFeed(tables)} AS troubles,
       (SELECT jsonb_object_agg(reason, number) FROM (
         SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run
         WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}

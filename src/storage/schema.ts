@@ -12,6 +12,7 @@ export interface Tables {
   readonly cursorHistory: RawBuilder<unknown>;
   readonly sweeps: RawBuilder<unknown>;
   readonly backfills: RawBuilder<unknown>;
+  readonly troubles: RawBuilder<unknown>;
   readonly changeClock: RawBuilder<unknown>;
   readonly migrations: RawBuilder<unknown>;
   readonly deletedRuns: RawBuilder<unknown>;
@@ -37,6 +38,7 @@ export function tablesOf(schema: string): Tables {
     cursorHistory: sql.id(schema, 'cursor_history'),
     sweeps: sql.id(schema, 'sweeps'),
     backfills: sql.id(schema, 'backfills'),
+    troubles: sql.id(schema, 'troubles'),
     changeClock: sql.id(schema, 'change_clock'),
     migrations: sql.id(schema, 'migrations'),
     deletedRuns: sql.id(schema, 'deleted_runs'),

@@ -20,7 +20,7 @@ const trouble = (kind: string, remedy: 'retry' | 'hold' = 'retry', type = 'Servi
 test('an outage is told as it begins and as it ends, with how long it was and how often it failed', () => {
   const { outages, clock, log, told } = observed();
   for (let failures = 1; failures <= 20; failures += 1) {
-    outages.failed('feed', trouble('timeout'), { pauseMs: 9 });
+    outages.failed('feed', trouble('timeout'), 9);
     clock.advance(10_000);
   }
   outages.recovered('feed');
@@ -34,7 +34,7 @@ test('an outage is told as it begins and as it ends, with how long it was and ho
 test('a long outage is told again after five minutes, then after growing times up to every hour', () => {
   const { outages, clock, log } = observed();
   for (let minute = 0; minute <= 6 * 60; minute += 1) {
-    outages.failed('feed', trouble('http_401', 'hold'));
+    outages.failed('feed', trouble('http_401', 'hold'), 9);
     clock.advance(60_000);
   }
   const reminders = log.lines.filter(({ message }) => message === 'still failing');
@@ -44,8 +44,8 @@ test('a long outage is told again after five minutes, then after growing times u
 
 test('another way of failing within an outage is told once, however often they take turns', () => {
   const { outages, told } = observed();
-  for (const kind of ['timeout', 'http_503', 'timeout', 'http_503']) outages.failed('feed', trouble(kind));
-  outages.failed('feed', trouble('http_401', 'hold'));
+  for (const kind of ['timeout', 'http_503', 'timeout', 'http_503']) outages.failed('feed', trouble(kind), 9);
+  outages.failed('feed', trouble('http_401', 'hold'), 9);
   expect(told()).toEqual([
     'warn failed, and will be tried again: feed timeout 1',
     'warn failed, and will be tried again: feed http_503 2',
@@ -57,13 +57,13 @@ test('another way of failing within an outage is told once, however often they t
 test('where one thing is away, the first that needs it says so for all, and one that goes on failing says so then', () => {
   const { outages, told } = observed();
   const away = trouble('connection', 'retry', 'DatabaseError');
-  for (const stage of ['lease', 'feed', 'sweep', 'lease', 'feed', 'sweep'] as const) outages.failed(stage, away);
+  for (const stage of ['lease', 'feed', 'sweep', 'lease', 'feed', 'sweep'] as const) outages.failed(stage, away, 9);
   expect(told()).toEqual(['warn failed, and will be tried again: lease connection 1']);
-  outages.failed('feed', trouble('connection', 'retry', 'ConnectionError')); // the service, and not the database
+  outages.failed('feed', trouble('connection', 'retry', 'ConnectionError'), 9); // the service, and not the database
   expect(told().slice(1)).toEqual(['warn failed, and will be tried again: feed connection 3']);
   outages.recovered('lease');
   outages.recovered('feed');
-  outages.failed('sweep', away);
+  outages.failed('sweep', away, 9);
   outages.recovered('sweep');
   expect(told().slice(2)).toEqual([
     'info works again: lease connection 2',
@@ -75,7 +75,7 @@ test('where one thing is away, the first that needs it says so for all, and one 
 
 test('what the next leader has to meet is dropped without a word', () => {
   const { outages, told } = observed();
-  outages.failed('feed', trouble('timeout'));
+  outages.failed('feed', trouble('timeout'), 9);
   outages.dropped('feed');
   outages.recovered('feed');
   expect(told()).toHaveLength(1);
@@ -84,6 +84,42 @@ test('what the next leader has to meet is dropped without a word', () => {
 
 test('a bug is said to be one', () => {
   const { outages, log } = observed();
-  outages.failed('feed', new TypeError('undefined is no function'));
+  outages.failed('feed', new TypeError('undefined is no function'), 9);
   expect(log.lines[0]?.fields).toMatchObject({ kind: 'internal', remedy: expect.stringContaining('bug in scanfeed') });
+});
+
+test('each change of an outage that is in the log is passed on, and none of what is told by another', () => {
+  const clock = handClock();
+  const changes: unknown[] = [];
+  const outages = createOutages<'feed' | 'lease'>({
+    logger: recordingLogger().logger,
+    clock,
+    onChange: (outage) => changes.push(outage),
+  });
+  outages.failed('feed', trouble('timeout'), 700);
+  clock.advance(1_000);
+  outages.failed('feed', trouble('http_503'), 900);
+  outages.failed('lease', trouble('http_503'), 900);
+  clock.advance(1_000);
+  outages.recovered('lease');
+  outages.recovered('feed');
+  outages.failed('feed', trouble('timeout'), 100);
+  outages.dropped('feed');
+  const first = { stage: 'feed', number: 1, message: 'no answer', begunAt: 0 };
+  const second = {
+    ...first,
+    number: 3,
+    kind: 'timeout',
+    failures: 1,
+    begunAt: 2_000,
+    failedAt: 2_000,
+    nextTryAt: 2_100,
+  };
+  expect(changes).toEqual([
+    { ...first, kind: 'timeout', failures: 1, failedAt: 0, nextTryAt: 700, endedAt: null },
+    { ...first, kind: 'http_503', failures: 2, failedAt: 1_000, nextTryAt: 1_900, endedAt: null },
+    { ...first, kind: 'http_503', failures: 2, failedAt: 1_000, nextTryAt: 1_900, endedAt: 2_000 },
+    { ...second, endedAt: null },
+    { ...second, endedAt: 2_000 },
+  ]);
 });

@@ -54,9 +54,14 @@ test('a service that is away at the start, and later again, is waited for; the l
     { stage: 'feed', failures: expect.any(Number), seconds: expect.any(Number) },
   ]);
 
+  const noted = () =>
+    database.query('SELECT stage, kind, ended_at IS NULL AS open FROM scanfeed.troubles ORDER BY since');
+  await eventually(noted).toEqual([{ stage: 'feed', kind: 'connection', open: false }]);
+
   await gateway.close();
   await daemon.reaches({ caughtUp: false });
   await daemon.failsRepeatedly('feed', 2);
+  await eventually(async () => (await noted())[1]).toMatchObject({ stage: 'feed', open: true });
   await expectHealthy(daemon);
   const { dataCompleteAsOf, lagSeconds } = await daemon.status();
   await eventually(async () => (await daemon.status()).lagSeconds).toBeGreaterThan((lagSeconds as number) + 0.2);

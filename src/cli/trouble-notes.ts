@@ -1,0 +1,93 @@
+import type { ToldOutage } from '../observability/outages.js';
+import type { Database } from '../storage/pool.js';
+import type { Tables } from '../storage/schema.js';
+import { noteTroubles, type TroubleNote } from '../storage/troubles.js';
+import type { Clock } from '../sync/ports.js';
+
+/** What changes within this time is noted together. */
+const TOGETHER_MS = 1_000;
+/** Until notes that could not be written are tried again: the database may be what is away. */
+const AGAIN_MS = 10_000;
+/** At the end they are waited for no longer. */
+const LAST_MS = 500;
+/** Outages that wait to be noted, at most; the oldest are forgotten first. */
+const WAITING_AT_MOST = 20;
+
+export interface TroubleNotesOptions {
+  readonly database: Pick<Database, 'sql'>;
+  readonly tables: Tables;
+  readonly feed: string;
+  readonly holder: string;
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
+}
+
+/**
+ * Writes outages down for `scanfeed status`, which reads the database alone. Beside the feed: nothing waits for it, and what
+ * cannot be written is kept and tried again. Nothing runs while there is nothing to write.
+ */
+export interface TroubleNotes {
+  readonly note: (outage: ToldOutage) => void;
+  /** Writes what is left, if that is possible at once. Never rejects. */
+  close(): Promise<void>;
+}
+
+export function keepTroubleNotes(options: TroubleNotesOptions): TroubleNotes {
+  const { database, tables, clock } = options;
+  const closing = new AbortController();
+  const waiting = new Map<string, ToldOutage>();
+  let writing: Promise<void> | null = null;
+
+  /** True: written. Its failure is told elsewhere: the same database fails the feed. */
+  const write = async (): Promise<boolean> => {
+    const taken = [...waiting];
+    try {
+      const now = clock.monotonic();
+      await noteTroubles(
+        database.sql,
+        tables,
+        options,
+        taken.map(([, outage]) => noteOf(outage, now)),
+      );
+    } catch {
+      return false;
+    }
+    for (const [key, outage] of taken) if (waiting.get(key) === outage) waiting.delete(key);
+    return true;
+  };
+  const writeAll = async () => {
+    let pauseMs = TOGETHER_MS;
+    while (waiting.size > 0) {
+      await clock.sleep(pauseMs, closing.signal);
+      if (closing.signal.aborted) break;
+      pauseMs = (await write()) ? TOGETHER_MS : AGAIN_MS;
+    }
+    writing = null;
+  };
+
+  return {
+    note: (outage) => {
+      const key = `${outage.stage} ${outage.number}`;
+      waiting.delete(key);
+      waiting.set(key, outage);
+      const [oldest] = waiting.keys();
+      if (waiting.size > WAITING_AT_MOST && oldest !== undefined) waiting.delete(oldest);
+      if (!closing.signal.aborted) writing ??= writeAll();
+    },
+    close: async () => {
+      closing.abort();
+      const left = async () => {
+        await writing;
+        if (waiting.size > 0) await write();
+      };
+      const enough = new AbortController();
+      await Promise.race([left(), clock.sleep(LAST_MS, enough.signal)]);
+      enough.abort();
+    },
+  };
+}
+
+function noteOf(outage: ToldOutage, now: number): TroubleNote {
+  const { stage, number, kind, message, failures, begunAt, failedAt, nextTryAt, endedAt } = outage;
+  const times = { sinceMs: now - begunAt, lastMs: now - failedAt, nextTryMs: now - nextTryAt };
+  return { stage, number, kind, message, failures, ...times, endedMs: endedAt === null ? null : now - endedAt };
+}
