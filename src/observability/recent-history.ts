@@ -59,9 +59,11 @@ export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>): Re
     const [now, at] = [clock.now(), clock.monotonic()];
     const minute = Math.floor(now / MINUTE_MS);
     const silent = latest === null ? 0 : minute - latest - 1;
-    if (silent > SILENT_MINUTES)
+    if (silent <= SILENT_MINUTES) {
+      for (let ago = silent; ago > 0; ago--) note(minute - ago, at - (now % MINUTE_MS) - (ago - 1) * MINUTE_MS);
+    } else {
       asOf = null; // others may have written meanwhile
-    else for (let ago = silent; ago > 0; ago--) note(minute - ago, at - (now % MINUTE_MS) - (ago - 1) * MINUTE_MS);
+    }
     note(minute, at, what);
     if (minute !== latest) forget(minute);
     latest = minute;

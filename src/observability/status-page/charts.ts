@@ -50,7 +50,7 @@ export function runsChart(window: Window): string {
 
 function figure(name: string, title: string, drawn: string, words: string, drawing: readonly string[]): string {
   return `<figure>
-<h3>${title}</h3>
+<h2>${title}</h2>
 <svg role="img" aria-labelledby="${name}-title" aria-describedby="${name}-drawn ${name}-words" class="chart" height="${HEIGHT}">
 <title id="${name}-title">${title}</title>
 <desc id="${name}-drawn">${escapeHtml(drawn)}</desc>

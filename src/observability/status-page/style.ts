@@ -22,10 +22,9 @@ header p { margin: 0; overflow-wrap: anywhere; }
 header strong { color: var(--text); }
 main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; padding-top: 1rem; padding-bottom: 1rem; }
 section, figure { background: var(--card); border: 1px solid var(--edge); border-radius: .75rem; padding: 1.25rem; margin: 0; }
-h1, h2, h3, p, dl, dd, ul { margin: 0; padding: 0; }
+h1, h2, p, dl, dd, ul { margin: 0; padding: 0; }
 h1 { font-size: 1.75rem; line-height: 1.2; letter-spacing: -.015em; }
 h2 { font-size: 1rem; margin-bottom: .75rem; }
-h3 { font-size: 1rem; margin-bottom: .5rem; }
 .state { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: .25rem 1rem; align-items: center; border-left: .375rem solid var(--tone); }
 .state p { overflow-wrap: anywhere; }
 .state svg { width: 2.75rem; height: 2.75rem; grid-row: span 3; color: var(--tone); }

@@ -11,7 +11,7 @@ export function renderTroubles({ troubles, stuckSince }: StatusReport, now: numb
         ];
   const items = troubles.map(
     ({ stage, kind, message, since, failures }) =>
-      `<li><strong>${escapeHtml(STAGES[stage] ?? stage)}</strong> (${escapeHtml(kind)})<br>${escapeHtml(message)}${sinceWhen(since, now, `, ${counted(failures, 'failure')} in a row`)}</li>`,
+      `<li><strong>${escapeHtml(STAGES[stage] ?? stage)}</strong> (${escapeHtml(kind)})<br>${escapeHtml(message)}${kind === 'internal' ? BUG : ''}${sinceWhen(since, now, `, ${counted(failures, 'failure')} in a row`)}</li>`,
   );
   if (items.length + stuck.length === 0) return '';
   return `<section class="troubles">
@@ -22,6 +22,8 @@ ${[...items, ...stuck].join('\n')}
 </section>
 `;
 }
+
+const BUG = '<br>This is a bug in scanfeed: please report it, with the lines of the log around it.';
 
 const STAGES: Readonly<Record<string, string>> = {
   feed: 'Reading the feed',

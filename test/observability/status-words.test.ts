@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import { firstFacts } from '../../src/observability/status-page/facts.js';
+import { stateOf } from '../../src/observability/status-page/state.js';
+import { renderTroubles } from '../../src/observability/status-page/troubles.js';
+import type { StatusReport } from '../../src/observability/status-report.js';
+import { caughtUp, inTrouble, readingHistory, starting } from '../support/status-page/states.js';
+
+const { report, now } = caughtUp();
+const [trouble] = inTrouble().report.troubles;
+const reported = (changed: Partial<StatusReport>): StatusReport => ({ ...report, ...changed });
+
+describe('the headline', () => {
+  test.each<[string, string, Partial<StatusReport>]>([
+    ['Caught up', 'good', {}],
+    ['Catching up', 'busy', { caughtUp: false }],
+    ['Standing by for another process', 'calm', { role: 'standby', caughtUp: false }],
+    ['Starting', 'calm', starting().report],
+    ['Stuck, asking again', 'bad', { stuckSince: '2026-01-01T14:00:00.000Z' }],
+    ['In trouble, trying again', 'bad', { troubles: inTrouble().report.troubles, caughtUp: true }],
+    ['In trouble, trying again', 'bad', { ...starting().report, troubles: inTrouble().report.troubles }],
+  ])('says %s, in a tone that is %s', (headline, tone, changed) => {
+    expect(stateOf(reported(changed))).toMatchObject({ headline, tone });
+  });
+
+  test.each<[string, Partial<StatusReport>]>([
+    ['The data is complete up to 1.2 s ago.', {}],
+    ['The data is complete up to 1.2 s ago. The history is still being read.', { backfillComplete: false }],
+    ['How fresh the data is, is not known yet.', { lagSeconds: null }],
+  ])('is followed by how fresh the data is: %s', (sentence, changed) => {
+    expect(stateOf(reported(changed)).sentence).toBe(sentence);
+  });
+
+  test.each<[string, Partial<StatusReport>]>([
+    ['Led by this process, pod-1.', { leaseHolder: 'pod-1' }],
+    ['Led by this process.', { leaseHolder: null }],
+    ['Led by pod-1.', { role: 'standby', leaseHolder: 'pod-1' }],
+    ['Nobody leads the feed.', { role: 'standby', leaseHolder: null }],
+    ['Who leads the feed is not known yet.', { role: 'starting', leaseHolder: null }],
+  ])('is followed by who leads: %s', (leader, changed) => {
+    expect(stateOf(reported(changed)).leader).toBe(leader);
+  });
+});
+
+describe('the troubles', () => {
+  const textOf = (changed: Partial<StatusReport>) =>
+    renderTroubles(reported(changed), now)
+      .replaceAll(/<[^>]*>/g, ' ')
+      .replaceAll(/\s+/g, ' ')
+      .trim();
+
+  test('are left out where there are none', () => {
+    expect(renderTroubles(report, now)).toBe('');
+  });
+
+  test('say what fails, what helps, for how long and how often', () => {
+    expect(textOf({ troubles: inTrouble().report.troubles })).toMatch(
+      /^Troubles Reading the feed \(http_401\) the delivery feed .*; correct SCANFEED_API_KEY; .* for 24 min, since 2026-01-01 14:08:08 UTC , 63 failures in a row$/,
+    );
+  });
+
+  test('ask for a report where only a change of the program helps', () => {
+    const troubles = trouble === undefined ? [] : [{ ...trouble, stage: 'elsewhere', kind: 'internal', failures: 1 }];
+    expect(textOf({ troubles })).toMatch(
+      /elsewhere \(internal\).*This is a bug in scanfeed: please report it.*, 1 failure in a row$/,
+    );
+  });
+
+  test('name a cursor that leads nowhere', () => {
+    expect(textOf({ stuckSince: '2026-01-01T13:32:08.000Z' })).toMatch(
+      /^Troubles The cursor leads nowhere .*Ask the operators.* for 1 h, since 2026-01-01 13:32:08 UTC$/,
+    );
+  });
+});
+
+describe('the facts', () => {
+  const facts = (changed: Partial<StatusReport>) =>
+    Object.fromEntries(firstFacts(reported(changed), now).map(({ name, value, more }) => [name, [value, more]]));
+
+  test('give the time of what is of today, and the day of what is not', () => {
+    expect(facts({})['Data complete as of']).toEqual([expect.stringContaining('>14:32:06<'), 'UTC, 2026-01-01']);
+    expect(facts({ dataCompleteAsOf: '2025-12-31T23:59:59.999Z' })['Data complete as of']).toEqual([
+      expect.stringContaining('>2025-12-31<'),
+      '23:59:59 UTC',
+    ]);
+  });
+
+  test('do not show a number that is not known', () => {
+    const unknown = facts({ lagSeconds: null, dataCompleteAsOf: null, pendingResults: null, quarantinedEntries: null });
+    expect(Object.values(unknown)).toEqual(Array(4).fill(['Not known', undefined]));
+  });
+
+  test('tell how far a reading is, how fast and for how long still, as far as it is known', () => {
+    const { readings } = readingHistory().report;
+    expect(facts({ readings })['Reading the feed']).toEqual([
+      '15 min 3 s left',
+      expect.stringMatching(/^at .*, 977 entries\/s$/),
+    ]);
+    const [reading] = readings;
+    const begun =
+      reading === undefined
+        ? []
+        : [{ ...reading, reading: 'history', deliveredUpTo: null, entriesPerSecond: null, secondsLeft: null }];
+    expect(facts({ readings: begun })['Reading the history']).toEqual(['Under way', 'from its beginning']);
+  });
+});
