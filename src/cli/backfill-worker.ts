@@ -41,7 +41,7 @@ export async function withBackfillWorker(
     await use({
       reads: async (onProgress, signal) => {
         if (clock.monotonic() < leaveUntil) return false;
-        const outcome = await patiently(() => read(onProgress, signal), clock);
+        const outcome = await patiently(() => read(onProgress, signal), { clock, signal, onPause: onProgress });
         if (outcome === 'fenced') leaveUntil = clock.monotonic() + LEAVE_MS;
         if (outcome === 'nothing') {
           throw new CommandFailure(`the feed ${feed.name} has read nothing yet: start \`scanfeed run\` first`);

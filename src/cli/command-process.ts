@@ -19,6 +19,8 @@ export interface CommandProcess {
   onGone?(callback: () => void): void;
   /** Whether notes are seen by a person at once, so that a line may be drawn anew. */
   readonly redraws: boolean;
+  /** Columns of the terminal that notes go to; null or missing: not known. */
+  readonly noteColumns?: number | null;
   /** Asks the person at the terminal; null where there is none. */
   readonly ask: ((question: string) => Promise<string>) | null;
 }
@@ -38,6 +40,9 @@ export const thisProcess: CommandProcess = {
   onGone: (callback) => void process.stdout.once('error', callback),
   get redraws() {
     return process.stderr.isTTY === true;
+  },
+  get noteColumns() {
+    return process.stderr.isTTY ? process.stderr.columns : null;
   },
   get ask() {
     return process.stdin.isTTY && process.stderr.isTTY ? askPerson : null;

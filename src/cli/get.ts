@@ -61,14 +61,14 @@ async function get(scanId: string, given: Given, io: CommandProcess): Promise<vo
 }
 
 /** @throws CommandFailure where there is no such run */
-function read(service: FeedService, scanId: string, markdown: boolean, { clock }: CommandProcess): Promise<RawRun> {
+function read(service: FeedService, scanId: string, markdown: boolean, io: CommandProcess): Promise<RawRun> {
   const { signal } = new AbortController(); // a signal ends the process, and nothing is left behind
   const request = () =>
     service.readRun(scanId, { markdown }, signal).catch((error) => {
       // To the daemon it may pass: a run that was just listed. To a person it is the answer.
       throw error instanceof NotFoundError ? new CommandFailure(error.message) : error;
     });
-  return patiently(request, clock);
+  return patiently(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
 }
 
 function show(run: RawRun, { markdown, json }: Given, io: CommandProcess): void {

@@ -2,6 +2,7 @@ import type { CommandProcess } from './command-process.js';
 
 const TERMINAL_EVERY_MS = 200;
 const PLAIN_EVERY_MS = 10_000;
+const TERMINAL_COLUMNS = 80;
 
 /** How far long work is, on stderr: one line drawn anew on a terminal, a line now and then elsewhere. */
 export interface ProgressLine {
@@ -11,15 +12,17 @@ export interface ProgressLine {
   clear(): void;
 }
 
-export function progressLine({ note, redraws, clock }: CommandProcess): ProgressLine {
+export function progressLine({ note, redraws, noteColumns, clock }: CommandProcess): ProgressLine {
   const every = redraws ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
+  // A line that runs on in a second row would not be taken away by drawing over it.
+  const longest = (noteColumns ?? TERMINAL_COLUMNS) - 1;
   let shownAt = clock.monotonic();
   let drawn = false;
   return {
     show: (line) => {
       if (clock.monotonic() - shownAt < every) return;
       shownAt = clock.monotonic();
-      note(redraws ? `\r${line()}\x1b[K` : `${line()}\n`);
+      note(redraws ? `\r${line().slice(0, longest)}\x1b[K` : `${line()}\n`);
       drawn = redraws;
     },
     clear: () => {

@@ -17,6 +17,8 @@ const EDGE_MS = 3_000;
 export interface VerifyOptions {
   readonly since: Date;
   readonly until: Date | null;
+  /** Told in one line what is waited for. */
+  readonly onPause: (said: string) => void;
 }
 
 /** What one page showed. */
@@ -35,7 +37,7 @@ export interface VerifiedPage {
 export async function* verifyFeed(
   work: FeedAtWork<never>,
   service: FeedService,
-  { since, until }: VerifyOptions,
+  { since, until, onPause }: VerifyOptions,
   clock: Clock,
 ): AsyncGenerator<VerifiedPage> {
   const { database, tables, feed, settings } = work;
@@ -44,12 +46,13 @@ export async function* verifyFeed(
   const status = await readStatus(database.sql, tables, feed.name, clock.monotonic);
   const completeTo = status.readAt - (status.lagMs ?? Number.POSITIVE_INFINITY);
   const recent = createRecentCursors();
+  const patience = { clock, onPause };
   let deliveredUpTo = since;
   for (let at: Position = { cursor: null, since }; ; ) {
     const from = at;
-    const page = await patiently(() => readPage(service, read, clock, from, signal), clock);
+    const page = await patiently(() => readPage(service, read, clock, from, signal), patience);
     const edgeMs = EDGE_MS + clock.monotonic() - page.polledAt;
-    const entries = await patiently(() => verifyPage(page.draft, work), clock);
+    const entries = await patiently(() => verifyPage(page.draft, work), patience);
     const last = page.lastDeliveredAt ?? deliveredUpTo;
     // What has no delivery time of its own lies no later than the page's last.
     const when = ({ deliveredAt }: Verified) => deliveredAt ?? last;
@@ -58,7 +61,7 @@ export async function* verifyFeed(
     deliveredUpTo = last;
     yield { compared: due, tooNew: wanted.length - due.length, deliveredUpTo };
     const past = (until !== null && last > until) || (wanted.length > 0 && due.length === 0);
-    if (past || (await patiently(() => isEndOfFeed(page, settings.feed.filters, service, signal), clock))) return;
+    if (past || (await patiently(() => isEndOfFeed(page, settings.feed.filters, service, signal), patience))) return;
     if (leadsNowhere(page) || recent.seen(page.next)) {
       if (page.next !== null && page.draft.items < page.limit) return;
       throw new CommandFailure(

@@ -2,6 +2,7 @@ import PQueue from 'p-queue';
 import { ServiceError } from '../../service/service-error.js';
 import { pauseAfter } from '../../sync/backoff.js';
 import type { Clock } from '../../sync/ports.js';
+import { humanSeconds } from '../human.js';
 
 const TRIES = 5;
 
@@ -13,13 +14,15 @@ export interface RequestPace {
   readonly perSecond: number | null;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Told of each pause, in one line. */
+  readonly onPause: (said: string) => void;
 }
 
 /**
  * Requests of one command. One `Retry-After` is meant for all of them.
  * @returns rejects with the last failure after five tries, at once with one that does not pass, or with the signal's reason
  */
-export function createPatientRequests({ perSecond, clock, signal }: RequestPace): PatientRequests {
+export function createPatientRequests({ perSecond, clock, signal, onPause }: RequestPace): PatientRequests {
   const turns = new PQueue(perSecond === null ? {} : { interval: 1000 / perSecond, intervalCap: 1 });
   let quietUntil = Number.NEGATIVE_INFINITY;
   const turn = async () => {
@@ -37,6 +40,7 @@ export function createPatientRequests({ perSecond, clock, signal }: RequestPace)
         if (!(error instanceof ServiceError) || error.remedy !== 'retry' || failures === TRIES) throw error;
         const pauseMs = pauseAfter(failures, error, clock.random());
         if (error.retryAfterMs !== undefined) quietUntil = Math.max(quietUntil, clock.monotonic() + pauseMs);
+        onPause(`${error.message}; trying again in ${humanSeconds(pauseMs / 1000)}`);
         await clock.sleep(pauseMs, signal);
       }
     }

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { CommandProcess } from '../../src/cli/command-process.js';
+import { patiently } from '../../src/cli/patiently.js';
+import { progressLine } from '../../src/cli/progress-line.js';
+import { systemClock } from '../../src/cli/system-clock.js';
+import { ConnectionError } from '../../src/service/request-errors.js';
+import { httpStatusError } from '../../src/service/status-errors.js';
+
+const away = new ConnectionError('https://service.example', 'ECONNREFUSED');
+
+test('a command says what it waits for, and how long', async () => {
+  const answers = [httpStatusError({ operation: 'run', status: 503, retryAfterMs: 600_000 }), away];
+  const said: string[] = [];
+  const work = async () => {
+    const failure = answers.shift();
+    if (failure !== undefined) throw failure;
+    return 'the run';
+  };
+  const clock = { ...systemClock, random: () => 0.5, sleep: async () => {} };
+  expect(await patiently(work, { clock, onPause: (line) => said.push(line) })).toBe('the run');
+  expect(said).toEqual([
+    expect.stringMatching(/ answered 503: .*; trying again in 10 min$/),
+    expect.stringMatching(/^no answer from https:\/\/service\.example .*; trying again in 0\.5 s$/),
+  ]);
+});
+
+test('a command that is interrupted does not sit out what it waits for', async () => {
+  const stop = new AbortController();
+  const sleeps: AbortSignal[] = [];
+  const clock = { ...systemClock, sleep: async (_: number, signal: AbortSignal) => void sleeps.push(signal) };
+  const work = async () => {
+    throw away;
+  };
+  await expect(patiently(work, { clock, signal: stop.signal, onPause: () => {} })).rejects.toBe(away);
+  expect(new Set(sleeps)).toEqual(new Set([stop.signal]));
+});
+
+test('a line that is drawn anew stays within one row of the terminal', () => {
+  const noted: string[] = [];
+  let now = 0;
+  const terminal: Partial<CommandProcess> = {
+    ...{ redraws: true, noteColumns: 20, note: (text) => noted.push(text) },
+    clock: { ...systemClock, monotonic: () => now },
+  };
+  const progress = progressLine(terminal as CommandProcess);
+  now = 1_000;
+  progress.show(() => 'x'.repeat(30));
+  progress.clear();
+  expect(noted).toEqual([`\r${'x'.repeat(19)}\x1b[K`, '\r\x1b[K']);
+});
