@@ -15,7 +15,9 @@ test('a cursor that leads nowhere is one line of the status and of the log, unti
   });
   await daemon.reaches({ stuckSince: expect.any(String) as unknown as string, runsWritten: 2 });
   const { stuckSince } = await daemon.status();
-  expect((await daemon.get('/')).body).toContain(`since ${stuckSince}: the cursor`);
+  const { body: page } = await daemon.get('/');
+  expect(page).toContain('<h1>Stuck, asking again</h1>');
+  expect(page).toContain(`since <time datetime="${stuckSince}">`);
   const status = bench.program(['status'], { DATABASE_URL: database.url });
   expect(await status.exited).toMatchObject({ code: 0 });
   expect(status.stdout).toContain(
