@@ -383,6 +383,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(backfillPages, "if (memory.backfill.kind === 'history') await pauses.reached(signal);", ''),
   ),
   engine(
+    'the history delays what is asked for',
+    patch(
+      'src/sync/unless-asked-for.ts',
+      'if (!over.signal.aborted && (await isAskedFor()))',
+      'if (over.signal.aborted)',
+    ),
+  ),
+  engine(
     'a backfill moves on with the first part of a page',
     patch(
       backfillPages,

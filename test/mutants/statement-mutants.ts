@@ -119,6 +119,14 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/pending.ts', "GREATEST(${column('lease_expires_at')}, ", 'GREATEST('),
   ),
   statements(
+    'pending results that were given up count as stranded',
+    patch(
+      'src/storage/pending.ts',
+      "run.result_state = 'pending' AND ${IS_RETRIED} AND",
+      "run.result_state = 'pending' AND",
+    ),
+  ),
+  statements(
     'a rewind leaves what was read before as read',
     patch('src/storage/rewind.ts', 'read_up_to = target.read_up_to, ', ''),
   ),

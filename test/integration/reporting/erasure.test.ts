@@ -1,15 +1,13 @@
-import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as erase from '../../../src/cli/erase.js';
 import { eraseRuns, purgeHistory, purgeQuarantine, purgeRuns } from '../../../src/storage/deleted-runs.js';
-import { forgetProgress } from '../../../src/storage/reporting/refresh-views.js';
 import { createStore } from '../../../src/storage/store.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson, type Fields } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { emptyReports, fieldColumns, refresh } from '../../support/reports.js';
+import { emptyReports } from '../../support/reports.js';
 import {
   MIGRATED,
   openTestDatabase,
@@ -49,33 +47,6 @@ const everything = async () =>
     SELECT to_jsonb(r)::text AS row FROM ${tables.runs} AS r UNION ALL SELECT to_jsonb(h)::text FROM ${tables.runHistory} AS h
     UNION ALL SELECT to_jsonb(q)::text || convert_from(payload, 'LATIN1') FROM ${tables.quarantine} AS q`),
   );
-
-describe('the name of a field', () => {
-  it('stays a column when its documents are erased, until its type is forgotten as documented', async () => {
-    const columns = () => fieldColumns(bench, 'document_rechnung');
-    await feed.commit([entry('a', { data: { betrag: 1, 'Erika Canary': 2, posten: [{ n: 1 }] } })]);
-    await feed.commit([entry('b', { data: { betrag: 1, posten: [{ n: 1 }] } })]);
-    await refresh(bench);
-    await run('--scan-id a --yes');
-    await refresh(bench);
-    expect(await columns()).toContain('erika_canary numeric');
-    for (const statement of await forgetting('rechnung_posten')) await bench.rows(sql.raw(statement));
-    await forgetProgress(bench.database.sql, tables);
-    await refresh(bench);
-    expect(await columns()).toEqual(['betrag numeric']);
-    expect(await fieldColumns(bench, 'document_rechnung_posten')).toEqual(['n numeric']);
-  });
-});
-
-/** The documented statements, with the view of this array. */
-async function forgetting(array: string): Promise<readonly string[]> {
-  const text = await readFile(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
-  const block = /```sql untested\nBEGIN;\n([^`]*)COMMIT;\n```/.exec(text)?.[1] ?? '';
-  return block
-    .replace('rechnung_positionen', array)
-    .split(';')
-    .filter((statement) => statement.trim() !== '');
-}
 
 describe('erase', () => {
   it('removes a run with its history and its quarantined entries, also one without a usable scan id', async () => {

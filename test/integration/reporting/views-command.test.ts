@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
+import * as erase from '../../../src/cli/erase.js';
 import * as views from '../../../src/cli/views.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
@@ -18,6 +20,13 @@ const run = (args: string) =>
   });
 const store = async (data: unknown, slug = 'rechnung', scanId = 'scan-1') =>
   (await bench.takeFeed()).commit([entryJson({ scanId, documentType: { slug, name: slug }, data })]);
+
+/** The statements of docs/reporting.md that make the views of a type be built anew. */
+async function documentedForgetting(): Promise<readonly string[]> {
+  const text = await readFile(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
+  const block = /```sql untested\nBEGIN;\n([^`]*)COMMIT;\n```/.exec(text)?.[1] ?? '';
+  return block.split(';').filter((statement) => statement.trim() !== '');
+}
 
 describe('views', () => {
   it('refresh says what is new, and that nothing is', async () => {
@@ -44,6 +53,20 @@ describe('views', () => {
     expect((await run('refresh')).out).toBe('All views are up to date.\n');
     expect((await run('refresh --all')).out).toContain('New: 0 views, 1 column.');
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric', 'anders numeric']);
+  });
+
+  it('keep the names of fields that were erased, until their type is forgotten as documented', async () => {
+    const positionen = [{ menge: 1 }];
+    await store({ betrag: 1, 'Erika Canary': 2, positionen });
+    await store({ betrag: 1, positionen }, 'rechnung', 'scan-2');
+    await run('refresh');
+    await runCommand(erase, ['erase', '--scan-id', 'scan-1', '--yes'], { env: { DATABASE_URL: given.url } });
+    await run('refresh --all');
+    expect(await fieldColumns(bench, 'document_rechnung')).toContain('erika_canary numeric');
+    for (const statement of await documentedForgetting()) await bench.rows(sql.raw(statement));
+    await run('refresh --all');
+    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric']);
+    expect(await fieldColumns(bench, 'document_rechnung_positionen')).toEqual(['menge numeric']);
   });
 
   it('refresh ends with 75 while a daemon is at it', async () => {
