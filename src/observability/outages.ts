@@ -119,7 +119,14 @@ export function createOutages<What extends string>({
       Object.assign(outage, { kind, message, way: `${type} ${kind}`, failures: outage.failures + 1 });
       Object.assign(outage, { failedAt: now, nextTryAt: now + pauseMs });
       const { failures } = outage;
-      const shown = { stage: what, kind, failures, pauseMs, ...(kind === 'internal' && { remedy: BUG }), error };
+      const shown = {
+        stage: what,
+        kind,
+        failures,
+        pauseMs: Math.round(pauseMs),
+        ...(kind === 'internal' && { remedy: BUG }),
+        error,
+      };
       const level = remedy === 'hold' ? holdingLevel : 'warn';
       const text = words(what);
       if (!outage.told.has(outage.way) && !isToldByAnother(outage)) {

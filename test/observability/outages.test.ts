@@ -20,7 +20,7 @@ const trouble = (kind: string, remedy: 'retry' | 'hold' = 'retry', type = 'Servi
 test('an outage is told as it begins and as it ends, with how long it was and how often it failed', () => {
   const { outages, clock, log, told } = observed();
   for (let failures = 1; failures <= 20; failures += 1) {
-    outages.failed('feed', trouble('timeout'), 9);
+    outages.failed('feed', trouble('timeout'), 9.4);
     clock.advance(10_000);
   }
   outages.recovered('feed');
