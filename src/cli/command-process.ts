@@ -1,5 +1,6 @@
-import { createInterface } from 'node:readline/promises';
+import { createInterface, type ReadLineOptions } from 'node:readline/promises';
 import type { Clock } from '../sync/ports.js';
+import { CommandFailure, EXIT } from './exit.js';
 import { systemClock } from './system-clock.js';
 
 /** What a command needs of its process. */
@@ -45,17 +46,34 @@ export const thisProcess: CommandProcess = {
     return process.stderr.isTTY ? process.stderr.columns : null;
   },
   get ask() {
-    return process.stdin.isTTY && process.stderr.isTTY ? askPerson : null;
+    return process.stdin.isTTY && process.stderr.isTTY ? (question: string) => askPerson(question) : null;
   },
 };
 
-/** On stderr, so that a result on stdout stays whole. */
-async function askPerson(question: string): Promise<string> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  const ended = new Promise<string>((resolve) => lines.once('close', () => resolve('')));
+/**
+ * On stderr, so that a result on stdout stays whole. An empty answer where the input ends without one.
+ * @param terminal the streams of a terminal; by default those of the process
+ * @throws CommandFailure at Ctrl-C, which reaches the question and not the process
+ */
+export async function askPerson(
+  question: string,
+  terminal: ReadLineOptions = { input: process.stdin, output: process.stderr },
+): Promise<string> {
+  const lines = createInterface(terminal);
+  const ended = new Promise<string>((resolve, reject) => {
+    lines.once('SIGINT', () => reject(new CommandFailure('interrupted; nothing was changed', EXIT.interrupted)));
+    lines.once('close', () => resolve(''));
+  });
+  let answered = false;
+  const answer = lines.question(question).then((text) => {
+    answered = true;
+    return text;
+  });
   try {
-    return await Promise.race([lines.question(question), ended]);
+    return await Promise.race([answer, ended]);
   } finally {
     lines.close();
+    // What is said next begins a line of its own.
+    if (!answered) terminal.output?.write('\n');
   }
 }
