@@ -6,8 +6,8 @@ import type { Clock } from '../sync/ports.js';
 
 /** What changes within this time is noted together. */
 const TOGETHER_MS = 1_000;
-/** Until notes that could not be written are tried again: the database may be what is away. */
-const AGAIN_MS = 10_000;
+/** Until notes that could not be written are tried again, doubled each time: the database may be what is away. */
+const AGAIN_MS = { first: 10_000, last: 60_000 };
 /** At the end they are waited for no longer. */
 const LAST_MS = 500;
 /** Outages that wait to be noted, at most; the oldest are forgotten first. */
@@ -59,7 +59,7 @@ export function keepTroubleNotes(options: TroubleNotesOptions): TroubleNotes {
     while (waiting.size > 0) {
       await clock.sleep(pauseMs, closing.signal);
       if (closing.signal.aborted) break;
-      pauseMs = (await write()) ? TOGETHER_MS : AGAIN_MS;
+      pauseMs = (await write()) ? TOGETHER_MS : Math.min(AGAIN_MS.last, Math.max(AGAIN_MS.first, 2 * pauseMs));
     }
     writing = null;
   };

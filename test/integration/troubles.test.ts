@@ -137,7 +137,7 @@ describe('notes of troubles', () => {
     whenSleeping(() => slept.length === 3 && triedTwice.open());
     notes.note(outage());
     await triedTwice.opened;
-    expect(slept).toEqual([1_000, 10_000, 10_000]);
+    expect(slept).toEqual([1_000, 10_000, 20_000]);
     away = false;
     await written(1);
     expect(await troubles()).toHaveLength(1);

@@ -198,23 +198,28 @@ describe('the admin server', () => {
 });
 
 describe('a taken port', () => {
-  test('is reported, and used once it is free', async () => {
+  test('is reported once, tried with growing pauses, and used once it is free', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
     const log = recordingLogger();
     const [waiting, freed] = [gate(), gate()];
+    const pauses: number[] = [];
     const clock = {
       now: Date.now,
-      sleep: (ms: number) => {
-        expect(ms).toBe(1_000);
+      sleep: async (ms: number) => {
+        pauses.push(ms);
+        if (pauses.length < 3) return;
         waiting.open();
-        return freed.opened;
+        await freed.opened;
       },
     };
     const starting = start({ port, logger: log.logger, clock });
     await waiting.opened;
-    expect(log.lines).toMatchObject([{ level: 'error', fields: { port, error: { code: 'EADDRINUSE' } } }]);
+    expect(pauses).toEqual([1_000, 2_000, 5_000]);
+    expect(log.lines.filter(({ level }) => level !== 'debug')).toMatchObject([
+      { level: 'error', fields: { port, error: { code: 'EADDRINUSE' } } },
+    ]);
     await new Promise((resolve) => other.close(resolve));
     freed.open();
     const { server, get } = await starting;

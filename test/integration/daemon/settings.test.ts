@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+import { unusedPort } from '../../support/program/gateway.js';
 
 const bench = useProgram();
 
@@ -45,4 +47,24 @@ test('a name that is no setting is reported with the one that was perhaps meant,
     level: 'warn',
   });
   await daemon.catchesUp();
+});
+
+test('a log for people has a line for each event, and no colours where it goes into a pipe', async () => {
+  const port = await unusedPort();
+  const daemon = bench.program(['run'], {
+    ...bench.environment({ url: 'https://service.example/v1' }, { url: `postgres://someone@127.0.0.1:${port}/app` }),
+    SCANFEED_LOG_FORMAT: 'pretty',
+  });
+  await eventually(() => daemon.stdout).toContain('failed, and will be tried again');
+  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  const lines = daemon.stdout.trimEnd().split('\n');
+  const said = lines.map((line) => line.replace(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z /, ''));
+  expect(said).toEqual([
+    expect.stringMatching(/^INFO {2}metrics, health and status are served host=127\.0\.0\.1 port=\d+$/),
+    expect.stringMatching(
+      /^WARN {2}failed, .* stage=lease kind=connection failures=1 pauseMs=\d+ error="no connection to/,
+    ),
+    expect.stringMatching(/^INFO {2}stopping signal=SIGTERM$/),
+    expect.stringMatching(/^INFO {2}stopped runsWritten=0 seconds=\d+$/),
+  ]);
 });
