@@ -1,7 +1,7 @@
 import type { RecognitionClient, SubmitResult } from '../../service/client.js';
 import { ServiceError } from '../../service/service-error.js';
 import { ConflictError } from '../../service/status-errors.js';
-import { CommandFailure } from '../exit.js';
+import { CommandFailure, EXIT, explain } from '../exit.js';
 import { idempotencyKey, nextIdempotencyKey } from './idempotency-key.js';
 import type { PatientRequests } from './patient-requests.js';
 import { hasChanged, type PdfFile } from './pdf-files.js';
@@ -95,7 +95,8 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof ServiceError) {
     const advice = ADVICE[error.kind];
     const message = advice === undefined ? error.message : `${error.message}; ${advice}`;
-    return { kind: error.kind, message, passing: error.remedy === 'retry' };
+    // As every command judges it: a maintenance page, which is no JSON, is a service that is away.
+    return { kind: error.kind, message, passing: explain(error).exitCode === EXIT.tryAgain };
   }
   if (!(error instanceof CommandFailure)) throw error;
   return { kind: error instanceof FileChanged ? error.kind : 'too_many_runs', message: error.message, passing: false };

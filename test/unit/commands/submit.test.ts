@@ -141,6 +141,15 @@ describe('submit', () => {
     });
   });
 
+  it('takes a maintenance page for a service that is away', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'html', operation: 'submit' });
+    expect(await json([path('a.pdf'), ...TEST])).toMatchObject({
+      exitCode: 75,
+      files: [{ outcome: 'failed', problem: { kind: 'not_json', passing: true } }],
+    });
+  });
+
   it.each([
     ['a refused key', { SCANFEED_API_KEY: 'another' }, [], 1, /answered 401: .*"API-Schlüssel fehlt/],
     ['an unknown document type', {}, ['--document-type', 'nonsense'], 1, /answered 404: .*slug.*; the service says: "/],
