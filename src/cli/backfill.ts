@@ -66,8 +66,8 @@ async function backfill(given: Given, io: CommandProcess): Promise<void> {
   if (wishes !== 1) throw new CommandFailure('give one of --since, --beginning and --stop', EXIT.usage);
   if (stop && until !== null) throw new CommandFailure('--until says nothing with --stop', EXIT.usage);
   requireStretch(since, until, io.clock);
+  if (stop) return withFeed(io, { feed }, (work) => stopAll(work, json, io));
   await withFeed(io, { feed, need: ['service', 'pending'] }, async (work) => {
-    if (stop) return stopAll(work, json, io);
     const { joined, ...row } = await requestBackfill(work.database.sql, work.tables, work.feed.name, since, until);
     if (!json) io.write(announcement(row, joined));
     if (!given.wait) {
@@ -80,7 +80,11 @@ async function backfill(given: Given, io: CommandProcess): Promise<void> {
   });
 }
 
-async function stopAll({ database, tables, feed }: Work, json: true | undefined, { write }: CommandProcess) {
+async function stopAll(
+  { database, tables, feed }: FeedAtWork<never>,
+  json: true | undefined,
+  { write }: CommandProcess,
+): Promise<void> {
   const stopped = await stopBackfills(database.sql, tables, feed.name);
   if (json) write(`${JSON.stringify(stopped)}\n`);
   else if (stopped.length === 0) write(`No stretch of the feed ${feed.name} is being read again.\n`);
