@@ -4,7 +4,7 @@ import { createOutages, type Outages, type ToldOutage } from '../observability/o
 import type { DatabaseSettings } from '../settings.js';
 import { findStranded, type StrandedResults } from '../storage/pending.js';
 import type { Database } from '../storage/pool.js';
-import { hasNewDocuments } from '../storage/reporting/refresh-views.js';
+import { hasNewDocuments } from '../storage/reporting/new-documents.js';
 import { tablesOf } from '../storage/schema.js';
 import type { Clock } from '../sync/ports.js';
 import { purge } from './purge.js';

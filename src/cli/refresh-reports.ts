@@ -1,6 +1,6 @@
 import type { Database } from '../storage/pool.js';
 import { buildViews, type ViewFailure } from '../storage/reporting/build-views.js';
-import { findNewFields } from '../storage/reporting/refresh-views.js';
+import { findNewFields } from '../storage/reporting/new-documents.js';
 import type { Tables } from '../storage/schema.js';
 
 /** What a refresh of the typed views did. */

@@ -3,7 +3,7 @@ import { describeError } from '../observability/describe-error.js';
 import { readSettings } from '../settings.js';
 import type { Database } from '../storage/pool.js';
 import type { ViewFailure } from '../storage/reporting/build-views.js';
-import { forgetProgress } from '../storage/reporting/refresh-views.js';
+import { forgetProgress } from '../storage/reporting/new-documents.js';
 import type { ReportColumn } from '../storage/reporting/report-view.js';
 import { type ListedView, listReportViews, readReportViews } from '../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../storage/reporting/view-definition.js';

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { buildViews } from '../../../src/storage/reporting/build-views.js';
-import { findNewFields, hasNewDocuments } from '../../../src/storage/reporting/refresh-views.js';
+import { findNewFields, hasNewDocuments } from '../../../src/storage/reporting/new-documents.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { fieldColumns, NO_READER, readAllViews, readView, refresh, useDocuments } from '../../support/reports.js';
