@@ -27,7 +27,7 @@ export interface TroubleNotesOptions {
  */
 export interface TroubleNotes {
   readonly note: (outage: ToldOutage) => void;
-  /** Writes what is left, if that is possible at once. Never rejects. */
+  /** Writes what is left, and that nothing goes on here any more, if that is possible at once. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -35,6 +35,7 @@ export function keepTroubleNotes(options: TroubleNotesOptions): TroubleNotes {
   const { database, tables, clock } = options;
   const closing = new AbortController();
   const waiting = new Map<string, ToldOutage>();
+  const open = new Map<string, ToldOutage>();
   let writing: Promise<void> | null = null;
 
   /** True: written. Its failure is told elsewhere: the same database fails the feed. */
@@ -67,6 +68,8 @@ export function keepTroubleNotes(options: TroubleNotesOptions): TroubleNotes {
   return {
     note: (outage) => {
       const key = `${outage.stage} ${outage.number}`;
+      if (outage.endedAt === null) open.set(key, outage);
+      else open.delete(key);
       waiting.delete(key);
       waiting.set(key, outage);
       const [oldest] = waiting.keys();
@@ -75,6 +78,8 @@ export function keepTroubleNotes(options: TroubleNotesOptions): TroubleNotes {
     },
     close: async () => {
       closing.abort();
+      // What goes on is no longer met by this process.
+      for (const [key, outage] of open) waiting.set(key, { ...outage, endedAt: clock.monotonic() });
       const left = async () => {
         await writing;
         if (waiting.size > 0) await write();

@@ -98,6 +98,15 @@ describe('the last errors', () => {
     expect(await shown()).toMatch(/^Last errors: +\S+Z, for at least 60\.0 s, then its process was gone, 3 failures/m);
   });
 
+  it('of a process that was stopped are over', async () => {
+    const { notes } = notesAt(90_000);
+    notes.note(outage());
+    await written(1);
+    expect(await troubles()).toMatchObject([{ goesOn: true }]);
+    await notes.close();
+    expect(await troubles()).toMatchObject([{ goesOn: false, endedAt: expect.any(String) }]);
+  });
+
   it('are few, go with their feed, and hold whatever text an error has', async () => {
     for (let number = 1; number <= 45; number += 15) {
       const some = Array.from({ length: 15 }, (_, n) => outage({ number: number + n, begunAt: (number + n) * 100 }));
