@@ -5,7 +5,7 @@ export class TimeoutError extends ServiceError {
   readonly kind = 'timeout';
   readonly remedy = 'retry';
   constructor(timeoutMs: number) {
-    super(`no complete answer within ${timeoutMs} ms; try again, or allow more time`);
+    super(`no complete answer within ${timeoutMs} ms; try again, or allow more time with SCANFEED_REQUEST_TIMEOUT`);
   }
 }
 
