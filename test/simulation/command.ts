@@ -50,6 +50,7 @@ function runShard(
   fail: (seed: number, message: string) => void,
 ): Promise<void> {
   return new Promise((resolve) => {
+    // A history leaves little behind, but much garbage; the other cores have shards of their own to run.
     const shard = fork(SHARD, [], {
       execArgv: ['--min-semi-space-size=32', '--max-semi-space-size=32', '--single-threaded-gc'],
     });
