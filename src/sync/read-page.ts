@@ -12,9 +12,10 @@ import type {
   FeedStart,
   Freshness,
   Position,
+  RawPage,
   Trouble,
 } from './ports.js';
-import { instantOf, isBelievable } from './service-clock.js';
+import { type AnswerTimes, instantOf, isBelievable } from './service-clock.js';
 import { isStorable } from './storable-text.js';
 
 /** How a feed is read. */
@@ -41,7 +42,10 @@ export interface ReceivedPage {
   readonly items: number;
   /** Of its body. */
   readonly bytes: number;
-  /** Checks its entries, which takes as long as receiving them. To be called once. */
+  /**
+   * Checks its entries, which takes as long as receiving them. To be called once: then they are let go of, since they take
+   * some ten times the bytes that are accounted for.
+   */
   check(): FetchedPage;
 }
 
@@ -133,25 +137,41 @@ async function receivePage(
 ): Promise<ReceivedPage> {
   const polledAt = clock.monotonic();
   const page = await service.readPage({ ...requestAt(at, settings), ...bounds }, signal);
-  const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate: page.serviceDate };
+  const { serviceDate, nextCursor, body, items } = page;
+  const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
   // One that PostgreSQL cannot hold is as good as none.
-  const next = page.nextCursor !== null && isStorable(page.nextCursor) ? page.nextCursor : null;
-  const received = { at, next, bytes: page.body.length };
-  const items = page.items.length;
+  const next = nextCursor !== null && isStorable(nextCursor) ? nextCursor : null;
+  const received = { at, next, items: items.length, bytes: body.length };
+  let unchecked: RawPage | null = page;
   const check = (): FetchedPage => {
-    const draft = draftPage(page);
-    const deliveries = draft.entries.map((entry) => entry.accepted.run.deliveredAt);
-    return {
-      ...received,
-      through: [{ items, next }],
-      draft,
-      lastDeliveredAt: deliveries.findLast((time) => time !== null && isBelievable(time, times)) ?? null,
-      limit: settings.pageLimit,
-      polledAt,
-      instantOf: (deliveredAt) => instantOf(deliveredAt, times),
-    };
+    if (unchecked === null) throw new TypeError('a page is checked once');
+    const taken = unchecked;
+    unchecked = null;
+    return checkedPage(taken, received, times, settings.pageLimit);
   };
-  return { ...received, items, check };
+  return { ...received, check };
+}
+
+/** On its own, so that nothing of the page it was made from lives on in it but the draft. */
+function checkedPage(
+  page: RawPage,
+  { at, next, items, bytes }: Omit<ReceivedPage, 'check'>,
+  times: AnswerTimes,
+  limit: number,
+): FetchedPage {
+  const draft = draftPage(page);
+  const deliveries = draft.entries.map((entry) => entry.accepted.run.deliveredAt);
+  return {
+    at,
+    next,
+    bytes,
+    through: [{ items, next }],
+    draft,
+    lastDeliveredAt: deliveries.findLast((time) => time !== null && isBelievable(time, times)) ?? null,
+    limit,
+    polledAt: times.polledAt,
+    instantOf: (deliveredAt) => instantOf(deliveredAt, times),
+  };
 }
 
 /** A feed without a cursor goes on from where it was first started, always. */
