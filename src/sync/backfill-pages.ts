@@ -22,6 +22,9 @@ import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { reportLoading } from './report-loading.js';
 import { writePage } from './write-page.js';
 
+/** After this long a turn ends, and with it what failed before; the next goes on from where the store stands. */
+const STRETCH_MS = 30_000;
+
 /** What reading a backfill needs of the engine; of the feed itself nothing. */
 export interface BackfillContext
   extends Pick<FeedContext, 'service' | 'store' | 'clock' | 'loader' | 'read'>,
@@ -74,10 +77,11 @@ export async function readBackfillPages(
   pauses: FeedPauses,
   signal: AbortSignal,
 ): Promise<BackfillOutcome> {
-  const { read, service } = context;
+  const { clock, read, service } = context;
   const ahead = openAhead(start, { line: 'backfill', maxJoined: 1 }, context, signal); // its end is looked for page by page
+  const begunAt = clock.monotonic();
   try {
-    for (;;) {
+    while (clock.monotonic() - begunAt < STRETCH_MS) {
       const page = await ahead.next();
       if (page === null) return 'more';
       if (memory.backfill.kind === 'history') await pauses.reached(signal);
@@ -91,6 +95,7 @@ export async function readBackfillPages(
       if (through) return finish(memory, lease, context);
       if (page.next === null || page.next === page.at.cursor || memory.recent.seen(page.next)) return 'stuck';
     }
+    return 'more';
   } finally {
     ahead.stop();
   }

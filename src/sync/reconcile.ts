@@ -48,15 +48,13 @@ async function sweepWhatIsDue(
   signal: AbortSignal,
 ): Promise<'more' | 'done' | 'fenced'> {
   const { store, reconcile: settings } = context;
-  let more = false;
   for (const kind of dueSweeps(await store.readSweeps(lease.feed), settings)) {
     const sweep = await currentSweep(kind, lease, context, signal);
     const progress = sweep === null ? 'through' : await sweepStretch(guarded(sweep, breakers), lease, context, signal);
     if (signal.aborted) return 'done';
-    if (progress === 'fenced') return progress;
-    more ||= progress === 'more';
+    if (progress === 'fenced' || progress === 'more') return progress;
   }
-  return more ? 'more' : 'done';
+  return 'done';
 }
 
 /** A sweep that is at its beginning has no pages before. */

@@ -12,7 +12,7 @@ import { writePage } from './write-page.js';
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
 const FULL_SWEEP_PAUSE_MS = 1_000;
-/** After this long a full sweep lets the window have its turn; it goes on from where it stood. */
+/** After this long a turn ends: a full sweep lets the window have its own, and failures of before are over. */
 const STRETCH_MS = 60_000;
 
 /**
@@ -58,10 +58,8 @@ export async function sweepStretch(
     if (swept.progress !== 'more') return swept.progress;
     if (recent.seen(swept.next)) return 'stuck';
     at = { ...at, cursor: swept.next };
-    if (sweep.kind === 'full') {
-      if (clock.monotonic() - begunAt > STRETCH_MS) return 'more';
-      await clock.sleep(FULL_SWEEP_PAUSE_MS, signal);
-    }
+    if (clock.monotonic() - begunAt > STRETCH_MS) return 'more';
+    if (sweep.kind === 'full') await clock.sleep(FULL_SWEEP_PAUSE_MS, signal);
   }
   return 'more';
 }

@@ -120,6 +120,24 @@ describe('a feed that begins with its new runs', () => {
     expect(requests(service).map(cursorOf)).not.toContain('10');
   });
 
+  it('says within a minute that the history is read again, long as it is', async () => {
+    const recovered: string[] = [];
+    const { clock, service, store, refuses, startFeed } = bench({
+      ...{ old: 3000, latencyMs: 1_000 },
+      over: { recovered: (stage) => recovered.push(stage) },
+    });
+    refuses((request) => (cursorOf(request) === '20' ? 'http_503' : null));
+    const stop = startFeed();
+    await clock.advance(30_000);
+    expect(requests(service).map(cursorOf)).toContain('20');
+    refuses(() => null);
+    recovered.length = 0;
+    await clock.advance(MINUTE_MS);
+    expect(await store.readStatus('default')).toMatchObject({ backfillComplete: false });
+    expect(recovered).toContain('backfill');
+    await stop();
+  });
+
   it('starts the history only once', async () => {
     const { service, store, follow } = bench();
     await follow(10_000);
