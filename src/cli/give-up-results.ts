@@ -1,4 +1,5 @@
 import { giveUpPending } from '../storage/given-up.js';
+import { findScans } from '../storage/pending-now.js';
 import { choosePending } from './choose-pending.js';
 import type { CommandProcess } from './command-process.js';
 import { confirm } from './confirm.js';
@@ -24,15 +25,17 @@ nobody tries to load them again. \`resolve SCANID\` can still do so.
 `;
     await confirm(io, { plan, question: 'Give them up?', yes: yes === true });
   }
-  const givenUp = new Set(await giveUpPending(database.sql, tables, feed.name, scanIds));
-  const results = scanIds.map((scanId) => ({
-    scanId,
-    revision: revisions.get(scanId) ?? 0,
-    outcome: givenUp.has(scanId) ? ('given_up' as const) : ('complete' as const),
-  }));
+  const givenUp = new Set(await giveUpPending(database.sql, tables, feed.name, revisions));
+  const left = scanIds.filter((scanId) => !givenUp.has(scanId));
+  const present = new Map((await findScans(database.sql, tables, left)).map((run) => [run.scanId, run.revision]));
+  const results = scanIds.map((scanId) => {
+    const revision = revisions.get(scanId) ?? 0;
+    const kept = present.get(scanId) === revision ? 'complete' : 'replaced';
+    return { scanId, revision, outcome: givenUp.has(scanId) ? 'given_up' : kept } as const;
+  });
   if (json) return io.write(`${JSON.stringify(results)}\n`);
   if (results.length === 0) return io.write('No results are pending.\n');
-  const said = { given_up: 'given up', complete: 'was complete already' };
+  const said = { given_up: 'given up', complete: 'was complete already', replaced: 'was replaced meanwhile' };
   io.write(
     results
       .map(({ scanId, revision, outcome }) => `${printable(scanId)}, revision ${revision}: ${said[outcome]}\n`)

@@ -95,7 +95,7 @@ describe('pending results of another feed', () => {
     expect(await stranded()).toEqual([]);
     await silentFor(2);
     expect(await stranded()).toHaveLength(1);
-    expect(await giveUpPending(bench.database.sql, tables, 'former', ['pending'])).toEqual(['pending']);
+    expect(await giveUpPending(bench.database.sql, tables, 'former', new Map([['pending', 1]]))).toEqual(['pending']);
     expect(await stranded()).toEqual([]);
   });
 

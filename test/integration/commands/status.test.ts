@@ -53,7 +53,7 @@ describe('status', () => {
     const [due] = await bench.rows<{ due: string }>(
       sql`SELECT next_try_at::text AS due FROM ${tables.runs} WHERE scan_id = 'b'`,
     );
-    await giveUpPending(bench.database.sql, tables, 'default', ['b']);
+    await giveUpPending(bench.database.sql, tables, 'default', new Map([['b', 1]]));
     expect((await runCommand(status, ['status'], { env: env() })).out).toMatch(/^Pending results: none; 1 given up$/m);
     await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
   });
