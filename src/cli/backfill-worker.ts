@@ -11,6 +11,7 @@ import { openFeedStore } from './feed-store.js';
 import { counted, humanSeconds } from './human.js';
 import { openByteBudget } from './memory.js';
 import { patiently } from './patiently.js';
+import type { ProgressLine } from './progress-line.js';
 import type { FeedAtWork } from './with-feed.js';
 import { withService } from './with-service.js';
 
@@ -24,24 +25,25 @@ type Work = FeedAtWork<'service' | 'pending'>;
 /** Reads what was asked for in place of a daemon. */
 export interface BackfillWorker {
   /** Reads for a while, under the epoch of now; false: somebody else does. */
-  reads(onProgress: (line: string) => void, signal: AbortSignal): Promise<boolean>;
+  reads(signal: AbortSignal): Promise<boolean>;
 }
 
 /** A worker for one command; the service is not asked before it has something to read. */
 export async function withBackfillWorker(
   work: Work,
   { clock }: Pick<CommandProcess, 'clock'>,
+  progress: ProgressLine,
   use: (worker: BackfillWorker) => Promise<void>,
 ): Promise<void> {
   const { settings, feed } = work;
   const connections = settings.feed.resolveConcurrency + 1;
   await withService(settings.service, feed, connections, async (service) => {
     let leaveUntil = Number.NEGATIVE_INFINITY;
-    const read = createReader(work, service, clock);
+    const read = createReader(work, service, clock, progress);
     await use({
-      reads: async (onProgress, signal) => {
+      reads: async (signal) => {
         if (clock.monotonic() < leaveUntil) return false;
-        const outcome = await patiently(() => read(onProgress, signal), { clock, signal, onPause: onProgress });
+        const outcome = await patiently(() => read(signal), { clock, signal, onPause: progress.say });
         if (outcome === 'fenced') leaveUntil = clock.monotonic() + LEAVE_MS;
         if (outcome === 'nothing') {
           throw new CommandFailure(`the feed ${feed.name} has read nothing yet: start \`scanfeed run\` first`);
@@ -54,13 +56,11 @@ export async function withBackfillWorker(
 }
 
 /** Reads under the epoch of now, and remembers what it has learned under it. */
-function createReader(work: Work, service: FeedService, clock: CommandProcess['clock']) {
+function createReader(work: Work, service: FeedService, clock: CommandProcess['clock'], progress: ProgressLine) {
   const { database, tables, feed } = work;
-  let said: (line: string) => void = () => {};
-  const context = contextOf(work, service, clock, (line) => said(line));
+  const context = contextOf(work, service, clock, progress);
   let current: { readonly epoch: number; readonly turns: BackfillWork } | null = null;
-  return async (onProgress: (line: string) => void, signal: AbortSignal): Promise<BackfillTurn> => {
-    said = onProgress;
+  return async (signal: AbortSignal): Promise<BackfillTurn> => {
     const lease = await readPresentLease(database.sql, tables, feed.name);
     if (lease === null) throw new CommandFailure(`the feed ${feed.name} has been removed`);
     if (current?.epoch !== lease.epoch) {
@@ -80,7 +80,7 @@ function contextOf(
   work: Work,
   service: FeedService,
   clock: CommandProcess['clock'],
-  onProgress: (line: string) => void,
+  line: ProgressLine,
 ): BackfillContext {
   const { settings, feed } = work;
   const { markdown, pageLimit, resolveConcurrency: concurrency, memoryBudgetBytes, pollIntervalMs } = settings.feed;
@@ -94,7 +94,7 @@ function contextOf(
     observer: {
       committed: () => {},
       truncated: () => {},
-      reading: (_, progress) => progress !== null && onProgress(describe(progress)),
+      reading: (_, progress) => progress !== null && line.show(() => describe(progress)),
       backfilled: () => {},
     },
   };

@@ -25,8 +25,8 @@ type Work = FeedAtWork<'service' | 'pending'>;
 const LOOK_MS = 1_000;
 /** Longer without a page is worth a word. */
 const SILENCE_MS = 30_000;
-/** How long a page under way is waited for when the command is interrupted. */
-const PATIENCE_MS = 10_000;
+/** How long a page under way is waited for when the command is interrupted; one that is left is read again. */
+const PATIENCE_MS = 1_500;
 
 const examples = `
 The feed goes on meanwhile, and its cursor stays where it is. The running daemon
@@ -95,41 +95,54 @@ async function stopAll(
 async function readToItsEnd(row: RequestedBackfill, work: Work, io: CommandProcess): Promise<RequestedBackfill> {
   const progress = progressLine(io);
   let current = row;
+  let leader: string | null = null;
   let interrupted = false;
   await untilStopped(
     (signal) =>
-      withBackfillWorker(work, io, async (worker) => {
+      withBackfillWorker(work, io, progress, async (worker) => {
         while (current.finishedAt === null && !signal.aborted) {
-          current = await turn(current, worker, work, progress, io, signal);
+          leader = await leaderOf(work);
+          await turn(current, leader, worker, progress, io, signal);
+          current = await lookAt(current, work);
         }
       }),
     PATIENCE_MS,
     () => {
       interrupted = true;
     },
-  ).finally(() => progress.clear());
+  )
+    .catch((error) => {
+      if (!interrupted) throw error;
+    })
+    .finally(() => progress.clear());
   if (!interrupted || current.finishedAt !== null) return current;
-  throw new CommandFailure(await whatFollows(current, work), EXIT.interrupted);
+  throw new CommandFailure(whatFollows(current, leader), EXIT.interrupted);
 }
 
-/** Looks at it, or reads for a while. */
+/** Waits while another reads, or reads for a while. */
 async function turn(
   row: RequestedBackfill,
+  leader: string | null,
   worker: BackfillWorker,
-  { database, tables, feed: { name } }: Work,
   progress: ProgressLine,
   { clock }: CommandProcess,
   signal: AbortSignal,
-): Promise<RequestedBackfill> {
-  const leader = (await readFeed(database.sql, tables, name))?.leader ?? null;
+): Promise<void> {
   if (leader !== null) {
     progress.show(() => describe(row, leader));
     await clock.sleep(LOOK_MS, signal);
-  } else if (!(await worker.reads((line) => progress.show(() => line), signal)) && !signal.aborted) {
+  } else if (!(await worker.reads(signal)) && !signal.aborted) {
     progress.show(() => describe(row, 'another command'));
     await clock.sleep(LOOK_MS, signal);
   }
-  const now = await readBackfill(database.sql, tables, row.id);
+}
+
+async function leaderOf({ database, tables, feed }: Work): Promise<string | null> {
+  return (await readFeed(database.sql, tables, feed.name))?.leader ?? null;
+}
+
+async function lookAt({ id }: RequestedBackfill, { database, tables }: Work): Promise<RequestedBackfill> {
+  const now = await readBackfill(database.sql, tables, id);
   if (now === null) throw new CommandFailure('the backfill has been removed from the database');
   return now;
 }
@@ -170,8 +183,7 @@ async function summary(row: RequestedBackfill, work: Work): Promise<string> {
     .join('');
 }
 
-async function whatFollows(row: RequestedBackfill, { database, tables, feed }: Work): Promise<string> {
-  const leader = (await readFeed(database.sql, tables, feed.name))?.leader ?? null;
+function whatFollows(row: RequestedBackfill, leader: string | null): string {
   const who = leader === null ? 'the next daemon goes on with it' : `${leader} goes on with it`;
   return `interrupted (${readSoFar(row)}); ${who}, and so does the same command; \`scanfeed backfill --stop\` ends it`;
 }

@@ -13,7 +13,10 @@ export interface Patience {
   readonly onPause: (said: string) => void;
 }
 
-/** Tries work of a long command again while its failures are passing ones, a few times with growing pauses. */
+/**
+ * Tries work of a long command again while its failures are passing ones, a few times with growing pauses. Rejects with
+ * the last failure, as it does when the signal aborts during a pause.
+ */
 export async function patiently<T>(work: () => Promise<T>, { clock, signal, onPause }: Patience): Promise<T> {
   for (let failures = 1; ; failures += 1) {
     try {
@@ -24,6 +27,7 @@ export async function patiently<T>(work: () => Promise<T>, { clock, signal, onPa
       const pauseMs = pauseAfter(failures, trouble, clock.random());
       onPause(`${(error as Error).message}; trying again in ${humanSeconds(pauseMs / 1000)}`);
       await clock.sleep(pauseMs, signal ?? new AbortController().signal);
+      if (signal?.aborted) throw error;
     }
   }
 }

@@ -8,6 +8,8 @@ const TERMINAL_COLUMNS = 80;
 export interface ProgressLine {
   /** Shows the line unless the last one was shown a moment ago. */
   show(line: () => string): void;
+  /** Says at once what has to be known, such as what is waited for: a line that stays, in the place of the drawn one. */
+  say(line: string): void;
   /** Takes the drawn line away, so that other output may follow. */
   clear(): void;
 }
@@ -18,6 +20,10 @@ export function progressLine({ note, redraws, noteColumns, clock }: CommandProce
   const longest = (noteColumns ?? TERMINAL_COLUMNS) - 1;
   let shownAt = clock.monotonic();
   let drawn = false;
+  const clear = () => {
+    if (drawn) note('\r\x1b[K');
+    drawn = false;
+  };
   return {
     show: (line) => {
       if (clock.monotonic() - shownAt < every) return;
@@ -25,9 +31,10 @@ export function progressLine({ note, redraws, noteColumns, clock }: CommandProce
       note(redraws ? `\r${line().slice(0, longest)}\x1b[K` : `${line()}\n`);
       drawn = redraws;
     },
-    clear: () => {
-      if (drawn) note('\r\x1b[K');
-      drawn = false;
+    say: (line) => {
+      clear();
+      note(`${line}\n`);
     },
+    clear,
   };
 }

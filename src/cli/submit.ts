@@ -139,7 +139,7 @@ async function sendAll(
     say(describeSubmitted(submitted));
     progress.show(() => `submitting: ${done} of ${counted(files.length, 'file', 'files')} done`);
   };
-  const requests = createPatientRequests({ perSecond, clock, signal, onPause: (said) => progress.show(() => said) });
+  const requests = createPatientRequests({ perSecond, clock, signal, onPause: progress.say });
   const wish = { documentType, environment, anew: anew === true };
   const submitted = await submitAll(files, wish, { client, requests, signal, concurrency, onFile });
   progress.clear();

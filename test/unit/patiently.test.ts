@@ -24,15 +24,37 @@ test('a command says what it waits for, and how long', async () => {
   ]);
 });
 
-test('a command that is interrupted does not sit out what it waits for', async () => {
+test('a command that is interrupted neither sits out what it waits for nor tries again', async () => {
   const stop = new AbortController();
   const sleeps: AbortSignal[] = [];
-  const clock = { ...systemClock, sleep: async (_: number, signal: AbortSignal) => void sleeps.push(signal) };
+  const clock = {
+    ...systemClock,
+    sleep: async (_: number, signal: AbortSignal) => {
+      sleeps.push(signal);
+      stop.abort();
+    },
+  };
+  let tries = 0;
   const work = async () => {
+    tries += 1;
     throw away;
   };
   await expect(patiently(work, { clock, signal: stop.signal, onPause: () => {} })).rejects.toBe(away);
-  expect(new Set(sleeps)).toEqual(new Set([stop.signal]));
+  expect({ tries, sleeps }).toEqual({ tries: 1, sleeps: [stop.signal] });
+});
+
+test.each([
+  ['on a terminal', true, ['\r3 read\x1b[K', '\r\x1b[K', 'waiting for an hour\n']],
+  ['in a pipe', false, ['3 read\n', 'waiting for an hour\n']],
+])('what has to be known is said at once, right after a line of progress, %s', (_, redraws, said) => {
+  const noted: string[] = [];
+  let now = 0;
+  const clock = { ...systemClock, monotonic: () => now };
+  const progress = progressLine({ redraws, note: (text: string) => void noted.push(text), clock } as CommandProcess);
+  now = 10_000;
+  progress.show(() => '3 read');
+  progress.say('waiting for an hour');
+  expect(noted).toEqual(said);
 });
 
 test('a line that is drawn anew stays within one row of the terminal', () => {

@@ -3,6 +3,7 @@ import * as backfill from '../../../src/cli/backfill.js';
 import { runCommand } from '../../support/command.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const bench = useProgram();
 const HISTORY = 60;
@@ -91,6 +92,31 @@ test('interrupted, it goes on where it stood when it is started again', async ()
   expect(stdout).toMatch(/^Joined: /);
   expect(await runs()).toEqual(all);
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
+});
+
+test('interrupted while the database is silent or away, it ends at once and says so', async () => {
+  const { service, env, database, entriesRead, daemon } = await startCaughtUp();
+  await daemon.stop();
+  const proxy = await TcpProxy.to(database.url);
+  bench.afterwards(() => proxy.close());
+  const start = () =>
+    bench.program(['backfill', '--since', '31d'], { ...env, DATABASE_URL: proxy.urlOf(database.url) });
+
+  service.set(SLOW);
+  const unanswered = start();
+  await eventually(entriesRead).toBeGreaterThan(0);
+  proxy.set({ blackhole: true });
+  expect(await unanswered.stop('SIGINT')).toEqual({ code: 130, signal: null });
+  expect(unanswered.stderr).toMatch(/^scanfeed: interrupted \(\d+ entries read.*; the next daemon goes on with it/m);
+
+  proxy.heal();
+  service.set({ latencyMs: 0 });
+  service.addFault({ kind: 'status', status: 503, retryAfter: 3600 });
+  const refused = start();
+  await eventually(() => refused.stderr).toMatch(/^\S.* answered 503: .*; trying again in 60 min$/m);
+  await proxy.close();
+  expect(await refused.stop('SIGINT')).toEqual({ code: 130, signal: null });
+  expect(refused.stderr).toMatch(/^scanfeed: interrupted /m);
 });
 
 test('two commands at once read it once', async () => {

@@ -114,6 +114,14 @@ describe('submit', () => {
     expect(asked).toHaveLength(4);
   });
 
+  it('says what it waits for, and how long', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 503, retryAfter: 3600, next: 1, operation: 'submit' });
+    const { exitCode, err } = await run([path('a.pdf'), ...TEST]);
+    expect(exitCode).toBe(0);
+    expect(err).toMatch(/^\S.* answered 503: .*; trying again in 60 min\n1 file: 1 submitted\n$/);
+  });
+
   it('makes one run where the answer to the first try was lost', async () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'cut', next: 1, operation: 'submit' });
