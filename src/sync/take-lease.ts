@@ -21,7 +21,8 @@ export async function takeLease(context: FeedContext, signal: AbortSignal): Prom
       if (lease !== null) observer.leading(askedAt + leaseTtlMs);
       const before = lease?.filtersBefore ?? null;
       if (before !== null) observer.filtersChanged(filterChange(before, identity.filters));
-      if (failures > 0) observer.recovered('lease', failures);
+      // Also what failed while the lease was held, and ended with it: this is the first success since.
+      observer.recovered('lease', failures);
       failures = 0;
       if (lease !== null) return lease;
       const pauseMs = leaseTtlMs / LOOKS_PER_TTL;
