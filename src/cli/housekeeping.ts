@@ -36,14 +36,18 @@ export async function keepHouse(house: Housekeeping, signal: AbortSignal): Promi
   const retention = removeWhatIsPast(house, signal);
   const stranded = tellOfStranded(house);
   const outages = createChoreOutages(house);
-  const chores = [
+  const chores = new Map([
     createChore('views', outages, signal, views),
     createChore('retention', outages, signal, retention),
     createChore('stranded', outages, signal, stranded),
-  ];
+  ]);
   while (!signal.aborted) {
     await house.clock.sleep(LOOK_EVERY_MS, signal);
-    for (const chore of chores) if (!signal.aborted && house.metrics.isLeader()) await chore();
+    for (const [chore, attempt] of chores) {
+      if (signal.aborted) return;
+      if (house.metrics.isLeader()) await attempt();
+      else outages.dropped(chore); // the next leader's to meet
+    }
   }
 }
 
@@ -71,15 +75,15 @@ function createChoreOutages({ logger, clock, onOutage = () => {} }: Housekeeping
   });
 }
 
-/** Work whose failure is said as it begins, and its end. */
+/** A chore, and its work, whose failure is said as it begins, and its end. */
 function createChore(
   chore: Chore,
   outages: Outages<Chore>,
   signal: AbortSignal,
   work: (failed: boolean) => Promise<void>,
-): () => Promise<void> {
+): readonly [Chore, () => Promise<void>] {
   let failed = false;
-  return async () => {
+  const attempt = async () => {
     try {
       await work(failed);
       failed = false;
@@ -89,6 +93,7 @@ function createChore(
       if (!signal.aborted) outages.failed(chore, error, LOOK_EVERY_MS);
     }
   };
+  return [chore, attempt];
 }
 
 /**

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { keepHouse } from '../../../src/cli/housekeeping.js';
 import type { Logger } from '../../../src/observability/logger.js';
+import type { ToldOutage } from '../../../src/observability/outages.js';
 import { readSettings } from '../../../src/settings.js';
 import { hastyClock } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
@@ -27,7 +28,12 @@ function keep(
     pause?: (n: number, ms: number) => unknown;
     purged?: (table: string, count: number) => void;
   },
-  { isLeader = (): boolean => true, isReading = (): boolean => false, monotonic = hastyClock.monotonic } = {},
+  {
+    isLeader = (): boolean => true,
+    onOutage = (_: ToldOutage): void => {},
+    isReading = (): boolean => false,
+    monotonic = hastyClock.monotonic,
+  } = {},
 ) {
   const stop = new AbortController();
   let pauses = 0;
@@ -47,7 +53,7 @@ function keep(
   };
   const logger = { debug: () => {}, info: say('info'), warn: say('warn') } as unknown as Logger;
   const metrics = { isLeader, isReading, purged: on.purged ?? (() => {}) };
-  const done = keepHouse({ settings, database: bench.database, metrics, logger, clock }, stop.signal);
+  const done = keepHouse({ settings, database: bench.database, metrics, logger, clock, onOutage }, stop.signal);
   return { stop: () => stop.abort(), done };
 }
 
@@ -138,6 +144,22 @@ describe('the daemon', () => {
       'info works again',
     ]);
     expect(await viewExists('document_rechnung')).toBe(true);
+  });
+
+  it('leaves what fails to the next leader once it leads no more', async () => {
+    await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
+    await bench.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
+    const ends: boolean[] = [];
+    const lines: string[] = [];
+    const house = keep(
+      {},
+      { line: (level, message) => lines.push(`${level} ${message}`), pause: (n) => n === 5 && house.stop() },
+      { isLeader: () => lines.length === 0, onOutage: ({ endedAt }) => ends.push(endedAt !== null) },
+    );
+    await house.done;
+    await bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
+    expect(lines).toEqual(['warn the typed views could not be refreshed']);
+    expect(ends).toEqual([false, true]);
   });
 
   it('removes what is past the retention, in batches, and counts it', async () => {
