@@ -4,11 +4,13 @@ import type { LogFields, Logger } from './logger.js';
 /** The same warning is written this often at most. */
 const PERIOD_MS = 60_000;
 
-/** Warnings that any page may give rise to: the first at once, then one a minute with what came together. */
+/** Warnings that any page may give rise to: the first at once, then one a minute with what came together. No timer. */
 export interface SparingWarnings {
   /** @param counts added up until they are told */
   warn(message: string, counts: Readonly<Record<string, number>>, fields?: LogFields): void;
-  /** Writes what was kept back. */
+  /** Told often: writes what was kept back for long enough. */
+  passed(): void;
+  /** Writes what was kept back, where nothing more will come. */
   over(): void;
 }
 
@@ -27,6 +29,10 @@ export function createSparingWarnings(
     logger.warn(message, { ...warning.kept, ...warning.fields });
     Object.assign(warning, { toldAt: monotonic(), kept: null });
   };
+  const isDue = (warning: Warning) => monotonic() - warning.toldAt >= PERIOD_MS;
+  const tellKept = (which: (warning: Warning) => boolean) => {
+    for (const [message, warning] of warnings) if (warning.kept !== null && which(warning)) tell(message, warning);
+  };
   return {
     warn(message, counts, fields = {}) {
       const warning = warnings.get(message) ?? { toldAt: Number.NEGATIVE_INFINITY, kept: null, fields };
@@ -34,10 +40,9 @@ export function createSparingWarnings(
       const kept = warning.kept ?? {};
       for (const [name, count] of Object.entries(counts)) kept[name] = (kept[name] ?? 0) + count;
       Object.assign(warning, { kept, fields });
-      if (monotonic() - warning.toldAt >= PERIOD_MS) tell(message, warning);
+      if (isDue(warning)) tell(message, warning);
     },
-    over() {
-      for (const [message, warning] of warnings) if (warning.kept !== null) tell(message, warning);
-    },
+    passed: () => tellKept(isDue),
+    over: () => tellKept(() => true),
   };
 }

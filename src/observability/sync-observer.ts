@@ -45,6 +45,11 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     ...readingFields(readings.report()),
   }));
 
+  /** Told often: writes the lines whose time has come. */
+  const passed = () => {
+    activity.passed();
+    warnings.passed();
+  };
   const learn = (read: AsOf) => {
     if (asOf === null || read.readAt >= asOf.readAt) asOf = read;
   };
@@ -52,7 +57,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
   const observer: SyncObserver = {
     ticked(nextStepMs) {
       liveness.ticked(nextStepMs);
-      activity.passed();
+      passed();
     },
     polled(outcome, entries) {
       metrics.polled(outcome);
@@ -103,7 +108,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
       learn(read);
       metrics.setStatus(read);
       role.looked(read.leaseHolder);
-      activity.passed();
+      passed();
     },
     reconciled(found) {
       metrics.reconciled(found);
@@ -146,7 +151,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
         for (const stage of LEADERS_STAGES) outages.dropped(stage);
       }
       role.leading(until !== null);
-      activity.passed();
+      passed();
     },
     caughtUp(polledAt) {
       metrics.setCaughtUp(polledAt);

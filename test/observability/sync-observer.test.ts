@@ -205,6 +205,21 @@ test('commits, sweeps and resets reach the metrics, and no scan id reaches the l
   expect(JSON.stringify(log.lines)).not.toContain('canary');
 });
 
+test('a warning that many pages give rise to is told at once, then with what came since, also where no other comes', () => {
+  const { observer, log, clock } = observed();
+  const told = () => log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields.entries);
+  for (let page = 0; page < 4; page += 1) observer.committed({ ...COUNTS, quarantined: 2 }, []);
+  clock.advance(59_000);
+  observer.ticked(1_000);
+  expect(told()).toEqual([2]);
+  clock.advance(1_000);
+  observer.ticked(1_000);
+  expect(told()).toEqual([2, 6]);
+  clock.advance(60_000);
+  observer.ticked(1_000);
+  expect(told()).toEqual([2, 6]);
+});
+
 test('what is read from behind is told, then once a minute with what is done, in metrics and in the report', async () => {
   const { observer, report, sample, log, clock } = observed();
   const deliveredUpTo = new Date('2025-06-01T00:00:00Z');
