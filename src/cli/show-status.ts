@@ -83,7 +83,7 @@ function toSeconds(time: string): string {
   return `${new Date(time).toISOString().slice(0, 19)}Z`;
 }
 
-/** The latest ones. Each as long as its message is: that holds the remedy. */
+/** Those that go on, and the latest ones. Each as long as its message is: that holds the remedy. */
 function troubles({ troubles: all }: FeedReport, now: number): readonly Line[] {
   const lines = all.slice(0, TROUBLES_SHOWN).map((trouble): string => {
     const { stage, kind, message, failures } = trouble;

@@ -41,7 +41,7 @@ export interface FeedReport {
   readonly quarantined: Readonly<Record<string, number>>;
   /** When one that is open was last delivered. */
   readonly quarantinedLastAt: Date | null;
-  /** Its last outages, newest first. */
+  /** Its last outages, newest first, those that go on before all others. */
   readonly troubles: readonly ReportedTrouble[];
   /** Earlier positions of its cursor, newest first, a few. */
   readonly positions: readonly ReportedPosition[];

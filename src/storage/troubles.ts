@@ -5,6 +5,7 @@ import type { Tables } from './schema.js';
 const KEPT = sql.lit(20);
 /** A process that has told nothing for so long after its next try was due is gone. */
 const SILENT = sql.lit('10 minutes');
+const GOES_ON = sql`(ended_at IS NULL AND next_try_at + interval ${SILENT} > clock_timestamp())`;
 const LONGEST_MESSAGE = 1_000;
 
 /** An outage to be noted. Times are ages in milliseconds, so that no two clocks are compared; negative: in the future. */
@@ -36,7 +37,7 @@ export interface ReportedTrouble {
   readonly holder: string;
 }
 
-/** Notes outages of a feed, each in one row however often it is noted, and forgets all but the latest. */
+/** Notes outages of a feed, each in one row however often it is noted, and forgets all but the latest and those that go on. */
 export async function noteTroubles(
   db: Kysely<unknown>,
   tables: Tables,
@@ -57,20 +58,23 @@ export async function noteTroubles(
         failures = EXCLUDED.failures, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
         ended_at = EXCLUDED.ended_at
     )
-    DELETE FROM ${tables.troubles} WHERE feed = ${feed} AND since < (
+    DELETE FROM ${tables.troubles} WHERE feed = ${feed} AND NOT ${GOES_ON} AND since < (
       SELECT since FROM ${tables.troubles} WHERE feed = ${feed} ORDER BY since DESC OFFSET ${KEPT} - 1 LIMIT 1)`.execute(
     db,
   );
 }
 
-/** For a report on the row `feed` of feeds: its outages as {@link ReportedTrouble}, newest first; null: none. */
+/**
+ * For a report on the row `feed` of feeds: its outages as {@link ReportedTrouble}, newest first, those that go on before
+ * all others; null: none.
+ */
 export function troublesOfFeed(tables: Tables): RawBuilder<unknown> {
   return sql`
       (SELECT jsonb_agg(jsonb_build_object('stage', stage, 'kind', kind, 'message', message, 'since', since,
           'lastAt', last_at, 'endedAt', ended_at, 'failures', failures, 'holder', holder,
-          'goesOn', ended_at IS NULL AND next_try_at + interval ${SILENT} > clock_timestamp()) ORDER BY since DESC)
-        FROM (SELECT * FROM ${tables.troubles} AS trouble WHERE trouble.feed = feed.name
-          ORDER BY since DESC LIMIT ${KEPT}) AS latest)`;
+          'goesOn', goes_on) ORDER BY goes_on DESC, since DESC)
+        FROM (SELECT *, ${GOES_ON} AS goes_on FROM ${tables.troubles} AS trouble WHERE trouble.feed = feed.name
+          ORDER BY goes_on DESC, since DESC LIMIT ${KEPT}) AS latest)`;
 }
 
 function ago(column: keyof TroubleNote): RawBuilder<unknown> {

@@ -92,6 +92,20 @@ describe('the last errors', () => {
     expect(await troubles()).toMatchObject([{ kind: 'http_401', failures: 5, goesOn: false }]);
   });
 
+  it('begin with what goes on, however much was over since, and forget nothing of it', async () => {
+    await noted([outage({ stage: 'lease', kind: 'schema', nextTryAt: 91_000 })]);
+    for (let number = 2; number <= 41; number += 20) {
+      const { notes } = notesAt(90_000);
+      for (let n = number; n < number + 20; n += 1) {
+        notes.note(outage({ number: n, begunAt: 1_000 * n, failedAt: 1_000 * n, endedAt: 1_000 * n + 500 }));
+      }
+      await notes.close();
+    }
+    expect(await troubles()).toHaveLength(20);
+    expect((await troubles()).map(({ goesOn }) => goesOn).slice(0, 2)).toEqual([true, false]);
+    expect(await shown()).toMatch(/^Last errors: +\S+Z, for \S+ (s|min) and going on, 3 failures: lease schema/m);
+  });
+
   it('of a process that is gone do not go on', async () => {
     await noted([outage()], 61_000 + 11 * 60_000);
     expect(await troubles()).toMatchObject([{ goesOn: false, endedAt: null }]);
