@@ -51,19 +51,38 @@ const SECRET_KEYS = [
   'rawOcrResult',
 ] as const;
 
-/** Of lines that cannot be written just now, so much is kept for later; what comes then is dropped. */
+/** Of lines that cannot be written just now, so much is kept for later; what comes then is dropped, and counted. */
 const KEPT_BYTES = 1024 * 1024;
 
-/** A log that nobody can read (its disk is full, its reader has gone) is no reason to end. */
-function standardOutput(): DestinationStream {
-  const output = pino.destination({ dest: 1, sync: true, maxLength: KEPT_BYTES });
+const DROPPED = 'lines are missing here: the log could not be written';
+
+/**
+ * A log that nobody can read (its disk is full, its reader has gone) is no reason to end.
+ * @param onDropped told of the lines that are missing, once lines can be written again
+ */
+function standardOutput(onDropped: (lines: number) => void): DestinationStream {
+  // `minLength`: 0 would make `flush` do nothing.
+  const output = pino.destination({ dest: 1, sync: true, minLength: 1, maxLength: KEPT_BYTES });
   output.on('error', () => {});
+  let dropped = 0;
+  output.on('drop', () => {
+    dropped += 1;
+    if (dropped === 1) {
+      output.once('drain', () => {
+        const lines = dropped;
+        dropped = 0;
+        onDropped(lines);
+      });
+    }
+    // A line that is dropped is not tried, and so no other would ever be.
+    output.flush();
+  });
   return output;
 }
 
 export function createLogger(options: LoggerOptions): Logger {
   const { level, feed, version, format = 'json', colours = false } = options;
-  const output = options.destination ?? standardOutput();
+  const output = options.destination ?? standardOutput((lines) => writer.warn({ lines }, DROPPED));
   const stack = level === 'debug' || level === 'trace';
   const writer = pino(
     {

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import fs from 'node:fs';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { describeError } from '../../src/observability/describe-error.js';
 import { createLogger, type LoggerOptions } from '../../src/observability/logger.js';
 import { overhear } from '../support/canaries/overhear.js';
@@ -59,6 +60,33 @@ describe('the log', () => {
     logger.info('unheard');
     logger.warn('heard');
     expect(lines).toHaveLength(1);
+  });
+
+  test('counts lines that its disk has no room for beyond a mebibyte, and goes on once there is room', async () => {
+    const written: string[] = [];
+    let isFull = true;
+    const { writeSync } = fs;
+    const spy = vi.spyOn(fs, 'writeSync').mockImplementation(((fd: number, text: string, ...rest: []) => {
+      if (fd !== 1) return writeSync(fd, text, ...rest);
+      if (isFull) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+      written.push(...text.trimEnd().split('\n'));
+      return Buffer.byteLength(text);
+    }) as typeof writeSync);
+    onTestFinished(() => spy.mockRestore());
+    const logger = createLogger({ level: 'info', feed: 'invoices', version: '1.2.3' });
+    const filling = 'x'.repeat(100 * 1024);
+    for (let line = 1; line <= 15; line += 1) logger.info(`line ${line}`, { filling });
+    isFull = false;
+    logger.info('room is found with this one', { filling });
+    await new Promise(setImmediate);
+    logger.info('as ever');
+    const messages = written.map((line) => JSON.parse(line) as { message: string; lines?: number });
+    const lines = messages.filter(({ message }) => message.startsWith('line ')).length;
+    expect(lines).toBe(10);
+    expect(messages.slice(lines)).toMatchObject([
+      { level: 'warn', message: 'lines are missing here: the log could not be written', lines: 6 },
+      { level: 'info', message: 'as ever' },
+    ]);
   });
 
   test('hides values under names of secrets and of document content, down to the third level', () => {
