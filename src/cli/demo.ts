@@ -1,4 +1,5 @@
 import { access, constants, mkdir } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
@@ -31,7 +32,10 @@ Examples:
 /** Data of the demo, under the checkout; git ignores it. */
 const DIRECTORY = resolve(fileURLToPath(new URL('../..', import.meta.url)), '.scanfeed');
 const ADMIN_PORT = 9847;
+const ANY_PORT = 0;
 const SERVICE_PORT = 8899;
+/** Listening on these, the loopback address included. */
+const EVERY_ADDRESS: readonly string[] = ['0.0.0.0', '::'];
 const POSTGRES_PORT = 54_320;
 const SHUTDOWN_MS = 20_000;
 /** The database and the service. */
@@ -77,7 +81,7 @@ async function runDemo(directory: string): Promise<void> {
       process.stdout.write(whereToLook(embedded, daemon));
       await Promise.all([showProgress(daemon.report, signal), daemon.stopped]);
     } finally {
-      for (const part of embedded.reverse()) await part.stop();
+      await Promise.all(embedded.map((part) => part.stop()));
     }
   }, SHUTDOWN_MS);
 }
@@ -144,7 +148,8 @@ async function embedService(directory: string): Promise<Embedded> {
     ],
     stop: async () => {
       clearInterval(timer);
-      await noteRunning();
+      // Whoever has deleted the folder begins anew: nothing is to be kept then.
+      await noteRunning().catch(() => {});
       await emulator.close();
     },
   };
@@ -155,21 +160,32 @@ async function embedService(directory: string): Promise<Embedded> {
  * another matter: whoever looks there would see somebody else's page, or none.
  */
 async function adminDefaults(): Promise<Record<string, string>> {
-  const defaults = { SCANFEED_ADMIN_HOST: '127.0.0.1', SCANFEED_ADMIN_PORT: String(await findFreePort(ADMIN_PORT)) };
-  if (!isSet(['SCANFEED_ADMIN_PORT'])) return defaults;
+  const defaults = { SCANFEED_ADMIN_HOST: '127.0.0.1', SCANFEED_ADMIN_PORT: String(ADMIN_PORT) };
   const { host, port } = readSettings(environmentWith(defaults), { need: ['admin'] }).admin;
   if (await isPortFree(port, host)) return defaults;
+  if (!isSet(['SCANFEED_ADMIN_PORT'])) {
+    if (await isPortFree(ANY_PORT, host)) return { ...defaults, SCANFEED_ADMIN_PORT: String(ANY_PORT) };
+    throw new CommandFailure(`nothing can listen on ${host}; set another SCANFEED_ADMIN_HOST, or none`);
+  }
   throw new CommandFailure(
     `nothing can listen on port ${port} of ${host}, it is probably taken; set another SCANFEED_ADMIN_PORT, or none and a free one is found`,
   );
 }
 
 function whereToLook(embedded: readonly Embedded[], { admin }: Daemon): string {
-  const port = admin.address()?.port;
-  const instead = isSet(['SCANFEED_ADMIN_PORT']) || port === ADMIN_PORT ? '' : ` (port ${ADMIN_PORT} is taken)`;
-  const served =
-    port === undefined
-      ? []
-      : [`Status page http://127.0.0.1:${port}/${instead}, metrics http://127.0.0.1:${port}/metrics`];
+  const address = admin.address();
+  const served = address === null ? [] : [pagesAt(address)];
   return `${[...embedded.flatMap((part) => part.lines), ...served, 'Ctrl-C ends it; started again, it goes on where it was.'].join('\n')}\n\n`;
+}
+
+function pagesAt({ address, family, port }: AddressInfo): string {
+  const instead = isSet(['SCANFEED_ADMIN_PORT']) || port === ADMIN_PORT ? '' : ` (port ${ADMIN_PORT} is taken)`;
+  const url = `http://${hostOf(address, family)}:${port}`;
+  return `Status page ${url}/${instead}, metrics ${url}/metrics`;
+}
+
+/** As it stands in a URL of this machine. */
+function hostOf(address: string, family: string): string {
+  if (EVERY_ADDRESS.includes(address)) return '127.0.0.1';
+  return family === 'IPv6' ? `[${address}]` : address;
 }

@@ -10,8 +10,8 @@ import { eventually } from '../../support/program/daemon.js';
 const bench = useProgram();
 
 /** Taken until the test is over; by whomever. */
-async function takePort(port: number): Promise<number> {
-  const server = createServer().listen(port, '127.0.0.1');
+async function takePort(port: number, host = '127.0.0.1'): Promise<number> {
+  const server = createServer().listen(port, host);
   await once(server, 'listening').catch(() => {}); // taken already
   bench.afterwards(() => server.close());
   return port || (server.address() as AddressInfo).port;
@@ -37,6 +37,24 @@ test('the demo whose usual port is taken says so, and serves its status page on 
   const [, url = ''] = page.exec(demo.stdout) ?? [];
   expect((await fetch(url)).status).toBe(200);
   expect(await demo.stop('SIGINT')).toEqual({ code: 0, signal: null });
+});
+
+test('a demo is served at the address that was asked for, and ends in order when its folder is gone', async () => {
+  await takePort(9847, '127.0.0.2');
+  const { demo, directory } = await startDemo({ SCANFEED_ADMIN_HOST: '127.0.0.2' });
+  const page = /^Status page (http:\/\/127\.0\.0\.2:\d+\/) \(port 9847 is taken\), metrics \1metrics$/m;
+  await eventually(() => demo.stdout).toMatch(page);
+  const [, url = ''] = page.exec(demo.stdout) ?? [];
+  expect((await fetch(url)).status).toBe(200);
+  await rm(directory, { recursive: true, maxRetries: 5 }); // a note may be written meanwhile
+  expect(await demo.stop('SIGINT')).toEqual({ code: 0, signal: null });
+  expect(demo.stderr).toBe('');
+});
+
+test('a demo that cannot be served at the address that was asked for says so', async () => {
+  const demo = bench.program(['demo', '--directory', await makeFolder()], { SCANFEED_ADMIN_HOST: '192.0.2.1' });
+  expect(await demo.exited).toEqual({ code: 1, signal: null });
+  expect(demo.stderr).toBe('scanfeed: nothing can listen on 192.0.2.1; set another SCANFEED_ADMIN_HOST, or none\n');
 });
 
 test('a demo whose port was asked for and is taken ends at once, says what to do, and has started nothing', async () => {
