@@ -2,30 +2,15 @@ import { troubleOf } from '../outcome/trouble.js';
 import type { Clock } from '../sync/ports.js';
 import { describeError } from './describe-error.js';
 import type { Logger } from './logger.js';
+import { BUG, type OutageWords, WORDS } from './outage-words.js';
 import type { CurrentTrouble } from './status-report.js';
 
 /** An outage that goes on is told again after this long, then after twice as long, and so on, up to every hour. */
 const FIRST_REMINDER_MS = 5 * 60_000;
 const LAST_REMINDER_MS = 60 * 60_000;
 
-/** For what only a change of the program mends. */
-const BUG = 'this is a bug in scanfeed: please report this line, with those before it';
-
-/** The messages of an outage. */
-export interface OutageWords {
-  /** Its beginning, by what will come of it. */
-  readonly passing: string;
-  readonly holding: string;
-  readonly still: string;
-  readonly over: string;
-}
-
-const WORDS: OutageWords = {
-  passing: 'failed, and will be tried again',
-  holding: 'holding: this will not pass by itself',
-  still: 'still failing',
-  over: 'works again',
-};
+/** What fails again within this time of its end has not ended: so a service that fails now and then fills no log. */
+const LULL_MS = 60_000;
 
 export interface OutagesOptions<What extends string> {
   readonly logger: Logger;
@@ -54,7 +39,8 @@ export interface ToldOutage {
 
 /**
  * What fails at the moment, told in the log as it begins, as it fails in another way, now and then while it goes on, and
- * as it ends; each retry in between at level debug alone.
+ * as it ends; each retry in between at level debug alone. What fails again soon after its end goes on: silently, until it
+ * has failed for a minute or worked for one. No timer: that is told along with what else is.
  */
 export interface Outages<What extends string> {
   /** @param pauseMs until the next try */
@@ -62,6 +48,8 @@ export interface Outages<What extends string> {
   recovered(what: What): void;
   /** It is somebody else's to meet from now on. */
   dropped(what: What): void;
+  /** Told often: writes the ends that no failure came after. */
+  passed(): void;
   current(): readonly CurrentTrouble[];
 }
 
@@ -70,6 +58,12 @@ interface Outage {
   readonly since: string;
   /** Monotonic milliseconds. */
   readonly begunAt: number;
+  /** When it began, or failed again after its end. */
+  resumedAt: number;
+  /** Null: it goes on. Else it is kept for a while, for it may go on yet. */
+  endedAt: number | null;
+  /** Whether a line was written since it was resumed. */
+  isSaid: boolean;
   failures: number;
   /** How it fails at present, and every way of failing that was told. */
   way: string;
@@ -89,33 +83,49 @@ export function createOutages<What extends string>({
   holdingLevel = 'error',
   onChange = () => {},
 }: OutagesOptions<What>): Outages<What> {
-  const open = new Map<What, Outage>();
+  const known = new Map<What, Outage>();
   let number = 0;
+
+  const open = () => [...known].filter(([, { endedAt }]) => endedAt === null);
 
   /** Where one thing is away, all that need it fail alike: the first says so. */
   const isToldByAnother = (outage: Outage) =>
-    [...open.values()].some((other) => other !== outage && other.way === outage.way && other.told.has(outage.way));
+    open().some(([, other]) => other !== outage && other.way === outage.way && other.told.has(outage.way));
 
-  const changed = (what: What, outage: Outage, endedAt: number | null) => {
+  const changed = (what: What, outage: Outage) => {
     if (outage.told.size === 0) return;
-    const { number, kind, message, failures, begunAt, failedAt, nextTryAt } = outage;
+    const { number, kind, message, failures, begunAt, failedAt, nextTryAt, endedAt } = outage;
     onChange({ stage: what, number, kind, message, failures, begunAt, failedAt, nextTryAt, endedAt });
   };
-  const close = (what: What): Outage | undefined => {
-    const outage = open.get(what);
-    open.delete(what);
-    if (outage !== undefined) changed(what, outage, clock.monotonic());
-    return outage;
+  const close = (what: What, outage: Outage) => {
+    outage.endedAt = clock.monotonic();
+    changed(what, outage);
+  };
+  const sayOver = (level: 'debug' | 'info', what: What, { kind, failures, begunAt, endedAt }: Outage) => {
+    const lasted = seconds((endedAt ?? clock.monotonic()) - begunAt);
+    logger[level](words(what).over, { stage: what, kind, failures, seconds: lasted });
+  };
+  const forget = (what: What, outage: Outage) => {
+    known.delete(what);
+    if (outage.endedAt !== null && !outage.isSaid) sayOver('info', what, outage);
+  };
+  const passed = () => {
+    const now = clock.monotonic();
+    for (const [what, outage] of known) {
+      if (outage.endedAt !== null && now - outage.endedAt >= LULL_MS) forget(what, outage);
+    }
   };
 
   return {
     failed(what, error, pauseMs) {
+      passed();
       const { kind, remedy } = troubleOf(error);
       const { type, message } = describeError(error);
       const now = clock.monotonic();
-      const outage = open.get(what) ?? begun(number + 1, new Date(clock.now()).toISOString(), now);
+      const outage = known.get(what) ?? begun(number + 1, new Date(clock.now()).toISOString(), now);
       number = Math.max(number, outage.number);
-      open.set(what, outage);
+      known.set(what, outage);
+      if (outage.endedAt !== null) Object.assign(outage, { endedAt: null, resumedAt: now, isSaid: false });
       Object.assign(outage, { kind, message, way: `${type} ${kind}`, failures: outage.failures + 1 });
       Object.assign(outage, { failedAt: now, nextTryAt: now + pauseMs });
       const { failures } = outage;
@@ -129,28 +139,37 @@ export function createOutages<What extends string>({
       };
       const level = remedy === 'hold' ? holdingLevel : 'warn';
       const text = words(what);
+      const isDue = now >= outage.remindAt || (!outage.isSaid && now - outage.resumedAt >= LULL_MS);
       if (!outage.told.has(outage.way) && !isToldByAnother(outage)) {
         outage.told.add(outage.way);
-        Object.assign(outage, remindedAfter(FIRST_REMINDER_MS, now));
+        Object.assign(outage, { isSaid: true, ...remindedAfter(FIRST_REMINDER_MS, now) });
         logger[level](remedy === 'hold' ? text.holding : text.passing, shown);
-      } else if (outage.told.has(outage.way) && now >= outage.remindAt) {
-        Object.assign(outage, remindedAfter(Math.min(LAST_REMINDER_MS, 2 * outage.remindAfterMs), now));
+      } else if (outage.told.has(outage.way) && isDue) {
+        const againAfterMs = Math.min(LAST_REMINDER_MS, 2 * outage.remindAfterMs);
+        Object.assign(outage, { isSaid: true, ...remindedAfter(againAfterMs, now) });
         logger[level](text.still, { ...shown, since: outage.since, seconds: seconds(now - outage.begunAt) });
       } else {
         logger.debug('failed again', shown);
       }
-      changed(what, outage, null);
+      changed(what, outage);
     },
     recovered(what) {
-      const outage = close(what);
-      if (outage === undefined) return;
-      const { kind, failures, begunAt, told } = outage;
-      const fields = { stage: what, kind, failures, seconds: seconds(clock.monotonic() - begunAt) };
-      logger[told.size > 0 ? 'info' : 'debug'](words(what).over, fields);
+      passed();
+      const outage = known.get(what);
+      if (outage === undefined || outage.endedAt !== null) return;
+      close(what, outage);
+      sayOver(outage.isSaid ? 'info' : 'debug', what, outage);
+      if (outage.told.size === 0) known.delete(what);
     },
-    dropped: (what) => void close(what),
+    dropped(what) {
+      const outage = known.get(what);
+      if (outage === undefined) return;
+      forget(what, outage);
+      if (outage.endedAt === null) close(what, outage);
+    },
+    passed,
     current: () =>
-      [...open].map(([stage, { kind, message, since, failures }]) => ({ stage, kind, message, since, failures })),
+      open().map(([stage, { kind, message, since, failures }]) => ({ stage, kind, message, since, failures })),
   };
 }
 
@@ -160,6 +179,9 @@ function begun(number: number, since: string, begunAt: number): Outage {
     number,
     since,
     begunAt,
+    resumedAt: begunAt,
+    endedAt: null,
+    isSaid: false,
     failures: 0,
     told: new Set(),
     ...none,

@@ -49,6 +49,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
   const passed = () => {
     activity.passed();
     warnings.passed();
+    outages.passed();
   };
   const learn = (read: AsOf) => {
     if (asOf === null || read.readAt >= asOf.readAt) asOf = read;

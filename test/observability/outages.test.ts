@@ -103,6 +103,7 @@ test('each change of an outage that is in the log is passed on, and none of what
   clock.advance(1_000);
   outages.recovered('lease');
   outages.recovered('feed');
+  clock.advance(60_000);
   outages.failed('feed', trouble('timeout'), 100);
   outages.dropped('feed');
   const first = { stage: 'feed', number: 1, message: 'no answer', begunAt: 0 };
@@ -111,15 +112,86 @@ test('each change of an outage that is in the log is passed on, and none of what
     number: 3,
     kind: 'timeout',
     failures: 1,
-    begunAt: 2_000,
-    failedAt: 2_000,
-    nextTryAt: 2_100,
+    begunAt: 62_000,
+    failedAt: 62_000,
+    nextTryAt: 62_100,
   };
   expect(changes).toEqual([
     { ...first, kind: 'timeout', failures: 1, failedAt: 0, nextTryAt: 700, endedAt: null },
     { ...first, kind: 'http_503', failures: 2, failedAt: 1_000, nextTryAt: 1_900, endedAt: null },
     { ...first, kind: 'http_503', failures: 2, failedAt: 1_000, nextTryAt: 1_900, endedAt: 2_000 },
     { ...second, endedAt: null },
-    { ...second, endedAt: 2_000 },
+    { ...second, endedAt: 62_000 },
   ]);
+});
+
+/** A service that fails every other second. */
+function flap({ outages, clock }: ReturnType<typeof observed>, times: number, kinds: readonly string[]) {
+  for (let time = 0; time < times; time += 1) {
+    outages.failed('feed', trouble(kinds[time % kinds.length] ?? ''), 9);
+    clock.advance(1_000);
+    outages.recovered('feed');
+    clock.advance(1_000);
+  }
+}
+
+test('what fails now and then is one outage, over once it has worked for a minute', () => {
+  const bench = observed();
+  const { outages, clock, log, told } = bench;
+  flap(bench, 100, ['http_503', 'http_503', 'timeout']);
+  const begin = [
+    'warn failed, and will be tried again: feed http_503 1',
+    'info works again: feed http_503 1',
+    'warn failed, and will be tried again: feed timeout 3',
+    'info works again: feed timeout 3',
+  ];
+  expect(told()).toEqual(begin);
+  expect(outages.current()).toEqual([]);
+  clock.advance(58_000);
+  outages.passed();
+  expect(told()).toEqual(begin);
+  clock.advance(1_000);
+  outages.passed();
+  outages.passed();
+  expect(told().slice(4)).toEqual(['info works again: feed http_503 100']);
+  expect(log.lines.at(-1)?.fields.seconds).toBe(199);
+  flap(bench, 1, ['http_503']);
+  expect(told().slice(5)).toEqual(begin.slice(0, 2));
+});
+
+test('what fails again soon after its end is told once it has failed on for a minute, and its end at once', () => {
+  const bench = observed();
+  const { outages, clock, told } = bench;
+  flap(bench, 2, ['timeout']);
+  for (let second = 0; second <= 100; second += 1) {
+    outages.failed('feed', trouble('timeout'), 9);
+    clock.advance(1_000);
+  }
+  outages.recovered('feed');
+  expect(told().slice(2)).toEqual(['warn still failing: feed timeout 63', 'info works again: feed timeout 103']);
+});
+
+test('what fails now and then is noted under one number, and its end is told as it is dropped', () => {
+  const clock = handClock();
+  const log = recordingLogger();
+  const changes: (readonly [number, number | null])[] = [];
+  const outages = createOutages<'feed'>({
+    logger: log.logger,
+    clock,
+    onChange: ({ number, endedAt }) => changes.push([number, endedAt]),
+  });
+  for (let time = 1; time <= 2; time += 1) {
+    outages.failed('feed', trouble('timeout'), 9);
+    clock.advance(1_000);
+    outages.recovered('feed');
+  }
+  expect(changes).toEqual([
+    [1, null],
+    [1, 1_000],
+    [1, null],
+    [1, 2_000],
+  ]);
+  outages.dropped('feed');
+  expect(changes).toHaveLength(4);
+  expect(log.lines.at(-1)).toMatchObject({ level: 'info', message: 'works again', fields: { failures: 2 } });
 });

@@ -61,7 +61,7 @@ test('a service that is away at the start, and later again, is waited for; the l
   await gateway.close();
   await daemon.reaches({ caughtUp: false });
   await daemon.failsRepeatedly('feed', 2);
-  await eventually(async () => (await noted())[1]).toMatchObject({ stage: 'feed', open: true });
+  await eventually(async () => (await noted()).at(-1)).toMatchObject({ stage: 'feed', open: true });
   await expectHealthy(daemon);
   const { dataCompleteAsOf, lagSeconds } = await daemon.status();
   await eventually(async () => (await daemon.status()).lagSeconds).toBeGreaterThan((lagSeconds as number) + 0.2);
