@@ -65,12 +65,8 @@ async function verify(given: Given, io: CommandProcess): Promise<void> {
     const printer = printerOf(json, io);
     const summary = emptySummary(since);
     const progress = progressLine(io);
-    const onPause = (said: string) => {
-      progress.clear();
-      io.note(`${said}\n`);
-    };
     await withService(work.settings.service, work.feed, 1, async (service) => {
-      for await (const page of verifyFeed(work, service, { since, until, onPause }, io.clock)) {
+      for await (const page of verifyFeed(work, service, { since, until, onPause: progress.say }, io.clock)) {
         const differences = page.compared.filter(({ verdict }) => DIFFERENCES.includes(verdict));
         if (differences.length > 0) progress.clear();
         for (const difference of differences) printer.difference(difference);
