@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import perfHooks from 'node:perf_hooks';
+import { describe, expect, test, vi } from 'vitest';
 import { createMetrics } from '../../src/observability/metrics.js';
 import { feedStatus, samplesOf, testMetrics } from '../support/observed.js';
 
@@ -186,4 +187,19 @@ test('a feed of two metrics objects with the metrics of Node does not clash', as
   const both = [createMetrics(options), createMetrics(options)];
   const texts = await Promise.all(both.map((metrics) => metrics.exposition()));
   expect(texts.map(({ text }) => text.includes('nodejs_version_info'))).toEqual([true, true]);
+});
+
+test('the event loop is watched without waking a process that is at rest', async () => {
+  const monitor = vi.spyOn(perfHooks, 'monitorEventLoopDelay');
+  try {
+    const { sample } = testMetrics({ nodeMetrics: true });
+    for (const [options] of monitor.mock.calls) expect(options?.resolution).toBeGreaterThan(86_400_000);
+    const busy = () => sample('nodejs_eventloop_active_seconds_total');
+    const before = await busy();
+    expect(before).toBeGreaterThan(0);
+    expect(await busy()).toBeGreaterThan(before ?? Number.NaN);
+    expect(await sample('nodejs_eventloop_lag_p99_seconds')).toBeUndefined();
+  } finally {
+    monitor.mockRestore();
+  }
 });
