@@ -5,17 +5,16 @@ ARG RUN_IMAGE=gcr.io/distroless/nodejs24-debian13:nonroot
 # What is copied out of here is JavaScript alone, the same for every platform.
 FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
+COPY package.json package-lock.json .npmrc rolldown.config.mjs ./
 # Where packages come from a registry of one's own: its .npmrc and its authority may be given as secrets.
 RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca \
   [ ! -e /run/secrets/ca ] || export NODE_EXTRA_CA_CERTS=/run/secrets/ca; \
   npm ci --ignore-scripts --no-fund --no-audit
-COPY tsconfig.json tsconfig.build.json ./
 COPY src src
-RUN npm run build && npm prune --omit=dev --ignore-scripts --no-fund --no-audit
+RUN npm run bundle && npm prune --omit=dev --ignore-scripts --no-fund --no-audit
 # So that it can be called by its name, where there is neither a shell nor env.
-RUN sed -i '1s|.*|#!/nodejs/bin/node|' dist/main.js && chmod 755 dist/main.js \
-  && mkdir bin && ln -s ../dist/main.js bin/scanfeed
+RUN sed -i '1s|.*|#!/nodejs/bin/node|' build/program/main.js && chmod 755 build/program/main.js \
+  && mkdir bin && ln -s ../dist/program/main.js bin/scanfeed
 
 FROM ${RUN_IMAGE}
 ARG VERSION=0.1.0
@@ -34,8 +33,9 @@ ENV NODE_ENV=production \
 COPY LICENSE package.json ./
 COPY migrations migrations
 COPY openapi openapi
+# The program holds what it needs of them; they are here for scanners, and for their licences (docs/decisions/0011).
 COPY --from=build /app/node_modules node_modules
-COPY --from=build /app/dist dist
+COPY --from=build /app/build/program dist/program
 COPY --from=build /app/bin bin
 # A number, so that Kubernetes can see that it is not root.
 USER 65532:65532
@@ -44,5 +44,5 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.SCANFEED_ADMIN_PORT || 9847}/livez`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 # Not allowed in NODE_OPTIONS: the daemon collects what it gave back, and a small limit must not mean to collect all the time
 # (docs/decisions/0009).
-ENTRYPOINT ["node", "--expose-gc", "--heap-growing-percent=70", "/app/dist/main.js"]
+ENTRYPOINT ["node", "--expose-gc", "--heap-growing-percent=70", "/app/dist/program/main.js"]
 CMD ["run"]

@@ -8,8 +8,8 @@ import type { ServiceAddress } from '../service/protocol.js';
 import type { BenchDatabase } from './postgres.js';
 import type { Scope } from './scope.js';
 
-/** The program as it is installed, compiled by `npm run build`. */
-export const PROGRAM = fileURLToPath(new URL('../../../../dist/main.js', import.meta.url));
+/** The program as the image holds it, made by `npm run bundle`. */
+export const PROGRAM = fileURLToPath(new URL('../../../program/main.js', import.meta.url));
 const LOOK_EVERY_MS = 200;
 
 export interface BenchDaemon {

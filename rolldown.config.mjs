@@ -1,0 +1,11 @@
+/**
+ * The program as the image holds it: a few files instead of the eight hundred that Node would have to find, read and
+ * compile one by one (docs/decisions/0011). Two folders down, as `dist/cli`, so that it finds `migrations/` and the rest.
+ */
+export default {
+  input: 'src/main.ts',
+  platform: 'node',
+  resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+  transform: { target: 'node20' },
+  output: { dir: 'build/program', format: 'esm', sourcemap: true, cleanDir: true },
+};
