@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { troubleOf } from '../outcome/trouble.js';
 import { missingClock, SchemaMismatch } from './errors.js';
 import { quoted, type Tables } from './schema.js';
 
@@ -29,57 +30,107 @@ export async function readMigrations(directory: URL = MIGRATIONS): Promise<reado
   );
 }
 
-/**
- * The schema's state against this release: applied version, and whether this release can work on it. Rejects with a
- * {@link SchemaMismatch} where the database cannot hold what the service sends.
- */
+/** A schema against this release. */
+export interface SchemaState {
+  readonly version: number;
+  readonly missing: readonly Migration[];
+  /** This release cannot work on it. */
+  readonly tooNew: boolean;
+}
+
+/** Which migrations a schema has, if any. Rejects with a {@link SchemaMismatch} where the database cannot hold what the service sends. */
 export async function inspectSchema(
   db: Kysely<unknown>,
   tables: Tables,
   migrations: readonly Migration[],
-): Promise<{ readonly version: number; readonly missing: readonly Migration[]; readonly tooNew: boolean }> {
-  const known = migrations.at(-1)?.version ?? 0;
-  const { version, worksFrom } = await appliedVersion(db, tables);
-  return { version, missing: migrations.filter((m) => m.version > version), tooNew: worksFrom > known };
+): Promise<SchemaState> {
+  const ledger = `${quoted(tables.schema)}.migrations`;
+  const { rows: found } = await sql<InDatabase & { exists: boolean }>`
+    SELECT to_regclass(${ledger}) IS NOT NULL AS exists, ${IN_DATABASE}`.execute(db);
+  for (const database of found) requireEncoding(database);
+  if (!found[0]?.exists) return stateOf(undefined, migrations);
+  const { rows: applied } = await sql<Ledger>`${readLedger(tables)}`.execute(db);
+  return stateOf(applied[0], migrations);
 }
 
-/** Rejects with a {@link SchemaMismatch} that names the remedy unless this release can work on the schema. */
+/**
+ * Rejects with a {@link SchemaMismatch} that names the remedy unless this release can work on the schema. One statement where
+ * it can: a daemon looks with each renewal of its lease.
+ */
 export async function requireSchema(
   db: Kysely<unknown>,
   tables: Tables,
   migrations: readonly Migration[],
 ): Promise<void> {
-  const { version, missing, tooNew } = await inspectSchema(db, tables, migrations);
+  const { schema, runs, deletedRuns, changeClock } = tables;
+  // The next number of a change must be higher than all that are stored: readers remember the highest that they have seen.
+  // It is not where the tables were restored without their sequence.
+  const { rows } = await sql<InDatabase & Ledger & { has_clock: boolean; highest: string | null }>`
+    SELECT ledger.*, ${IN_DATABASE}, EXISTS (SELECT FROM ${changeClock}) AS has_clock,
+      CASE WHEN highest >= numbers.last_value + numbers.is_called::int THEN highest END AS highest
+    FROM (${readLedger(tables)}) AS ledger, ${sql.id(schema, 'change_seq')} AS numbers,
+      (SELECT GREATEST((SELECT max(change_seq) FROM ${runs}), (SELECT max(change_seq) FROM ${deletedRuns})) AS highest) AS stored`
+    .execute(db)
+    .catch(async (error) => {
+      // A table is missing or may not be read: what the ledger says, if there is one, says more.
+      if (troubleOf(error).remedy === 'hold') requireVersion(await inspectSchema(db, tables, migrations), tables);
+      throw error;
+    });
+  for (const row of rows) {
+    requireEncoding(row);
+    requireVersion(stateOf(row, migrations), tables);
+    if (!row.has_clock) throw new SchemaMismatch(missingClock(`${quoted(schema)}.change_clock`));
+    if (row.highest !== null) throw new SchemaMismatch(numbersBehind(`${quoted(schema)}.change_seq`, row.highest));
+  }
+}
+
+/** Of all that were applied; null: none was. */
+interface Ledger {
+  readonly version: number | null;
+  readonly works_from: number | null;
+}
+
+function readLedger({ migrations }: Tables): RawBuilder<Ledger> {
+  return sql`SELECT max(version) AS version, max(works_from) AS works_from FROM ${migrations}`;
+}
+
+/** Version 0 where the schema or its ledger does not exist. */
+function stateOf(ledger: Ledger | undefined, migrations: readonly Migration[]): SchemaState {
+  const known = migrations.at(-1)?.version ?? 0;
+  const version = ledger?.version ?? 0;
+  const tooNew = (ledger?.works_from ?? 0) > known;
+  return { version, missing: migrations.filter((migration) => migration.version > version), tooNew };
+}
+
+function requireVersion({ version, missing, tooNew }: SchemaState, { schema }: Tables): void {
   if (tooNew) {
     throw new SchemaMismatch(
-      `the schema ${tables.schema} is at version ${version}, too new for this release of scanfeed: run the newer release`,
+      `the schema ${schema} is at version ${version}, too new for this release of scanfeed: run the newer release`,
     );
   }
   if (missing.length > 0) {
     throw new SchemaMismatch(
-      `the schema ${tables.schema} is at version ${version} and lacks ${missing.length} migration(s): run \`scanfeed migrate\``,
+      `the schema ${schema} is at version ${version} and lacks ${missing.length} migration(s): run \`scanfeed migrate\``,
     );
   }
-  const clock = await sql`SELECT FROM ${tables.changeClock}`.execute(db);
-  if (clock.rows.length === 0) throw new SchemaMismatch(missingClock(`${quoted(tables.schema)}.change_clock`));
-  await requireNumbersAhead(db, tables);
 }
 
-/**
- * The next number of a change must be higher than all that are stored: readers remember the highest that they have seen.
- * It is not where the tables were restored without their sequence.
- */
-async function requireNumbersAhead(db: Kysely<unknown>, { schema, runs, deletedRuns }: Tables): Promise<void> {
-  const { rows } = await sql<{ highest: string }>`
-    SELECT highest FROM (
-      SELECT GREATEST((SELECT max(change_seq) FROM ${runs}), (SELECT max(change_seq) FROM ${deletedRuns})) AS highest
-    ) AS stored, ${sql.id(schema, 'change_seq')} AS numbers
-    WHERE highest >= numbers.last_value + numbers.is_called::int`.execute(db);
-  if (rows[0] === undefined) return;
-  const sequence = `${quoted(schema)}.change_seq`;
+interface InDatabase {
+  readonly database: string;
+  readonly encoding: string;
+}
+const IN_DATABASE = sql`current_database() AS database, current_setting('server_encoding') AS encoding`;
+
+/** The encoding of a database cannot be changed: another one is needed. */
+function requireEncoding({ database, encoding }: InDatabase): void {
+  if (encoding === 'UTF8') return;
   throw new SchemaMismatch(
-    `the sequence ${sequence} stands behind the numbers that are stored, so that readers would miss what is stored next: run SELECT setval('${sequence}', ${rows[0].highest} + 1000000000); see docs/restoring.md`,
+    `the database ${quoted(database)} has the encoding ${encoding}, in which not every text of the service can be stored: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and use that one`,
   );
+}
+
+function numbersBehind(sequence: string, highest: string): string {
+  return `the sequence ${sequence} stands behind the numbers that are stored, so that readers would miss what is stored next: run SELECT setval('${sequence}', ${highest} + 1000000000); see docs/restoring.md`;
 }
 
 /**
@@ -141,24 +192,4 @@ async function createLedger(tx: Kysely<unknown>, tables: Tables): Promise<void> 
   await sql`COMMENT ON SCHEMA ${sql.id(tables.schema)} IS ${sql.lit(
     'Tables of scanfeed. Reports read the views of the schema with the suffix _reporting instead.',
   )}`.execute(tx);
-}
-
-/** The encoding of a database cannot be changed: another one is needed. */
-function wrongEncoding(database: string, encoding: string): string {
-  return `the database ${quoted(database)} has the encoding ${encoding}, in which not every text of the service can be stored: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and use that one`;
-}
-
-/** Version 0 where the schema or its ledger does not exist. */
-async function appliedVersion(db: Kysely<unknown>, tables: Tables): Promise<{ version: number; worksFrom: number }> {
-  const ledger = `${quoted(tables.schema)}.migrations`;
-  const found = await sql<{ exists: boolean; database: string; encoding: string }>`
-    SELECT to_regclass(${ledger}) IS NOT NULL AS exists, current_database() AS database,
-      current_setting('server_encoding') AS encoding`.execute(db);
-  for (const { database, encoding } of found.rows) {
-    if (encoding !== 'UTF8') throw new SchemaMismatch(wrongEncoding(database, encoding));
-  }
-  if (!found.rows[0]?.exists) return { version: 0, worksFrom: 0 };
-  const applied = await sql<{ version: number | null; works_from: number | null }>`
-    SELECT max(version) AS version, max(works_from) AS works_from FROM ${tables.migrations}`.execute(db);
-  return { version: applied.rows[0]?.version ?? 0, worksFrom: applied.rows[0]?.works_from ?? 0 };
 }

@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type Kysely, type KyselyPlugin, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { eraseRuns } from '../../src/storage/deleted-runs.js';
 import { inspectSchema, migrate, readMigrations, requireSchema } from '../../src/storage/migrate.js';
@@ -19,6 +19,19 @@ async function withDatabase(work: (database: Database, url: string) => Promise<v
     await database.close();
     await created.drop();
   }
+}
+
+/** The same connection, and how many statements went through it. */
+function countingStatements(db: Kysely<unknown>) {
+  let statements = 0;
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node }) => {
+      statements += 1;
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  return { db: db.withPlugin(plugin), statements: () => statements };
 }
 
 describe('migrations', () => {
@@ -131,6 +144,27 @@ describe('a schema that this release cannot use', () => {
       await eraseRuns(db, tables, ['scan-2']);
       await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
       await expect(requireSchema(db, tables, migrations)).rejects.toThrow('stands behind');
+    }));
+
+  it('is named by its version where the release that made it has tables no more, or others', () =>
+    withDatabase(async ({ sql: db }) => {
+      const migrations = await readMigrations();
+      await migrate(db, tables, migrations);
+      await sql`DROP TABLE ${tables.changeClock} CASCADE`.execute(db);
+      await expect(requireSchema(db, tables, migrations)).rejects.toMatchObject({ kind: 'schema', sqlstate: '42P01' });
+      await sql`INSERT INTO ${tables.migrations} VALUES (9999, 'later', 9999)`.execute(db);
+      await expect(requireSchema(db, tables, migrations)).rejects.toThrow('is at version 9999, too new');
+      await sql`DROP TABLE ${tables.migrations}`.execute(db);
+      await expect(requireSchema(db, tables, migrations)).rejects.toThrow('is at version 0 and lacks');
+    }));
+
+  it('costs one statement to tell from one that it can, which a daemon asks again and again', () =>
+    withDatabase(async ({ sql: db }) => {
+      const migrations = await readMigrations();
+      await migrate(db, tables, migrations);
+      const counted = countingStatements(db);
+      await requireSchema(counted.db, tables, migrations);
+      expect(counted.statements()).toBe(1);
     }));
 
   it('is not one that a newer release only added to', () =>
