@@ -1,3 +1,4 @@
+# check=skip=RedundantTargetPlatform
 # Both may be pinned by digest: docs/deployment.md shows how.
 ARG BUILD_IMAGE=docker.io/library/node:24-bookworm-slim
 ARG RUN_IMAGE=gcr.io/distroless/nodejs24-debian13:nonroot
@@ -16,7 +17,8 @@ RUN npm run bundle && npm prune --omit=dev --ignore-scripts --no-fund --no-audit
 RUN sed -i '1s|.*|#!/nodejs/bin/node|' build/program/main.js && chmod 755 build/program/main.js \
   && mkdir bin && ln -s ../dist/program/main.js bin/scanfeed
 
-FROM ${RUN_IMAGE}
+# An older podman takes the platform of the stage before where none is named.
+FROM --platform=$TARGETPLATFORM ${RUN_IMAGE}
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="scanfeed" \

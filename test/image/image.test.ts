@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { testFolder } from '../support/deployment/chart.js';
-import { Container, imageConfig } from '../support/deployment/container.js';
+import { Container, imageConfig, MEMORY_MIB, PLATFORM } from '../support/deployment/container.js';
 import { useProgram } from '../support/program/bench.js';
 import { eventually } from '../support/program/daemon.js';
 import { unusedPort } from '../support/program/gateway.js';
@@ -19,7 +19,7 @@ async function printed(script: string): Promise<unknown> {
   return JSON.parse(container.output);
 }
 
-test('it syncs a history as nobody, in 256 MiB, with nothing to write to, and ends in time', async () => {
+test(`it syncs a history as nobody, in ${MEMORY_MIB} MiB, with nothing to write to, and ends in time`, async () => {
   const service = await bench.startService({ switches: { truncatedShare: 0.02 } });
   const database = await bench.createDatabase();
   service.deliver(5_000);
@@ -109,15 +109,19 @@ test('it is the emulated service too, with nothing to write to', async () => {
 
 test('the heap leaves half of the memory to what is outside of it', async () => {
   const limit = await printed('require("node:v8").getHeapStatistics().heap_size_limit / 2 ** 20');
-  expect(limit).toBeGreaterThan(120);
+  expect(limit).toBeGreaterThan(MEMORY_MIB / 2 - 8);
   // The young generation, three times its semi-space of 4 MiB, counts as well.
-  expect(limit).toBeLessThanOrEqual(128 + 3 * 4);
+  expect(limit).toBeLessThanOrEqual(MEMORY_MIB / 2 + 3 * 4);
 });
 
 test('it holds the program and what it needs, no more', async () => {
   const config = await imageConfig();
   const { version, dependencies } = (await printed('require("/app/package.json")')) as Record<string, unknown>;
+  // Node has words of its own.
+  const architecture = String(await printed('process.arch')).replace('x64', 'amd64');
+  expect(PLATFORM ?? `linux/${architecture}`).toBe(`linux/${architecture}`);
   expect(config).toMatchObject({
+    Architecture: architecture,
     User: '65532:65532',
     Labels: {
       'org.opencontainers.image.title': 'scanfeed',

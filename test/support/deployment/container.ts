@@ -7,10 +7,17 @@ import { runTool, type ToolRun } from './tools.js';
 const ENGINE = process.env.CONTAINER_ENGINE ?? 'podman';
 const IMAGE = process.env.SCANFEED_IMAGE ?? 'localhost/scanfeed:test';
 
+/** Of the image, `linux/arm64` for example, where it is not that of the machine. */
+export const PLATFORM = process.env.IMAGE_PLATFORM;
+
+/** A container's limit. An emulated processor needs memory of its own. */
+export const MEMORY_MIB = PLATFORM === undefined ? 256 : 768;
+
 /** As the chart runs it: nobody, nothing to write to, no rights, and little memory. */
 const RESTRICTED = [
-  ...['--read-only', '--user', '65532', '--memory', '256m', '--memory-swap', '256m'],
+  ...['--read-only', '--user', '65532', '--memory', `${MEMORY_MIB}m`, '--memory-swap', `${MEMORY_MIB}m`],
   ...['--cap-drop', 'all', '--security-opt', 'no-new-privileges', '--network', 'host'],
+  ...(PLATFORM === undefined ? [] : ['--platform', PLATFORM]),
 ];
 
 export interface ContainerOptions {
@@ -84,6 +91,7 @@ export class Container {
 }
 
 export interface ImageConfig {
+  readonly Architecture: string;
   readonly User: string;
   readonly Labels: Readonly<Record<string, string>>;
   readonly Healthcheck: { readonly Test: readonly string[] };
@@ -91,7 +99,7 @@ export interface ImageConfig {
 
 export async function imageConfig(): Promise<ImageConfig> {
   const { stdout } = await runTool(ENGINE, ['image', 'inspect', IMAGE]);
-  const [{ Config, Healthcheck }] = JSON.parse(stdout);
+  const [{ Architecture, Config, Healthcheck }] = JSON.parse(stdout);
   // Podman shows the health check beside the rest.
-  return { Healthcheck, ...Config };
+  return { Architecture, Healthcheck, ...Config };
 }
