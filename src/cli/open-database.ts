@@ -1,6 +1,13 @@
 import type { DatabaseSettings } from '../settings.js';
 import { grantDaemon } from '../storage/daemon-role.js';
-import { inspectSchema, type Migration, migrate, readMigrations, requireSchema } from '../storage/migrate.js';
+import {
+  inspectSchema,
+  type Migration,
+  migrate,
+  readMigrations,
+  requireSchema,
+  requireVersion,
+} from '../storage/migrate.js';
 import { type Database, openDatabase } from '../storage/pool.js';
 import { grantReader, readerGrantStatements, readerRoleStatements } from '../storage/reporting/reader-role.js';
 import { tablesOf } from '../storage/schema.js';
@@ -89,9 +96,12 @@ export async function prepareSchema(
   known: readonly Migration[],
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const { missing } = await inspectSchema(database.sql, tablesOf(settings.schema), known);
+  const tables = tablesOf(settings.schema);
+  const state = await inspectSchema(database.sql, tables, known);
   signal.throwIfAborted();
-  const applied = missing.length > 0 && settings.autoMigrate ? await migrateSchema(settings, known, signal) : [];
+  // Where somebody else is to migrate, and is waited for, without statements that the server refuses and notes in its log.
+  if (!settings.autoMigrate) requireVersion(state, tables);
+  const applied = state.missing.length > 0 ? await migrateSchema(settings, known, signal) : [];
   await checkSchema(settings, database, known);
   return applied;
 }

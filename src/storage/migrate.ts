@@ -102,7 +102,8 @@ function stateOf(ledger: Ledger | undefined, migrations: readonly Migration[]): 
   return { version, missing: migrations.filter((migration) => migration.version > version), tooNew };
 }
 
-function requireVersion({ version, missing, tooNew }: SchemaState, { schema }: Tables): void {
+/** Throws a {@link SchemaMismatch} that names the remedy unless this release can work on a schema of this version. */
+export function requireVersion({ version, missing, tooNew }: SchemaState, { schema }: Tables): void {
   if (tooNew) {
     throw new SchemaMismatch(
       `the schema ${schema} is at version ${version}, too new for this release of scanfeed: run the newer release`,
