@@ -1,0 +1,49 @@
+import { expect, it } from 'vitest';
+import { followFeed } from '../../src/sync/loop.js';
+import type { FeedStore } from '../../src/sync/ports.js';
+import { ModelService } from '../simulation/model-service.js';
+import { ModelStore } from '../simulation/model-store.js';
+import { engineContext } from '../support/engine.js';
+import { entryJson } from '../support/entries.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+const MINUTE_MS = 60_000;
+
+/** The same store, and how often each of its methods was called. */
+function counting(store: FeedStore) {
+  const calls = new Map<string, number>();
+  const counted = new Proxy(store, {
+    get: (target, name) => {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]) => {
+        calls.set(String(name), (calls.get(String(name)) ?? 0) + 1);
+        return Reflect.apply(method, target, args);
+      };
+    },
+  });
+  return { store: counted, calls };
+}
+
+// A sidecar is at rest for most of its life: what it asks then is what it costs (docs/performance.md).
+it('a feed at its end asks the service and the store for no more than it has to', async () => {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  const { store, calls } = counting(new ModelStore(clock.monotonic));
+  service.feed.push(entryJson());
+  const stop = new AbortController();
+  const following = followFeed(engineContext({ clock, service, store }), stop.signal);
+  await clock.advance(MINUTE_MS + 1_000);
+  calls.clear();
+  service.requests.length = 0;
+  await clock.advance(10 * MINUTE_MS);
+  // Polled each 5 s; the lease is looked at each 10 s, pending results each 30 s.
+  expect(Object.fromEntries(calls)).toEqual({
+    ...{ readPosition: 120, commitPage: 120, nextBackfill: 120 },
+    ...{ renewLease: 60, readStatus: 60 },
+    ...{ duePending: 20, adoptPending: 1 },
+  });
+  expect(service.requests).toHaveLength(120);
+  stop.abort();
+  await clock.run(following);
+});
