@@ -7,5 +7,6 @@ export default {
   platform: 'node',
   resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
   transform: { target: 'node20' },
-  output: { dir: 'build/program', format: 'esm', sourcemap: true, cleanDir: true },
+  // Maps without the sources' text: Node keeps them in memory, 5 MiB of it (docs/decisions/0011).
+  output: { dir: 'build/program', format: 'esm', sourcemap: true, sourcemapExcludeSources: true, cleanDir: true },
 };
