@@ -128,6 +128,7 @@ describe('the manifests', () => {
           ? 'password'
           : 'postgres://scanfeed:password@db.example/invoices',
         '/etc/scanfeed/migration-database': 'postgresql://owner:password@db.example/invoices',
+        '/etc/scanfeed/database-ca.crt': '-----BEGIN CERTIFICATE-----',
         '/etc/scanfeed/proxy': 'http://user:password@proxy.example:3128',
       };
       const readFile = (path: string) => {
@@ -184,6 +185,16 @@ describe('the manifests', () => {
       labels: { team: 'pods' },
       annotations: { 'kubectl.kubernetes.io/default-container': 'other' },
     });
+  });
+
+  test('check the certificate of a database whose authorities are given, unless told how', async (context) => {
+    const database = { ...REQUIRED.database, ca: { secret: 'invoices-ca' } };
+    const sslMode = async (settings: object) => {
+      const [pod] = podSpecs(await render(anyHelm(context), { ...REQUIRED, database, settings }));
+      return environmentOf(pod?.containers[0] as never).PGSSLMODE;
+    };
+    expect(await sslMode({})).toBe('verify-full');
+    expect(await sslMode({ PGSSLMODE: 'verify-ca' })).toBe('verify-ca');
   });
 
   test('replace all replicas at once where that is asked for', async (context) => {

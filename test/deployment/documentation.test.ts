@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { readSettings } from '../../src/settings.js';
 import { anyHelm, CHART, OLDEST_KUBERNETES, REQUIRED, runTemplate, testFolder } from '../support/deployment/chart.js';
 import { runTool } from '../support/deployment/tools.js';
 
@@ -35,14 +36,19 @@ describe('docs/deployment.md', () => {
       const { status, stderr } = await runTool(helm, run);
       expect({ command, status, stderr: status === 0 ? '' : stderr }).toEqual({ command, status: 0, stderr: '' });
     }
+    const [sidecar = ''] = blocks('yaml').filter((block) => /^scanfeed:/m.test(block));
+    await writeFile(join(folder, 'sidecar.yaml'), sidecar);
+    const example = ['template', 'invoices', join(folder, 'helm/example-application')];
+    const { status, stdout } = await runTool(helm, [...example, '--values', join(folder, 'sidecar.yaml')]);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('restartPolicy: Always') });
   });
 
   test('shows values that the chart takes', async (context) => {
     const helm = anyHelm(context);
     const values = blocks('yaml').filter(
-      (block) => /^(podMonitor|networkPolicy|baseUrl)/m.test(block) && !/^scanfeed:/m.test(block),
+      (block) => /^(podMonitor|networkPolicy|baseUrl|ca)/m.test(block) && !/^scanfeed:/m.test(block),
     );
-    expect(values).toHaveLength(3);
+    expect(values).toHaveLength(4);
     for (const block of values) {
       const file = join(await testFolder(), 'values.yaml');
       await writeFile(file, block);
@@ -53,5 +59,17 @@ describe('docs/deployment.md', () => {
       const { status, stderr } = await runTemplate(helm, file, required);
       expect({ block, status, stderr: status === 0 ? '' : stderr }).toEqual({ block, status: 0, stderr: '' });
     }
+  });
+
+  test('shows an address of the database that needs nothing else', () => {
+    const [address = ''] = blocks('text').filter((block) => block.startsWith('postgres://'));
+    const files: Readonly<Record<string, string>> = { '/database': address, '/api-key': 'key' };
+    const env = {
+      SCANFEED_BASE_URL: 'https://recognition.example/v1',
+      SCANFEED_API_KEY_FILE: '/api-key',
+      DATABASE_URL_FILE: '/database',
+    };
+    const { database } = readSettings(env, { readFile: (path) => files[path] ?? '' });
+    expect(database).toMatchObject({ connection: { ssl: { rejectUnauthorized: true } } });
   });
 });

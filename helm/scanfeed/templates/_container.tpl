@@ -98,6 +98,10 @@ volumeMounts:
 {{- end }}
 {{- if or $database.ca.configMap $database.ca.secret }}
 {{- $_ := set $env "PGSSLROOTCERT" "/etc/scanfeed/database-ca.crt" }}
+{{- /* As libpq has it, authorities alone are not looked at. What the address says of it goes before this. */}}
+{{- if not (hasKey .Values.settings "PGSSLMODE") }}
+{{- $_ := set $env "PGSSLMODE" "verify-full" }}
+{{- end }}
 {{- end }}
 {{- if or .Values.ca.configMap .Values.ca.secret }}
 {{- $_ := set $env "NODE_EXTRA_CA_CERTS" "/etc/scanfeed/ca.crt" }}
