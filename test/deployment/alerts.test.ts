@@ -306,6 +306,44 @@ describe('the alerts of the chart', () => {
     expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
   });
 
+  test('name no time where there is none yet', async (context) => {
+    requireTool(context, 'promtool');
+    const rules = await renderAlerts(anyHelm(context));
+    const unknown = {
+      ...leader,
+      scanfeed_lag_seconds: constant(Number.POSITIVE_INFINITY),
+      // promtool's clock starts at 0, as the time of the last poll does.
+      scanfeed_last_poll_success_timestamp_seconds: constant(-1.8e9),
+    };
+    const said = (name: string, severities: readonly string[], summary: string, description: string) => ({
+      eval_time: '30m',
+      alertname: `Scanfeed${name}`,
+      exp_alerts: severities.map((severity) => ({
+        exp_labels: { severity, namespace: 'documents', feed: 'invoices' },
+        exp_annotations: { summary, description, runbook_url: `docs/runbooks/Scanfeed${name}.md` },
+      })),
+    });
+    const scenario = {
+      interval: `${SCRAPE_SECONDS}s`,
+      input_series: inputSeries([unknown]),
+      alert_rule_test: [
+        said(
+          'Stalled',
+          ['critical'],
+          'The feed is not being polled, and no failure says why',
+          'No poll of the feed invoices has succeeded yet, and no failure was counted since: the loop is stuck, or another process holds the feed and does nothing.',
+        ),
+        said(
+          'LagHigh',
+          ['warning', 'critical'],
+          'The stored data is old',
+          'What the feed invoices delivered so far is not known to be stored completely. Reports show an older state.',
+        ),
+      ],
+    };
+    expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
+  });
+
   test('concern their own feed alone', async (context) => {
     requireTool(context, 'promtool');
     const rules = await renderAlerts(anyHelm(context));

@@ -62,8 +62,8 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       annotations:
         summary: The feed is not being polled, and no failure says why
         description: >-
-          The last successful poll of the feed {{`{{ $labels.feed }}`}} was {{`{{ $value | humanizeDuration }}`}} ago, and no failure was
-          counted since: the loop is stuck, or another process holds the feed and does nothing.
+          {{`{{ if gt $value 1e9 }}No poll of the feed {{ $labels.feed }} has succeeded yet{{ else }}The last successful poll of the feed {{ $labels.feed }} was {{ $value | humanizeDuration }} ago{{ end }}`}},
+          and no failure was counted since: the loop is stuck, or another process holds the feed and does nothing.
         runbook_url: {{ $runbooks }}/ScanfeedStalled.md
     {{- end }}
     {{- end }}
@@ -85,8 +85,8 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       annotations:
         summary: The stored data is old
         description: >-
-          What the feed {{`{{ $labels.feed }}`}} delivered in the last {{`{{ $value | humanizeDuration }}`}} is not known to be stored
-          completely. Reports show an older state.
+          What the feed {{`{{ $labels.feed }}`}} delivered {{`{{ if gt $value 1e9 }}so far{{ else }}in the last {{ $value | humanizeDuration }}{{ end }}`}}
+          is not known to be stored completely. Reports show an older state.
         runbook_url: {{ $runbooks }}/ScanfeedLagHigh.md
     {{- end }}
     {{- end }}
