@@ -197,6 +197,25 @@ describe('the manifests', () => {
     expect(await sslMode({ PGSSLMODE: 'verify-ca' })).toBe('verify-ca');
   });
 
+  test.for([
+    ['connections of the replica that an update adds', {}, '5 connections, and 10 during an update.'],
+    ['none to add where all are replaced at once', { updateStrategy: { type: 'Recreate' } }, '5 connections.\n'],
+    ['a share of the replicas as more', { replicaCount: 4, updateStrategy: surge('25%') }, '20 connections, and more'],
+    ['as many as are added', { replicaCount: 2, updateStrategy: surge(3) }, '10 connections, and 25 during an update.'],
+    ['no replica', { replicaCount: 0 }, 'Nothing is kept in step now: replicaCount is 0.\n'],
+    ['a sidecar', { mode: 'sidecar' }, '5 connections from each pod.'],
+  ] as const)('are followed by notes, which tell of %s', async ([, values, told], context) => {
+    requireTool(context, 'helm4'); // Helm 3 writes its notes to a cluster alone
+    const given = Object.entries({ ...REQUIRED, ...values });
+    const set = given.flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]);
+    const { stdout } = await runTool('helm4', ['install', 'invoices', CHART, '--dry-run=client', ...set]);
+    expect(stdout.replace(/^.*^NOTES:/ms, '')).toContain(told);
+  });
+
+  function surge(maxSurge: number | string) {
+    return { type: 'RollingUpdate', rollingUpdate: { maxSurge } };
+  }
+
   test('replace all replicas at once where that is asked for', async (context) => {
     const manifests = await render(anyHelm(context), { ...REQUIRED, updateStrategy: { type: 'Recreate' } });
     expect(manifests.find(({ kind }) => kind === 'Deployment')?.spec.strategy).toEqual({ type: 'Recreate' });
