@@ -99,8 +99,8 @@ export async function prepareSchema(
   const tables = tablesOf(settings.schema);
   const state = await inspectSchema(database.sql, tables, known);
   signal.throwIfAborted();
-  // Where somebody else is to migrate, and is waited for, without statements that the server refuses and notes in its log.
-  if (!settings.autoMigrate) requireVersion(state, tables);
+  // Without leave to migrate it ends here. A daemon asks again and again: no statements that the server would refuse, and note.
+  if (!settings.autoMigrate || state.tooNew) requireVersion(state, tables);
   const applied = state.missing.length > 0 ? await migrateSchema(settings, known, signal) : [];
   await checkSchema(settings, database, known);
   return applied;

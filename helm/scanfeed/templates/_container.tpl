@@ -121,7 +121,7 @@ volumeMounts:
 {{- end }}
 {{- range .Values.extraEnv }}
 {{- if hasKey $env .name }}
-{{- fail (printf "extraEnv: %s is set by the chart; it has a value of its own" .name) }}
+{{- fail (printf "extraEnv: %s is set by the chart: it has a value of its own, or belongs into settings" .name) }}
 {{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}
