@@ -13,7 +13,7 @@ export const WRITTEN_VERDICTS = sql`('new', 'newer', 'fuller')`;
  */
 export function judgedEntries(tables: Tables, { keptDays }: CommitSettings): RawBuilder<unknown> {
   return sql`
-candidate AS MATERIALIZED (
+candidate AS (
   SELECT received.*
   FROM received JOIN (
     SELECT DISTINCT ON (scan_id) position
@@ -45,11 +45,12 @@ judged AS MATERIALIZED (
   LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = candidate.scan_id
 ),
 duplicate AS MATERIALIZED (
-  SELECT count(*) FILTER (WHERE other.revision < candidate.revision)::int AS stale,
-    count(*) FILTER (WHERE other.revision = candidate.revision)::int AS same,
-    count(*) FILTER (WHERE other.revision = candidate.revision AND ${contentDiffers('other', 'candidate')})::int AS conflicts
-  FROM received AS other
-  JOIN candidate ON candidate.scan_id = other.scan_id AND candidate.position <> other.position
+  SELECT count(*) FILTER (WHERE other.revision < judged.revision)::int AS stale,
+    count(*) FILTER (WHERE other.revision = judged.revision)::int AS same,
+    count(*) FILTER (WHERE other.revision = judged.revision AND ${contentDiffers('other', 'judged')})::int AS conflicts
+  FROM judged -- the others first: mostly there are none, and the values of no entry are copied for the join
+  JOIN (SELECT * FROM received WHERE position NOT IN (SELECT position FROM judged)) AS other
+    ON other.scan_id = judged.scan_id
 )`;
 }
 
