@@ -89,7 +89,7 @@ function unreached(error: unknown, to: Destination): string {
   const advice =
     remedy ??
     DRIVER_SAYS.get((error as Error | null)?.message ?? '') ??
-    `no login within ${to.deadlineMs / 1000} s, or ended before; check that PostgreSQL is there, and its log`;
+    `no login within ${to.deadlineMs / 1000} s, or ended before; check DNS, that PostgreSQL is there, and its log`;
   return `no connection to PostgreSQL at ${addressOf(to)}${code === null ? '' : ` (${code})`}: ${advice}`;
 }
 
