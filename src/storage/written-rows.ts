@@ -35,7 +35,7 @@ stored AS (
     CASE WHEN pending IS NOT NULL THEN statement_timestamp() + ${settings.pendingRetryMs} * interval '1 millisecond' END,
     0, ${lease.feed}, statement_timestamp(), statement_timestamp(), ${tables.nextChange}
   FROM (SELECT * FROM judged WHERE verdict IN ('new', 'newer') ORDER BY scan_id) AS judged
-  WHERE EXISTS (SELECT FROM clock)
+  WHERE EXISTS (SELECT FROM clock) -- not joined with it: that would keep a copy of all rows
   ON CONFLICT (scan_id) DO UPDATE SET
     (${COLUMNS}, result_state, pending_reason, pending_since, next_try_at, attempts, feed, synced_at, change_seq) = ROW (
       excluded.revision, excluded.status, excluded.environment, excluded.document_type_slug,
