@@ -29,6 +29,8 @@ export interface Database {
   readonly sql: Kysely<unknown>;
   /** Connections: in use, idle, and callers waiting for one. */
   usage(): { readonly active: number; readonly idle: number; readonly waiting: number };
+  /** Connections that could be had at once: idle ones, and those that may still be opened. */
+  free(): number;
   /** Closes idle connections and destroys busy ones. May be called again. */
   close(): Promise<void>;
 }
@@ -74,6 +76,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       idle: pool.idleCount,
       waiting: pool.waitingCount,
     }),
+    free: () => Math.max(0, options.maxConnections - pool.totalCount + pool.idleCount - pool.waitingCount),
     close: async () => {
       options.signal?.removeEventListener('abort', cutHandshakes);
       closed ??= closePool(pool, clients, cutHandshakes);

@@ -3,6 +3,7 @@ import { nextBackfill, notePace } from './backfills.js';
 import { commitBackfill } from './commit-backfill.js';
 import { commitPage, commitResults, commitSweep } from './commit-page.js';
 import type { CommitSettings } from './commit-settings.js';
+import { createKeyReader } from './key-reader.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { adoptPending, duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
@@ -41,6 +42,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     noteStuck: (lease, stuck) => noteStuck(db, tables, lease, stuck),
     readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic),
     findStored: (scanIds) => findStored(db, tables, scanIds),
+    announce: createKeyReader(database, tables, settings.monotonic),
     commitPage: (commit) => timed(commitPage(db, tables, settings, commit)),
     commitResults: (lease, batch, quarantine) => timed(commitResults(db, tables, settings, lease, batch, quarantine)),
     readSweeps: (feed) => readSweeps(db, tables, feed),

@@ -16,10 +16,10 @@ export interface Ahead {
 export function openAhead(
   start: Position,
   { line, maxJoined }: Ahead,
-  context: Pick<FeedContext, 'service' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'pagesAhead'>,
+  context: Pick<FeedContext, 'service' | 'store' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'pagesAhead'>,
   signal: AbortSignal,
 ): ReadAhead {
-  const { budget, loader, clock, pagesAhead: maxPages } = context;
+  const { budget, store, loader, clock, pagesAhead: maxPages } = context;
   return readAhead(
     start,
     {
@@ -27,6 +27,10 @@ export function openAhead(
       // A timer, not less: the client of the service writes a request on a used connection one turn of the event loop later.
       afterNextRequest: (until) => clock.sleep(0, until),
       complete: (draft, room, until) => loader.completePage(draft, room, until),
+      announce: ({ entries }) => {
+        // No harm where it fails: the commit itself meets what is wrong.
+        store.announce(entries.map(({ accepted: { run } }) => run.scanId)).catch(() => {});
+      },
       maxPages,
       maxJoined,
       openRoom: () => budget.open(line),

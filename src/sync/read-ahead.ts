@@ -16,6 +16,8 @@ export interface ReadAheadOptions {
   /** Resolves once what is to be sent at once was sent: the request for the next page goes before the checks of this one. */
   readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
   readonly complete: (draft: PageDraft, room: Room, signal: AbortSignal) => Promise<ResolvedPart>;
+  /** Told of each page that is complete while those before it are not committed yet. */
+  readonly announce: (draft: PageDraft) => void;
   /** Pages held at once, those being committed included. */
   readonly maxPages: number;
   /** So many are handed out as one at most. */
@@ -56,6 +58,7 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
     page.then(
       (completed) => {
         entry.complete = completed;
+        if (handedOut > 0 && held.indexOf(entry) >= handedOut) options.announce(completed.draft);
       },
       () => {}, // thrown where the page is asked for
     );

@@ -126,6 +126,7 @@ export class FaultyProcess {
       noteStuck: through(store.noteStuck),
       readStatus: through(store.readStatus),
       findStored: through(store.findStored),
+      announce: through(store.announce),
       commitPage: through(store.commitPage),
       commitResults: through(store.commitResults),
       readSweeps: through(store.readSweeps),

@@ -170,6 +170,8 @@ export class ModelStore implements FeedStore {
     });
   }
 
+  async announce(_scanIds: readonly string[]): Promise<void> {}
+
   async commitPage(commit: PageCommit): Promise<CommitOutcome> {
     const feed = this.#held(commit.lease);
     if (feed === null || feed.cursor !== commit.from) return { kind: 'fenced' };

@@ -169,6 +169,8 @@ export interface FeedStore extends BackfillStore {
   readStatus(feed: string): Promise<FeedStatus>;
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
+  /** Told of scans whose commit waits for another one: it may fetch meanwhile what theirs will need. */
+  announce(scanIds: readonly string[]): Promise<void>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
   readSweeps(feed: string): Promise<readonly SweepState[]>;
   /** Begins a sweep; false when the lease was lost, one of its kind is under way, or it is unknown how complete the feed is. */

@@ -1,0 +1,44 @@
+import { type Kysely, sql } from 'kysely';
+import type { Database } from './pool.js';
+import type { Tables } from './schema.js';
+
+/** So long it holds that the index outgrows the memory, or does not: it grows in days. Milliseconds. */
+const LOOKED_AT_EVERY_MS = 60_000;
+
+/**
+ * Has PostgreSQL fetch the pages of the primary key's index on which these scans belong, over a connection that nobody
+ * needs (docs/decisions/0012). Scan ids come in no order: once the index outgrows the memory nearly each has a page of its
+ * own, for which another one must be written back, and a commit would wait for them one by one. Does nothing while the
+ * index fits, or while connections are scarce.
+ */
+export function createKeyReader(
+  database: Pick<Database, 'sql' | 'free'>,
+  tables: Tables,
+  monotonic: () => number,
+): (scanIds: readonly string[]) => Promise<void> {
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let outgrown = false;
+  return async (scanIds) => {
+    if (database.free() < 2) return; // the last one is for the lease
+    const now = monotonic();
+    if (now - lookedAt >= LOOKED_AT_EVERY_MS) {
+      lookedAt = now;
+      outgrown = await outgrowsMemory(database.sql, tables);
+    }
+    if (outgrown) await readKeys(database.sql, tables, scanIds);
+  };
+}
+
+/** Half of the memory is for the table's own pages: new ones pass through it all the time. */
+async function outgrowsMemory(db: Kysely<unknown>, tables: Tables): Promise<boolean> {
+  const { rows } = await sql<{ outgrown: boolean }>`
+    SELECT pg_relation_size(indexrelid) > pg_size_bytes(current_setting('shared_buffers')) / 2 AS outgrown
+    FROM pg_index
+    WHERE indrelid = format('%I.runs', ${tables.schema}::text)::regclass AND indisprimary`.execute(db);
+  return rows[0]?.outgrown ?? false;
+}
+
+/** The revision is asked for so that the rows of those that are stored are fetched as well: the commit compares them. */
+async function readKeys(db: Kysely<unknown>, tables: Tables, scanIds: readonly string[]): Promise<void> {
+  await sql`SELECT count(revision) FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])`.execute(db);
+}

@@ -1,0 +1,72 @@
+import { sql } from 'kysely';
+import { expect, it } from 'vitest';
+import { createKeyReader } from '../../src/storage/key-reader.js';
+import type { Database } from '../../src/storage/pool.js';
+import { openTestDatabase, tables, useServerOfItsOwn } from '../support/store.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+const server = useServerOfItsOwn();
+const MINUTE_MS = 60_000;
+const scanIds = ['a', 'b', 'c'];
+
+async function using<T>(connections: number, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = openTestDatabase(server.url, connections);
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+  }
+}
+
+/** How often the primary key of runs was searched so far. */
+async function searches(): Promise<number> {
+  return using(1, async ({ sql: db }) => {
+    // They tell what they did when they end.
+    const others = sql`
+      SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`;
+    await expect.poll(async () => (await others.execute(db)).rows, { timeout: 60_000 }).toEqual([]);
+    const { rows } = await sql<{ scans: number }>`
+      SELECT idx_scan::int AS scans FROM pg_stat_user_indexes WHERE indexrelname = 'runs_pkey'`.execute(db);
+    return rows[0]?.scans ?? 0;
+  });
+}
+
+/** How often it was searched by this work, with so many connections at most. */
+async function searchesOf(connections: number, work: (database: Database) => Promise<void>): Promise<number> {
+  const before = await searches();
+  await using(connections, work);
+  return (await searches()) - before;
+}
+
+/** Runs whose index has some 100 MB: their scan ids are long, and hardly to be compressed. */
+async function fillKeys({ sql: db }: Database): Promise<void> {
+  await sql`
+    INSERT INTO ${tables.runs} (scan_id, revision, status, environment, file_name, partner_test_mode, result_state, feed,
+      repaired, first_synced_at, synced_at, change_seq)
+    SELECT number || (
+        SELECT string_agg(encode(sha256((number || '/' || part)::bytea), 'hex'), '') FROM generate_series(1, 36) AS part
+      ), 1, 'completed', 'prod', 'a.pdf', false, 'complete', 'default', false, now(), now(), number
+    FROM generate_series(1, 24000) AS number`.execute(db);
+}
+
+it('the keys of announced scans are looked up once their index has outgrown the memory, and nobody needs the connection', async () => {
+  const clock = new VirtualClock();
+  const growing = await searchesOf(2, async (database) => {
+    const announce = createKeyReader(database, tables, clock.monotonic);
+    await announce(scanIds); // it fits
+    await fillKeys(database);
+    await announce(scanIds); // what was seen holds for a minute
+    await clock.advance(MINUTE_MS);
+    await announce(scanIds);
+  });
+  const outgrown = await searchesOf(2, (database) => createKeyReader(database, tables, clock.monotonic)(scanIds));
+  expect(outgrown).toBeGreaterThan(0);
+  expect(growing).toBe(outgrown);
+
+  const scarce = await searchesOf(2, async (database) => {
+    const announce = createKeyReader(database, tables, clock.monotonic);
+    await database.sql.connection().execute(() => announce(scanIds));
+  });
+  expect(scarce).toBe(0);
+});
