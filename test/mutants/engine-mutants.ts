@@ -89,6 +89,14 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'pages are handed out in another order than they were read',
     patch('src/sync/read-ahead.ts', 'const [first] = held;', 'const first = held.at(-1);'),
   ),
+  engine(
+    'pages that wait for a commit are not announced',
+    patch('src/sync/read-ahead.ts', 'options.announce(completed.draft);', '{}'),
+  ),
+  engine(
+    'the page that is to be committed next is announced as well',
+    patch('src/sync/read-ahead.ts', 'held.indexOf(entry) >= handedOut', 'held.indexOf(entry) >= 0'),
+  ),
 
   // The highest revision wins (promise 2).
   engine(
