@@ -118,6 +118,19 @@ export function readSettings<G extends Group = Group>(
   return freeze({ ...settings, warnings } as unknown as SettingsFor<G>);
 }
 
+/**
+ * An address of the service that was given elsewhere, by the rule of SCANFEED_BASE_URL and in its form.
+ * @param shownAs where it was given, for the message
+ * @throws SettingsError
+ */
+export function readBaseUrl(text: string, shownAs: string, env: NodeJS.ProcessEnv = process.env): string {
+  const reader = new Reader(env, (path) => readFileSync(path, 'utf8'));
+  const url = reader.parse(VARIABLES.baseUrl, text, shownAs);
+  requireEncryption(url, shownAs, reader);
+  if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
+  return addressOf(url);
+}
+
 /** The environment, with defaults for what it leaves open. */
 export function environmentWith(
   defaults: Readonly<Record<string, string>>,
@@ -134,27 +147,30 @@ export function isSet(names: readonly string[], env: NodeJS.ProcessEnv = process
 
 function readService(reader: Reader): ServiceSettings {
   const url = reader.value(VARIABLES.baseUrl);
-  const allowHttp = reader.value(VARIABLES.allowHttp);
-  if (url?.protocol === 'http:' && !isLoopback(url) && allowHttp === false) {
-    const { name, allowed } = VARIABLES.baseUrl;
-    reader.mistake(
-      name,
-      url.href,
-      allowed,
-      'http: would show the key to the network; SCANFEED_ALLOW_HTTP=true allows it',
-    );
-  }
+  requireEncryption(url, VARIABLES.baseUrl.name, reader);
   const readApiKey = reader.secret(VARIABLES.apiKey);
   const httpsProxy = proxySetting(reader, VARIABLES.httpsProxy);
   const noProxy = proxySetting(reader, VARIABLES.noProxy);
   const proxy = { ...(httpsProxy === null ? {} : { httpsProxy }), ...(noProxy === null ? {} : { noProxy }) };
   return {
-    baseUrl: url?.href.replace(/\/$/, '') ?? '',
+    baseUrl: addressOf(url),
     readApiKey: readApiKey ?? (() => HIDDEN), // never used: a missing key is a mistake
     requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
     requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
     readProxy: () => proxy,
   };
+}
+
+/** Notes a mistake where the key would cross a network as it is. */
+function requireEncryption(url: URL | null, shownAs: string, reader: Reader): void {
+  const allowHttp = reader.value(VARIABLES.allowHttp);
+  if (url?.protocol !== 'http:' || isLoopback(url) || allowHttp !== false) return;
+  const reason = 'http: would show the key to the network; SCANFEED_ALLOW_HTTP=true allows it';
+  reader.mistake(shownAs, url.href, VARIABLES.baseUrl.allowed, reason);
+}
+
+function addressOf(url: URL | null): string {
+  return url?.href.replace(/\/$/, '') ?? '';
 }
 
 /** By custom, the name in small letters goes first. */

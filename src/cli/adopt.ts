@@ -1,6 +1,6 @@
-import { type Command, InvalidArgumentError } from 'commander';
-import { baseUrl } from '../settings/kinds.js';
-import { readSettings } from '../settings.js';
+import type { Command } from 'commander';
+import { describeMistake } from '../settings/mistakes.js';
+import { readBaseUrl, readSettings, SettingsError } from '../settings.js';
 import { adoptFeed } from '../storage/adopt.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { confirm } from './confirm.js';
@@ -13,6 +13,8 @@ interface Given {
   readonly feed?: string;
   readonly json?: true;
 }
+
+const FLAG = '--base-url';
 
 const examples = `
 A daemon whose SCANFEED_BASE_URL differs from the stored address holds, so that
@@ -28,7 +30,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   program
     .command('adopt')
     .description("Say that the feed's stored position belongs to the service at the configured base URL.")
-    .option('--base-url <url>', 'the address, with /v1 (default: SCANFEED_BASE_URL)', address)
+    .option(`${FLAG} <url>`, 'the address, with /v1 (default: SCANFEED_BASE_URL)')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
@@ -37,7 +39,10 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 }
 
 async function adopt(options: Given, io: CommandProcess): Promise<void> {
-  const to = options.baseUrl ?? readSettings(io.env, { need: ['service'] }).service.baseUrl;
+  const to =
+    options.baseUrl === undefined
+      ? readSettings(io.env, { need: ['service'] }).service.baseUrl
+      : address(options.baseUrl, io.env);
   await withFeed(io, options, async ({ database, tables, feed: { name, baseUrl: from } }) => {
     const done = (changed: boolean, said: string) =>
       io.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);
@@ -57,9 +62,13 @@ feed name or a schema of its own instead.
   });
 }
 
-/** In the form in which the settings give it. */
-function address(text: string): string {
-  const { success, data } = baseUrl.schema.safeParse(text);
-  if (!success) throw new InvalidArgumentError(`Expected ${baseUrl.allowed}.`);
-  return data.href.replace(/\/$/, '');
+/** @throws CommandFailure where the settings would refuse it */
+function address(text: string, env: NodeJS.ProcessEnv | undefined): string {
+  try {
+    return readBaseUrl(text, FLAG, env);
+  } catch (error) {
+    const mistake =
+      error instanceof SettingsError ? error.mistakes.find(({ variable }) => variable === FLAG) : undefined;
+    throw mistake === undefined ? error : new CommandFailure(describeMistake(mistake), EXIT.usage);
+  }
 }

@@ -61,7 +61,35 @@ it('needs no settings of the service where the address is given, and takes it as
   expect(await run(['--yes'], { env })).toMatchObject({ exitCode: 78 });
   expect(await run(['--yes', '--base-url', 'https://Elsewhere.test/v1/'], { env })).toMatchObject({ exitCode: 0 });
   expect(await feedRow()).toMatchObject({ base_url: 'https://elsewhere.test/v1' });
-  expect(await run(['--yes', '--base-url', 'elsewhere.test/v1'], { env })).toMatchObject({ exitCode: 64 });
+});
+
+it.each([
+  ['no absolute address', 'elsewhere.test/v1', '--base-url is "elsewhere.test/v1", but it is no absolute address; '],
+  [
+    'plain http: across a network',
+    'http://elsewhere.test/v1',
+    '--base-url is "http://elsewhere.test/v1", but http: would show the key to the network; SCANFEED_ALLOW_HTTP=true allows it; ',
+  ],
+  [
+    'a password, which is not repeated',
+    'https://me:secret@x.test/v1',
+    '--base-url is set (value hidden), but it holds a',
+  ],
+])('refuses an address as the settings would, in their words: %s', async (_, address, message) => {
+  const env = { DATABASE_URL: given.url };
+  const refused = await run(['--yes', '--base-url', address], { env });
+  expect(refused).toMatchObject({ exitCode: 64, out: '', err: expect.stringContaining(`scanfeed: ${message}`) });
+  expect(refused.err).not.toContain('secret');
+  expect(await feedRow()).toMatchObject({ base_url: OLD });
+});
+
+it('allows plain http: where the settings would', async () => {
+  const env = { DATABASE_URL: given.url };
+  const moved = ['--yes', '--base-url', 'http://mesh.test/v1'];
+  expect(await run(moved, { env: { ...env, SCANFEED_ALLOW_HTTP: 'true' } })).toMatchObject({ exitCode: 0 });
+  expect(await feedRow()).toMatchObject({ base_url: 'http://mesh.test/v1' });
+  expect(await run(moved, { env: { ...env, SCANFEED_ALLOW_HTTP: 'perhaps' } })).toMatchObject({ exitCode: 78 });
+  expect(await run(['--yes', '--base-url', 'http://localhost:1/v1'], { env })).toMatchObject({ exitCode: 0 });
 });
 
 it('does not disturb a feed that belongs to the address already', async () => {
