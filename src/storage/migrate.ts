@@ -38,16 +38,25 @@ export interface SchemaState {
   readonly tooNew: boolean;
 }
 
-/** Which migrations a schema has, if any. Rejects with a {@link SchemaMismatch} where the database cannot hold what the service sends. */
+/**
+ * Which migrations a schema has, if any. Rejects with a {@link SchemaMismatch} where the database cannot hold what the
+ * service sends, and where of an earlier installation only the reports are left, so that they could not be made anew.
+ */
 export async function inspectSchema(
   db: Kysely<unknown>,
   tables: Tables,
   migrations: readonly Migration[],
 ): Promise<SchemaState> {
   const ledger = `${quoted(tables.schema)}.migrations`;
-  const { rows: found } = await sql<InDatabase & { exists: boolean }>`
-    SELECT to_regclass(${ledger}) IS NOT NULL AS exists, ${IN_DATABASE}`.execute(db);
-  for (const database of found) requireEncoding(database);
+  const { rows: found } = await sql<InDatabase & { exists: boolean; only_reports: boolean }>`
+    SELECT to_regclass(${ledger}) IS NOT NULL AS exists, ${IN_DATABASE},
+      NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace(${quoted(tables.schema)}))
+        AND EXISTS (SELECT FROM pg_proc WHERE pronamespace = to_regnamespace(${quoted(tables.reportingSchema)})
+          AND proname IN ('german_number', 'german_date')) AS only_reports`.execute(db);
+  for (const database of found) {
+    requireEncoding(database);
+    if (database.only_reports) throw new SchemaMismatch(onlyReports(tables));
+  }
   if (!found[0]?.exists) return stateOf(undefined, migrations);
   const { rows: applied } = await sql<Ledger>`${readLedger(tables)}`.execute(db);
   return stateOf(applied[0], migrations);
@@ -128,6 +137,11 @@ function requireEncoding({ database, encoding }: InDatabase): void {
   throw new SchemaMismatch(
     `the database ${quoted(database)} has the encoding ${encoding}, in which not every text of the service can be stored: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and use that one`,
   );
+}
+
+/** Views go with the tables they read, functions stay. Nothing is dropped for anybody: what else is in there is not known. */
+function onlyReports({ schema, reportingSchema }: Tables): string {
+  return `the tables of the schema ${schema} are gone and ${reportingSchema} is left, so that neither can be made anew: run DROP SCHEMA ${quoted(reportingSchema)} CASCADE too, which takes all that is in it, or restore both; see docs/restoring.md`;
 }
 
 function numbersBehind(sequence: string, highest: string): string {

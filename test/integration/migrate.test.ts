@@ -1,5 +1,6 @@
 import { type Kysely, type KyselyPlugin, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { prepareSchema } from '../../src/cli/open-database.js';
 import { eraseRuns } from '../../src/storage/deleted-runs.js';
 import { inspectSchema, migrate, readMigrations, requireSchema } from '../../src/storage/migrate.js';
 import type { Database } from '../../src/storage/pool.js';
@@ -8,6 +9,7 @@ import { createStore } from '../../src/storage/store.js';
 import { entryJson } from '../support/entries.js';
 import { createTestDatabase } from '../support/postgres/index.js';
 import { dropDatabase, urlOfDatabase, withConnection } from '../support/postgres/maintenance.js';
+import { settingsWith } from '../support/settings.js';
 import { openTestDatabase, tables, takeFeed, testFeed } from '../support/store.js';
 
 async function withDatabase(work: (database: Database, url: string) => Promise<void>): Promise<void> {
@@ -104,6 +106,37 @@ describe('a database of another encoding than UTF8', () => {
       }
     }),
   );
+});
+
+describe('of an installation of which only the reports are left', () => {
+  it('every start says what to drop, drops nothing, and makes both anew when that is done', () =>
+    withDatabase(async (database, url) => {
+      const { sql: db } = database;
+      const migrations = await readMigrations();
+      const { database: settings } = settingsWith({ DATABASE_URL: url });
+      const daemon = () => prepareSchema(settings, database, migrations, new AbortController().signal);
+      // Made by an administrator beforehand: nothing of ours is in it.
+      await sql`CREATE SCHEMA scanfeed_reporting`.execute(db);
+      await migrate(db, tables, migrations);
+      for (const gone of ['DROP SCHEMA scanfeed CASCADE', 'CREATE SCHEMA scanfeed']) {
+        await sql.raw(gone).execute(db);
+        for (const start of [
+          () => migrate(db, tables, migrations),
+          () => requireSchema(db, tables, migrations),
+          daemon,
+        ]) {
+          const refusal: Error = await start().then(
+            () => Promise.reject(),
+            (e) => e,
+          );
+          expect(refusal).toMatchObject({ kind: 'schema', remedy: 'hold' });
+          expect(refusal.message).toContain('run DROP SCHEMA "scanfeed_reporting" CASCADE too');
+        }
+      }
+      expect((await sql`SELECT scanfeed_reporting.german_number('1,5')`.execute(db)).rows).toHaveLength(1);
+      await sql`DROP SCHEMA "scanfeed_reporting" CASCADE`.execute(db);
+      expect(await daemon()).toHaveLength(migrations.length);
+    }));
 });
 
 describe('a schema that this release cannot use', () => {

@@ -1,5 +1,6 @@
 import type { ServiceSettings } from '../../settings.js';
 import { daemonGrantStatements } from '../../storage/daemon-role.js';
+import { SchemaMismatch } from '../../storage/errors.js';
 import { quoted, tablesOf } from '../../storage/schema.js';
 import { readerRoleHelp } from '../open-database.js';
 import type { DatabaseExam, ServerSeen } from './examine-database.js';
@@ -132,9 +133,14 @@ function judgeSchema({ settings, migrator }: DatabaseExam, { schema }: OnLogin, 
   ]);
 }
 
+/** A schema that may not be looked into is there: what is missing is a right. */
+function isThere(schema: OnLogin['schema']): boolean {
+  return 'value' in schema ? schema.value.version > 0 : !(schema.error instanceof SchemaMismatch);
+}
+
 function judgeRights({ settings }: DatabaseExam, { schema, missingRights }: OnLogin, { role }: ServerSeen): Finding {
   const check = CHECKS.rights;
-  if ('value' in schema && schema.value.version === 0) return skipped(check, 'needs the schema');
+  if (!isThere(schema)) return skipped(check, 'needs the schema');
   if ('error' in missingRights) return failing(check, wordsOf(missingRights.error));
   const missing = missingRights.value;
   if (missing.length === 0) return ok(check, `${role} may read and write ${settings.schema}`);
@@ -148,7 +154,7 @@ function judgeRights({ settings }: DatabaseExam, { schema, missingRights }: OnLo
 
 function judgeReader({ settings }: DatabaseExam, { schema, reader }: OnLogin): Finding {
   const check = CHECKS.reader;
-  if ('value' in schema && schema.value.version === 0) return skipped(check, 'needs the schema');
+  if (!isThere(schema)) return skipped(check, 'needs the schema');
   if ('error' in reader) return warning(check, wordsOf(reader.error));
   const { exists, reads } = reader.value;
   const role = settings.readerRole;

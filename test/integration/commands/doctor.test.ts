@@ -10,6 +10,7 @@ import { testCertificate } from '../../support/certificate.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
 import { findPgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { createTestDatabase, useDatabase } from '../../support/postgres/index.js';
+import { withConnection } from '../../support/postgres/maintenance.js';
 import { unusedPort } from '../../support/program/gateway.js';
 import { refuse, reply, ScriptedService } from '../../support/scripted-service.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
@@ -218,6 +219,19 @@ describe('of the database, doctor', () => {
     });
     expect(await examine({ DATABASE_URL: empty.url, SCANFEED_AUTO_MIGRATE: 'false' })).toMatchObject({
       schema: { outcome: 'failing', message: expect.stringContaining('run `scanfeed migrate`') },
+    });
+  });
+
+  it('says what to drop where only the reports of an earlier installation are left', async () => {
+    const left = await createTestDatabase();
+    afterwards(left.drop);
+    await MIGRATED.prepare(left.url);
+    await withConnection(left.url, (client) => client.query('DROP SCHEMA scanfeed CASCADE'));
+    expect(await examine({ DATABASE_URL: left.url })).toMatchObject({
+      schema: { outcome: 'failing', message: expect.stringContaining('run DROP SCHEMA "scanfeed_reporting" CASCADE') },
+      rights: { outcome: 'skipped' },
+      'reader role': { outcome: 'skipped' },
+      'stored feed': { outcome: 'skipped' },
     });
   });
 
