@@ -148,6 +148,7 @@ async function sendAll(
     ...{ client, clock, signal, concurrency, perSecond },
     onFile: (ended) => say(describeEnded(ended)),
     onLook: (open) => progress.show(() => `waiting: ${counted(open, 'run', 'runs')} still processing`),
+    onPause: progress.say,
   }).finally(() => progress.clear());
 }
 

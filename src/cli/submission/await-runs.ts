@@ -4,6 +4,7 @@ import type { RecognitionClient } from '../../service/client.js';
 import { ServiceError } from '../../service/service-error.js';
 import { misfit, runSchema } from '../../service/wire.js';
 import type { Clock } from '../../sync/ports.js';
+import { humanSeconds } from '../human.js';
 import type { SubmittedFile } from './submission.js';
 import { problemOf } from './submit-file.js';
 
@@ -14,6 +15,8 @@ const LONGEST_PAUSE_MS = 10_000;
 const SPACING_MS = 100;
 /** Looks at one run that failed in a row before it is given up: some two minutes. */
 const TRIES = 15;
+/** A pause after a failure that is not told: it is over before it is read. */
+const SHORT_PAUSE_MS = 5_000;
 
 export interface AwaitParts {
   readonly client: Pick<RecognitionClient, 'readRun'>;
@@ -27,6 +30,8 @@ export interface AwaitParts {
   readonly onFile: (submitted: SubmittedFile) => void;
   /** Told how many runs are still processing. */
   readonly onLook: (open: number) => void;
+  /** Told in one line of a long pause after a failure: each that the service asks for, and the first of an outage. */
+  readonly onPause: (said: string) => void;
 }
 
 /** What a look at a run found; null: it is still processing, or cannot be told at this moment. */
@@ -41,11 +46,19 @@ export async function awaitRuns(files: readonly SubmittedFile[], parts: AwaitPar
   const queue = new PQueue({ concurrency, interval: Math.max(SPACING_MS, 1000 / (perSecond ?? 1000)), intervalCap: 1 });
   const looks = createLooks(parts);
   let now = files;
+  let toldAway = false;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     const open = new Set(now.filter(isOpen).map(({ scanId }) => scanId as string));
     if (open.size === 0 || signal.aborted) return now;
     parts.onLook(open.size);
-    await clock.sleep(Math.max(pauseMs, looks.retryAfterMs()), signal);
+    const failure = looks.lastFailure();
+    const waitMs = Math.max(pauseMs, failure?.retryAfterMs ?? 0);
+    if (failure === null) toldAway = false;
+    else if (waitMs >= SHORT_PAUSE_MS && (waitMs > pauseMs || !toldAway)) {
+      toldAway = true;
+      parts.onPause(`${failure.message}; trying again in ${humanSeconds(waitMs / 1000)}`);
+    }
+    await clock.sleep(waitMs, signal);
     const settle = (scanId: string, found: Found) => {
       if (found === null) return;
       now = now.map((file) => (file.scanId === scanId && isOpen(file) ? { ...file, ...found } : file));
@@ -73,7 +86,7 @@ const stateSchema = runSchema.pick({ status: true, failureReason: true, error: t
 /** Looks at runs, and remembers which failed and how long the service asked to be left alone. */
 function createLooks({ client, signal }: Pick<AwaitParts, 'client' | 'signal'>) {
   const failures = new Map<string, number>();
-  let retryAfterMs = 0;
+  let last: ServiceError | null = null;
   const read = async (scanId: string): Promise<Found> => {
     const { run } = await client.readRun(scanId, { markdown: false }, signal);
     const { data, error } = stateSchema.safeParse(run);
@@ -82,11 +95,11 @@ function createLooks({ client, signal }: Pick<AwaitParts, 'client' | 'signal'>) 
     return { status: data.status, failureReason: data.failureReason ?? null, error: data.error ?? null };
   };
   return {
-    /** Since this was last asked, milliseconds. */
-    retryAfterMs: () => {
-      const asked = retryAfterMs;
-      retryAfterMs = 0;
-      return asked;
+    /** That will be tried again, since this was last asked; of several the one with the longest `Retry-After`. */
+    lastFailure: (): ServiceError | null => {
+      const failure = last;
+      last = null;
+      return failure;
     },
     at: async (scanId: string): Promise<Found> => {
       try {
@@ -98,8 +111,9 @@ function createLooks({ client, signal }: Pick<AwaitParts, 'client' | 'signal'>) 
         if (!(error instanceof ServiceError)) throw error;
         const failed = (failures.get(scanId) ?? 0) + 1;
         failures.set(scanId, failed);
-        retryAfterMs = Math.max(retryAfterMs, error.retryAfterMs ?? 0);
-        return error.remedy === 'retry' && failed < TRIES ? null : { problem: problemOf(error) };
+        if (error.remedy !== 'retry' || failed >= TRIES) return { problem: problemOf(error) };
+        if (last === null || (error.retryAfterMs ?? 0) >= (last.retryAfterMs ?? 0)) last = error;
+        return null;
       }
     },
   };

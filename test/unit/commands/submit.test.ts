@@ -208,15 +208,26 @@ describe('submit', () => {
     expect(err).toBe('1 file: 1 submitted, 1 failed\nscanfeed: 1 of 1 file without a result\n');
   });
 
-  it('waits through failures that pass, and gives a run up that stays unreachable', async () => {
+  it('waits through failures that pass, and gives a run up that stays unreachable; its outage is told once', async () => {
     emulator.set({ processingMs: 100 });
     const { path, write } = await folderOf({ 'a.pdf': other() });
-    emulator.addFault({ kind: 'status', status: 500, next: 3, operation: 'run' });
-    expect(await run([path(), ...TEST, '--wait'])).toMatchObject({ exitCode: 0 });
+    emulator.addFault({ kind: 'status', status: 500, next: 2, operation: 'run' });
+    const passed = await run([path(), ...TEST, '--wait']);
+    expect(passed).toMatchObject({ exitCode: 0, err: '1 file: 1 submitted, 1 completed\n' });
     await write('a.pdf', other());
     emulator.addFault({ kind: 'status', status: 500, operation: 'run' });
     const given = await run([path(), ...TEST, '--wait']);
     expect(given).toMatchObject({ exitCode: 75, out: expect.stringMatching(/: not known: .* answered 500: /) });
+    expect(given.err).toMatch(/^the single run .* answered 500: .*; trying again in 8\.0 s\n1 file: /);
+  });
+
+  it('says of each long pause that the service asks for while it waits', async () => {
+    emulator.set({ processingMs: 1 });
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 429, retryAfter: 3600, next: 2, operation: 'run' });
+    const { err, files } = await json([path(), ...TEST, '--wait']);
+    expect(files).toMatchObject([{ status: 'completed' }]);
+    expect(err).toMatch(/^(the single run .* answered 429: .*; trying again in 60 min\n){2}1 file: /);
   });
 
   it.each([
