@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { limitRate } from '../service/rate-limit.js';
 import { NotFoundError } from '../service/status-errors.js';
-import { readSettings } from '../settings.js';
+import { readSettings, type ServiceSettings } from '../settings.js';
 import { findScans } from '../storage/pending-now.js';
 import { judgeResult } from '../sync/full-result.js';
 import type { FeedService, PendingReason, RawRun } from '../sync/ports.js';
@@ -55,20 +55,35 @@ async function get(scanId: string, given: Given, io: CommandProcess): Promise<vo
   if (given.feed !== undefined) throw new CommandFailure('--feed says nothing without --save', EXIT.usage);
   const { service: settings } = readSettings(io.env, { need: ['service'] });
   const run = await withClient(settings, 1, (client) =>
-    read(limitRate(client, settings.requestsPerSecond), scanId, given.markdown === true, io),
+    read(limitRate(client, settings.requestsPerSecond), { scanId, markdown: given.markdown === true, settings }, io),
   );
   show(run, given, io);
 }
 
+interface Wanted {
+  readonly scanId: string;
+  readonly markdown: boolean;
+  readonly settings: Pick<ServiceSettings, 'baseUrl'>;
+}
+
 /** @throws CommandFailure where there is no such run */
-function read(service: FeedService, scanId: string, markdown: boolean, io: CommandProcess): Promise<RawRun> {
+function read(service: FeedService, { scanId, markdown, settings }: Wanted, io: CommandProcess): Promise<RawRun> {
   const { signal } = new AbortController(); // a signal ends the process, and nothing is left behind
   const request = () =>
     service.readRun(scanId, { markdown }, signal).catch((error) => {
       // To the daemon it may pass: a run that was just listed. To a person it is the answer.
-      throw error instanceof NotFoundError ? new CommandFailure(error.message) : error;
+      throw error instanceof NotFoundError ? notFound(error, settings.baseUrl) : error;
     });
   return patiently(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
+}
+
+/** At an address without the version, which the interface asks for, no run is found: it is doubted before the id. */
+function notFound({ message, germanText }: NotFoundError, baseUrl: string): CommandFailure {
+  if (/\/v1$/.test(baseUrl)) return new CommandFailure(message);
+  const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
+  return new CommandFailure(
+    `${baseUrl} has no such run (404); check SCANFEED_BASE_URL, which ends in /v1, and the id${quoted}`,
+  );
 }
 
 function show(run: RawRun, { markdown, json }: Given, io: CommandProcess): void {
@@ -96,7 +111,9 @@ async function save(scanId: string, given: Given, work: Work, io: CommandProcess
   const { settings, feed } = work;
   await requireOwnFeed(scanId, work);
   const markdown = given.markdown === true || settings.feed.markdown;
-  const run = await withService(settings.service, feed, 1, (service) => read(service, scanId, markdown, io));
+  const run = await withService(settings.service, feed, 1, (service) =>
+    read(service, { scanId, markdown, settings: settings.service }, io),
+  );
   show(run, given, io);
   const verdict = judgeResult({ scanId, revision: 1 }, run, markdown);
   if (verdict.kind === 'pending') throw notSaved(verdict.reason);

@@ -102,6 +102,17 @@ describe('get', () => {
     });
   });
 
+  it('doubts a base URL without its version before the id', async () => {
+    const { scanId } = known({});
+    const wrong = emulator.url.replace(/\/v1$/, '');
+    const env = { ...service(), SCANFEED_BASE_URL: wrong };
+    expect(await runCommand(get, ['get', scanId], { env })).toEqual({
+      exitCode: 1,
+      out: '',
+      err: `scanfeed: ${wrong} has no such run (404); check SCANFEED_BASE_URL, which ends in /v1, and the id; the service says: "Die Ressource wurde nicht gefunden."\n`,
+    });
+  });
+
   it('tries again what passes, and ends with 75 when it does not', async () => {
     const { scanId } = known({});
     emulator.addFault({ kind: 'status', status: 503, next: 2 });
