@@ -30,7 +30,7 @@ WORKDIR /app
 # By default the heap may grow beyond a small container's limit; the other half is for what is held outside of it. A young
 # generation is sized by the machine's memory, and would be 16 MiB of a daemon that only passes pages on.
 ENV NODE_ENV=production \
-    NODE_OPTIONS="--enable-source-maps --max-old-space-size-percentage=50 --max-semi-space-size=4" \
+    NODE_OPTIONS="--max-old-space-size-percentage=50 --max-semi-space-size=4" \
     PATH=/app/bin:/nodejs/bin
 COPY LICENSE package.json ./
 COPY migrations migrations

@@ -7,6 +7,6 @@ export default {
   platform: 'node',
   resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
   transform: { target: 'node20' },
-  // Maps without the sources' text: Node keeps them in memory, 5 MiB of it (docs/decisions/0011).
+  // The maps lead from a stack to the sources, whose text they need not repeat (docs/decisions/0011).
   output: { dir: 'build/program', format: 'esm', sourcemap: true, sourcemapExcludeSources: true, cleanDir: true },
 };
