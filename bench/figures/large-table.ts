@@ -12,7 +12,7 @@ export const largeTable: Figure = {
   name: 'large-table',
   title: 'Five million rows in the table',
   method:
-    'A history of the last thirty days is read into an empty table, and one of other runs into a table that holds five million of the year before already, by turns. Time runs from the start of each process.',
+    'A history of the last thirty days is read into an empty table, and one of other runs into a table that holds five million of the year up to yesterday already, by turns. Time runs from the start of each process.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
     const rows = quick ? 50_000 : 5_000_000;

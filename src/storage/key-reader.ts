@@ -2,14 +2,16 @@ import { type Kysely, sql } from 'kysely';
 import type { Database } from './pool.js';
 import type { Tables } from './schema.js';
 
-/** So long it holds that the index outgrows the memory, or does not: it grows in days. Milliseconds. */
+/** So long it holds that the index has outgrown the memory, or has not: it grows in days. Milliseconds. */
 const LOOKED_AT_EVERY_MS = 60_000;
+/** Connections of which one may be taken: the others are for the next commit, and for the lease. */
+const FREE_AT_LEAST = 3;
 
 /**
- * Has PostgreSQL fetch the pages of the primary key's index on which these scans belong, over a connection that nobody
- * needs (docs/decisions/0012). Scan ids come in no order: once the index outgrows the memory nearly each has a page of its
+ * Has PostgreSQL fetch the pages of the primary key's index on which these scans belong, over a connection that is free
+ * (docs/decisions/0012). Scan ids come in no order: once the index has outgrown the memory nearly each has a page of its
  * own, for which another one must be written back, and a commit would wait for them one by one. Does nothing while the
- * index fits, or while connections are scarce.
+ * index fits, while connections are scarce, and after a failure until the next look.
  */
 export function createKeyReader(
   database: Pick<Database, 'sql' | 'free'>,
@@ -19,13 +21,20 @@ export function createKeyReader(
   let lookedAt = Number.NEGATIVE_INFINITY;
   let outgrown = false;
   return async (scanIds) => {
-    if (database.free() < 2) return; // the last one is for the lease
+    if (database.free() < FREE_AT_LEAST) return;
     const now = monotonic();
     if (now - lookedAt >= LOOKED_AT_EVERY_MS) {
       lookedAt = now;
+      outgrown = false;
       outgrown = await outgrowsMemory(database.sql, tables);
     }
-    if (outgrown) await readKeys(database.sql, tables, scanIds);
+    if (!outgrown) return;
+    try {
+      await readKeys(database.sql, tables, scanIds);
+    } catch (error) {
+      outgrown = false;
+      throw error;
+    }
   };
 }
 

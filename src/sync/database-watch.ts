@@ -48,12 +48,12 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
   };
 }
 
-/** All of its methods, whatever they are: each is one or a few statements. */
+/** All of its methods, each of which is one or a few statements; but not announcements, which mostly ask the database nothing. */
 function watchedStore(store: FeedStore, watched: <T>(work: Promise<T>) => Promise<T>): FeedStore {
   return new Proxy(store, {
     get: (target, name) => {
       const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function') return method;
+      if (typeof method !== 'function' || name === 'announce') return method;
       return (...args: unknown[]) => watched(Reflect.apply(method, target, args) as Promise<unknown>);
     },
   });

@@ -16,7 +16,7 @@ export interface ReadAheadOptions {
   /** Resolves once what is to be sent at once was sent: the request for the next page goes before the checks of this one. */
   readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
   readonly complete: (draft: PageDraft, room: Room, signal: AbortSignal) => Promise<ResolvedPart>;
-  /** Told of each page that is complete while those before it are not committed yet. */
+  /** Told of each page with entries that is complete while those before it are not committed yet. */
   readonly announce: (draft: PageDraft) => void;
   /** Pages held at once, those being committed included. */
   readonly maxPages: number;
@@ -53,12 +53,13 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
   let handedOut = 0;
   let finished = false;
 
+  const isBehindAnother = (entry: HeldPage) => !until.aborted && handedOut > 0 && held.indexOf(entry) >= handedOut;
   const hold = (room: Room, page: Promise<CompletedPage>) => {
     const entry: HeldPage = { room, page, complete: null };
     page.then(
       (completed) => {
         entry.complete = completed;
-        if (handedOut > 0 && held.indexOf(entry) >= handedOut) options.announce(completed.draft);
+        if (isBehindAnother(entry) && completed.draft.entries.length > 0) options.announce(completed.draft);
       },
       () => {}, // thrown where the page is asked for
     );

@@ -6,6 +6,7 @@ import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext } from '../support/engine.js';
 import { entryJson } from '../support/entries.js';
+import { nextTurn } from '../support/virtual-clock.js';
 
 /** A service with a feed of so many pages of ten entries: scan-0 to scan-9, and so on. */
 function serviceOf(pages: number): ModelService {
@@ -65,6 +66,8 @@ describe('pages that are read ahead', () => {
     const ahead = readingOf(serviceOf(3), { store });
     await ahead.next();
     await waiting; // the first page is being committed all the time
+    // The page behind the last is empty: there is nothing to announce.
+    do await nextTurn();
     while ((await ahead.next()) !== null);
     ahead.stop();
     expect(announced).toEqual(['scan-10 and 9 more', 'scan-20 and 9 more']);

@@ -169,7 +169,10 @@ export interface FeedStore extends BackfillStore {
   readStatus(feed: string): Promise<FeedStatus>;
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
-  /** Told of scans whose commit waits for another one: it may fetch meanwhile what theirs will need. */
+  /**
+   * Told of scans whose commit waits for earlier ones: it may fetch meanwhile what theirs will need. Nobody waits for it,
+   * and its failure does no harm.
+   */
   announce(scanIds: readonly string[]): Promise<void>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
   readSweeps(feed: string): Promise<readonly SweepState[]>;
