@@ -82,7 +82,7 @@ function notFound({ message, germanText }: NotFoundError, baseUrl: string): Comm
   if (/\/v1$/.test(baseUrl)) return new CommandFailure(message);
   const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
   return new CommandFailure(
-    `${baseUrl} has no such run (404); check SCANFEED_BASE_URL, which ends in /v1, and the id${quoted}`,
+    `${baseUrl} has no such run (404); SCANFEED_BASE_URL should end in /v1: check it, then the id and the key${quoted}`,
   );
 }
 

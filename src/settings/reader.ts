@@ -53,7 +53,7 @@ export class Reader {
     const result = variable.schema.safeParse(text);
     if (result.success) return result.data;
     const reason = result.error.issues.find(({ code }) => code === 'custom')?.message;
-    const hidden = variable.secret || /\/\/[^/]*@/.test(text); // an address that holds a password by mistake
+    const hidden = variable.secret || /:.*@/s.test(text); // an address that holds a password by mistake, however it is written
     this.mistake(shownAs, hidden ? HIDDEN : text, variable.allowed, reason === 'Invalid input' ? undefined : reason);
     return null as T; // never used: there is a mistake
   }

@@ -48,16 +48,13 @@ export async function inspectSchema(
   migrations: readonly Migration[],
 ): Promise<SchemaState> {
   const ledger = `${quoted(tables.schema)}.migrations`;
-  const { rows: found } = await sql<InDatabase & { exists: boolean; only_reports: boolean }>`
-    SELECT to_regclass(${ledger}) IS NOT NULL AS exists, ${IN_DATABASE},
-      NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace(${quoted(tables.schema)}))
-        AND EXISTS (SELECT FROM pg_proc WHERE pronamespace = to_regnamespace(${quoted(tables.reportingSchema)})
-          AND proname IN ('german_number', 'german_date')) AS only_reports`.execute(db);
-  for (const database of found) {
-    requireEncoding(database);
-    if (database.only_reports) throw new SchemaMismatch(onlyReports(tables));
+  const { rows: found } = await sql<InDatabase & { exists: boolean }>`
+    SELECT to_regclass(${ledger}) IS NOT NULL AS exists, ${IN_DATABASE}`.execute(db);
+  for (const database of found) requireEncoding(database);
+  if (!found[0]?.exists) {
+    await requireNoReports(db, tables);
+    return stateOf(undefined, migrations);
   }
-  if (!found[0]?.exists) return stateOf(undefined, migrations);
   const { rows: applied } = await sql<Ledger>`${readLedger(tables)}`.execute(db);
   return stateOf(applied[0], migrations);
 }
@@ -139,9 +136,18 @@ function requireEncoding({ database, encoding }: InDatabase): void {
   );
 }
 
-/** Views go with the tables they read, functions stay. Nothing is dropped for anybody: what else is in there is not known. */
-function onlyReports({ schema, reportingSchema }: Tables): string {
-  return `the tables of the schema ${schema} are gone and ${reportingSchema} is left, so that neither can be made anew: run DROP SCHEMA ${quoted(reportingSchema)} CASCADE too, which takes all that is in it, or restore both; see docs/restoring.md`;
+/** Where the tables are gone: views go with the tables they read, functions of ours (of one text each) stay. */
+async function requireNoReports(db: Kysely<unknown>, { schema, reportingSchema }: Tables): Promise<void> {
+  const { rows: left } = await sql`
+    SELECT FROM pg_proc
+    WHERE pronamespace = to_regnamespace(${quoted(reportingSchema)})
+      AND proname IN ('german_number', 'german_date') AND proargtypes = '25'
+      AND NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace(${quoted(schema)}))`.execute(db);
+  if (left.length === 0) return;
+  // Nothing is dropped for anybody: what else is in there is not known.
+  throw new SchemaMismatch(
+    `the tables of the schema ${schema} are gone and ${reportingSchema} is left, so that neither can be made anew: restore both, or, to begin anew, run DROP SCHEMA ${quoted(reportingSchema)} CASCADE, which takes all that is in it; see docs/restoring.md`,
+  );
 }
 
 function numbersBehind(sequence: string, highest: string): string {

@@ -130,7 +130,7 @@ describe('of an installation of which only the reports are left', () => {
             (e) => e,
           );
           expect(refusal).toMatchObject({ kind: 'schema', remedy: 'hold' });
-          expect(refusal.message).toContain('run DROP SCHEMA "scanfeed_reporting" CASCADE too');
+          expect(refusal.message).toContain('run DROP SCHEMA "scanfeed_reporting" CASCADE,');
         }
       }
       expect((await sql`SELECT scanfeed_reporting.german_number('1,5')`.execute(db)).rows).toHaveLength(1);

@@ -111,9 +111,9 @@ function createLooks({ client, signal }: Pick<AwaitParts, 'client' | 'signal'>) 
         if (!(error instanceof ServiceError)) throw error;
         const failed = (failures.get(scanId) ?? 0) + 1;
         failures.set(scanId, failed);
-        if (error.remedy !== 'retry' || failed >= TRIES) return { problem: problemOf(error) };
-        if (last === null || (error.retryAfterMs ?? 0) >= (last.retryAfterMs ?? 0)) last = error;
-        return null;
+        // Also of one that is given up: the pause that it asks for is for all.
+        if (error.remedy === 'retry' && (error.retryAfterMs ?? 0) >= (last?.retryAfterMs ?? 0)) last = error;
+        return error.remedy !== 'retry' || failed >= TRIES ? { problem: problemOf(error) } : null;
       }
     },
   };

@@ -75,6 +75,12 @@ it.each([
     'https://me:secret@x.test/v1',
     '--base-url is set (value hidden), but it holds a',
   ],
+  [
+    'a password with a slash, which is not repeated',
+    'https://me:sec/secret@x.test/v1',
+    '--base-url is set (value hidden)',
+  ],
+  ['a password and no scheme, which is not repeated', 'me:secret@x.test/v1', '--base-url is set (value hidden)'],
 ])('refuses an address as the settings would, in their words: %s', async (_, address, message) => {
   const env = { DATABASE_URL: given.url };
   const refused = await run(['--yes', '--base-url', address], { env });
