@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from './pool.js';
-import type { Tables } from './schema.js';
+import { quoted, type Tables } from './schema.js';
 
 /** So long it holds that the index has outgrown the memory, or has not: it grows in days. Milliseconds. */
 const LOOKED_AT_EVERY_MS = 60_000;
@@ -40,10 +40,11 @@ export function createKeyReader(
 
 /** Half of the memory is for the table's own pages: new ones pass through it all the time. */
 async function outgrowsMemory(db: Kysely<unknown>, tables: Tables): Promise<boolean> {
+  const table = `${quoted(tables.schema)}.runs`;
   const { rows } = await sql<{ outgrown: boolean }>`
     SELECT pg_relation_size(indexrelid) > pg_size_bytes(current_setting('shared_buffers')) / 2 AS outgrown
     FROM pg_index
-    WHERE indrelid = format('%I.runs', ${tables.schema}::text)::regclass AND indisprimary`.execute(db);
+    WHERE indrelid = ${table}::regclass AND indisprimary`.execute(db);
   return rows[0]?.outgrown ?? false;
 }
 
