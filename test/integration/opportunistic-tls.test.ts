@@ -13,6 +13,8 @@ async function logIn(): Promise<pg.Client> {
   url.searchParams.set('sslmode', 'prefer');
   const { connection } = settingsWith({ DATABASE_URL: url.href }).database;
   const client = new pg.Client({ ...connection });
+  // A lost connection may be told of twice: that it was cut, and that it is gone.
+  client.on('error', () => {});
   clients.push(client);
   await client.connect();
   return client;
