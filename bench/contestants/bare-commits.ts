@@ -7,6 +7,7 @@ import pg from 'pg';
 import { RecognitionClient } from '../../src/service/client.js';
 import { commitPage } from '../../src/storage/commit-page.js';
 import { acquireLease } from '../../src/storage/lease.js';
+import { createRivals } from '../../src/storage/rivals.js';
 import { tablesOf } from '../../src/storage/schema.js';
 import { batchOf, draftPage, type PageDraft } from '../../src/sync/page-draft.js';
 import type { LeaseGrant, PageCommit } from '../../src/sync/ports.js';
@@ -20,7 +21,14 @@ interface Statement {
 
 const TABLES = tablesOf('scanfeed');
 const TTL_MS = 3_600_000;
-const SETTINGS = { leaseTtlMs: TTL_MS, pendingRetryMs: 30_000, keptDays: null, monotonic: () => performance.now() };
+const monotonic = () => performance.now();
+const SETTINGS = {
+  leaseTtlMs: TTL_MS,
+  pendingRetryMs: 30_000,
+  keptDays: null,
+  monotonic,
+  rivals: createRivals(monotonic),
+};
 
 await contest(async (config) => {
   const lease = await takeFeed(config);

@@ -17,7 +17,7 @@ type Name = 'scanfeed' | 'commits' | 'joined' | 'copy' | 'script' | 'engine';
 const LABELS: Readonly<Record<Name, string>> = {
   scanfeed: 'scanfeed, from the start of its process',
   commits: 'its commit statement alone, pages in memory',
-  joined: 'the same, four pages a statement',
+  joined: `the same, ${PAGES_JOINED} pages a statement`,
   copy: 'one bare `COPY` of the same rows into the same table',
   script: 'a script: an upsert a row, autocommit',
   engine: 'a statement a row, five at a time',

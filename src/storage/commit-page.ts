@@ -53,7 +53,7 @@ ${sweepPosition(tables, commit)}`;
   });
 }
 
-/** The statement is built once a connection is at hand: the ages in it must not grow while it waits for one. */
+/** The statement is built once a connection is at hand, and anew where it is sent again: the ages in it must not grow meanwhile. */
 export function commitEntries(
   db: Kysely<unknown>,
   tables: Tables,
@@ -61,7 +61,7 @@ export function commitEntries(
   entries: Entries,
   fence: (now: number) => RawBuilder<unknown>,
 ): Promise<CommitOutcome> {
-  return db.connection().execute(async (connection) => {
+  const commitOn = async (connection: Kysely<unknown>): Promise<CommitOutcome> => {
     const readAt = settings.monotonic();
     const written = isEmpty(entries)
       ? await moveAlone(connection, fence(readAt))
@@ -69,7 +69,8 @@ export function commitEntries(
     if (written === null) return { kind: 'fenced' };
     const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = written.fence;
     return { kind: 'committed', counts: written.counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
-  });
+  };
+  return db.connection().execute((connection) => settings.rivals.allowFor(() => commitOn(connection)));
 }
 
 function isEmpty({ batch, quarantine }: Entries): boolean {

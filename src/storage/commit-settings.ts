@@ -1,3 +1,5 @@
+import type { Rivals } from './rivals.js';
+
 /** What a commit needs besides the page. */
 export interface CommitSettings {
   readonly leaseTtlMs: number;
@@ -7,4 +9,5 @@ export interface CommitSettings {
   readonly keptDays: number | null;
   /** Monotonic milliseconds of this process. */
   readonly monotonic: () => number;
+  readonly rivals: Rivals;
 }

@@ -9,11 +9,12 @@ import { adoptPending, duePending, findStored, postponePending } from './pending
 import type { Database } from './pool.js';
 import { findDelivered, movePosition, noteStuck, readEarlierPositions, readPosition } from './position.js';
 import { notYetQuarantined } from './quarantine.js';
+import { createRivals } from './rivals.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
 import { beginSweep, readSweeps } from './sweeps.js';
 
-export interface StoreSettings extends CommitSettings {
+export interface StoreSettings extends Omit<CommitSettings, 'rivals'> {
   readonly schema: string;
   /** Told how long each commit took, in milliseconds, failed ones included. */
   readonly onTransaction?: (durationMs: number) => void;
@@ -23,6 +24,7 @@ export interface StoreSettings extends CommitSettings {
 export function createStore(database: Database, settings: StoreSettings): FeedStore {
   const db = database.sql;
   const tables = tablesOf(settings.schema);
+  const commits: CommitSettings = { ...settings, rivals: createRivals(settings.monotonic) };
   const timed = async <T>(work: Promise<T>): Promise<T> => {
     const startedAt = settings.monotonic();
     try {
@@ -43,15 +45,15 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic),
     findStored: (scanIds) => findStored(db, tables, scanIds),
     announce: createKeyReader(database, tables, settings.monotonic),
-    commitPage: (commit) => timed(commitPage(db, tables, settings, commit)),
-    commitResults: (lease, batch, quarantine) => timed(commitResults(db, tables, settings, lease, batch, quarantine)),
+    commitPage: (commit) => timed(commitPage(db, tables, commits, commit)),
+    commitResults: (lease, batch, quarantine) => timed(commitResults(db, tables, commits, lease, batch, quarantine)),
     readSweeps: (feed) => readSweeps(db, tables, feed),
     beginSweep: (lease, sweep) => beginSweep(db, tables, lease, sweep),
-    commitSweep: (commit) => timed(commitSweep(db, tables, settings, commit)),
+    commitSweep: (commit) => timed(commitSweep(db, tables, commits, commit)),
     notYetQuarantined: (feed, entries) => notYetQuarantined(db, tables, feed, entries),
     adoptPending: (lease) => adoptPending(db, tables, lease),
     nextBackfill: (feed) => nextBackfill(db, tables, feed),
-    commitBackfill: (commit) => timed(commitBackfill(db, tables, settings, commit)),
+    commitBackfill: (commit) => timed(commitBackfill(db, tables, commits, commit)),
     notePace: (lease, pace) => notePace(db, tables, lease, pace),
     duePending: (feed, limit) => duePending(db, tables, feed, limit),
     postponePending: (lease, tries) => postponePending(db, tables, lease, tries),

@@ -33,6 +33,7 @@ export async function writeEntries(
 ): Promise<Written | null> {
   const first = await writeOnce(db, tables, settings, entries, fence, null);
   if (first === null || first.overtaken.length === 0) return first;
+  settings.rivals.met();
   const epoch = sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, entries.lease)})`;
   const again = await writeOnce(db, tables, settings, { ...entries, quarantine: [] }, epoch, first.overtaken);
   const left = again === null ? first.overtaken : again.overtaken;

@@ -22,21 +22,36 @@ const COLUMNS = sql.raw(`revision, status, environment, document_type_slug, docu
   partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at, markdown,
   markdown_absent, repaired, extra`);
 
-/** `stored`: new scans and higher revisions. The condition is looked at again on the row as it is when its turn comes. */
+/**
+ * `stored`: new scans and higher revisions, and which of the two. New ones are inserted plainly unless rivals are
+ * expected. Rows that are stored are taken in the order of their scans, so that writers do not lock each other out.
+ */
 function storedRows(tables: Tables, lease: LeaseGrant, settings: CommitSettings): RawBuilder<unknown> {
-  return sql`
+  const insert = (rows: RawBuilder<unknown>) => insertion(tables, lease, settings, rows);
+  if (settings.rivals.areExpected()) {
+    const both = sql`SELECT * FROM judged WHERE verdict IN ('new', 'newer') ORDER BY scan_id`;
+    return sql`
 stored AS (
-  INSERT INTO ${tables.runs} AS run (scan_id, ${COLUMNS}, result_state, pending_reason, pending_since, next_try_at,
-    attempts, feed, first_synced_at, synced_at, change_seq)
-  SELECT scan_id, ${COLUMNS},
-    CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
-    pending,
-    CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
-    CASE WHEN pending IS NOT NULL THEN statement_timestamp() + ${settings.pendingRetryMs} * interval '1 millisecond' END,
-    0, ${lease.feed}, statement_timestamp(), statement_timestamp(), ${tables.nextChange}
-  FROM (SELECT * FROM judged WHERE verdict IN ('new', 'newer') ORDER BY scan_id) AS judged
-  WHERE EXISTS (SELECT FROM clock) -- not joined with it: that would keep a copy of all rows
-  ON CONFLICT (scan_id) DO UPDATE SET
+  ${insert(both)}
+  ${RAISE}
+  ${RETURNED}
+)`;
+  }
+  return sql`
+fresh AS (
+  ${insert(sql`SELECT * FROM judged WHERE verdict = 'new'`)}
+  ${RETURNED}
+),
+raised AS (
+  ${insert(sql`SELECT * FROM judged WHERE verdict = 'newer' ORDER BY scan_id`)}
+  ${RAISE}
+  ${RETURNED}
+),
+stored AS MATERIALIZED (SELECT * FROM fresh UNION ALL SELECT * FROM raised)`;
+}
+
+/** The condition is looked at again on the row as it is when its turn comes. */
+const RAISE = sql`ON CONFLICT (scan_id) DO UPDATE SET
     (${COLUMNS}, result_state, pending_reason, pending_since, next_try_at, attempts, feed, synced_at, change_seq) = ROW (
       excluded.revision, excluded.status, excluded.environment, excluded.document_type_slug,
       excluded.document_type_name, excluded.file_name, excluded.partner_name, excluded.partner_test_mode,
@@ -44,9 +59,26 @@ stored AS (
       excluded.completed_at, excluded.delivered_at, excluded.markdown, excluded.markdown_absent, excluded.repaired,
       excluded.extra, excluded.result_state, excluded.pending_reason, excluded.pending_since, excluded.next_try_at,
       excluded.attempts, excluded.feed, excluded.synced_at, excluded.change_seq)
-  WHERE excluded.revision > run.revision
-  RETURNING run.scan_id, run.xmax = 0 AS inserted
-)`;
+  WHERE excluded.revision > run.revision`;
+const RETURNED = sql`RETURNING run.scan_id, run.xmax = 0 AS inserted`;
+
+/** @param rows of `judged` */
+function insertion(
+  tables: Tables,
+  lease: LeaseGrant,
+  settings: CommitSettings,
+  rows: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  return sql`INSERT INTO ${tables.runs} AS run (scan_id, ${COLUMNS}, result_state, pending_reason, pending_since, next_try_at,
+    attempts, feed, first_synced_at, synced_at, change_seq)
+  SELECT scan_id, ${COLUMNS},
+    CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
+    pending,
+    CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
+    CASE WHEN pending IS NOT NULL THEN statement_timestamp() + ${settings.pendingRetryMs} * interval '1 millisecond' END,
+    0, ${lease.feed}, statement_timestamp(), statement_timestamp(), ${tables.nextChange}
+  FROM (${rows}) AS judged
+  WHERE EXISTS (SELECT FROM clock) -- not joined with it: that would keep a copy of all rows`;
 }
 
 /** `filled`: the revision that is stored already, with values that were missing. What is there stays. */

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { hasUnknownFields } from '../interface-fields.js';
 import { memberRanges } from '../json/ranges.js';
 import { type ExceededLimit, exceededLimit, isNestedTooDeep, isUnderflow, JSON_LIMITS } from './json-limits.js';
 import type { FeedRun } from './ports.js';
@@ -18,6 +19,7 @@ export type Checked =
       readonly replaced: Readonly<Record<string, string | boolean | null>>;
       /** Those of them whose notation alone was changed. */
       readonly normalised: readonly string[];
+      readonly unknownFields: boolean;
     }
   | {
       readonly usable: false;
@@ -134,7 +136,8 @@ function checkOptional(
   if (!isAbsent(entry.partnerTestMode) && typeof entry.partnerTestMode !== 'boolean') replaced.partnerTestMode = true;
   if (!isAbsent(entry.resultTruncated) && typeof entry.resultTruncated !== 'boolean') replaced.resultTruncated = null;
   const run = steeringFields(entry, delivered?.at ?? null, 'resultTruncated' in replaced);
-  return { run, deliveredAt: delivered?.text ?? null, replaced, normalised };
+  const unknownFields = hasUnknownFields(entry, entry.documentType as Fields);
+  return { run, deliveredAt: delivered?.text ?? null, replaced, normalised, unknownFields };
 }
 
 function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag: boolean): FeedRun {

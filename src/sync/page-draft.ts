@@ -179,13 +179,14 @@ function repaired(received: readonly Uint8Array[]): Repaired {
 
 /** @param other what to store where it is not the page's own */
 function draftEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired): DraftEntry {
-  const { run, deliveredAt, replaced, normalised } = checked;
+  const { run, deliveredAt, replaced, normalised, unknownFields } = checked;
   const changed = other?.changed === true;
   return {
     accepted: {
       run,
       replaced,
       normalised,
+      unknownFields,
       repaired: changed || Object.keys(replaced).length > normalised.length,
       markdownAbsent: false,
       pending: null,

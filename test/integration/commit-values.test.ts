@@ -50,7 +50,10 @@ describe('values', () => {
     await feed.commit([
       entryJson({ scanId, documentType: { slug: 'rechnung', name: null, version: raw('1.10') }, neu: 1 }),
     ]);
+    const alone = newScan();
+    await feed.commit([entryJson({ scanId: alone, documentType: { slug: null, name: null, version: 2 } })]);
     expect((await bench.rows(runRow(scanId)))[0]?.extra).toBe('{"neu": 1, "documentType": {"version": 1.10}}');
+    expect((await bench.rows(runRow(alone)))[0]?.extra).toBe('{"documentType": {"version": 2}}');
   });
 
   it('that are no good for their column become null, and the original goes to extra', async () => {

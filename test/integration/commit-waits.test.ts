@@ -96,14 +96,19 @@ describe('freshness', () => {
 
 describe('two feeds that store the same new run at the same moment', () => {
   /** Both have judged their entry as new before either is written: they queue for the clock, which the test holds. */
-  async function together(first: () => Promise<unknown>, second: () => Promise<unknown>): Promise<unknown[]> {
+  async function together<A, B>(
+    first: () => Promise<A>,
+    second: () => Promise<B>,
+    meanwhile = () => {},
+  ): Promise<[A, B]> {
     const queued = await bench.database.sql.transaction().execute(async (tx) => {
       await sql`SELECT FROM ${tables.changeClock} FOR UPDATE`.execute(tx);
       const one = first();
       await untilWaiting(bench.database.sql, 1);
       const two = second();
       await untilWaiting(bench.database.sql, 2);
-      return [one, two];
+      meanwhile();
+      return [one, two] as const;
     });
     return Promise.all(queued);
   }
@@ -155,5 +160,28 @@ describe('two feeds that store the same new run at the same moment', () => {
     );
     expect(two).toMatchObject({ counts: { updated: 1, stale: 0 } });
     expect(await row('loaded')).toMatchObject({ markdown: '# Rechnung' });
+  });
+
+  it('the second is sent anew, with the ages of that time, and then allows for the other for an hour', async () => {
+    const time = { now: 0 };
+    const one = await bench.takeFeed({ name: 'early' });
+    const two = await takeFeed(storeAt(time), testFeed({ name: 'late' }));
+    /** When the ages of the second were read that met the first, and at the end waited until then. */
+    const meet = async (scanId: string, until: number) => {
+      const entries = [entryJson({ scanId })];
+      const [, outcome] = await together(
+        () => one.commit(entries),
+        () => two.commit(entries, { freshness: polledAt(0) }),
+        () => {
+          time.now = until;
+        },
+      );
+      return asOf(outcome).readAt;
+    };
+    expect(await meet('first', HOUR)).toBe(HOUR);
+    expect((await completeAsOf('late'))?.age_ms).toBeGreaterThanOrEqual(HOUR);
+    expect(await meet('allowed for', 2 * HOUR - 1)).toBe(HOUR);
+    time.now = 3 * HOUR - 1;
+    expect(await meet('forgotten', 3 * HOUR)).toBe(3 * HOUR);
   });
 });

@@ -103,6 +103,22 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     ),
   ),
   statements(
+    'a new scan that another writer stores meanwhile fails the commit',
+    patch(
+      'src/storage/rivals.ts',
+      'if (expected || sqlstateOf(error) !== UNIQUE_VIOLATION) throw error;',
+      'throw error;',
+    ),
+  ),
+  statements(
+    'other writers are forgotten at once',
+    patch('src/storage/rivals.ts', 'const REMEMBERED_MS = 3_600_000;', 'const REMEMBERED_MS = 0;'),
+  ),
+  statements(
+    'unknown fields go unnoticed',
+    patch('src/interface-fields.ts', 'if (!known.has(name)) return true;', '{}'),
+  ),
+  statements(
     'entries are quarantined although the fence does not hold',
     patch('src/storage/quarantine.ts', 'USING (position)\n  WHERE EXISTS (SELECT FROM fence)', 'USING (position)'),
   ),

@@ -26,6 +26,8 @@ export interface AcceptedEntry {
   readonly replaced: Readonly<Record<string, string | boolean | null>>;
   /** Fields among `replaced` that only changed their notation (a timestamp without a zone): not a repair. */
   readonly normalised: readonly string[];
+  /** It has fields that the interface does not know; they go to `extra`. */
+  readonly unknownFields: boolean;
   readonly repaired: boolean;
   /** The single-run endpoint, asked for markdown, has none of this revision. */
   readonly markdownAbsent: boolean;
