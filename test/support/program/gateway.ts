@@ -24,6 +24,7 @@ export async function unusedPort(): Promise<number> {
 export class Gateway {
   #server: Server | null = null;
   #held: { readonly bytes: Buffer; readonly pass: () => void }[] | null = null;
+  #isFirstHeld: (bytes: Buffer) => boolean = () => false;
   readonly #sockets = new Set<Socket>();
 
   private constructor(
@@ -63,9 +64,9 @@ export class Gateway {
     await closed;
   }
 
-  /** From now on nothing that clients send arrives; answers do. */
-  hold(): void {
-    this.#held ??= [];
+  /** From the first bytes on that fit, nothing that clients send arrives; answers do. */
+  holdFrom(isFirst: (bytes: Buffer) => boolean): void {
+    this.#isFirstHeld = isFirst;
   }
 
   /** What is held, of all connections. */
@@ -77,6 +78,7 @@ export class Gateway {
   release(): void {
     const held = this.#held ?? [];
     this.#held = null;
+    this.#isFirstHeld = () => false;
     for (const { pass } of held) pass();
   }
 
@@ -96,6 +98,7 @@ export class Gateway {
     far.pipe(near);
     near.on('data', (bytes) => {
       const pass = () => void far.write(bytes);
+      if (this.#held === null && this.#isFirstHeld(bytes)) this.#held = [];
       if (this.#held === null) pass();
       else this.#held.push({ bytes, pass });
     });
