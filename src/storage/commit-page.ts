@@ -53,7 +53,7 @@ ${sweepPosition(tables, commit)}`;
   });
 }
 
-/** The statement is built once a connection is at hand, and anew where it is sent again: the ages in it must not grow meanwhile. */
+/** Statements are built once a connection is at hand: the ages in them must not grow while they wait for one. */
 export function commitEntries(
   db: Kysely<unknown>,
   tables: Tables,
@@ -61,23 +61,27 @@ export function commitEntries(
   entries: Entries,
   fence: (now: number) => RawBuilder<unknown>,
 ): Promise<CommitOutcome> {
-  const commitOn = async (connection: Kysely<unknown>): Promise<CommitOutcome> => {
-    const readAt = settings.monotonic();
+  return db.connection().execute(async (connection) => {
     const written = isEmpty(entries)
-      ? await moveAlone(connection, fence(readAt))
-      : await writeEntries(connection, tables, settings, entries, fence(readAt));
+      ? await moveAlone(connection, settings, fence)
+      : await writeEntries(connection, tables, settings, entries, fence);
     if (written === null) return { kind: 'fenced' };
-    const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = written.fence;
-    return { kind: 'committed', counts: written.counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
-  };
-  return db.connection().execute((connection) => settings.rivals.allowFor(() => commitOn(connection)));
+    const { readAt, fence: row, counts } = written;
+    const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = row;
+    return { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
+  });
 }
 
 function isEmpty({ batch, quarantine }: Entries): boolean {
   return batch.entries.length === 0 && quarantine.length === 0;
 }
 
-async function moveAlone(db: Kysely<unknown>, fence: RawBuilder<unknown>): Promise<Written | null> {
-  const { rows } = await sql<FenceRow>`${fence} SELECT * FROM fence`.execute(db);
-  return rows[0] === undefined ? null : { fence: rows[0], counts: NO_COUNTS };
+async function moveAlone(
+  db: Kysely<unknown>,
+  { monotonic }: CommitSettings,
+  fence: (now: number) => RawBuilder<unknown>,
+): Promise<Written | null> {
+  const readAt = monotonic();
+  const { rows } = await sql<FenceRow>`${fence(readAt)} SELECT * FROM fence`.execute(db);
+  return rows[0] === undefined ? null : { readAt, fence: rows[0], counts: NO_COUNTS };
 }

@@ -51,7 +51,7 @@ received AS MATERIALIZED (
 )`;
 }
 
-/** What has no column. Mostly no entry of a page has any, and looking for it in each would take a twentieth of the time. */
+/** What has no column. Mostly no entry of a page has any, and looking for it in each is not cheap. */
 function extraOf({ entries }: EntryBatch): RawBuilder<unknown> {
   if (!entries.some(hasExtra)) return sql`NULL::jsonb`;
   const ofType = sql`(original->'documentType') - ${DOCUMENT_TYPE_FIELDS}::text[]`;

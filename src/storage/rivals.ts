@@ -5,37 +5,36 @@ const REMEMBERED_MS = 3_600_000;
 const UNIQUE_VIOLATION = '23505';
 
 /**
- * Other writers of the same scans: feeds that overlap. To allow for them costs each new run a tenth of its time
- * (docs/decisions/0013), so it is done only once one was met, and for an hour, since each encounter that was not allowed
- * for leaves an error in PostgreSQL's log.
+ * Other writers of the same scans: feeds that list the same runs, or what is read beside a feed. To allow for them makes
+ * each new run dearer (docs/decisions/0013), so it is done only once one was met, and for an hour, since each encounter
+ * that was not allowed for leaves an error in PostgreSQL's log.
  */
 export interface Rivals {
-  /** Whether a scan that was new when the statement began may be stored when its turn comes. */
-  areExpected(): boolean;
-  /** One was met. */
+  /** One was met: it is allowed for from now on, or for longer. */
   met(): void;
-  /** Does a work that goes by `areExpected`, and does it again where it failed because they were not. */
-  allowFor<T>(work: () => Promise<T>): Promise<T>;
+  /**
+   * Writes in one statement. Where a new scan was stored meanwhile and this was not expected, nothing has happened, and it
+   * is written again. A unique index of somebody else's is met like a rival, and its error is thrown the second time.
+   */
+  allowFor<T>(write: (expected: boolean) => Promise<T>): Promise<T>;
 }
 
 /** @param monotonic milliseconds */
 export function createRivals(monotonic: () => number): Rivals {
   let metAt = Number.NEGATIVE_INFINITY;
-  const areExpected = () => monotonic() - metAt < REMEMBERED_MS;
   const met = () => {
     metAt = monotonic();
   };
   return {
-    areExpected,
     met,
-    allowFor: async (work) => {
-      const expected = areExpected();
+    allowFor: async (write) => {
+      if (monotonic() - metAt < REMEMBERED_MS) return write(true);
       try {
-        return await work();
+        return await write(false);
       } catch (error) {
-        if (expected || sqlstateOf(error) !== UNIQUE_VIOLATION) throw error;
+        if (sqlstateOf(error) !== UNIQUE_VIOLATION) throw error;
         met();
-        return work();
+        return write(true);
       }
     },
   };

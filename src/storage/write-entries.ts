@@ -13,6 +13,8 @@ export type Entries = Pick<PageCommit, 'lease' | 'batch' | 'quarantine'>;
 
 /** What a commit did. */
 export interface Written {
+  /** When the ages in its fence were read, monotonic milliseconds. */
+  readonly readAt: number;
   readonly fence: FenceRow;
   readonly counts: CommitCounts;
 }
@@ -20,28 +22,44 @@ export interface Written {
 /**
  * Writes the entries in one statement, under `fence` (a `WITH` and its first parts). Null: the fence does not hold.
  *
- * Entries are judged by what was stored when the statement began. Where another feed stored the same scan since, the
- * entry is judged and written once more, by itself: the row there may be less complete. Should the lease be lost in
- * between, that is left to whoever has it now.
+ * Entries are judged by what was stored when the statement began. Where another writer stored a new scan since, all of it
+ * is judged and sent anew. Where that is allowed for, or a stored scan was raised, the rest is written, and that entry is
+ * judged and written once more, by itself: the row there may be less complete. Should the lease be lost in between, that is
+ * left to whoever has it now.
+ *
+ * @param fence of ages that are counted up to `now`
  */
 export async function writeEntries(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
   entries: Entries,
-  fence: RawBuilder<unknown>,
+  fence: (now: number) => RawBuilder<unknown>,
 ): Promise<Written | null> {
-  const first = await writeOnce(db, tables, settings, entries, fence, null);
+  const { monotonic, rivals } = settings;
+  const first = await rivals.allowFor(async (rivalsExpected) => {
+    const readAt = monotonic();
+    const how = { only: null, rivalsExpected };
+    const once = await writeOnce(db, tables, settings, entries, fence(readAt), how);
+    return once === null ? null : { ...once, readAt };
+  });
   if (first === null || first.overtaken.length === 0) return first;
-  settings.rivals.met();
+  rivals.met();
   const epoch = sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, entries.lease)})`;
-  const again = await writeOnce(db, tables, settings, { ...entries, quarantine: [] }, epoch, first.overtaken);
+  const how = { only: first.overtaken, rivalsExpected: true };
+  const again = await writeOnce(db, tables, settings, { ...entries, quarantine: [] }, epoch, how);
   const left = again === null ? first.overtaken : again.overtaken;
   const counts = addCounts(first.counts, again?.counts ?? NO_COUNTS);
-  return { fence: first.fence, counts: { ...counts, stale: counts.stale + left.length } };
+  return { ...first, counts: { ...counts, stale: counts.stale + left.length } };
 }
 
-interface Once extends Written {
+interface How {
+  /** Positions of entries from 1, where not all are meant. */
+  readonly only: readonly number[] | null;
+  readonly rivalsExpected: boolean;
+}
+
+interface Once extends Omit<Written, 'readAt'> {
   /** Positions of entries that were worth writing, and met a row that another writer had raised in the meantime. */
   readonly overtaken: readonly number[];
 }
@@ -57,13 +75,13 @@ async function writeOnce(
   settings: CommitSettings,
   { lease, batch, quarantine }: Entries,
   fence: RawBuilder<unknown>,
-  only: readonly number[] | null,
+  { only, rivalsExpected }: How,
 ): Promise<Once | null> {
   const { rows } = await sql<Counted>`
 ${fence},
 ${receivedEntries(batch, only)},
 ${judgedEntries(tables, settings)},
-${writtenRows(tables, lease, settings)},
+${writtenRows(tables, lease, settings, rivalsExpected)},
 overtaken AS MATERIALIZED (
   SELECT position::int FROM judged
   WHERE verdict IN ${WRITTEN_VERDICTS} AND scan_id NOT IN (SELECT scan_id FROM written)

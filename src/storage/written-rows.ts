@@ -4,8 +4,16 @@ import type { CommitSettings } from './commit-settings.js';
 import { WRITTEN_VERDICTS } from './judged-entries.js';
 import type { Tables } from './schema.js';
 
-/** Part of the commit statement, after `fence` and `judged`. `written`: the scans of the rows that it wrote. */
-export function writtenRows(tables: Tables, lease: LeaseGrant, settings: CommitSettings): RawBuilder<unknown> {
+/**
+ * Part of the commit statement, after `fence` and `judged`. `written`: the scans of the rows that it wrote.
+ * @param rivalsExpected another writer may store a scan that is new to this statement; else the statement is refused then
+ */
+export function writtenRows(
+  tables: Tables,
+  lease: LeaseGrant,
+  settings: CommitSettings,
+  rivalsExpected: boolean,
+): RawBuilder<unknown> {
   return sql`
 -- Whoever draws numbers holds the clock until it commits: the order of numbers is the order of commits.
 clock AS MATERIALIZED (
@@ -13,7 +21,7 @@ clock AS MATERIALIZED (
   WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
   FOR UPDATE
 ),
-${storedRows(tables, lease, settings)},
+${storedRows(rivalsExpected, (rows) => insertion(tables, lease, settings, rows))},
 ${filledRows(tables, lease)},
 written AS MATERIALIZED (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)`;
 }
@@ -24,11 +32,13 @@ const COLUMNS = sql.raw(`revision, status, environment, document_type_slug, docu
 
 /**
  * `stored`: new scans and higher revisions, and which of the two. New ones are inserted plainly unless rivals are
- * expected. Rows that are stored are taken in the order of their scans, so that writers do not lock each other out.
+ * expected. Rows that are there are taken in the order of their scans, so that writers do not lock each other out.
  */
-function storedRows(tables: Tables, lease: LeaseGrant, settings: CommitSettings): RawBuilder<unknown> {
-  const insert = (rows: RawBuilder<unknown>) => insertion(tables, lease, settings, rows);
-  if (settings.rivals.areExpected()) {
+function storedRows(
+  rivalsExpected: boolean,
+  insert: (rows: RawBuilder<unknown>) => RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  if (rivalsExpected) {
     const both = sql`SELECT * FROM judged WHERE verdict IN ('new', 'newer') ORDER BY scan_id`;
     return sql`
 stored AS (

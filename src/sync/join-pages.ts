@@ -2,7 +2,7 @@ import type { CompletedPage } from './read-ahead.js';
 import { leadsFurther } from './read-page.js';
 
 /** So many pages of the feed are committed together at most. */
-export const PAGES_JOINED = 6;
+export const PAGES_JOINED = 5;
 /** So many bytes, where it is more than one page: beyond them a statement's own cost is small. */
 const BYTES_JOINED = 2 * 1024 * 1024;
 

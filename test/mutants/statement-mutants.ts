@@ -104,15 +104,15 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a new scan that another writer stores meanwhile fails the commit',
-    patch(
-      'src/storage/rivals.ts',
-      'if (expected || sqlstateOf(error) !== UNIQUE_VIOLATION) throw error;',
-      'throw error;',
-    ),
+    patch('src/storage/rivals.ts', 'if (sqlstateOf(error) !== UNIQUE_VIOLATION) throw error;', 'throw error;'),
   ),
   statements(
     'other writers are forgotten at once',
     patch('src/storage/rivals.ts', 'const REMEMBERED_MS = 3_600_000;', 'const REMEMBERED_MS = 0;'),
+  ),
+  statements(
+    'another writer that is met again is forgotten after the first hour',
+    patch('src/storage/write-entries.ts', 'rivals.met();', ''),
   ),
   statements(
     'unknown fields go unnoticed',

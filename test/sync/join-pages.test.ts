@@ -30,7 +30,7 @@ async function followInto(options: { runs: number; over?: (n: number) => Fields;
   const polls: PollOutcome[] = [];
   const observer = silentObserver({ polled: (outcome) => polls.push(outcome) });
   const stop = new AbortController();
-  const following = followFeed(engineContext({ clock, service, store, observer, pagesAhead: 12 }), stop.signal);
+  const following = followFeed(engineContext({ clock, service, store, observer, pagesAhead: 10 }), stop.signal);
   await clock.advance(2 * (runs / PAGE + 2) * COMMIT_MS);
   stop.abort();
   await clock.run(following);
@@ -40,10 +40,15 @@ async function followInto(options: { runs: number; over?: (n: number) => Fields;
 const pagesOf = (commits: readonly PageCommit[]) => commits.map(({ batch }) => batch.pages.length);
 
 describe('pages that are ready while the store is busy', () => {
-  it('are committed together, six at most, with the cursor of the last', async () => {
+  it('are committed together, five at most, with the cursor of the last', async () => {
     const { commits, stored, feed } = await followInto({ runs: 130 });
-    expect(pagesOf(commits)).toEqual([1, 6, 6]);
-    expect(commits.map(({ from, to }) => `${from} to ${to}`)).toEqual(['null to 10', '10 to 70', '70 to 130']);
+    expect(pagesOf(commits)).toEqual([1, 5, 5, 2]);
+    expect(commits.map(({ from, to }) => `${from} to ${to}`)).toEqual([
+      'null to 10',
+      '10 to 60',
+      '60 to 110',
+      '110 to 130',
+    ]);
     expect(stored.size).toBe(130);
     expect(feed).toMatchObject({ cursor: '130', endReachedAt: expect.any(Number) });
   });
