@@ -50,25 +50,33 @@ export async function findFields(
 ): Promise<readonly SeenField[]> {
   const { keyBytes, depth, arrays } = REPORT_LIMITS;
   const f = (name: string) => sql.id(tables.schema, name);
+  const members = sql`jsonb_each(
+    CASE WHEN jsonb_typeof(holder.value) = 'object' AND cardinality(holder.path) < ${depth} THEN holder.value END)`;
   const { rows } = await sql<SeenField>`
-    WITH RECURSIVE node AS (
+    WITH RECURSIVE holder AS ( -- documents, and what in them is looked into: mostly a tenth of their values
       SELECT document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] AS path, data AS value
       FROM ${tables.runs}
       WHERE change_seq > ${after}::bigint AND change_seq <= ${last}::bigint
         AND status = 'completed' AND document_type_slug IS NOT NULL AND data IS NOT NULL
       UNION ALL
-      SELECT node.slug, child.arrays, child.path, child.value
-      FROM node CROSS JOIN LATERAL (
-        SELECT node.arrays, node.path || member.key AS path, member.value
-        FROM jsonb_each(CASE WHEN jsonb_typeof(node.value) = 'object' AND cardinality(node.path) < ${depth}
-          THEN node.value END) AS member
-        WHERE octet_length(member.key) <= ${keyBytes}
+      SELECT holder.slug, child.arrays, child.path, child.value
+      FROM holder CROSS JOIN LATERAL (
+        SELECT holder.arrays, holder.path || member.key AS path, member.value
+        FROM ${members} AS member
+        WHERE octet_length(member.key) <= ${keyBytes} AND jsonb_typeof(member.value) IN ('object', 'array')
         UNION ALL
-        SELECT node.arrays || jsonb_build_array(node.path), '{}', element.value
-        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(node.value) = 'array'
-          AND jsonb_array_length(node.arrays) < ${arrays} THEN node.value END) AS element
+        SELECT holder.arrays || jsonb_build_array(holder.path), '{}', element.value
+        FROM jsonb_array_elements(CASE WHEN jsonb_typeof(holder.value) = 'array'
+          AND jsonb_array_length(holder.arrays) < ${arrays} THEN holder.value END) AS element
         WHERE jsonb_typeof(element.value) = 'object'
       ) AS child
+    ),
+    node AS (
+      SELECT slug, arrays, path, value FROM holder
+      UNION ALL
+      SELECT holder.slug, holder.arrays, holder.path || member.key, member.value
+      FROM holder CROSS JOIN LATERAL ${members} AS member
+      WHERE octet_length(member.key) <= ${keyBytes} AND jsonb_typeof(member.value) NOT IN ('object', 'array')
     ),
     seen AS (
       SELECT slug, arrays, path,
@@ -90,6 +98,7 @@ export async function findFields(
             WHEN cardinality(path) = ${depth} AND value <> '{}' THEN 'json' END
         END AS kind
       FROM node
+      OFFSET 0 -- keeps PostgreSQL from working out each kind twice
     )
     SELECT slug, arrays, path, kind, count
     FROM (
