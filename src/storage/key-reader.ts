@@ -6,12 +6,16 @@ import { quoted, type Tables } from './schema.js';
 const LOOKED_AT_EVERY_MS = 60_000;
 /** Connections of which one may be taken: the others are for the next commit, and for the lease. */
 const FREE_AT_LEAST = 3;
+const LOOKUPS_AT_ONCE = 2;
+/** So many pages are announced and not committed yet, at most; those of more would come too late. */
+const PAGES_WAITING = 10;
 
 /**
  * Has PostgreSQL fetch the pages of the primary key's index on which these scans belong, over a connection that is free
  * (docs/decisions/0012). Scan ids come in no order: once the index has outgrown the memory nearly each has a page of its
- * own, for which another one must be written back, and a commit would wait for them one by one. Does nothing while the
- * index fits, while connections are scarce, and after a failure until the next look.
+ * own, for which another one must be written back, and a commit would wait for them one by one. What is announced while
+ * all look-ups are under way goes with the next. Does nothing while the index fits, while connections are scarce, and
+ * after a failure until the next look at the index.
  */
 export function createKeyReader(
   database: Pick<Database, 'sql' | 'free'>,
@@ -20,8 +24,11 @@ export function createKeyReader(
 ): (scanIds: readonly string[]) => Promise<void> {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let outgrown = false;
+  let lookups = 0;
+  let waiting: (readonly string[])[] = [];
+  const hasConnection = () => database.free() >= FREE_AT_LEAST;
   return async (scanIds) => {
-    if (database.free() < FREE_AT_LEAST) return;
+    if (lookups === 0 && !hasConnection()) return;
     const now = monotonic();
     if (now - lookedAt >= LOOKED_AT_EVERY_MS) {
       lookedAt = now;
@@ -29,11 +36,17 @@ export function createKeyReader(
       outgrown = await outgrowsMemory(database.sql, tables);
     }
     if (!outgrown) return;
+    waiting = [...waiting, scanIds].slice(-PAGES_WAITING);
+    if (lookups === LOOKUPS_AT_ONCE) return;
+    lookups++;
     try {
-      await readKeys(database.sql, tables, scanIds);
+      while (waiting.length > 0 && hasConnection()) await readKeys(database.sql, tables, waiting.splice(0).flat());
     } catch (error) {
       outgrown = false;
+      waiting = [];
       throw error;
+    } finally {
+      lookups--;
     }
   };
 }

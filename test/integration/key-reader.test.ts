@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type KyselyPlugin, sql, ValueNode } from 'kysely';
 import { expect, it } from 'vitest';
 import type { Database } from '../../src/storage/pool.js';
 import { createStore } from '../../src/storage/store.js';
@@ -86,3 +86,47 @@ it('the keys of announced scans are looked up once their index has outgrown the 
   });
   expect(failing).toBe(once);
 });
+
+it('what is announced while two look-ups are under way goes with the next one, the last ten pages of it', async () => {
+  await using(8, async (database) => {
+    const lookedUp: string[][] = [];
+    const announce = createStore(
+      { ...database, sql: database.sql.withPlugin(arraysGiven(lookedUp)) },
+      { ...storeSettings, monotonic: new VirtualClock().monotonic },
+    ).announce;
+    await announce(['first']);
+    const held = await whileLocked(async () => {
+      const underWay = [announce(['a']), announce(['b'])];
+      await expect.poll(() => database.usage().active).toBe(2);
+      for (let page = 1; page <= 12; page++) await announce([`${page}`, `${page}, too`]);
+      return underWay;
+    });
+    await Promise.all(held);
+    const lastTen = Array.from({ length: 10 }, (_, index) => [`${index + 3}`, `${index + 3}, too`]);
+    expect(lookedUp).toEqual([['first'], ['a'], ['b'], lastTen.flat()]);
+  });
+});
+
+/** While another connection keeps everybody from reading the runs. */
+async function whileLocked<T>(work: () => Promise<T>): Promise<T> {
+  return using(1, ({ sql: db }) =>
+    db.transaction().execute(async (transaction) => {
+      await sql`LOCK TABLE ${tables.runs} IN ACCESS EXCLUSIVE MODE`.execute(transaction);
+      return work();
+    }),
+  );
+}
+
+/** Notes the arrays that statements have as parameters. */
+function arraysGiven(arrays: string[][]): KyselyPlugin {
+  return {
+    transformQuery: ({ node }) => {
+      const parameters = node.kind === 'RawNode' ? node.parameters : [];
+      for (const parameter of parameters) {
+        if (ValueNode.is(parameter) && Array.isArray(parameter.value)) arrays.push(parameter.value);
+      }
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+}
