@@ -7,7 +7,7 @@ const LOOKED_AT_EVERY_MS = 60_000;
 /** Connections of which one may be taken: the others are for the next commit, and for the lease. */
 const FREE_AT_LEAST = 3;
 const LOOKUPS_AT_ONCE = 2;
-/** So many pages are announced and not committed yet, at most; those of more would come too late. */
+/** About so many pages are announced and not committed yet, at most; those of more would come too late. */
 const PAGES_WAITING = 10;
 
 /**
@@ -30,9 +30,10 @@ export function createKeyReader(
   return async (scanIds) => {
     if (lookups === 0 && !hasConnection()) return;
     const now = monotonic();
-    if (now - lookedAt >= LOOKED_AT_EVERY_MS) {
+    if (now - lookedAt >= LOOKED_AT_EVERY_MS && hasConnection()) {
       lookedAt = now;
       outgrown = false;
+      waiting = []; // after a pause they were committed long ago
       outgrown = await outgrowsMemory(database.sql, tables);
     }
     if (!outgrown) return;

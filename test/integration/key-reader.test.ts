@@ -89,6 +89,8 @@ it('the keys of announced scans are looked up once their index has outgrown the 
 
 it('what is announced while two look-ups are under way goes with the next one, the last ten pages of it', async () => {
   await using(8, async (database) => {
+    await sql`DELETE FROM ${tables.runs}`.execute(database.sql);
+    await fillKeys(database);
     const lookedUp: string[][] = [];
     const announce = createStore(
       { ...database, sql: database.sql.withPlugin(arraysGiven(lookedUp)) },

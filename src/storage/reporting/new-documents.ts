@@ -6,7 +6,7 @@ import { fixedColumnNames } from './fixed-columns.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
 
 /**
- * Runs looked through at once, and bytes of their documents as they are stored. Some 40 ms of PostgreSQL for ordinary ones,
+ * Runs looked through at once, and bytes of their documents as they are stored. Some 45 ms of PostgreSQL for ordinary ones,
  * so that the slice that this gets while a history is read is no longer than it should be.
  */
 const BATCH = { runs: 250, bytes: 4 * 2 ** 20 };

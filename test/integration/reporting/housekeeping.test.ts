@@ -87,9 +87,10 @@ describe('the daemon', () => {
   });
 
   it.each([
-    ['a little at each look while a history is read, to the end', true, [250, 250, 126]],
-    ['everything at one look otherwise', false, [626]],
-  ])('looks through %s', async (_, isReading, parts) => {
+    ['a little at each look while a history is read, to the end', true, 60, [250, 250, 126]],
+    ['more at each look where a tenth of a second has room for it', true, 30, [500, 126]],
+    ['everything at one look otherwise', false, 60, [626]],
+  ])('looks through %s', async (_, isReading, batchMs, parts) => {
     await feed.commit(Array.from({ length: 626 }, (_, n) => entryJson({ scanId: `run-${n}`, data: { betrag: 1 } })));
     const looked: number[] = [];
     let now = 0;
@@ -98,7 +99,7 @@ describe('the daemon', () => {
       {},
       {
         pause: async (n, ms) => {
-          now += ms + 1_000; // a look takes longer than it may while a history is read
+          now += ms + batchMs;
           if (ms !== 5_000) return;
           const before = left;
           left = await documentsLeft();
