@@ -1,6 +1,7 @@
 import { startService } from '../service/start.js';
 import { atMost, type Figure, whole } from '../support/figure.js';
-import { type BenchDatabase, startServer } from '../support/postgres.js';
+import { startServer } from '../support/postgres.js';
+import { ratesByPart } from '../support/rates-by-part.js';
 import { syncToTheEnd } from '../support/scanfeed-sync.js';
 
 const PARTS = 10;
@@ -16,8 +17,8 @@ export const backlog: Figure = {
     note('the history is recorded');
     const server = await startServer(scope);
     const database = await server.createDatabase();
-    const { peakBytes, runs } = await syncToTheEnd(service, database);
-    const rates = await ratesOf(database, runs);
+    const { peakBytes } = await syncToTheEnd(service, database);
+    const rates = await ratesByPart(database, PARTS);
     const [first = Number.NaN, last = Number.NaN] = [rates[0], rates.at(-1)];
     return {
       postgresVersion: server.version,
@@ -36,17 +37,3 @@ export const backlog: Figure = {
     };
   },
 };
-
-/** Runs a second in each tenth of the history, in the order in which they were written. */
-async function ratesOf(database: BenchDatabase, runs: number): Promise<number[]> {
-  const marks = await database.query<{ at: number }>(
-    `SELECT extract(epoch FROM max(synced_at))::double precision AS at
-     FROM (SELECT synced_at, ntile($1) OVER (ORDER BY change_seq) AS part FROM scanfeed.runs) AS run
-     GROUP BY part ORDER BY part`,
-    [PARTS],
-  );
-  const [start] = await database.query<{ at: number }>(
-    'SELECT extract(epoch FROM min(synced_at))::double precision AS at FROM scanfeed.runs',
-  );
-  return marks.map(({ at }, part) => runs / PARTS / (at - (marks[part - 1] ?? start ?? { at: 0 }).at));
-}
