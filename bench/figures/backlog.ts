@@ -1,37 +1,47 @@
 import { startService } from '../service/start.js';
 import { atMost, type Figure, whole } from '../support/figure.js';
 import { startServer } from '../support/postgres.js';
-import { ratesByPart } from '../support/rates-by-part.js';
+import { mediansByPart, ratesByPart } from '../support/rates-by-part.js';
 import { syncToTheEnd } from '../support/scanfeed-sync.js';
+import { median } from '../support/statistics.js';
 
 const PARTS = 10;
+const REPETITIONS = 3;
 const MIB = 1024 * 1024;
 
 export const backlog: Figure = {
   name: 'backlog',
   title: 'A backlog of a million runs',
   method:
-    'One daemon with the default settings reads a million runs of 1.7 KB. Its resident memory at its most, by the kernel’s account; the rate of each tenth, by when the rows were written.',
+    'One daemon with the default settings reads a million runs of 1.7 KB into an empty database, three times. Its resident memory at its most in any of them, by the kernel’s account; the rate of each tenth, by when the rows were written, as the median of the three.',
   measure: async ({ scope, quick, note }) => {
     const service = await startService(scope, { history: quick ? 20_000 : 1_000_000 });
     note('the history is recorded');
     const server = await startServer(scope);
-    const database = await server.createDatabase();
-    const { peakBytes } = await syncToTheEnd(service, database);
-    const rates = await ratesByPart(database, PARTS);
-    const [first = Number.NaN, last = Number.NaN] = [rates[0], rates.at(-1)];
+    const readings: { peakBytes: number; rates: number[] }[] = [];
+    for (let repetition = 0; repetition < (quick ? 1 : REPETITIONS); repetition++) {
+      const database = await server.createDatabase();
+      await server.checkpoint();
+      const { peakBytes } = await syncToTheEnd(service, database);
+      const rates = await ratesByPart(database, PARTS);
+      readings.push({ peakBytes, rates });
+      note(`${rates.map(whole).join(' ')} runs/s, ${whole(peakBytes / MIB)} MiB`);
+      await database.drop();
+    }
+    const tenths = mediansByPart(readings.map(({ rates }) => rates));
+    const lastToFirst = median(readings.map(({ rates }) => (rates.at(-1) ?? Number.NaN) / (rates[0] ?? Number.NaN)));
     return {
       postgresVersion: server.version,
       table: {
-        head: ['tenth', ...rates.map((_, part) => `${part + 1}`)],
-        rows: [['runs/s', ...rates.map(whole)]],
+        head: ['tenth', ...tenths.map((_, part) => `${part + 1}`)],
+        rows: [['runs/s', ...tenths.map(whole)]],
       },
       wanted: [
-        atMost('resident memory', peakBytes / MIB, 160, 'MiB'),
+        atMost('resident memory', Math.max(...readings.map(({ peakBytes }) => peakBytes)) / MIB, 160, 'MiB'),
         {
           what: 'the last tenth as fast as the first, within 10 %',
-          measured: (last / first).toFixed(2),
-          met: last / first >= 0.9 && last / first <= 1.1,
+          measured: lastToFirst.toFixed(2),
+          met: lastToFirst >= 0.9 && lastToFirst <= 1.1,
         },
       ],
     };

@@ -1,7 +1,7 @@
 import { startService } from '../service/start.js';
 import { atLeast, type Figure, whole } from '../support/figure.js';
 import { type BenchDatabase, startServer } from '../support/postgres.js';
-import { ratesByPart } from '../support/rates-by-part.js';
+import { mediansByPart, ratesByPart } from '../support/rates-by-part.js';
 import { migratedDatabase, syncToTheEnd } from '../support/scanfeed-sync.js';
 import { inScope } from '../support/scope.js';
 import { median } from '../support/statistics.js';
@@ -79,8 +79,7 @@ export const largeTable: Figure = {
 
 /** The whole, and each of its parts. */
 function medians(rates: readonly Rates[]): number[] {
-  const parts = Array.from({ length: PARTS }, (_, part) => median(rates.map((each) => each.parts[part] ?? Number.NaN)));
-  return [median(rates.map((each) => each.whole)), ...parts];
+  return [median(rates.map((each) => each.whole)), ...mediansByPart(rates.map((each) => each.parts))];
 }
 
 function shown(rates: Rates): string {

@@ -1,4 +1,5 @@
 import type { BenchDatabase } from './postgres.js';
+import { median } from './statistics.js';
 
 /**
  * Runs a second in each of so many equal parts of a history, in the order in which they were written. The time of the
@@ -17,4 +18,9 @@ export async function ratesByPart(database: BenchDatabase, parts: number, after 
     [parts, after],
   );
   return marks.map(({ runs, first, last }, part) => runs / (last - (marks[part - 1]?.last ?? first)));
+}
+
+/** The median rate of each part over several readings. */
+export function mediansByPart(readings: readonly (readonly number[])[]): number[] {
+  return (readings[0] ?? []).map((_, part) => median(readings.map((rates) => rates[part] ?? Number.NaN)));
 }
