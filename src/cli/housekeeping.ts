@@ -114,6 +114,7 @@ function followDocuments(
     const since = clock.monotonic();
     const between = async () => {
       await rest();
+      // Batches are of unlike length: what is left must do for all of those so far, so that the next is safely within it.
       const isRoomForAsMuch = 2 * (clock.monotonic() - since) <= SLICE_MS;
       return isRoomForAsMuch || !metrics.isReading();
     };

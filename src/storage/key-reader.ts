@@ -7,7 +7,7 @@ const LOOKED_AT_EVERY_MS = 60_000;
 /** Connections of which one may be taken: the others are for the next commit, and for the lease. */
 const FREE_AT_LEAST = 3;
 const LOOKUPS_AT_ONCE = 2;
-/** About so many pages are announced and not committed yet, at most; those of more would come too late. */
+/** As many as a feed is read ahead (run.ts): earlier ones are committed by now. */
 const PAGES_WAITING = 10;
 
 /**
@@ -32,8 +32,6 @@ export function createKeyReader(
     const now = monotonic();
     if (now - lookedAt >= LOOKED_AT_EVERY_MS && hasConnection()) {
       lookedAt = now;
-      outgrown = false;
-      waiting = []; // after a pause they were committed long ago
       outgrown = await outgrowsMemory(database.sql, tables);
     }
     if (!outgrown) return;
@@ -41,13 +39,15 @@ export function createKeyReader(
     if (lookups === LOOKUPS_AT_ONCE) return;
     lookups++;
     try {
-      while (waiting.length > 0 && hasConnection()) await readKeys(database.sql, tables, waiting.splice(0).flat());
+      while (outgrown && waiting.length > 0 && hasConnection()) {
+        await readKeys(database.sql, tables, waiting.splice(0).flat());
+      }
     } catch (error) {
       outgrown = false;
-      waiting = [];
       throw error;
     } finally {
       lookups--;
+      if (lookups === 0) waiting = []; // they would be committed before the next look-up
     }
   };
 }

@@ -88,15 +88,7 @@ it('the keys of announced scans are looked up once their index has outgrown the 
 });
 
 it('what is announced while two look-ups are under way goes with the next one, the last ten pages of it', async () => {
-  await using(8, async (database) => {
-    await sql`DELETE FROM ${tables.runs}`.execute(database.sql);
-    await fillKeys(database);
-    const lookedUp: string[][] = [];
-    const announce = createStore(
-      { ...database, sql: database.sql.withPlugin(arraysGiven(lookedUp)) },
-      { ...storeSettings, monotonic: new VirtualClock().monotonic },
-    ).announce;
-    await announce(['first']);
+  await usingLargeTable(async (database, announce, lookedUp) => {
     const held = await whileLocked(async () => {
       const underWay = [announce(['a']), announce(['b'])];
       await expect.poll(() => database.usage().active).toBe(2);
@@ -108,6 +100,45 @@ it('what is announced while two look-ups are under way goes with the next one, t
     expect(lookedUp).toEqual([['first'], ['a'], ['b'], lastTen.flat()]);
   });
 });
+
+it('what waits where connections become scarce is left to the commit, and not looked up after it', async () => {
+  await usingLargeTable(async (database, announce, lookedUp) => {
+    let giveBack = () => {};
+    const scarcity = new Promise<void>((resolve) => {
+      giveBack = resolve;
+    });
+    const [held, taken] = await whileLocked(async () => {
+      const underWay = [announce(['a']), announce(['b'])];
+      await expect.poll(() => database.usage().active).toBe(2);
+      await announce(['waiting']);
+      const others = Array.from({ length: 6 }, () => database.sql.connection().execute(() => scarcity));
+      await expect.poll(() => database.usage().active).toBe(8);
+      return [underWay, others] as const;
+    });
+    await Promise.all(held);
+    giveBack();
+    await Promise.all(taken);
+    await announce(['next']);
+    expect(lookedUp).toEqual([['first'], ['a'], ['b'], ['next']]);
+  });
+});
+
+/** Eight connections, and a store that has seen that the index outgrew the memory; `lookedUp`: each look-up's scan ids. */
+async function usingLargeTable(
+  work: (database: Database, announce: (scanIds: string[]) => Promise<void>, lookedUp: string[][]) => Promise<void>,
+): Promise<void> {
+  await using(8, async (database) => {
+    await sql`DELETE FROM ${tables.runs}`.execute(database.sql);
+    await fillKeys(database);
+    const lookedUp: string[][] = [];
+    const { announce } = createStore(
+      { ...database, sql: database.sql.withPlugin(arraysGiven(lookedUp)) },
+      { ...storeSettings, monotonic: new VirtualClock().monotonic },
+    );
+    await announce(['first']);
+    await work(database, announce, lookedUp);
+  });
+}
 
 /** While another connection keeps everybody from reading the runs. */
 async function whileLocked<T>(work: () => Promise<T>): Promise<T> {
