@@ -2,8 +2,8 @@ import type { BenchDatabase } from './postgres.js';
 import { median } from './statistics.js';
 
 /**
- * Runs a second in each of so many equal parts of a history, in the order in which they were written. Time begins with the
- * first commit, whose runs do not count.
+ * Runs a second in each of so many equal parts of a history, in the order in which they were written. A run's time is when
+ * its statement began. The first statement's runs do not count, as the time of the last one is not in it.
  * @param after the `change_seq` that the table had reached before
  */
 export async function ratesByPart(database: BenchDatabase, parts: number, after = 0): Promise<number[]> {

@@ -114,7 +114,7 @@ function followDocuments(
     const since = clock.monotonic();
     const between = async () => {
       await rest();
-      // Batches are of unlike length: what is left must do for all of those so far, so that the next is safely within it.
+      // Batches differ in length: another begins only if as much time is left as all of them took so far.
       const isRoomForAsMuch = 2 * (clock.monotonic() - since) <= SLICE_MS;
       return isRoomForAsMuch || !metrics.isReading();
     };

@@ -27,7 +27,7 @@ export function createKeyReader(
   let lookups = 0;
   let waiting: (readonly string[])[] = [];
   const hasConnection = () => database.free() >= FREE_AT_LEAST;
-  return async (scanIds) => {
+  const announce = async (scanIds: readonly string[]) => {
     if (lookups === 0 && !hasConnection()) return;
     const now = monotonic();
     if (now - lookedAt >= LOOKED_AT_EVERY_MS && hasConnection()) {
@@ -42,14 +42,16 @@ export function createKeyReader(
       while (outgrown && waiting.length > 0 && hasConnection()) {
         await readKeys(database.sql, tables, waiting.splice(0).flat());
       }
-    } catch (error) {
-      outgrown = false;
-      throw error;
     } finally {
       lookups--;
       if (lookups === 0) waiting = []; // they would be committed before the next look-up
     }
   };
+  return (scanIds) =>
+    announce(scanIds).catch((error: unknown) => {
+      outgrown = false;
+      throw error;
+    });
 }
 
 /** Half of the memory is for the table's own pages: new ones pass through it all the time. */
