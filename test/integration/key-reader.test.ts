@@ -2,6 +2,7 @@ import { type KyselyPlugin, sql, ValueNode } from 'kysely';
 import { expect, it } from 'vitest';
 import type { Database } from '../../src/storage/pool.js';
 import { createStore } from '../../src/storage/store.js';
+import { untilWaiting } from '../support/lock-waits.js';
 import { openTestDatabase, TEST_SCHEMA, tables, useServerOfItsOwn } from '../support/store.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
@@ -120,6 +121,25 @@ it('what waits where connections become scarce is left to the commit, and not lo
     await Promise.all(taken);
     await announce(['next']);
     expect(lookedUp).toEqual([['first'], ['a'], ['b'], ['next']]);
+  });
+});
+
+it('a look-up that fails ends those that wait', async () => {
+  await usingLargeTable(async (_, announce, lookedUp) => {
+    const held = await whileLocked(async () => {
+      const underWay = [announce(['a']), announce(['b'])];
+      await using(1, async ({ sql: db }) => {
+        await untilWaiting(db, 2);
+        await announce(['waiting']);
+        await sql`
+          SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+          WHERE wait_event_type = 'Lock' AND datname = current_database() LIMIT 1`.execute(db);
+      });
+      await expect(Promise.race(underWay)).rejects.toMatchObject({ sqlstate: '57014' });
+      return underWay;
+    });
+    await Promise.allSettled(held);
+    expect(lookedUp).toEqual([['first'], ['a'], ['b']]);
   });
 });
 
