@@ -57,6 +57,7 @@ export const largeTable: Figure = {
       );
     }
     const counted = rounds.slice(1); // the first is the warm-up
+    const ofEmpty = ratios(counted);
     return {
       postgresVersion: server.version,
       table: {
@@ -64,10 +65,10 @@ export const largeTable: Figure = {
         rows: [
           ['into an empty table', ...medians(counted.map((round) => round.empty)).map(whole)],
           [`into one of ${whole(rows)} rows`, ...medians(counted.map((round) => round.full)).map(whole)],
-          ['of the rate into an empty table', ...ratios(counted).map((ratio) => ratio.toFixed(2))],
+          ['of the rate into an empty table', ...ofEmpty.map((ratio) => ratio.toFixed(2))],
         ],
       },
-      wanted: [atLeast('of the rate into an empty table', ratios(counted)[0] ?? Number.NaN, 0.75)],
+      wanted: [atLeast('of the rate into an empty table', ofEmpty[0] ?? Number.NaN, 0.75)],
     };
   },
 };

@@ -7,7 +7,7 @@ import { readReportViews, storeDecisions } from './stored-views.js';
 
 /**
  * Runs looked through at once, and bytes of their documents as they are stored. Some 45 ms of PostgreSQL for ordinary ones,
- * of less than 2 KB each: well within the slice that this gets while a history is read.
+ * of less than 2 KB each: within the slice that this gets while a history is read.
  */
 const BATCH = { runs: 250, bytes: 2 ** 20 };
 
