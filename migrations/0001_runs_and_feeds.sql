@@ -306,6 +306,12 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".refuse_missing_clock() IS 'Fails a commit that found no row in change_clock, so that its cursor does not move either';
 
+CREATE FUNCTION :"schema".refuse_overtaken() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RAISE EXCEPTION 'scanfeed: another writer has raised a run of this commit; it is sent again' USING ERRCODE = 'SF002';
+END $$;
+COMMENT ON FUNCTION :"schema".refuse_overtaken() IS 'Fails a commit whose run another writer has raised meanwhile, so that its cursor does not move either';
+
 -- The copy is taken from the row that is really replaced: a sub-select in the writing statement would see its snapshot.
 CREATE FUNCTION :"schema".keep_superseded_run() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN

@@ -12,9 +12,9 @@ export function commitBackfill(
   settings: CommitSettings,
   commit: BackfillCommit,
 ): Promise<CommitOutcome> {
-  return commitEntries(db, tables, settings, commit, () => {
-    return sql`
-WITH fence AS MATERIALIZED (${fenceOnBackfill(tables, commit)}),
-${backfillPosition(tables, commit)}`;
+  const held = () => sql`WITH fence AS MATERIALIZED (${fenceOnBackfill(tables, commit)})`;
+  return commitEntries(db, tables, settings, commit, {
+    held,
+    moved: () => sql`${held()}, ${backfillPosition(tables, commit)}`,
   });
 }

@@ -1,16 +1,16 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { NO_COUNTS } from '../outcome/counts.js';
+import { type Kysely, sql } from 'kysely';
 import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit, QuarantineEntry, SweepCommit } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
-import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
+import { fenceAtPosition, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 import type { Tables } from './schema.js';
 import { fenceOnSweep, sweepPosition } from './sweeps.js';
-import { type Entries, type Written, writeEntries } from './write-entries.js';
+import { type Entries, type Fence, moveAlone, writeEntries } from './write-entries.js';
 
 /**
  * Commits a page: fence, rows, history, quarantine and cursor in one statement, so that no error in between can be
- * swallowed and an unknown outcome leaves either all or nothing. `fenced` when the epoch or the cursor has changed.
+ * swallowed and an unknown outcome leaves either all or nothing; the cursor last where other writers store the same runs
+ * (write-entries.ts). `fenced` when the epoch or the cursor has changed.
  */
 export function commitPage(
   db: Kysely<unknown>,
@@ -19,9 +19,9 @@ export function commitPage(
   commit: PageCommit,
 ): Promise<CommitOutcome> {
   const checkpoint = checkpointRows(tables, commit);
-  return commitEntries(db, tables, settings, commit, (now) => {
-    const fence = fenceOnPosition(tables, commit, settings, now);
-    return sql`WITH fence AS MATERIALIZED (${fence}), ${checkpoint}`;
+  return commitEntries(db, tables, settings, commit, {
+    held: () => sql`WITH fence AS MATERIALIZED (${fenceAtPosition(tables, commit)})`,
+    moved: (now) => sql`WITH fence AS MATERIALIZED (${fenceOnPosition(tables, commit, settings, now)}), ${checkpoint}`,
   });
 }
 
@@ -34,9 +34,15 @@ export function commitResults(
   batch: EntryBatch,
   quarantine: readonly QuarantineEntry[] = [],
 ): Promise<CommitOutcome> {
-  return commitEntries(db, tables, settings, { lease, batch, quarantine }, () => {
-    return sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`;
-  });
+  return commitEntries(
+    db,
+    tables,
+    settings,
+    { lease, batch, quarantine },
+    {
+      held: () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`,
+    },
+  );
 }
 
 /** Stores a page of a sweep with the sweep's own position; `fenced` when the lease was lost, or the sweep is over. */
@@ -46,10 +52,10 @@ export function commitSweep(
   settings: CommitSettings,
   commit: SweepCommit,
 ): Promise<CommitOutcome> {
-  return commitEntries(db, tables, settings, commit, () => {
-    return sql`
-WITH fence AS MATERIALIZED (${fenceOnSweep(tables, commit)}),
-${sweepPosition(tables, commit)}`;
+  const held = () => sql`WITH fence AS MATERIALIZED (${fenceOnSweep(tables, commit)})`;
+  return commitEntries(db, tables, settings, commit, {
+    held,
+    moved: () => sql`${held()}, ${sweepPosition(tables, commit)}`,
   });
 }
 
@@ -59,11 +65,11 @@ export function commitEntries(
   tables: Tables,
   settings: CommitSettings,
   entries: Entries,
-  fence: (now: number) => RawBuilder<unknown>,
+  fence: Fence,
 ): Promise<CommitOutcome> {
   return db.connection().execute(async (connection) => {
     const written = isEmpty(entries)
-      ? await moveAlone(connection, settings, fence)
+      ? await moveAlone(connection, settings, fence.moved ?? fence.held)
       : await writeEntries(connection, tables, settings, entries, fence);
     if (written === null) return { kind: 'fenced' };
     const { readAt, fence: row, counts } = written;
@@ -74,14 +80,4 @@ export function commitEntries(
 
 function isEmpty({ batch, quarantine }: Entries): boolean {
   return batch.entries.length === 0 && quarantine.length === 0;
-}
-
-async function moveAlone(
-  db: Kysely<unknown>,
-  { monotonic }: CommitSettings,
-  fence: (now: number) => RawBuilder<unknown>,
-): Promise<Written | null> {
-  const readAt = monotonic();
-  const { rows } = await sql<FenceRow>`${fence(readAt)} SELECT * FROM fence`.execute(db);
-  return rows[0] === undefined ? null : { readAt, fence: rows[0], counts: NO_COUNTS };
 }

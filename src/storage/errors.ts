@@ -2,13 +2,15 @@ import type { Trouble } from '../sync/ports.js';
 
 /** Raised by the schema itself: `change_clock` has no row. */
 const MISSING_CLOCK = 'SF001';
+/** Raised by the commit statement: another writer has raised a run that it was to write. */
+export const OVERTAKEN = 'SF002';
 
 /** What a SQLSTATE means to the engine. First match wins; the list is ordered from the particular to the general. */
 const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, remedy: Trouble['remedy']])[] = [
   [/^25006$/, 'read_only', 'retry'], // a standby, or a failover under way
   [/^25P04$/, 'deadline', 'retry'], // transaction_timeout
   [/^40P01$/, 'deadlock', 'retry'],
-  [/^40/, 'serialization', 'retry'],
+  [/^(40|SF002)/, 'serialization', 'retry'],
   [/^55P03$/, 'lock_timeout', 'retry'],
   [/^57014$/, 'cancelled', 'retry'],
   [/^57/, 'shutdown', 'retry'],

@@ -23,6 +23,8 @@ export interface Tables {
   readonly nextChange: RawBuilder<unknown>;
   /** Fails the statement: `change_clock` has no row. */
   readonly refuseMissingClock: RawBuilder<unknown>;
+  /** Fails the statement (SF002): another writer has raised a run that it was to write. */
+  readonly refuseOvertaken: RawBuilder<unknown>;
 }
 
 /** @param schema SCANFEED_DATABASE_SCHEMA */
@@ -47,6 +49,7 @@ export function tablesOf(schema: string): Tables {
     reportProgress: sql.id(schema, 'report_progress'),
     nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,
     refuseMissingClock: sql`${sql.id(schema, 'refuse_missing_clock')}()`,
+    refuseOvertaken: sql`${sql.id(schema, 'refuse_overtaken')}()`,
   };
 }
 

@@ -2,7 +2,8 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { addCounts, NO_COUNTS } from '../outcome/counts.js';
 import type { CommitCounts, PageCommit } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
-import { type FenceRow, fenceOnEpoch } from './fence.js';
+import { DatabaseError, OVERTAKEN } from './errors.js';
+import type { FenceRow } from './fence.js';
 import { judgedEntries, WRITTEN_VERDICTS } from './judged-entries.js';
 import { quarantineRows } from './quarantine.js';
 import { receivedEntries } from './received-entries.js';
@@ -10,6 +11,14 @@ import type { Tables } from './schema.js';
 import { writtenRows } from './written-rows.js';
 
 export type Entries = Pick<PageCommit, 'lease' | 'batch' | 'quarantine'>;
+
+/** The condition under which entries are written: `WITH fence AS …` and what goes with it. Without a row it does not hold. */
+export interface Fence {
+  /** Moves nothing. */
+  readonly held: () => RawBuilder<unknown>;
+  /** The same, and moves the position; absent where there is none. Its ages are counted up to `now`. */
+  readonly moved?: (now: number) => RawBuilder<unknown>;
+}
 
 /** What a commit did. */
 export interface Written {
@@ -20,47 +29,82 @@ export interface Written {
 }
 
 /**
- * Writes the entries in one statement, under `fence` (a `WITH` and its first parts). Null: the fence does not hold.
+ * Writes the entries and moves the position, in one statement. Null: the fence does not hold.
  *
- * Entries are judged by what was stored when the statement began. Where another writer stored a new scan since, all of it
- * is judged and sent anew. Where that is allowed for, or a stored scan was raised, the rest is written, and that entry is
- * judged and written once more, by itself: the row there may be less complete. Should the lease be lost in between, that is
- * left to whoever has it now.
- *
- * @param fence of ages that are counted up to `now`
+ * Entries are judged by what was stored when the statement began. Where another writer has stored a new scan since, or
+ * raised a stored one, the statement is refused and nothing has happened. From then on the rows are written first, and the
+ * position moves behind them.
  */
-export async function writeEntries(
+export function writeEntries(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
   entries: Entries,
+  fence: Fence,
+): Promise<Written | null> {
+  return settings.rivals.allowFor((rivalsExpected) =>
+    rivalsExpected
+      ? writeAmongRivals(db, tables, settings, entries, fence)
+      : writeOnce(db, tables, settings, entries, fence.moved ?? fence.held, { only: null, rivalsExpected }),
+  );
+}
+
+/** How often an entry is judged: another writer raises one run this often only if it has as many revisions at hand. */
+const MOST_TRIES = 10;
+
+/**
+ * What another writer came in between is judged again, by itself, until nothing is left of it. Rows that were written
+ * stay where a later statement fails; they are read again, and are known by then.
+ */
+async function writeAmongRivals(
+  db: Kysely<unknown>,
+  tables: Tables,
+  settings: CommitSettings,
+  entries: Entries,
+  fence: Fence,
+): Promise<Written | null> {
+  let counts = NO_COUNTS;
+  let [only, quarantine]: [readonly number[] | null, Entries['quarantine']] = [null, entries.quarantine];
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const how: How = { only, rivalsExpected: true };
+    const once = await writeOnce(db, tables, settings, { ...entries, quarantine }, fence.held, how);
+    if (once === null) return null;
+    counts = addCounts(counts, once.counts);
+    if (once.overtaken.length === 0) {
+      const moved = fence.moved === undefined ? once : await moveAlone(db, settings, fence.moved);
+      return moved === null ? null : { ...moved, counts };
+    }
+    settings.rivals.met();
+    [only, quarantine] = [once.overtaken, []];
+  }
+  throw overtakenAgain(tables);
+}
+
+function overtakenAgain({ schema }: Tables): DatabaseError {
+  const message = `a run of this page could not be written: another writer raised it ${MOST_TRIES} times meanwhile, or a trigger on ${schema}.runs passes it over (SQLSTATE ${OVERTAKEN})`;
+  return new DatabaseError(OVERTAKEN, 'serialization', 'retry', message);
+}
+
+/** Where nothing is left to write. */
+export async function moveAlone(
+  db: Kysely<unknown>,
+  { monotonic }: CommitSettings,
   fence: (now: number) => RawBuilder<unknown>,
 ): Promise<Written | null> {
-  const { monotonic, rivals } = settings;
-  const first = await rivals.allowFor(async (rivalsExpected) => {
-    const readAt = monotonic();
-    const how = { only: null, rivalsExpected };
-    const once = await writeOnce(db, tables, settings, entries, fence(readAt), how);
-    return once === null ? null : { ...once, readAt };
-  });
-  if (first === null || first.overtaken.length === 0) return first;
-  rivals.met();
-  const epoch = sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, entries.lease)})`;
-  const how = { only: first.overtaken, rivalsExpected: true };
-  const again = await writeOnce(db, tables, settings, { ...entries, quarantine: [] }, epoch, how);
-  const left = again === null ? first.overtaken : again.overtaken;
-  const counts = addCounts(first.counts, again?.counts ?? NO_COUNTS);
-  return { ...first, counts: { ...counts, stale: counts.stale + left.length } };
+  const readAt = monotonic();
+  const { rows } = await sql<FenceRow>`${fence(readAt)} SELECT * FROM fence`.execute(db);
+  return rows[0] === undefined ? null : { readAt, fence: rows[0], counts: NO_COUNTS };
 }
 
 interface How {
   /** Positions of entries from 1, where not all are meant. */
   readonly only: readonly number[] | null;
+  /** Those that were overtaken are told of; else the statement is refused for them. */
   readonly rivalsExpected: boolean;
 }
 
-interface Once extends Omit<Written, 'readAt'> {
-  /** Positions of entries that were worth writing, and met a row that another writer had raised in the meantime. */
+interface Once extends Written {
+  /** Positions of entries that were worth writing, and met a row that another writer had stored or raised meanwhile. */
   readonly overtaken: readonly number[];
 }
 
@@ -74,11 +118,12 @@ async function writeOnce(
   tables: Tables,
   settings: CommitSettings,
   { lease, batch, quarantine }: Entries,
-  fence: RawBuilder<unknown>,
+  fence: (now: number) => RawBuilder<unknown>,
   { only, rivalsExpected }: How,
 ): Promise<Once | null> {
+  const readAt = settings.monotonic();
   const { rows } = await sql<Counted>`
-${fence},
+${fence(readAt)},
 ${receivedEntries(batch, only)},
 ${judgedEntries(tables, settings)},
 ${writtenRows(tables, lease, settings, rivalsExpected)},
@@ -98,13 +143,16 @@ SELECT fence.*,
   (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
   (SELECT json_agg(scan_id) FROM stored) AS stored,
   (SELECT json_agg(position) FROM overtaken) AS overtaken,
-  -- Without the clock nothing was written: the position must not move either.
-  CASE WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM clock)
-    THEN ${tables.refuseMissingClock} END
+  -- Where something is not written that should be, the position must not move either.
+  CASE
+    WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM clock)
+      THEN ${tables.refuseMissingClock}
+    ${rivalsExpected ? sql`` : sql`WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken}`}
+  END
 FROM fence CROSS JOIN duplicate`.execute(db);
   const row = rows[0];
   if (row === undefined) return null;
   const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
   const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
-  return { fence: row, counts, overtaken: row.overtaken ?? [] };
+  return { readAt, fence: row, counts, overtaken: row.overtaken ?? [] };
 }

@@ -3,7 +3,7 @@ import { troubleOf } from '../outcome/trouble.js';
 import { batchOf, type DraftEntry, refusedEntry } from './page-draft.js';
 import type { CommitCounts, CommitOutcome, EntryBatch, QuarantineEntry } from './ports.js';
 
-/** Writes a part of a page in one transaction; the last one takes the position with it. */
+/** Writes a part of a page; the last one takes the position with it. */
 export type PartWriter = (part: Part) => Promise<CommitOutcome>;
 
 export interface Part {

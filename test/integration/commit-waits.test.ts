@@ -1,5 +1,6 @@
-import { sql } from 'kysely';
+import { type KyselyPlugin, type OperationNode, RawNode, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import type { Database } from '../../src/storage/pool.js';
 import { createStore } from '../../src/storage/store.js';
 import { batchOf, draftPage } from '../../src/sync/page-draft.js';
 import type { CommitOutcome, EntryBatch, Freshness } from '../../src/sync/ports.js';
@@ -164,10 +165,18 @@ describe('two feeds that store the same new run at the same moment', () => {
 
   it('the second is sent anew, with the ages of that time, and then allows for the other for an hour', async () => {
     const time = { now: 0 };
+    const sent: Form[] = [];
     const one = await bench.takeFeed({ name: 'early' });
-    const two = await takeFeed(storeAt(time), testFeed({ name: 'late' }));
-    /** When the ages of the second were read that met the first, and at the end waited until then. */
+    const two = await takeFeed(
+      storeAt(
+        time,
+        noting((form) => sent.push(form)),
+      ),
+      testFeed({ name: 'late' }),
+    );
+    /** What was sent for the second, which met the first and waited for it until then. */
     const meet = async (scanId: string, until: number) => {
+      sent.splice(0);
       const entries = [entryJson({ scanId })];
       const [, outcome] = await together(
         () => one.commit(entries),
@@ -176,14 +185,136 @@ describe('two feeds that store the same new run at the same moment', () => {
           time.now = until;
         },
       );
-      return asOf(outcome).readAt;
+      expect(asOf(outcome).readAt).toBe(until);
+      return [...sent];
     };
-    expect(await meet('first', HOUR)).toBe(HOUR);
+    // The rows, once more what the other had stored meanwhile, and the position behind them.
+    const allowedFor = ['rows', 'rows', 'position'];
+    expect(await meet('first', HOUR)).toEqual(['plain', 'rows', 'position']);
     expect((await completeAsOf('late'))?.age_ms).toBeGreaterThanOrEqual(HOUR);
-    expect(await meet('allowed for', 2 * HOUR - 1)).toBe(HOUR);
+    expect(await meet('allowed for', 2 * HOUR - 1)).toEqual(allowedFor);
     time.now = 3 * HOUR - 2;
-    expect(await meet('still allowed for', 3 * HOUR - 1)).toBe(3 * HOUR - 2);
+    expect(await meet('still allowed for', 3 * HOUR - 1)).toEqual(allowedFor);
     time.now = 4 * HOUR - 1;
-    expect(await meet('forgotten', 4 * HOUR)).toBe(4 * HOUR);
+    expect(await meet('forgotten', 4 * HOUR)).toEqual(['plain', 'rows', 'position']);
+  });
+
+  it('a stored one that the first raised is judged anew by the second before its position moves', async () => {
+    const sent: Form[] = [];
+    const a = await bench.takeFeed({ name: 'a' });
+    const noted = noting((form) => sent.push(form));
+    const b = await takeFeed(storeAt({ now: 0 }, noted), testFeed({ name: 'b' }));
+    await a.counts([entryJson({ scanId: 'raised' })]);
+    const [one, two] = await together(
+      () => a.counts([entryJson({ scanId: 'raised', revision: 2 })]),
+      () => b.counts([entryJson({ scanId: 'raised', revision: 2, markdown: '# Rechnung' })], { to: 'on' }),
+    );
+    expect(sent).toEqual(['plain', 'rows', 'position']);
+    expect([one, two]).toMatchObject([{ updated: 1 }, { updated: 1, stale: 0 }]);
+    expect(await row('raised')).toMatchObject({ revision: 2, markdown: '# Rechnung', feed: 'b' });
+    expect(await bench.store.readPosition('b')).toMatchObject({ cursor: 'on' });
+  });
+
+  it('a sweep that comes second moves on behind what it wrote', async () => {
+    const sent: Form[] = [];
+    const a = await bench.takeFeed({ name: 'a' });
+    const noted = noting((form) => sent.push(form));
+    const store = storeAt({ now: 0 }, noted);
+    const { lease } = await takeFeed(store, testFeed({ name: 'swept' }));
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now() WHERE name = 'swept'`);
+    const sweep = { lease, kind: 'window', to: 'on', finished: false, quarantine: [] } as const;
+    await store.beginSweep(lease, { kind: 'window', since: null, until: new Date(), completeAsOf: new Date() });
+    const standing = async () => (await store.readSweeps('swept')).find(({ kind }) => kind === 'window');
+    const id = (await standing())?.id ?? '';
+    const [, second] = await together(
+      () => a.counts([entryJson({ scanId: 'swept' })]),
+      () => store.commitSweep({ ...sweep, id, batch: batch([entryJson({ scanId: 'swept', markdown: '# Rechnung' })]) }),
+    );
+    expect(sent).toEqual(['plain', 'rows', 'position']);
+    expect(second).toMatchObject({ counts: { updated: 1 } });
+    expect(await standing()).toMatchObject({ cursor: 'on' });
+  });
+
+  it('nothing is written by the second where its position was moved by another', async () => {
+    const a = await bench.takeFeed({ name: 'a' });
+    const b = await bench.takeFeed({ name: 'b' });
+    await together(
+      () => a.counts([entryJson({ scanId: 'met there' })]),
+      () => b.counts([entryJson({ scanId: 'met there' })]),
+    );
+    expect(await b.commit([entryJson({ scanId: 'elsewhere' })], { from: 'elsewhere' })).toEqual({ kind: 'fenced' });
+    expect(await row('elsewhere')).toBeUndefined();
+  });
+
+  it('the position of the second stays where it was if what it must write again cannot be sent', async () => {
+    const sent: Form[] = [];
+    let cutAfter = Number.POSITIVE_INFINITY;
+    const noted = noting((form) => {
+      if (sent.length === cutAfter) throw new Error('cut');
+      sent.push(form);
+    });
+    const a = await bench.takeFeed({ name: 'a' });
+    const b = await takeFeed(storeAt({ now: 0 }, noted), testFeed({ name: 'b' }));
+    const entry = (scanId: string) => [entryJson({ scanId })];
+    const fuller = (scanId: string) => [entryJson({ scanId, markdown: '# Rechnung' })];
+    await together(
+      () => a.counts(entry('met')),
+      () => b.counts(fuller('met'), { to: 'met' }),
+    );
+    sent.splice(0);
+    cutAfter = 1;
+    const [, refused] = await together(
+      () => a.counts(entry('cut')),
+      () => b.counts(fuller('cut'), { to: 'on' }).catch((error: unknown) => error),
+    );
+    expect(refused).toBeInstanceOf(Error);
+    expect(sent).toEqual(['rows']);
+    expect(await bench.store.readPosition('b')).toMatchObject({ cursor: 'met' });
+    cutAfter = Number.POSITIVE_INFINITY;
+    expect(await b.counts(fuller('cut'), { to: 'on' })).toMatchObject({ updated: 1 });
+    expect(await bench.store.readPosition('b')).toMatchObject({ cursor: 'on' });
   });
 });
+
+it('a run that somebody else’s trigger keeps from being stored does not pass', async () => {
+  await sql`CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`.execute(
+    bench.database.sql,
+  );
+  await sql`CREATE TRIGGER swallow BEFORE INSERT ON ${tables.runs} FOR EACH ROW WHEN (NEW.scan_id = 'swallowed')
+    EXECUTE FUNCTION swallow()`.execute(bench.database.sql);
+  const feed = await bench.takeFeed({ name: 'swallowing' });
+  await expect(feed.commit([entryJson({ scanId: 'swallowed' }), entryJson({ scanId: 'other' })])).rejects.toMatchObject(
+    {
+      kind: 'serialization',
+      remedy: 'retry',
+      message: expect.stringContaining('a trigger on'),
+    },
+  );
+  expect(await bench.store.readPosition('swallowing')).toMatchObject({ cursor: null });
+  await sql`DROP FUNCTION swallow CASCADE`.execute(bench.database.sql);
+  expect(await feed.counts([entryJson({ scanId: 'swallowed' }), entryJson({ scanId: 'other' })])).toMatchObject({
+    inserted: 1,
+  });
+});
+
+/** What a statement of a commit writes: everything at once, rows alone, or the position alone. */
+type Form = 'plain' | 'rows' | 'position';
+
+/** The database, where what is sent for commits is noted before. */
+function noting(note: (form: Form) => void): Database {
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node }) => {
+      const text = textOf(node);
+      if (text.includes('fresh AS (')) note('plain');
+      else if (text.includes('judged AS')) note('rows');
+      else if (text.includes('SELECT * FROM fence')) note('position');
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  return { ...bench.database, sql: bench.database.sql.withPlugin(plugin) };
+}
+
+function textOf(node: OperationNode): string {
+  return RawNode.is(node) ? [...node.sqlFragments, ...node.parameters.map(textOf)].join(' ') : '';
+}

@@ -11,11 +11,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a page of another epoch is committed',
-    patch(
-      'src/storage/fence.ts',
-      'WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor',
-      'WHERE name = ${lease.feed} AND cursor',
-    ),
+    patch('src/storage/fence.ts', 'name = ${feed} AND lease_epoch = ${epoch} AND cursor', 'name = ${feed} AND cursor'),
   ),
   statements(
     'a result of another epoch is committed',
@@ -104,15 +100,39 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a new scan that another writer stores meanwhile fails the commit',
-    patch('src/storage/rivals.ts', 'if (sqlstateOf(error) !== UNIQUE_VIOLATION) throw error;', 'throw error;'),
+    patch('src/storage/rivals.ts', 'if (!isEncounter(error)) throw error;', 'throw error;'),
   ),
   statements(
     'other writers are forgotten at once',
     patch('src/storage/rivals.ts', 'const REMEMBERED_MS = 3_600_000;', 'const REMEMBERED_MS = 0;'),
   ),
   statements(
+    'the position passes by a stored run that another writer has raised meanwhile',
+    patch('src/storage/write-entries.ts', 'WHEN EXISTS (SELECT FROM overtaken) THEN', 'WHEN false THEN'),
+  ),
+  statements(
+    'what another writer came in between is not written again',
+    patch('src/storage/write-entries.ts', 'if (once.overtaken.length === 0) {', 'if (tries === 0) {'),
+  ),
+  statements(
+    'rows are written beside other writers although the position has moved',
+    patch(
+      'src/storage/commit-page.ts',
+      'WITH fence AS MATERIALIZED (${fenceAtPosition(tables, commit)})',
+      'WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, commit.lease)})',
+    ),
+  ),
+  statements(
+    'the position moves before what another writer came in between',
+    patch(
+      'src/storage/write-entries.ts',
+      '{ ...entries, quarantine }, fence.held, how)',
+      '{ ...entries, quarantine }, fence.moved ?? fence.held, how)',
+    ),
+  ),
+  statements(
     'another writer that is met again is forgotten after the first hour',
-    patch('src/storage/write-entries.ts', 'rivals.met();', ''),
+    patch('src/storage/write-entries.ts', 'settings.rivals.met();', ''),
   ),
   statements(
     'unknown fields go unnoticed',

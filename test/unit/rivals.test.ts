@@ -27,12 +27,14 @@ describe('other writers of the same scans', () => {
     const time = { now: 0 };
     const { tries } = rivalsAt(time);
     const met = { sqlstate: '23505' };
+    const raised = { sqlstate: 'SF002' };
     expect(await tries()).toEqual({ expectations: [false], outcome: 'written' });
     expect(await tries(met)).toEqual({ expectations: [false, true], outcome: 'written' });
     time.now = HOUR - 1;
     expect(await tries(met)).toEqual({ expectations: [true], outcome: 'written' });
     time.now = HOUR;
     expect(await tries()).toEqual({ expectations: [false], outcome: 'written' });
+    expect(await tries(raised)).toEqual({ expectations: [false, true], outcome: 'written' });
   });
 
   it('are expected for longer where one is met that was expected', async () => {
@@ -48,6 +50,7 @@ describe('other writers of the same scans', () => {
   it('are no reason to write again what is refused for another reason, or once more', async () => {
     const { tries } = rivalsAt({ now: 0 });
     expect(await tries({ sqlstate: '22P05' })).toEqual({ expectations: [false], outcome: '22P05' });
+    expect(await tries({ sqlstate: '40001' })).toEqual({ expectations: [false], outcome: '40001' });
     expect(await tries({ sqlstate: '23514' })).toEqual({ expectations: [false], outcome: '23514' });
     expect(await tries({ sqlstate: '23505', always: true })).toEqual({ expectations: [false, true], outcome: '23505' });
     expect(await tries({ sqlstate: '23505', always: true })).toEqual({ expectations: [true], outcome: '23505' });

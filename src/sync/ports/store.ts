@@ -14,7 +14,7 @@ export interface Freshness {
   readonly lastDeliveredAt: Date | null;
 }
 
-/** One transaction: rows, history, quarantine and cursor together, under the fence. */
+/** Rows, history, quarantine and cursor, under the fence: in one transaction, or the cursor last. */
 export interface PageCommit {
   readonly lease: LeaseGrant;
   /** The cursor the page was read from. The commit is void if the stored one differs. */
@@ -74,7 +74,7 @@ export interface CommitCounts {
   readonly stored: readonly string[];
 }
 
-/** `fenced`: another process holds the feed or moved its cursor; nothing was written. */
+/** `fenced`: another process holds the feed or moved its cursor, which stays where it is. */
 export type CommitOutcome =
   | { readonly kind: 'committed'; readonly counts: CommitCounts; readonly asOf: AsOf }
   | { readonly kind: 'fenced' };

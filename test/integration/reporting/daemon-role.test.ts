@@ -44,6 +44,8 @@ beforeAll(async () => {
     CREATE ROLE ${READER} NOLOGIN; ALTER DATABASE ${given.name} OWNER TO ${OWNER}`)
     .execute(admin.sql);
   expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
+  // As where the server was told to give nothing to everybody.
+  await sql.raw(`REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ${TEST_SCHEMA} FROM PUBLIC`).execute(admin.sql);
   daemon = openAs(DAEMON);
 });
 afterAll(async () => {
