@@ -406,3 +406,8 @@ BEGIN
     );
 END $$;
 COMMENT ON FUNCTION :"schema".other_fields(jsonb, jsonb) IS 'What of a document has no column: known says, by key, the kinds of values that have one and the fields of an object. Null: nothing';
+
+-- To whoever may read a view that calls them. PostgreSQL gives this by itself, unless it was told to give nothing to everybody.
+GRANT EXECUTE ON FUNCTION :"schema".as_number(jsonb), :"schema".as_boolean(jsonb), :"schema".as_text(jsonb),
+    :"schema".as_json(jsonb), :"schema".is_iso_date(text), :"schema".is_iso_time(text), :"schema".as_date(jsonb),
+    :"schema".as_timestamp(jsonb), :"schema".holds_value(jsonb), :"schema".other_fields(jsonb, jsonb) TO PUBLIC;

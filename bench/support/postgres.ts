@@ -8,7 +8,8 @@ import type { Scope } from './scope.js';
 
 /**
  * PostgreSQL as initdb leaves it: `fsync`, `synchronous_commit` and `full_page_writes` are on. Checkpoints alone are
- * spaced out as on any server that writes a lot, so that they do not fall into one measurement and not into another.
+ * spaced out as on any server that writes a lot, so that they do not fall into one measurement and not into another;
+ * a figure may set them otherwise.
  */
 const SETTINGS = { max_wal_size: '8GB', checkpoint_timeout: '30min' };
 
@@ -32,7 +33,7 @@ export interface BenchDatabase {
   drop(): Promise<void>;
 }
 
-/** @param settings besides those above; they need a restart of the server, which happens here */
+/** @param settings besides those above, or instead of them; they need a restart of the server, which happens here */
 export async function startServer(scope: Scope, settings: Readonly<Record<string, string>> = {}): Promise<BenchServer> {
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-bench-'));
   scope.defer(() => rm(directory, { recursive: true, force: true }));

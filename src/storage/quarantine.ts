@@ -22,7 +22,8 @@ bad AS MATERIALIZED (
   FROM (
     SELECT *, state = 'open' AND (
       EXISTS (SELECT FROM judged
-        WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'barred')
+        WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'barred'
+          AND judged.position NOT IN (SELECT position FROM overtaken))
       OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
     ) AS overtaken
     FROM jsonb_to_recordset(${rowsOf(entries)}::jsonb) AS bad (

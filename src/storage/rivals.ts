@@ -2,8 +2,8 @@ import { OVERTAKEN, sqlstateOf } from './errors.js';
 
 /** So long other writers are allowed for once one was met. Milliseconds. */
 const REMEMBERED_MS = 3_600_000;
-/** A new scan was stored meanwhile: unique_violation. */
-const STORED = '23505';
+/** unique_violation */
+const STORED_MEANWHILE = '23505';
 
 /**
  * Other writers of the same scans: feeds that list the same runs, or what is read beside a feed. To allow for them makes
@@ -43,5 +43,5 @@ export function createRivals(monotonic: () => number): Rivals {
 
 function isEncounter(error: unknown): boolean {
   const sqlstate = sqlstateOf(error);
-  return sqlstate === STORED || sqlstate === OVERTAKEN;
+  return sqlstate === STORED_MEANWHILE || sqlstate === OVERTAKEN;
 }

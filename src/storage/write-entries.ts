@@ -49,8 +49,8 @@ export function writeEntries(
   );
 }
 
-/** How often an entry is judged: another writer raises one run this often only if it has as many revisions at hand. */
-const MOST_TRIES = 10;
+/** So often an entry is judged anew without a pause: each time another writer must have come in between once more. */
+const MOST_TRIES = 5;
 
 /**
  * What another writer came in between is judged again, by itself, until nothing is left of it. Rows that were written

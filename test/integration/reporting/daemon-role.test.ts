@@ -41,11 +41,10 @@ beforeAll(async () => {
   admin = openTestDatabase(given.url);
   await sql
     .raw(`CREATE ROLE ${OWNER} LOGIN PASSWORD 'secret'; CREATE ROLE ${DAEMON} LOGIN PASSWORD 'secret';
-    CREATE ROLE ${READER} NOLOGIN; ALTER DATABASE ${given.name} OWNER TO ${OWNER}`)
+    CREATE ROLE ${READER} NOLOGIN; ALTER DATABASE ${given.name} OWNER TO ${OWNER};
+    ALTER DEFAULT PRIVILEGES FOR ROLE ${OWNER} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC`)
     .execute(admin.sql);
   expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
-  // As where the server was told to give nothing to everybody.
-  await sql.raw(`REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ${TEST_SCHEMA} FROM PUBLIC`).execute(admin.sql);
   daemon = openAs(DAEMON);
 });
 afterAll(async () => {
@@ -79,6 +78,10 @@ describe("the daemon's role, where tables belong to another", () => {
       SELECT has_table_privilege(${READER}, 'scanfeed_reporting.document_rechnung', 'SELECT') AS typed,
         has_table_privilege(${READER}, 'scanfeed_reporting.runs', 'SELECT') AS fixed`.execute(admin.sql);
     expect(rows).toEqual([{ typed: true, fixed: true }]);
+    await admin.sql.transaction().execute(async (tx) => {
+      await sql`SET LOCAL ROLE ${sql.id(READER)}`.execute(tx);
+      await sql`SELECT * FROM scanfeed_reporting.document_rechnung`.execute(tx);
+    });
     expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
   });
 
