@@ -11,6 +11,7 @@ export function daemonGrantStatements({ schema, reportingSchema }: Tables, role:
     `REVOKE INSERT, UPDATE, DELETE ON ${tables}.migrations FROM ${name}`,
     // SELECT, since the number it stands at is compared with those that are stored.
     `GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ${tables} TO ${name}`,
+    `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${tables} TO ${name}`,
     // Typed views belong to the daemon, who makes them.
     `GRANT USAGE, CREATE ON SCHEMA ${reports} TO ${name}`,
   ];
@@ -41,6 +42,9 @@ async function hasItsRights(db: Kysely<unknown>, tables: Tables, role: string): 
         SELECT FROM pg_class AS c CROSS JOIN unnest(ARRAY['USAGE', 'SELECT']) AS wanted
         WHERE c.relnamespace = tables.oid
           AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(daemon.oid, c.oid, wanted) END)
+      AND NOT EXISTS (
+        SELECT FROM pg_proc AS f
+        WHERE f.pronamespace = tables.oid AND NOT has_function_privilege(daemon.oid, f.oid, 'EXECUTE'))
       AS complete
     FROM pg_roles AS daemon, pg_namespace AS tables, pg_namespace AS reports
     WHERE daemon.rolname = ${role} AND tables.nspname = ${tables.schema} AND reports.nspname = ${tables.reportingSchema}`.execute(

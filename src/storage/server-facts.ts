@@ -49,6 +49,9 @@ export async function findMissingRights(db: Kysely<unknown>, tables: Tables): Pr
     UNION ALL
     SELECT wanted || ' on ' || c.relname FROM own, pg_class AS c, unnest(ARRAY['USAGE', 'SELECT']) AS wanted
       WHERE c.relnamespace = own.oid AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(c.oid, wanted) END
+    UNION ALL
+    SELECT 'EXECUTE on ' || f.proname FROM own JOIN pg_proc AS f ON f.pronamespace = own.oid
+      WHERE NOT has_function_privilege(f.oid, 'EXECUTE')
     ORDER BY 1`.execute(db);
   return rows.map(({ missing }) => missing);
 }

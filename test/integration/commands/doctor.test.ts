@@ -245,9 +245,14 @@ describe('of the database, doctor', () => {
       .execute(db);
     const url = new URL(given.url);
     [url.username, url.password] = [role, 'secret'];
-    const poor = await examine({ DATABASE_URL: url.href });
-    expect(poor.rights).toMatchObject({ outcome: 'failing', message: expect.stringContaining('lacks ') });
-    for (const statement of poor.rights?.statements ?? []) await sql.raw(statement).execute(db);
+    const giveWhatLacks = async (message: string) => {
+      const { rights } = await examine({ DATABASE_URL: url.href });
+      expect(rights).toMatchObject({ outcome: 'failing', message: expect.stringContaining(message) });
+      for (const statement of rights?.statements ?? []) await sql.raw(statement).execute(db);
+    };
+    await giveWhatLacks('lacks CREATE on the schema');
+    await sql.raw(`REVOKE EXECUTE ON FUNCTION scanfeed.refuse_overtaken() FROM PUBLIC, ${role}`).execute(db);
+    await giveWhatLacks('lacks EXECUTE on refuse_overtaken:');
     expect(await examine({ DATABASE_URL: url.href })).toMatchObject({
       rights: { outcome: 'ok' },
       schema: { outcome: 'ok' },

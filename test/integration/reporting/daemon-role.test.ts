@@ -87,12 +87,14 @@ describe("the daemon's role, where tables belong to another", () => {
 
   it('is given its rights by several starters at once', async () => {
     const owner = openAs(OWNER);
-    await sql`REVOKE DELETE ON ${tables.runs} FROM ${sql.id(DAEMON)}`.execute(owner.sql);
-    await Promise.all([1, 2, 3].map(() => grantDaemon(owner.sql, tables, DAEMON)));
+    for (const right of ['DELETE ON scanfeed.runs', 'EXECUTE ON FUNCTION scanfeed.refuse_overtaken()']) {
+      await sql.raw(`REVOKE ${right} FROM PUBLIC, ${DAEMON}`).execute(owner.sql);
+      await Promise.all([1, 2, 3].map(() => grantDaemon(owner.sql, tables, DAEMON)));
+    }
     await owner.close();
-    const { rows } = await sql`SELECT has_table_privilege(${DAEMON}, 'scanfeed.runs', 'DELETE') AS may`.execute(
-      admin.sql,
-    );
-    expect(rows).toEqual([{ may: true }]);
+    const { rows } = await sql`
+      SELECT has_table_privilege(${DAEMON}, 'scanfeed.runs', 'DELETE') AS deletes,
+        has_function_privilege(${DAEMON}, 'scanfeed.refuse_overtaken()', 'EXECUTE') AS calls`.execute(admin.sql);
+    expect(rows).toEqual([{ deletes: true, calls: true }]);
   });
 });
