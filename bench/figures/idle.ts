@@ -7,6 +7,7 @@ import { cpuMs, memoryOf } from '../support/process-figures.js';
 import { migratedDatabase } from '../support/scanfeed-sync.js';
 import { inScope } from '../support/scope.js';
 import { median } from '../support/statistics.js';
+import { touchAfterRest } from '../support/touch-after-rest.js';
 
 const MIB = 1024 * 1024;
 const SETTLES_MS = 10_000;
@@ -15,12 +16,13 @@ export const idle: Figure = {
   name: 'idle',
   title: 'At rest, and at the start',
   method:
-    'A daemon with the default settings at the end of a quiet feed: user and system time of its process, beginning ten seconds after it got there. Starts of the process until its first request arrives, on a database that has its tables.',
+    'A daemon with the default settings at the end of a quiet feed: user and system time of its process, beginning ten seconds after it got there. Starts of the process until its first request arrives, on a database that has its tables. Beside it what this machine takes for one page of memory that was not touched for five seconds, before and after: where that is more than a tenth of a microsecond, whatever wakes now and then takes more of it than elsewhere.',
   measure: async ({ scope, quick }) => {
     const service = await startService(scope, { history: 1_000 });
     const server = await startServer(scope);
     const database = await migratedDatabase(server);
     const starts: number[] = [];
+    const touches = [await touchAfterRest()];
     for (let start = 0; start < (quick ? 2 : 7); start++) starts.push(await timeToFirstRequest(service, database));
     const rest = await inScope(async (inner) => {
       const daemon = startDaemon(inner, service, database);
@@ -28,6 +30,7 @@ export const idle: Figure = {
       await sleep(quick ? 2_000 : SETTLES_MS);
       return atRest(daemon.pid, quick ? 10_000 : 120_000);
     });
+    touches.push(await touchAfterRest());
     const wanted: Wanted[] = [
       { what: 'of a core: less than 0.5 %', measured: `${rest.percent.toFixed(2)} %`, met: rest.percent < 0.5 },
       atMost('from start to first request', median(starts), 500, 'ms'),
@@ -35,13 +38,14 @@ export const idle: Figure = {
     return {
       postgresVersion: server.version,
       table: {
-        head: ['CPU at rest', 'memory at rest', 'start to first request', 'slowest start'],
+        head: ['CPU at rest', 'memory at rest', 'start to first request', 'slowest start', 'a page after rest'],
         rows: [
           [
             `${rest.percent.toFixed(2)} %`,
             `${Math.round(rest.resident / MIB)} MiB`,
             `${Math.round(median(starts))} ms`,
             `${Math.max(...starts)} ms`,
+            `${touches.map((us) => us.toFixed(2)).join(' and ')} µs`,
           ],
         ],
       },
