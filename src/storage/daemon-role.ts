@@ -22,7 +22,7 @@ export function daemonGrantStatements({ schema, reportingSchema }: Tables, role:
  * and where there is no such role.
  */
 export async function grantDaemon(db: Kysely<unknown>, tables: Tables, role: string): Promise<void> {
-  if (await hasItsRights(db, tables, role)) return;
+  if ((await findMissingRights(db, tables, role)).length === 0) return;
   await db.transaction().execute(async (tx) => {
     // One starter at a time: two that grant on one object at once would fail.
     await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
@@ -30,25 +30,38 @@ export async function grantDaemon(db: Kysely<unknown>, tables: Tables, role: str
   });
 }
 
-async function hasItsRights(db: Kysely<unknown>, tables: Tables, role: string): Promise<boolean> {
-  const { rows } = await sql<{ complete: boolean }>`
-    SELECT has_schema_privilege(daemon.oid, tables.oid, 'USAGE')
-      AND has_schema_privilege(daemon.oid, reports.oid, 'CREATE') AND has_schema_privilege(daemon.oid, reports.oid, 'USAGE')
-      AND NOT EXISTS (
-        SELECT FROM pg_class AS c CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS wanted
-        WHERE c.relnamespace = tables.oid AND c.relkind = 'r'
-          AND NOT has_table_privilege(daemon.oid, c.oid, wanted) AND (c.relname <> 'migrations' OR wanted = 'SELECT'))
-      AND NOT EXISTS (
-        SELECT FROM pg_class AS c CROSS JOIN unnest(ARRAY['USAGE', 'SELECT']) AS wanted
-        WHERE c.relnamespace = tables.oid
-          AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(daemon.oid, c.oid, wanted) END)
-      AND NOT EXISTS (
-        SELECT FROM pg_proc AS f
-        WHERE f.pronamespace = tables.oid AND NOT has_function_privilege(daemon.oid, f.oid, 'EXECUTE'))
-      AS complete
-    FROM pg_roles AS daemon, pg_namespace AS tables, pg_namespace AS reports
-    WHERE daemon.rolname = ${role} AND tables.nspname = ${tables.schema} AND reports.nspname = ${tables.reportingSchema}`.execute(
-    db,
-  );
-  return rows[0]?.complete ?? true;
+/**
+ * What a role lacks to run the daemon on the tables that are there, such as `INSERT on runs`; nothing where there is no such
+ * role.
+ * @param role the one that is connected unless another is named
+ */
+export async function findMissingRights(
+  db: Kysely<unknown>,
+  tables: Tables,
+  role: string | null = null,
+): Promise<readonly string[]> {
+  const { rows } = await sql<{ missing: string }>`
+    WITH daemon AS (SELECT oid FROM pg_roles WHERE rolname = COALESCE(${role}::name, current_user)),
+      own AS (SELECT oid FROM pg_namespace WHERE nspname = ${tables.schema}),
+      reports AS (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema})
+    SELECT wanted || ' on the schema ' || ${tables.schema} AS missing FROM daemon, own, unnest(ARRAY['USAGE']) AS wanted
+      WHERE NOT has_schema_privilege(daemon.oid, own.oid, wanted)
+    UNION ALL
+    SELECT wanted || ' on the schema ' || ${tables.reportingSchema}
+      FROM daemon, reports, unnest(ARRAY['USAGE', 'CREATE']) AS wanted
+      WHERE NOT has_schema_privilege(daemon.oid, reports.oid, wanted)
+    UNION ALL
+    SELECT wanted || ' on ' || c.relname
+      FROM daemon, own, pg_class AS c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS wanted
+      WHERE c.relnamespace = own.oid AND c.relkind = 'r' AND (c.relname <> 'migrations' OR wanted = 'SELECT')
+        AND NOT has_table_privilege(daemon.oid, c.oid, wanted)
+    UNION ALL
+    SELECT wanted || ' on ' || c.relname FROM daemon, own, pg_class AS c, unnest(ARRAY['USAGE', 'SELECT']) AS wanted
+      WHERE c.relnamespace = own.oid
+        AND CASE WHEN c.relkind = 'S' THEN NOT has_sequence_privilege(daemon.oid, c.oid, wanted) END
+    UNION ALL
+    SELECT 'EXECUTE on ' || f.proname FROM daemon, own, pg_proc AS f
+      WHERE f.pronamespace = own.oid AND NOT has_function_privilege(daemon.oid, f.oid, 'EXECUTE')
+    ORDER BY 1`.execute(db);
+  return rows.map(({ missing }) => missing);
 }

@@ -1,11 +1,12 @@
 import type { DatabaseSettings, FeedSettings } from '../../settings.js';
+import { findMissingRights } from '../../storage/daemon-role.js';
 import { type FeedRow, readFeed } from '../../storage/feed.js';
 import { inspectSchema, readMigrations, requireSchema } from '../../storage/migrate.js';
 import { type Database, openDatabase } from '../../storage/pool.js';
 import { findPoolerMode, type PoolerMode } from '../../storage/pooler-mode.js';
 import { inspectReaderRole, type ReaderRole } from '../../storage/reporting/reader-role.js';
 import { tablesOf } from '../../storage/schema.js';
-import { findMissingRights, readServerFacts, type ServerFacts } from '../../storage/server-facts.js';
+import { readServerFacts, type ServerFacts } from '../../storage/server-facts.js';
 import type { Clock } from '../../sync/ports.js';
 import { type Told, told } from './finding.js';
 
