@@ -10,28 +10,8 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/judged-entries.ts', "WHEN ${isBarred(sql`candidate`, keptDays)} THEN 'barred'\n", ''),
   ),
   reports(
-    'a later revision of an erased run is stored',
-    patch(
-      'src/storage/deleted-runs.ts',
-      '(deleted.revision IS NULL OR ${entry}.revision <= deleted.revision)',
-      '${entry}.revision <= deleted.revision',
-    ),
-  ),
-  reports(
     'a page that was judged before an erasure lands after it',
     patch('src/storage/deleted-runs.ts', 'SET lease_epoch = lease_epoch + 1', 'SET lease_epoch = lease_epoch'),
-  ),
-  reports(
-    'a correction is purged with the revision that it replaces',
-    patch(
-      'src/storage/deleted-runs.ts',
-      'WHERE scan_id = ANY (${ids}::text[]) AND ${isOld} RETURNING',
-      'WHERE scan_id = ANY (${ids}::text[]) RETURNING',
-    ),
-  ),
-  reports(
-    'removals are numbered without the clock',
-    patch('src/storage/deleted-runs.ts', 'FROM ${tables.changeClock} FOR UPDATE`', 'FROM ${tables.changeClock}`'),
   ),
   reports(
     'what is read of a document fails a report',
@@ -39,18 +19,6 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
       'migrations/0002_reporting.sql',
       "RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END;",
       'RETURN value::numeric;',
-    ),
-  ),
-  reports(
-    'a value that does not fit has no second column',
-    patch('src/storage/reporting/decide-columns.ts', "missing.push('text')", 'missing.push()'),
-  ),
-  reports(
-    'fields without a column are nowhere',
-    patch(
-      'src/storage/reporting/view-definition.ts',
-      "for (const { arrays } of within) add(arrays.at(-1) ?? [], ['array']);",
-      "for (const { arrays } of within) add(arrays.at(-1) ?? [], ['array']);\n  known.neu = { kinds: ['number'] };\n  known.a = { kinds: ['string'] };",
     ),
   ),
   reports(
