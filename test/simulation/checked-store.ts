@@ -53,7 +53,10 @@ export class CheckedStore extends ModelStore {
     };
   }
 
-  override async commitPage(commit: PageCommit): Promise<CommitOutcome> {
+  // The statements themselves are overridden, not the calls that await them: nothing else can happen between a write and its
+  // check.
+
+  protected override writePage(commit: PageCommit): CommitOutcome {
     const { lease, from, to } = commit;
     const before = this.feeds.get(lease.feed);
     const [epoch, cursor, complete] = [before?.epoch, before?.cursor, before?.completeAsOf ?? null];
@@ -61,7 +64,7 @@ export class CheckedStore extends ModelStore {
     return this.#checked(
       'page commits',
       commit.batch,
-      () => super.commitPage(commit),
+      () => super.writePage(commit),
       () => {
         if (epoch !== lease.epoch) this.#fail(`a commit of epoch ${lease.epoch} landed in epoch ${epoch}`);
         if (cursor !== from) this.#fail(`a commit from ${from} landed on ${cursor}`);
@@ -73,24 +76,24 @@ export class CheckedStore extends ModelStore {
     );
   }
 
-  override async commitResults(
+  protected override writeResults(
     lease: LeaseGrant,
     batch: EntryBatch,
-    quarantine?: readonly QuarantineEntry[],
-  ): Promise<CommitOutcome> {
-    return this.#withoutMoving('result commits', lease, batch, () => super.commitResults(lease, batch, quarantine));
+    quarantine: readonly QuarantineEntry[],
+  ): CommitOutcome {
+    return this.#withoutMoving('result commits', lease, batch, () => super.writeResults(lease, batch, quarantine));
   }
 
-  override async commitSweep(commit: SweepCommit): Promise<CommitOutcome> {
+  protected override writeSweep(commit: SweepCommit): CommitOutcome {
     const { lease, batch, kind, finished } = commit;
-    const outcome = await this.#withoutMoving('sweep commits', lease, batch, () => super.commitSweep(commit));
+    const outcome = this.#withoutMoving('sweep commits', lease, batch, () => super.writeSweep(commit));
     if (outcome.kind === 'committed' && finished) this.#isSweptThrough(kind);
     return outcome;
   }
 
-  override async commitBackfill(commit: BackfillCommit): Promise<CommitOutcome> {
+  protected override writeBackfill(commit: BackfillCommit): CommitOutcome {
     const { lease, batch, id, finished } = commit;
-    const outcome = await this.#withoutMoving('backfill commits', lease, batch, () => super.commitBackfill(commit));
+    const outcome = this.#withoutMoving('backfill commits', lease, batch, () => super.writeBackfill(commit));
     if (outcome.kind === 'committed' && finished) this.#isBackfilled(id);
     return outcome;
   }
@@ -142,7 +145,7 @@ export class CheckedStore extends ModelStore {
     return this.#awaited.filter((delivery) => delivery.key > first && (sweeping || !delivery.behind));
   }
 
-  async #withoutMoving(what: Happening, lease: LeaseGrant, batch: EntryBatch, write: () => Promise<CommitOutcome>) {
+  #withoutMoving(what: Happening, lease: LeaseGrant, batch: EntryBatch, write: () => CommitOutcome): CommitOutcome {
     const feed = this.feeds.get(lease.feed);
     const [epoch, cursor, complete] = [feed?.epoch, feed?.cursor, feed?.completeAsOf];
     return this.#checked(what, batch, write, () => {
@@ -153,15 +156,10 @@ export class CheckedStore extends ModelStore {
     });
   }
 
-  async #checked(
-    what: Happening,
-    batch: EntryBatch,
-    write: () => Promise<CommitOutcome>,
-    check: () => void,
-  ): Promise<CommitOutcome> {
+  #checked(what: Happening, batch: EntryBatch, write: () => CommitOutcome, check: () => void): CommitOutcome {
     if (batchTexts(batch).some((text) => text.includes(POISON))) throw new ModelTrouble('data', 'data');
     const before = new Map(batch.entries.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
-    const outcome = await write();
+    const outcome = write();
     if (outcome.kind === 'fenced') {
       this.coverage['fenced commits'] += 1;
       for (const [scanId, old] of before) this.#isUntouched(scanId, old);

@@ -173,6 +173,10 @@ export class ModelStore implements FeedStore {
   async announce(_scanIds: readonly string[]): Promise<void> {}
 
   async commitPage(commit: PageCommit): Promise<CommitOutcome> {
+    return this.writePage(commit);
+  }
+
+  protected writePage(commit: PageCommit): CommitOutcome {
     const feed = this.#held(commit.lease);
     if (feed === null || feed.cursor !== commit.from) return { kind: 'fenced' };
     const counts = this.#rows.write(commit.batch, commit.quarantine, commit.lease.feed);
@@ -191,6 +195,10 @@ export class ModelStore implements FeedStore {
     batch: EntryBatch,
     quarantine: readonly QuarantineEntry[] = [],
   ): Promise<CommitOutcome> {
+    return this.writeResults(lease, batch, quarantine);
+  }
+
+  protected writeResults(lease: LeaseGrant, batch: EntryBatch, quarantine: readonly QuarantineEntry[]): CommitOutcome {
     const feed = this.#held(lease);
     if (feed === null) return { kind: 'fenced' };
     return { kind: 'committed', counts: this.#rows.write(batch, quarantine, lease.feed), asOf: this.#asOf(feed) };
@@ -216,7 +224,11 @@ export class ModelStore implements FeedStore {
     return true;
   }
 
-  async commitSweep({ lease, kind, id, to, batch, quarantine, finished }: SweepCommit): Promise<CommitOutcome> {
+  async commitSweep(commit: SweepCommit): Promise<CommitOutcome> {
+    return this.writeSweep(commit);
+  }
+
+  protected writeSweep({ lease, kind, id, to, batch, quarantine, finished }: SweepCommit): CommitOutcome {
     const feed = this.#held(lease);
     const sweep = feed?.sweeps.get(kind);
     if (!feed || !sweep || idOf(sweep) !== id || sweep.finishedAt !== null) return { kind: 'fenced' };
@@ -259,6 +271,10 @@ export class ModelStore implements FeedStore {
   }
 
   async commitBackfill(commit: BackfillCommit): Promise<CommitOutcome> {
+    return this.writeBackfill(commit);
+  }
+
+  protected writeBackfill(commit: BackfillCommit): CommitOutcome {
     const feed = this.#held(commit.lease);
     const backfill = feed && backfillAt(feed, commit);
     if (!feed || !backfill) return { kind: 'fenced' };
