@@ -1,37 +1,47 @@
 /**
- * Runs histories from consecutive seeds on all cores until one breaks a promise or all are done.
- * Environment: SIMULATION_SEEDS (how many, 1,000,000), SIMULATION_FIRST_SEED (1), SIMULATION_PROCESSES (one a core).
+ * Runs histories on all cores until one breaks a promise or all are done: those of seeds that failed before, then those of
+ * a range of consecutive seeds that is drawn afresh each time. With SIMULATION_FIRST_SEED the range begins there, and
+ * nothing else is run. Environment: SIMULATION_SEEDS (how many, 1,000,000), SIMULATION_FIRST_SEED, SIMULATION_PROCESSES
+ * (one for each core).
  */
 import { fork } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { addCoverage, type Coverage, noCoverage, toldCoverage, toldProgress } from './coverage.js';
+import { FAILED_SEEDS } from './failed-seeds.js';
 import type { ShardReport } from './shard-report.js';
 
 const SHARD = fileURLToPath(new URL('./shard.js', import.meta.url));
 /** Seeds handed to a process at once. */
 const BATCH = 200;
 const PROGRESS_EVERY_MS = 10_000;
+/** Fresh ranges begin below this seed. */
+const FIRST_SEED_LIMIT = 1_000_000_000;
 
-await simulateAll(
-  numberFrom('SIMULATION_FIRST_SEED', 1),
-  numberFrom('SIMULATION_SEEDS', 1_000_000),
-  numberFrom('SIMULATION_PROCESSES', availableParallelism()),
+const count = numberFrom('SIMULATION_SEEDS', 1_000_000);
+const given = numberFrom('SIMULATION_FIRST_SEED', 0);
+const first = given || randomInt(1, FIRST_SEED_LIMIT);
+const failedBefore = given ? [] : FAILED_SEEDS.map((seed) => ({ first: seed, count: 1 }));
+console.log(
+  `seeds ${first} to ${first + count - 1}${given ? '' : `, after ${FAILED_SEEDS.length} that failed before`}`,
 );
+await simulateAll([...failedBefore, { first, count }], numberFrom('SIMULATION_PROCESSES', availableParallelism()));
 
-async function simulateAll(first: number, count: number, processes: number): Promise<void> {
+interface SeedRange {
+  readonly first: number;
+  readonly count: number;
+}
+
+async function simulateAll(ranges: readonly SeedRange[], processes: number): Promise<void> {
   const startedAt = performance.now();
-  const end = first + count;
+  const batches = inBatches(ranges);
+  const count = ranges.reduce((sum, range) => sum + range.count, 0);
   const total = noCoverage();
-  let [next, failed] = [first, false];
+  let failed = false;
   const report = () => console.log(toldProgress(total, (performance.now() - startedAt) / 1000, count));
   const progress = setInterval(report, PROGRESS_EVERY_MS);
-  const take = () => {
-    if (failed || next >= end) return null;
-    const batch = { first: next, count: Math.min(BATCH, end - next) };
-    next += batch.count;
-    return batch;
-  };
+  const take = () => (failed ? null : (batches.next().value ?? null));
   const fail = (seed: number, message: string) => {
     failed = true;
     console.error(`seed ${seed}: ${message}\nagain: SIMULATION_FIRST_SEED=${seed} SIMULATION_SEEDS=1 npm run simulate`);
@@ -43,9 +53,16 @@ async function simulateAll(first: number, count: number, processes: number): Pro
   process.exitCode = failed ? 1 : 0;
 }
 
+function* inBatches(ranges: readonly SeedRange[]): Generator<SeedRange, undefined> {
+  for (const { first, count } of ranges) {
+    const end = first + count;
+    for (let next = first; next < end; next += BATCH) yield { first: next, count: Math.min(BATCH, end - next) };
+  }
+}
+
 /** One process works off batches until there are none. Fails as a whole where it dies. */
 function runShard(
-  take: () => { first: number; count: number } | null,
+  take: () => SeedRange | null,
   total: Coverage,
   fail: (seed: number, message: string) => void,
 ): Promise<void> {
