@@ -72,14 +72,15 @@ export async function beginSweep(
 }
 
 /**
- * A fence for writes of a sweep: its epoch holds, and this very sweep is under way. A statement that comes late, after its
- * answer was given up, would else say of a later sweep that it was read to there, or to its end.
+ * A fence for writes of a sweep: the epoch holds, this very sweep is under way, and its position is the one that the writer
+ * read from. Otherwise a late statement could move or finish a later sweep, and pages that the database has lost (a failover,
+ * synchronous_commit=off) would never be read again.
  */
-export function fenceOnSweep(tables: Tables, { lease, kind, id }: SweepCommit): RawBuilder<unknown> {
+export function fenceOnSweep(tables: Tables, { lease, kind, id, from }: SweepCommit): RawBuilder<unknown> {
   return sql`
   SELECT ${AS_OF} FROM ${tables.feeds} AS feed JOIN ${tables.sweeps} AS sweep ON sweep.feed = feed.name
   WHERE feed.name = ${lease.feed} AND feed.lease_epoch = ${lease.epoch} AND sweep.kind = ${kind}
-    AND ${ID} = ${id}::numeric AND sweep.finished_at IS NULL
+    AND ${ID} = ${id}::numeric AND sweep.finished_at IS NULL AND sweep.cursor IS NOT DISTINCT FROM ${from}::text
   FOR NO KEY UPDATE`;
 }
 

@@ -17,13 +17,14 @@ const LOOK_MS = 60_000;
  * is lost or the signal aborts.
  */
 export async function reconcile(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
-  const { reconcile: settings } = context;
+  const { reconcile: settings, store, leaseTtlMs } = context;
   const breakers = new Map<SweepKind, Breaker>();
   const pace = Math.min(settings.intervalMs ?? LOOK_MS, LOOK_MS);
   if (settings.intervalMs === null && settings.fullIntervalMs === null) return waitForEnd(signal);
   await takeTurns('sweep', context, signal, async () => {
     const progress = await sweepWhatIsDue(breakers, lease, context, signal);
-    return progress === 'fenced' ? 'over' : { pauseMs: progress === 'done' ? pace : 0 };
+    if (progress === 'fenced' && !(await store.renewLease(lease, leaseTtlMs))) return 'over';
+    return { pauseMs: progress === 'done' ? pace : 0 };
   });
 }
 
@@ -40,7 +41,7 @@ export function dueSweeps(sweeps: readonly SweepState[], settings: ReconcileSett
   });
 }
 
-/** `more`: there is more to read at once; `fenced`: the lease was lost. */
+/** `more`: there is more to read at once; `fenced`: the lease was lost, or a sweep's stored position is not the expected one. */
 async function sweepWhatIsDue(
   breakers: Map<SweepKind, Breaker>,
   lease: LeaseGrant,

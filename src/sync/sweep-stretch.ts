@@ -17,7 +17,7 @@ const STRETCH_MS = 60_000;
 
 /**
  * `through`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the
- * lease was lost.
+ * lease was lost, or the sweep's stored position is not the expected one.
  */
 export type SweepProgress = 'through' | 'more' | 'stuck' | 'fenced';
 
@@ -40,10 +40,11 @@ export async function sweepStretch(
   const begunAt = clock.monotonic();
   let at: Position = { cursor: sweep.cursor, since: sweep.since };
   const recent = createRecentCursors();
+  let stored = sweep.cursor;
   let restarted = false;
   while (!signal.aborted) {
     const room = budget.open('sweep');
-    const swept = await sweepPage(at, room, sweep, lease, context, signal)
+    const swept = await sweepPage(at, room, { ...sweep, cursor: stored }, lease, context, signal)
       .catch((error) => {
         // Its cursor may be rejected like the feed's: it begins anew, once, which costs only time.
         if (restarted || at.cursor === null || troubleOf(error).kind !== 'http_400') throw error;
@@ -57,7 +58,8 @@ export async function sweepStretch(
     }
     if (swept.progress !== 'more') return swept.progress;
     if (recent.seen(swept.next)) return 'stuck';
-    at = { ...at, cursor: swept.next };
+    stored = swept.next;
+    at = { ...at, cursor: stored };
     if (clock.monotonic() - begunAt > STRETCH_MS) return 'more';
     if (sweep.kind === 'full') await clock.sleep(FULL_SWEEP_PAUSE_MS, signal);
   }
@@ -100,7 +102,7 @@ async function progressAt(
 async function commitSwept(
   page: FetchedPage,
   room: Room,
-  { kind, id, until, breaker }: Sweep,
+  { kind, id, until, cursor: from, breaker }: Sweep,
   finished: boolean,
   lease: LeaseGrant,
   { store, loader, observer }: FeedContext,
@@ -115,8 +117,8 @@ async function commitSwept(
       quality = await qualityOfNew(draft, quarantine, lease.feed, store);
       breaker.check(quality);
     }
-    const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: page.at.cursor, finished: false };
-    const outcome = await store.commitSweep({ lease, kind, id, ...position, batch, quarantine });
+    const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: from, finished: false };
+    const outcome = await store.commitSweep({ lease, kind, id, from, ...position, batch, quarantine });
     if (outcome.kind === 'committed') reportPart(outcome.counts, observer);
     return outcome;
   };

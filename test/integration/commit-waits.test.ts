@@ -222,7 +222,7 @@ describe('two feeds that store the same new run at the same moment', () => {
     const store = storeAt({ now: 0 }, noted);
     const { lease } = await takeFeed(store, testFeed({ name: 'swept' }));
     await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now() WHERE name = 'swept'`);
-    const sweep = { lease, kind: 'window', to: 'on', finished: false, quarantine: [] } as const;
+    const sweep = { lease, kind: 'window', from: null, to: 'on', finished: false, quarantine: [] } as const;
     await store.beginSweep(lease, { kind: 'window', since: null, until: new Date(), completeAsOf: new Date() });
     const standing = async () => (await store.readSweeps('swept')).find(({ kind }) => kind === 'window');
     const id = (await standing())?.id ?? '';

@@ -169,9 +169,9 @@ describe('changed filters', () => {
       batch: batchOf([], null),
       quarantine: [],
     } as const;
-    await bench.store.commitSweep({ ...commit, finished: false });
+    await bench.store.commitSweep({ ...commit, from: null, finished: false });
     expect(await row()).toMatchObject({ widened: true });
-    await bench.store.commitSweep({ ...commit, finished: true });
+    await bench.store.commitSweep({ ...commit, from: 'x', finished: true });
     expect(await row()).toMatchObject({ widened: false, complete_from: '-infinity' });
   });
 });

@@ -23,9 +23,9 @@ async function idOf(feed: string, kind: SweepKind): Promise<string> {
 const begin = ({ lease }: TestFeed, kind: SweepKind, since: Date | null, until = UNTIL, completeAsOf = new Date()) =>
   bench.store.beginSweep(lease, { kind, since, until, completeAsOf });
 
-const commitTo = ({ lease }: TestFeed, id: string, finished: boolean) =>
+const commitTo = ({ lease }: TestFeed, id: string, finished: boolean, from: string | null = null, to = 'on') =>
   bench.store.commitSweep({
-    ...{ lease, kind: 'window', id, to: 'on', finished, quarantine: [] },
+    ...{ lease, kind: 'window', id, from, to, finished, quarantine: [] },
     batch: batchOf([], null),
   });
 
@@ -43,7 +43,8 @@ describe('a sweep', () => {
   it('under way is not begun anew by a statement that comes late', async () => {
     const feed = await complete({ name: 'late' });
     const beginTo = (until: Date) => begin(feed, 'window', START, until);
-    const commit = async (finished: boolean) => commitTo(feed, await idOf('late', 'window'), finished);
+    const commit = async (finished: boolean) =>
+      commitTo(feed, await idOf('late', 'window'), finished, finished ? 'on' : null);
     expect(await beginTo(UNTIL)).toBe(true);
     await commit(false);
     expect(await beginTo(new Date())).toBe(false);
@@ -62,6 +63,28 @@ describe('a sweep', () => {
     expect(await commitTo(feed, first, true)).toEqual({ kind: 'fenced' });
     expect(await bench.store.readSweeps('outlived')).toMatchObject([{ cursor: null, finished: false }]);
     expect(await commitTo(feed, await idOf('outlived', 'window'), true)).toMatchObject({ kind: 'committed' });
+  });
+
+  it.each([
+    ['on', false],
+    ['on', true],
+    [null, false],
+  ])('writes nothing when the database has lost its position %s (finished: %s)', async (lost, finished) => {
+    const name = `lost ${lost} ${finished}`;
+    const feed = await complete({ name });
+    await begin(feed, 'window', START);
+    const id = await idOf(name, 'window');
+    if (lost === 'on') await commitTo(feed, id, false, null, 'before');
+    const kept = (await bench.store.readSweeps(name))[0]?.cursor ?? null;
+    await commitTo(feed, id, false, kept, 'read');
+    // As after a failover to a standby that had not received the last commit.
+    await bench.rows(sql`UPDATE ${tables.sweeps} SET cursor = ${kept} WHERE feed = ${name}`);
+    expect(await commitTo(feed, id, finished, 'read', 'further')).toEqual({ kind: 'fenced' });
+    expect(await bench.store.readSweeps(name)).toMatchObject([{ cursor: kept, finished: false }]);
+    expect(await bench.rows(sql`SELECT reconciled_as_of FROM ${tables.feeds} WHERE name = ${name}`)).toEqual([
+      { reconciled_as_of: null },
+    ]);
+    expect(await commitTo(feed, id, finished, kept, 'read')).toMatchObject({ kind: 'committed' });
   });
 
   it.each([

@@ -51,6 +51,10 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/sweeps.ts', '${ID} = ${id}::numeric AND sweep.finished_at', 'sweep.finished_at'),
   ),
   statements(
+    'a sweep skips pages that the database has lost',
+    patch('src/storage/sweeps.ts', ' AND sweep.cursor IS NOT DISTINCT FROM ${from}::text', ''),
+  ),
+  statements(
     'freshness goes back',
     patch(
       'src/storage/fence.ts',

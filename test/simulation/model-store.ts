@@ -228,10 +228,12 @@ export class ModelStore implements FeedStore {
     return this.writeSweep(commit);
   }
 
-  protected writeSweep({ lease, kind, id, to, batch, quarantine, finished }: SweepCommit): CommitOutcome {
+  protected writeSweep({ lease, kind, id, from, to, batch, quarantine, finished }: SweepCommit): CommitOutcome {
     const feed = this.#held(lease);
     const sweep = feed?.sweeps.get(kind);
-    if (!feed || !sweep || idOf(sweep) !== id || sweep.finishedAt !== null) return { kind: 'fenced' };
+    if (!feed || !sweep || idOf(sweep) !== id || sweep.finishedAt !== null || sweep.cursor !== from) {
+      return { kind: 'fenced' };
+    }
     const counts = this.#rows.write(batch, quarantine, lease.feed);
     Object.assign(sweep, { cursor: to, finishedAt: finished ? this.now() : null });
     if (finished) {

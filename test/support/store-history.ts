@@ -36,8 +36,8 @@ export class StoreHistory {
   readonly #cursors = new Map<string, string | null>();
   /** As they were found last, by feed. */
   readonly #backfills = new Map<string, Backfill>();
-  /** Names of sweeps as they were found last, by feed and kind. */
-  readonly #sweeps = new Map<string, string>();
+  /** As they were found last, by feed and kind. */
+  readonly #sweeps = new Map<string, SweepState>();
   readonly feeds: readonly string[];
   readonly scanIds: readonly string[];
   #cursorsMade = 0;
@@ -88,7 +88,8 @@ export class StoreHistory {
   learn(operation: Operation, result: unknown): void {
     if (operation.name === 'acquireLease' && result !== null) this.#grants.push(result as LeaseGrant);
     if (operation.name === 'readSweeps') {
-      for (const { kind, id } of result as readonly SweepState[]) this.#sweeps.set(`${operation.args[0]}/${kind}`, id);
+      const [feed] = operation.args;
+      for (const sweep of result as readonly SweepState[]) this.#sweeps.set(`${feed}/${sweep.kind}`, sweep);
     }
     if (operation.name === 'nextBackfill' && result !== null) {
       this.#backfills.set(operation.args[0], result as Backfill);
@@ -141,10 +142,14 @@ export class StoreHistory {
   #commitSweep(lease: LeaseGrant): Operation {
     const { chance, pick } = this.#choices;
     const kind = pick(['window', 'full'] as const);
-    const id = this.#sweeps.get(`${lease.feed}/${kind}`);
-    if (id === undefined || chance(0.4)) return { name: 'readSweeps', args: [lease.feed] };
-    const to = pick([null, `cursor-${++this.#cursorsMade}`]);
-    return { name: 'commitSweep', args: [{ lease, kind, id, to, ...this.#entries(), finished: chance(0.5) }] };
+    const found = this.#sweeps.get(`${lease.feed}/${kind}`);
+    if (found === undefined || chance(0.4)) return { name: 'readSweeps', args: [lease.feed] };
+    const position = {
+      from: chance(0.9) ? found.cursor : 'another',
+      to: pick([null, `cursor-${++this.#cursorsMade}`]),
+    };
+    const finished = chance(0.5);
+    return { name: 'commitSweep', args: [{ lease, kind, id: found.id, ...position, ...this.#entries(), finished }] };
   }
 
   #beginSweep(lease: LeaseGrant): Operation {

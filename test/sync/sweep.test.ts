@@ -108,6 +108,35 @@ it('ends with the lease, instead of reading on what it may not store', async () 
   expect(taken[0]).toBe(1);
 });
 
+it('reads again what the database has lost, and keeps the lease', async () => {
+  const { service, store, entry, follow } = bench();
+  const few = { read: { ...PAGES.read, pageLimit: 10 } };
+  service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
+  await follow(50_000, few);
+  const window = () => store.feeds.get('default')?.sweeps.get('window');
+  const epoch = store.feeds.get('default')?.epoch ?? 0;
+  // Behind the feed's cursor: only the sweep reads them.
+  service.feed.splice(0, 50, ...Array.from({ length: 50 }, (_, n) => entry({ scanId: `late${n}` })));
+  const commitSweep = store.commitSweep.bind(store);
+  const storedAtTheEnd: number[] = [];
+  let commits = 0;
+  store.commitSweep = async (commit) => {
+    commits += 1;
+    if (commits === 4) {
+      // As after a failover to a standby that had received the first commit only.
+      Object.assign(window() ?? {}, { cursor: '10' });
+      for (let n = 10; n < 30; n += 1) store.rows.delete(`late${n}`);
+    }
+    const outcome = await commitSweep(commit);
+    if (window()?.finishedAt !== null)
+      storedAtTheEnd.push([...store.rows.keys()].filter((id) => id.startsWith('late')).length);
+    return outcome;
+  };
+  await follow(60_000, few);
+  expect(storedAtTheEnd).toEqual([50]);
+  expect(store.feeds.get('default')?.epoch).toBe(epoch + 1);
+});
+
 describe('a sweep over a feed that has begun to send garbage', () => {
   const garbage = (count: number) => (service: ModelService, entry: (over: Fields) => string) => {
     service.feed.splice(

@@ -32,6 +32,8 @@ export interface SweepCommit {
   readonly kind: SweepKind;
   /** The sweep that read the page. The commit is void if it is over, or another one has begun. */
   readonly id: string;
+  /** The sweep's stored position. The commit is void if it is another one by now. */
+  readonly from: string | null;
   readonly to: string | null;
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
@@ -74,7 +76,7 @@ export interface CommitCounts {
   readonly stored: readonly string[];
 }
 
-/** `fenced`: another process holds the feed or moved its cursor, which stays where it is. */
+/** `fenced`: nothing was written, since another process holds the feed or the stored position is not the expected one. */
 export type CommitOutcome =
   | { readonly kind: 'committed'; readonly counts: CommitCounts; readonly asOf: AsOf }
   | { readonly kind: 'fenced' };

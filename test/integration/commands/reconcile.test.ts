@@ -65,6 +65,7 @@ describe('reconcile', () => {
       lease: feed.lease,
       kind: 'window',
       id: before?.id ?? '',
+      from: null,
       to: 'old',
       batch: batchOf([], null),
     } as const;
