@@ -85,7 +85,10 @@ function startOf({ start }: FeedIdentity) {
   return sql`${start.toISOString()}::timestamptz`;
 }
 
-/** Extends the lease; false when another process has it, or the epoch was raised. */
+/**
+ * Extends the lease; false when another process has it, or the epoch was raised. The holder is compared too: a database that
+ * loses commits grants the same epoch twice.
+ */
 export async function renewLease(
   db: Kysely<unknown>,
   tables: Tables,
@@ -94,7 +97,7 @@ export async function renewLease(
 ): Promise<boolean> {
   const { rows } = await sql`
     UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond'
-    WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch}
+    WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND lease_holder = ${lease.holder}
     RETURNING name`.execute(db);
   return rows.length > 0;
 }
@@ -103,5 +106,5 @@ export async function renewLease(
 export async function releaseLease(db: Kysely<unknown>, tables: Tables, lease: LeaseGrant): Promise<void> {
   await sql`
     UPDATE ${tables.feeds} SET lease_holder = NULL, lease_expires_at = NULL
-    WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch}`.execute(db);
+    WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND lease_holder = ${lease.holder}`.execute(db);
 }

@@ -45,6 +45,17 @@ describe('the lease of a feed', () => {
     expect(await take('b')).toBeNull();
   });
 
+  it('stays with the later holder when the database has lost commits and grants an epoch twice', async () => {
+    const old = await take('a');
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_epoch = 0, lease_holder = NULL`); // the first grant is lost
+    const later = await take('b');
+    if (old === null || later === null) throw new Error('no lease');
+    expect(later.epoch).toBe(old.epoch);
+    expect(await bench.store.renewLease(old, TTL)).toBe(false);
+    await bench.store.releaseLease(old);
+    expect(await bench.store.renewLease(later, TTL)).toBe(true);
+  });
+
   it('is free at once when it is given back', async () => {
     const lease = await take('a');
     if (lease === null) throw new Error('no lease');

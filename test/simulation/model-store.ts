@@ -99,13 +99,14 @@ export class ModelStore implements FeedStore {
 
   async renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean> {
     const feed = this.#held(lease);
-    if (feed) feed.expiresAt = this.now() + ttlMs;
-    return feed !== null;
+    if (feed === null || feed.holder !== lease.holder) return false;
+    feed.expiresAt = this.now() + ttlMs;
+    return true;
   }
 
   async releaseLease(lease: LeaseGrant): Promise<void> {
     const feed = this.#held(lease);
-    if (feed) Object.assign(feed, { holder: null, expiresAt: 0 });
+    if (feed !== null && feed.holder === lease.holder) Object.assign(feed, { holder: null, expiresAt: 0 });
   }
 
   async readPosition(name: string): Promise<Position> {

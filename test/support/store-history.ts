@@ -86,7 +86,9 @@ export class StoreHistory {
 
   /** What the next calls may build on. */
   learn(operation: Operation, result: unknown): void {
-    if (operation.name === 'acquireLease' && result !== null) this.#grants.push(result as LeaseGrant);
+    if (operation.name === 'acquireLease' && result !== null && !('refused' in (result as object))) {
+      this.#grants.push(result as LeaseGrant);
+    }
     if (operation.name === 'readSweeps') {
       const [feed] = operation.args;
       for (const sweep of result as readonly SweepState[]) this.#sweeps.set(`${feed}/${sweep.kind}`, sweep);
