@@ -12,6 +12,8 @@ CREATE INDEX runs_statistics ON :"schema".runs (
 CREATE INDEX runs_by_type ON :"schema".runs (document_type_slug, completed_at);
 CREATE INDEX runs_by_partner ON :"schema".runs (partner_name, completed_at);
 CREATE INDEX runs_failed ON :"schema".runs (completed_at) WHERE status = 'failed';
+CREATE INDEX runs_without_data ON :"schema".runs (feed)
+    WHERE status = 'completed' AND result_state = 'complete' AND data IS NULL;
 CREATE INDEX run_history_superseded ON :"schema".run_history (superseded_at);
 CREATE INDEX quarantine_scan ON :"schema".quarantine (scan_id, revision) WHERE state = 'open';
 
@@ -81,6 +83,17 @@ COMMENT ON TABLE :"schema".report_progress IS 'One row: how far documents were l
 COMMENT ON COLUMN :"schema".report_progress.only_row IS 'Keeps the table at one row';
 COMMENT ON COLUMN :"schema".report_progress.change_seq IS 'The last change of runs that was looked at';
 
+-- The only definition of a productive run; productive_runs and the typed views read it.
+CREATE VIEW :"schema".judged_runs WITH (security_invoker = false) AS
+SELECT run.*, run.environment = 'prod' AND NOT run.partner_test_mode AND run.status = 'completed'
+    AND run.result_state = 'complete' AND run.data IS NOT NULL AND refused.scan_id IS NULL AS productive
+FROM :"schema".runs AS run
+LEFT JOIN (
+    SELECT scan_id, max(revision) AS revision FROM :"schema".quarantine WHERE state = 'open' GROUP BY scan_id
+) AS refused ON refused.scan_id = run.scan_id AND refused.revision > run.revision;
+COMMENT ON VIEW :"schema".judged_runs IS 'Runs with the decision whether each may be processed productively';
+COMMENT ON COLUMN :"schema".judged_runs.productive IS 'true: completed, of the productive environment, not in test mode, with usable data in full, and no higher revision in open quarantine';
+
 CREATE VIEW :"reporting".runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
     partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
@@ -117,12 +130,9 @@ CREATE VIEW :"reporting".productive_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
     partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
     markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at, change_seq
-FROM :"schema".runs AS run
-WHERE environment = 'prod' AND NOT partner_test_mode AND status = 'completed' AND result_state = 'complete'
-    AND NOT EXISTS (
-        SELECT FROM :"schema".quarantine AS entry
-        WHERE entry.state = 'open' AND entry.scan_id = run.scan_id AND entry.revision > run.revision);
-COMMENT ON VIEW :"reporting".productive_runs IS 'Runs that may be processed productively: completed, of the productive environment, the partner not in test mode, the result complete, and no higher revision waiting in quarantine';
+FROM :"schema".judged_runs
+WHERE productive;
+COMMENT ON VIEW :"reporting".productive_runs IS 'Runs that may be processed productively: completed, of the productive environment, the partner not in test mode, the result complete with usable data, and no higher revision waiting in quarantine';
 COMMENT ON COLUMN :"reporting".productive_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
 COMMENT ON COLUMN :"reporting".productive_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
 COMMENT ON COLUMN :"reporting".productive_runs.status IS 'completed or failed (interface 2.1 status)';
@@ -275,7 +285,10 @@ SELECT name AS feed, data_complete_as_of,
     -- A feed that began with its new runs is not complete before the history behind it is in.
     end_reached_at IS NOT NULL AND NOT EXISTS (SELECT FROM :"schema".backfills AS history
         WHERE history.feed = feed.name AND history.kind = 'history' AND history.finished_at IS NULL)
-        AS backfill_complete, last_poll_at, last_commit_at
+        AS backfill_complete, last_poll_at, last_commit_at,
+    (SELECT count(*) FROM :"schema".runs AS run
+        WHERE run.feed = feed.name AND run.status = 'completed' AND run.result_state = 'complete' AND run.data IS NULL)
+        AS runs_without_data
 FROM :"schema".feeds AS feed;
 COMMENT ON VIEW :"reporting".sync_status IS 'One row a feed: how fresh and how complete the data is';
 COMMENT ON COLUMN :"reporting".sync_status.feed IS 'Name of the feed (SCANFEED_FEED)';
@@ -288,6 +301,7 @@ COMMENT ON COLUMN :"reporting".sync_status.quarantined IS 'Entries in open quara
 COMMENT ON COLUMN :"reporting".sync_status.backfill_complete IS 'true once the end of the feed was reached from its start';
 COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last successful poll of the feed was sent; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
+COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Completed runs of this feed whose data is missing, null or not an object; never productive';
 
 -- Values as documents write them. Null where the text is none: a report must not fail for one document.
 CREATE FUNCTION :"reporting".german_number(value text) RETURNS numeric

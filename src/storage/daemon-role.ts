@@ -53,7 +53,7 @@ export async function findMissingRights(
     UNION ALL
     SELECT wanted || ' on ' || c.relname
       FROM daemon, own, pg_class AS c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS wanted
-      WHERE c.relnamespace = own.oid AND c.relkind = 'r' AND (c.relname <> 'migrations' OR wanted = 'SELECT')
+      WHERE c.relnamespace = own.oid AND c.relkind IN ('r', 'v') AND (c.relname <> 'migrations' OR wanted = 'SELECT')
         AND NOT has_table_privilege(daemon.oid, c.oid, wanted)
     UNION ALL
     SELECT wanted || ' on ' || c.relname FROM daemon, own, pg_class AS c, unnest(ARRAY['USAGE', 'SELECT']) AS wanted

@@ -25,8 +25,8 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
     'a partner in test mode is productive',
     patch(
       'migrations/0002_reporting.sql',
-      "WHERE environment = 'prod' AND NOT partner_test_mode AND status",
-      "WHERE environment = 'prod' AND status",
+      "run.environment = 'prod' AND NOT run.partner_test_mode AND run.status",
+      "run.environment = 'prod' AND run.status",
     ),
   ),
 ];

@@ -12,19 +12,13 @@ export interface FixedColumn {
 
 const run = (name: string, comment: string): FixedColumn => ({ name, expression: `run.${name}`, comment });
 
-const PRODUCTIVE: FixedColumn = {
-  name: 'productive',
-  expression:
-    "run.environment = 'prod' AND NOT run.partner_test_mode AND run.result_state = 'complete' AND refused.scan_id IS NULL",
-  comment: 'true: the run may be processed productively, as in productive_runs',
-};
 const IDENTITY: readonly FixedColumn[] = [
   run('scan_id', 'Identifier of the run (interface 2.1 scanId)'),
   run('revision', 'Its highest revision (interface 2.1 revision)'),
   run('environment', 'prod or test (interface 2.1 environment)'),
   run('partner_name', 'Recognized sender of the document; null: none (interface 2.1 partnerName)'),
   run('partner_test_mode', 'true: file the run for checking only (interface 2.1 partnerTestMode)'),
-  PRODUCTIVE,
+  run('productive', 'true: the run may be processed productively, as in productive_runs'),
   run('completed_at', 'When the run was finished, service clock (interface 2.1 completedAt)'),
   run('change_seq', "Number of the run's last change; its order is the order of commits"),
 ];

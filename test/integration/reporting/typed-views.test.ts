@@ -112,12 +112,14 @@ describe('a typed view', () => {
     await store({ a: 4 }, 'lieferschein');
     await store({ a: 5 });
     await feed().commit([entryJson({ scanId: 'scan-6', revision: 2, status: 'odd' })]);
+    await store(null);
     await build();
     expect(await readView(bench, 'document_rechnung', ['scan_id', 'productive', 'a'])).toEqual([
       { scan_id: 'scan-1', productive: 'true', a: '1' },
       { scan_id: 'scan-2', productive: 'false', a: '2' },
       { scan_id: 'scan-3', productive: 'false', a: '3' },
       { scan_id: 'scan-6', productive: 'false', a: '5' },
+      { scan_id: 'scan-7', productive: 'false', a: null },
     ]);
   });
 

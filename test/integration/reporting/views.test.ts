@@ -55,6 +55,20 @@ describe('productive_runs', () => {
     expect(await scans('productive_runs')).toEqual(['good']);
   });
 
+  it('leaves out and counts runs without usable data', async () => {
+    const unusable = [undefined, null, ['x'], 'text', 7];
+    await feed.commit([
+      entryJson({ scanId: 'good' }),
+      entryJson({ scanId: 'empty', data: {} }),
+      entryJson({ scanId: 'failed', ...FAILED }),
+      ...unusable.map((data, index) => entryJson({ scanId: `unusable-${index}`, data })),
+    ]);
+    expect(await scans('productive_runs')).toEqual(['empty', 'good']);
+    expect(await scans('runs')).toHaveLength(3 + unusable.length);
+    const counted = await bench.rows(sql`SELECT runs_without_data::int FROM scanfeed_reporting.sync_status`);
+    expect(counted).toEqual([{ runs_without_data: unusable.length }]);
+  });
+
   it('leaves out a run whose higher revision waits in quarantine, until it is settled', async () => {
     await feed.commit([
       entryJson({ scanId: 'a' }),
