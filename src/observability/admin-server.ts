@@ -1,11 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import type { Clock } from '../sync/ports.js';
 import type { Liveness } from './liveness.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 import type { Readiness } from './readiness.js';
 import type { RecentMinute } from './recent-history.js';
+import { type Answer, createSingleRequestServer, line, type Request } from './single-request-server.js';
 import { renderStatusPage, STATUS_PAGE_POLICY } from './status-page.js';
 import type { StatusReport } from './status-report.js';
 
@@ -32,13 +32,6 @@ export interface AdminServer {
   readonly settled: Promise<void>;
   /** Stops listening and ends all connections at once. May be called again. */
   close(): Promise<void>;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly contentType: string;
-  readonly body: string;
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 type Route = (options: AdminServerOptions, query: URLSearchParams) => Answer | Promise<Answer>;
@@ -82,8 +75,10 @@ const ROUTES: Readonly<Record<string, Route>> = {
  * storing runs.
  */
 export function startAdminServer(options: AdminServerOptions): AdminServer {
-  const server = createServer({ maxHeaderSize: 8_192, requestTimeout: 10_000, headersTimeout: 10_000 });
-  server.on('request', (request, response) => void respond(request, response, options));
+  const { server, closeConnections } = createSingleRequestServer(
+    (request) => answerTo(request, options),
+    options.clock,
+  );
   const closed = new AbortController();
   const settled = listen(server, options, AbortSignal.any([options.signal, closed.signal]));
   return {
@@ -92,7 +87,10 @@ export function startAdminServer(options: AdminServerOptions): AdminServer {
     async close() {
       closed.abort();
       await settled;
-      await stop(server);
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve()); // also where it does not listen
+        closeConnections();
+      });
     },
   };
 }
@@ -129,51 +127,17 @@ function tryToListen(server: Server, host: string, port: number): Promise<Error 
   });
 }
 
-function stop(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve()); // also where it does not listen
-    server.closeAllConnections();
-  });
-}
-
 /** Never rejects. */
-async function respond(request: IncomingMessage, response: ServerResponse, options: AdminServerOptions): Promise<void> {
-  let answer: Answer;
-  try {
-    answer = await answerTo(request, options);
-  } catch (error) {
-    options.logger.error('an admin request failed', { path: pathOf(request), error });
-    answer = line(500, 'this could not be answered; the log says why');
-  }
-  request.resume(); // a body is of no interest
-  const { status, contentType, body, headers } = answer;
-  response.writeHead(status, {
-    'content-type': contentType,
-    'content-length': Buffer.byteLength(body),
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    'referrer-policy': 'no-referrer',
-    ...headers,
-  });
-  response.end(body); // which Node leaves out where the request was HEAD
-}
-
-function answerTo(request: IncomingMessage, options: AdminServerOptions): Answer | Promise<Answer> {
-  const path = pathOf(request);
+async function answerTo({ method, path, query }: Request, options: AdminServerOptions): Promise<Answer> {
   const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
   if (route === undefined) return line(404, 'there is nothing here; see /');
-  if (ALLOWED_METHODS.includes(request.method ?? '')) return route(options, queryOf(request));
-  return { ...line(405, 'only GET and HEAD are understood here'), headers: { allow: ALLOWED_METHODS.join(', ') } };
-}
-
-function pathOf({ url = '/' }: IncomingMessage): string {
-  return url.split('?', 1)[0] ?? '/';
-}
-
-function queryOf({ url = '/' }: IncomingMessage): URLSearchParams {
-  return new URLSearchParams(url.split('?', 2)[1]);
-}
-
-function line(status: number, text: string): Answer {
-  return { status, contentType: 'text/plain; charset=utf-8', body: `${text.replace(/\s+/g, ' ')}\n` };
+  if (!ALLOWED_METHODS.includes(method)) {
+    return { ...line(405, 'only GET and HEAD are understood here'), headers: { allow: ALLOWED_METHODS.join(', ') } };
+  }
+  try {
+    return await route(options, query);
+  } catch (error) {
+    options.logger.error('an admin request failed', { path, error });
+    return line(500, 'this could not be answered; the log says why');
+  }
 }
