@@ -98,7 +98,13 @@ export function endsConnection(error: unknown): boolean {
   return sqlstate === null || ENDING.test(sqlstate);
 }
 
-const ENDING = /^(08|28|57P|58|XX|25P0[34]|3D|53300|F0)/;
+const READ_ONLY = '25006';
+const ENDING = new RegExp(`^(08|28|57P|58|XX|${READ_ONLY}|25P0[34]|3D|53300|F0)`);
+
+/** Whether the server takes no writes, such as a standby. The address may lead to the primary by now. */
+export function isReadOnly(error: unknown): boolean {
+  return sqlstateOf(error) === READ_ONLY;
+}
 
 /** Takes any error of the driver; classified by SQLSTATE, never by text. */
 export function databaseError(error: unknown): DatabaseError | SchemaMismatch {

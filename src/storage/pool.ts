@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult } from 'kysely';
 import pg from 'pg';
 import { connectError, type Destination, poolUsedUp } from './connect-errors.js';
-import { DatabaseError, databaseError, endsConnection } from './errors.js';
+import { DatabaseError, databaseError, endsConnection, isReadOnly } from './errors.js';
 import { sendLongParameters } from './long-parameter.js';
 
 /** How to reach PostgreSQL, in `pg`'s own terms: what `sslmode` means is decided in one place, the settings. */
@@ -40,6 +40,8 @@ export const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 10_000;
 /** Longer than what is done at rest is apart: a login costs more than all of it. */
 const IDLE_MS = 60_000;
+/** Maximum age of a connection, seconds: one to a former primary that still answers reads must not be used without end. */
+const LIFETIME_S = 600;
 
 export function openDatabase(options: DatabaseOptions): Database {
   const connectDeadlineMs = options.connectDeadlineMs ?? CONNECT_DEADLINE_MS;
@@ -50,6 +52,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     max: options.maxConnections,
     connectionTimeoutMillis: connectDeadlineMs,
     idleTimeoutMillis: IDLE_MS,
+    maxLifetimeSeconds: LIFETIME_S,
     keepAlive: true, // off by default: a blackholed connection would hang for ever
     keepAliveInitialDelayMillis: 10_000,
   });
@@ -65,6 +68,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   options.signal?.addEventListener('abort', cutHandshakes, { once: true });
   let closed: Promise<void> | undefined;
   const guarded = guardedPool(pool, {
+    clients,
     statementDeadlineMs: options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS,
     destination: { ...options.connection, deadlineMs: connectDeadlineMs },
     isUsedUp: () => !pool.ending && clients.size >= options.maxConnections,
@@ -115,6 +119,8 @@ async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>, cut
 }
 
 interface PoolGuards {
+  /** Those that are logged in. */
+  readonly clients: ReadonlySet<pg.PoolClient>;
   readonly statementDeadlineMs: number;
   readonly destination: Destination;
   /** As many connections as there may be are logged in: whoever got none waited for one of these. */
@@ -124,12 +130,23 @@ interface PoolGuards {
 /**
  * Between kysely and the pool: every statement has a deadline, and a connection on which anything failed without a
  * SQLSTATE is destroyed, never used again. (Kysely alone would give it back to the pool, perhaps inside a transaction.)
+ * When a server turns out to be read-only, none of the present connections is used again: others may lead to it as well.
  */
-function guardedPool(pool: pg.Pool, { statementDeadlineMs, destination, isUsedUp }: PoolGuards): PostgresPool {
+function guardedPool(pool: pg.Pool, { clients, statementDeadlineMs, destination, isUsedUp }: PoolGuards): PostgresPool {
+  const outdated = new WeakSet<pg.PoolClient>();
+  const afterError = (error: unknown) => {
+    if (isReadOnly(error)) for (const client of clients) outdated.add(client);
+  };
   return {
     connect: async () => {
       try {
-        return guardedClient(await pool.connect(), statementDeadlineMs);
+        for (;;) {
+          const client = await pool.connect();
+          if (!outdated.has(client)) {
+            return guardedClient(client, { statementDeadlineMs, afterError, isOutdated: () => outdated.has(client) });
+          }
+          client.release(true);
+        }
       } catch (error) {
         throw isUsedUp() ? poolUsedUp(destination) : connectError(error, destination);
       }
@@ -138,18 +155,28 @@ function guardedPool(pool: pg.Pool, { statementDeadlineMs, destination, isUsedUp
   };
 }
 
-function guardedClient(client: pg.PoolClient, deadlineMs: number): PostgresPoolClient {
+interface ClientGuards {
+  readonly statementDeadlineMs: number;
+  afterError(error: unknown): void;
+  isOutdated(): boolean;
+}
+
+function guardedClient(
+  client: pg.PoolClient,
+  { statementDeadlineMs, afterError, isOutdated }: ClientGuards,
+): PostgresPoolClient {
   let broken = false;
   const run = async <R>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>> => {
     try {
-      const result = await withDeadline(client.query(sql, [...parameters]), deadlineMs);
+      const result = await withDeadline(client.query(sql, [...parameters]), statementDeadlineMs);
       return result as unknown as PostgresQueryResult<R>;
     } catch (error) {
       broken ||= endsConnection(error);
+      afterError(error);
       throw databaseError(error);
     }
   };
-  return { query: run as PostgresPoolClient['query'], release: () => client.release(broken) };
+  return { query: run as PostgresPoolClient['query'], release: () => client.release(broken || isOutdated()) };
 }
 
 /** Rejects when the deadline is over; the statement itself is ended by destroying its connection. */

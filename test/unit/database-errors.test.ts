@@ -16,7 +16,7 @@ describe('the connection after an error', () => {
     },
   );
 
-  it.each(['08006', '25P03', '25P04', '28P01', '3D000', '53300', '57P01', '57P02', '57P05', '58030', 'XX000'])(
+  it.each(['08006', '25006', '25P03', '25P04', '28P01', '3D000', '53300', '57P01', '57P02', '57P05', '58030', 'XX000'])(
     'is given up after %s',
     (code) => {
       expect(endsConnection(reported(code, 'SCHWERWIEGEND'))).toBe(true);
