@@ -43,7 +43,7 @@ COMMENT ON COLUMN :"schema".feeds.complete_from IS 'Earliest delivery time that 
 COMMENT ON COLUMN :"schema".feeds.data_complete_as_of IS 'Every entry listed by the feed from complete_from up to this time is in runs or in open quarantine; null while unknown. By the clock of this database';
 COMMENT ON COLUMN :"schema".feeds.reconciled_as_of IS 'Up to when runs that the cursor passed by were looked for; null: never';
 COMMENT ON COLUMN :"schema".feeds.end_reached_at IS 'When the end of the feed was reached from its start; null: the history is still being read';
-COMMENT ON COLUMN :"schema".feeds.last_delivered_at IS 'Latest delivery time (service clock) among the committed entries';
+COMMENT ON COLUMN :"schema".feeds.last_delivered_at IS 'Latest delivery time (service clock) up to which the feed was read';
 COMMENT ON COLUMN :"schema".feeds.read_up_to IS 'Latest delivery time (service clock) that was read since the last rewind, or the one it went to: a rejected cursor gives way to a time before it';
 COMMENT ON COLUMN :"schema".feeds.last_poll_at IS 'When the last successful poll was sent';
 COMMENT ON COLUMN :"schema".feeds.last_commit_at IS 'When the last page was committed, empty pages included';
@@ -199,7 +199,7 @@ COMMENT ON COLUMN :"schema".backfills.kind IS 'request: asked for by scanfeed ba
 COMMENT ON COLUMN :"schema".backfills.since IS 'Delivery time, service clock, from which it reads; null: the beginning of the history';
 COMMENT ON COLUMN :"schema".backfills.until IS 'Delivery time, service clock, up to which it reads; whole milliseconds';
 COMMENT ON COLUMN :"schema".backfills.cursor IS 'Where it stands; null: at its beginning';
-COMMENT ON COLUMN :"schema".backfills.delivered_up_to IS 'Latest delivery time, service clock, that it has read';
+COMMENT ON COLUMN :"schema".backfills.delivered_up_to IS 'Latest delivery time, service clock, up to which it has read';
 COMMENT ON COLUMN :"schema".backfills.entries IS 'Entries read so far';
 COMMENT ON COLUMN :"schema".backfills.stored IS 'Runs that it inserted or updated, at least: a page whose process died after its commit is not counted';
 COMMENT ON COLUMN :"schema".backfills.entries_per_second IS 'Entries lately read in a second';

@@ -53,14 +53,15 @@ export async function* verifyFeed(
     const page = await patiently(() => readPage(service, read, clock, from, signal), patience);
     const edgeMs = EDGE_MS + clock.monotonic() - page.polledAt;
     const entries = await patiently(() => verifyPage(page.draft, work), patience);
-    const last = page.lastDeliveredAt ?? deliveredUpTo;
+    const last = page.provenUpTo ?? deliveredUpTo;
     // What has no delivery time of its own lies no later than the page's last.
     const when = ({ deliveredAt }: Verified) => deliveredAt ?? last;
     const wanted = entries.filter((entry) => until === null || when(entry) <= until);
     const due = wanted.filter((entry) => page.instantOf(when(entry)) <= completeTo - edgeMs);
     deliveredUpTo = last;
     yield { compared: due, tooNew: wanted.length - due.length, deliveredUpTo };
-    const past = (until !== null && last > until) || (wanted.length > 0 && due.length === 0);
+    const tooNew = page.provenUpTo !== null && wanted.length > 0 && due.length === 0;
+    const past = (until !== null && last > until) || tooNew;
     if (past || (await patiently(() => isEndOfFeed(page, settings.feed.filters, service, signal), patience))) return;
     if (leadsNowhere(page) || recent.seen(page.next)) {
       if (page.next !== null && page.draft.items < page.limit) return;

@@ -32,7 +32,7 @@ export const runsSchema = z.union([
 export const correctionSchema = runSpecSchema.extend({
   organization,
   count,
-  redelivery: z.enum(['ahead', 'behind']).optional(),
+  redelivery: z.enum(['ahead', 'behind', 'in-place']).optional(),
 });
 
 export const invalidateSchema = z.strictObject({ organization });

@@ -19,24 +19,29 @@ export class CursorSeal {
     this.#key = `${seed}/${organization}`;
   }
 
-  /** `moving` cursors differ with every call, `stable` ones only with the place. */
-  issue(place: Place, style: 'stable' | 'moving'): string {
+  /**
+   * `moving` cursors differ with every call, `stable` ones only with the place.
+   * @param filters that the cursor is bound to; an empty text for none
+   */
+  issue(place: Place, style: 'stable' | 'moving', filters: string): string {
     const poll = style === 'moving' ? ++this.#polls : 0;
-    const body = Buffer.from(`${place.at}:${place.order}:${this.#generation}:${poll}:${this.#startMs}`);
+    const body = Buffer.from(`${place.at}:${place.order}:${this.#generation}:${poll}:${this.#startMs}:${filters}`);
     return Buffer.concat([this.#mac(body), body]).toString('base64url');
   }
 
   /**
-   * The cursor's place; null when it is malformed, forged, was issued before {@link invalidate}, or stands in a part of the
-   * sequence that began after the emulator that issued it.
+   * The cursor's place; null when it is malformed, forged, was issued before {@link invalidate}, is bound to other filters,
+   * or stands in a part of the sequence that began after the emulator that issued it.
    */
-  open(cursor: string): Place | null {
+  open(cursor: string, filters: string): Place | null {
     const bytes = Buffer.from(cursor, 'base64url');
     if (bytes.length <= macBytes || bytes.toString('base64url') !== cursor) return null;
     const body = bytes.subarray(macBytes);
     if (!timingSafeEqual(bytes.subarray(0, macBytes), this.#mac(body))) return null;
-    const [at, order, generation, , startMs] = body.toString().split(':').map(Number);
+    const [place, boundTo] = splitAfter(body.toString(), 5);
+    const [at, order, generation, , startMs] = place.split(':').map(Number);
     if (at === undefined || order === undefined || generation !== this.#generation) return null;
+    if (boundTo !== '' && boundTo !== filters) return null;
     if (startMs !== this.#startMs && at >= this.#startMs) return null;
     return { at, order };
   }
@@ -49,6 +54,12 @@ export class CursorSeal {
   #mac(body: Buffer): Buffer {
     return createHmac('sha256', this.#key).update(body).digest().subarray(0, macBytes);
   }
+}
+
+/** The first fields of a text with colons, and the rest, which may have colons of its own. */
+function splitAfter(text: string, fields: number): [first: string, rest: string] {
+  const parts = text.split(':');
+  return [parts.slice(0, fields).join(':'), parts.slice(fields).join(':')];
 }
 
 const macBytes = 9;

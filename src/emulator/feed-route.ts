@@ -4,16 +4,24 @@ import { type FeedParameters, parseFeedParameters } from './parameters.js';
 import { jsonAnswer, Refusal } from './refusal.js';
 import { renderEntry } from './render-run.js';
 import type { FilterFacts } from './runs.js';
-import { beforeTime, beginning, behindTime, type Content, comparePlaces, type Place } from './sequence.js';
+import {
+  beforeTime,
+  beginning,
+  behindTime,
+  type Content,
+  comparePlaces,
+  type Place,
+  type Sequence,
+} from './sequence.js';
 
 export function feed(call: Call): Outcome {
-  const { service, organization, query, fault } = call;
+  const { service, organization, query } = call;
   const { switches } = service;
   const parameters = parseFeedParameters(query);
   if (parameters.documentType !== null) service.requireDocumentType(parameters.documentType);
   const nowMs = service.now();
-  const from = startOf(call, parameters);
   organization.advance(nowMs);
+  const from = startOf(call, parameters, nowMs);
   const { entries, end } = organization.sequence.read({
     from,
     nowMs,
@@ -22,29 +30,76 @@ export function feed(call: Call): Outcome {
     accepts: filterOf(parameters),
   });
   organization.storedCursors.moved(parameters.cursor === null ? null : from, end, nowMs);
-  const stays = switches.cursors === 'stable' && parameters.cursor !== null && comparePlaces(from, end) === 0;
-  const issued = stays ? parameters.cursor : organization.cursors.issue(end, switches.cursors);
-  const nextCursor =
-    fault?.kind === 'empty-cursor' ? '' : fault?.kind === 'stuck-cursor' ? (parameters.cursor ?? issued) : issued;
+  const nextCursor = nextCursorOf(call, parameters, from, end, nowMs);
   const texts = entries.map((entry) =>
     'verbatim' in entry ? entry.verbatim.text : renderEntry(entry.version, switches, parameters.markdown),
   );
   return {
-    answer: jsonAnswer(200, page(texts, fault?.kind === 'missing-cursor' ? null : nextCursor)),
+    answer: jsonAnswer(200, page(texts, nextCursor)),
     served: entries.flatMap(servedOf),
-    verbatim: entries.some((entry) => 'verbatim' in entry),
-    nextCursor: fault?.kind === 'missing-cursor' ? null : nextCursor,
+    // Nor does the description allow a page without a cursor.
+    verbatim: nextCursor == null || entries.some((entry) => 'verbatim' in entry),
+    nextCursor: nextCursor ?? null,
   };
 }
 
-function startOf({ service, organization, fault }: Call, { cursor, since }: FeedParameters): Place {
+/** Null and undefined as the answer has them: `null`, or no `nextCursor` at all. */
+function nextCursorOf(
+  { service, organization, fault }: Call,
+  parameters: FeedParameters,
+  from: Place,
+  end: Place,
+  nowMs: number,
+): string | null | undefined {
+  const { cursor } = parameters;
+  const { cursors, cursorFilters, endCursor } = service.switches;
+  if (fault?.kind === 'missing-cursor') return undefined;
+  if (fault?.kind === 'empty-cursor') return '';
+  if (endCursor !== 'sent' && isEnd(organization.sequence, end, nowMs)) return endCursor === 'null' ? null : undefined;
+  const stays = cursors === 'stable' && cursor !== null && comparePlaces(from, end) === 0;
+  const filters = cursorFilters === 'bound' ? filtersText(parameters) : '';
+  const issued = stays ? cursor : organization.cursors.issue(end, cursors, filters);
+  return fault?.kind === 'stuck-cursor' ? (cursor ?? issued) : issued;
+}
+
+/** Whether the sequence has nothing after the place, whatever the filters. */
+function isEnd(sequence: Sequence, place: Place, nowMs: number): boolean {
+  const { entries } = sequence.read({ from: place, nowMs, limit: 1, scanLimit: 1, accepts: () => true });
+  return entries.length === 0;
+}
+
+function filtersText({ status, environment, documentType }: FeedParameters): string {
+  return `${[...status].sort().join()}/${environment}/${documentType ?? ''}`;
+}
+
+function startOf(call: Call, parameters: FeedParameters, nowMs: number): Place {
+  const { service, organization, fault } = call;
+  const { cursor, since } = parameters;
   if (cursor !== null) {
-    const place = fault?.kind === 'invalid-cursor' ? null : organization.cursors.open(cursor);
+    const place = fault?.kind === 'invalid-cursor' ? null : organization.cursors.open(cursor, filtersText(parameters));
     if (place === null) throw new Refusal(400, 'Der Cursor ist ungültig.');
     return place;
   }
   if (since === null) return beginning;
-  return service.switches.sinceBoundary === 'inclusive' ? beforeTime(since) : behindTime(since);
+  const { sinceBoundary, sinceMeaning } = service.switches;
+  const inclusive = sinceBoundary === 'inclusive';
+  const place = inclusive ? beforeTime(since) : behindTime(since);
+  if (sinceMeaning === 'delivered') return place;
+  // Neither time is later than that of the delivery, so that the first such run is not before this place.
+  return placeBefore(organization.sequence, place, nowMs, (content) => {
+    const time = 'version' in content ? content.version[`${sinceMeaning}At`] : null;
+    return time === null || (inclusive ? time >= since : time > since);
+  });
+}
+
+/** The place right before the first visible entry that is meant, else behind all. */
+function placeBefore(sequence: Sequence, from: Place, nowMs: number, isMeant: (content: Content) => boolean): Place {
+  for (let place = from; ; ) {
+    const { entries, end } = sequence.read({ from: place, nowMs, limit: 1, scanLimit: 1, accepts: () => true });
+    const [content] = entries;
+    if (content === undefined || isMeant(content)) return place;
+    place = end;
+  }
 }
 
 /** A fact that an entry does not have (a verbatim one) passes. */
@@ -61,8 +116,8 @@ function servedOf(content: Content): { scanId: string; revision: number }[] {
 }
 
 /** Text while all entries are text; bytes where a scripted entry is. */
-function page(entries: readonly (string | Uint8Array)[], nextCursor: string | null): string | Uint8Array {
-  const tail = nextCursor === null ? ']}' : `],"nextCursor":${JSON.stringify(nextCursor)}}`;
+function page(entries: readonly (string | Uint8Array)[], nextCursor: string | null | undefined): string | Uint8Array {
+  const tail = nextCursor === undefined ? ']}' : `],"nextCursor":${JSON.stringify(nextCursor)}}`;
   if (entries.every((entry) => typeof entry === 'string')) return `{"items":[${entries.join(',')}${tail}`;
   const parts = entries.flatMap((entry, i) => [i === 0 ? '' : ',', entry]);
   return Buffer.concat(['{"items":[', ...parts, tail].map((part) => Buffer.from(part as string)));

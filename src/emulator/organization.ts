@@ -161,24 +161,25 @@ export class Organization {
     const live = this.#live.get(scanId);
     const number = live?.number ?? (runNumberOf(this.#source.seed, scanId) as number);
     const oldPlace = live?.entry ?? { at: old.deliveredAt, order: number };
-    const deliveredAt =
-      change.deliveredAt === undefined
-        ? this.#redeliveryTime(oldPlace, at, change.redelivery)
-        : toMs(change.deliveredAt);
+    const redelivery = change.redelivery ?? this.#switches.redelivery;
+    const scripted = change.deliveredAt === undefined ? null : toMs(change.deliveredAt);
+    const deliveredAt = scripted ?? this.#redeliveryTime(oldPlace, at, redelivery);
+    const placedAt = scripted === null && redelivery === 'in-place' ? oldPlace.at : deliveredAt;
     const version = reviseRun(this.#source, number, old, change, deliveredAt);
     if (this.#switches.superseded === 'removed' && live !== undefined) this.sequence.remove(live.entry);
     if (live === undefined) this.#superseded.set(number, this.#switches.superseded);
-    this.#keep({ number, version, entry: this.sequence.place(deliveredAt, { version }) });
+    this.#keep({ number, version, entry: this.sequence.place(placedAt, { version }) });
     this.#evict();
     return version;
   }
 
   /**
-   * `ahead`: now, so that every stored cursor still has it before it. `behind`: just before its old place, or just
+   * `ahead`: now, so that every stored cursor still has it before it. `in-place`: now as well, but the entry stays at its
+   * old place in the sequence. `behind`: just before its old place, or just
    * before the lowest cursor that a client may hold, so that no client that continues ever comes by it.
    */
-  #redeliveryTime(old: Place, at: number, redelivery = this.#switches.redelivery): number {
-    if (redelivery === 'ahead') return at;
+  #redeliveryTime(old: Place, at: number, redelivery: Switches['redelivery']): number {
+    if (redelivery !== 'behind') return at;
     const stored = this.storedCursors.lowest(at);
     return Math.min(old.at, stored === null ? old.at : stored.at) - 1;
   }

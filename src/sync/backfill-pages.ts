@@ -101,10 +101,13 @@ export async function readBackfillPages(
   }
 }
 
-/** The whole page lies beyond it: what is bad, or has no delivery time, may belong to what was asked for. */
-function isBeyond({ draft: { entries, items } }: FetchedPage, until: Date): boolean {
+/**
+ * Whether the whole page proves to lie beyond a delivery time: what is bad, or has no delivery time, may belong to what was
+ * asked for.
+ */
+function isBeyond({ provenUpTo, draft: { entries, items } }: FetchedPage, until: Date): boolean {
   const beyond = entries.filter(({ accepted: { run } }) => run.deliveredAt !== null && run.deliveredAt > until);
-  return beyond.length > 0 && beyond.length === items;
+  return provenUpTo !== null && beyond.length === items;
 }
 
 function commit(
@@ -147,20 +150,20 @@ function commit(
   return writePage(write, draft, resolved, signal);
 }
 
-function upTo({ lastDeliveredAt }: Pick<FetchedPage, 'lastDeliveredAt'>, until: Date): Date | null {
-  return lastDeliveredAt !== null && lastDeliveredAt > until ? until : lastDeliveredAt;
+function upTo({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, until: Date): Date | null {
+  return provenUpTo !== null && provenUpTo > until ? until : provenUpTo;
 }
 
 /** After the commit: remembers where the backfill stands now, and tells. */
 function passed(
-  { draft, next, lastDeliveredAt }: CompletedPage,
+  { draft, next, provenUpTo }: CompletedPage,
   memory: BackfillMemory,
   { observer, clock }: BackfillContext,
 ): void {
   const { backfill, breaker, meter } = memory;
   const items = draft.items;
   const { until } = backfill;
-  const deliveredUpTo = later(backfill.deliveredUpTo, upTo({ lastDeliveredAt }, until));
+  const deliveredUpTo = later(backfill.deliveredUpTo, upTo({ provenUpTo }, until));
   const entries = backfill.entries + items;
   if (memory.quality !== null) breaker.committed(memory.quality);
   memory.backfill = { ...backfill, cursor: next ?? backfill.cursor, deliveredUpTo, entries };

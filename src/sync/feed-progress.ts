@@ -19,14 +19,14 @@ export function createFeedProgress(lease: LeaseGrant, { store, observer, clock }
   let entries = 0;
   let notedAt: number | null = null;
   return {
-    passed: async ({ draft, lastDeliveredAt, polledAt, instantOf }) => {
+    passed: async ({ draft, provenUpTo, polledAt, instantOf }) => {
       const now = clock.monotonic();
       const items = draft.items;
       entries += items;
       // The end moves on with the time: what remains is what the feed is behind.
-      const behindMs = lastDeliveredAt === null ? null : polledAt - instantOf(lastDeliveredAt);
+      const behindMs = provenUpTo === null ? null : polledAt - instantOf(provenUpTo);
       const pace = meter.passed(now, items, behindMs);
-      observer.reading('feed', { entries, deliveredUpTo: lastDeliveredAt, pace });
+      observer.reading('feed', { entries, deliveredUpTo: provenUpTo, pace });
       if (pace === null || (notedAt !== null && now - notedAt < NOTED_EVERY_MS)) return;
       notedAt = now;
       await store.notePace(lease, pace);

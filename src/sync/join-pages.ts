@@ -37,7 +37,7 @@ export function joinPages(first: CompletedPage, more: readonly CompletedPage[]):
     at: first.at,
     through: pages.flatMap((page) => page.through),
     bytes: pages.reduce((sum, page) => sum + page.bytes, 0),
-    lastDeliveredAt: pages.findLast((page) => page.lastDeliveredAt !== null)?.lastDeliveredAt ?? null,
+    provenUpTo: pages.findLast((page) => page.provenUpTo !== null)?.provenUpTo ?? null,
     draft: {
       pages: pages.flatMap((page) => page.draft.pages),
       items: pages.reduce((sum, page) => sum + page.draft.items, 0),

@@ -15,6 +15,7 @@ import type {
   RawPage,
   Trouble,
 } from './ports.js';
+import { provenDelivery } from './proven-delivery.js';
 import { type AnswerTimes, instantOf, isBelievable } from './service-clock.js';
 import { isStorable } from './storable-text.js';
 
@@ -59,8 +60,8 @@ export interface FetchedPage extends Pick<ReceivedPage, 'at' | 'next' | 'bytes'>
   readonly polledAt: number;
   /** Monotonic time of a delivery time of the service. Never after the poll. */
   instantOf(deliveredAt: Date): number;
-  /** The delivery time of the last entry that has a believable one. */
-  readonly lastDeliveredAt: Date | null;
+  /** The delivery time up to which everything was read with this page ({@link provenDelivery}). */
+  readonly provenUpTo: Date | null;
 }
 
 /** The feed cannot be passed by: an entry alone is larger than can be held or stored. Held. */
@@ -160,14 +161,13 @@ function checkedPage(
   limit: number,
 ): FetchedPage {
   const draft = draftPage(page);
-  const deliveries = draft.entries.map((entry) => entry.accepted.run.deliveredAt);
   return {
     at,
     next,
     bytes,
     through: [{ items, next }],
     draft,
-    lastDeliveredAt: deliveries.findLast((time) => time !== null && isBelievable(time, times)) ?? null,
+    provenUpTo: provenDelivery(draft, (time) => isBelievable(time, times)),
     limit,
     polledAt: times.polledAt,
     instantOf: (deliveredAt) => instantOf(deliveredAt, times),
@@ -190,15 +190,15 @@ export function leadsFurther({ at, next, items }: Pick<ReceivedPage, 'at' | 'nex
 }
 
 /**
- * What a commit of this page may say about freshness. Up to just before its last delivery: the next page may begin with an
- * entry of the very same time.
+ * Returns what a commit of this page may claim: everything up to just before the delivery time that it proves, since the
+ * next page may begin with an entry of the same time.
  */
 export function freshnessOf(page: FetchedPage, atEnd: boolean): Freshness {
-  const { lastDeliveredAt } = page;
+  const { provenUpTo } = page;
   return {
     atEnd,
     polledAt: page.polledAt,
-    lastDeliveredAt,
-    lastDelivered: lastDeliveredAt === null ? null : page.instantOf(lastDeliveredAt) - 1,
+    lastDeliveredAt: provenUpTo,
+    lastDelivered: provenUpTo === null ? null : page.instantOf(provenUpTo) - 1,
   };
 }

@@ -87,14 +87,14 @@ async function sweepPage(
   return { next: page.next, progress: outcome.kind === 'fenced' ? 'fenced' : progress };
 }
 
-/** Only the end of the feed, or deliveries beyond the stretch, end a sweep: a page that filters empty does not. */
+/** Only the end of the feed, or a page that proves to reach beyond the stretch, ends a sweep. */
 async function progressAt(
   page: FetchedPage,
   { until }: SweepState,
   { service, read }: FeedContext,
   signal: AbortSignal,
 ): Promise<SweepProgress> {
-  if (page.lastDeliveredAt !== null && page.lastDeliveredAt > until) return 'through';
+  if (page.provenUpTo !== null && page.provenUpTo > until) return 'through';
   if (await isEndOfFeed(page, read.filters, service, signal)) return 'through';
   return page.next === null || page.next === page.at.cursor ? 'stuck' : 'more';
 }

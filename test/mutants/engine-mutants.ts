@@ -170,7 +170,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Freshness is knowable (promise 10).
   engine(
     'behind the end, freshness is the time of the poll',
-    patch(readPage, 'page.instantOf(lastDeliveredAt) - 1', 'page.polledAt'),
+    patch(readPage, 'page.instantOf(provenUpTo) - 1', 'page.polledAt'),
+  ),
+  engine(
+    'a correction shows how far the feed was read',
+    patch('src/sync/proven-delivery.ts', 'if (revision === 1) proven', 'proven'),
   ),
   engine(
     'an empty page is the end of the feed, whatever the filters hide',
@@ -194,7 +198,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'a backfill ends at the first page that reaches beyond its end',
     patch(
       backfillPages,
-      'beyond.length > 0 && beyond.length === items',
+      'provenUpTo !== null && beyond.length === items',
       'beyond.length > 0 && beyond.length > items / 2',
     ),
   ),

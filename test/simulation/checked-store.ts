@@ -227,8 +227,8 @@ export class CheckedStore extends ModelStore {
   #freshnessIsTrue(): void {
     const completeAsOf = this.completeAsOf();
     for (const delivery of this.missing(false)) {
-      if (delivery.key <= completeAsOf) {
-        this.#fail(`complete as of ${completeAsOf}, but ${told(delivery)} of ${delivery.key} is missing`);
+      if (delivery.dated <= completeAsOf) {
+        this.#fail(`complete as of ${completeAsOf}, but ${told(delivery)} of ${delivery.dated} is missing`);
       }
     }
   }
@@ -242,7 +242,7 @@ export class CheckedStore extends ModelStore {
     const from = sweep.since === null ? -1 : this.service.placeOf({ since: sweep.since });
     const until = this.service.placeOf({ since: sweep.until });
     for (const delivery of this.missing(true)) {
-      if (delivery.key > from && delivery.key <= until && delivery.visibleFrom <= begun) {
+      if (delivery.key > from && delivery.dated <= until && delivery.visibleFrom <= begun) {
         this.#fail(`the ${kind} sweep is finished, but ${told(delivery)} is missing`);
       }
     }
@@ -256,7 +256,11 @@ export class CheckedStore extends ModelStore {
     const from = backfill.since === null ? -1 : this.service.placeOf({ since: backfill.since });
     const until = this.service.placeOf({ since: backfill.until });
     for (const delivery of this.missing(true)) {
-      if (delivery.key > from && delivery.key <= until && delivery.visibleFrom <= this.#virtual(backfill.requestedAt)) {
+      if (
+        delivery.key > from &&
+        delivery.dated <= until &&
+        delivery.visibleFrom <= this.#virtual(backfill.requestedAt)
+      ) {
         this.#fail(`the ${backfill.kind} is read, but ${told(delivery)} is missing`);
       }
     }

@@ -19,8 +19,10 @@ export interface Version {
 
 /** A delivery in the one sequence of the feed. */
 export interface Delivery extends Version {
-  /** Place in the sequence. Its whole part is the virtual time of delivery, milliseconds. */
+  /** Place in the sequence, by virtual time in milliseconds. */
   readonly key: number;
+  /** The virtual time of delivery that the entry shows, whole milliseconds: that of its place, or a later one. */
+  readonly dated: number;
   readonly json: string;
   /** The entry as parsing gives it. */
   readonly item: unknown;
@@ -59,7 +61,7 @@ export function deliver(
   shape: Shape,
   markdown: boolean,
   deliveredAt: Date,
-  place: Pick<Delivery, 'key' | 'visibleFrom' | 'behind'>,
+  place: Pick<Delivery, 'key' | 'dated' | 'visibleFrom' | 'behind'>,
 ): Delivery {
   const { scanId, revision, status } = version;
   const withoutData = shape === 'truncated' || shape === 'truncated_data';

@@ -23,6 +23,12 @@ export class Sequence {
     return random * Math.max(1, this.#lastKey);
   }
 
+  /** The place of a run that was delivered before; of its own, right behind the earlier ones. */
+  again(scanId: string, random: number): number | null {
+    const last = this.deliveries.findLast((delivery) => delivery.scanId === scanId);
+    return last === undefined ? null : last.key + 1e-6 * (random + 1e-3);
+  }
+
   insert(delivery: Delivery): void {
     this.deliveries.splice(this.#firstAfter(delivery.key), 0, delivery);
   }

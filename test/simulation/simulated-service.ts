@@ -74,15 +74,17 @@ export class SimulatedService implements FeedService {
       bare: choices.chance(traits.truncatedShare / 2),
     };
     if (before !== undefined) this.coverage.corrections += 1;
-    const behind = (before !== undefined && traits.corrections === 'behind') || choices.chance(traits.lateShare);
+    const late = choices.chance(traits.lateShare);
+    const where =
+      before !== undefined && traits.corrections !== 'ahead' ? traits.corrections : late ? 'behind' : 'ahead';
     // The two endpoints need not show a revision at the same moment.
     const skew = choices.chance(0.2) ? choices.between(0, 20_000) : 0;
     const feedLate = choices.chance(0.5);
     runs.show(version, feedLate ? now : now + skew, choices);
     const deliverIt = () => {
-      this.#insert(version, this.#shapeOf(version), behind);
+      this.#insert(version, this.#shapeOf(version), where);
       // At least once: the same revision is delivered again.
-      if (choices.chance(0.1)) this.#insert(version, this.#shapeAgain(version), false);
+      if (choices.chance(0.1)) this.#insert(version, this.#shapeAgain(version), 'ahead');
     };
     if (feedLate && skew > 0) void this.#later(skew, deliverIt);
     else deliverIt();
@@ -226,13 +228,16 @@ export class SimulatedService implements FeedService {
     return !version.bare && this.choices.chance(this.traits.conflictShare) ? 'other_content' : this.#shapeOf(version);
   }
 
-  #insert(version: Version, shape: Shape, behind: boolean): void {
+  #insert(version: Version, shape: Shape, where: ServiceTraits['corrections']): void {
     const { choices, sequence } = this;
     const now = this.clock.monotonic();
-    const key = behind ? sequence.before(choices.random()) : sequence.end(now);
-    const visibleFrom = behind ? now + choices.between(0, 60_000) : now;
-    const dated = new Date(this.#time(Math.floor(key)));
-    const delivery = deliver(version, shape, this.markdown, dated, { key, visibleFrom, behind });
+    const old = where === 'in place' ? sequence.again(version.scanId, choices.random()) : null;
+    const behind = where === 'behind' || old !== null;
+    const key = old ?? (behind ? sequence.before(choices.random()) : sequence.end(now));
+    const visibleFrom = behind && old === null ? now + choices.between(0, 60_000) : now;
+    const dated = Math.floor(old === null ? key : now);
+    const place = { key, dated, visibleFrom, behind };
+    const delivery = deliver(version, shape, this.markdown, new Date(this.#time(dated)), place);
     sequence.insert(delivery);
     this.#count(delivery, shape);
     this.onDelivery(delivery);

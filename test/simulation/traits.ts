@@ -6,8 +6,11 @@ import type { Choices } from './random-choices.js';
 export interface ServiceTraits {
   /** Cursors that change with every poll, also at the end. */
   readonly movingCursors: boolean;
-  /** Corrections go to the end of the sequence, or somewhere before it: the interface may mean either. */
-  readonly corrections: 'ahead' | 'behind';
+  /**
+   * Corrections go to the end of the sequence, somewhere before it with the delivery time of that place, or to the place of
+   * the run with a new delivery time: the interface may mean any of them.
+   */
+  readonly corrections: 'ahead' | 'behind' | 'in place';
   readonly truncatedShare: number;
   /** Entries without a usable required field, and values that PostgreSQL refuses. */
   readonly badShare: number;
@@ -86,7 +89,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   return {
     service: {
       movingCursors: choices.chance(0.5),
-      corrections: choices.pick(['ahead', 'behind']),
+      corrections: choices.pick(['ahead', 'behind', 'in place']),
       truncatedShare: choices.pick([0, 0.1, 0.5]),
       badShare: choices.pick([0, 0.1]),
       lateShare: choices.pick([0, 0.1]),

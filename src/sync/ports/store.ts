@@ -8,9 +8,9 @@ export interface Freshness {
   readonly atEnd: boolean;
   /** Monotonic time at which the poll was sent. */
   readonly polledAt: number;
-  /** Monotonic time that corresponds to the delivery time of the page's last entry; null where it has none. */
+  /** Monotonic time up to which the page proves the data to be complete; null if it proves nothing. */
   readonly lastDelivered: number | null;
-  /** Its delivery time as the service wrote it. */
+  /** The delivery time that this is, by the service's clock. */
   readonly lastDeliveredAt: Date | null;
 }
 

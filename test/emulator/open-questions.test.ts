@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { bench, ids, noon, revisions } from './client.js';
+
+/** What the interface leaves open; the other answers are tested with their sections. */
+describe('a correction delivered in place', () => {
+  it('is listed at the old place of its run, with a new delivery time', async () => {
+    const { emulator, drain, page, advance } = await bench({ history: 10, switches: { redelivery: 'in-place' } });
+    const { items, cursor } = await drain();
+    advance(1_000);
+    const { deliveredAt } = emulator.correct(String(items[3]?.scanId));
+    const after = (await drain()).items;
+    expect(ids(after)).toEqual(ids(items));
+    expect(after[3]).toMatchObject({ revision: 2, deliveredAt: new Date(deliveredAt).toISOString() });
+    expect(String(after[3]?.deliveredAt) > String(after[9]?.deliveredAt)).toBe(true);
+    expect((await page(`cursor=${cursor}`)).items).toEqual([]);
+  });
+});
+
+describe('cursors bound to their filters', () => {
+  it('are rejected with other filters, and accepted with the same', async () => {
+    const { page, get } = await bench({ history: 10, switches: { cursorFilters: 'bound' } });
+    const { nextCursor } = await page('limit=3');
+    expect(ids((await page(`limit=9&status=completed&cursor=${nextCursor}`)).items)).not.toEqual([]);
+    const { status, json } = await get(`/scans?environment=all&cursor=${nextCursor}`);
+    expect(status).toBe(400);
+    expect(json.error).toMatch(/Cursor/);
+  });
+});
+
+describe('no cursor at the end', () => {
+  it.each([
+    ['null', { items: [], nextCursor: null }],
+    ['absent', { items: [] }],
+  ] as const)('gives nextCursor only where more follows: %s', async (endCursor, end) => {
+    const { emulator, page } = await bench({ history: 10, switches: { endCursor } });
+    const { nextCursor } = await page('limit=9&status=completed,failed&environment=all');
+    expect(nextCursor).toMatch(/./);
+    const last = await page(`status=completed,failed&environment=all&cursor=${nextCursor}`);
+    expect(last.items).toHaveLength(1);
+    expect({ ...last, items: [] }).toEqual(end);
+    emulator.appendCount(2);
+    expect((await page(`limit=1&environment=all&cursor=${nextCursor}`)).nextCursor).toMatch(/./);
+  });
+});
+
+describe('since as another time of the run', () => {
+  it.each(['submitted', 'completed'] as const)('begins with the first run %s from then on', async (sinceMeaning) => {
+    const { emulator, page, advance } = await bench({ switches: { sinceMeaning } });
+    const since = noon;
+    advance(60_000);
+    const [early, late] = [since - 1_000, since + 30_000];
+    emulator.appendRuns([
+      { scanId: 'early', submittedAt: early, completedAt: early, revision: 1 },
+      { scanId: 'late', submittedAt: late, completedAt: late, revision: 1 },
+      { scanId: 'early again', submittedAt: early, completedAt: early, revision: 1 },
+    ]);
+    expect(revisions((await page(`since=${since}`)).items)).toEqual(['late@1', 'early again@1']);
+    emulator.set({ sinceMeaning: 'delivered' });
+    expect(revisions((await page(`since=${since}`)).items)).toEqual(['early@1', 'late@1', 'early again@1']);
+  });
+});
