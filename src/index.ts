@@ -8,7 +8,14 @@ export {
 } from './library/follow-feed.js';
 export type { UnusableEntry } from './library/sort-entries.js';
 export type { ApiKeySource } from './service/api-key.js';
-export { BodyTooLargeError, CutBodyError, NotJsonError, WrongShapeError } from './service/body-errors.js';
+export {
+  BodyTooLargeError,
+  CutBodyError,
+  NotJsonError,
+  TooManyEntriesError,
+  TooManyValuesError,
+  WrongShapeError,
+} from './service/body-errors.js';
 export {
   RecognitionClient,
   type RecognitionClientOptions,

@@ -24,7 +24,7 @@ import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
 import { thisProcess } from './command-process.js';
 import { keepHouse } from './housekeeping.js';
-import { openByteBudget } from './memory.js';
+import { largestAnswerBytes, openByteBudget } from './memory.js';
 import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
@@ -156,6 +156,7 @@ function openClient({ service, feed }: Settings, metrics: Metrics) {
     baseUrl: service.baseUrl,
     apiKey: service.readApiKey,
     requestTimeoutMs: service.requestTimeoutMs,
+    maxResponseBytes: largestAnswerBytes(),
     dispatcher,
     userAgent: `scanfeed/${version}`,
     onRequest: ({ operation, status, durationMs }) => metrics.requested(operation, status, durationMs),

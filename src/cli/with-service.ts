@@ -5,6 +5,7 @@ import type { ServiceSettings } from '../settings.js';
 import type { FeedRow } from '../storage/feed.js';
 import type { FeedService } from '../sync/ports.js';
 import { CommandFailure } from './exit.js';
+import { largestAnswerBytes } from './memory.js';
 import { packageVersion } from './version.js';
 
 /**
@@ -21,6 +22,7 @@ export async function withClient<T>(
     baseUrl: settings.baseUrl,
     apiKey: settings.readApiKey,
     requestTimeoutMs: settings.requestTimeoutMs,
+    maxResponseBytes: largestAnswerBytes(),
     dispatcher,
     userAgent: `scanfeed/${packageVersion()}`,
   });

@@ -1,6 +1,6 @@
 import { isDigit, isSpace, JSON_BYTES, type Range } from './ranges.js';
 
-const { QUOTE, BACKSLASH, COMMA, COLON, OPEN_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
+const { QUOTE, BACKSLASH, COMMA, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
 const MINUS = 0x2d;
 const PLUS = 0x2b;
 const POINT = 0x2e;
@@ -11,41 +11,68 @@ const LITERALS: ReadonlyMap<number | undefined, Uint8Array> = new Map(
   ['true', 'false', 'null'].map((word) => [word.charCodeAt(0), Buffer.from(word)]),
 );
 
+/** A member whose value is being scanned. */
+interface OpenMember extends Pick<Member, 'name'> {
+  readonly start: number;
+  readonly valuesBefore: number;
+  elements: number;
+}
+
+/** A member of an object, where it is in the text. */
+export interface Member {
+  /** Of the object it belongs to: 1 for the outermost. */
+  readonly depth: number;
+  /** Its name as written, quotes included. */
+  readonly name: Range;
+  readonly value: Range;
+  /** Number of values that its value consists of, itself included. */
+  readonly values: number;
+  /** Number of elements or members of its value. */
+  readonly elements: number;
+}
+
 /**
- * Goes once through JSON text of any size and depth, as strictly as JSON.parse does (but for UTF-8), and makes no values.
- * @param depth of the members that are told: 1 for those of the outermost object
- * @param onMember told of each: its name as it is written, quotes included, and where its value is
+ * Scans JSON text of any size and depth once, as strictly as JSON.parse (except for UTF-8), without creating values.
+ * Nesting costs one bit a level. Returns the number of values in the text, every container and scalar counted.
+ * @param depth of the deepest objects whose members are reported
+ * @param onMember called at the end of each of those members
  * @throws SyntaxError where a byte does not fit, or the text ends too early
  */
-export function scanMembers(json: Uint8Array, depth: number, onMember: (name: Uint8Array, value: Range) => void): void {
-  /** The closing bytes of the containers that are open. */
-  const open: number[] = [];
-  let name: Uint8Array | null = null;
-  let start = 0;
+export function scanMembers(json: Uint8Array, depth: number, onMember: (member: Member) => void): number {
+  const open = createContainerStack();
+  /** By depth: the members whose values are being scanned. */
+  const current: (OpenMember | undefined)[] = [];
+  let values = 0;
   let at = afterSpace(json, 0);
 
   const readName = () => {
+    const start = at;
     const end = stringEnd(json, at);
-    const told = open.length === depth ? json.subarray(at, end) : null;
     at = afterSpace(json, after(json, afterSpace(json, end), COLON));
-    if (told === null) return;
-    name = told;
-    start = at;
+    if (open.depth <= depth)
+      current[open.depth] = { name: { start, end }, start: at, valuesBefore: values, elements: 0 };
   };
   const valueEnded = () => {
-    if (name !== null && open.length === depth) {
-      onMember(name, { start, end: at });
-      name = null;
+    if (open.depth <= depth + 1) {
+      const parent = current[open.depth - 1];
+      if (parent !== undefined) parent.elements += 1;
+      const member = current[open.depth];
+      if (member !== undefined) {
+        const { name, start, valuesBefore, elements } = member;
+        current[open.depth] = undefined;
+        onMember({ depth: open.depth, name, value: { start, end: at }, values: values - valuesBefore, elements });
+      }
     }
     at = afterSpace(json, at);
   };
 
   for (;;) {
     const first = json[at];
+    values += 1;
     if (first === OPEN_OBJECT || first === OPEN_ARRAY) {
-      open.push(first + 2); // the closing byte is two further
+      open.push(first === OPEN_OBJECT);
       at = afterSpace(json, at + 1);
-      if (json[at] !== open.at(-1)) {
+      if (json[at] !== open.closing) {
         if (first === OPEN_OBJECT) readName();
         continue;
       }
@@ -53,16 +80,46 @@ export function scanMembers(json: Uint8Array, depth: number, onMember: (name: Ui
       at = first === QUOTE ? stringEnd(json, at) : scalarEnd(json, at);
       valueEnded();
     }
-    while (open.length > 0 && json[at] === open.at(-1)) {
+    while (open.depth > 0 && json[at] === open.closing) {
       open.pop();
       at += 1;
       valueEnded();
     }
-    if (open.length === 0) break;
+    if (open.depth === 0) break;
     at = afterSpace(json, after(json, at, COMMA));
-    if (open.at(-1) === CLOSE_OBJECT) readName();
+    if (open.closing === CLOSE_OBJECT) readName();
   }
   if (at < json.length) throw unexpected(json, at);
+  return values;
+}
+
+/** The containers that are open, one bit each: endless nesting must not use up memory. */
+function createContainerStack() {
+  let isObject = new Uint8Array(64);
+  const stack = {
+    depth: 0,
+    /** The byte that closes the innermost. */
+    closing: 0,
+    push: (object: boolean) => {
+      const byte = stack.depth >> 3;
+      if (byte === isObject.length) {
+        const grown = new Uint8Array(2 * byte);
+        grown.set(isObject);
+        isObject = grown;
+      }
+      const bit = 1 << (stack.depth & 7);
+      isObject[byte] = object ? (isObject[byte] as number) | bit : (isObject[byte] as number) & ~bit;
+      stack.depth += 1;
+      stack.closing = object ? CLOSE_OBJECT : CLOSE_ARRAY;
+    },
+    pop: () => {
+      stack.depth -= 1;
+      const innermost = stack.depth - 1;
+      const object = innermost >= 0 && ((isObject[innermost >> 3] as number) & (1 << (innermost & 7))) !== 0;
+      stack.closing = object ? CLOSE_OBJECT : CLOSE_ARRAY;
+    },
+  };
+  return stack;
 }
 
 /** The first byte, counted from 0, that no JSON has there; the length where the text ends too early; null where it is JSON. */

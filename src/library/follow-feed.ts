@@ -4,6 +4,7 @@ import { InvalidArgumentError } from '../service/request-errors.js';
 import type { FeedEntry } from '../service/wire.js';
 import { pauseAfter, pauseUntilPoll } from '../sync/backoff.js';
 import { isEndOfFeed } from '../sync/end-of-feed.js';
+import { isTooMuch } from '../sync/page-limit.js';
 import type { Clock, FeedFilters, FeedService, Position, RawPage, Trouble } from '../sync/ports.js';
 import { startAt } from '../sync/read-page.js';
 import { createRecentCursors } from '../sync/recent-cursors.js';
@@ -141,7 +142,7 @@ function createReader(
         } catch (error) {
           if (signal.aborted) return null;
           const trouble = troubleOf(error);
-          if (trouble.kind === 'too_large' && limit > 1) {
+          if (isTooMuch(error) && limit > 1) {
             limit = Math.floor(limit / 2);
             continue;
           }

@@ -131,7 +131,8 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
         });
       }
     },
-    pageLimited: (entries) => logger.info('pages are asked for with another number of entries', { entries }),
+    pageLimited: (entries, error) =>
+      logger.info('page size changed', { entries, ...(error === undefined ? {} : { error }) }),
     cursorReset(to) {
       metrics.cursorReset();
       logger.warn('the service rejected the cursor; going on from elsewhere', { fromCursor: to.cursor !== null });

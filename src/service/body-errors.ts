@@ -46,6 +46,39 @@ export class BodyTooLargeError extends ServiceError {
   }
 }
 
+/** The answer holds more JSON values than there is memory for. None of them was made. */
+export class TooManyValuesError extends ServiceError {
+  readonly kind = 'too_many_values';
+  readonly remedy = 'hold';
+  constructor(
+    override readonly status: number,
+    /** Those that would have to be held; long values of an entry are not among them. */
+    readonly values: number,
+    readonly bytes: number,
+    /** Entries, where it is a page of the feed that was to be parsed lightly. */
+    readonly entries: number,
+  ) {
+    super(
+      `the service answered ${status} with ${values} JSON values (${bytes} bytes) beside the results, more than fit into memory; ask its operators what changed, or allow scanfeed more memory`,
+    );
+  }
+}
+
+/** The page has far more entries than any page may have. */
+export class TooManyEntriesError extends ServiceError {
+  readonly kind = 'too_many_entries';
+  readonly remedy = 'hold';
+  constructor(
+    override readonly status: number,
+    readonly entries: number,
+    asked: number,
+  ) {
+    super(
+      `the service answered ${status} with a page of ${entries} entries, though ${asked} at most were asked for; nothing of it is stored; ask its operators to observe the page size (limit, interface 4.2)`,
+    );
+  }
+}
+
 /** The body ended early, or its compression or framing is broken: fetch the whole of it again. */
 export class CutBodyError extends ServiceError {
   readonly kind = 'cut_body';

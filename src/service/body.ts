@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
-import { type Lightening, parseLight } from '../json/light.js';
+import { type Lightening, parseLight, TooManyValues } from '../json/light.js';
 import { findSyntaxError } from '../json/scan.js';
 import type { BodyBounds } from '../sync/ports.js';
-import { BodyTooLargeError, CutBodyError, NotJsonError } from './body-errors.js';
+import { BodyTooLargeError, CutBodyError, NotJsonError, TooManyValuesError } from './body-errors.js';
 
 type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
 
@@ -36,7 +36,7 @@ const DECOMPRESS: Readonly<
 
 /**
  * Reads a whole answer as JSON. At most `maxBytes` are held, before and after decompression.
- * @throws BodyTooLargeError, CutBodyError, NotJsonError, or the error of the connection
+ * @throws BodyTooLargeError, TooManyValuesError, CutBodyError, NotJsonError, or the error of the connection
  */
 export async function readJson(response: Response, options: BodyOptions): Promise<JsonBody> {
   const status = response.statusCode;
@@ -48,7 +48,10 @@ export async function readJson(response: Response, options: BodyOptions): Promis
   if (!isJsonType(header(response, 'content-type'))) throw notJson('another content type than application/json');
   try {
     return { body: bytes, ...parseLight(bytes, options.lightening) };
-  } catch {
+  } catch (error) {
+    if (error instanceof TooManyValues) {
+      throw new TooManyValuesError(status, error.values, error.bytes, error.entries);
+    }
     // The end of the connection is the end of such a body, so that only its syntax shows whether it is whole.
     if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
     throw notJson(syntaxReason(bytes));

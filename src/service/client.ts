@@ -5,7 +5,7 @@ import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../s
 import type { ApiKeySource } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
 import type { BodyOptions } from './body.js';
-import { WrongShapeError } from './body-errors.js';
+import { TooManyEntriesError, TooManyValuesError, WrongShapeError } from './body-errors.js';
 import { checked, jsonObject } from './checked-answer.js';
 import { type RequestClock, systemClock } from './deadline.js';
 import { createDispatcher } from './dispatcher.js';
@@ -17,6 +17,13 @@ import { OF_A_PAGE, OF_A_RUN } from './steering-fields.js';
 import { type FeedPage, feedPageSchema, type Run, runSchema, type Submission, submissionSchema } from './wire.js';
 
 const MIB = 1024 * 1024;
+/**
+ * Maximum number of entries of a page, ten times what the interface allows to ask for. Each takes some 2 KiB until the page is
+ * committed.
+ */
+const MAX_ENTRIES = 2_000;
+/** Maximum size of the answer to a submission, bytes. It has three fields. */
+const SUBMISSION_BYTES = MIB;
 
 export interface RecognitionClientOptions {
   /** Address of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
@@ -87,7 +94,7 @@ export class RecognitionClient implements FeedService {
         form: submitForm(request),
         headers: submitHeaders(request),
         success: [200, 202],
-        body: this.#bounded(),
+        body: this.#bounded({ maxBytes: SUBMISSION_BYTES }),
       },
       signal,
     );
@@ -100,9 +107,15 @@ export class RecognitionClient implements FeedService {
    * @param request `maxBytes` narrows the client's bound for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
-    const { body, emptied, serviceDate, ...answer } = await this.#getPage(request, signal, OF_A_PAGE);
+    const tooMany = (status: number, entries: number) => new TooManyEntriesError(status, entries, request.limit);
+    const { body, emptied, serviceDate, ...answer } = await this.#getPage(request, signal, OF_A_PAGE).catch((error) => {
+      throw error instanceof TooManyValuesError && error.entries > MAX_ENTRIES
+        ? tooMany(error.status, error.entries)
+        : error;
+    });
     const page = jsonObject(answer, 'the page');
     if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
+    if (page.items.length > MAX_ENTRIES) throw tooMany(answer.status, page.items.length);
     const { nextCursor } = page;
     return {
       body,

@@ -85,6 +85,6 @@ export function createTries({ service, clock, markdown, concurrency }: TryOption
 
 function reasonOf(kind: string): PendingReason {
   if (kind === 'http_404') return 'not_found';
-  if (kind === 'too_large') return 'too_large';
+  if (kind === 'too_large' || kind === 'too_many_values') return 'too_large';
   return 'not_loaded';
 }

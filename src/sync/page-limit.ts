@@ -1,3 +1,5 @@
+import { troubleOf } from '../outcome/trouble.js';
+
 /** How many entries to ask for, so that pages fit the memory budget (promise 11). */
 export interface PageLimit {
   readonly entries: number;
@@ -5,8 +7,8 @@ export interface PageLimit {
   readonly maxBytes: number;
   /** Bytes that the next page will have, going by the one before. */
   readonly expectedBytes: number;
-  /** A page of this many entries had more bytes than it may. */
-  tooLarge(entries: number): void;
+  /** A page of this many entries was more than can be held, as the error says. */
+  tooLarge(entries: number, error: unknown): void;
   /** A page fitted. */
   fitted(page: FittingPage): void;
 }
@@ -21,6 +23,14 @@ export interface FittingPage {
 
 /** A page of one entry, bytes; PostgreSQL takes no larger value either. */
 export const LARGEST_ENTRY_BYTES = 256 * 1024 * 1024;
+
+/** Kinds of errors after which fewer entries are asked for: what came is more than can be held. */
+const TOO_MUCH: ReadonlySet<string> = new Set(['too_large', 'too_many_values', 'too_many_entries']);
+
+/** Whether an answer was more than can be held, so that a page with fewer entries may fit. */
+export function isTooMuch(error: unknown): boolean {
+  return TOO_MUCH.has(troubleOf(error).kind);
+}
 
 /** So many full pages in a row that would have fitted four times into what is allowed double the limit again. */
 const EASY_PAGES = 8;
@@ -53,19 +63,19 @@ export function regrown(
 /**
  * @param most entries at most, as set
  * @param budget bytes of a page
- * @param onChanged told of each new limit
+ * @param onChanged called with each new limit, and with the error that lowered it
  */
 export function createPageLimit(
   most: number,
   budget: number,
-  onChanged: (entries: number) => void = () => {},
+  onChanged: (entries: number, error?: unknown) => void = () => {},
 ): PageLimit {
   let state: LimitState = { entries: most, easy: 0 };
   let expectedBytes = 0;
-  const become = (next: LimitState) => {
+  const become = (next: LimitState, error?: unknown) => {
     const { entries } = state;
     state = next;
-    if (next.entries !== entries) onChanged(next.entries);
+    if (next.entries !== entries) onChanged(next.entries, error);
   };
   return {
     get entries() {
@@ -77,7 +87,7 @@ export function createPageLimit(
     get expectedBytes() {
       return expectedBytes;
     },
-    tooLarge: (entries) => become(halved(state, entries)),
+    tooLarge: (entries, error) => become(halved(state, entries), error),
     fitted: (page) => {
       expectedBytes = page.bytes;
       become(regrown(state, page, most, budget));

@@ -1,7 +1,6 @@
-import { troubleOf } from '../outcome/trouble.js';
 import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
-import { LARGEST_ENTRY_BYTES } from './page-limit.js';
+import { isTooMuch, LARGEST_ENTRY_BYTES } from './page-limit.js';
 import type { FeedRequest, FeedService } from './ports.js';
 
 /** What is asked without wanting what comes: one entry tells. */
@@ -24,7 +23,7 @@ export async function listsAnything(
     const { items } = await service.readPage({ ...probe, limit: 1, markdown: false, ...bounds }, signal);
     return items.length > 0;
   } catch (error) {
-    if (troubleOf(error).kind !== 'too_large') throw error;
+    if (!isTooMuch(error)) throw error;
     return true;
   }
 }

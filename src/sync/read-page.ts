@@ -2,7 +2,7 @@ import { troubleOf } from '../outcome/trouble.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { draftPage, type PageDraft } from './page-draft.js';
-import { LARGEST_ENTRY_BYTES } from './page-limit.js';
+import { isTooMuch, LARGEST_ENTRY_BYTES } from './page-limit.js';
 import type {
   BodyBounds,
   Clock,
@@ -69,9 +69,12 @@ export class EntryTooLarge extends Error implements Trouble {
   override readonly name = 'EntryTooLarge';
   readonly kind = 'too_large';
   readonly remedy = 'hold';
-  constructor() {
+  /** @param cause the refused answer; its bound, where it names one, is that of the memory there is */
+  constructor(cause: unknown) {
+    const bytes = (cause as { readonly maxBytes?: number }).maxBytes ?? LARGEST_ENTRY_BYTES;
     super(
-      `one entry of the feed makes a page of more than ${LARGEST_ENTRY_BYTES / 1024 ** 2} MiB, which neither fits into memory nor into PostgreSQL. It is neither stored nor passed by, and is looked at again. Ask the operators of the service to deliver it without its value (resultTruncated)`,
+      `one entry of the feed makes a page of more than ${Math.floor(bytes / 1024 ** 2)} MiB, which does not fit into memory. It is neither stored nor passed by, and is looked at again. Allow scanfeed more memory, or ask the operators of the service to deliver it without its value (resultTruncated)`,
+      { cause },
     );
   }
 }
@@ -101,9 +104,9 @@ export async function receivePageWithin(
       holding.release();
       signal.throwIfAborted();
       if (holding.needs !== null) expected = holding.needs;
-      else if (troubleOf(error).kind !== 'too_large') throw error;
-      else if (asked === 1) throw new EntryTooLarge();
-      else pageLimit.tooLarge(asked);
+      else if (!isTooMuch(error)) throw error;
+      else if (asked === 1) throw troubleOf(error).kind === 'too_large' ? new EntryTooLarge(error) : error;
+      else pageLimit.tooLarge(asked, error);
     }
   }
 }

@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LIGHT_FROM_BYTES, type Lightening, parseLight } from '../../src/json/light.js';
+import { LIGHT_FROM_BYTES, type Lightening, parseLight, TooManyValues } from '../../src/json/light.js';
 
-const OF_ENTRIES: Lightening = { depth: 3, keep: new Set(['scanId', 'status']) };
+const OF_ENTRIES: Lightening = {
+  depth: 3,
+  entries: 'items',
+  isEmptiable: ({ depth, name }) =>
+    depth === 1 ? name === 'nextCursor' : depth === 3 && !['scanId', 'status'].includes(name),
+};
 const parsed = (text: string) => parseLight(Buffer.from(text), OF_ENTRIES);
 
 /** Makes a page large, and is no member of an entry. */
@@ -70,5 +75,48 @@ describe('parsing a large page', () => {
     for (const bad of [json.slice(0, -LONG_BYTES), json.replace('"x","x"', '"x" "x"'), json.replace('"x"', '"\\x"')]) {
       expect(() => parsed(bad)).toThrow(SyntaxError);
     }
+  });
+});
+
+describe('counting values before parsing a large text', () => {
+  const MIB = 1024 * 1024;
+  const refusal = (text: string, of: Lightening | undefined, memoryBytes: number): TooManyValues => {
+    try {
+      parseLight(Buffer.from(text), of, memoryBytes);
+    } catch (error) {
+      if (error instanceof TooManyValues) return error;
+    }
+    throw new Error('expected too many values');
+  };
+
+  it('refuses more values than fit into memory, and says how many there are', () => {
+    const text = `{"items":[${'{},'.repeat(499_999)}{}]}`;
+    expect(refusal(text, OF_ENTRIES, 64 * MIB)).toMatchObject({
+      values: 500_002,
+      bytes: text.length,
+      entries: 500_000,
+    });
+    expect(refusal(text, undefined, 64 * MIB)).toMatchObject({ values: 500_002, entries: 0 });
+    expect(parsed(text).emptied).toBe(false); // this process has more memory
+  });
+
+  it('refuses a text that is too long to be held as values, however few they are', () => {
+    expect(refusal(`{"other":"${'x'.repeat(10 * MIB)}"}`, OF_ENTRIES, 32 * MIB)).toMatchObject({ values: 2 });
+  });
+
+  it('does not count values that are left empty, so that any result fits', () => {
+    const entry = (data: string) => `{"scanId":"a","data":${data},"markdown":"${'x'.repeat(MIB)}"}`;
+    const page = (data: string) => Buffer.from(`{"items":[${Array.from({ length: 200 }, () => entry(data)).join()}]}`);
+    // Long ones, and short ones of many values.
+    for (const data of [`[${'0,'.repeat(50_000)}0]`, `[${'0,'.repeat(1_500)}0]`]) {
+      expect(parseLight(page(data), OF_ENTRIES, MIB).value).toMatchObject({ items: Array(200).fill({ data: [] }) });
+    }
+  });
+
+  it('reads no cursor that may be left empty, and looks inside one that is no text', () => {
+    const long = 'x'.repeat(2 * MIB);
+    expect(parsed(`{"items":[],"nextCursor":"${long}"}`).value).toEqual({ items: [], nextCursor: '' });
+    const list = `{"items":[],"nextCursor":[{"data":"${long}"}]}`;
+    expect(parsed(list).value).toEqual({ items: [], nextCursor: [{ data: '' }] });
   });
 });

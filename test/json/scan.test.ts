@@ -13,8 +13,13 @@ function membersOf(text: string, depth: number): readonly Member[] | null {
   const parse = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString());
   const members: Member[] = [];
   try {
-    scanMembers(json, depth, (name, { start, end }) => {
-      members.push({ name: parse(name) as string, value: parse(json.subarray(start, end)) });
+    scanMembers(json, depth, (member) => {
+      if (member.depth !== depth) return;
+      const { name, value } = member;
+      members.push({
+        name: parse(json.subarray(name.start, name.end)) as string,
+        value: parse(json.subarray(value.start, value.end)),
+      });
     });
     return members;
   } catch (error) {
@@ -86,7 +91,28 @@ const PIECES = [
   ...['{"a":', '[1,2]', '{}', '[]', '"ß"', '\ufeff', '\u2028'],
 ];
 
+/** Number of values that a value consists of, itself included. */
+function countValues(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce((sum: number, inner) => sum + countValues(inner), 1);
+}
+
 describe('going through JSON bytes', () => {
+  it('counts the values of the text and of each member, and the elements of each', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 0, max: 4 }), (value, depth) => {
+        const json = Buffer.from(JSON.stringify(value));
+        const all = scanMembers(json, depth, (member) => {
+          const of: unknown = JSON.parse(json.subarray(member.value.start, member.value.end).toString());
+          const elements = typeof of === 'object' && of !== null ? Object.keys(of).length : 0;
+          expect(member).toMatchObject({ values: countValues(of), elements });
+        });
+        expect(all).toBe(countValues(JSON.parse(json.toString())));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
   it('tells every member of its depth, whatever the value', () => {
     fc.assert(
       fc.property(

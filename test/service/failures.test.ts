@@ -4,7 +4,7 @@ import { createDispatcher } from '../../src/service/dispatcher.js';
 import type { RequestObservation } from '../../src/service/http.js';
 import { entryJson, pageJson } from '../support/entries.js';
 import { hangUp, raw, refuse, reply, reset, silence, stall } from '../support/scripted-service.js';
-import { HandClock, never, operations, page, rejection, textOf, useService } from './harness.js';
+import { HandClock, never, operations, page, pdf, rejection, textOf, useService } from './harness.js';
 
 const context = useService();
 const readPage = (signal = never) => context.client().readPage(page, signal);
@@ -209,6 +209,19 @@ describe('a size', () => {
     context.service.answer(stall(`${head}transfer-encoding: chunked\r\n\r\n3e8\r\n${' '.repeat(1000)}\r\n`));
     const error = await rejection(context.client({ maxResponseBytes: 999 }).readPage(page, never));
     expect(error).toBeInstanceOf(errors.BodyTooLargeError);
+  });
+
+  it('of a page of far more entries than any page may have is an error', async () => {
+    context.service.answer(reply(200, `{"items":[${'{},'.repeat(4_999)}{}],"nextCursor":"c"}`));
+    const error = await rejection(context.client().readPage({ ...page, limit: 50 }, never));
+    expect(error).toBeInstanceOf(errors.TooManyEntriesError);
+    expect(error).toMatchObject({ kind: 'too_many_entries', remedy: 'hold', entries: 5_000 });
+    expect((error as Error).message).toMatch(/5000 entries, though 50 at most/);
+  });
+
+  it('of the answer to a submission over 1 MiB is an error', async () => {
+    context.service.answer(reply(202, `{"other":"${' '.repeat(2 ** 20)}"}`));
+    expect(await rejection(context.client().submit(pdf))).toMatchObject({ kind: 'too_large', maxBytes: 2 ** 20 });
   });
 
   it('at the bound is none', async () => {

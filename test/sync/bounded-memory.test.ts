@@ -85,6 +85,33 @@ describe('a page that is too large for the budget', () => {
   });
 });
 
+describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) => {
+  it('is asked for with half as many entries, until it fits', async () => {
+    const { service, store, follow, limits } = bench(64 * RUN_BYTES, 4);
+    service.feed.push(...Array.from({ length: 4 }, (_, n) => entry(n)));
+    const readPage = service.readPage.bind(service);
+    service.readPage = async (request, signal) => {
+      const page = await readPage(request, signal);
+      if (request.limit > 2) throw new ModelTrouble(kind, 'hold');
+      return page;
+    };
+    await follow(1_000);
+    expect(limits().slice(0, 3)).toEqual([4, 2, 2]);
+    expect(store.rows.size).toBe(4);
+  });
+
+  it('holds the feed with its own error where one entry was asked for', async () => {
+    const { service, failures, follow, limits } = bench(64 * RUN_BYTES, 4);
+    service.readPage = async (request) => {
+      service.requests.push(request);
+      throw new ModelTrouble(kind, 'hold');
+    };
+    await follow(60_000);
+    expect(limits().slice(0, 4)).toEqual([4, 2, 1, 1]);
+    expect(failures[0]).toBe(`feed ${kind}`);
+  });
+});
+
 describe('results that are more than the budget', () => {
   const COUNT = 12;
   /** Room for the page and three of its results. */
@@ -151,10 +178,10 @@ describe('results that are more than the budget', () => {
   });
 });
 
-it('a result over the bound of one stays pending as too large', async () => {
+it.each(['too_large', 'too_many_values'])('a result that is %s stays pending as too large', async (kind) => {
   const { service, store, follow } = bench(64 * RUN_BYTES);
   service.feed.push(truncated(0));
-  service.readRun = async () => Promise.reject(new ModelTrouble('too_large', 'hold'));
+  service.readRun = async () => Promise.reject(new ModelTrouble(kind, 'hold'));
   await follow(1_000);
   expect(store.rows.get('scan-0')?.pending).toBe('too_large');
 });

@@ -44,7 +44,7 @@ describe('the number of entries that a page is asked for', () => {
     const told: number[] = [];
     const limit = createPageLimit(200, BUDGET, (entries) => told.push(entries));
     expect(limit.maxBytes).toBe(BUDGET);
-    for (let tries = 0; tries < 9; tries += 1) limit.tooLarge(limit.entries);
+    for (let tries = 0; tries < 9; tries += 1) limit.tooLarge(limit.entries, null);
     expect(told).toEqual([100, 50, 25, 12, 6, 3, 1]);
     expect(limit.maxBytes).toBe(LARGEST_ENTRY_BYTES);
   });
@@ -52,8 +52,8 @@ describe('the number of entries that a page is asked for', () => {
   it('doubles after eight full pages in a row that would have fitted four times, up to what is set', () => {
     const limit = createPageLimit(150, BUDGET);
     const page = (bytes: number) => limit.fitted({ asked: limit.entries, came: limit.entries, bytes });
-    limit.tooLarge(150);
-    limit.tooLarge(75);
+    limit.tooLarge(150, null);
+    limit.tooLarge(75, null);
     for (let pages = 0; pages < 7; pages += 1) page(BUDGET / 4);
     expect(limit.entries).toBe(37);
     page(BUDGET / 4);
@@ -74,7 +74,7 @@ describe('the number of entries that a page is asked for', () => {
       fc.property(fc.integer({ min: 1, max: 200 }), fc.array(event), (most, events) => {
         const limit = createPageLimit(most, BUDGET);
         for (const { tooLarge, came, bytes } of events) {
-          if (tooLarge) limit.tooLarge(limit.entries);
+          if (tooLarge) limit.tooLarge(limit.entries, null);
           else limit.fitted({ asked: limit.entries, came, bytes });
           expect(limit.entries).toBeGreaterThanOrEqual(1);
           expect(limit.entries).toBeLessThanOrEqual(most);

@@ -6,7 +6,7 @@ export type PendingReason =
   | 'still_truncated' // the single-run answer has no full value either
   | 'older_revision' // the single-run answer is older than the feed entry
   | 'invalid_result' // the single-run answer is unusable, or PostgreSQL refused it
-  | 'too_large'; // over the bound of one result
+  | 'too_large'; // the single-run answer has more bytes or values than can be held
 
 /** The steering fields of an entry that passed the checks (interface 2.1). */
 export interface FeedRun {

@@ -35,8 +35,8 @@ export interface SyncObserver {
   reading(what: Reading, progress: ReadingProgress | null): void;
   /** A backfill was read to its end. */
   backfilled(backfill: Backfill): void;
-  /** Pages are asked for with so many entries from now on: larger ones exceed the memory budget, or fit again. */
-  pageLimited(entries: number): void;
+  /** Pages are asked for with so many entries from now on: a larger one was too much, as the error says, or they fit again. */
+  pageLimited(entries: number, error?: unknown): void;
   /** The filters are others than when the cursor was stored. */
   filtersChanged(change: FilterChange): void;
   /** The service rejected the stored cursor, and the feed goes on from here. */
