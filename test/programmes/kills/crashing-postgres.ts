@@ -1,8 +1,9 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/cli/embedded-postgres/index.js';
+import { killServer } from '../support/kill-server.js';
 
 /** A PostgreSQL of our own, safe against crashes (`fsync` is on), that can be made to crash. */
 export interface CrashingPostgres {
@@ -22,10 +23,7 @@ export async function startCrashingPostgres(signal: AbortSignal): Promise<Crashi
   return {
     url,
     crash: async () => {
-      const postmaster = await postmasterOf(server);
-      // The postmaster first, so that it starts no other child; then what it leaves behind.
-      const children = await childrenOf(postmaster);
-      for (const pid of [postmaster, ...children]) kill(pid);
+      await killServer(join(directory, `postgres-${server.version.split('.')[0]}`));
       await server.stop(); // only tidies up
       server = await restart(directory, port, signal);
     },
@@ -48,24 +46,5 @@ async function restart(directory: string, port: number, signal: AbortSignal): Pr
       if (attempt === RESTART_TRIES) throw error;
       await sleep(100, undefined, { signal });
     }
-  }
-}
-
-async function postmasterOf({ directory, version }: EmbeddedPostgres): Promise<number> {
-  const lockFile = join(directory, `postgres-${version.split('.')[0]}`, 'postmaster.pid');
-  return Number((await readFile(lockFile, 'utf8')).split('\n')[0]);
-}
-
-/** Empty where the system does not tell; then they end by themselves when the postmaster is gone. */
-async function childrenOf(pid: number): Promise<readonly number[]> {
-  const list = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
-  return list.trim().split(' ').filter(Boolean).map(Number);
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

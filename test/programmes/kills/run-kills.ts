@@ -3,10 +3,10 @@ import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
 import { takeExposures } from '../../support/canaries/overhear.js';
 import { type PgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { seededRandom } from '../../support/virtual-clock.js';
+import { Fleet } from '../support/fleet.js';
 import { type CrashingPostgres, startCrashingPostgres } from './crashing-postgres.js';
 import { DatabaseView, pidOfHolder } from './database-view.js';
 import { Evidence, type Findings } from './evidence.js';
-import { Fleet } from './fleet.js';
 import { nextStep, type StepKind } from './plan.js';
 
 export interface KillOptions {
