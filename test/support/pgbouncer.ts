@@ -116,6 +116,8 @@ auth_type = any
 pool_mode = ${mode}
 default_pool_size = ${poolSize}
 max_client_conn = 100
+; seconds, as docs/postgresql.md recommends
+server_login_retry = 1
 logfile = ${join(directory, 'pgbouncer.log')}
 `;
 }

@@ -13,7 +13,6 @@ export interface Snapshot {
   readonly revisions: ReadonlyMap<string, number>;
   /** Scans with an entry in open quarantine. */
   readonly quarantined: ReadonlySet<string>;
-  readonly pending: number;
 }
 
 interface Row {
@@ -24,7 +23,6 @@ interface Row {
   backfills: string | null;
   runs: string | null;
   quarantined: string | null;
-  pending: number;
 }
 
 const ms = (column: string) => `extract(epoch FROM ${column})::double precision * 1000`;
@@ -37,8 +35,7 @@ export async function takeSnapshot(server: PostgresServer, schema: string): Prom
       (SELECT string_agg(concat_ws(' ', ${ms("COALESCE(since, '-infinity')")}, ${ms('until')}, ${ms('requested_at')}), ',')
         FROM ${schema}.backfills WHERE kind = 'request' AND finished_at IS NOT NULL AND NOT stopped) AS backfills,
       (SELECT string_agg(scan_id || ' ' || revision, ',') FROM ${schema}.runs) AS runs,
-      (SELECT string_agg(scan_id, ',') FROM ${schema}.quarantine WHERE state = 'open') AS quarantined,
-      (SELECT count(*)::int FROM ${schema}.runs WHERE result_state = 'pending') AS pending
+      (SELECT string_agg(scan_id, ',') FROM ${schema}.quarantine WHERE state = 'open') AS quarantined
     FROM ${schema}.feeds`);
   if (row === undefined) return null;
   const words = (text: string | null) => (text === null ? [] : text.split(',').map((item) => item.split(' ')));
