@@ -118,8 +118,9 @@ async function save(scanId: string, given: Given, work: Work, io: CommandProcess
   const verdict = judgeResult({ scanId, revision: 1 }, run, markdown);
   if (verdict.kind === 'pending') throw notSaved(verdict.reason);
   const { revision } = verdict.draft.accepted.run;
-  const counts = await storeRun(verdict.draft, work, openFeedStore(work, io.clock));
-  if (counts === null) throw new CommandFailure('not saved: PostgreSQL refuses one of its values');
+  const stored = await storeRun(verdict.draft, work, openFeedStore(work, io.clock));
+  if (stored === null) throw new CommandFailure('not saved: PostgreSQL refuses one of its values');
+  const { counts } = stored;
   if (counts.stale > 0)
     throw new CommandFailure('not saved: a newer revision is stored, or it was erased, or is past the retention');
   const done = counts.inserted + counts.updated > 0 ? 'saved' : 'was stored already';

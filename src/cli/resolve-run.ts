@@ -53,9 +53,17 @@ async function storeLoaded(
   signal: AbortSignal,
 ): Promise<Resolved | null> {
   signal.throwIfAborted();
-  if (verdict.kind !== 'loaded' || (await storeRun(verdict.draft, work, into)) === null) return null;
+  if (verdict.kind !== 'loaded') return null;
+  const stored = await storeRun(verdict.draft, work, into);
+  if (stored === null || stored.contradicted) return null;
   const { scanId, revision } = verdict.draft.accepted.run;
   return { scanId, revision, outcome: 'resolved', reason: null, detail: null };
+}
+
+interface StoredRun {
+  readonly counts: CommitCounts;
+  /** It differs from what is stored of it, which stays pending. */
+  readonly contradicted: boolean;
 }
 
 /** Stores a run that was loaded by itself, beside whoever holds the feed; null: PostgreSQL refuses one of its values. */
@@ -63,11 +71,12 @@ export async function storeRun(
   draft: DraftEntry,
   work: FeedAtWork<never>,
   store: FeedStore,
-): Promise<CommitCounts | null> {
+): Promise<StoredRun | null> {
   try {
     return await underPresentEpoch(work, async (lease) => {
       const outcome = await storeResult(store, lease, draft);
-      return outcome.kind === 'fenced' ? null : outcome.counts;
+      if (outcome.kind === 'fenced') return null;
+      return { counts: outcome.counts, contradicted: outcome.kind === 'contradicted' };
     });
   } catch (error) {
     if (troubleOf(error).remedy === 'data') return null;

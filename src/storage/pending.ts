@@ -16,7 +16,7 @@ export async function findStored(
   scanIds: readonly string[],
 ): Promise<readonly StoredResult[]> {
   const { rows } = await sql<{ scan_id: string; revision: number; complete: boolean; markdown_known: boolean }>`
-    SELECT scan_id, revision, result_state = 'complete' AS complete,
+    SELECT scan_id, revision, result_state = 'complete' AND (status = 'failed' OR data IS NOT NULL) AS complete,
       markdown IS NOT NULL OR markdown_absent AS markdown_known
     FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])
     UNION ALL

@@ -23,7 +23,7 @@ bad AS MATERIALIZED (
     SELECT *, state = 'open' AND (
       EXISTS (SELECT FROM judged
         WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'barred'
-          AND judged.position NOT IN (SELECT position FROM overtaken))
+          AND judged.scan_id NOT IN (SELECT scan_id FROM overtaken))
       OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
     ) AS overtaken
     FROM jsonb_to_recordset(${rowsOf(entries)}::jsonb) AS bad (
@@ -57,7 +57,7 @@ settled AS (
   FROM judged
   WHERE EXISTS (SELECT FROM fence) AND open.state = 'open' AND open.feed = ${lease.feed}
     AND open.scan_id = judged.scan_id AND open.revision <= judged.revision AND judged.verdict <> 'barred'
-    AND open.identity NOT IN (SELECT identity FROM bad) AND judged.position NOT IN (SELECT position FROM overtaken)
+    AND open.identity NOT IN (SELECT identity FROM bad) AND judged.scan_id NOT IN (SELECT scan_id FROM overtaken)
 )`;
 }
 

@@ -22,6 +22,7 @@ received AS MATERIALIZED (
     entry->>'fileName' AS file_name,
     entry->>'partnerName' AS partner_name,
     COALESCE((entry->>'partnerTestMode')::boolean, false) AS partner_test_mode,
+    (entry->>'partnerTestMode') IS NOT NULL AS states_test_mode,
     (entry->>'ocrConfidence')::double precision AS ocr_confidence,
     NULLIF(entry->'data', 'null') AS data,
     entry->>'failureReason' AS failure_reason,
@@ -33,9 +34,10 @@ received AS MATERIALIZED (
     COALESCE(markdown_absent, false) AS markdown_absent,
     pending,
     COALESCE(repaired, false) AS repaired,
+    COALESCE(is_answer, false) AS is_answer,
     ${extraOf(batch)} AS extra
   FROM (
-    SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden, note.markdown_absent,
+    SELECT item.position, item.entry AS original, note.pending, note.repaired, note.hidden, note.markdown_absent, note.is_answer,
       CASE WHEN note.replaced IS NULL THEN item.entry ELSE item.entry || note.replaced END AS entry
     FROM (
       SELECT (page->>'before')::int + item.number AS position, item.entry
@@ -44,7 +46,7 @@ received AS MATERIALIZED (
       LIMIT ${sql.lit(batch.entries.length)} -- as many as there are: what the planner goes by
     ) AS item
     LEFT JOIN jsonb_to_recordset(${notesOf(batch)}::jsonb) AS note (
-      position bigint, replaced jsonb, hidden text[], repaired boolean, markdown_absent boolean, pending text
+      position bigint, replaced jsonb, hidden text[], repaired boolean, markdown_absent boolean, is_answer boolean, pending text
     ) ON note.position = item.position
     ${only === null ? sql`` : sql`WHERE item.position = ANY (${only}::int[])`}
   ) AS item
@@ -84,13 +86,15 @@ function jsonbParameter({ pages }: EntryBatch): LongParameter {
 
 /** JSON array of what differs from an ordinary entry, by position from 1. */
 function notesOf(batch: EntryBatch): string {
-  const notes = batch.entries.flatMap(({ replaced, normalised, repaired, markdownAbsent, pending }, index) => {
-    const names = Object.keys(replaced);
-    if (names.length === 0 && !repaired && !markdownAbsent && pending === null) return [];
-    const kept = names.filter((name) => !normalised.includes(name));
-    const hidden = kept.length === 0 ? null : INTERFACE_FIELDS.filter((name) => !kept.includes(name));
-    const found = { repaired, markdown_absent: markdownAbsent, pending };
-    return [{ position: index + 1, ...found, replaced: names.length === 0 ? null : replaced, hidden }];
-  });
+  const notes = batch.entries.flatMap(
+    ({ replaced, normalised, repaired, markdownAbsent, isAnswer, pending }, index) => {
+      const names = Object.keys(replaced);
+      if (names.length === 0 && !repaired && !markdownAbsent && !isAnswer && pending === null) return [];
+      const kept = names.filter((name) => !normalised.includes(name));
+      const hidden = kept.length === 0 ? null : INTERFACE_FIELDS.filter((name) => !kept.includes(name));
+      const found = { repaired, markdown_absent: markdownAbsent, is_answer: isAnswer, pending };
+      return [{ position: index + 1, ...found, replaced: names.length === 0 ? null : replaced, hidden }];
+    },
+  );
   return JSON.stringify(notes);
 }

@@ -104,7 +104,7 @@ interface How {
 }
 
 interface Once extends Written {
-  /** Positions of entries that were worth writing, and met a row that another writer had stored or raised meanwhile. */
+  /** Positions of entries whose scans were worth writing, and met a row that another writer had changed meanwhile. */
   readonly overtaken: readonly number[];
 }
 
@@ -125,10 +125,10 @@ async function writeOnce(
   const { rows } = await sql<Counted>`
 ${fence(readAt)},
 ${receivedEntries(batch, only)},
-${judgedEntries(tables, settings)},
+${judgedEntries(tables, batch, settings)},
 ${writtenRows(tables, lease, settings, rivalsExpected)},
 overtaken AS MATERIALIZED (
-  SELECT position::int FROM judged
+  SELECT scan_id FROM judged
   WHERE verdict IN ${WRITTEN_VERDICTS} AND scan_id NOT IN (SELECT scan_id FROM written)
 ),
 ${quarantineRows(tables, lease, quarantine)}
@@ -136,20 +136,23 @@ SELECT fence.*,
   (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
   (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
   (SELECT count(*)::int FROM filled) AS filled,
-  (SELECT count(*)::int FROM judged WHERE verdict = 'same') + duplicate.same AS unchanged,
-  (SELECT count(*)::int FROM judged WHERE verdict IN ('stale', 'barred')) + duplicate.stale AS stale,
-  (SELECT count(*)::int FROM judged WHERE conflicting AND position NOT IN (SELECT position FROM overtaken))
-    + duplicate.conflicts AS conflicts,
+  settled_counts.same AS unchanged, settled_counts.stale, settled_counts.conflicts,
   (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
   (SELECT json_agg(scan_id) FROM stored) AS stored,
-  (SELECT json_agg(position) FROM overtaken) AS overtaken,
+  -- With the others of their scans, since these are united again.
+  (SELECT json_agg(position) FROM received WHERE scan_id IN (SELECT scan_id FROM overtaken)) AS overtaken,
   -- Where something is not written that should be, the position must not move either.
   CASE
     WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM clock)
       THEN ${tables.refuseMissingClock}
     ${rivalsExpected ? sql`` : sql`WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken}`}
   END
-FROM fence CROSS JOIN duplicate`.execute(db);
+FROM fence CROSS JOIN (
+  SELECT COALESCE(sum((verdict = 'same')::int + others_same), 0)::int AS same,
+    COALESCE(sum((verdict IN ('stale', 'barred'))::int + others_stale), 0)::int AS stale,
+    COALESCE(sum(conflicting::int + others_conflicts), 0)::int AS conflicts
+  FROM judged WHERE scan_id NOT IN (SELECT scan_id FROM overtaken)
+) AS settled_counts`.execute(db);
   const row = rows[0];
   if (row === undefined) return null;
   const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;

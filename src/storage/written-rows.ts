@@ -3,6 +3,7 @@ import type { LeaseGrant } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
 import { WRITTEN_VERDICTS } from './judged-entries.js';
 import type { Tables } from './schema.js';
+import { contradiction, entry, storedRow, unionOf } from './union-of-sources.js';
 
 /**
  * Part of the commit statement, after `fence` and `judged`. `written`: the scans of the rows that it wrote.
@@ -22,7 +23,7 @@ clock AS MATERIALIZED (
   FOR UPDATE
 ),
 ${storedRows(rivalsExpected, (rows) => insertion(tables, lease, settings, rows))},
-${filledRows(tables, lease)},
+${filledRows(tables, lease, settings)},
 written AS MATERIALIZED (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)`;
 }
 
@@ -85,33 +86,38 @@ function insertion(
     CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
     pending,
     CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
-    CASE WHEN pending IS NOT NULL THEN statement_timestamp() + ${settings.pendingRetryMs} * interval '1 millisecond' END,
+    CASE WHEN pending IS NOT NULL THEN ${firstTryAt(settings.pendingRetryMs)} END,
     0, ${lease.feed}, statement_timestamp(), statement_timestamp(), ${tables.nextChange}
   FROM (${rows}) AS judged
   WHERE EXISTS (SELECT FROM clock) -- not joined with it: that would keep a copy of all rows`;
 }
 
-/** `filled`: the revision that is stored already, with values that were missing. What is there stays. */
-function filledRows(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
+/** `filled`: rows whose revision is stored already, with what the entry adds to them. */
+function filledRows(tables: Tables, lease: LeaseGrant, { pendingRetryMs }: CommitSettings): RawBuilder<unknown> {
+  const [run, judged] = [storedRow('run'), entry('judged')];
+  const { pending, ...union } = unionOf(run, judged, sql`judged.contradicts`);
+  const assignments = Object.entries(union).map(([name, value]) => sql`${sql.id(name)} = ${value}`);
+  const whilePending = (value: RawBuilder<unknown>) => sql`CASE WHEN ${pending} IS NOT NULL THEN ${value} END`;
   return sql`
 filled AS (
   UPDATE ${tables.runs} AS run SET
-    data = COALESCE(run.data, judged.data),
-    markdown = COALESCE(run.markdown, judged.markdown),
-    markdown_absent = (run.markdown_absent OR judged.markdown_absent)
-      AND COALESCE(run.markdown, judged.markdown) IS NULL,
-    delivered_at = COALESCE(run.delivered_at, judged.delivered_at),
-    repaired = run.repaired OR judged.repaired,
-    result_state = CASE WHEN judged.pending IS NULL THEN 'complete' ELSE run.result_state END,
-    pending_reason = CASE WHEN judged.pending IS NOT NULL THEN run.pending_reason END,
-    pending_since = CASE WHEN judged.pending IS NOT NULL THEN run.pending_since END,
-    next_try_at = CASE WHEN judged.pending IS NOT NULL THEN run.next_try_at END,
+    ${sql.join(assignments)},
+    result_state = CASE WHEN ${pending} IS NULL THEN 'complete' ELSE 'pending' END,
+    pending_reason = ${pending},
+    pending_since = ${whilePending(sql`COALESCE(run.pending_since, statement_timestamp())`)},
+    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt(pendingRetryMs)})`)},
+    attempts = COALESCE(${whilePending(sql`run.attempts`)}, 0),
     feed = ${lease.feed},
     synced_at = statement_timestamp(),
     change_seq = ${tables.nextChange}
   FROM clock CROSS JOIN judged
-  WHERE judged.verdict = 'fuller' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
-    AND run.status = judged.status
+  WHERE judged.verdict = 'completes' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
+    -- Another writer may have changed the row since it was judged.
+    AND ${contradiction(run, judged)} = judged.contradicts
   RETURNING run.scan_id
 )`;
+}
+
+function firstTryAt(pendingRetryMs: number): RawBuilder<unknown> {
+  return sql`statement_timestamp() + ${pendingRetryMs} * interval '1 millisecond'`;
 }

@@ -13,8 +13,6 @@ export type Checked =
   | {
       readonly usable: true;
       readonly run: FeedRun;
-      /** Its delivery time as it is stored. */
-      readonly deliveredAt: string | null;
       /** Bad optional values: what stands in their place. */
       readonly replaced: Readonly<Record<string, string | boolean | null>>;
       /** Those of them whose notation alone was changed. */
@@ -137,7 +135,7 @@ function checkOptional(
   if (!isAbsent(entry.resultTruncated) && typeof entry.resultTruncated !== 'boolean') replaced.resultTruncated = null;
   const run = steeringFields(entry, delivered?.at ?? null, 'resultTruncated' in replaced);
   const unknownFields = hasUnknownFields(entry, entry.documentType as Fields);
-  return { run, deliveredAt: delivered?.text ?? null, replaced, normalised, unknownFields };
+  return { run, replaced, normalised, unknownFields };
 }
 
 function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag: boolean): FeedRun {

@@ -21,13 +21,11 @@ export interface DraftEntry {
   json(): readonly Uint8Array[];
   /** The bytes as received. */
   payload(): Uint8Array;
-  /** Its delivery time as it is stored. */
-  readonly deliveredAt: string | null;
   /** The page's own bytes may be stored as a whole, as far as this entry goes. */
   readonly asReceived: boolean;
   /** What it was before its text was repaired, for the quarantine. */
   readonly original: QuarantineEntry | null;
-  /** For a result loaded in the entry's place: the entry itself, pending, should PostgreSQL refuse the result. */
+  /** For a result loaded in the entry's place: the entry itself, pending. Stored alone should PostgreSQL refuse the result. */
   readonly fallback?: DraftEntry;
   /** What became of an entry that came truncated. `skipped`: stored in full already, or nothing wanted is missing. */
   readonly loading?: Loading;
@@ -107,32 +105,18 @@ function withoutMember(json: Uint8Array, left: string): readonly Uint8Array[] {
 
 const NULL = Buffer.from('null');
 
-/**
- * The result in place of the feed entry it belongs to, with the entry's delivery time where the answer has none.
- * @param fallback the entry, pending
- */
-export function inPlaceOf(fallback: DraftEntry, result: DraftEntry): DraftEntry {
-  const { accepted } = result;
-  const { deliveredAt } = fallback;
-  if (result.deliveredAt !== null || deliveredAt === null) return { ...result, fallback };
-  const bad = 'deliveredAt' in accepted.replaced; // then its original goes to `extra`
-  return {
-    ...result,
-    fallback,
-    deliveredAt,
-    accepted: {
-      ...accepted,
-      run: { ...accepted.run, deliveredAt: fallback.accepted.run.deliveredAt },
-      replaced: { ...accepted.replaced, deliveredAt },
-      normalised: bad ? accepted.normalised : [...accepted.normalised, 'deliveredAt'],
-    },
-  };
+/** An entry and the result that was loaded for it, which the store unites where they are of one revision. */
+function sourcesOf(draft: DraftEntry): readonly DraftEntry[] {
+  const { fallback, accepted } = draft;
+  if (fallback === undefined || fallback.accepted.run.revision !== accepted.run.revision) return [draft];
+  return [fallback, { ...draft, accepted: { ...accepted, isAnswer: true } }];
 }
 
 /** The batch of these entries; the page's own bytes where they are all of it, as it came. */
 export function batchOf(drafts: readonly DraftEntry[], page: Pick<PageDraft, 'pages' | 'items'> | null): EntryBatch {
   const whole = page !== null && drafts.length === page.items && drafts.every((draft) => draft.asReceived);
-  return { pages: whole ? page.pages : [pageOf(drafts)], entries: drafts.map((draft) => draft.accepted) };
+  const sources = drafts.flatMap(sourcesOf);
+  return { pages: whole ? page.pages : [pageOf(sources)], entries: sources.map((draft) => draft.accepted) };
 }
 
 function pageOf(drafts: readonly DraftEntry[]): PageJson {
@@ -179,7 +163,7 @@ function repaired(received: readonly Uint8Array[]): Repaired {
 
 /** @param other what to store where it is not the page's own */
 function draftEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired): DraftEntry {
-  const { run, deliveredAt, replaced, normalised, unknownFields } = checked;
+  const { run, replaced, normalised, unknownFields } = checked;
   const changed = other?.changed === true;
   return {
     accepted: {
@@ -189,11 +173,11 @@ function draftEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired
       unknownFields,
       repaired: changed || Object.keys(replaced).length > normalised.length,
       markdownAbsent: false,
+      isAnswer: false,
       pending: null,
     },
     json: () => other?.json ?? [payload()],
     payload,
-    deliveredAt,
     asReceived: other === undefined,
     original: changed ? repairedOriginal(run, payload()) : null,
   };

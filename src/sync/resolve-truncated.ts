@@ -2,7 +2,7 @@ import { pauseAfter } from './backoff.js';
 import type { ByteBudget, Holding, Room } from './byte-budget.js';
 import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
 import { createTries, type Tried, type TryOptions, type Turn, type WantedRun } from './load-result.js';
-import { type DraftEntry, inPlaceOf, type Loading, type PageDraft, withPending } from './page-draft.js';
+import { type DraftEntry, type Loading, type PageDraft, withPending } from './page-draft.js';
 import type { FeedStore, PendingReason } from './ports.js';
 import { withinTime } from './within-time.js';
 
@@ -157,7 +157,7 @@ function sortedOut(
     else if (result.kind === 'no_room') left.set(entry, result);
     else if (result.kind === 'pending') ready.push(pendingEntry(entry, result.reason));
     else {
-      ready.push(became('resolved', inPlaceOf(pendingEntry(entry, 'invalid_result'), result.draft)));
+      ready.push(became('resolved', { ...result.draft, fallback: pendingEntry(entry, 'invalid_result') }));
       holdings.push(result.holding);
     }
   }

@@ -98,7 +98,7 @@ function inStatements(entries: readonly DraftEntry[], { pages }: PageDraft): (re
   const groups: DraftEntry[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
   for (const entry of entries) {
-    const size = sizeOf([{ json: entry.json() }]);
+    const size = sizeOf([{ json: entry.json() }, { json: entry.fallback?.json() ?? [] }]);
     bytes += size;
     if (bytes <= STATEMENT_BYTES) groups.at(-1)?.push(entry);
     else {

@@ -32,7 +32,15 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'stored data is replaced within a revision',
-    patch('src/storage/written-rows.ts', 'data = COALESCE(run.data, judged.data)', 'data = judged.data'),
+    patch(
+      'src/storage/union-of-sources.ts',
+      'COALESCE(${a(name)}, ${unless(b(name))})',
+      'COALESCE(${unless(b(name))}, ${a(name)})',
+    ),
+  ),
+  statements(
+    'a test mode that only the later source states is lost',
+    patch('src/storage/union-of-sources.ts', "OR ${b('partner_test_mode')})`", 'OR false)`'),
   ),
   statements(
     'the position passes by a stored run that another writer has raised meanwhile',

@@ -1,24 +1,23 @@
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { INTERFACE_FIELDS } from '../../src/interface-fields.js';
 import type { AcceptedEntry, CommitCounts, EntryBatch, QuarantineEntry } from '../../src/sync/ports.js';
 import { batchTexts } from '../support/pages.js';
+import { contradicts, type Sources, steeringDiffers, unite } from './model-union.js';
 
 /** A row of `runs`, as far as the engine's promises reach. Times in milliseconds since 1970. */
-export interface ModelRow {
+export interface ModelRow extends Sources {
   scanId: string;
   revision: number;
-  status: 'completed' | 'failed';
-  /** JSON text of status, failure reason and error, for conflicts and comparisons. */
-  content: string;
-  data: string | null;
-  markdown: string | null;
-  markdownAbsent: boolean;
-  deliveredAt: string | null;
   feed: string;
-  repaired: boolean;
-  pending: string | null;
   pendingSince: number;
   nextTryAt: number;
   attempts: number;
+}
+
+/** An entry as it was received. */
+interface ModelEntry extends ModelRow {
+  isAnswer: boolean;
 }
 
 export interface ModelQuarantine extends Omit<QuarantineEntry, 'state'> {
@@ -44,24 +43,25 @@ export class ModelRows {
   write(batch: EntryBatch, quarantine: readonly QuarantineEntry[], feed: string): CommitCounts {
     const items = batchTexts(batch).flatMap((text) => (JSON.parse(text) as { items: Record<string, unknown>[] }).items);
     const received = batch.entries.map((entry, index) => this.#rowOf(entry, items[index] ?? {}, feed));
-    const best = candidates(received);
     const counts = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, conflicts: 0 };
-    for (const row of received) {
-      const winner = best.get(row.scanId);
-      if (winner === undefined || winner === row) continue;
-      counts[row.revision < winner.revision ? 'stale' : 'unchanged'] += 1;
-      if (row.revision === winner.revision && differs(row, winner)) counts.conflicts += 1;
-    }
     const stored: string[] = [];
-    for (const row of best.values()) {
-      const verdict = this.#store(row);
-      counts[verdict.counted] += 1;
-      if (verdict.filled) counts.filled += 1;
-      if (verdict.conflict) counts.conflicts += 1;
-      if (!verdict.filled && (verdict.counted === 'inserted' || verdict.counted === 'updated')) stored.push(row.scanId);
+    const highest: ModelRow[] = [];
+    for (const scanId of new Set(received.map((entry) => entry.scanId))) {
+      const ofScan = received.filter((entry) => entry.scanId === scanId);
+      const revision = Math.max(...ofScan.map((entry) => entry.revision));
+      const newest = ofScan.filter((entry) => entry.revision === revision);
+      const deliveries = (entries: readonly ModelEntry[]) => entries.filter(({ isAnswer }) => !isAnswer).length;
+      counts.stale += deliveries(ofScan) - deliveries(newest);
+      counts.unchanged += deliveries(newest) - 1;
+      const { verdict, row, conflicts } = this.#store(newest);
+      counts[verdict === 'filled' ? 'updated' : verdict] += 1;
+      if (verdict === 'filled') counts.filled += 1;
+      if (verdict === 'inserted' || verdict === 'updated') stored.push(scanId);
+      counts.conflicts += conflicts;
+      highest.push(row);
     }
     const bad = this.#oneOfEachIdentity(quarantine, feed);
-    for (const row of best.values()) this.#settle(row, feed, bad);
+    for (const row of highest) this.#settle(row, feed, bad);
     const states = [...bad].map(([identity, entry]) => this.#quarantine(identity, entry));
     return { ...counts, quarantined: states.filter((state) => state === 'open').length, stored };
   }
@@ -71,60 +71,63 @@ export class ModelRows {
   }
 
   #rowOf(
-    { run, replaced, repaired, markdownAbsent, pending }: AcceptedEntry,
+    { run, replaced, normalised, repaired, markdownAbsent, isAnswer, pending }: AcceptedEntry,
     item: Record<string, unknown>,
     feed: string,
-  ): ModelRow {
+  ): ModelEntry {
     if (item.scanId !== run.scanId || item.revision !== run.revision) {
       throw new Error(`the text of ${run.scanId} revision ${run.revision} is that of another entry`);
     }
     const fields: Record<string, unknown> = { ...item, ...replaced };
-    const { data, markdown, status, failureReason, error, deliveredAt } = fields;
+    const text = (name: string) => (typeof fields[name] === 'string' ? (fields[name] as string) : null);
+    const { data, environment, documentType, ocrConfidence, partnerTestMode } = fields;
+    const { slug, name } = documentType as { slug: string | null; name: string | null };
+    const kept = Object.keys(item).filter((field) => field in replaced && !normalised.includes(field));
+    const unknown = Object.keys(item).filter((field) => !(INTERFACE_FIELDS as readonly string[]).includes(field));
+    const extra = Object.fromEntries([...kept, ...unknown].map((field) => [field, item[field]]));
     const now = this.settings.now();
     return {
-      scanId: run.scanId,
-      revision: run.revision,
-      status: run.status,
-      content: JSON.stringify([status, failureReason ?? null, error ?? null]),
+      ...{ scanId: run.scanId, revision: run.revision, status: run.status },
+      environment: environment as 'prod' | 'test',
+      testMode: partnerTestMode === true,
+      statesTestMode: typeof partnerTestMode === 'boolean',
+      ...{ slug, typeName: name, partnerName: text('partnerName') },
+      ocrConfidence: typeof ocrConfidence === 'number' ? ocrConfidence : null,
+      ...{ reason: text('failureReason'), error: text('error') },
       data: data === undefined || data === null ? null : JSON.stringify(data),
-      markdown: typeof markdown === 'string' ? markdown : null,
-      markdownAbsent,
-      deliveredAt: typeof deliveredAt === 'string' ? deliveredAt : null,
-      feed,
-      repaired,
-      pending,
-      pendingSince: now,
-      nextTryAt: now + this.settings.pendingRetryMs,
-      attempts: 0,
+      ...{ submittedAt: text('submittedAt'), completedAt: text('completedAt'), deliveredAt: text('deliveredAt') },
+      markdown: text('markdown'),
+      extra: Object.keys(extra).length === 0 ? null : extra,
+      ...{ markdownAbsent, repaired, pending, isAnswer, feed },
+      ...{ pendingSince: now, nextTryAt: now + this.settings.pendingRetryMs, attempts: 0 },
     };
   }
 
-  #store(row: ModelRow): {
-    counted: 'inserted' | 'updated' | 'unchanged' | 'stale';
-    conflict: boolean;
-    filled?: boolean;
+  /** @param entries of one scan and revision, in their order */
+  #store(entries: readonly ModelEntry[]): {
+    readonly verdict: 'inserted' | 'updated' | 'filled' | 'unchanged' | 'stale';
+    readonly row: ModelRow;
+    readonly conflicts: number;
   } {
-    const known = this.runs.get(row.scanId);
-    if (known === undefined || row.revision > known.revision) {
-      this.runs.set(row.scanId, row);
-      if (known !== undefined && this.settings.keepsHistory(row.feed)) this.history.push(known);
-      return { counted: known === undefined ? 'inserted' : 'updated', conflict: false };
+    const [first] = entries;
+    if (first === undefined) throw new Error('no entries');
+    const known = this.runs.get(first.scanId);
+    const isKnown = known !== undefined && known.revision === first.revision;
+    const { isAnswer: _, ...begin } = first;
+    let row: ModelRow = isKnown ? known : begin;
+    let conflicts = 0;
+    for (const entry of isKnown ? entries : entries.slice(1)) {
+      if (contradicts(row, entry) || steeringDiffers(row, entry)) conflicts += 1;
+      const { pendingSince, nextTryAt, attempts } = row.pending === null ? entry : row;
+      row = { ...row, ...unite(row, entry), pendingSince, nextTryAt, attempts };
     }
-    if (row.revision < known.revision) return { counted: 'stale', conflict: false };
-    const conflict = differs(row, known);
-    const fuller =
-      (known.pending !== null && row.pending === null) ||
-      (known.markdown === null && (row.markdown !== null || (row.markdownAbsent && !known.markdownAbsent))) ||
-      (known.deliveredAt === null && row.deliveredAt !== null);
-    if (!fuller || row.status !== known.status) return { counted: 'unchanged', conflict };
-    known.data ??= row.data;
-    known.markdown ??= row.markdown;
-    known.markdownAbsent = (known.markdownAbsent || row.markdownAbsent) && known.markdown === null;
-    known.deliveredAt ??= row.deliveredAt;
-    known.repaired ||= row.repaired;
-    known.feed = row.feed;
-    if (row.pending === null) known.pending = null;
-    return { counted: 'updated', conflict, filled: true };
+    if (row.pending === null) row = { ...row, attempts: 0 };
+    if (!isKnown && known !== undefined && known.revision > row.revision) return { verdict: 'stale', row, conflicts };
+    if (isKnown && isSame(known, row)) return { verdict: 'unchanged', row, conflicts };
+    this.runs.set(row.scanId, { ...row, feed: first.feed });
+    if (isKnown) return { verdict: 'filled', row, conflicts };
+    if (known !== undefined && this.settings.keepsHistory(row.feed)) this.history.push(known);
+    return { verdict: known === undefined ? 'inserted' : 'updated', row, conflicts };
   }
 
   #settle(row: ModelRow, feed: string, bad: ReadonlyMap<string, QuarantineEntry>): void {
@@ -169,38 +172,10 @@ export class ModelRows {
   }
 }
 
-/**
- * Of each scan its highest revision; of equals those with the status that came first, of them a complete one, one with
- * markdown, one that is known to have none, the first.
- */
-function candidates(received: readonly ModelRow[]): ReadonlyMap<string, ModelRow> {
-  const firstStatus = new Map<string, string>();
-  for (const { scanId, revision, status } of received) {
-    const key = `${scanId}#${revision}`;
-    if (!firstStatus.has(key)) firstStatus.set(key, status);
-  }
-  const rank = (row: ModelRow) => [
-    row.revision,
-    Number(row.status === firstStatus.get(`${row.scanId}#${row.revision}`)),
-    Number(row.pending === null),
-    Number(row.markdown !== null),
-    Number(row.markdownAbsent),
-  ];
-  const best = new Map<string, ModelRow>();
-  for (const row of received) {
-    const other = best.get(row.scanId);
-    if (other === undefined || isHigher(rank(row), rank(other))) best.set(row.scanId, row);
-  }
-  return best;
-}
-
-function isHigher(a: readonly number[], b: readonly number[]): boolean {
-  const first = a.findIndex((value, index) => value !== b[index]);
-  return first >= 0 && (a[first] ?? 0) > (b[first] ?? 0);
-}
-
-function differs(a: ModelRow, b: ModelRow): boolean {
-  return a.content !== b.content || (a.pending === null && b.pending === null && a.data !== b.data);
+/** Whether the union is what was stored already. */
+function isSame(before: ModelRow, after: ModelRow): boolean {
+  const { statesTestMode, pendingSince, nextTryAt } = before;
+  return isDeepStrictEqual(before, { ...after, statesTestMode, pendingSince, nextTryAt });
 }
 
 function identityOf({ scanId, revision, payload }: QuarantineEntry): string {

@@ -166,8 +166,9 @@ export class ModelStore implements FeedStore {
     return scanIds.flatMap((scanId) => {
       const row = this.rows.get(scanId);
       if (row === undefined) return [];
-      const { revision, pending, markdown, markdownAbsent } = row;
-      return [{ scanId, revision, complete: pending === null, markdownKnown: markdown !== null || markdownAbsent }];
+      const { revision, status, data, pending, markdown, markdownAbsent } = row;
+      const complete = pending === null && (status === 'failed' || data !== null);
+      return [{ scanId, revision, complete, markdownKnown: markdown !== null || markdownAbsent }];
     });
   }
 

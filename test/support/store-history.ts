@@ -3,6 +3,7 @@ import type {
   Backfill,
   EntryBatch,
   FeedIdentity,
+  FeedRun,
   FeedStore,
   Freshness,
   LeaseGrant,
@@ -11,7 +12,7 @@ import type {
   SweepState,
 } from '../../src/sync/ports.js';
 import { type Choices, choicesFrom } from '../simulation/random-choices.js';
-import { entryJson, pageJson } from './entries.js';
+import { entryJson, type Fields, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 
 /** One call of the store, with arguments that hold for either store. */
@@ -213,8 +214,13 @@ export class StoreHistory {
     const { between, chance, pick } = this.#choices;
     const page = rawPage(pageJson(Array.from({ length: between(0, 5) }, () => this.#entry())));
     const draft = draftPage(page);
+    const answers = draftPage(
+      rawPage(pageJson(draft.entries.map(({ accepted: { run } }) => this.#answer(run)))),
+    ).entries;
     const reasons: readonly PendingReason[] = ['not_loaded', 'processing', 'still_truncated'];
-    const found = (entry: DraftEntry) => {
+    const found = (entry: DraftEntry, index: number) => {
+      const answer = answers[index];
+      if (answer !== undefined && chance(0.1)) return { ...answer, fallback: withPending(entry, 'invalid_result') };
       if (chance(0.2)) return withPending(entry, pick(reasons));
       return !entry.accepted.run.hasMarkdown && chance(0.3) ? withoutMarkdown(entry) : entry;
     };
@@ -228,12 +234,29 @@ export class StoreHistory {
     return { batch: batchOf(entries, null), quarantine };
   }
 
-  #entry(): string {
+  /** What the single-run endpoint says of an entry, perhaps at a higher revision. */
+  #answer({ scanId, revision }: Pick<FeedRun, 'scanId' | 'revision'>): string {
+    return this.#entry({ scanId, revision: revision + Number(this.#choices.chance(0.1)), status: 'completed' });
+  }
+
+  #entry(over: Fields = {}): string {
     const { between, chance, pick } = this.#choices;
     const failed = chance(0.15);
+    // Any optional field may be missing or null (interface 2.1).
+    const optional = (value: unknown) => pick([value, value, null, undefined]);
     return entryJson({
       scanId: chance(0.05) ? null : pick(this.scanIds),
       revision: between(1, 3),
+      environment: chance(0.1) ? 'test' : 'prod',
+      documentType: {
+        slug: chance(0.05) ? 'lieferschein' : (optional('rechnung') ?? null),
+        name: optional('Rechnung') ?? null,
+      },
+      partnerName: optional('Muster GmbH'),
+      partnerTestMode: pick([true, false, false, undefined]),
+      submittedAt: optional(this.#time().toISOString()),
+      completedAt: optional(this.#time().toISOString()),
+      neu: optional(pick([1, 'zwei'])),
       status: chance(0.08) ? 'archived' : failed ? 'failed' : 'completed',
       data: failed ? undefined : pick([{ value: 1 }, { value: 1 }, { value: 2 }, undefined]),
       failureReason: failed ? pick(['unreadable', 'empty']) : undefined,
@@ -241,8 +264,9 @@ export class StoreHistory {
       markdown: pick([undefined, undefined, '# one', '# two']),
       deliveredAt: pick([undefined, this.#time().toISOString()]),
       // A bad optional value is replaced, and text that cannot be stored is repaired.
-      ocrConfidence: chance(0.05) ? 'high' : 0.9,
+      ocrConfidence: chance(0.05) ? 'high' : optional(0.9),
       fileName: chance(0.05) ? 'half a pair \ud800' : 'rechnung.pdf',
+      ...over,
     });
   }
 

@@ -22,7 +22,9 @@ export async function postgresState(
   for (const { name, row } of await rows(sql<{ name: string; row: Record<string, unknown> }>`
     SELECT 'run ' || scan_id AS name, jsonb_build_object('revision', revision, 'status', status, 'reason', failure_reason,
       'error', error, 'data', data, 'markdown', markdown, 'markdownAbsent', markdown_absent,
-      'deliveredAt', extract(epoch FROM delivered_at) * 1000,
+      'deliveredAt', extract(epoch FROM delivered_at) * 1000, 'environment', environment, 'testMode', partner_test_mode,
+      'slug', document_type_slug, 'typeName', document_type_name, 'partnerName', partner_name, 'ocrConfidence', ocr_confidence,
+      'submittedAt', extract(epoch FROM submitted_at) * 1000, 'completedAt', extract(epoch FROM completed_at) * 1000, 'extra', extra,
       'feed', feed, 'repaired', repaired, 'pending', pending_reason, 'attempts', attempts,
       'due', next_try_at <= clock_timestamp()) AS row
     FROM ${tables.runs} WHERE scan_id LIKE ${pattern}
@@ -42,24 +44,15 @@ export async function postgresState(
 export function modelState({ rows, history, quarantine }: ModelStore, now: number): StoreState {
   const state = new Map<string, unknown>();
   for (const row of rows.values()) {
-    const [, reason, error] = JSON.parse(row.content) as (string | null)[];
-    const {
-      revision,
-      status,
-      data,
-      markdown,
-      markdownAbsent,
-      deliveredAt,
-      feed,
-      repaired,
-      pending,
-      attempts,
-      nextTryAt,
-    } = row;
-    state.set(`run ${row.scanId}`, {
-      ...{ revision, status, reason, error, markdown, markdownAbsent, feed, repaired, pending, attempts },
+    const { scanId, data, pending, pendingSince, nextTryAt, statesTestMode, ...columns } = row;
+    const time = (text: string | null) => (text === null ? null : Date.parse(text));
+    state.set(`run ${scanId}`, {
+      ...columns,
       data: data === null ? null : JSON.parse(data),
-      deliveredAt: deliveredAt === null ? null : Date.parse(deliveredAt),
+      deliveredAt: time(row.deliveredAt),
+      submittedAt: time(row.submittedAt),
+      completedAt: time(row.completedAt),
+      pending,
       due: pending === null ? null : nextTryAt <= now,
     });
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { elementRanges, memberRanges, textOf } from '../../src/json/ranges.js';
-import { batchOf, draftPage, draftRun, inPlaceOf } from '../../src/sync/page-draft.js';
+import { batchOf, draftPage, draftRun } from '../../src/sync/page-draft.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
 import { batchTexts, rawPage, rawRun } from '../support/pages.js';
 
@@ -151,28 +151,18 @@ describe('a result loaded in the place of its entry', () => {
     return draft;
   };
 
-  it('takes over the delivery time to the last digit', () => {
-    const placed = inPlaceOf(entryWith('2026-01-02T08:00:31.123456+02:00'), resultWith({ deliveredAt: undefined }));
-    expect(placed.accepted).toMatchObject({
-      replaced: { deliveredAt: '2026-01-02T08:00:31.123456+02:00' },
-      normalised: ['deliveredAt'],
-      repaired: false,
-      run: { deliveredAt: new Date('2026-01-02T06:00:31.123Z') },
-    });
+  it('goes to PostgreSQL after its entry, which is not counted as a delivery of its own', () => {
+    const [entry, result] = [entryWith('2026-01-02T08:00:31Z'), resultWith({ partnerName: 'Muster' })];
+    const { entries, pages } = batchOf([{ ...result, fallback: entry }], null);
+    expect(entries.map(({ isAnswer }) => isAnswer)).toEqual([false, true]);
+    const texts = [entry, result].map((draft) => Buffer.concat(draft.json()).toString());
+    expect(batchTexts({ pages })).toEqual([`{"items":[${texts.join()}]}`]);
   });
 
-  it('keeps a bad delivery time of its own for extra', () => {
-    const placed = inPlaceOf(entryWith('2026-01-02T08:00:31Z'), resultWith({ deliveredAt: 'gestern' }));
-    expect(placed.accepted).toMatchObject({
-      replaced: { deliveredAt: '2026-01-02T08:00:31Z' },
-      normalised: [],
-      repaired: true,
-    });
-  });
-
-  it('keeps its own delivery time', () => {
-    const placed = inPlaceOf(entryWith('2026-01-02T08:00:31Z'), resultWith({ deliveredAt: '2026-01-02T08:00:40Z' }));
-    expect(placed.accepted.replaced).toEqual({});
+  it('goes alone where it is of a higher revision', () => {
+    const result = resultWith({ revision: 2 });
+    const { entries } = batchOf([{ ...result, fallback: entryWith('2026-01-02T08:00:31Z') }], null);
+    expect(entries).toEqual([result.accepted]);
   });
 
   it('leaves out the raw result, whatever it holds', () => {

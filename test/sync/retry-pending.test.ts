@@ -57,3 +57,26 @@ it('a result that cannot be stored now neither hides nor repeats the failed trie
   expect(store.rows.get('scan-0')?.attempts).toBe(0);
   expect(store.rows.get(`scan-${COUNT - 1}`)?.attempts).toBe(1);
 });
+
+it('postpones a result that contradicts its feed entry, and keeps the run pending', async () => {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const outcomes: string[] = [];
+  const observer = silentObserver({ truncated: (outcome, count) => count > 0 && outcomes.push(outcome) });
+  const stop = new AbortController();
+  const context = engineContext({ clock, service, store, observer });
+  service.feed.push(entryJson({ scanId: 'scan-0', data: undefined, resultTruncated: true }));
+  const following = followFeed(context, stop.signal);
+  await clock.advance(25_000);
+  const requests = service.requests.length;
+  const tries = () => service.requests.slice(requests).filter((request) => request === 'scan-0').length;
+  service.runs.set('scan-0', entryJson({ scanId: 'scan-0', documentType: { slug: 'lieferschein', name: null } }));
+  await clock.advance(180_000);
+  expect(store.rows.get('scan-0')).toMatchObject({ pending: 'invalid_result', data: null, slug: 'rechnung' });
+  expect(tries()).toBe(store.rows.get('scan-0')?.attempts);
+  expect(tries()).toBeLessThan(5);
+  expect(outcomes).not.toContain('resolved');
+  stop.abort();
+  await clock.run(following);
+});

@@ -31,6 +31,8 @@ export interface AcceptedEntry {
   readonly repaired: boolean;
   /** The single-run endpoint, asked for markdown, has none of this revision. */
   readonly markdownAbsent: boolean;
+  /** It is the single-run answer for the entry before it, and no delivery of its own. */
+  readonly isAnswer: boolean;
   /** Set when the entry commits without its full result. */
   readonly pending: PendingReason | null;
 }
