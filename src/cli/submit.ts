@@ -128,15 +128,16 @@ async function sendAll(
   const { clock } = io;
   const perSecond = service.requestsPerSecond;
   const progress = progressLine(io);
-  const say = (line: string) => {
+  const say = (line: string, { problem }: SubmittedFile) => {
     if (json) return;
     progress.clear();
-    io.write(line);
+    if (problem === null) io.write(line);
+    else io.note(line);
   };
   let done = 0;
   const onFile = (submitted: SubmittedFile) => {
     done += 1;
-    say(describeSubmitted(submitted));
+    say(describeSubmitted(submitted), submitted);
     progress.show(() => `submitting: ${done} of ${counted(files.length, 'file', 'files')} done`);
   };
   const requests = createPatientRequests({ perSecond, clock, signal, onPause: progress.say });
@@ -146,7 +147,7 @@ async function sendAll(
   if (!wait) return submitted;
   return awaitRuns(submitted, {
     ...{ client, clock, signal, concurrency, perSecond },
-    onFile: (ended) => say(describeEnded(ended)),
+    onFile: (ended) => say(describeEnded(ended), ended),
     onLook: (open) => progress.show(() => `waiting: ${counted(open, 'run', 'runs')} still processing`),
     onPause: progress.say,
   }).finally(() => progress.clear());

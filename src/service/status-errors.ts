@@ -83,11 +83,11 @@ export class NotFoundError extends HttpStatusError {
   }
 }
 
-/** 409 of a submission. */
+/** 409 of a submission. Another request needs another key. */
 export class ConflictError extends HttpStatusError {
   readonly remedy = 'data';
   constructor(refusal: Refusal) {
-    super(refusal, 'the Idempotency-Key was already used with another file or environment; use a new key');
+    super(refusal, 'the Idempotency-Key was already used with a different request');
   }
 }
 

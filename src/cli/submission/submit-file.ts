@@ -29,13 +29,18 @@ const MOST_RUNS = 100;
  */
 export async function submitFile(file: PdfFile, wish: SubmitWish, parts: SubmitParts): Promise<SubmittedFile> {
   let key = idempotencyKey({ ...wish, sha256: file.sha256 });
-  let sent = false;
+  let tries = 0;
   const ended = (more: Partial<SubmittedFile>) => ({ ...nothingSent(file.path, key), ...more });
   if (parts.signal.aborted) return ended({});
   try {
     for (let runs = 1; ; runs += 1) {
+      tries = 0;
       const answer = await submitUnder(key, file, wish, parts, () => {
-        sent = true;
+        tries += 1;
+      }).catch((error) => {
+        // After a lost answer the conflict may be with our own request, whose run must not be made twice.
+        if (wish.anew && error instanceof ConflictError && tries === 1) return 'conflict' as const;
+        throw error;
       });
       if (answer !== 'conflict' && !(wish.anew && isFailedRepeat(answer))) {
         const { scanId, status, statusUrl, created } = answer;
@@ -46,8 +51,9 @@ export async function submitFile(file: PdfFile, wish: SubmitWish, parts: SubmitP
       key = nextIdempotencyKey(key);
     }
   } catch (error) {
-    if (parts.signal.aborted) return ended({ outcome: sent ? 'interrupted' : 'not_sent' });
-    return ended({ outcome: 'failed', problem: problemOf(error) });
+    if (parts.signal.aborted) return ended({ outcome: tries > 0 ? 'interrupted' : 'not_sent' });
+    const conflict = error instanceof ConflictError;
+    return ended({ outcome: 'failed', problem: problemOf(error, conflict ? adviceOnConflict(tries) : undefined) });
   }
 }
 
@@ -55,26 +61,21 @@ function isFailedRepeat({ created, status }: SubmitResult): boolean {
   return !created && status === 'failed';
 }
 
-/** A key that was used for another request is as good as one whose run failed, where a new run is wanted. */
+/** Sends the file under this key, several times if need be. */
 async function submitUnder(
   key: string,
   file: PdfFile,
-  { documentType, environment, anew }: SubmitWish,
+  { documentType, environment }: SubmitWish,
   { client, requests }: SubmitParts,
   onSent: () => void,
-): Promise<SubmitResult | 'conflict'> {
+): Promise<SubmitResult> {
   const request = { file: file.content, fileName: file.name, documentType, environment, idempotencyKey: key };
-  try {
-    return await requests(async (signal) => {
-      onSent();
-      return client.submit(request, signal).catch(async (error) => {
-        throw !signal.aborted && (await hasChanged(file)) ? new FileChanged() : error;
-      });
+  return requests(async (signal) => {
+    onSent();
+    return client.submit(request, signal).catch(async (error) => {
+      throw !signal.aborted && (await hasChanged(file)) ? new FileChanged() : error;
     });
-  } catch (error) {
-    if (anew && error instanceof ConflictError) return 'conflict';
-    throw error;
-  }
+  });
 }
 
 /** A key belongs to one content: what was checked is not what would be sent. */
@@ -87,13 +88,21 @@ class FileChanged extends CommandFailure {
 
 /** What more a person can do here than the error says. */
 const ADVICE: Readonly<Record<string, string>> = {
-  http_409: '--new submits the file under another key',
   timeout: 'SCANFEED_REQUEST_TIMEOUT allows more time',
 };
 
-export function problemOf(error: unknown): Problem {
+/** The key follows from what is submitted, so that no other file and no other environment can have it. */
+function adviceOnConflict(tries: number): string {
+  const cause =
+    tries > 1
+      ? 'an earlier try of this command was not answered and may have made a run'
+      : 'the key follows from content, document type and environment, so the document was probably submitted before, perhaps under another name';
+  return `${cause}; look for its run before you use --new, which makes another`;
+}
+
+export function problemOf(error: unknown, advice?: string): Problem {
   if (error instanceof ServiceError) {
-    const advice = ADVICE[error.kind];
+    advice ??= ADVICE[error.kind];
     const message = advice === undefined ? error.message : `${error.message}; ${advice}`;
     // As every command judges it: a maintenance page, which is no JSON, is a service that is away.
     return { kind: error.kind, message, passing: explain(error).exitCode === EXIT.tryAgain };
