@@ -35,6 +35,19 @@ const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   'pgbouncer', // said to other libraries: no prepared statements, of which there are none here
 ]);
 
+/** Several hosts are no setting of `pg`, and a list cannot say which of them is the primary. */
+const ONE_HOST =
+  'it names more than one host; name one address that leads to the primary, such as that of a service, a virtual IP or a pooler';
+
+/** The host of `PGHOST`: one, as in the URL. */
+export const databaseHost: Kind<string> = {
+  allowed: 'one host, or the folder of a Unix socket',
+  schema: z
+    .string()
+    .regex(/^[^\p{Cc}]+$/u)
+    .refine((text) => !text.includes(','), { message: ONE_HOST }),
+};
+
 /** The URL form of libpq's connection string (PostgreSQL documentation, 34.1.1.2), with one host. */
 export const databaseUrl: Kind<ConnectionParameters> = {
   allowed: 'postgres://user:password@host:port/database?sslmode=…, special characters as %XX',
@@ -51,7 +64,8 @@ function readDatabaseUrl(text: string): ConnectionParameters | string {
   if (!/^postgres(ql)?:\/\//.test(text)) return 'it does not begin with postgres:// or postgresql://';
   const unescaped = unescapedCharacter(text);
   if (unescaped !== null) return unescaped;
-  if (!URL.canParse(text)) return 'it is no valid URL, or names more than one host';
+  if (/^[^/]+:\/\/([^/?]*@)?[^/?]*,/.test(text)) return ONE_HOST;
+  if (!URL.canParse(text)) return 'it is no valid URL';
   const url = new URL(text);
   const found: Record<string, string> = {};
   try {
@@ -70,7 +84,7 @@ function readDatabaseUrl(text: string): ConnectionParameters | string {
   }
   const unsupported = Object.keys(found).filter((name) => !isSupported(name) && !WITHOUT_EFFECT.has(name));
   if (unsupported.length > 0) return unsupportedParameters(unsupported, url.search);
-  if (found.host?.includes(',')) return 'it names more than one host; name one that finds the primary';
+  if (found.host?.includes(',')) return ONE_HOST;
   const { port = '5432' } = found;
   if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
     return 'its port is no number from 1 to 65535';

@@ -1,4 +1,4 @@
-import { databaseUrl } from './database-url.js';
+import { databaseHost, databaseUrl } from './database-url.js';
 import { flag, identifier, integer, oneOf, text } from './kinds.js';
 import { retention } from './retention.js';
 import { defaulted, filePath, optional, words } from './variable.js';
@@ -51,7 +51,7 @@ export const DATABASE_VARIABLES = {
   poolSize: defaulted(['database', 'SCANFEED_DATABASE_POOL'], integer(1, 100), '5', 'connections at most'),
   pgHost: optional(
     ['database', 'PGHOST'],
-    words,
+    databaseHost,
     'host, or the folder of a Unix socket; like all `PG*` variables it counts where the address does not say it',
   ),
   pgPort: optional(['database', 'PGPORT'], integer(1, 65_535), 'port', { defaultText: '`5432`' }),

@@ -4,6 +4,8 @@ import { testCertificate } from '../support/certificate.js';
 import { type HandshakeServer, startHandshakeServer, type TlsAnswer } from '../support/postgres-handshake.js';
 import { mistakesWith, settingsWith } from '../support/settings.js';
 
+const ONE_HOST = 'it names more than one host; name one address that leads to the primary';
+
 const URL_UNSET = { DATABASE_URL: '' };
 const ours = testCertificate('127.0.0.1');
 const otherName = testCertificate('elsewhere.example');
@@ -58,8 +60,11 @@ describe('the connection', () => {
     [{}, 'DATABASE_URL', 'is not set'],
     [{ PGHOST: 'h' }, 'DATABASE_URL', 'the role (PGUSER) is missing'],
     [{ DATABASE_URL: 'postgres:///d' }, 'DATABASE_URL', 'the host (PGHOST) and the role (PGUSER) is missing'],
-    [{ DATABASE_URL: 'postgres://u@a,b/d' }, 'DATABASE_URL', 'more than one host'],
-    [{ DATABASE_URL: 'postgres://u@a:1,b:2/d' }, 'DATABASE_URL', 'more than one host'],
+    [{ DATABASE_URL: 'postgres://u@a,b/d' }, 'DATABASE_URL', ONE_HOST],
+    [{ DATABASE_URL: 'postgres://u@a:1,b:2/d' }, 'DATABASE_URL', ONE_HOST],
+    [{ DATABASE_URL: 'postgres://u:p,w@a:1,b:2/d' }, 'DATABASE_URL', ONE_HOST],
+    [{ DATABASE_URL: 'postgres:///d?user=u&host=a,b' }, 'DATABASE_URL', ONE_HOST],
+    [{ PGHOST: 'a,b', PGUSER: 'u' }, 'PGHOST', ONE_HOST],
     [{ DATABASE_URL: 'postgres://u@h:99999/d' }, 'DATABASE_URL', 'no valid URL'],
     [{ DATABASE_URL: 'host=h user=u' }, 'DATABASE_URL', 'does not begin with'],
     [{ DATABASE_URL: 'postgres://u@h/d?sslcrl=/x' }, 'DATABASE_URL', 'sslcrl is not supported'],
