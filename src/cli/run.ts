@@ -65,6 +65,8 @@ export function register(program: Command): void {
         version: packageVersion(),
       });
       for (const warning of settings.warnings) logger.warn(warning);
+      // A terminal that closes does not end the daemon; files with keys and passwords are read again without a signal.
+      process.on('SIGHUP', () => logger.info('SIGHUP ignored'));
       const startedAt = systemClock.monotonic();
       let report: Daemon['report'] | undefined;
       await untilStopped(

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
@@ -91,6 +91,27 @@ test.skipIf(!existsSync('/dev/full'))(
     expect(await ended).toEqual([0, null]);
   },
 );
+
+test('the daemon goes on when its terminal closes', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const { PATH } = process.env;
+  const daemon = spawn(process.execPath, [inject('programPath'), 'run'], {
+    env: { PATH, ...bench.environment(service, database) },
+  });
+  bench.afterwards(() => daemon.kill('SIGKILL'));
+  const ended = once(daemon, 'exit');
+  await once(daemon.stdout, 'data');
+  daemon.stdout.destroy();
+  daemon.stderr.destroy();
+  daemon.kill('SIGHUP');
+  service.deliver(1);
+  await eventually(() => database.query('SELECT count(*)::int AS runs FROM scanfeed.runs').catch(() => null)).toEqual([
+    { runs: 1 },
+  ]);
+  daemon.kill('SIGTERM');
+  expect(await ended).toEqual([0, null]);
+});
 
 describe('scanfeed migrate', () => {
   test('applies what is missing, and a second time nothing', async () => {
