@@ -7,6 +7,7 @@ import { createLogger, type Logger } from '../observability/logger.js';
 import { createMetrics, type Metrics } from '../observability/metrics.js';
 import { createReadiness } from '../observability/readiness.js';
 import { createRecentHistory, remembering } from '../observability/recent-history.js';
+import { reportSlowStore } from '../observability/report-slow-store.js';
 import type { StatusReport } from '../observability/status-report.js';
 import { observeSync } from '../observability/sync-observer.js';
 import { RecognitionClient } from '../service/client.js';
@@ -133,7 +134,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const schema = watchSchema(settings.database, database, readiness, logger, untilEnded);
   const parts = {
     service: limitRate(client, service.requestsPerSecond),
-    store: schema.guard(openStore(settings, database, metrics)),
+    store: schema.guard(reportSlowStore(openStore(settings, database, metrics), logger, clock)),
     observer: remembering(observer, history),
     clock,
     ready: schema.ready,

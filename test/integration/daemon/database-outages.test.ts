@@ -51,6 +51,23 @@ test('a database that is away at the start, and later again, is waited for', asy
   expect(daemon.stderr).toBe('');
 });
 
+test('a statement that waits for a table lock is logged, and once more when it returns', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const daemon = bench.daemon(bench.environment(service, database));
+  await daemon.catchesUp();
+  const locker = await database.connect();
+  await locker.query('BEGIN; LOCK TABLE scanfeed.runs IN ACCESS EXCLUSIVE MODE');
+  service.deliver(1);
+  const { task } = await daemon.logs('waiting for PostgreSQL', { task: 'commitPage' });
+  await locker.query('COMMIT');
+  const { seconds } = await daemon.logs('PostgreSQL answered', { task });
+  expect(seconds).toBeGreaterThanOrEqual(10);
+  await daemon.catchesUp();
+  expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 1 }]);
+  expect(daemon.logged('failed, and will be tried again')).toEqual([]);
+});
+
 test('a refused password is held; the new one in its file is used without a restart', async () => {
   const old = canary('old-password');
   bench.hide({ old });
