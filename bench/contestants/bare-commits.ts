@@ -6,6 +6,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { RecognitionClient } from '../../src/service/client.js';
 import { commitPage } from '../../src/storage/commit-page.js';
+import { createDatabaseClock } from '../../src/storage/database-clock.js';
 import { acquireLease } from '../../src/storage/lease.js';
 import { createRivals } from '../../src/storage/rivals.js';
 import { tablesOf } from '../../src/storage/schema.js';
@@ -27,6 +28,7 @@ const SETTINGS = {
   pendingRetryMs: 30_000,
   keptDays: null,
   monotonic,
+  databaseClock: createDatabaseClock(monotonic),
   rivals: createRivals(monotonic),
 };
 
@@ -54,7 +56,7 @@ async function takeFeed({ databaseUrl, serviceUrl: baseUrl }: ContestConfig): Pr
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   const { filters } = feedRequest(null);
   const identity = { name: 'default', baseUrl, filters, keepHistory: true, start: 'beginning' } as const;
-  const lease = await acquireLease(db, TABLES, identity, 'bench', TTL_MS);
+  const lease = await acquireLease(db, TABLES, SETTINGS.databaseClock, identity, 'bench', TTL_MS);
   await db.destroy();
   if (lease === null) throw new Error('the feed is taken');
   return lease;

@@ -1,5 +1,6 @@
 import { troubleOf } from '../outcome/trouble.js';
 import { commitResults } from '../storage/commit-page.js';
+import { createDatabaseClock } from '../storage/database-clock.js';
 import { type QuarantinedEntry, readPayload, settleQuarantined } from '../storage/quarantined-entries.js';
 import { createRivals } from '../storage/rivals.js';
 import { batchOf, type DraftEntry, refusedEntry } from '../sync/page-draft.js';
@@ -58,6 +59,7 @@ async function store(work: FeedAtWork<'pending'>, draft: DraftEntry): Promise<Co
     pendingRetryMs: settings.pending.retryIntervalMs,
     keptDays: settings.database.retention.runs,
     monotonic: systemClock.monotonic,
+    databaseClock: createDatabaseClock(systemClock.monotonic),
     rivals: createRivals(systemClock.monotonic),
   };
   try {

@@ -1,3 +1,4 @@
+import type { DatabaseClock } from './database-clock.js';
 import type { Rivals } from './rivals.js';
 
 /** What a commit needs besides the page. */
@@ -9,5 +10,6 @@ export interface CommitSettings {
   readonly keptDays: number | null;
   /** Monotonic milliseconds of this process. */
   readonly monotonic: () => number;
+  readonly databaseClock: DatabaseClock;
   readonly rivals: Rivals;
 }

@@ -27,7 +27,7 @@ export function fenceOnPosition(
   UPDATE ${tables.feeds} SET
     cursor = ${to}::text,
     ${to === null ? sql`` : sql`resume_since = NULL,`}
-    ${freshness === null ? sql`` : freshnessColumns(freshness, now)}
+    ${freshness === null ? sql`` : freshnessColumns(freshness, settings, now)}
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
   WHERE ${standsAt(lease, from)}
@@ -51,17 +51,17 @@ export function fenceOnEpoch(tables: Tables, lease: LeaseGrant): RawBuilder<unkn
 }
 
 /**
- * Times come in as ages and are taken from the database's clock, so that clocks that differ change nothing. At the end
- * of the feed everything up to the sending of the poll is here; behind it, everything up to the last entry's delivery.
- *
- * The ages count from the time at which the head of the statement arrived, before its parameters: what it waits for
- * afterwards, such as the lock of a row, must not make the data look younger.
+ * At the end of the feed everything up to the sending of the poll is here; behind it, everything up to the last entry's
+ * delivery. Neither instant may be dated later than it was by the database's clock, however long the statement takes to
+ * arrive: it is dated by an earlier answer (database-clock.ts), which the lease or the position always was. Its age when the
+ * statement is sent is the limit if the database's clock was set back since, or is another one after a failover.
  */
-function freshnessColumns(freshness: Freshness, now: number): RawBuilder<unknown> {
-  const ago = (instant: number) =>
-    sql`transaction_timestamp() - ${Math.max(0, now - instant)} * interval '1 millisecond'`;
-  const polled = ago(freshness.polledAt);
-  const delivered = freshness.lastDelivered === null ? sql`NULL::timestamptz` : ago(freshness.lastDelivered);
+function freshnessColumns(freshness: Freshness, { databaseClock }: CommitSettings, now: number): RawBuilder<unknown> {
+  const dated = (instant: number) => sql`LEAST(
+      to_timestamp(${databaseClock.reachedAt(instant)}::double precision / 1000),
+      transaction_timestamp() - ${Math.max(0, now - instant)} * interval '1 millisecond')`;
+  const polled = dated(freshness.polledAt);
+  const delivered = freshness.lastDelivered === null ? sql`NULL::timestamptz` : dated(freshness.lastDelivered);
   const complete = freshness.atEnd ? polled : delivered;
   const lastDeliveredAt = freshness.lastDeliveredAt?.toISOString() ?? null;
   return sql`

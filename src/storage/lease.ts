@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { FeedFilters, FeedIdentity, LeaseGrant, Trouble } from '../sync/ports.js';
 import { historyToRead } from './backfills.js';
+import { DATABASE_MS, type DatabaseClock } from './database-clock.js';
 import type { Tables } from './schema.js';
 
 /** A first start at `now` or `live` reaches this far back, so that runs delivered while it starts are not missed. */
@@ -29,11 +30,12 @@ export class AnotherService extends Error implements Trouble {
 export async function acquireLease(
   db: Kysely<unknown>,
   tables: Tables,
+  databaseClock: DatabaseClock,
   feed: FeedIdentity,
   holder: string,
   ttlMs: number,
 ): Promise<LeaseGrant | null> {
-  const { rows } = await sql<{ epoch: string; before: FeedFilters | null }>`
+  const { rows } = await sql<{ epoch: string; before: FeedFilters | null; database_ms: number }>`
     WITH before AS (SELECT filters FROM ${tables.feeds} WHERE name = ${feed.name}),
     taken AS (
     INSERT INTO ${tables.feeds} AS feed (name, base_url, filters, keep_history, start_since, complete_from,
@@ -58,9 +60,9 @@ export async function acquireLease(
       OR feed.lease_expires_at < clock_timestamp())
     RETURNING *
     )${historyToRead(tables, feed)}
-    SELECT lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before
+    SELECT lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before, ${DATABASE_MS}
     FROM taken LEFT JOIN before ON true`.execute(db);
-  const taken = rows[0];
+  const taken = databaseClock.noted(rows[0]);
   if (taken === undefined) return refuseAnotherService(db, tables, feed);
   return { feed: feed.name, holder, epoch: Number(taken.epoch), filtersBefore: taken.before ?? null };
 }
@@ -92,14 +94,15 @@ function startOf({ start }: FeedIdentity) {
 export async function renewLease(
   db: Kysely<unknown>,
   tables: Tables,
+  databaseClock: DatabaseClock,
   lease: LeaseGrant,
   ttlMs: number,
 ): Promise<boolean> {
-  const { rows } = await sql`
+  const { rows } = await sql<{ database_ms: number }>`
     UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond'
     WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND lease_holder = ${lease.holder}
-    RETURNING name`.execute(db);
-  return rows.length > 0;
+    RETURNING ${DATABASE_MS}`.execute(db);
+  return databaseClock.noted(rows[0]) !== undefined;
 }
 
 /** Gives the feed back. Nothing happens where the lease is lost already. */

@@ -1,5 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { EarlierPositions, LeaseGrant, MoveReason, PageCommit, Position, StoredResult } from '../sync/ports.js';
+import { DATABASE_MS, type DatabaseClock } from './database-clock.js';
 import type { Tables } from './schema.js';
 
 /** A position is noted in the history this often at most, and this many are kept: a day, on a busy feed. */
@@ -9,10 +10,17 @@ const POSITIONS_KEPT = sql.lit(300);
 const CURSORS_OFFERED = sql.lit(20);
 
 /** Where the feed stands; read again whenever the lease was taken or an outcome is unknown. */
-export async function readPosition(db: Kysely<unknown>, tables: Tables, feed: string): Promise<Position> {
-  const { rows } = await sql<{ cursor: string | null; since: Date | null }>`
-    SELECT cursor, COALESCE(resume_since, start_since) AS since FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
-  return { cursor: rows[0]?.cursor ?? null, since: rows[0]?.since ?? null };
+export async function readPosition(
+  db: Kysely<unknown>,
+  tables: Tables,
+  databaseClock: DatabaseClock,
+  feed: string,
+): Promise<Position> {
+  const { rows } = await sql<{ cursor: string | null; since: Date | null; database_ms: number }>`
+    SELECT cursor, COALESCE(resume_since, start_since) AS since, ${DATABASE_MS}
+    FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
+  const row = databaseClock.noted(rows[0]);
+  return { cursor: row?.cursor ?? null, since: row?.since ?? null };
 }
 
 /**

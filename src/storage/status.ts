@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { FeedStatus } from '../sync/ports.js';
 import { backfillIsComplete } from './backfills.js';
+import { createDatabaseClock, DATABASE_MS } from './database-clock.js';
 import { IS_RETRIED } from './given-up.js';
 import type { Tables } from './schema.js';
 
@@ -15,6 +16,7 @@ interface StatusRow {
   pending_results: number;
   quarantined_entries: number;
   lease_holder: string | null;
+  database_ms: number;
 }
 
 /** The figures that every replica reports alike; those of a feed that has never run are empty. */
@@ -23,6 +25,7 @@ export async function readStatus(
   tables: Tables,
   feed: string,
   monotonic: () => number,
+  databaseClock = createDatabaseClock(monotonic),
 ): Promise<FeedStatus> {
   const readAt = monotonic();
   const { rows } = await sql<StatusRow>`
@@ -34,9 +37,9 @@ export async function readStatus(
         WHERE run.feed = feed.name AND run.result_state = 'pending' AND ${IS_RETRIED}) AS pending_results,
       (SELECT count(*)::int FROM ${tables.quarantine} AS entry
         WHERE entry.feed = feed.name AND entry.state = 'open') AS quarantined_entries,
-      CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS lease_holder
+      CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS lease_holder, ${DATABASE_MS}
     FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
-  const row = rows[0];
+  const row = databaseClock.noted(rows[0]);
   return {
     readAt,
     dataCompleteAsOf: row?.data_complete_as_of ?? null,

@@ -3,6 +3,7 @@ import { nextBackfill, notePace } from './backfills.js';
 import { commitBackfill } from './commit-backfill.js';
 import { commitPage, commitResults, commitSweep } from './commit-page.js';
 import type { CommitSettings } from './commit-settings.js';
+import { createDatabaseClock } from './database-clock.js';
 import { createKeyReader } from './key-reader.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
 import { adoptPending, duePending, findStored, postponePending } from './pending.js';
@@ -14,7 +15,7 @@ import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
 import { beginSweep, readSweeps } from './sweeps.js';
 
-export interface StoreSettings extends Omit<CommitSettings, 'rivals'> {
+export interface StoreSettings extends Omit<CommitSettings, 'rivals' | 'databaseClock'> {
   readonly schema: string;
   /** Told how long each commit took, in milliseconds, failed ones included. */
   readonly onTransaction?: (durationMs: number) => void;
@@ -24,7 +25,8 @@ export interface StoreSettings extends Omit<CommitSettings, 'rivals'> {
 export function createStore(database: Database, settings: StoreSettings): FeedStore {
   const db = database.sql;
   const tables = tablesOf(settings.schema);
-  const commits: CommitSettings = { ...settings, rivals: createRivals(settings.monotonic) };
+  const databaseClock = createDatabaseClock(settings.monotonic);
+  const commits: CommitSettings = { ...settings, databaseClock, rivals: createRivals(settings.monotonic) };
   const timed = async <T>(work: Promise<T>): Promise<T> => {
     const startedAt = settings.monotonic();
     try {
@@ -34,15 +36,15 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     }
   };
   return {
-    acquireLease: (feed, holder, ttlMs) => acquireLease(db, tables, feed, holder, ttlMs),
-    renewLease: (lease, ttlMs) => renewLease(db, tables, lease, ttlMs),
+    acquireLease: (feed, holder, ttlMs) => acquireLease(db, tables, databaseClock, feed, holder, ttlMs),
+    renewLease: (lease, ttlMs) => renewLease(db, tables, databaseClock, lease, ttlMs),
     releaseLease: (lease) => releaseLease(db, tables, lease),
-    readPosition: (feed) => readPosition(db, tables, feed),
+    readPosition: (feed) => readPosition(db, tables, databaseClock, feed),
     readEarlierPositions: (feed) => readEarlierPositions(db, tables, feed),
     findDelivered: (from, to, limit) => findDelivered(db, tables, from, to, limit),
     movePosition: (lease, from, to, reason) => movePosition(db, tables, lease, from, to, reason),
     noteStuck: (lease, stuck) => noteStuck(db, tables, lease, stuck),
-    readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic),
+    readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic, databaseClock),
     findStored: (scanIds) => findStored(db, tables, scanIds),
     announce: createKeyReader(database, tables, settings.monotonic),
     commitPage: (commit) => timed(commitPage(db, tables, commits, commit)),

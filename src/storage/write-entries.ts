@@ -2,6 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { addCounts, NO_COUNTS } from '../outcome/counts.js';
 import type { CommitCounts, PageCommit } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
+import { DATABASE_MS } from './database-clock.js';
 import { DatabaseError, OVERTAKEN } from './errors.js';
 import type { FenceRow } from './fence.js';
 import { judgedEntries, WRITTEN_VERDICTS } from './judged-entries.js';
@@ -85,15 +86,20 @@ function overtakenAgain({ schema }: Tables): DatabaseError {
   return new DatabaseError(OVERTAKEN, 'serialization', 'retry', message);
 }
 
+interface Answered extends FenceRow {
+  database_ms: number;
+}
+
 /** Where nothing is left to write. */
 export async function moveAlone(
   db: Kysely<unknown>,
-  { monotonic }: CommitSettings,
+  { monotonic, databaseClock }: CommitSettings,
   fence: (now: number) => RawBuilder<unknown>,
 ): Promise<Written | null> {
   const readAt = monotonic();
-  const { rows } = await sql<FenceRow>`${fence(readAt)} SELECT * FROM fence`.execute(db);
-  return rows[0] === undefined ? null : { readAt, fence: rows[0], counts: NO_COUNTS };
+  const { rows } = await sql<Answered>`${fence(readAt)} SELECT fence.*, ${DATABASE_MS} FROM fence`.execute(db);
+  const row = databaseClock.noted(rows[0]);
+  return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
 }
 
 interface How {
@@ -108,7 +114,7 @@ interface Once extends Written {
   readonly overtaken: readonly number[];
 }
 
-interface Counted extends FenceRow, Omit<CommitCounts, 'stored'> {
+interface Counted extends Answered, Omit<CommitCounts, 'stored'> {
   stored: string[] | null;
   overtaken: number[] | null;
 }
@@ -132,7 +138,7 @@ overtaken AS MATERIALIZED (
   WHERE verdict IN ${WRITTEN_VERDICTS} AND scan_id NOT IN (SELECT scan_id FROM written)
 ),
 ${quarantineRows(tables, lease, quarantine)}
-SELECT fence.*,
+SELECT fence.*, ${DATABASE_MS},
   (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
   (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
   (SELECT count(*)::int FROM filled) AS filled,
@@ -153,7 +159,7 @@ FROM fence CROSS JOIN (
     COALESCE(sum(conflicting::int + others_conflicts), 0)::int AS conflicts
   FROM judged WHERE scan_id NOT IN (SELECT scan_id FROM overtaken)
 ) AS settled_counts`.execute(db);
-  const row = rows[0];
+  const row = settings.databaseClock.noted(rows[0]);
   if (row === undefined) return null;
   const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
   const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };

@@ -78,10 +78,11 @@ async function currentSweep(
   if (last !== null && !last.finished) return last;
   if (!(await store.readStatus(lease.feed)).endReached) return null;
   const serviceTime = await readServiceTime(context, signal);
-  const { readAt, lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
+  const { lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
   if (lagMs === null || completeAsOf === null) return null;
-  // Up to what the feed itself is complete to: whatever is missing there was passed by.
-  const until = new Date(serviceTime(readAt) - lagMs);
+  // Up to what the feed itself is complete to: whatever is missing there was passed by. The lag was true before its answer
+  // arrived, so this is not too early.
+  const until = new Date(serviceTime(context.clock.monotonic()) - lagMs);
   const since = kind === 'full' ? null : windowStart(until, last, context.reconcile.windowMs);
   return (await store.beginSweep(lease, { kind, since, until, completeAsOf })) ? find() : null;
 }

@@ -307,7 +307,7 @@ function noting(note: (form: Form) => void): Database {
       const text = textOf(node);
       if (text.includes('fresh AS (')) note('plain');
       else if (text.includes('judged AS')) note('rows');
-      else if (text.includes('SELECT * FROM fence')) note('position');
+      else if (text.includes('SELECT fence.*')) note('position');
       return node;
     },
     transformResult: async ({ result }) => result,

@@ -22,13 +22,15 @@ export type CutManner = 'reset' | 'end' | 'half-close' | 'silence';
 export interface LineConditions {
   /** Each chunk is held back this long. */
   readonly latencyMs: number;
+  /** Added to it on the way to the server. */
+  readonly latencyToServerMs: number;
   /** Bytes pass in small pieces; null: as they come. */
   readonly drip: { readonly bytes: number; readonly everyMs: number } | null;
   /** Bytes are taken and lost, in both directions. A connection that lost some stays silent for ever. */
   readonly blackhole: boolean;
 }
 
-const CLEAR: LineConditions = { latencyMs: 0, drip: null, blackhole: false };
+const CLEAR: LineConditions = { latencyMs: 0, latencyToServerMs: 0, drip: null, blackhole: false };
 
 /** One connection through the proxy. */
 export class ProxiedConnection {
@@ -92,8 +94,9 @@ export class ProxiedConnection {
 
   /** False when the connection was cut. */
   async #passChunk(from: Side, bytes: Buffer, sink: Socket): Promise<boolean> {
-    const { latencyMs } = this.conditions();
-    if (latencyMs > 0) await sleep(latencyMs, undefined, { signal: this.#stop.signal });
+    const { latencyMs, latencyToServerMs } = this.conditions();
+    const heldBackMs = latencyMs + (from === 'client' ? latencyToServerMs : 0);
+    if (heldBackMs > 0) await sleep(heldBackMs, undefined, { signal: this.#stop.signal });
     if (this.conditions().blackhole) this.silent = true;
     if (this.silent || this.#finished.has(from)) {
       this.lost[from] += bytes.length;

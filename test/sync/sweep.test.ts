@@ -77,6 +77,19 @@ it('reads no further than the feed is complete to, however slowly the service an
   expect(until?.getTime()).toBe(completeAsOf);
 });
 
+it('reads as far as the feed is complete to when the database answers slowly', async () => {
+  const { clock, store, follow } = bench();
+  const readStatus = store.readStatus.bind(store);
+  store.readStatus = async (feed) => {
+    const readAt = clock.monotonic();
+    await clock.sleep(1_500, new AbortController().signal);
+    return { ...(await readStatus(feed)), readAt };
+  };
+  await follow(170_000, { pollIntervalMs: HOUR_MS });
+  const { until, completeAsOf } = store.feeds.get('default')?.sweeps.get('window') ?? {};
+  expect(until?.getTime()).toBe(completeAsOf);
+});
+
 it('counts as of what its end was reckoned from, although the feed goes on meanwhile', async () => {
   const { store, follow } = bench();
   const beginSweep = store.beginSweep.bind(store);

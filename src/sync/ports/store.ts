@@ -2,7 +2,7 @@ import type { BackfillStore } from './backfills.js';
 import type { EntryBatch, PendingReason, QuarantineEntry } from './entries.js';
 import type { FeedFilters } from './service.js';
 
-/** What a commit may say about freshness. Ages, so that no two clocks are ever compared. */
+/** What a commit may say about freshness. Instants of the monotonic clock, which the store dates by the database's clock. */
 export interface Freshness {
   /** The poll saw the end of the feed: everything up to its sending is here. */
   readonly atEnd: boolean;
