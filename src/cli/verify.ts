@@ -32,7 +32,8 @@ const DIFFERENCES: readonly Verdict[] = ['missing', 'older_revision', 'other_con
 const examples = `
 Nothing is written. Entries that were delivered after the time that the data is
 complete to are no differences. The data of entries that the feed truncates is
-not compared. Ends with 1 where there are differences.
+not compared. Ends with 1 where there are differences, and with 75 where nothing
+could be compared.
 
 Examples:
   $ scanfeed verify --since 24h
@@ -84,7 +85,16 @@ async function verify(given: Given, io: CommandProcess): Promise<void> {
     const found = DIFFERENCES.reduce((sum, verdict) => sum + summary[verdict], 0);
     if (found > 0)
       throw new CommandFailure(`${found} of ${counted(summary.compared, 'entry', 'entries')} not as in the feed`);
+    if (summary.compared === 0) throw nothingCompared(summary);
   });
+}
+
+function nothingCompared({ since, tooNew }: Summary): CommandFailure {
+  const reason =
+    tooNew > 0
+      ? `${counted(tooNew, 'entry was', 'entries were')} delivered after the time that the data is complete to. Try again once the lag is lower, or give an earlier --since`
+      : `the feed lists no entry delivered from ${toSeconds(since)} on. Give an earlier --since`;
+  return new CommandFailure(`nothing was compared: ${reason}`, EXIT.tryAgain);
 }
 
 /** What lies before the time that the feed is complete from was never promised. */

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { EntryBatch } from '../sync/ports.js';
 import { isBarred } from './deleted-runs.js';
 import type { QuarantineState } from './quarantined-entries.js';
@@ -13,7 +13,10 @@ export interface Comparison {
   readonly revision: number;
   /** Null: the scan is not stored. */
   readonly storedRevision: number | null;
-  /** Names of interface fields whose content differs, where the revision is the same. */
+  /**
+   * Names of interface fields, where the revision is the same: what the entry states and the row does not, since the row is the
+   * union of all sources. Of optional fields other than those that steer, only that the row has a value.
+   */
   readonly differing: readonly string[];
   /** The stored result is still to be loaded; its data is not compared. */
   readonly pending: boolean;
@@ -41,11 +44,20 @@ export async function compareEntries(
     SELECT received.position::int - 1 AS index, received.scan_id AS "scanId", received.revision,
       run.revision AS "storedRevision",
       CASE WHEN run.revision = received.revision THEN array_remove(ARRAY[
-        CASE WHEN run.status IS DISTINCT FROM received.status THEN 'status' END,
-        CASE WHEN received.pending IS NULL AND run.result_state = 'complete'
-          AND run.data IS DISTINCT FROM received.data THEN 'data' END,
-        CASE WHEN run.failure_reason IS DISTINCT FROM received.failure_reason THEN 'failureReason' END,
-        CASE WHEN run.error IS DISTINCT FROM received.error THEN 'error' END
+        CASE WHEN run.status <> received.status THEN 'status' END,
+        CASE WHEN run.environment <> received.environment THEN 'environment' END,
+        CASE WHEN ${differs('document_type_slug')} THEN 'documentType' END,
+        CASE WHEN received.states_test_mode AND run.partner_test_mode <> received.partner_test_mode THEN 'partnerTestMode' END,
+        -- A complete row without data lacks what a truncated entry is short of, too.
+        CASE WHEN run.result_state = 'complete' AND (${differs('data')}
+          OR received.pending IS NOT NULL AND run.data IS NULL AND run.status = 'completed') THEN 'data' END,
+        CASE WHEN ${failureDiffers('failure_reason')} THEN 'failureReason' END,
+        CASE WHEN ${failureDiffers('error')} THEN 'error' END,
+        CASE WHEN ${isMissing('partner_name')} THEN 'partnerName' END,
+        CASE WHEN ${isMissing('ocr_confidence')} THEN 'ocrConfidence' END,
+        CASE WHEN ${isMissing('submitted_at')} THEN 'submittedAt' END,
+        CASE WHEN ${isMissing('completed_at')} THEN 'completedAt' END,
+        CASE WHEN ${isMissing('delivered_at')} THEN 'deliveredAt' END
       ], NULL) ELSE '{}'::text[] END AS differing,
       COALESCE(run.revision = received.revision AND run.result_state = 'pending', false) AS pending,
       ${isBarred(sql`received`, keptDays)} AS barred,
@@ -57,4 +69,19 @@ export async function compareEntries(
       AND quarantined.identity = received.scan_id || '#' || received.revision
     ORDER BY position`.execute(db);
   return rows;
+}
+
+function differs(column: string): RawBuilder<boolean> {
+  const [run, received] = [sql.ref(`run.${column}`), sql.ref(`received.${column}`)];
+  return sql`(${received} IS NOT NULL AND ${run} IS DISTINCT FROM ${received})`;
+}
+
+/** A completed entry states that there was no failure. */
+function failureDiffers(column: string): RawBuilder<boolean> {
+  const [run, received] = [sql.ref(`run.${column}`), sql.ref(`received.${column}`)];
+  return sql`((${received} IS NOT NULL OR received.status = 'completed') AND ${run} IS DISTINCT FROM ${received})`;
+}
+
+function isMissing(column: string): RawBuilder<boolean> {
+  return sql`(${sql.ref(`received.${column}`)} IS NOT NULL AND ${sql.ref(`run.${column}`)} IS NULL)`;
 }

@@ -74,6 +74,16 @@ describe('verify', () => {
     ['status', sql`status = 'failed'`],
     ['failureReason', sql`failure_reason = 'other'`],
     ['error', sql`error = 'other'`],
+    ['environment', sql`environment = 'test'`],
+    ['documentType', sql`document_type_slug = 'lieferschein'`],
+    ['documentType', sql`document_type_slug = NULL`],
+    ['partnerTestMode', sql`partner_test_mode = true`],
+    ['data', sql`data = NULL`],
+    ['partnerName', sql`partner_name = NULL`],
+    ['ocrConfidence', sql`ocr_confidence = NULL`],
+    ['submittedAt', sql`submitted_at = NULL`],
+    ['completedAt', sql`completed_at = NULL`],
+    ['deliveredAt', sql`delivered_at = NULL`],
   ])('finds other content at the same revision: %s', async (field, change) => {
     const scanId = deliver();
     deliver();
@@ -81,6 +91,36 @@ describe('verify', () => {
     await bench.rows(sql`UPDATE ${tables.runs} SET ${change} WHERE scan_id = ${scanId}`);
     expect(await differences()).toMatchObject([{ scanId, revision: 1, what: 'other_content', differing: [field] }]);
     expect((await run('--since 24h')).out).toContain(`${scanId}, revision 1: other content: ${field}\n`);
+  });
+
+  it('takes what an entry leaves out for no difference, and a complete row without data for one', async () => {
+    const scanId = deliver({
+      partnerName: undefined,
+      partnerTestMode: undefined,
+      documentType: { slug: null, name: null },
+    });
+    const truncated = deliver({ data: undefined, resultTruncated: true });
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.runs} SET partner_name = 'Muster', partner_test_mode = true,
+      document_type_slug = 'rechnung' WHERE scan_id = ${scanId}`);
+    await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'complete', pending_reason = NULL, pending_since = NULL,
+      next_try_at = NULL WHERE scan_id = ${truncated}`);
+    expect(await differences()).toMatchObject([{ scanId: truncated, differing: ['data'] }]);
+  });
+
+  it('ends with 75 when nothing could be compared, and says what to do', async () => {
+    deliver({ deliveredAt: hoursAgo(3) });
+    await sync();
+    expect(await run('--since 1h')).toMatchObject({
+      exitCode: 75,
+      err: expect.stringMatching(/nothing was compared: the feed lists no entry .* Give an earlier --since\n$/),
+    });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '4 hours'`);
+    expect(await run('--since 24h')).toMatchObject({
+      exitCode: 75,
+      out: expect.stringContaining('0 entries compared'),
+      err: expect.stringContaining('1 entry was delivered after the time that the data is complete to. Try again'),
+    });
   });
 
   it('compares numbers by their value, digit by digit, beyond what JavaScript can hold', async () => {
@@ -274,7 +314,7 @@ describe('verify, when it cannot work', () => {
   });
 
   it('says that the filters are others than the daemon has', async () => {
-    deliver();
+    deliver({ status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' });
     await sync();
     const { err } = await run('--since 24h', { env: { SCANFEED_STATUS: 'failed' } });
     expect(err).toBe('The filters set here are others than those of the daemon: differences may come from that.\n');
