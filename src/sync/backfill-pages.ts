@@ -19,6 +19,7 @@ import type { CompletedPage } from './read-ahead.js';
 import type { FetchedPage } from './read-page.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
+import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
 import { reportLoading } from './report-loading.js';
 import { writePage } from './write-page.js';
 
@@ -35,6 +36,7 @@ export interface BackfillContext
 /** What is remembered of a backfill from turn to turn. */
 export interface BackfillMemory {
   readonly breaker: Breaker;
+  readonly refusals: CursorRefusals;
   readonly meter: PaceMeter;
   recent: RecentCursors;
   /** Where it stands in the store. */
@@ -49,6 +51,7 @@ export interface BackfillMemory {
 export function rememberBackfill(backfill: Backfill): BackfillMemory {
   return {
     breaker: createBreaker(),
+    refusals: createCursorRefusals(),
     meter: createPaceMeter(),
     recent: createRecentCursors(),
     backfill,
@@ -84,6 +87,7 @@ export async function readBackfillPages(
     while (clock.monotonic() - begunAt < STRETCH_MS) {
       const page = await ahead.next();
       if (page === null) return 'more';
+      memory.refusals.accepted();
       if (memory.backfill.kind === 'history') await pauses.reached(signal);
       signal.throwIfAborted();
       await requireFeedCursor(page, lease, context, signal);

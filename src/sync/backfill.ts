@@ -5,7 +5,7 @@ import type { FeedPauses } from './feed-pauses.js';
 import type { Backfill, LeaseGrant, Position } from './ports.js';
 import { readServiceDate } from './probe.js';
 import { createRecentCursors } from './recent-cursors.js';
-import { isSameOrganization, listedFrom, maybeRejectedCursor, overlapBefore } from './recover-cursor.js';
+import { isRejected, isSameOrganization, listedFrom, overlapBefore } from './recover-cursor.js';
 import { takeTurns } from './take-turns.js';
 import { LOOK_MS, unlessAskedFor } from './unless-asked-for.js';
 
@@ -42,13 +42,19 @@ export interface BackfillWork {
   leave(): void;
 }
 
+/** A cursor that the service rejects, and the error that said so. */
+interface Rejected {
+  readonly cursor: string;
+  readonly refusal: unknown;
+}
+
 export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, pauses: FeedPauses): BackfillWork {
   const { observer, store } = context;
   /** By id: one that gave way is gone on with. */
   const memories = new Map<string, BackfillMemory>();
   let reading: Backfill | null = null;
-  /** The cursor that was refused last. */
-  let rejected: string | null = null;
+  /** The cursor that was rejected last. */
+  let rejected: Rejected | null = null;
 
   const pause = () => {
     if (reading !== null) observer.reading(reading.kind, null);
@@ -74,18 +80,19 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
       return 'nothing';
     }
     const current = recall(stored);
-    const refused = stored.cursor !== null && stored.cursor === rejected;
+    const refused = stored.cursor === rejected?.cursor ? rejected : null;
     const start = refused
-      ? await startWithoutCursor(stored, context, signal)
+      ? await startWithoutCursor(stored, refused.refusal, context, signal)
       : { cursor: stored.cursor, since: stored.since };
     if (refused) current.recent = createRecentCursors(); // what is read again is no circle
     const read = (until: AbortSignal) => readBackfillPages(start, current, lease, context, pauses, until);
     const stretch = stored.kind === 'history' ? unlessAskedFor(read, lease.feed, context, signal) : read(signal);
-    const outcome = await stretch.catch((error) => {
+    const outcome = await stretch.catch(async (error) => {
       const { cursor } = current.backfill;
-      if (!maybeRejectedCursor(error, { cursor, since: null }) || (refused && cursor === rejected)) throw error;
-      rejected = cursor;
-      throw new CursorReplaced('a backfill', context.pollIntervalMs);
+      if (cursor === null || !current.refusals.persist(cursor, error) || cursor === refused?.cursor) throw error;
+      if (!(await isRejected(cursor, error, context, signal))) throw error;
+      rejected = { cursor, refusal: error };
+      throw new CursorReplaced('a backfill', error, context.pollIntervalMs);
     });
     rejected = null;
     if (outcome === 'stuck' || outcome === 'fenced') return outcome;
@@ -106,6 +113,7 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
  */
 async function startWithoutCursor(
   { since, deliveredUpTo }: Backfill,
+  refusal: unknown,
   context: BackfillContext,
   signal: AbortSignal,
 ): Promise<Position> {
@@ -117,7 +125,7 @@ async function startWithoutCursor(
   const from = since !== null && since > before ? since : before;
   const again = await listedFrom(from, 'backfill', context, signal);
   if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {
-    throw new CursorReplaced('a backfill', context.pollIntervalMs);
+    throw new CursorReplaced('a backfill', refusal, context.pollIntervalMs);
   }
   return { cursor: null, since: from };
 }

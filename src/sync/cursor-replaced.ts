@@ -1,3 +1,4 @@
+import { troubleOf } from '../outcome/trouble.js';
 import type { Trouble } from './ports.js';
 
 /**
@@ -6,13 +7,18 @@ import type { Trouble } from './ports.js';
  */
 export class CursorReplaced extends Error implements Trouble {
   override readonly name = 'CursorReplaced';
-  readonly kind = 'http_400';
+  readonly kind: string;
   readonly remedy = 'retry';
-  /** @param retryAfterMs the pause, milliseconds */
+  /**
+   * @param refusal what the service answered
+   * @param retryAfterMs the pause, milliseconds
+   */
   constructor(
     whose: 'the feed' | 'a backfill',
+    refusal: unknown,
     readonly retryAfterMs: number,
   ) {
-    super(`the service rejected the cursor of ${whose}, which goes on from an earlier place`);
+    super(`the service rejected the cursor of ${whose}, which goes on from an earlier place`, { cause: refusal });
+    this.kind = troubleOf(refusal).kind;
   }
 }

@@ -2,17 +2,19 @@ import { troubleOf } from '../outcome/trouble.js';
 import type { FeedContext } from './context.js';
 import type { LeaseGrant, Position, Trouble } from './ports.js';
 import { listsAnything } from './probe.js';
+import { mayRejectCursor } from './rejected-cursor.js';
 
 /** What is read beside the feed waits until the feed has gone on from elsewhere, or holds as long as it does. */
 class FeedCursorRejected extends Error implements Trouble {
   override readonly name = 'FeedCursorRejected';
-  readonly kind = 'http_400';
+  readonly kind: string;
   readonly remedy = 'retry';
   constructor(cause: unknown) {
     super(
       "the service rejects the feed's own cursor, perhaps because the key belongs to another organization: nothing is read beside the feed until the feed goes on",
       { cause },
     );
+    this.kind = troubleOf(cause).kind;
   }
 }
 
@@ -32,6 +34,6 @@ export async function requireFeedCursor(
   const { cursor } = await store.readPosition(lease.feed);
   if (cursor === null) return;
   await listsAnything(service, { filters: read.filters, start: { cursor } }, signal).catch((error) => {
-    throw troubleOf(error).kind === 'http_400' ? new FeedCursorRejected(error) : error;
+    throw mayRejectCursor(error) === null ? error : new FeedCursorRejected(error);
   });
 }

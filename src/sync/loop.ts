@@ -15,7 +15,8 @@ import type { LeaseGrant, Position, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { reconcile } from './reconcile.js';
-import { maybeRejectedCursor, recoverCursor } from './recover-cursor.js';
+import { recoverCursor } from './recover-cursor.js';
+import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
 import { retryPending } from './retry-pending.js';
 import { createStuckNote, type StuckNote } from './stuck-note.js';
 import { type Progress, syncPage } from './sync-page.js';
@@ -67,7 +68,8 @@ async function syncPages(
   const { clock, observer, store, pollIntervalMs } = context;
   const progress = createFeedProgress(lease, context);
   const stuck = createStuckNote(lease, context);
-  const memory = { recent: createRecentCursors(), breaker: createBreaker(), progress, stuck };
+  const refusals = createCursorRefusals();
+  const memory = { recent: createRecentCursors(), breaker: createBreaker(), refusals, progress, stuck };
   let failures = 0;
   let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {
@@ -103,6 +105,7 @@ async function syncPages(
 interface PageMemory {
   recent: RecentCursors;
   readonly breaker: Breaker;
+  readonly refusals: CursorRefusals;
   readonly progress: FeedProgress;
   readonly stuck: StuckNote;
 }
@@ -133,6 +136,7 @@ async function syncFrom(
       observer.ticked(context.stepMs);
       const page = await ahead.next();
       if (page === null) return 'more';
+      memory.refusals.accepted();
       const progress = await syncPage(page, pageContext, signal);
       if (progress === 'fenced') return progress;
       onCommitted(page);
@@ -147,10 +151,10 @@ async function syncFrom(
       if (reached !== 'more') return reached;
     }
   } catch (error) {
-    if (!maybeRejectedCursor(error, at)) throw error;
+    if (!memory.refusals.persist(at.cursor, error)) throw error;
     await recoverCursor(error, at, lease, context, signal);
     memory.recent = createRecentCursors(); // what is read again is no circle
-    throw new CursorReplaced('the feed', context.pollIntervalMs);
+    throw new CursorReplaced('the feed', error, context.pollIntervalMs);
   } finally {
     ahead.stop();
   }

@@ -16,8 +16,8 @@ import type {
   Trouble,
 } from './ports.js';
 import { provenDelivery } from './proven-delivery.js';
+import { isUsableCursor } from './rejected-cursor.js';
 import { type AnswerTimes, instantOf, isBelievable } from './service-clock.js';
-import { isStorable } from './storable-text.js';
 
 /** How a feed is read. */
 export interface ReadSettings {
@@ -37,7 +37,7 @@ export interface Poll {
 /** One page as it came: enough is known of it to ask for the next. */
 export interface ReceivedPage {
   readonly at: Position;
-  /** The service's `nextCursor`; null where it sent none. */
+  /** The service's `nextCursor`; null where it sent none that can be stored. */
   readonly next: string | null;
   /** Entries that came. */
   readonly items: number;
@@ -143,8 +143,8 @@ async function receivePage(
   const page = await service.readPage({ ...requestAt(at, settings), ...bounds }, signal);
   const { serviceDate, nextCursor, body, items } = page;
   const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
-  // One that PostgreSQL cannot hold is as good as none.
-  const next = nextCursor !== null && isStorable(nextCursor) ? nextCursor : null;
+  // One that cannot be stored, or is too long to be sent, is as good as none.
+  const next = nextCursor !== null && isUsableCursor(nextCursor) ? nextCursor : null;
   const received = { at, next, items: items.length, bytes: body.length };
   let unchecked: RawPage | null = page;
   const check = (): FetchedPage => {

@@ -1,9 +1,10 @@
-import { type Breaker, createBreaker } from './breaker.js';
+import { createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext, ReconcileSettings } from './context.js';
 import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { readServiceDate } from './probe.js';
+import { createCursorRefusals } from './rejected-cursor.js';
 import { isServiceClockOff } from './service-clock.js';
-import { type Sweep, sweepStretch } from './sweep-stretch.js';
+import { type Sweep, type SweepMemory, sweepStretch } from './sweep-stretch.js';
 import { takeTurns } from './take-turns.js';
 
 /** The window begins this much earlier, for what the service may understand by `since`. */
@@ -18,11 +19,11 @@ const LOOK_MS = 60_000;
  */
 export async function reconcile(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
   const { reconcile: settings, store, leaseTtlMs } = context;
-  const breakers = new Map<SweepKind, Breaker>();
+  const memories = new Map<SweepKind, SweepMemory>();
   const pace = Math.min(settings.intervalMs ?? LOOK_MS, LOOK_MS);
   if (settings.intervalMs === null && settings.fullIntervalMs === null) return waitForEnd(signal);
   await takeTurns('sweep', context, signal, async () => {
-    const progress = await sweepWhatIsDue(breakers, lease, context, signal);
+    const progress = await sweepWhatIsDue(memories, lease, context, signal);
     if (progress === 'fenced' && !(await store.renewLease(lease, leaseTtlMs))) return 'over';
     return { pauseMs: progress === 'done' ? pace : 0 };
   });
@@ -43,7 +44,7 @@ export function dueSweeps(sweeps: readonly SweepState[], settings: ReconcileSett
 
 /** `more`: there is more to read at once; `fenced`: the lease was lost, or a sweep's stored position is not the expected one. */
 async function sweepWhatIsDue(
-  breakers: Map<SweepKind, Breaker>,
+  memories: Map<SweepKind, SweepMemory>,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
@@ -51,7 +52,8 @@ async function sweepWhatIsDue(
   const { store, reconcile: settings } = context;
   for (const kind of dueSweeps(await store.readSweeps(lease.feed), settings)) {
     const sweep = await currentSweep(kind, lease, context, signal);
-    const progress = sweep === null ? 'through' : await sweepStretch(guarded(sweep, breakers), lease, context, signal);
+    const progress =
+      sweep === null ? 'through' : await sweepStretch(remembered(sweep, memories), lease, context, signal);
     if (signal.aborted) return 'done';
     if (progress === 'fenced' || progress === 'more') return progress;
   }
@@ -59,10 +61,11 @@ async function sweepWhatIsDue(
 }
 
 /** A sweep that is at its beginning has no pages before. */
-function guarded(sweep: SweepState, breakers: Map<SweepKind, Breaker>): Sweep {
-  const breaker = (sweep.cursor === null ? undefined : breakers.get(sweep.kind)) ?? createBreaker();
-  breakers.set(sweep.kind, breaker);
-  return { ...sweep, breaker };
+function remembered(sweep: SweepState, memories: Map<SweepKind, SweepMemory>): Sweep {
+  const before = sweep.cursor === null ? undefined : memories.get(sweep.kind);
+  const memory = before ?? { breaker: createBreaker(), refusals: createCursorRefusals() };
+  memories.set(sweep.kind, memory);
+  return { ...sweep, ...memory };
 }
 
 /** The sweep under way, or a new one; null while the feed has not reached its end. */

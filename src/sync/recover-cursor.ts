@@ -4,6 +4,7 @@ import type { FeedContext } from './context.js';
 import type { FeedRun, FeedStart, LeaseGrant, Position, Trouble } from './ports.js';
 import { listsAnything, type Probe, readServiceDate } from './probe.js';
 import { readPageWithin } from './read-page.js';
+import { mayRejectCursor } from './rejected-cursor.js';
 
 /** So many of the runs stored for a time are asked about, each by its id. */
 const ASKED = 3;
@@ -22,15 +23,11 @@ export class AnotherOrganization extends Error implements Trouble {
   }
 }
 
-/** Whether an error may mean that the service no longer knows the stored cursor (interface 7). */
-export function maybeRejectedCursor(error: unknown, position: Position): boolean {
-  return position.cursor !== null && troubleOf(error).kind === 'http_400';
-}
-
 /**
  * Heals a rejected cursor (promise 8). The text of the refusal says nothing: if the same filters are refused without a
- * cursor too, the settings are wrong, and the refusal is thrown again. Otherwise the feed goes on from the newest earlier
- * cursor that is still accepted, else from a day before its last delivery, else from its beginning.
+ * cursor too, the settings are wrong, and the refusal is thrown again, as it is where the cursor is accepted after all.
+ * Otherwise the feed goes on from the newest earlier cursor that is still accepted, else from a day before its last delivery,
+ * else from its beginning.
  */
 export async function recoverCursor(
   refusal: unknown,
@@ -43,9 +40,10 @@ export async function recoverCursor(
   observer.ticked(context.stepMs);
   const serviceDate = await readServiceDate(probeOf({ beginning: true }, context), 'feed', context, signal).catch(
     (error) => {
-      throw troubleOf(error).kind === 'http_400' ? refusal : error;
+      throw mayRejectCursor(error) === null ? error : refusal;
     },
   );
+  if (position.cursor !== null && !(await isRejected(position.cursor, refusal, context, signal))) throw refusal;
   const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
   const since =
     readUpTo && later(overlapBefore(readUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
@@ -75,6 +73,28 @@ function probeOf(start: FeedStart, { read }: Pick<FeedContext, 'read'>): Probe {
   return { filters: read.filters, start };
 }
 
+/**
+ * Whether the service rejects a cursor that it refused with this error. A 400 is believed. After any other refusal the same
+ * filters have to be answered without the cursor, and the cursor refused once more right after that.
+ * @throws what fails without the cursor: it says nothing about the cursor
+ */
+export async function isRejected(
+  cursor: string,
+  refusal: unknown,
+  context: Pick<FeedContext, 'service' | 'read'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (mayRejectCursor(refusal) === 'at once') return true;
+  await listsAnything(context.service, probeOf({ beginning: true }, context), signal);
+  try {
+    await listsAnything(context.service, probeOf({ cursor }, context), signal);
+    return false;
+  } catch (error) {
+    if (mayRejectCursor(error) === null) throw error;
+    return true;
+  }
+}
+
 /** Every failure but a refusal is thrown, and the recovery is tried again later. */
 async function newestAccepted(
   cursors: readonly string[],
@@ -87,7 +107,8 @@ async function newestAccepted(
       await listsAnything(context.service, probeOf({ cursor }, context), signal);
       return { cursor, since: null };
     } catch (error) {
-      if (troubleOf(error).kind !== 'http_400') throw error;
+      if (mayRejectCursor(error) === null) throw error;
+      if (!(await isRejected(cursor, error, context, signal))) return { cursor, since: null };
     }
   }
   return null;

@@ -1,4 +1,3 @@
-import { troubleOf } from '../outcome/trouble.js';
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
@@ -8,6 +7,8 @@ import type { PartWriter } from './isolate-refused.js';
 import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState, SyncObserver } from './ports.js';
 import { type FetchedPage, readPageWithin } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
+import { isRejected } from './recover-cursor.js';
+import type { CursorRefusals } from './rejected-cursor.js';
 import { writePage } from './write-page.js';
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
@@ -21,10 +22,14 @@ const STRETCH_MS = 60_000;
  */
 export type SweepProgress = 'through' | 'more' | 'stuck' | 'fenced';
 
-/** A sweep under way, with what is remembered of its last pages. */
-export interface Sweep extends SweepState {
+/** What is remembered of the last pages of a sweep. */
+export interface SweepMemory {
   readonly breaker: Breaker;
+  readonly refusals: CursorRefusals;
 }
+
+/** A sweep under way. */
+export interface Sweep extends SweepState, SweepMemory {}
 
 /**
  * Reads a sweep's pages from where it stands, and stores what is missing. Its position is kept with every page.
@@ -45,9 +50,10 @@ export async function sweepStretch(
   while (!signal.aborted) {
     const room = budget.open('sweep');
     const swept = await sweepPage(at, room, { ...sweep, cursor: stored }, lease, context, signal)
-      .catch((error) => {
-        // Its cursor may be rejected like the feed's: it begins anew, once, which costs only time.
-        if (restarted || at.cursor === null || troubleOf(error).kind !== 'http_400') throw error;
+      .catch(async (error) => {
+        // Its cursor may be rejected like the feed's: it starts over, once, which costs only time.
+        if (restarted || at.cursor === null || !sweep.refusals.persist(at.cursor, error)) throw error;
+        if (!(await isRejected(at.cursor, error, context, signal))) throw error;
         return null;
       })
       .finally(room.close);
@@ -56,6 +62,7 @@ export async function sweepStretch(
       at = { ...at, cursor: null };
       continue;
     }
+    sweep.refusals.accepted();
     if (swept.progress !== 'more') return swept.progress;
     if (recent.seen(swept.next)) return 'stuck';
     stored = swept.next;

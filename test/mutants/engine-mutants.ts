@@ -138,8 +138,16 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'wrong settings are taken for a rejected cursor',
     patch(
       recover,
-      "throw troubleOf(error).kind === 'http_400' ? refusal : error;",
-      "if (troubleOf(error).kind !== 'http_400') throw error; return null;",
+      'throw mayRejectCursor(error) === null ? error : refusal;',
+      'if (mayRejectCursor(error) === null) throw error; return null;',
+    ),
+  ),
+  engine(
+    'a cursor counts as rejected without being refused again',
+    patch(
+      recover,
+      'await listsAnything(context.service, probeOf({ cursor }, context), signal);\n    return false;',
+      'return true;',
     ),
   ),
   engine(

@@ -36,6 +36,23 @@ export function refusal(operation: Operation, status: number, retryAfterMs?: num
   return known;
 }
 
+/** Statuses that a service may reject a cursor with; the others reset the connection. */
+const REJECTIONS: readonly number[] = [400, 404, 410, 414, 422, 431];
+const RESET = new ConnectionError('https://service.test', 'ECONNRESET');
+
+/** How the service rejects a cursor: the same one always in the same way. */
+export function rejection(cursor: string): ServiceError {
+  const sum = Buffer.from(cursor).reduce((total, byte) => total + byte, 0);
+  const status = REJECTIONS[sum % (REJECTIONS.length + 1)];
+  return status === undefined ? RESET : refusal('feed', status);
+}
+
+/** Whether a failure may be taken for a rejected cursor. */
+export function maybeRejection(error: unknown): boolean {
+  const { status, code } = error as { readonly status?: number; readonly code?: string };
+  return code === 'ECONNRESET' || (status !== undefined && REJECTIONS.includes(status));
+}
+
 export function timeout(): ServiceError {
   return new TimeoutError(REQUEST_TIMEOUT_MS);
 }

@@ -8,7 +8,7 @@ import { CursorBook, type CursorMode, placeOf } from './cursor-book.js';
 import { type Delivery, deliver, type Shape, type Version } from './delivery.js';
 import type { Choices } from './random-choices.js';
 import { RecognisedRuns } from './recognised-runs.js';
-import { REQUEST_TIMEOUT_MS, refusal, requestFailure, timeout } from './request-failures.js';
+import { maybeRejection, REQUEST_TIMEOUT_MS, refusal, rejection, requestFailure, timeout } from './request-failures.js';
 import { Sequence } from './sequence.js';
 import type { ServiceTraits } from './traits.js';
 
@@ -35,7 +35,7 @@ export class SimulatedService implements FeedService {
   readonly sequence = new Sequence();
   readonly runs = new RecognisedRuns();
   readonly cursors: CursorBook;
-  /** Cursors that were ever answered with 400. */
+  /** Cursors that were ever answered with what may mean that they are rejected. */
   readonly refused = new Set<string>();
   /** Requests to the single-run endpoint, by scan id. */
   readonly downloads: string[] = [];
@@ -101,7 +101,8 @@ export class SimulatedService implements FeedService {
     const { start } = request;
     await this.#network('feed', signal).catch((error) => this.#fails(error, start));
     const known = !('cursor' in start) || this.cursors.knows(start.cursor);
-    if (this.spell.refusing || !known) this.#fails(refusal('feed', 400), start);
+    if (this.spell.refusing) this.#fails(refusal('feed', 400), start);
+    if (!known) this.#fails(rejection(start.cursor), start);
     const { clock, traits, sequence } = this;
     const scanned = this.spell.cursors === 'ordinary' ? request.limit * traits.scanFactor : Number.POSITIVE_INFINITY;
     const stretch = sequence.after(this.placeOf(start), clock.monotonic(), request.filters, request.limit, scanned);
@@ -177,7 +178,7 @@ export class SimulatedService implements FeedService {
   }
 
   #fails(error: unknown, start: FeedStart): never {
-    if ('cursor' in start && (error as { status?: unknown }).status === 400) this.refused.add(start.cursor);
+    if ('cursor' in start && maybeRejection(error)) this.refused.add(start.cursor);
     throw error;
   }
 
