@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { closeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { Command } from 'commander';
 import { EXIT, EXIT_HELP, explain } from './cli/exit.js';
 import { endOnSignals } from './cli/first-process.js';
@@ -60,11 +62,14 @@ function usageError(text: string): string {
 }
 
 endOnSignals(process);
+const terminals = [0, 1, 2].filter(isatty);
 const results = watchOutput(process.stdout);
 const notes = watchOutput(process.stderr);
 const exitCode = await main(process.argv.slice(2));
 const lost = await results.flushed();
 if (lost !== null) process.stderr.write(`scanfeed: not all of the output could be written: ${lost}\n`);
 await notes.flushed();
+// Node aborts when it restores a terminal that has gone, unless the descriptor is closed.
+for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
 // What is still open then (a statement or a connection that says nothing) must not keep a command that is over.
 process.exit(lost === null ? exitCode : exitCode || EXIT.failed);

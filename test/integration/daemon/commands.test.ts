@@ -1,6 +1,9 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, inject, test } from 'vitest';
 import { useProgram } from '../../support/program/bench.js';
@@ -111,6 +114,30 @@ test('the daemon goes on when its terminal closes', async () => {
   ]);
   daemon.kill('SIGTERM');
   expect(await ended).toEqual([0, null]);
+});
+
+test.runIf(existsSync('/usr/bin/script'))('the daemon ends with 0 after its terminal has gone', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-terminal-'));
+  bench.afterwards(() => rm(folder, { recursive: true }));
+  const { PATH } = process.env;
+  const env = { PATH, NODE: process.execPath, PROGRAM: inject('programPath'), ...bench.environment(service, database) };
+  const command = `trap '' HUP; "$NODE" "$PROGRAM" run & echo $! >pid; wait $!; echo $? >code`;
+  const terminal = spawn('/usr/bin/script', ['--quiet', '--command', command, '/dev/null'], { env, cwd: folder });
+  bench.afterwards(() => terminal.kill('SIGKILL'));
+  const runs = () => database.query('SELECT count(*)::int AS runs FROM scanfeed.runs').catch(() => null);
+  service.deliver(1);
+  await eventually(runs).toEqual([{ runs: 1 }]);
+  const pid = Number(await readFile(join(folder, 'pid'), 'utf8'));
+  bench.afterwards(() => {
+    if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+  });
+  terminal.kill('SIGKILL');
+  service.deliver(1);
+  await eventually(runs).toEqual([{ runs: 2 }]);
+  process.kill(pid, 'SIGTERM');
+  await eventually(() => readFile(join(folder, 'code'), 'utf8').catch(() => null)).toBe('0\n');
 });
 
 describe('scanfeed migrate', () => {
