@@ -76,6 +76,7 @@ const flags: Readonly<
   endCursor: { flag: '--end-cursor <kind>', choices: ['sent', 'null', 'absent'] },
   sinceMeaning: { flag: '--since-meaning <time>', choices: ['delivered', 'completed', 'submitted'] },
   sinceBoundary: { flag: '--since-boundary <kind>', choices: ['inclusive', 'exclusive'] },
+  runFields: { flag: '--run-fields <kind>', choices: ['all', 'required'] },
   inlineLimitBytes: { flag: '--inline-limit <size>', read: size },
   maxFileBytes: { flag: '--max-file <size>', read: size },
   idempotencyKeyRequired: { flag: '--idempotency-key-required' },

@@ -31,11 +31,18 @@ function withheldOf(version: RunVersion, data: string | null, rules: InlineRules
   return markdownOver ? 'markdown' : false;
 }
 
-function head(run: RunVersion): string {
+/** Fields that interface 2.1 requires, as the beginning of an object. */
+function requiredFields(run: RunVersion): string {
   return (
     `{"scanId":${JSON.stringify(run.scanId)},"revision":${run.revision},"status":"${run.status}","environment":"${run.environment}",` +
     `"documentType":{"slug":${textOrNull(run.documentType.slug)},"name":${textOrNull(run.documentType.name)}},` +
-    `"fileName":${JSON.stringify(run.fileName)},"partnerName":${textOrNull(run.partnerName)},` +
+    `"fileName":${JSON.stringify(run.fileName)}`
+  );
+}
+
+function head(run: RunVersion): string {
+  return (
+    `${requiredFields(run)},"partnerName":${textOrNull(run.partnerName)},` +
     `"partnerTestMode":${run.partnerTestMode},"ocrConfidence":${run.ocrConfidence ?? 'null'}`
   );
 }
@@ -59,11 +66,16 @@ export function renderEntry(run: RunVersion, rules: InlineRules, withMarkdown: b
   return `${text}}`;
 }
 
-/** The single-run answer of a finished run: everything, in full. */
-export function renderRun(run: RunVersion, withMarkdown: boolean): string {
-  let text = head(run);
-  text += run.status === 'failed' ? failure(run) : `,"data":${run.data() ?? 'null'}`;
-  text += `${times(run)},"resultTruncated":false`;
+/**
+ * The single-run answer of a finished run: its result in full.
+ * @param fields whether it has all other fields or the required ones only
+ */
+export function renderRun(run: RunVersion, withMarkdown: boolean, fields: 'all' | 'required'): string {
+  const all = fields === 'all';
+  let text = all ? head(run) : requiredFields(run);
+  if (run.status !== 'failed') text += `,"data":${run.data() ?? 'null'}`;
+  else if (all) text += failure(run);
+  if (all) text += `${times(run)},"resultTruncated":false`;
   if (withMarkdown) text += `,"markdown":${textOrNull(run.markdown())}`;
   const rawOcr = run.rawOcr();
   return `${text},"rawOcrResult":${rawOcr ?? 'null'}}`;

@@ -11,6 +11,9 @@ export function run({ service, organization, request, query }: Call): Outcome {
   const markdown = isTrueLike(single(query, 'markdown'));
   const found = organization.find(scanId, service.now());
   if (found === null) throw new Refusal(404, 'Der Verarbeitungslauf wurde nicht gefunden.');
-  const text = 'processing' in found ? renderProcessing(found.processing) : renderRun(found.version, markdown);
+  const text =
+    'processing' in found
+      ? renderProcessing(found.processing)
+      : renderRun(found.version, markdown, service.switches.runFields);
   return { answer: jsonAnswer(200, text) };
 }

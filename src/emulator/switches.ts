@@ -22,6 +22,7 @@ export const switchesSchema = z.strictObject({
   endCursor: z.enum(['sent', 'null', 'absent']),
   sinceMeaning: z.enum(['delivered', 'completed', 'submitted']),
   sinceBoundary: z.enum(['inclusive', 'exclusive']),
+  runFields: z.enum(['all', 'required']),
   inlineLimitBytes: z.int().min(0),
   maxFileBytes: z.int().min(1),
   idempotencyKeyRequired: z.boolean(),

@@ -24,6 +24,18 @@ describe('interface 4.3: single run', () => {
     }
   });
 
+  it('leaves out every optional field but the result when only required fields are wanted', async () => {
+    const { emulator, page, get } = await bench({ history: 3, switches: { runFields: 'required' } });
+    const [failed] = emulator.appendRuns([{ status: 'failed' }]);
+    const required = ['documentType', 'environment', 'fileName', 'revision', 'scanId', 'status'];
+    const fieldsOf = async (path: string) => Object.keys((await get(path)).json).sort();
+    for (const id of ids((await page()).items)) {
+      expect(await fieldsOf(`/scans/${id}`)).toEqual([...required, 'data', 'rawOcrResult'].sort());
+      expect(await fieldsOf(`/scans/${id}?markdown=true`)).toContain('markdown');
+    }
+    expect(await fieldsOf(`/scans/${failed?.scanId}`)).toEqual([...required, 'rawOcrResult'].sort());
+  });
+
   it('attaches markdown only when asked', async () => {
     const { page, get } = await bench({ history: 1 });
     const [id] = ids((await page()).items);

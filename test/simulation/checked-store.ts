@@ -16,7 +16,7 @@ import type {
 import { startAt } from '../../src/sync/read-page.js';
 import { batchTexts } from '../support/pages.js';
 import type { Coverage, Happening } from './coverage.js';
-import { type Delivery, isListed, POISON, resultOf } from './delivery.js';
+import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';
 import { newBackfill, nextBackfillOf } from './model-backfills.js';
 import { type ModelRow, ModelStore } from './model-store.js';
 import { ModelTrouble } from './model-trouble.js';
@@ -194,6 +194,9 @@ export class CheckedStore extends ModelStore {
     }
     const expected = JSON.stringify(resultOf(row)).slice(0, -1);
     if (row.data !== null && !row.data.startsWith(expected)) this.#fail(`${scanId} holds the data of another revision`);
+    // A row with a delivery time includes its feed entry.
+    if (row.deliveredAt !== null && row.partnerName === null) this.#fail(`${scanId} lost the partner of its entry`);
+    if (row.deliveredAt !== null && row.testMode !== isTestMode(row)) this.#fail(`${scanId} lost its test mode`);
     if (row.pending !== null) return;
     if (row.status === 'completed' && row.data === null) this.#fail(`${scanId} is called complete and has no data`);
     if (!this.traits.markdown || row.markdown !== null) return;

@@ -85,9 +85,18 @@ export function deliver(
   };
 }
 
-/** The answer of the single-run endpoint (interface 4.3). */
-export function runJson(version: Version, markdown: boolean, over: Fields = {}): string {
-  return JSON.stringify({ ...fieldsOf(version, markdown), rawOcrResult: { pages: 1 }, ...over });
+/**
+ * The answer of the single-run endpoint (interface 4.3).
+ * @param sparse without the optional fields of the feed entry
+ */
+export function runJson(version: Version, markdown: boolean, sparse: boolean, over: Fields = {}): string {
+  const fields = { ...fieldsOf(version, markdown), rawOcrResult: { pages: 1 }, ...over };
+  return JSON.stringify(sparse ? { ...fields, partnerName: undefined, partnerTestMode: undefined } : fields);
+}
+
+/** Whether a revision's partner is in test mode. */
+export function isTestMode({ revision }: Pick<Version, 'revision'>): boolean {
+  return revision % 2 === 0;
 }
 
 function fieldsOf(version: Version, markdown: boolean): Fields {
@@ -103,6 +112,8 @@ function fieldsOf(version: Version, markdown: boolean): Fields {
     environment,
     documentType: { slug: 'rechnung', name: 'Rechnung' },
     fileName: `${scanId}.pdf`,
+    partnerName: 'Muster',
+    partnerTestMode: isTestMode(version),
     ...outcome,
     ...(markdown && !bare && { markdown: `# ${scanId} ${revision}` }),
   };

@@ -23,6 +23,9 @@ export class RecognisedRuns {
   readonly scanIds: string[] = [];
   readonly #shown = new Map<string, Shown[]>();
 
+  /** @param sparse answers leave out optional fields */
+  constructor(private readonly sparse: boolean) {}
+
   newest(scanId: string): Version | undefined {
     return this.#shown.get(scanId)?.at(-1)?.version;
   }
@@ -43,8 +46,8 @@ export class RecognisedRuns {
     const shown = this.#shown.get(scanId)?.findLast(({ from }) => from <= now);
     if (shown === undefined) return null;
     const { version, busyUntil, busyAnswer } = shown;
-    if (busyUntil <= now) return runJson(version, markdown);
-    return busyAnswer === null ? null : runJson(version, markdown, busyAnswer);
+    if (busyUntil <= now) return runJson(version, markdown, this.sparse);
+    return busyAnswer === null ? null : runJson(version, markdown, this.sparse, busyAnswer);
   }
 
   /** Whether a revision that was shown rightly has no markdown. */

@@ -33,7 +33,7 @@ export const WELL: Spell = { cursors: 'ordinary', away: false, refusing: false }
 /** The recognition service under a virtual clock: runs, corrections, late entries, processing again, failures. */
 export class SimulatedService implements FeedService {
   readonly sequence = new Sequence();
-  readonly runs = new RecognisedRuns();
+  readonly runs: RecognisedRuns;
   readonly cursors: CursorBook;
   /** Cursors that were ever answered with what may mean that they are rejected. */
   readonly refused = new Set<string>();
@@ -57,6 +57,7 @@ export class SimulatedService implements FeedService {
     private readonly markdown: boolean,
     private readonly coverage: Coverage,
   ) {
+    this.runs = new RecognisedRuns(traits.sparseAnswers);
     this.cursors = new CursorBook(traits.movingCursors);
   }
 

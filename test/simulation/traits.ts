@@ -25,6 +25,8 @@ export interface ServiceTraits {
   /** How far the service's clock is ahead of the others, milliseconds; its `Date` header shows it. */
   readonly clockAheadMs: number;
   readonly sendsDate: boolean;
+  /** Single-run answers leave out optional fields. */
+  readonly sparseAnswers: boolean;
 }
 
 /** What goes wrong, each the probability at one call. */
@@ -98,6 +100,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
       scanFactor: choices.pick([1, 2, 100]),
       clockAheadMs,
       sendsDate: clockAheadMs !== 0 || choices.chance(0.5),
+      sparseAnswers: choices.chance(0.5),
     },
     faults: {
       crash: roughness / 10,

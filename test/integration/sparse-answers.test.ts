@@ -1,0 +1,31 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Emulator, startEmulator } from '../../src/emulator/index.js';
+import { tables, useStore } from '../support/store.js';
+import { syncToTheEnd } from '../support/sync-to-the-end.js';
+
+const bench = useStore();
+let emulator: Emulator;
+
+beforeAll(async () => {
+  emulator = await startEmulator({ history: 300, switches: { truncatedShare: 0.5 } });
+});
+afterAll(() => emulator.close());
+
+/** All that is stored of the history, read by a new feed. */
+async function storedWith(runFields: 'all' | 'required') {
+  await bench.rows(sql`TRUNCATE ${tables.runs}`);
+  emulator.set({ runFields });
+  await syncToTheEnd(emulator, bench.store, runFields);
+  return bench.rows(sql`SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name,
+      partner_name, partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
+      result_state, repaired, extra
+    FROM ${tables.runs} ORDER BY scan_id`);
+}
+
+it('stores the same rows when single-run answers leave out every optional field', async () => {
+  const requests = emulator.requests.count('run');
+  const rows = await storedWith('required');
+  expect(emulator.requests.count('run') - requests).toBeGreaterThan(50);
+  expect(rows).toEqual(await storedWith('all'));
+});
