@@ -3,6 +3,7 @@ import type { Cluster } from './cluster.js';
 import type { FeedUnderTest } from './feeds.js';
 import type { Listing } from './listing.js';
 import type { Looks } from './looks.js';
+import type { FailoverOptions } from './run-failovers.js';
 
 export interface RestFindings {
   /** Runs that were not stored at their highest revision. */
@@ -18,7 +19,7 @@ export interface RestFindings {
 export async function checkAtRest(
   feed: FeedUnderTest,
   listing: Listing,
-  { cluster, looks, options }: { cluster: Cluster; looks: Looks; options: { readonly signal: AbortSignal } },
+  { cluster, looks, options }: { cluster: Cluster; looks: Looks; options: Pick<FailoverOptions, 'log' | 'signal'> },
 ): Promise<RestFindings> {
   const { schema } = feed;
   const since = new Date();
@@ -45,6 +46,11 @@ export async function checkAtRest(
   await holds('results are loaded', `NOT EXISTS (SELECT FROM ${schema}.runs WHERE result_state = 'pending')`);
   const last = await examine();
   const lost = new Set([...before, ...missingRuns(last, listing, true)]);
+  const { revisions, backfills, reconciledAsOf } = last;
+  options.log(
+    `${schema} at rest: ${revisions.size} runs, ${lost.size} lost, ${backfills.length} backfills finished, ` +
+      `reconciled as of ${reconciledAsOf === null ? 'never' : new Date(reconciledAsOf).toISOString()}`,
+  );
   return {
     lost: lost.size,
     problems: [

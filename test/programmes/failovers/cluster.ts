@@ -96,11 +96,15 @@ export class Cluster {
   async promote(): Promise<number> {
     const promoted = this.standby;
     if (promoted === null) throw new Error('there is no standby to promote');
+    // What it received may end within a record, which is never replayed: then replay stops short of it.
+    let replayed: string | null = null;
     await this.until('the standby replays what it received', async () => {
-      const [row] = await promoted.rows<{ replayed: boolean | null }>(
-        'SELECT pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() AS replayed',
+      const [row] = await promoted.rows<{ lsn: string; complete: boolean | null }>(
+        'SELECT lsn::text, lsn >= pg_last_wal_receive_lsn() AS complete FROM pg_last_wal_replay_lsn() AS lsn',
       );
-      return row?.replayed !== false;
+      const stopped = row?.lsn === replayed;
+      replayed = row?.lsn ?? null;
+      return stopped || row?.complete !== false;
     });
     // Before the promotion: daemons may commit as soon as it is done.
     const next = await promoted.nextTransaction();

@@ -28,7 +28,7 @@ const KINDS = [
     replicas: 2,
     windowMs: 0,
     request: ['backfill', '--beginning', '--no-wait'],
-    env: { SCANFEED_PAGE_LIMIT: '10', SCANFEED_RECONCILE_INTERVAL: 'off', SCANFEED_RECONCILE_FULL_INTERVAL: 'off' },
+    env: { SCANFEED_PAGE_LIMIT: '20', SCANFEED_RECONCILE_INTERVAL: 'off', SCANFEED_RECONCILE_FULL_INTERVAL: 'off' },
   },
   {
     name: 'live',
