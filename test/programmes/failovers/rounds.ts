@@ -21,7 +21,7 @@ export interface Round {
 
 const KINDS: readonly RoundKind[] = ['crash', 'early', 'back', 'split'];
 const HELD_SHARE = 0.9;
-const MOST_TRANSACTIONS = 80;
+const MOST_TRANSACTIONS = 160;
 
 /** Chooses what happens next; every kind is used in turn. */
 export function nextRound(number: number, random: () => number, single: boolean): Round {
