@@ -13,6 +13,8 @@ import type { FeedAtWork } from './with-feed.js';
  * the edge nothing is said to be missing.
  */
 const EDGE_MS = 3_000;
+/** Maximum number of pages in a row without entries that may be the end of the feed, or not. */
+const MOST_UNCLEAR_PAGES = 100;
 
 export interface VerifyOptions {
   readonly since: Date;
@@ -48,6 +50,7 @@ export async function* verifyFeed(
   const recent = createRecentCursors();
   const patience = { clock, onPause };
   let deliveredUpTo = since;
+  let unclearPages = 0;
   for (let at: Position = { cursor: null, since }; ; ) {
     const from = at;
     const page = await patiently(() => readPage(service, read, clock, from, signal), patience);
@@ -62,9 +65,11 @@ export async function* verifyFeed(
     yield { compared: due, tooNew: wanted.length - due.length, deliveredUpTo };
     const tooNew = page.provenUpTo !== null && wanted.length > 0 && due.length === 0;
     const past = (until !== null && last > until) || tooNew;
-    if (past || (await patiently(() => isEndOfFeed(page, settings.feed.filters, service, signal), patience))) return;
-    if (leadsNowhere(page) || recent.seen(page.next)) {
-      if (page.next !== null && page.draft.items < page.limit) return;
+    const verdict = await patiently(() => isEndOfFeed(page, settings.feed.filters, service, signal), patience);
+    if (past || verdict === 'end') return;
+    unclearPages = verdict === 'unclear' ? unclearPages + 1 : 0;
+    if (leadsNowhere(page) || unclearPages > MOST_UNCLEAR_PAGES || recent.seen(page.next)) {
+      if (verdict === 'more' && page.draft.items < page.limit) return;
       throw new CommandFailure(
         `the cursor of the service leads no further after ${last.toISOString()}; what comes later was not compared`,
         EXIT.tryAgain,

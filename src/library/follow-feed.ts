@@ -3,7 +3,7 @@ import { systemClock } from '../service/deadline.js';
 import { InvalidArgumentError } from '../service/request-errors.js';
 import type { FeedEntry } from '../service/wire.js';
 import { pauseAfter, pauseUntilPoll } from '../sync/backoff.js';
-import { isEndOfFeed } from '../sync/end-of-feed.js';
+import { type EndVerdict, isEndOfFeed } from '../sync/end-of-feed.js';
 import { isTooMuch } from '../sync/page-limit.js';
 import type { Clock, FeedFilters, FeedService, Position, RawPage, Trouble } from '../sync/ports.js';
 import { startAt } from '../sync/read-page.js';
@@ -92,20 +92,26 @@ export async function* followFeed(
   const recent = createRecentCursors();
   let at: Position = { cursor: options.cursor ?? null, since: options.since ?? null };
   let wasAtEnd = false;
+  /** The last page, if it was short and led nowhere. The same again is the end of the feed. */
+  let deadEnd: Uint8Array | null = null;
   while (!signal.aborted) {
     const polledAt = clock.monotonic();
     const read = await reader.next(at);
     if (read === null) return;
-    const { page, next, atEnd } = read;
+    const { page, next, verdict } = read;
     const moved = next !== null && next !== at.cursor;
-    const stuck = !moved || recent.seen(next);
+    const again: boolean = !moved && deadEnd !== null && Buffer.compare(page.body, deadEnd) === 0;
+    const atEnd = verdict === 'end' || again;
+    deadEnd = !moved && read.isShort ? page.body : null;
+    const wait = !moved || verdict === 'unclear' || recent.seen(next);
     at = { ...at, cursor: next ?? at.cursor };
-    if (page.items.length > 0 || moved || (atEnd && !wasAtEnd)) {
-      yield { ...sortEntries(page), cursor: at.cursor, atEnd, body: page.body };
+    const entries = again ? { entries: [], unusable: [] } : sortEntries(page);
+    if ((page.items.length > 0 && !again) || moved || (atEnd && !wasAtEnd)) {
+      yield { ...entries, cursor: at.cursor, atEnd, body: page.body };
     }
     wasAtEnd = atEnd;
     if (atEnd && untilEnd) return;
-    if (atEnd || stuck) await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt), signal);
+    if (atEnd || wait) await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt), signal);
   }
 }
 
@@ -113,7 +119,9 @@ interface Read {
   readonly page: RawPage;
   /** Null where the service gave none. */
   readonly next: string | null;
-  readonly atEnd: boolean;
+  readonly verdict: EndVerdict;
+  /** It has fewer entries than were asked for. */
+  readonly isShort: boolean;
 }
 
 /** Reads pages, and waits out what passes. */
@@ -130,7 +138,8 @@ function createReader(
     const page = await client.readPage({ filters, markdown, limit, start: startAt(at) }, signal);
     const next = page.nextCursor;
     const polled = { at, next, draft: { items: page.items.length } };
-    return { page, next, atEnd: await isEndOfFeed(polled, filters, client, signal) };
+    const isShort = page.items.length < limit;
+    return { page, next, isShort, verdict: await isEndOfFeed(polled, filters, client, signal) };
   };
   return {
     /** Null when the signal aborts. */

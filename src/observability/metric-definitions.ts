@@ -71,10 +71,10 @@ const SERVICE_AND_DATABASE = [...new Set([...SERVICE_KINDS, ...DATABASE_KINDS, .
 
 /** The kinds that a stage can meet. A kind that is not among them is counted as `other`. */
 export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
-  feed: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad', 'end_probe'],
+  feed: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'],
   result: SERVICE_AND_DATABASE,
   sweep: SERVICE_AND_DATABASE,
-  backfill: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad', 'end_probe'],
+  backfill: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'],
   lease: [...DATABASE_KINDS, 'another_service', ...ANYWHERE],
 };
 

@@ -1,7 +1,14 @@
 import { type Breaker, createBreaker, type PageQuality, qualityOfNew } from './breaker.js';
 import type { FeedContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import { isEndOfFeed } from './end-of-feed.js';
+import {
+  type DeadEnd,
+  deadEndOf,
+  isDeadEnd,
+  isEndAfterCommit,
+  isEndOfFeed,
+  isFullWithoutCursor,
+} from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { PartWriter } from './isolate-refused.js';
 import { openAhead } from './open-ahead.js';
@@ -39,6 +46,8 @@ export interface BackfillMemory {
   readonly refusals: CursorRefusals;
   readonly meter: PaceMeter;
   recent: RecentCursors;
+  /** Where the page before led nowhere. */
+  deadEnd: DeadEnd;
   /** Where it stands in the store. */
   backfill: Backfill;
   pace: ReadingPace | null;
@@ -54,6 +63,7 @@ export function rememberBackfill(backfill: Backfill): BackfillMemory {
     refusals: createCursorRefusals(),
     meter: createPaceMeter(),
     recent: createRecentCursors(),
+    deadEnd: null,
     backfill,
     pace: null,
     quality: null,
@@ -92,12 +102,16 @@ export async function readBackfillPages(
       signal.throwIfAborted();
       await requireFeedCursor(page, lease, context, signal);
       if (isBeyond(page, memory.backfill.until)) return finish(memory, lease, context);
-      const through = await isEndOfFeed(page, read.filters, service, signal);
+      const verdict = await isEndOfFeed(page, read.filters, service, signal);
       const outcome = await commit(page, memory, lease, context, signal);
       if (outcome.kind === 'fenced') return 'fenced';
       passed(page, memory, context);
+      const { deadEnd } = memory;
+      memory.deadEnd = deadEndOf(page);
+      const through = verdict === 'end' || isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts);
       if (through) return finish(memory, lease, context);
-      if (page.next === null || page.next === page.at.cursor || memory.recent.seen(page.next)) return 'stuck';
+      if (isFullWithoutCursor(page)) context.pageLimit.ledNowhere(page.limit);
+      if (isDeadEnd(page) || verdict === 'unclear' || memory.recent.seen(page.next)) return 'stuck';
     }
     return 'more';
   } finally {

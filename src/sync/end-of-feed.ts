@@ -1,60 +1,66 @@
 import { troubleOf } from '../outcome/trouble.js';
-import type { CommitCounts, FeedFilters, FeedService, Trouble } from './ports.js';
-import { listsAnything, type Probe } from './probe.js';
+import type { CommitCounts, FeedFilters, FeedService, Position } from './ports.js';
+import { listsAnything } from './probe.js';
 import { type FetchedPage, startAt } from './read-page.js';
 
 /** What of a page tells the end. */
 export type PolledPage = Pick<FetchedPage, 'at' | 'next'> & { readonly draft: Pick<FetchedPage['draft'], 'items'> };
 
+/** `unclear`: more may follow, but the next request would not tell either. It can wait until the next poll. */
+export type EndVerdict = 'end' | 'more' | 'unclear';
+
 /**
- * Whether a page without entries is the end of the feed (promise 10). A cursor that moved may have passed runs that the
- * filters hide, and more may follow; then the same position is asked once without filters. The answer holds as of the
- * sending of the page's own poll, which came first.
+ * Tells whether a page without entries is the end of the feed (promise 10). It is if its cursor did not move. A cursor that
+ * moved may have passed runs that the filters hide, and more may follow; then the same position is asked once without
+ * filters. The answer holds as of the sending of the page's own poll, which was first. A service that binds cursors to their
+ * filters refuses this question (400): then the next poll tells. A missing cursor says nothing ({@link isEndAfterCommit}).
  */
 export async function isEndOfFeed(
   page: PolledPage,
   filters: FeedFilters,
   service: Pick<FeedService, 'readPage'>,
   signal: AbortSignal,
-): Promise<boolean> {
-  if (page.draft.items > 0 || page.next === null) return false;
-  if (page.next === page.at.cursor || hidesNothing(filters)) return true;
-  const more = await listsAnything(service, unfilteredProbe(page), signal).catch((error) => {
-    throw troubleOf(error).kind === 'http_400' ? new EndProbeRefused(error) : error;
-  });
-  return !more;
-}
-
-/** The cursor was accepted with filters and is refused without: not the cursor's fault, so it must not be given up. */
-class EndProbeRefused extends Error implements Trouble {
-  override readonly name = 'EndProbeRefused';
-  readonly kind = 'end_probe';
-  readonly remedy = 'hold';
-  constructor(cause: unknown) {
-    super(
-      'the service refuses the poll without filters that tells the end of the feed from a stretch they hide; ask its operators, or set SCANFEED_ENVIRONMENT=all without SCANFEED_DOCUMENT_TYPE',
-      { cause },
-    );
+): Promise<EndVerdict> {
+  const { at, next, draft } = page;
+  if (draft.items > 0 || next === null) return 'more';
+  if (next === at.cursor || hidesNothing(filters)) return 'end';
+  try {
+    return (await listsAnything(service, { filters: UNFILTERED, start: startAt(at) }, signal)) ? 'more' : 'end';
+  } catch (error) {
+    if (troubleOf(error).kind !== 'http_400') throw error;
+    return 'unclear';
   }
 }
 
+/** Whether a page leads nowhere: its cursor is missing or did not move. */
+export function isDeadEnd({ at, next }: Pick<FetchedPage, 'at' | 'next'>): boolean {
+  return next === null || next === at.cursor;
+}
+
+/** Whether a full page has no cursor: it may be the end of the feed, and another limit tells ({@link PageLimit}). */
+export function isFullWithoutCursor({ next, cursorUnusable, limit, draft: { items } }: FetchedPage): boolean {
+  return next === null && !cursorUnusable && items >= limit;
+}
+
+/** The position that led nowhere last; null where the feed led on. */
+export type DeadEnd = Pick<Position, 'cursor'> | null;
+
 /**
- * A cursor that stays while entries come is the end only if the page is short and nothing on it was new. Of several pages
- * that were committed together it did not stay: it came back.
+ * Returns the position if the page is the last one that can be had from it: short, and leading nowhere. Of several pages
+ * that were committed together none is: their cursor returned. Pure.
  */
-export function isEndAfterCommit(page: FetchedPage, counts: CommitCounts): boolean {
-  const { items } = page.draft;
-  if (page.through.length > 1 || items === 0 || items >= page.limit || page.next === null) return false;
-  return page.next === page.at.cursor && counts.inserted + counts.updated === 0;
+export function deadEndOf({ at, next, cursorUnusable, draft: { items }, through, limit }: FetchedPage): DeadEnd {
+  if (!isDeadEnd({ at, next }) || cursorUnusable || through.length > 1) return null;
+  return items < limit ? at : null;
+}
+
+/** A dead end is the end of the feed once the same position, asked again, brought nothing new (promise 10). Pure. */
+export function isEndAfterCommit(deadEnd: DeadEnd, before: DeadEnd, counts: CommitCounts): boolean {
+  return deadEnd !== null && deadEnd.cursor === before?.cursor && counts.inserted + counts.updated === 0;
 }
 
 function hidesNothing({ status, environment, documentType }: FeedFilters): boolean {
   return status.includes('completed') && status.includes('failed') && environment === 'all' && documentType === null;
 }
 
-function unfilteredProbe(page: PolledPage): Probe {
-  return {
-    filters: { status: ['completed', 'failed'], environment: 'all', documentType: null },
-    start: startAt(page.at),
-  };
-}
+const UNFILTERED: FeedFilters = { status: ['completed', 'failed'], environment: 'all', documentType: null };

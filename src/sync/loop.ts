@@ -5,6 +5,7 @@ import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { CursorReplaced } from './cursor-replaced.js';
 import { watchDatabase } from './database-watch.js';
+import { type DeadEnd, deadEndOf, isFullWithoutCursor } from './end-of-feed.js';
 import { createFeedPauses, type FeedPauses } from './feed-pauses.js';
 import { createFeedProgress, type FeedProgress } from './feed-progress.js';
 import { PAGES_JOINED } from './join-pages.js';
@@ -69,7 +70,8 @@ async function syncPages(
   const progress = createFeedProgress(lease, context);
   const stuck = createStuckNote(lease, context);
   const refusals = createCursorRefusals();
-  const memory = { recent: createRecentCursors(), breaker: createBreaker(), refusals, progress, stuck };
+  const notes = { refusals, progress, stuck };
+  const memory = { recent: createRecentCursors(), breaker: createBreaker(), ...notes, deadEnd: null };
   let failures = 0;
   let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {
@@ -87,7 +89,7 @@ async function syncPages(
         failures = 0;
       });
       if (reached === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;
-      if (reached === 'end' || reached === 'stuck') {
+      if (reached !== 'more' && reached !== 'fenced') {
         await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
       }
     } catch (error) {
@@ -108,6 +110,7 @@ interface PageMemory {
   readonly refusals: CursorRefusals;
   readonly progress: FeedProgress;
   readonly stuck: StuckNote;
+  deadEnd: DeadEnd;
 }
 
 /** Pages from a position on, each committed in its turn, until one leads no further. */
@@ -137,8 +140,10 @@ async function syncFrom(
       const page = await ahead.next();
       if (page === null) return 'more';
       memory.refusals.accepted();
-      const progress = await syncPage(page, pageContext, signal);
+      const progress = await syncPage(page, { ...pageContext, deadEnd: memory.deadEnd }, signal);
       if (progress === 'fenced') return progress;
+      memory.deadEnd = deadEndOf(page);
+      if (isFullWithoutCursor(page)) context.pageLimit.ledNowhere(page.limit);
       onCommitted(page);
       at = { ...at, cursor: page.next ?? at.cursor };
       const circles = page.through.filter(({ next }) => memory.recent.seen(next)).length > 0;

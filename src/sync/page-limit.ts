@@ -9,6 +9,11 @@ export interface PageLimit {
   readonly expectedBytes: number;
   /** A page of this many entries was more than can be held, as the error says. */
   tooLarge(entries: number, error: unknown): void;
+  /**
+   * A full page of this many entries had no cursor: more may follow, or not. Asked for one entry more it is short at the end of
+   * the feed; where no more may be asked for, one entry less brings a cursor.
+   */
+  ledNowhere(entries: number): void;
   /** A page fitted. */
   fitted(page: FittingPage): void;
 }
@@ -31,6 +36,9 @@ const TOO_MUCH: ReadonlySet<string> = new Set(['too_large', 'too_many_values', '
 export function isTooMuch(error: unknown): boolean {
   return TOO_MUCH.has(troubleOf(error).kind);
 }
+
+/** Interface 8. */
+const MOST_ENTRIES = 200;
 
 /** So many full pages in a row that would have fitted four times into what is allowed double the limit again. */
 const EASY_PAGES = 8;
@@ -87,6 +95,7 @@ export function createPageLimit(
     get expectedBytes() {
       return expectedBytes;
     },
+    ledNowhere: (entries) => become({ entries: entries < MOST_ENTRIES ? entries + 1 : entries - 1, easy: 0 }),
     tooLarge: (entries, error) => become(halved(state, entries), error),
     fitted: (page) => {
       expectedBytes = page.bytes;

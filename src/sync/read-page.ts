@@ -39,6 +39,8 @@ export interface ReceivedPage {
   readonly at: Position;
   /** The service's `nextCursor`; null where it sent none that can be stored. */
   readonly next: string | null;
+  /** The service sent a `nextCursor` that cannot be stored or sent: more may follow. */
+  readonly cursorUnusable: boolean;
   /** Entries that came. */
   readonly items: number;
   /** Of its body. */
@@ -51,7 +53,7 @@ export interface ReceivedPage {
 }
 
 /** One page as fetched, its entries checked. */
-export interface FetchedPage extends Pick<ReceivedPage, 'at' | 'next' | 'bytes'> {
+export interface FetchedPage extends Pick<ReceivedPage, 'at' | 'next' | 'cursorUnusable' | 'bytes'> {
   /** The polls it took: of pages that are committed together, each. */
   readonly through: readonly Poll[];
   readonly draft: PageDraft;
@@ -145,7 +147,7 @@ async function receivePage(
   const times = { polledAt, receivedAt: clock.monotonic(), wallClock: clock.now(), serviceDate };
   // One that cannot be stored, or is too long to be sent, is as good as none.
   const next = nextCursor !== null && isUsableCursor(nextCursor) ? nextCursor : null;
-  const received = { at, next, items: items.length, bytes: body.length };
+  const received = { at, next, cursorUnusable: next !== nextCursor, items: items.length, bytes: body.length };
   let unchecked: RawPage | null = page;
   const check = (): FetchedPage => {
     if (unchecked === null) throw new TypeError('a page is checked once');
@@ -159,7 +161,7 @@ async function receivePage(
 /** On its own, so that nothing of the page it was made from lives on in it but the draft. */
 function checkedPage(
   page: RawPage,
-  { at, next, items, bytes }: Omit<ReceivedPage, 'check'>,
+  { at, next, cursorUnusable, items, bytes }: Omit<ReceivedPage, 'check'>,
   times: AnswerTimes,
   limit: number,
 ): FetchedPage {
@@ -167,6 +169,7 @@ function checkedPage(
   return {
     at,
     next,
+    cursorUnusable,
     bytes,
     through: [{ items, next }],
     draft,

@@ -2,7 +2,7 @@ import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import { isEndOfFeed } from './end-of-feed.js';
+import { type DeadEnd, deadEndOf, isDeadEnd, isEndOfFeed, isFullWithoutCursor } from './end-of-feed.js';
 import type { PartWriter } from './isolate-refused.js';
 import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState, SyncObserver } from './ports.js';
 import { type FetchedPage, readPageWithin } from './read-page.js';
@@ -47,9 +47,10 @@ export async function sweepStretch(
   const recent = createRecentCursors();
   let stored = sweep.cursor;
   let restarted = false;
+  let deadEnd: DeadEnd = null;
   while (!signal.aborted) {
     const room = budget.open('sweep');
-    const swept = await sweepPage(at, room, { ...sweep, cursor: stored }, lease, context, signal)
+    const swept = await sweepPage(at, deadEnd, room, { ...sweep, cursor: stored }, lease, context, signal)
       .catch(async (error) => {
         // Its cursor may be rejected like the feed's: it starts over, once, which costs only time.
         if (restarted || at.cursor === null || !sweep.refusals.persist(at.cursor, error)) throw error;
@@ -63,7 +64,13 @@ export async function sweepStretch(
       continue;
     }
     sweep.refusals.accepted();
+    if (swept.deadEnd !== null && deadEnd === null && swept.progress === 'stuck') {
+      deadEnd = swept.deadEnd;
+      stored = at.cursor;
+      continue;
+    }
     if (swept.progress !== 'more') return swept.progress;
+    deadEnd = null;
     if (recent.seen(swept.next)) return 'stuck';
     stored = swept.next;
     at = { ...at, cursor: stored };
@@ -76,11 +83,13 @@ export async function sweepStretch(
 /** Where a page leaves its sweep. */
 interface Swept {
   readonly next: string | null;
+  readonly deadEnd: DeadEnd;
   readonly progress: SweepProgress;
 }
 
 async function sweepPage(
   at: Position,
+  deadEnd: DeadEnd,
   room: Room,
   sweep: Sweep,
   lease: LeaseGrant,
@@ -89,21 +98,30 @@ async function sweepPage(
 ): Promise<Swept> {
   const page = await readPageWithin(room, context, at, signal);
   await requireFeedCursor(page, lease, context, signal);
-  const progress = await progressAt(page, sweep, context, signal);
+  const progress = await progressAt(page, deadEnd, sweep, context, signal);
   const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);
-  return { next: page.next, progress: outcome.kind === 'fenced' ? 'fenced' : progress };
+  return { next: page.next, deadEnd: deadEndOf(page), progress: outcome.kind === 'fenced' ? 'fenced' : progress };
 }
 
-/** Only the end of the feed, or a page that proves to reach beyond the stretch, ends a sweep. */
+/**
+ * Only the end of the feed, or a page that proves to reach beyond the stretch, ends a sweep. What is on a page that led
+ * nowhere twice is committed with the end of the sweep.
+ * @param deadEnd where the page before led nowhere
+ */
 async function progressAt(
   page: FetchedPage,
+  deadEnd: DeadEnd,
   { until }: SweepState,
-  { service, read }: FeedContext,
+  { service, read, pageLimit }: FeedContext,
   signal: AbortSignal,
 ): Promise<SweepProgress> {
   if (page.provenUpTo !== null && page.provenUpTo > until) return 'through';
-  if (await isEndOfFeed(page, read.filters, service, signal)) return 'through';
-  return page.next === null || page.next === page.at.cursor ? 'stuck' : 'more';
+  const verdict = await isEndOfFeed(page, read.filters, service, signal);
+  const again = deadEnd !== null && deadEndOf(page)?.cursor === deadEnd.cursor;
+  if (verdict === 'end' || again) return 'through';
+  if (verdict === 'more' && !isDeadEnd(page)) return 'more';
+  if (isFullWithoutCursor(page)) pageLimit.ledNowhere(page.limit);
+  return 'stuck';
 }
 
 async function commitSwept(

@@ -1,5 +1,5 @@
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
-import { isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
+import { type DeadEnd, deadEndOf, type EndVerdict, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
 import type { PartWriter } from './isolate-refused.js';
 import { batchOf, type DraftEntry } from './page-draft.js';
 import type {
@@ -25,22 +25,27 @@ export interface PageContext {
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
   readonly stepMs: number;
+  /** Where the page before led nowhere. */
+  readonly deadEnd: DeadEnd;
 }
 
-/** Where a page leaves the feed. `fenced`: another process has it. `stuck`: the cursor leads nowhere. */
-export type Progress = 'more' | 'end' | 'stuck' | 'fenced';
+/**
+ * Where a page leaves the feed. `fenced`: another process has it. `stuck`: the cursor leads nowhere. `unclear`: perhaps it
+ * is the end; the next poll tells.
+ */
+export type Progress = EndVerdict | 'stuck' | 'fenced';
 
 /**
  * One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened. A page that is more
  * than the memory budget is committed in parts, and its cursor with the last one.
  */
 export async function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<Progress> {
-  const { service, store, observer, filters, lease, breaker, stepMs } = context;
+  const { service, store, observer, filters, lease, breaker, stepMs, deadEnd } = context;
   const { at, next, draft, resolved } = page;
 
-  const atEnd = await isEndOfFeed(page, filters, service, signal);
+  const verdict = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
-  const freshness = next === null ? null : freshnessOf(page, atEnd);
+  const freshness = next === null ? null : freshnessOf(page, verdict === 'end');
   let quality = qualityOf(draft, draft.quarantine);
   const write: PartWriter = async ({ entries, batch, quarantine, last }) => {
     observer.ticked(stepMs);
@@ -60,22 +65,24 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   if (outcome.kind === 'fenced') return 'fenced';
   breaker.committed(quality);
 
-  if (!isEndAfterCommit(page, outcome.counts)) return progressAfter(page, atEnd);
+  const isEnd = verdict === 'more' && isEndAfterCommit(deadEndOf(page), deadEnd, outcome.counts);
+  if (!isEnd) return progressAfter(page, verdict);
   const end = await store.commitPage(atEndOf(page, position));
   if (end.kind === 'fenced') return 'fenced';
   observer.freshness(end.asOf);
   return 'end';
 }
 
-/** The page's cursor stood still and held nothing new: only its freshness is left to say. */
+/** The page led nowhere again and held nothing new: only its freshness is left to say. */
 function atEndOf(page: CompletedPage, position: Pick<PageCommit, 'lease' | 'from' | 'to'>): PageCommit {
   const freshness = freshnessOf(page, true);
   return { ...position, from: position.to, batch: batchOf([], null), quarantine: [], freshness };
 }
 
-function progressAfter({ at, next, draft }: CompletedPage, atEnd: boolean): Progress {
-  if (atEnd) return 'end';
-  return next === null || (next === at.cursor && draft.items > 0) ? 'stuck' : 'more';
+function progressAfter(page: CompletedPage, verdict: EndVerdict): Progress {
+  if (verdict !== 'more') return verdict;
+  if (deadEndOf(page) !== null) return 'unclear';
+  return isDeadEnd(page) ? 'stuck' : 'more';
 }
 
 /** Told of each part by itself: what is committed is counted, even where a later part fails. */

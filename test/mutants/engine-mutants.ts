@@ -132,7 +132,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // A rejected cursor heals (promise 8).
   engine(
     'after a rejected cursor the feed goes on from now',
-    patch(recover, '?? { cursor: null, since };', '?? { cursor: null, since: new Date(context.clock.now()) };'),
+    patch(recover, 'since: leadsBack ? since : null };', 'since: new Date(context.clock.now()) };'),
   ),
   engine(
     'wrong settings are taken for a rejected cursor',
@@ -168,11 +168,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a sweep ends at a page that the filters emptied',
-    patch(
-      sweep,
-      'if (await isEndOfFeed(page, read.filters, service, signal)) return',
-      'if (page.draft.items === 0) return',
-    ),
+    patch(sweep, "if (verdict === 'end' || again) return", 'if (page.draft.items === 0) return'),
   ),
 
   // Freshness is knowable (promise 10).
@@ -186,11 +182,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'an empty page is the end of the feed, whatever the filters hide',
-    patch(endOfFeed, 'return !more;', 'return true;'),
+    patch(endOfFeed, "signal)) ? 'more' : 'end'", "signal)) ? 'end' : 'end'"),
   ),
   engine(
     'a full page whose cursor stands still is the end',
-    patch(endOfFeed, 'items === 0 || items >= page.limit ||', 'items === 0 ||'),
+    patch(endOfFeed, 'return items < limit ? at : null', 'return at'),
   ),
   engine(
     "the service's clock is taken for our own",

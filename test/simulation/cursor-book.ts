@@ -3,7 +3,8 @@ export type CursorMode = 'ordinary' | 'empty' | 'stalled' | 'circling';
 
 /**
  * The cursors of a service: places in its sequence. It may forget all that it handed out, or those beyond a place, as
- * after a restore. `generation:place`, and the number of the poll where every poll gets its own.
+ * after a restore. `generation:place`, the number of the poll where every poll gets its own, and the filters where it
+ * is bound to them.
  */
 export class CursorBook {
   /** By generation: up to which place it still knows the cursors of the generations before. */
@@ -13,17 +14,17 @@ export class CursorBook {
 
   constructor(private readonly moving: boolean) {}
 
-  issue(place: number): string {
+  issue(place: number, filters: string): string {
     this.#polls += 1;
-    const cursor = `${this.#limits.length - 1}:${place}${this.moving ? `/${this.#polls}` : ''}`;
+    const cursor = `${this.#limits.length - 1}:${place}${this.moving ? `/${this.#polls}` : ''}${filters && `#${filters}`}`;
     this.#issued.push(cursor);
     return cursor;
   }
 
-  /** One that was handed out before, is still known, and leads to this place or before it. */
-  earlier(random: number, upTo: number): string | null {
+  /** One that was handed out before, is still known, may be used with these filters, and leads to this place or before it. */
+  earlier(random: number, upTo: number, filters: string): string | null {
     const cursor = this.#issued[Math.floor(random * this.#issued.length)];
-    return cursor !== undefined && placeOf(cursor) <= upTo ? cursor : null;
+    return cursor !== undefined && placeOf(cursor) <= upTo && isBoundTo(cursor, filters) ? cursor : null;
   }
 
   /** Cursors handed out so far that lie beyond the place are unknown from now on. */
@@ -40,5 +41,11 @@ export class CursorBook {
 }
 
 export function placeOf(cursor: string): number {
-  return Number(cursor.slice(cursor.indexOf(':') + 1).split('/')[0]);
+  return Number(cursor.slice(cursor.indexOf(':') + 1).split(/[/#]/)[0]);
+}
+
+/** Whether the cursor may be used with these filters. */
+export function isBoundTo(cursor: string, filters: string): boolean {
+  const [, boundTo] = cursor.split('#');
+  return boundTo === undefined || boundTo === filters;
 }

@@ -49,6 +49,11 @@ export class Sequence {
     return { listed, upTo };
   }
 
+  /** Whether nothing is listed after a place, whatever the filters. */
+  isEnd(place: number, now: number): boolean {
+    return !this.deliveries.slice(this.#firstAfter(place)).some(({ visibleFrom }) => visibleFrom <= now);
+  }
+
   #firstAfter(place: number): number {
     let [low, high] = [0, this.deliveries.length];
     while (low < high) {

@@ -4,7 +4,7 @@ import { pageJson } from '../support/entries.js';
 import { rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import type { Coverage } from './coverage.js';
-import { CursorBook, type CursorMode, placeOf } from './cursor-book.js';
+import { CursorBook, type CursorMode, isBoundTo, placeOf } from './cursor-book.js';
 import { type Delivery, deliver, type Shape, type Version } from './delivery.js';
 import type { Choices } from './random-choices.js';
 import { RecognisedRuns } from './recognised-runs.js';
@@ -105,10 +105,12 @@ export class SimulatedService implements FeedService {
     if (this.spell.refusing) this.#fails(refusal('feed', 400), start);
     if (!known) this.#fails(rejection(start.cursor), start);
     const { clock, traits, sequence } = this;
+    const filters = traits.boundCursors ? JSON.stringify(request.filters) : '';
+    if ('cursor' in start && !isBoundTo(start.cursor, filters)) throw refusal('feed', 400);
     const scanned = this.spell.cursors === 'ordinary' ? request.limit * traits.scanFactor : Number.POSITIVE_INFINITY;
     const stretch = sequence.after(this.placeOf(start), clock.monotonic(), request.filters, request.limit, scanned);
     const from = 'cursor' in start ? start.cursor : null;
-    const next = this.#nextCursor(from, stretch.upTo);
+    const next = this.#nextCursor(from, stretch.upTo, filters);
     this.#remember({ from, next, deliveries: stretch.listed });
     const serviceDate = traits.sendsDate ? new Date(Math.floor(this.#time(clock.monotonic()) / 1000) * 1000) : null;
     const body = Buffer.from(
@@ -169,12 +171,14 @@ export class SimulatedService implements FeedService {
     return this.clock.now() - this.clock.monotonic() + monotonic + this.traits.clockAheadMs;
   }
 
-  #nextCursor(from: string | null, place: number): string | null {
+  #nextCursor(from: string | null, place: number, filters: string): string | null {
     const mode = this.spell.cursors;
-    if (mode === 'empty') return null;
+    if (mode === 'empty' || (this.traits.noCursorAtEnd && this.sequence.isEnd(place, this.clock.monotonic())))
+      return null;
     if (mode === 'stalled') return from;
     return (
-      (mode === 'circling' ? this.cursors.earlier(this.choices.random(), place) : null) ?? this.cursors.issue(place)
+      (mode === 'circling' ? this.cursors.earlier(this.choices.random(), place, filters) : null) ??
+      this.cursors.issue(place, filters)
     );
   }
 

@@ -6,6 +6,10 @@ import type { Choices } from './random-choices.js';
 export interface ServiceTraits {
   /** Cursors that change with every poll, also at the end. */
   readonly movingCursors: boolean;
+  /** A cursor is rejected with other filters than those it was issued with. */
+  readonly boundCursors: boolean;
+  /** The last page of the feed has no cursor. */
+  readonly noCursorAtEnd: boolean;
   /**
    * Corrections go to the end of the sequence, somewhere before it with the delivery time of that place, or to the place of
    * the run with a new delivery time: the interface may mean any of them.
@@ -88,9 +92,14 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   const sweeping = choices.chance(0.5);
   const clockAheadMs = choices.pick([0, 0, 0, 1_500, 90_000, -3_600_000]);
   const filters = choices.pick(FILTERS);
+  const movingCursors = choices.chance(0.5);
+  const noCursorAtEnd = choices.chance(0.25);
   return {
     service: {
-      movingCursors: choices.chance(0.5),
+      movingCursors,
+      // Cursors that move as well never show the end of the feed (guarantee 10).
+      boundCursors: choices.chance(0.25) && !movingCursors,
+      noCursorAtEnd,
       corrections: choices.pick(['ahead', 'behind', 'in place']),
       truncatedShare: choices.pick([0, 0.1, 0.5]),
       badShare: choices.pick([0, 0.1]),
@@ -116,7 +125,8 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     markdown: choices.chance(0.3),
     pageLimit: choices.pick([1, 3, 10]),
     pagesAhead: choices.between(1, 6),
-    memoryBudget: choices.pick([64 * 1024 * 1024, 2_500, 800]),
+    // With room for one entry, a page at the end without a cursor is always full, and proves nothing.
+    memoryBudget: choices.pick([64 * 1024 * 1024, ...(noCursorAtEnd ? [] : [2_500, 800])]),
     reconcile: {
       intervalMs: sweeping ? 30_000 : null,
       windowMs: 600_000,

@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { followFeed as followInLibrary } from '../../src/library/follow-feed.js';
+import { followFeed } from '../../src/sync/loop.js';
+import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports.js';
+import { ModelService } from '../simulation/model-service.js';
+import { ModelStore } from '../simulation/model-store.js';
+import { ModelTrouble } from '../simulation/model-trouble.js';
+import { engineContext } from '../support/engine.js';
+import { entryJson, pageJson } from '../support/entries.js';
+import { rawPage } from '../support/pages.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+const MINUTE = 60_000;
+const POLL_MS = 5_000;
+
+/** A feed of runs, of which every third is one of the test environment, at most three looked at for each page. */
+function bench(nextCursor: (place: number, end: number, request: FeedRequest) => string | null) {
+  const clock = new VirtualClock();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const service = new ModelService();
+  const runs: { json: string; environment: string }[] = [];
+  const deliver = (count: number, testEvery = 3) => {
+    for (const _ of Array.from({ length: count })) {
+      const environment = runs.length % testEvery === 1 ? 'test' : 'prod';
+      const json = entryJson({
+        scanId: `scan-${runs.length}`,
+        environment,
+        deliveredAt: new Date(clock.now()).toISOString(),
+      });
+      runs.push({ json, environment });
+    }
+  };
+  const placeOf = (start: FeedStart) => ('cursor' in start ? Number(start.cursor.split('#')[0]) : 0);
+  service.readPage = async (request, signal): Promise<RawPage> => {
+    service.requests.push(request);
+    await clock.sleep(10, signal);
+    const { start, filters, limit } = request;
+    const from = placeOf(start);
+    const looked = runs.slice(from, from + limit);
+    const listed = looked.filter(({ environment }) => filters.environment === 'all' || environment === 'prod');
+    const next = nextCursor(from + looked.length, runs.length, request);
+    return rawPage(
+      pageJson(
+        listed.map(({ json }) => json),
+        next,
+      ),
+    );
+  };
+  const follow = async (ms: number, fullIntervalMs: number | null = null) => {
+    const stop = new AbortController();
+    const reconcile = { intervalMs: null, windowMs: MINUTE, fullIntervalMs };
+    const read = { ...engineContext({ clock, service, store }).read, pageLimit: 3 };
+    const following = followFeed(
+      engineContext({ clock, service, store, reconcile, read, pollIntervalMs: POLL_MS }),
+      stop.signal,
+    );
+    await clock.advance(ms);
+    stop.abort();
+    await clock.run(following);
+  };
+  const feed = () => store.feeds.get('default');
+  const lagMs = () => clock.now() - (feed()?.completeAsOf ?? Number.NaN);
+  return { clock, store, service, deliver, follow, feed, lagMs };
+}
+
+/** Refuses a cursor with other filters than it was issued with. */
+const bound = (place: number, _end: number, { filters, start }: FeedRequest) => {
+  const wanted = filters.environment;
+  const given = 'cursor' in start ? start.cursor.split('#')[1] : wanted;
+  if (given !== wanted) throw new ModelTrouble('http_400', 'hold');
+  return `${place}#${wanted}`;
+};
+const withoutCursorAtEnd = (place: number, end: number) => (place < end ? `${place}` : null);
+
+describe.each([
+  ['cursors are bound to their filters', bound],
+  ['the last page has no cursor', withoutCursorAtEnd],
+])('when %s', (_, nextCursor) => {
+  it.each([0, 1, 2, 3, 5, 6, 11])('finds the end of a feed of %i runs', async (count) => {
+    const { deliver, follow, feed, lagMs, store } = bench(nextCursor);
+    deliver(count);
+    await follow(MINUTE);
+    expect(feed()?.endReachedAt).toEqual(expect.any(Number));
+    expect(lagMs()).toBeLessThan(3 * POLL_MS);
+    expect(store.rows.size).toBe(count - Math.floor((count + 1) / 3));
+  });
+
+  it('finishes a full sweep', async () => {
+    const { deliver, follow, feed } = bench(nextCursor);
+    deliver(7);
+    await follow(10 * MINUTE, MINUTE);
+    expect(feed()?.sweeps.get('full')?.finishedAt).toEqual(expect.any(Number));
+  });
+
+  it('follows the feed when filters hide all that is new', async () => {
+    const { clock, deliver, follow, lagMs, store } = bench(nextCursor);
+    deliver(1);
+    const following = follow(2 * MINUTE);
+    await clock.advance(MINUTE);
+    deliver(1); // of the test environment
+    await clock.advance(MINUTE / 2);
+    expect(lagMs()).toBeLessThan(3 * POLL_MS);
+    deliver(1);
+    await following;
+    expect(store.rows.size).toBe(2);
+    expect(lagMs()).toBeLessThan(3 * POLL_MS);
+  });
+});
+
+it('claims nothing when the cursor is missing in the middle of the feed', async () => {
+  const { deliver, follow, feed, store } = bench((place, end) => (place > 3 && place < end ? null : `${place}`));
+  deliver(300, Number.POSITIVE_INFINITY);
+  await follow(MINUTE);
+  expect(store.rows.size).toBeGreaterThan(2);
+  expect(feed()?.endReachedAt).toBeNull();
+});
+
+it('notes no stuck cursor when the last page has no cursor', async () => {
+  const { clock, deliver, follow, feed } = bench(withoutCursorAtEnd);
+  deliver(2);
+  const following = follow(MINUTE);
+  await clock.advance(2_000);
+  expect(feed()).toMatchObject({ stuckSince: null, endReachedAt: null });
+  await following;
+  expect(feed()).toMatchObject({ stuckSince: null, endReachedAt: expect.any(Number) });
+});
+
+it('ends the iteration of a library when the last page has no cursor', async () => {
+  const { clock, deliver, service } = bench(withoutCursorAtEnd);
+  deliver(5);
+  const pages: { entries: number; atEnd: boolean }[] = [];
+  const read = async () => {
+    for await (const { entries, atEnd } of followInLibrary(service, { clock, untilEnd: true, limit: 3 })) {
+      pages.push({ entries: entries.length, atEnd });
+    }
+  };
+  await clock.run(read());
+  expect(pages).toEqual([
+    { entries: 2, atEnd: false },
+    { entries: 1, atEnd: false },
+    { entries: 0, atEnd: true },
+  ]);
+});
