@@ -71,7 +71,7 @@ async function syncPages(
   const stuck = createStuckNote(lease, context);
   const refusals = createCursorRefusals();
   const notes = { refusals, progress, stuck };
-  const memory = { recent: createRecentCursors(), breaker: createBreaker(), ...notes, deadEnd: null };
+  const memory = { recent: createRecentCursors(), breaker: createBreaker(), ...notes, deadEnd: null, cursor: null };
   let failures = 0;
   let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {
@@ -111,6 +111,8 @@ interface PageMemory {
   readonly progress: FeedProgress;
   readonly stuck: StuckNote;
   deadEnd: DeadEnd;
+  /** The cursor that the last committed page led to. */
+  cursor: string | null;
 }
 
 /** Pages from a position on, each committed in its turn, until one leads no further. */
@@ -134,6 +136,8 @@ async function syncFrom(
   };
   const ahead = openAhead(start, { line: 'feed', maxJoined: PAGES_JOINED }, context, signal);
   let at = start;
+  // The database has lost commits, or another writer moved the feed: what is read again is no circle.
+  if (start.cursor !== memory.cursor) memory.recent = createRecentCursors();
   try {
     for (;;) {
       observer.ticked(context.stepMs);
@@ -146,6 +150,7 @@ async function syncFrom(
       if (isFullWithoutCursor(page)) context.pageLimit.ledNowhere(page.limit);
       onCommitted(page);
       at = { ...at, cursor: page.next ?? at.cursor };
+      memory.cursor = at.cursor;
       const circles = page.through.filter(({ next }) => memory.recent.seen(next)).length > 0;
       const reached = progress === 'more' && circles ? 'stuck' : progress;
       reportPolls(page, reached, observer);

@@ -3,7 +3,7 @@ import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { engineContext } from '../support/engine.js';
+import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, type Fields, pageJson } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
 import { VirtualClock } from '../support/virtual-clock.js';
@@ -65,4 +65,25 @@ it('a sweep whose cursors go in circles stops for now, and is not finished', asy
   expect(swept.length).toBeGreaterThan(0);
   expect(swept.length).toBeLessThanOrEqual(MINUTES * 4);
   expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).toBeNull();
+});
+
+it('cursors that are read again after the database lost commits are no circle', async () => {
+  const clock = new VirtualClock();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const service = new ModelService();
+  service.feed.push(...Array.from({ length: 60 }, (_, n) => entryJson({ scanId: `scan-${n}` })));
+  const told: boolean[] = [];
+  const observer = silentObserver({ stuck: (stuck) => told.push(stuck) });
+  const stop = new AbortController();
+  const following = followFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  await clock.advance(30_000);
+  const feed = store.feeds.get('default');
+  if (feed === undefined) throw new Error('nothing was read');
+  expect(feed.cursor).toBe('60');
+  feed.cursor = '20';
+  await clock.advance(30_000);
+  stop.abort();
+  await clock.run(following);
+  expect(feed.cursor).toBe('60');
+  expect(told).toEqual([]);
 });
