@@ -47,6 +47,7 @@ export async function recoverCursor(
   const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
   const since =
     readUpTo && later(overlapBefore(readUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
+  let leadsBack = false;
   if (since !== null && readUpTo !== null) {
     observer.ticked(context.stepMs);
     const again = await listedFrom(since, 'feed', context, signal).catch((error) => {
@@ -54,9 +55,19 @@ export async function recoverCursor(
       throw error;
     });
     if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
+    leadsBack = listsReadEntry(again, readUpTo);
   }
-  const to = (await newestAccepted(cursors, context, signal)) ?? { cursor: null, since };
+  const to = (await newestAccepted(cursors, context, signal)) ?? { cursor: null, since: leadsBack ? since : null };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
+}
+
+/**
+ * Whether a page that was asked for by time shows that nothing is skipped from there on: it lists an entry of revision 1,
+ * whose place is its delivery time, from what was read. `since` may mean the submission or completion of a run (the interface
+ * leaves it open), and then lead past entries that were not read. Pure.
+ */
+export function listsReadEntry(listed: readonly FeedRun[], readUpTo: Date): boolean {
+  return listed.some(({ revision, deliveredAt }) => revision === 1 && deliveredAt !== null && deliveredAt <= readUpTo);
 }
 
 /** Not from a time that lies ahead of the service's clock, should that have gone back: nothing is listed there. */

@@ -78,6 +78,27 @@ describe('a cursor that the service rejects', () => {
     expect(store.rows.size).toBe(12);
   });
 
+  it('gives way to the beginning where a time leads past runs that were not read', async () => {
+    const { service, store, rejected, resets, deliver, follow } = bench();
+    deliver(35, 'run');
+    await follow(1_000);
+    const { cursor = null } = feedOf(store) ?? {};
+    // `since` means the submission: a run that took two days is not among those submitted since the day before.
+    const deliveredAt = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
+    service.feed.push(entryJson({ scanId: 'slow', deliveredAt: deliveredAt(1) }));
+    service.feed.push(entryJson({ scanId: 'next', deliveredAt: deliveredAt(2) }));
+    const read = service.readPage.bind(service);
+    service.readPage = async (request, signal) => {
+      const start = 'since' in request.start ? { cursor: '36' } : request.start;
+      return read({ ...request, start }, signal);
+    };
+    if (cursor !== null) rejected.add(cursor);
+    for (const { cursor: earlier } of feedOf(store)?.earlier ?? []) if (earlier !== null) rejected.add(earlier);
+    await follow(60_000);
+    expect(resets).toEqual([{ cursor: null, since: null }]);
+    expect(store.rows.has('slow')).toBe(true);
+  });
+
   it('gives way also where a page of the usual length would be too large', async () => {
     const { service, store, rejected, resets, deliver, follow } = bench();
     deliver(12, 'run');
