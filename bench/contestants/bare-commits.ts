@@ -56,7 +56,14 @@ async function takeFeed({ databaseUrl, serviceUrl: baseUrl }: ContestConfig): Pr
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   const { filters } = feedRequest(null);
   const identity = { name: 'default', baseUrl, filters, keepHistory: true, start: 'beginning' } as const;
-  const lease = await acquireLease(db, TABLES, SETTINGS.databaseClock, identity, 'bench', TTL_MS);
+  const lease = await acquireLease(
+    db,
+    TABLES,
+    SETTINGS.databaseClock,
+    identity,
+    { holder: 'bench', replaced: null },
+    TTL_MS,
+  );
   await db.destroy();
   if (lease === null) throw new Error('the feed is taken');
   return lease;

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
 import { type AdminServer, startAdminServer } from '../observability/admin-server.js';
@@ -26,6 +25,7 @@ import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js'
 import { thisProcess } from './command-process.js';
 import { keepHouse } from './housekeeping.js';
 import { largestAnswerBytes, openByteBudget } from './memory.js';
+import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
@@ -108,7 +108,8 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   });
   const liveness = createLiveness(clock.monotonic);
   const readiness = createReadiness();
-  const holder = `${hostname()}/${process.pid}/${randomUUID().slice(0, 8)}`;
+  const host = hostname();
+  const holder = nameHolder(host, process.pid);
   const notes = keepTroubleNotes({
     ...{ database, holder, clock },
     feed: feed.name,
@@ -139,6 +140,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     clock,
     ready: schema.ready,
     holder,
+    isDead: (other: string) => isDeadPredecessor(other, host, process.pid),
   };
   const house = { settings: settings.database, database, metrics, logger, clock, onOutage };
   const kept = keepHouse(house, untilEnded);
@@ -186,7 +188,7 @@ function openStore(
   });
 }
 
-type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready' | 'holder'>;
+type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready' | 'holder' | 'isDead'>;
 
 function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;

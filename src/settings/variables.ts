@@ -114,8 +114,8 @@ export const VARIABLES = {
   leaseTtl: defaulted(
     ['feed', 'SCANFEED_LEASE_TTL'],
     duration('1s', '1h'),
-    '30s',
-    'how long a silent leader keeps the feed',
+    '10s',
+    'how long a silent leader keeps the feed; another replica takes over within this and a third of it',
   ),
   history: defaulted(['feed', 'SCANFEED_HISTORY'], flag, 'true', 'keep superseded revisions in `run_history`'),
 

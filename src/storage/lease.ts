@@ -20,7 +20,7 @@ export class AnotherService extends Error implements Trouble {
 }
 
 /**
- * Takes the feed if it is free, silent for too long or already ours, by the database's clock; creates it at the very
+ * Takes the feed if it is free, silent for too long (by the database's clock), already ours or held by `replaced`; creates it at the very
  * first start, with its starting point and what is to be read behind it. Null while another process holds it. Each taking raises the epoch.
  *
  * Filters that include more than before leave runs behind the cursor: the data is complete from here on only, until a
@@ -32,7 +32,7 @@ export async function acquireLease(
   tables: Tables,
   databaseClock: DatabaseClock,
   feed: FeedIdentity,
-  holder: string,
+  { holder, replaced }: { readonly holder: string; readonly replaced: string | null },
   ttlMs: number,
 ): Promise<LeaseGrant | null> {
   const { rows } = await sql<{ epoch: string; before: FeedFilters | null; database_ms: number }>`
@@ -56,7 +56,7 @@ export async function acquireLease(
       lease_expires_at = excluded.lease_expires_at,
       paced_at = NULL
     WHERE (feed.base_url = excluded.base_url OR feed.last_commit_at IS NULL) AND (
-      feed.lease_holder IS NULL OR feed.lease_holder = excluded.lease_holder
+      feed.lease_holder IS NULL OR feed.lease_holder IN (excluded.lease_holder, ${replaced})
       OR feed.lease_expires_at < clock_timestamp())
     RETURNING *
     )${historyToRead(tables, feed)}

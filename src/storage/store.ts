@@ -36,7 +36,8 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     }
   };
   return {
-    acquireLease: (feed, holder, ttlMs) => acquireLease(db, tables, databaseClock, feed, holder, ttlMs),
+    acquireLease: (feed, holder, ttlMs, replaced) =>
+      acquireLease(db, tables, databaseClock, feed, { holder, replaced: replaced ?? null }, ttlMs),
     renewLease: (lease, ttlMs) => renewLease(db, tables, databaseClock, lease, ttlMs),
     releaseLease: (lease) => releaseLease(db, tables, lease),
     readPosition: (feed) => readPosition(db, tables, databaseClock, feed),

@@ -24,6 +24,8 @@ export interface FeedContext {
   readonly identity: FeedIdentity;
   /** Names this process among those that may hold the feed. */
   readonly holder: string;
+  /** Whether this holder of the lease was a process of the same host that has ended. */
+  readonly isDead: (holder: string) => boolean;
   readonly leaseTtlMs: number;
   readonly read: ReadSettings;
   readonly pollIntervalMs: number;

@@ -30,8 +30,8 @@ import { takeLease } from './take-lease.js';
  */
 export async function followFeed(given: FeedContext, signal: AbortSignal): Promise<void> {
   const context: LeaderContext = { ...given, ...watchDatabase(given.store, given.clock) };
-  while (!signal.aborted) {
-    const lease = await takeLease(context, signal);
+  for (let starting = true; !signal.aborted; starting = false) {
+    const lease = await takeLease(context, signal, starting);
     if (lease === null) return;
     const held = linkedSignal(signal);
     const pauses = createFeedPauses();

@@ -7,17 +7,29 @@ import type { LeaseGrant } from './ports.js';
 /** Looks at the lease this many times within its time to live: a holder misses two before it is silent. */
 export const LOOKS_PER_TTL = 3;
 
-/** Waits until the feed is ours; null when the signal aborts. On the way it keeps the figures of a standby fresh. */
-export async function takeLease(context: FeedContext, signal: AbortSignal): Promise<LeaseGrant | null> {
-  const { clock, observer, store, identity, holder, leaseTtlMs, stepMs } = context;
+/**
+ * Waits until the feed is ours; null when the signal aborts. On the way it keeps the figures of a standby fresh.
+ * @param starting the process has not tried yet. Its first attempt may replace a dead predecessor of the same host. Later
+ * ones may not: two containers of a pod, with process ids of their own, would take the feed from each other again and again.
+ */
+export async function takeLease(
+  context: FeedContext,
+  signal: AbortSignal,
+  starting = false,
+): Promise<LeaseGrant | null> {
+  const { clock, observer, store, identity, holder, isDead, leaseTtlMs, stepMs } = context;
+  let first = starting;
   let failures = 0;
   while (!signal.aborted) {
     observer.ticked(stepMs);
     try {
       await context.ready(signal);
-      observer.status(await store.readStatus(identity.name));
+      const status = await store.readStatus(identity.name);
+      observer.status(status);
       const askedAt = clock.monotonic();
-      const lease = await store.acquireLease(identity, holder, leaseTtlMs);
+      const replaced = first && status.leaseHolder !== null && isDead(status.leaseHolder) ? status.leaseHolder : null;
+      const lease = await store.acquireLease(identity, holder, leaseTtlMs, replaced);
+      first = false;
       if (lease !== null) observer.leading(askedAt + leaseTtlMs);
       const before = lease?.filtersBefore ?? null;
       if (before !== null) observer.filtersChanged(filterChange(before, identity.filters));

@@ -56,6 +56,13 @@ describe('the lease of a feed', () => {
     expect(await bench.store.renewLease(later, TTL)).toBe(true);
   });
 
+  it('goes to a successor of the holder that it names, and to no other', async () => {
+    await take('a');
+    const succeed = (replaced: string) => bench.store.acquireLease(testFeed(), 'b', TTL, replaced);
+    expect(await succeed('c')).toBeNull();
+    expect(await succeed('a')).toMatchObject({ holder: 'b', epoch: 2 });
+  });
+
   it('is free at once when it is given back', async () => {
     const lease = await take('a');
     if (lease === null) throw new Error('no lease');

@@ -30,7 +30,7 @@ describe('settings', () => {
       pollIntervalMs: 5_000,
       resolveConcurrency: 8,
       memoryBudgetBytes: 67_108_864,
-      leaseTtlMs: 30_000,
+      leaseTtlMs: 10_000,
       keepHistory: true,
     });
     expect(database).toMatchObject({

@@ -78,11 +78,17 @@ export class ModelStore implements FeedStore {
     return this.#rows.quarantine;
   }
 
-  async acquireLease(identity: FeedIdentity, holder: string, ttlMs: number): Promise<LeaseGrant | null> {
+  async acquireLease(
+    identity: FeedIdentity,
+    holder: string,
+    ttlMs: number,
+    replaced: string | null = null,
+  ): Promise<LeaseGrant | null> {
     const feed = this.feeds.get(identity.name) ?? newFeed(identity, this.now());
     const elsewhere = feed.baseUrl !== identity.baseUrl && feed.lastCommitAt !== null;
     if (elsewhere) throw new ModelTrouble('another_service', 'hold');
-    if (feed.holder !== null && feed.holder !== holder && feed.expiresAt >= this.now()) return null;
+    const held = feed.holder !== null && feed.holder !== holder && feed.holder !== replaced;
+    if (held && feed.expiresAt >= this.now()) return null;
     feed.baseUrl = identity.baseUrl;
     this.feeds.set(identity.name, feed);
     const before = feed.filters;

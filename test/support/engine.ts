@@ -19,6 +19,7 @@ export function engineContext(
     ready: async () => {},
     identity: { name: 'default', baseUrl: 'https://service.test/v1', filters, keepHistory: true, start: 'beginning' },
     holder: 'test-process',
+    isDead: () => false,
     leaseTtlMs: 30_000,
     pollIntervalMs: 5_000,
     pendingRetryMs: 30_000,

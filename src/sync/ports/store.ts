@@ -154,8 +154,8 @@ export interface PendingRun {
 
 /** PostgreSQL, as the engine uses it. Everything rejects with a {@link Trouble}. */
 export interface FeedStore extends BackfillStore {
-  /** Takes the lease if it is free, expired or already ours; null while another process holds it. */
-  acquireLease(feed: FeedIdentity, holder: string, ttlMs: number): Promise<LeaseGrant | null>;
+  /** Takes the lease if it is free, expired, already ours or held by `replaced`; null while another process holds it. */
+  acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
   /** Extends the lease; false when it was lost. */
   renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean>;
   /** Gives the lease back, so that a standby need not wait for it to expire. */

@@ -59,3 +59,42 @@ test.each([
     expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
   },
 );
+
+/** Far longer than any test, so nothing here waits for it to expire. Figures are refreshed three times in it. */
+const ENDLESS_LEASE = { SCANFEED_LEASE_TTL: '1h' };
+
+const lease = (database: DaemonDatabase) =>
+  database.query<{ epoch: number; holder: string }>(
+    'SELECT lease_epoch::int AS epoch, lease_holder AS holder FROM scanfeed.feeds',
+  );
+
+test('after kill -9 a process restarted on the same host continues without waiting for the lease to expire', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  service.deliver(5);
+  const env = { ...bench.environment(service, database), ...ENDLESS_LEASE };
+  const killed = bench.daemon(env);
+  await killed.reaches({ caughtUp: true, runsWritten: 5 });
+  await killed.stop('SIGKILL');
+  service.deliver(5);
+  const restarted = bench.daemon(env);
+  await restarted.reaches({ caughtUp: true, runsWritten: 5 });
+  expect(await lease(database)).toMatchObject([{ epoch: 2 }]);
+});
+
+test('a process on the same host waits for the lease of one that is stopped but alive', async () => {
+  const service = await bench.startService();
+  const database = await bench.createDatabase();
+  const env = { ...bench.environment(service, database), ...ENDLESS_LEASE };
+  const stopped = bench.daemon(env);
+  await stopped.reaches({ caughtUp: true });
+  const before = await lease(database);
+  stopped.signal('SIGSTOP');
+  const waiting = bench.daemon(env);
+  await waiting.reaches({ role: 'standby', leaseHolder: before[0]?.holder ?? '' });
+  const refused = () =>
+    database.query("SELECT FROM pg_stat_activity WHERE state = 'idle' AND query LIKE '%SELECT base_url FROM%'");
+  await eventually(async () => (await refused()).length).toBeGreaterThan(0);
+  expect(await lease(database)).toEqual(before);
+  stopped.signal('SIGCONT');
+});
