@@ -73,6 +73,8 @@ const flags: Readonly<
   superseded: { flag: '--superseded <what>', choices: ['removed', 'kept'] },
   cursors: { flag: '--cursors <kind>', choices: ['stable', 'moving'] },
   cursorFilters: { flag: '--cursor-filters <kind>', choices: ['free', 'bound'] },
+  cursorLength: { flag: '--cursor-length <number>', read: wholeNumber },
+  cursorRefusal: { flag: '--cursor-refusal <how>', choices: ['400', '404', '410', '414', '422', '431', 'reset'] },
   endCursor: { flag: '--end-cursor <kind>', choices: ['sent', 'null', 'absent'] },
   sinceMeaning: { flag: '--since-meaning <time>', choices: ['delivered', 'completed', 'submitted'] },
   sinceBoundary: { flag: '--since-boundary <kind>', choices: ['inclusive', 'exclusive'] },

@@ -22,11 +22,14 @@ export class CursorSeal {
   /**
    * `moving` cursors differ with every call, `stable` ones only with the place.
    * @param filters that the cursor is bound to; an empty text for none
+   * @param length at least, characters
    */
-  issue(place: Place, style: 'stable' | 'moving', filters: string): string {
+  issue(place: Place, style: 'stable' | 'moving', filters: string, length: number): string {
     const poll = style === 'moving' ? ++this.#polls : 0;
     const body = Buffer.from(`${place.at}:${place.order}:${this.#generation}:${poll}:${this.#startMs}:${filters}`);
-    return Buffer.concat([this.#mac(body), body]).toString('base64url');
+    return Buffer.concat([this.#mac(body), body])
+      .toString('base64url')
+      .padEnd(length, PADDING);
   }
 
   /**
@@ -34,8 +37,9 @@ export class CursorSeal {
    * or stands in a part of the sequence that began after the emulator that issued it.
    */
   open(cursor: string, filters: string): Place | null {
-    const bytes = Buffer.from(cursor, 'base64url');
-    if (bytes.length <= macBytes || bytes.toString('base64url') !== cursor) return null;
+    const sealed = cursor.replace(/\.+$/, '');
+    const bytes = Buffer.from(sealed, 'base64url');
+    if (bytes.length <= macBytes || bytes.toString('base64url') !== sealed) return null;
     const body = bytes.subarray(macBytes);
     if (!timingSafeEqual(bytes.subarray(0, macBytes), this.#mac(body))) return null;
     const [place, boundTo] = splitAfter(body.toString(), 5);
@@ -63,3 +67,5 @@ function splitAfter(text: string, fields: number): [first: string, rest: string]
 }
 
 const macBytes = 9;
+/** Not of base64url. */
+const PADDING = '.';

@@ -9,7 +9,7 @@ export const faultKinds = {
   half: 'does the work, then sends the first half of the body as if it were all',
   cut: 'does the work, then destroys the connection in the middle of the body (after `afterBytes`)',
   slow: 'does the work, then drips the body: `dripBytes` every `dripMs`',
-  'invalid-cursor': 'feed: rejects the request with 400 if it carries a cursor',
+  'invalid-cursor': 'feed: rejects the request if it carries a cursor, as the switch `cursorRefusal` says',
   'empty-cursor': 'feed: `nextCursor` is an empty string',
   'missing-cursor': 'feed: the page has no `nextCursor`',
   'stuck-cursor': 'feed: `nextCursor` is the cursor that was sent',

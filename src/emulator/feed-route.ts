@@ -1,7 +1,7 @@
 /** GET /v1/scans: the delivery feed (interface 4.2). */
 import type { Call, Outcome } from './operation.js';
 import { type FeedParameters, parseFeedParameters } from './parameters.js';
-import { jsonAnswer, Refusal } from './refusal.js';
+import { ConnectionReset, jsonAnswer, Refusal } from './refusal.js';
 import { renderEntry } from './render-run.js';
 import type { FilterFacts } from './runs.js';
 import {
@@ -13,6 +13,7 @@ import {
   type Place,
   type Sequence,
 } from './sequence.js';
+import type { Switches } from './switches.js';
 
 export function feed(call: Call): Outcome {
   const { service, organization, query } = call;
@@ -52,13 +53,13 @@ function nextCursorOf(
   nowMs: number,
 ): string | null | undefined {
   const { cursor } = parameters;
-  const { cursors, cursorFilters, endCursor } = service.switches;
+  const { cursors, cursorFilters, cursorLength, endCursor } = service.switches;
   if (fault?.kind === 'missing-cursor') return undefined;
   if (fault?.kind === 'empty-cursor') return '';
   if (endCursor !== 'sent' && isEnd(organization.sequence, end, nowMs)) return endCursor === 'null' ? null : undefined;
   const stays = cursors === 'stable' && cursor !== null && comparePlaces(from, end) === 0;
   const filters = cursorFilters === 'bound' ? filtersText(parameters) : '';
-  const issued = stays ? cursor : organization.cursors.issue(end, cursors, filters);
+  const issued = stays ? cursor : organization.cursors.issue(end, cursors, filters, cursorLength);
   return fault?.kind === 'stuck-cursor' ? (cursor ?? issued) : issued;
 }
 
@@ -77,7 +78,7 @@ function startOf(call: Call, parameters: FeedParameters, nowMs: number): Place {
   const { cursor, since } = parameters;
   if (cursor !== null) {
     const place = fault?.kind === 'invalid-cursor' ? null : organization.cursors.open(cursor, filtersText(parameters));
-    if (place === null) throw new Refusal(400, 'Der Cursor ist ungültig.');
+    if (place === null) throw cursorRefusal(service.switches.cursorRefusal);
     return place;
   }
   if (since === null) return beginning;
@@ -90,6 +91,13 @@ function startOf(call: Call, parameters: FeedParameters, nowMs: number): Place {
     const time = 'version' in content ? content.version[`${sinceMeaning}At`] : null;
     return time === null || (inclusive ? time >= since : time > since);
   });
+}
+
+/** How a cursor that is not accepted is answered. */
+function cursorRefusal(how: Switches['cursorRefusal']): Error {
+  if (how === 'reset') return new ConnectionReset();
+  const described = how === '400' || how === '404';
+  return new Refusal(Number(how), 'Der Cursor ist ungültig.', described);
 }
 
 /** The place right before the first visible entry that is meant, else behind all. */

@@ -3,13 +3,14 @@ import { answerInstead, deliver } from './deliver.js';
 import type { Fault, Operation } from './faults.js';
 import type { Organization } from './organization.js';
 import type { Query } from './parameters.js';
-import { type Answer, errorAnswer, Refusal } from './refusal.js';
+import { type Answer, ConnectionReset, errorAnswer, Refusal } from './refusal.js';
 import type { RequestRecord } from './requests.js';
 import type { Service } from './service.js';
 
 /** What a route answers, and what the request log is told about it. */
 export interface Outcome extends Partial<Pick<RequestRecord, 'scanId' | 'served' | 'nextCursor' | 'verbatim'>> {
-  readonly answer: Answer;
+  /** `reset`: none, the connection is destroyed. */
+  readonly answer: Answer | 'reset';
 }
 
 export interface Call {
@@ -35,8 +36,8 @@ export function operation(service: Service, name: Operation, route: Route) {
     const fault = service.faults.take(name, query.cursor !== undefined);
     const instead = answerInstead(fault);
     const handled = instead === null ? await handle(service, request, query, fault, route) : null;
-    const silent = instead === 'hang' || instead === 'reset';
-    const answer = silent ? null : (handled?.outcome.answer ?? instead);
+    const result = handled?.outcome.answer ?? instead;
+    const answer = result === 'hang' || result === 'reset' ? null : result;
     const record = {
       operation: name,
       query,
@@ -50,13 +51,13 @@ export function operation(service: Service, name: Operation, route: Route) {
       verbatim: handled?.outcome.verbatim ?? false,
     };
     service.requests.add(record, answer);
-    if (silent) {
+    if (answer === null) {
       reply.hijack();
-      if (instead === 'reset') request.raw.socket.destroy();
+      if (result === 'reset') request.raw.socket.destroy();
       return reply;
     }
     const date = service.switches.dateHeader ? new Date(service.clock()) : null;
-    if (answer !== null) await deliver(reply, answer, fault, { date, sleep });
+    await deliver(reply, answer, fault, { date, sleep });
     return reply;
   };
 }
@@ -67,10 +68,11 @@ async function handle(service: Service, request: FastifyRequest, query: Query, f
     organization = service.authenticate(request.headers.authorization);
     return { organization, outcome: await route({ service, organization, request, query, fault }) };
   } catch (error) {
+    if (error instanceof ConnectionReset) return { organization, outcome: { answer: 'reset' } as Outcome };
     const refused = error instanceof Refusal;
     const answer = refused ? errorAnswer(error.status, error.message) : errorAnswer(500, 'Interner Serverfehler.');
     if (!refused) service.options.onError(error);
-    return { organization, outcome: { answer } as Outcome };
+    return { organization, outcome: { answer, verbatim: refused && !error.described } as Outcome };
   }
 }
 

@@ -2,11 +2,21 @@
 export class Refusal extends Error {
   readonly status: number;
 
-  constructor(status: number, text: string) {
+  /** @param described whether the interface lists the status for the operation */
+  constructor(
+    status: number,
+    text: string,
+    readonly described: boolean = true,
+  ) {
     super(text);
     this.name = 'Refusal';
     this.status = status;
   }
+}
+
+/** A request that is not answered: its connection is destroyed. */
+export class ConnectionReset extends Error {
+  override readonly name = 'ConnectionReset';
 }
 
 /** An answer as it goes out. */

@@ -19,6 +19,8 @@ export const switchesSchema = z.strictObject({
   superseded: z.enum(['removed', 'kept']),
   cursors: z.enum(['stable', 'moving']),
   cursorFilters: z.enum(['free', 'bound']),
+  cursorLength: z.int().min(0),
+  cursorRefusal: z.enum(['400', '404', '410', '414', '422', '431', 'reset']),
   endCursor: z.enum(['sent', 'null', 'absent']),
   sinceMeaning: z.enum(['delivered', 'completed', 'submitted']),
   sinceBoundary: z.enum(['inclusive', 'exclusive']),

@@ -59,3 +59,28 @@ describe('since as another time of the run', () => {
     expect(revisions((await page(`since=${since}`)).items)).toEqual(['early@1', 'late@1', 'early again@1']);
   });
 });
+
+describe('a rejected cursor', () => {
+  it.each(['400', '404', '410', '414', '422', '431'] as const)('is answered with %s', async (cursorRefusal) => {
+    const { emulator, page, get } = await bench({ history: 10, switches: { cursorRefusal } });
+    const { nextCursor } = await page('limit=3');
+    emulator.invalidateCursors();
+    const { status, json } = await get(`/scans?cursor=${nextCursor}`);
+    expect([status, json.error]).toEqual([Number(cursorRefusal), 'Der Cursor ist ungültig.']);
+    expect((await page()).items).not.toEqual([]);
+  });
+
+  it('is answered by nothing where its connection is destroyed', async () => {
+    const { emulator, page, get } = await bench({ history: 10, switches: { cursorRefusal: 'reset' } });
+    const { nextCursor } = await page('limit=3');
+    emulator.invalidateCursors();
+    await expect(get(`/scans?cursor=${nextCursor}`)).rejects.toThrow();
+  });
+});
+
+it('issues cursors of the length that is set, and accepts them', async () => {
+  const { drain, page } = await bench({ history: 10, switches: { cursorLength: 9_000 } });
+  const { nextCursor } = await page('limit=3');
+  expect(nextCursor).toHaveLength(9_000);
+  expect((await drain()).items).toHaveLength(10);
+});
