@@ -1,7 +1,7 @@
-import { troubleOf } from '../outcome/trouble.js';
 import type { CommitCounts, FeedFilters, FeedService, Position } from './ports.js';
 import { listsAnything } from './probe.js';
 import { type FetchedPage, startAt } from './read-page.js';
+import { mayRejectCursor } from './rejected-cursor.js';
 
 /** What of a page tells the end. */
 export type PolledPage = Pick<FetchedPage, 'at' | 'next'> & { readonly draft: Pick<FetchedPage['draft'], 'items'> };
@@ -13,7 +13,8 @@ export type EndVerdict = 'end' | 'more' | 'unclear';
  * Tells whether a page without entries is the end of the feed (promise 10). It is if its cursor did not move. A cursor that
  * moved may have passed runs that the filters hide, and more may follow; then the same position is asked once without
  * filters. The answer holds as of the sending of the page's own poll, which was first. A service that binds cursors to their
- * filters refuses this question (400): then the next poll tells. A missing cursor says nothing ({@link isEndAfterCommit}).
+ * filters refuses this request as it refuses a rejected cursor; then the next poll decides. A missing cursor says nothing
+ * ({@link isEndAfterCommit}).
  */
 export async function isEndOfFeed(
   page: PolledPage,
@@ -27,7 +28,7 @@ export async function isEndOfFeed(
   try {
     return (await listsAnything(service, { filters: UNFILTERED, start: startAt(at) }, signal)) ? 'more' : 'end';
   } catch (error) {
-    if (troubleOf(error).kind !== 'http_400') throw error;
+    if (mayRejectCursor(error) === null) throw error;
     return 'unclear';
   }
 }

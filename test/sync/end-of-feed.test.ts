@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { followFeed as followInLibrary } from '../../src/library/follow-feed.js';
+import { ConnectionError } from '../../src/service/request-errors.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports.js';
 import { ModelService } from '../simulation/model-service.js';
@@ -64,16 +65,24 @@ function bench(nextCursor: (place: number, end: number, request: FeedRequest) =>
 }
 
 /** Refuses a cursor with other filters than it was issued with. */
-const bound = (place: number, _end: number, { filters, start }: FeedRequest) => {
-  const wanted = filters.environment;
-  const given = 'cursor' in start ? start.cursor.split('#')[1] : wanted;
-  if (given !== wanted) throw new ModelTrouble('http_400', 'hold');
-  return `${place}#${wanted}`;
-};
+const boundWith =
+  (refusal: Error) =>
+  (place: number, _end: number, { filters, start }: FeedRequest) => {
+    const wanted = filters.environment;
+    const given = 'cursor' in start ? start.cursor.split('#')[1] : wanted;
+    if (given !== wanted) throw refusal;
+    return `${place}#${wanted}`;
+  };
+const REFUSALS = [
+  ...['http_400', 'http_404', 'http_410', 'http_414', 'http_422', 'http_431'].map(
+    (kind) => new ModelTrouble(kind, 'hold'),
+  ),
+  new ConnectionError('https://service.test', 'ECONNRESET'),
+];
 const withoutCursorAtEnd = (place: number, end: number) => (place < end ? `${place}` : null);
 
 describe.each([
-  ['cursors are bound to their filters', bound],
+  ...REFUSALS.map((refusal) => [`cursors are bound to their filters (${refusal.kind})`, boundWith(refusal)] as const),
   ['the last page has no cursor', withoutCursorAtEnd],
 ])('when %s', (_, nextCursor) => {
   it.each([0, 1, 2, 3, 5, 6, 11])('finds the end of a feed of %i runs', async (count) => {
