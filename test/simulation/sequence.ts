@@ -7,6 +7,9 @@ export interface Stretch {
   readonly upTo: number;
 }
 
+/** Distance of deliveries within the same millisecond. Doubles leave room for many places between two of them. */
+const GAP_MS = 1e-3;
+
 /** The one sequence of the feed, in the order of its keys. */
 export class Sequence {
   readonly deliveries: Delivery[] = [];
@@ -14,7 +17,7 @@ export class Sequence {
 
   /** A place for a new delivery: the end, by time; deliveries of the same millisecond follow each other. */
   end(now: number): number {
-    this.#lastKey = Math.max(this.#lastKey + 1e-6, now);
+    this.#lastKey = Math.max(this.#lastKey + GAP_MS, now);
     return this.#lastKey;
   }
 
@@ -23,14 +26,21 @@ export class Sequence {
     return random * Math.max(1, this.#lastKey);
   }
 
-  /** The place of a run that was delivered before; of its own, right behind the earlier ones. */
+  /** A place of its own right after the latest delivery of a run; null if the run was never delivered. */
   again(scanId: string, random: number): number | null {
-    const last = this.deliveries.findLast((delivery) => delivery.scanId === scanId);
-    return last === undefined ? null : last.key + 1e-6 * (random + 1e-3);
+    const index = this.deliveries.findLastIndex((delivery) => delivery.scanId === scanId);
+    const last = this.deliveries[index];
+    if (last === undefined) return null;
+    const next = this.deliveries[index + 1]?.key ?? last.key + GAP_MS;
+    return last.key + (next - last.key) * (0.25 + random / 2);
   }
 
+  /** Two deliveries at one place would let a cursor pass both when only one was listed. */
   insert(delivery: Delivery): void {
-    this.deliveries.splice(this.#firstAfter(delivery.key), 0, delivery);
+    const index = this.#firstAfter(delivery.key);
+    if (this.deliveries[index - 1]?.key === delivery.key)
+      throw new Error(`there are two deliveries at ${delivery.key}`);
+    this.deliveries.splice(index, 0, delivery);
   }
 
   /** What comes after a place: at most `limit` entries, of at most `scanned` that are looked at. */
