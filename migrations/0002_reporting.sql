@@ -85,13 +85,42 @@ COMMENT ON COLUMN :"schema".report_progress.change_seq IS 'The last change of ru
 
 -- The only definition of a productive run; productive_runs and the typed views read it.
 CREATE VIEW :"schema".judged_runs WITH (security_invoker = false) AS
-SELECT run.*, run.environment = 'prod' AND NOT run.partner_test_mode AND run.status = 'completed'
+SELECT run.scan_id, run.revision, run.status, run.environment, run.document_type_slug, run.document_type_name,
+    run.file_name, run.partner_name, run.partner_test_mode, run.ocr_confidence, run.data, run.failure_reason, run.error,
+    run.submitted_at, run.completed_at, run.delivered_at, run.markdown, run.result_state, run.pending_since,
+    run.repaired, run.extra, run.feed, run.first_synced_at, run.synced_at, run.change_seq,
+    run.environment = 'prod' AND NOT run.partner_test_mode AND run.status = 'completed'
     AND run.result_state = 'complete' AND run.data IS NOT NULL AND refused.scan_id IS NULL AS productive
 FROM :"schema".runs AS run
 LEFT JOIN (
     SELECT scan_id, max(revision) AS revision FROM :"schema".quarantine WHERE state = 'open' GROUP BY scan_id
 ) AS refused ON refused.scan_id = run.scan_id AND refused.revision > run.revision;
 COMMENT ON VIEW :"schema".judged_runs IS 'Runs with the decision whether each may be processed productively';
+COMMENT ON COLUMN :"schema".judged_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
+COMMENT ON COLUMN :"schema".judged_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
+COMMENT ON COLUMN :"schema".judged_runs.status IS 'completed or failed (interface 2.1 status)';
+COMMENT ON COLUMN :"schema".judged_runs.environment IS 'prod or test (interface 2.1 environment)';
+COMMENT ON COLUMN :"schema".judged_runs.document_type_slug IS 'Slug of the document type at the time of the run; null: none (interface 2.1 documentType.slug)';
+COMMENT ON COLUMN :"schema".judged_runs.document_type_name IS 'Display name of the document type (interface 2.1 documentType.name)';
+COMMENT ON COLUMN :"schema".judged_runs.file_name IS 'Original name of the submitted PDF (interface 2.1 fileName)';
+COMMENT ON COLUMN :"schema".judged_runs.partner_name IS 'Recognized sender of the document; null: none (interface 2.1 partnerName)';
+COMMENT ON COLUMN :"schema".judged_runs.partner_test_mode IS 'true: the partner is in test mode for this document type; file the run for checking only (interface 2.1 partnerTestMode)';
+COMMENT ON COLUMN :"schema".judged_runs.ocr_confidence IS 'Overall recognition confidence as sent, on a scale that the interface leaves open; null: none was sent (interface 2.1 ocrConfidence)';
+COMMENT ON COLUMN :"schema".judged_runs.data IS 'Structured recognition result, every digit as sent; null for failed runs and while pending (interface 2.1 data)';
+COMMENT ON COLUMN :"schema".judged_runs.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
+COMMENT ON COLUMN :"schema".judged_runs.error IS 'Message of a failed run, in German (interface 2.1 error)';
+COMMENT ON COLUMN :"schema".judged_runs.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
+COMMENT ON COLUMN :"schema".judged_runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"schema".judged_runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
+COMMENT ON COLUMN :"schema".judged_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
+COMMENT ON COLUMN :"schema".judged_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded, or was given up (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"schema".judged_runs.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"schema".judged_runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"schema".judged_runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"schema".judged_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"schema".judged_runs.first_synced_at IS 'When the run was first stored, clock of this database';
+COMMENT ON COLUMN :"schema".judged_runs.synced_at IS 'When this row was last written, clock of this database';
+COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change; the order of numbers is the order of commits, so a reader may remember the highest it has seen';
 COMMENT ON COLUMN :"schema".judged_runs.productive IS 'true: completed, of the productive environment, not in test mode, with usable data in full, and no higher revision in open quarantine';
 
 CREATE VIEW :"reporting".runs WITH (security_invoker = false) AS
