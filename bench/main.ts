@@ -11,6 +11,7 @@ import { idle } from './figures/idle.js';
 import { largeTable } from './figures/large-table.js';
 import { latency } from './figures/latency.js';
 import { redelivery } from './figures/redelivery.js';
+import { restart } from './figures/restart.js';
 import { soak } from './figures/soak.js';
 import { truncated } from './figures/truncated.js';
 import type { Bench, Figure, Findings } from './support/figure.js';
@@ -25,6 +26,7 @@ const FIGURES: readonly Figure[] = [
   redelivery,
   backlog,
   idle,
+  restart,
   freshness,
   largeTable,
   feeds,

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BenchService, startService } from '../service/start.js';
+import { startService } from '../service/start.js';
 import { startDaemon } from '../support/daemon.js';
 import { atMost, type Figure, type Wanted } from '../support/figure.js';
-import { type BenchDatabase, startServer } from '../support/postgres.js';
+import { timeToFirstRequest } from '../support/first-request.js';
+import { startServer } from '../support/postgres.js';
 import { cpuMs, memoryOf } from '../support/process-figures.js';
 import { migratedDatabase } from '../support/scanfeed-sync.js';
 import { inScope } from '../support/scope.js';
@@ -53,18 +54,6 @@ export const idle: Figure = {
     };
   },
 };
-
-async function timeToFirstRequest(service: BenchService, database: BenchDatabase): Promise<number> {
-  await service.log();
-  return inScope(async (scope) => {
-    const daemon = startDaemon(scope, service, database);
-    for (;;) {
-      const { requests, firstAt } = await service.log();
-      if (requests > 0) return firstAt - daemon.startedAt;
-      await sleep(50);
-    }
-  });
-}
 
 /** Of one core, over a while. */
 async function atRest(pid: number, forMs: number): Promise<{ percent: number; resident: number }> {

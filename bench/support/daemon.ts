@@ -19,6 +19,8 @@ export interface BenchDaemon {
   /** When the end of the feed was reached first, by the database, whose clock is this machine's. Milliseconds since 1970. */
   reachesEnd(feed?: string): Promise<number>;
   stop(): Promise<void>;
+  /** Kills it with SIGKILL; resolves when it has exited. */
+  kill(): Promise<void>;
 }
 
 /** Starts `scanfeed run` as the image does, with its default settings, but for these. */
@@ -53,16 +55,18 @@ export function startDaemon(
   }
   const exited = once(child, 'exit');
   let stopping = false;
-  const stop = async () => {
+  const end = async (signal: NodeJS.Signals) => {
     stopping = true;
-    child.kill('SIGTERM');
+    child.kill(signal);
     await exited;
   };
+  const stop = () => end('SIGTERM');
   scope.defer(stop);
   return {
     pid: child.pid ?? 0,
     startedAt,
     stop,
+    kill: () => end('SIGKILL'),
     reachesEnd: (feed = 'default') =>
       database.withClient(async (client) => {
         for (;;) {
