@@ -33,6 +33,10 @@ import { writePage } from './write-page.js';
 /** After this long a turn ends, and with it what failed before; the next goes on from where the store stands. */
 const STRETCH_MS = 30_000;
 
+/** Entries to store and to quarantine. */
+type Content = Pick<BackfillCommit, 'batch' | 'quarantine'>;
+const NOTHING: Content = { batch: batchOf([], null), quarantine: [] };
+
 /** What reading a backfill needs of the engine; of the feed itself nothing. */
 export interface BackfillContext
   extends Pick<FeedContext, 'service' | 'store' | 'clock' | 'loader' | 'read'>,
@@ -103,13 +107,14 @@ export async function readBackfillPages(
       await requireFeedCursor(page, lease, context, signal);
       if (isBeyond(page, memory.backfill.until)) return finish(memory, lease, context);
       const verdict = await isEndOfFeed(page, read.filters, service, signal);
-      const outcome = await commit(page, memory, lease, context, signal);
+      const { outcome, lastPart } = await commit(page, memory, lease, context, signal);
       if (outcome.kind === 'fenced') return 'fenced';
       passed(page, memory, context);
       const { deadEnd } = memory;
       memory.deadEnd = deadEndOf(page);
-      const through = verdict === 'end' || isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts);
-      if (through) return finish(memory, lease, context);
+      if (verdict === 'end') return finish(memory, lease, context);
+      // With what it rests on: the database may have lost the commit, and the cursor did not move.
+      if (isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts)) return finish(memory, lease, context, lastPart);
       if (isFullWithoutCursor(page)) context.pageLimit.ledNowhere(page.limit);
       if (isDeadEnd(page) || verdict === 'unclear' || memory.recent.seen(page.next)) return 'stuck';
     }
@@ -128,23 +133,26 @@ function isBeyond({ provenUpTo, draft: { entries, items } }: FetchedPage, until:
   return provenUpTo !== null && beyond.length === items;
 }
 
-function commit(
+/** Returns the last part of the page as well: what was committed with the position. */
+async function commit(
   page: CompletedPage,
   memory: BackfillMemory,
   lease: LeaseGrant,
   { store, observer }: BackfillContext,
   signal: AbortSignal,
-): Promise<CommitOutcome> {
+): Promise<{ readonly outcome: CommitOutcome; readonly lastPart: Content }> {
   const { draft, resolved, next } = page;
   const { backfill, breaker, pace } = memory;
   const { id, until, cursor } = backfill;
   const part = { lease, id, until, from: cursor, finished: false, pace };
-  const commitPart = async (last: boolean, content: Pick<BackfillCommit, 'batch' | 'quarantine'>) => {
+  let lastPart = NOTHING;
+  const commitPart = async (last: boolean, content: Content) => {
     if (!last) {
       return store.commitBackfill({ ...part, to: cursor, deliveredUpTo: null, entries: 0, stored: 0, ...content });
     }
     memory.quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
     breaker.check(memory.quality);
+    lastPart = content;
     return store.commitBackfill({
       ...part,
       to: next ?? cursor,
@@ -165,7 +173,8 @@ function commit(
     }
     return outcome;
   };
-  return writePage(write, draft, resolved, signal);
+  const outcome = await writePage(write, draft, resolved, signal);
+  return { outcome, lastPart };
 }
 
 function upTo({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, until: Date): Date | null {
@@ -199,11 +208,12 @@ async function finish(
   { backfill, unnoted }: BackfillMemory,
   lease: LeaseGrant,
   { store }: BackfillContext,
+  content = NOTHING,
 ): Promise<BackfillOutcome> {
   const { id, until, cursor } = backfill;
   const outcome = await store.commitBackfill({
     ...{ lease, id, until, from: cursor, to: cursor, finished: true },
-    ...{ batch: batchOf([], null), quarantine: [], deliveredUpTo: null, entries: 0, stored: unnoted, pace: null },
+    ...{ ...content, deliveredUpTo: null, entries: 0, stored: unnoted, pace: null },
   });
   return outcome.kind === 'fenced' ? 'fenced' : 'through';
 }

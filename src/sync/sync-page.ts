@@ -47,11 +47,13 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
   const freshness = next === null ? null : freshnessOf(page, verdict === 'end');
   let quality = qualityOf(draft, draft.quarantine);
+  let lastPart: Pick<PageCommit, 'batch' | 'quarantine'> = { batch: batchOf([], null), quarantine: [] };
   const write: PartWriter = async ({ entries, batch, quarantine, last }) => {
     observer.ticked(stepMs);
     if (last) {
       quality = await qualityOfNew(draft, quarantine, lease.feed, store);
       breaker.check(quality);
+      lastPart = { batch, quarantine };
     }
     const outcome = await store.commitPage(
       last
@@ -67,16 +69,12 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
 
   const isEnd = verdict === 'more' && isEndAfterCommit(deadEndOf(page), deadEnd, outcome.counts);
   if (!isEnd) return progressAfter(page, verdict);
-  const end = await store.commitPage(atEndOf(page, position));
+  // The database may have lost the first commit (a failover). The cursor did not move, so the fence does not notice: the claim
+  // is committed with the entries that it rests on.
+  const end = await store.commitPage({ ...position, ...lastPart, freshness: freshnessOf(page, true) });
   if (end.kind === 'fenced') return 'fenced';
   observer.freshness(end.asOf);
   return 'end';
-}
-
-/** The page led nowhere again and held nothing new: only its freshness is left to say. */
-function atEndOf(page: CompletedPage, position: Pick<PageCommit, 'lease' | 'from' | 'to'>): PageCommit {
-  const freshness = freshnessOf(page, true);
-  return { ...position, from: position.to, batch: batchOf([], null), quarantine: [], freshness };
 }
 
 function progressAfter(page: CompletedPage, verdict: EndVerdict): Progress {

@@ -3,6 +3,7 @@ import { followFeed as followInLibrary } from '../../src/library/follow-feed.js'
 import { ConnectionError } from '../../src/service/request-errors.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports.js';
+import { newBackfill } from '../simulation/model-backfills.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
@@ -73,6 +74,7 @@ const boundWith =
     if (given !== wanted) throw refusal;
     return `${place}#${wanted}`;
   };
+type Reading = [description: string, nextCursor: Parameters<typeof bench>[0]];
 const REFUSALS = [
   ...['http_400', 'http_404', 'http_410', 'http_414', 'http_422', 'http_431'].map(
     (kind) => new ModelTrouble(kind, 'hold'),
@@ -81,8 +83,8 @@ const REFUSALS = [
 ];
 const withoutCursorAtEnd = (place: number, end: number) => (place < end ? `${place}` : null);
 
-describe.each([
-  ...REFUSALS.map((refusal) => [`cursors are bound to their filters (${refusal.kind})`, boundWith(refusal)] as const),
+describe.each<Reading>([
+  ...REFUSALS.map<Reading>((refusal) => [`cursors are bound to their filters (${refusal.kind})`, boundWith(refusal)]),
   ['the last page has no cursor', withoutCursorAtEnd],
 ])('when %s', (_, nextCursor) => {
   it.each([0, 1, 2, 3, 5, 6, 11])('finds the end of a feed of %i runs', async (count) => {
@@ -132,6 +134,42 @@ it('notes no stuck cursor when the last page has no cursor', async () => {
   expect(feed()).toMatchObject({ stuckSince: null, endReachedAt: null });
   await following;
   expect(feed()).toMatchObject({ stuckSince: null, endReachedAt: expect.any(Number) });
+});
+
+describe('when the database loses the entries of the last page before the end is claimed', () => {
+  it('stores them again with the claim of the feed', async () => {
+    const { deliver, follow, feed, store } = bench(withoutCursorAtEnd);
+    deliver(2, 1);
+    const found: number[] = [];
+    const commit = store.commitPage.bind(store);
+    store.commitPage = async (page) => {
+      if (page.freshness?.atEnd) store.rows.clear();
+      const outcome = await commit(page);
+      if (page.freshness?.atEnd) found.push(store.rows.size);
+      return outcome;
+    };
+    await follow(MINUTE);
+    expect(feed()?.endReachedAt).toEqual(expect.any(Number));
+    expect(new Set(found)).toEqual(new Set([2]));
+  });
+
+  it('stores them again with the end of a backfill', async () => {
+    const { clock, deliver, follow, feed, store } = bench(withoutCursorAtEnd);
+    deliver(2, 1);
+    const following = follow(2 * MINUTE);
+    await clock.advance(MINUTE);
+    feed()?.backfills.push(newBackfill('asked', 'request', null, new Date(clock.now()), clock.now()));
+    const found: number[] = [];
+    const commit = store.commitBackfill.bind(store);
+    store.commitBackfill = async (page) => {
+      if (page.finished) store.rows.clear();
+      const outcome = await commit(page);
+      if (page.finished) found.push(store.rows.size);
+      return outcome;
+    };
+    await following;
+    expect(found).toEqual([2]);
+  });
 });
 
 it('ends the iteration of a library when the last page has no cursor', async () => {
