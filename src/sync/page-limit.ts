@@ -10,8 +10,9 @@ export interface PageLimit {
   /** A page of this many entries was more than can be held, as the error says. */
   tooLarge(entries: number, error: unknown): void;
   /**
-   * A full page of this many entries had no cursor: more may follow, or not. Asked for one entry more it is short at the end of
-   * the feed; where no more may be asked for, one entry less brings a cursor.
+   * A full page of this many entries had no cursor: more may follow, or not. With one entry more it is short at the end of the
+   * feed, and that limit stays, since the end has to be seen twice. Where no more may be asked for, one entry less brings a
+   * cursor.
    */
   ledNowhere(entries: number): void;
   /** A page fitted. */
@@ -55,14 +56,14 @@ export function halved(state: LimitState, entries: number): LimitState {
   return entries > state.entries ? state : { entries: Math.max(1, Math.floor(entries / 2)), easy: 0 };
 }
 
-/** Pure. A page that is not full says nothing about what a full one would have. */
+/** Pure. A page that is not full says nothing about what a full one would have. A limit of `most` or more stays. */
 export function regrown(
   state: LimitState,
   { asked, came, bytes }: FittingPage,
   most: number,
   budget: number,
 ): LimitState {
-  if (state.entries === most || asked < state.entries || came < asked) return state;
+  if (state.entries >= most || asked < state.entries || came < asked) return state;
   if (bytes * EASILY > budget) return { ...state, easy: 0 };
   const easy = state.easy + 1;
   return easy < EASY_PAGES ? { ...state, easy } : { entries: Math.min(most, state.entries * 2), easy: 0 };
@@ -95,7 +96,10 @@ export function createPageLimit(
     get expectedBytes() {
       return expectedBytes;
     },
-    ledNowhere: (entries) => become({ entries: entries < MOST_ENTRIES ? entries + 1 : entries - 1, easy: 0 }),
+    ledNowhere: (entries) => {
+      const isHighest = entries > most || entries === MOST_ENTRIES;
+      become({ entries: isHighest ? entries - 1 : entries + 1, easy: 0 });
+    },
     tooLarge: (entries, error) => become(halved(state, entries), error),
     fitted: (page) => {
       expectedBytes = page.bytes;

@@ -84,6 +84,25 @@ describe('the number of entries that a page is asked for', () => {
     );
   });
 
+  it.each([
+    [3, [4, 3]],
+    [200, [199, 200]],
+  ])('moves by one and back when full pages have no cursor, from %i', (most, limits) => {
+    const limit = createPageLimit(most, BUDGET);
+    const seen = limits.map(() => {
+      limit.ledNowhere(limit.entries);
+      return limit.entries;
+    });
+    expect(seen).toEqual(limits);
+  });
+
+  it('stays one more than is set when other full pages fit, since the end of the feed is seen twice', () => {
+    const limit = createPageLimit(3, BUDGET);
+    limit.ledNowhere(3);
+    for (let pages = 0; pages < 8; pages += 1) limit.fitted({ asked: 4, came: 4, bytes: 1 });
+    expect(limit.entries).toBe(4);
+  });
+
   it('is expected to bring as many bytes as the page before', () => {
     const limit = createPageLimit(200, BUDGET);
     limit.fitted({ asked: 200, came: 200, bytes: 321 });
