@@ -1,10 +1,12 @@
 import { readStatus } from '../storage/status.js';
-import { isEndOfFeed } from '../sync/end-of-feed.js';
+import { deadEndOf, type EndVerdict, isDeadEnd, isEndOfFeed, isFullWithoutCursor } from '../sync/end-of-feed.js';
+import type { DraftEntry } from '../sync/page-draft.js';
+import { createPageLimit } from '../sync/page-limit.js';
 import type { Clock, FeedService, Position } from '../sync/ports.js';
-import { type FetchedPage, readPage } from '../sync/read-page.js';
+import { type FetchedPage, type ReadSettings, readPage } from '../sync/read-page.js';
 import { createRecentCursors } from '../sync/recent-cursors.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { patiently } from './patiently.js';
+import { type Patience, patiently } from './patiently.js';
 import { type Verified, verifyPage } from './verify-page.js';
 import type { FeedAtWork } from './with-feed.js';
 
@@ -15,6 +17,8 @@ import type { FeedAtWork } from './with-feed.js';
 const EDGE_MS = 3_000;
 /** Maximum number of pages in a row without entries that may be the end of the feed, or not. */
 const MOST_UNCLEAR_PAGES = 100;
+/** Maximum number of polls of one position that leads nowhere. */
+const MOST_POLLS = 5;
 
 export interface VerifyOptions {
   readonly since: Date;
@@ -52,9 +56,8 @@ export async function* verifyFeed(
   let deliveredUpTo = since;
   let unclearPages = 0;
   for (let at: Position = { cursor: null, since }; ; ) {
-    const from = at;
-    const page = await patiently(() => readPage(service, read, clock, from, signal), patience);
-    const edgeMs = EDGE_MS + clock.monotonic() - page.polledAt;
+    const { page, answeredInMs, verdict } = await readUntilClear(at, read, service, patience, signal);
+    const edgeMs = EDGE_MS + answeredInMs;
     const entries = await patiently(() => verifyPage(page.draft, work), patience);
     const last = page.provenUpTo ?? deliveredUpTo;
     // What has no delivery time of its own lies no later than the page's last.
@@ -65,11 +68,9 @@ export async function* verifyFeed(
     yield { compared: due, tooNew: wanted.length - due.length, deliveredUpTo };
     const tooNew = page.provenUpTo !== null && wanted.length > 0 && due.length === 0;
     const past = (until !== null && last > until) || tooNew;
-    const verdict = await patiently(() => isEndOfFeed(page, settings.feed.filters, service, signal), patience);
     if (past || verdict === 'end') return;
     unclearPages = verdict === 'unclear' ? unclearPages + 1 : 0;
-    if (leadsNowhere(page) || unclearPages > MOST_UNCLEAR_PAGES || recent.seen(page.next)) {
-      if (verdict === 'more' && page.draft.items < page.limit) return;
+    if (isDeadEnd(page) || unclearPages > MOST_UNCLEAR_PAGES || recent.seen(page.next)) {
       throw new CommandFailure(
         `the cursor of the service leads no further after ${last.toISOString()}; what comes later was not compared`,
         EXIT.tryAgain,
@@ -79,6 +80,48 @@ export async function* verifyFeed(
   }
 }
 
-function leadsNowhere({ next, at }: FetchedPage): boolean {
-  return next === null || next === at.cursor;
+interface ClearPage {
+  readonly page: FetchedPage;
+  /** Time between the poll and its answer, milliseconds. */
+  readonly answeredInMs: number;
+  readonly verdict: EndVerdict;
+}
+
+/**
+ * Reads the page at a position. A page whose cursor is missing or did not move is asked for again until it leads on, or until
+ * a short page repeats: that is the end of the feed, as for the daemon ({@link deadEndOf}). A full page without a cursor is
+ * asked for with another limit. Returns the last page read.
+ */
+async function readUntilClear(
+  at: Position,
+  read: ReadSettings,
+  service: FeedService,
+  patience: Patience,
+  signal: AbortSignal,
+): Promise<ClearPage> {
+  const { clock } = patience;
+  const pageLimit = createPageLimit(read.pageLimit, Number.POSITIVE_INFINITY);
+  let before: FetchedPage | null = null;
+  for (let polls = 1; ; polls += 1) {
+    const asked = { ...read, pageLimit: pageLimit.entries };
+    const page = await patiently(() => readPage(service, asked, clock, at, signal), patience);
+    const answeredInMs = clock.monotonic() - page.polledAt;
+    const verdict = await patiently(() => isEndOfFeed(page, read.filters, service, signal), patience);
+    const clear = { page, answeredInMs, verdict };
+    if (verdict !== 'more' || !isDeadEnd(page) || polls === MOST_POLLS) return clear;
+    if (before !== null && deadEndOf(page) !== null && !hasNewEntries(page, before))
+      return { ...clear, verdict: 'end' };
+    if (isFullWithoutCursor(page)) pageLimit.ledNowhere(page.limit);
+    before = deadEndOf(page) === null ? null : page;
+  }
+}
+
+/** Whether a page lists what the page before did not. Pure. */
+function hasNewEntries({ draft }: FetchedPage, before: FetchedPage): boolean {
+  const listed = new Set(before.draft.entries.map(identityOf));
+  return draft.items !== before.draft.items || draft.entries.some((entry) => !listed.has(identityOf(entry)));
+}
+
+function identityOf({ accepted: { run } }: DraftEntry): string {
+  return `${run.scanId}#${run.revision}`;
 }

@@ -262,6 +262,28 @@ describe('verify', () => {
     expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^210 entries/) });
   });
 
+  describe('when the last page of the feed has no cursor', () => {
+    it.each([1, 6])('reads to the end with a page limit of %i', async (limit) => {
+      for (let n = 0; n < 6; n += 1) deliver();
+      await sync();
+      emulator.set({ endCursor: 'null' });
+      const env = { SCANFEED_PAGE_LIMIT: String(limit) };
+      expect(await run('--since 24h', { env })).toMatchObject({
+        exitCode: 0,
+        out: expect.stringMatching(/^6 entries/),
+      });
+    });
+
+    it('reads on when a short page in the middle has no cursor once', async () => {
+      emulator.appendCount(3, { environment: 'test', deliveredAt: hoursAgo(3) });
+      for (let n = 0; n < 6; n += 1) deliver();
+      await sync();
+      emulator.set({ scanLimit: 5, endCursor: 'null' });
+      emulator.addFault({ kind: 'missing-cursor', operation: 'feed', next: 1 });
+      expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^6 entries/) });
+    });
+  });
+
   it('writes nothing', async () => {
     const scanId = deliver();
     deliver({ status: 'unheard of' });
