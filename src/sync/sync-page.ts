@@ -45,7 +45,7 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
 
   const verdict = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
-  const freshness = next === null ? null : freshnessOf(page, verdict === 'end');
+  const freshness = freshnessOf(page, verdict === 'end');
   let quality = qualityOf(draft, draft.quarantine);
   let lastPart: Pick<PageCommit, 'batch' | 'quarantine'> = { batch: batchOf([], null), quarantine: [] };
   const write: PartWriter = async ({ entries, batch, quarantine, last }) => {

@@ -16,7 +16,7 @@ const MINUTE = 60_000;
 const POLL_MS = 5_000;
 
 /** A feed of runs, of which every third is one of the test environment, at most three looked at for each page. */
-function bench(nextCursor: (place: number, end: number, request: FeedRequest) => string | null) {
+function bench(nextCursor: (place: number, end: number, request: FeedRequest) => string | null, pageLimit = 3) {
   const clock = new VirtualClock();
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
   const service = new ModelService();
@@ -51,7 +51,7 @@ function bench(nextCursor: (place: number, end: number, request: FeedRequest) =>
   const follow = async (ms: number, fullIntervalMs: number | null = null) => {
     const stop = new AbortController();
     const reconcile = { intervalMs: null, windowMs: MINUTE, fullIntervalMs };
-    const read = { ...engineContext({ clock, service, store }).read, pageLimit: 3 };
+    const read = { ...engineContext({ clock, service, store }).read, pageLimit };
     const following = followFeed(
       engineContext({ clock, service, store, reconcile, read, pollIntervalMs: POLL_MS }),
       stop.signal,
@@ -118,12 +118,25 @@ describe.each<Reading>([
   });
 });
 
-it('claims nothing when the cursor is missing in the middle of the feed', async () => {
+it('claims no end when the cursor is missing in the middle of the feed', async () => {
   const { deliver, follow, feed, store } = bench((place, end) => (place > 3 && place < end ? null : `${place}`));
   deliver(300, Number.POSITIVE_INFINITY);
   await follow(MINUTE);
   expect(store.rows.size).toBeGreaterThan(2);
   expect(feed()?.endReachedAt).toBeNull();
+});
+
+it('keeps the lag low when runs are delivered during every poll and the last page has no cursor', async () => {
+  const { clock, deliver, follow, lagMs, store } = bench(withoutCursorAtEnd, 200);
+  deliver(1);
+  const following = follow(10 * MINUTE);
+  for (const _ of Array.from({ length: 60 })) {
+    await clock.advance(POLL_MS);
+    deliver(3);
+  }
+  expect(lagMs()).toBeLessThan(3 * POLL_MS);
+  await following;
+  expect(store.rows.size).toBe(121);
 });
 
 it('notes no stuck cursor when the last page has no cursor', async () => {
