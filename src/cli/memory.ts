@@ -7,15 +7,15 @@ const MIB = 1024 * 1024;
 /** So many bytes of pages and results are worth the few milliseconds of collecting them. */
 const COLLECT_EVERY_BYTES = 32 * MIB;
 
-/** Memory that the process takes beside its heap and one answer, and beside what it may double of that, bytes. */
-const BESIDES_BYTES = 220 * MIB;
+/** Memory of the process that is not available for one answer, bytes. */
+const RESERVED_BYTES = 220 * MIB;
 
 /**
- * Returns the size of the largest answer that the process has memory for, bytes: 60 MiB in a container of 256 MiB. V8 knows how
- * much memory there is: its heap is half of the container in the image, and some gigabytes where nothing is set.
+ * Returns the size of the largest answer that the process has memory for, bytes: 60 MiB in a container of 256 MiB. The heap
+ * limit of V8 shows how much memory there is: half of the container in the image, some gigabytes where nothing is set.
  */
 export function largestAnswerBytes(heapLimit: number = getHeapStatistics().heap_size_limit): number {
-  return Math.min(LARGEST_ENTRY_BYTES, Math.max(16 * MIB, Math.floor(2 * heapLimit) - BESIDES_BYTES));
+  return Math.min(LARGEST_ENTRY_BYTES, Math.max(16 * MIB, Math.floor(2 * heapLimit) - RESERVED_BYTES));
 }
 
 /**

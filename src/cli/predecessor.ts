@@ -6,8 +6,8 @@ export function nameHolder(host: string, pid: number): string {
 }
 
 /**
- * Whether a holder was a process of this host that has ended. One with this process's own id has: a restarted container
- * often gets the same id again.
+ * Whether a holder was a process of this host that has ended. A holder with this process's own id has ended, too: the
+ * process of a restarted container often gets the same id again.
  */
 export function isDeadPredecessor(
   holder: string,

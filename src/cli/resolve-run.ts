@@ -62,7 +62,7 @@ async function storeLoaded(
 
 interface StoredRun {
   readonly counts: CommitCounts;
-  /** It differs from what is stored of it, which stays pending. */
+  /** The result contradicts the stored row, which stays pending. */
   readonly contradicted: boolean;
 }
 

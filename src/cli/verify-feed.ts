@@ -15,7 +15,7 @@ import type { FeedAtWork } from './with-feed.js';
  * the edge nothing is said to be missing.
  */
 const EDGE_MS = 3_000;
-/** Maximum number of pages in a row without entries that may be the end of the feed, or not. */
+/** Maximum number of empty pages in a row that do not show whether they are the end of the feed. */
 const MOST_UNCLEAR_PAGES = 100;
 /** Maximum number of polls of one position that leads nowhere. */
 const MOST_POLLS = 5;

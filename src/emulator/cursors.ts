@@ -22,7 +22,7 @@ export class CursorSeal {
   /**
    * `moving` cursors differ with every call, `stable` ones only with the place.
    * @param filters that the cursor is bound to; an empty text for none
-   * @param length at least, characters
+   * @param length minimum, characters
    */
   issue(place: Place, style: 'stable' | 'moving', filters: string, length: number): string {
     const poll = style === 'moving' ? ++this.#polls : 0;
@@ -60,12 +60,12 @@ export class CursorSeal {
   }
 }
 
-/** The first fields of a text with colons, and the rest, which may have colons of its own. */
+/** Splits a text at its colons. Returns the first fields as one text, and the rest, which may contain colons. */
 function splitAfter(text: string, fields: number): [first: string, rest: string] {
   const parts = text.split(':');
   return [parts.slice(0, fields).join(':'), parts.slice(fields).join(':')];
 }
 
 const macBytes = 9;
-/** Not of base64url. */
+/** A character that base64url does not use. */
 const PADDING = '.';

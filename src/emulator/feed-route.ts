@@ -38,13 +38,13 @@ export function feed(call: Call): Outcome {
   return {
     answer: jsonAnswer(200, page(texts, nextCursor)),
     served: entries.flatMap(servedOf),
-    // Nor does the description allow a page without a cursor.
+    // The OpenAPI description does not allow a page without a cursor.
     verbatim: nextCursor == null || entries.some((entry) => 'verbatim' in entry),
     nextCursor: nextCursor ?? null,
   };
 }
 
-/** Null and undefined as the answer has them: `null`, or no `nextCursor` at all. */
+/** Returns the `nextCursor` of a page; undefined if the page has none. */
 function nextCursorOf(
   { service, organization, fault }: Call,
   parameters: FeedParameters,
@@ -86,7 +86,7 @@ function startOf(call: Call, parameters: FeedParameters, nowMs: number): Place {
   const inclusive = sinceBoundary === 'inclusive';
   const place = inclusive ? beforeTime(since) : behindTime(since);
   if (sinceMeaning === 'delivered') return place;
-  // Neither time is later than that of the delivery, so that the first such run is not before this place.
+  // Both times are before the delivery, so the first such run is not before this place.
   return placeBefore(organization.sequence, place, nowMs, (content) => {
     const time = 'version' in content ? content.version[`${sinceMeaning}At`] : null;
     return time === null || (inclusive ? time >= since : time > since);
@@ -100,7 +100,7 @@ function cursorRefusal(how: Switches['cursorRefusal']): Error {
   return new Refusal(Number(how), 'Der Cursor ist ungültig.', described);
 }
 
-/** The place right before the first visible entry that is meant, else behind all. */
+/** Returns the place right before the first visible entry that `isMeant` accepts, else the end of the sequence. */
 function placeBefore(sequence: Sequence, from: Place, nowMs: number, isMeant: (content: Content) => boolean): Place {
   for (let place = from; ; ) {
     const { entries, end } = sequence.read({ from: place, nowMs, limit: 1, scanLimit: 1, accepts: () => true });

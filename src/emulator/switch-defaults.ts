@@ -49,7 +49,7 @@ export const switchHelp: Readonly<Record<keyof Switches, string>> = {
   superseded: 'what becomes of the entry of a superseded revision',
   cursors: 'whether nextCursor stays the same at the end of the feed or changes with every poll',
   cursorFilters: 'whether a cursor is rejected with other filters than those it was issued with',
-  cursorLength: 'characters of a cursor, at least',
+  cursorLength: 'minimum length of a cursor, in characters',
   cursorRefusal: 'status with which a rejected cursor is answered, or reset: the connection is destroyed',
   endCursor: 'nextCursor of a page that reaches the end of the feed',
   sinceMeaning: 'the time of a run that since is compared with',

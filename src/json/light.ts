@@ -4,10 +4,11 @@ import { type Member, scanMembers } from './scan.js';
 
 /** From this size on a body is parsed lightly: as parsed values it would take some ten times its bytes. */
 export const LIGHT_FROM_BYTES = 1024 * 1024;
-/** Longer values are left empty, and those of more values. Denser than 8 bytes a value are only lists of small numbers. */
+/** Longer values are left empty. */
 const HEAVY_BYTES = 4096;
+/** Values that consist of more values are left empty, too: a list of small numbers has many in few bytes. */
 const HEAVY_VALUES = 512;
-/** Longest name that is compared, bytes: the longest that is kept, should each of its characters be an escape. */
+/** Maximum length of a name that is compared, bytes: that of the longest name kept if all its characters are escaped. */
 const LONGEST_NAME_BYTES = 128;
 
 /**
@@ -17,7 +18,7 @@ const LONGEST_NAME_BYTES = 128;
  * keys 161, one object of the same key 187.
  */
 const VALUE_BYTES = 192;
-/** Memory that a byte of JSON takes besides, at most: two bytes a character, as text and again in its strings. */
+/** Maximum memory that a byte of JSON takes in addition: two bytes a character, as text and again in its strings. */
 const TEXT_BYTES = 4;
 /**
  * Memory that one answer may take as values, bytes: a quarter of the heap. In the image, in 256 MiB, that is 35 MiB, or some
@@ -67,7 +68,7 @@ export function parseLight(
   lightening: Lightening | undefined,
   memoryBytes: number = MEMORY_BYTES,
 ): Parsed {
-  // A value has two bytes at least. So much is not worth a look at every byte.
+  // A value takes at least two bytes. JSON that fits even in the worst case need not be scanned.
   const worst = memoryTaken(json.length / 2, json.length);
   if (json.length < LIGHT_FROM_BYTES || (lightening === undefined && worst <= memoryBytes)) {
     return { value: parse(json), emptied: false };
@@ -98,7 +99,7 @@ function isHeavy(json: Uint8Array, member: Member, lightening: Lightening): bool
   return lightening.isEmptiable({ depth, name: nameOf(json, member), bytes });
 }
 
-/** The name of a member, empty where it is too long to be one that is known. */
+/** Returns the name of a member; an empty text if it is too long to be a known name. */
 function nameOf(json: Uint8Array, { name: { start, end } }: Member): string {
   return end - start <= LONGEST_NAME_BYTES ? (parse(json.subarray(start, end)) as string) : '';
 }

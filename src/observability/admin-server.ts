@@ -5,7 +5,7 @@ import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 import type { Readiness } from './readiness.js';
 import type { RecentMinute } from './recent-history.js';
-import { type Answer, createSingleRequestServer, line, type Request } from './single-request-server.js';
+import { type Answer, createSingleRequestServer, type Request, textAnswer } from './single-request-server.js';
 import { renderStatusPage, STATUS_PAGE_POLICY } from './status-page.js';
 import type { StatusReport } from './status-report.js';
 
@@ -46,11 +46,13 @@ const ROUTES: Readonly<Record<string, Route>> = {
   },
   '/livez': ({ liveness }) => {
     const { alive, silentMs } = liveness.check();
-    return alive ? line(200, 'alive') : line(503, `the loop has been silent for ${Math.floor(silentMs / 1000)} s`);
+    return alive
+      ? textAnswer(200, 'alive')
+      : textAnswer(503, `the loop has been silent for ${Math.floor(silentMs / 1000)} s`);
   },
   '/readyz': ({ readiness }) => {
     const { ready, reason } = readiness.check();
-    return ready ? line(200, 'ready') : line(503, `not ready: ${reason ?? 'unknown'}`);
+    return ready ? textAnswer(200, 'ready') : textAnswer(503, `not ready: ${reason ?? 'unknown'}`);
   },
   '/status.json': async ({ status }) => ({
     status: 200,
@@ -130,14 +132,17 @@ function tryToListen(server: Server, host: string, port: number): Promise<Error 
 /** Never rejects. */
 async function answerTo({ method, path, query }: Request, options: AdminServerOptions): Promise<Answer> {
   const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
-  if (route === undefined) return line(404, 'there is nothing here; see /');
+  if (route === undefined) return textAnswer(404, 'there is nothing here; see /');
   if (!ALLOWED_METHODS.includes(method)) {
-    return { ...line(405, 'only GET and HEAD are understood here'), headers: { allow: ALLOWED_METHODS.join(', ') } };
+    return {
+      ...textAnswer(405, 'only GET and HEAD are understood here'),
+      headers: { allow: ALLOWED_METHODS.join(', ') },
+    };
   }
   try {
     return await route(options, query);
   } catch (error) {
     options.logger.error('an admin request failed', { path, error });
-    return line(500, 'this could not be answered; the log says why');
+    return textAnswer(500, 'this could not be answered; the log says why');
   }
 }

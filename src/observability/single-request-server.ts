@@ -31,10 +31,10 @@ export interface SingleRequestServer {
 }
 
 /**
- * An HTTP server for clients that nobody vouches for: it reads one request per connection, of that only the request line,
- * answers and closes. Bodies and pipelined requests are never read; `node:http` would parse and queue them, 60 ms for
- * each 64 KiB. A connection too many closes the oldest one of the address that has the most, so that no address displaces
- * another; a new connection is always read first, since Node accepts one per turn of its event loop.
+ * An HTTP server for untrusted clients: it reads one request per connection, uses only its request line, answers and closes.
+ * Bodies and pipelined requests are never read; `node:http` would parse and queue them, 60 ms for each 64 KiB. When there
+ * are too many connections, it closes the oldest one of the address that has the most, so that no address displaces another.
+ * A new connection is always read first, since Node accepts one per turn of its event loop.
  * @param answer must not reject
  */
 export function createSingleRequestServer(
@@ -94,7 +94,7 @@ function drop(socket: Socket): void {
   else socket.resetAndDestroy();
 }
 
-/** Calls back once with the head of a request, or with what is too long or cannot become one, and reads nothing more. */
+/** Calls back once, with the head of a request or with bytes that are too long or no request, and reads nothing more. */
 function readHead(socket: Socket, onHead: (head: string) => void): void {
   let head = '';
   const onData = (chunk: Buffer) => {
@@ -108,14 +108,14 @@ function readHead(socket: Socket, onHead: (head: string) => void): void {
 
 function parse(head: string): Request | Answer {
   const [, method, target] = REQUEST_LINE.exec(head) ?? [];
-  if (!head.includes(END_OF_HEAD) && head.length === MAX_HEAD_BYTES) return line(431, 'the request is too long');
-  if (method === undefined || target === undefined) return line(400, 'this is not an HTTP/1.1 request');
+  if (!head.includes(END_OF_HEAD) && head.length === MAX_HEAD_BYTES) return textAnswer(431, 'the request is too long');
+  if (method === undefined || target === undefined) return textAnswer(400, 'this is not an HTTP/1.1 request');
   const [path = '/', query] = target.split('?', 2);
   return { method, path, query: new URLSearchParams(query) };
 }
 
 /** An answer of one line of text. */
-export function line(status: number, text: string): Answer {
+export function textAnswer(status: number, text: string): Answer {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text.replace(/\s+/g, ' ')}\n` };
 }
 

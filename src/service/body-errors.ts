@@ -52,14 +52,14 @@ export class TooManyValuesError extends ServiceError {
   readonly remedy = 'hold';
   constructor(
     override readonly status: number,
-    /** Those that would have to be held; long values of an entry are not among them. */
+    /** Number of values that would have to be held; long values of an entry are not counted. */
     readonly values: number,
     readonly bytes: number,
-    /** Entries, where it is a page of the feed that was to be parsed lightly. */
+    /** Number of entries, if it is a page of the feed. */
     readonly entries: number,
   ) {
     super(
-      `the service answered ${status} with ${values} JSON values (${bytes} bytes) beside the results, more than fit into memory; ask its operators what changed, or allow scanfeed more memory`,
+      `the service answered ${status} with ${values} JSON values (${bytes} bytes), results not counted, more than fit into memory; ask its operators what changed, or allow scanfeed more memory`,
     );
   }
 }

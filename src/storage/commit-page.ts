@@ -45,7 +45,10 @@ export function commitResults(
   );
 }
 
-/** Stores a page of a sweep with the sweep's own position; `fenced` when the lease was lost, or the sweep is over or has another position. */
+/**
+ * Stores a page of a sweep with the sweep's own position. Returns `fenced` if the lease was lost, or if the sweep is over or
+ * has another position.
+ */
 export function commitSweep(
   db: Kysely<unknown>,
   tables: Tables,

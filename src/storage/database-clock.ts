@@ -6,7 +6,7 @@ export const DATABASE_MS = sql<number>`extract(epoch FROM clock_timestamp())::do
 /** The database's clock, as its answers show it. */
 export interface DatabaseClock {
   /** Notes an answer that has just arrived. Returns the row. */
-  noted<T extends { readonly database_ms: number }>(row: T | undefined): T | undefined;
+  note<T extends { readonly database_ms: number }>(row: T | undefined): T | undefined;
   /**
    * The latest time that the database's clock had certainly reached at a monotonic instant, milliseconds since 1970: what it
    * showed in the latest answer was true at the latest when that arrived. Null before the first answer.
@@ -18,7 +18,7 @@ export interface DatabaseClock {
 export function createDatabaseClock(monotonic: () => number): DatabaseClock {
   let aheadMs: number | null = null;
   return {
-    noted: (row) => {
+    note: (row) => {
       if (row !== undefined) aheadMs = row.database_ms - monotonic();
       return row;
     },

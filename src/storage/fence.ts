@@ -51,8 +51,8 @@ export function fenceOnEpoch(tables: Tables, lease: LeaseGrant): RawBuilder<unkn
 }
 
 /**
- * At the end of the feed everything up to the sending of the poll is here; behind it, everything up to the last entry's
- * delivery. Neither instant may be dated later than it was by the database's clock, however long the statement takes to
+ * At the end of the feed everything up to the sending of the poll is here; before the end, everything up to the delivery
+ * that the page proves. Neither instant may be dated later than it was by the database's clock, however long the statement takes to
  * arrive: it is dated by an earlier answer (database-clock.ts), which the lease or the position always was. Its age when the
  * statement is sent is the limit if the database's clock was set back since, or is another one after a failover.
  */

@@ -20,8 +20,8 @@ export class AnotherService extends Error implements Trouble {
 }
 
 /**
- * Takes the feed if it is free, silent for too long (by the database's clock), already ours or held by `replaced`; creates it at the very
- * first start, with its starting point and what is to be read behind it. Null while another process holds it. Each taking raises the epoch.
+ * Takes the feed if it is free, silent for too long (by the database's clock), already ours or held by `replaced`; creates
+ * it at the very first start, with its starting point and what is to be read behind it. Null while another process holds it. Each taking raises the epoch.
  *
  * Filters that include more than before leave runs behind the cursor: the data is complete from here on only, until a
  * full sweep has read them.
@@ -62,7 +62,7 @@ export async function acquireLease(
     )${historyToRead(tables, feed)}
     SELECT lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before, ${DATABASE_MS}
     FROM taken LEFT JOIN before ON true`.execute(db);
-  const taken = databaseClock.noted(rows[0]);
+  const taken = databaseClock.note(rows[0]);
   if (taken === undefined) return refuseAnotherService(db, tables, feed);
   return { feed: feed.name, holder, epoch: Number(taken.epoch), filtersBefore: taken.before ?? null };
 }
@@ -102,7 +102,7 @@ export async function renewLease(
     UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond'
     WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND lease_holder = ${lease.holder}
     RETURNING ${DATABASE_MS}`.execute(db);
-  return databaseClock.noted(rows[0]) !== undefined;
+  return databaseClock.note(rows[0]) !== undefined;
 }
 
 /** Gives the feed back. Nothing happens where the lease is lost already. */

@@ -19,7 +19,7 @@ export async function readPosition(
   const { rows } = await sql<{ cursor: string | null; since: Date | null; database_ms: number }>`
     SELECT cursor, COALESCE(resume_since, start_since) AS since, ${DATABASE_MS}
     FROM ${tables.feeds} WHERE name = ${feed}`.execute(db);
-  const row = databaseClock.noted(rows[0]);
+  const row = databaseClock.note(rows[0]);
   return { cursor: row?.cursor ?? null, since: row?.since ?? null };
 }
 

@@ -39,7 +39,7 @@ export async function readStatus(
         WHERE entry.feed = feed.name AND entry.state = 'open') AS quarantined_entries,
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS lease_holder, ${DATABASE_MS}
     FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
-  const row = databaseClock.noted(rows[0]);
+  const row = databaseClock.note(rows[0]);
   return {
     readAt,
     dataCompleteAsOf: row?.data_complete_as_of ?? null,

@@ -86,7 +86,7 @@ export function changes(earlier: Source, later: Source, contradicts: RawBuilder<
       OR ${unionOfPending(a, b)} IS DISTINCT FROM ${a('pending')}))`;
 }
 
-/** Whether two sources cannot be right both about what a run contains. A value that one leaves out contradicts nothing. */
+/** Whether two sources disagree about what a run contains. A value that one leaves out is no disagreement. */
 export function contradiction(left: Source, right: Source): RawBuilder<boolean> {
   const [a, b] = [columnsOf(left), columnsOf(right)];
   const differ = (name: string) => sql`${a(name)} <> ${b(name)}`;

@@ -98,7 +98,7 @@ export async function moveAlone(
 ): Promise<Written | null> {
   const readAt = monotonic();
   const { rows } = await sql<Answered>`${fence(readAt)} SELECT fence.*, ${DATABASE_MS} FROM fence`.execute(db);
-  const row = databaseClock.noted(rows[0]);
+  const row = databaseClock.note(rows[0]);
   return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
 }
 
@@ -159,7 +159,7 @@ FROM fence CROSS JOIN (
     COALESCE(sum(conflicting::int + others_conflicts), 0)::int AS conflicts
   FROM judged WHERE scan_id NOT IN (SELECT scan_id FROM overtaken)
 ) AS settled_counts`.execute(db);
-  const row = settings.databaseClock.noted(rows[0]);
+  const row = settings.databaseClock.note(rows[0]);
   if (row === undefined) return null;
   const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
   const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };

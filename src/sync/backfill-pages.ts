@@ -115,7 +115,7 @@ export async function readBackfillPages(
       if (verdict === 'end') return finish(memory, lease, context);
       // With what it rests on: the database may have lost the commit, and the cursor did not move.
       if (isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts)) return finish(memory, lease, context, lastPart);
-      if (isFullWithoutCursor(page)) context.pageLimit.ledNowhere(page.limit);
+      if (isFullWithoutCursor(page)) context.pageLimit.fullWithoutCursor(page.limit);
       if (isDeadEnd(page) || verdict === 'unclear' || memory.recent.seen(page.next)) return 'stuck';
     }
     return 'more';

@@ -6,7 +6,7 @@ import { mayRejectCursor } from './rejected-cursor.js';
 /** What of a page tells the end. */
 export type PolledPage = Pick<FetchedPage, 'at' | 'next'> & { readonly draft: Pick<FetchedPage['draft'], 'items'> };
 
-/** `unclear`: more may follow, but the next request would not tell either. It can wait until the next poll. */
+/** `unclear`: more may follow, and the next request would not show it either, so it waits for the next poll. */
 export type EndVerdict = 'end' | 'more' | 'unclear';
 
 /**
@@ -38,7 +38,10 @@ export function isDeadEnd({ at, next }: Pick<FetchedPage, 'at' | 'next'>): boole
   return next === null || next === at.cursor;
 }
 
-/** Whether a full page has no cursor: it may be the end of the feed, and another limit tells ({@link PageLimit}). */
+/**
+ * Whether a full page has no cursor: it may be the end of the feed, and a request with another limit shows whether it is
+ * ({@link PageLimit}).
+ */
 export function isFullWithoutCursor({ next, cursorUnusable, limit, draft: { items } }: FetchedPage): boolean {
   return next === null && !cursorUnusable && items >= limit;
 }

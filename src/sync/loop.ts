@@ -147,7 +147,7 @@ async function syncFrom(
       const progress = await syncPage(page, { ...pageContext, deadEnd: memory.deadEnd }, signal);
       if (progress === 'fenced') return progress;
       memory.deadEnd = deadEndOf(page);
-      if (isFullWithoutCursor(page)) context.pageLimit.ledNowhere(page.limit);
+      if (isFullWithoutCursor(page)) context.pageLimit.fullWithoutCursor(page.limit);
       onCommitted(page);
       at = { ...at, cursor: page.next ?? at.cursor };
       memory.cursor = at.cursor;

@@ -25,7 +25,7 @@ export interface DraftEntry {
   readonly asReceived: boolean;
   /** What it was before its text was repaired, for the quarantine. */
   readonly original: QuarantineEntry | null;
-  /** For a result loaded in the entry's place: the entry itself, pending. Stored alone should PostgreSQL refuse the result. */
+  /** For a loaded result: its entry, pending. Stored alone if PostgreSQL refuses the result. */
   readonly fallback?: DraftEntry;
   /** What became of an entry that came truncated. `skipped`: stored in full already, or nothing wanted is missing. */
   readonly loading?: Loading;

@@ -14,7 +14,7 @@ export interface PageLimit {
    * feed, and that limit stays, since the end has to be seen twice. Where no more may be asked for, one entry less brings a
    * cursor.
    */
-  ledNowhere(entries: number): void;
+  fullWithoutCursor(entries: number): void;
   /** A page fitted. */
   fitted(page: FittingPage): void;
 }
@@ -96,7 +96,7 @@ export function createPageLimit(
     get expectedBytes() {
       return expectedBytes;
     },
-    ledNowhere: (entries) => {
+    fullWithoutCursor: (entries) => {
       const isHighest = entries > most || entries === MOST_ENTRIES;
       become({ entries: isHighest ? entries - 1 : entries + 1, easy: 0 });
     },

@@ -1,7 +1,7 @@
 import { batchOf, type DraftEntry } from './page-draft.js';
 import type { CommitCounts, FeedStore, LeaseGrant } from './ports.js';
 
-/** What became of a loaded result. `contradicted`: the run differs from what is stored of it, and stays pending. */
+/** What became of a loaded result. `contradicted`: it contradicts the stored row, which stays pending. */
 export type StoredResultOutcome =
   | { readonly kind: 'stored' | 'contradicted'; readonly counts: CommitCounts }
   | { readonly kind: 'fenced' };

@@ -120,7 +120,7 @@ async function progressAt(
   const again = deadEnd !== null && deadEndOf(page)?.cursor === deadEnd.cursor;
   if (verdict === 'end' || again) return 'through';
   if (verdict === 'more' && !isDeadEnd(page)) return 'more';
-  if (isFullWithoutCursor(page)) pageLimit.ledNowhere(page.limit);
+  if (isFullWithoutCursor(page)) pageLimit.fullWithoutCursor(page.limit);
   return 'stuck';
 }
 

@@ -31,7 +31,7 @@ export interface PageContext {
 
 /**
  * Where a page leaves the feed. `fenced`: another process has it. `stuck`: the cursor leads nowhere. `unclear`: perhaps it
- * is the end; the next poll tells.
+ * is the end; the next poll decides.
  */
 export type Progress = EndVerdict | 'stuck' | 'fenced';
 

@@ -3,12 +3,12 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import {
   createSingleRequestServer,
-  line,
   MAX_AGE_MS,
   MAX_CONNECTIONS,
   MAX_HEAD_BYTES,
   type Request,
   type SingleRequestServer,
+  textAnswer,
 } from '../../src/observability/single-request-server.js';
 import { gate } from '../support/observed.js';
 
@@ -34,7 +34,7 @@ async function start(body = 'ok') {
   };
   const answer = async (request: Request) => {
     requests.push(request);
-    return line(200, body);
+    return textAnswer(200, body);
   };
   const { server, closeConnections }: SingleRequestServer = createSingleRequestServer(answer, clock);
   server.listen(0, '127.0.0.1');

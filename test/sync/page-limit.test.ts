@@ -90,7 +90,7 @@ describe('the number of entries that a page is asked for', () => {
   ])('moves by one and back when full pages have no cursor, from %i', (most, limits) => {
     const limit = createPageLimit(most, BUDGET);
     const seen = limits.map(() => {
-      limit.ledNowhere(limit.entries);
+      limit.fullWithoutCursor(limit.entries);
       return limit.entries;
     });
     expect(seen).toEqual(limits);
@@ -98,7 +98,7 @@ describe('the number of entries that a page is asked for', () => {
 
   it('stays one more than is set when other full pages fit, since the end of the feed is seen twice', () => {
     const limit = createPageLimit(3, BUDGET);
-    limit.ledNowhere(3);
+    limit.fullWithoutCursor(3);
     for (let pages = 0; pages < 8; pages += 1) limit.fitted({ asked: 4, came: 4, bytes: 1 });
     expect(limit.entries).toBe(4);
   });

@@ -35,7 +35,7 @@ export interface SyncObserver {
   reading(what: Reading, progress: ReadingProgress | null): void;
   /** A backfill was read to its end. */
   backfilled(backfill: Backfill): void;
-  /** Pages are asked for with so many entries from now on: a larger one was too much, as the error says, or they fit again. */
+  /** The number of entries asked for has changed: a page was more than can be held, as the error says, or pages fit again. */
   pageLimited(entries: number, error?: unknown): void;
   /** The filters are others than when the cursor was stored. */
   filtersChanged(change: FilterChange): void;

@@ -40,7 +40,7 @@ export async function checkAtRest(
   await holds('everything is read', "data_complete_as_of > since AND complete_from = '-infinity'");
   if (feed.sweepsRecentPast) await holds('a sweep is finished', 'reconciled_as_of > since');
   if (feed.windowMs === Number.POSITIVE_INFINITY) {
-    // One that is under way has been through failovers, and is continued.
+    // A full sweep under way is continued: it has been through failovers.
     await feed.run(['reconcile', '--full'], options.signal);
     await holds('a full sweep is finished', 'reconciled_as_of IS NOT NULL');
   }

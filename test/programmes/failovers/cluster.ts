@@ -37,7 +37,7 @@ export class Cluster {
     this.servers.add(primary);
   }
 
-  /** Starts a primary. Without a standby it is one that loses its last commits when it is killed. */
+  /** Starts a primary. Without a standby, it loses its last commits when it is killed. */
   static async start(withStandby: boolean, signal: AbortSignal): Promise<Cluster> {
     const primary = await PostgresServer.create(withStandby ? SETTINGS : UNCLEAN_SETTINGS, signal);
     try {
