@@ -109,34 +109,36 @@ function requireMarkdown(answer: RawRun, { columns }: CommandProcess): string {
 /** Loads it first and shows it, whatever becomes of the saving. */
 async function save(scanId: string, given: Given, work: Work, io: CommandProcess): Promise<void> {
   const { settings, feed } = work;
-  await requireOwnFeed(scanId, work);
+  const stored = await findOwn(scanId, work);
   const markdown = given.markdown === true || settings.feed.markdown;
   const run = await withService(settings.service, feed, 1, (service) =>
     read(service, { scanId, markdown, settings: settings.service }, io),
   );
   show(run, given, io);
-  const verdict = judgeResult({ scanId, revision: 1 }, run, markdown);
+  const verdict = judgeResult({ scanId, revision: stored?.revision ?? 0 }, run, markdown);
   if (verdict.kind === 'pending') throw notSaved(verdict.reason);
   const { revision } = verdict.draft.accepted.run;
-  const stored = await storeRun(verdict.draft, work, openFeedStore(work, io.clock));
-  if (stored === null) throw new CommandFailure('not saved: PostgreSQL refuses one of its values');
-  const { counts } = stored;
+  const saved = await storeRun(verdict.draft, work, openFeedStore(work, io.clock));
+  if (saved === null) throw new CommandFailure('not saved: PostgreSQL refuses one of its values');
+  const { counts } = saved;
   if (counts.stale > 0)
     throw new CommandFailure('not saved: a newer revision is stored, or it was erased, or is past the retention');
   const done = counts.inserted + counts.updated > 0 ? 'saved' : 'was stored already';
   io.note(`revision ${revision} ${done}${counts.conflicts > 0 ? ', with other content, which was kept' : ''}\n`);
 }
 
-/** A run stays with the feed that wrote it. */
-async function requireOwnFeed(scanId: string, { database, tables, feed }: Work): Promise<void> {
+/** What is stored of the run, which stays with the feed that wrote it. */
+async function findOwn(scanId: string, { database, tables, feed }: Work) {
   const [stored] = await findScans(database.sql, tables, [scanId]);
-  if (stored === undefined || stored.feed === feed.name) return;
+  if (stored === undefined || stored.feed === feed.name) return stored;
   throw new CommandFailure(`the run belongs to the feed ${stored.feed}: add --feed ${stored.feed}`);
 }
 
 const REASONS: Readonly<Partial<Record<PendingReason, string>>> = {
   processing: 'it is still processing',
   still_truncated: 'the service sends it without its result',
+  older_revision: 'a newer revision is stored',
+  test_mode_unknown: 'the answer does not say whether its partner is in test mode; the feed will list this revision',
 };
 
 function notSaved(reason: PendingReason): CommandFailure {

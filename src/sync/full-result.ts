@@ -19,7 +19,10 @@ export function isStoredInFull(run: FeedRun, stored: StoredResult | undefined, m
   return stored.revision > run.revision || (stored.complete && (stored.markdownKnown || !markdown));
 }
 
-/** Judges a single-run answer against the scan and revision it was asked for. Pure. */
+/**
+ * Judges a single-run answer against the scan and revision it was asked for. Pure.
+ * @param revision 0: of this run none is stored
+ */
 export function judgeResult(
   { scanId, revision, status }: Pick<FeedRun, 'scanId' | 'revision'> & { readonly status?: FeedRun['status'] },
   answer: RawRun,
@@ -32,6 +35,8 @@ export function judgeResult(
   if (draft === null || 'data' in draft.accepted.replaced) return pending('invalid_result');
   const found = draft.accepted.run;
   if (found.revision < revision) return pending('older_revision');
+  // Of a revision that no feed entry vouches for, nothing else says that the partner is not in test mode.
+  if (found.revision > revision && leavesTestModeOpen(run)) return pending('test_mode_unknown');
   // Asked for because something was missing: an answer without it is no result, whether it says so or not.
   const empty = found.status === 'completed' && !found.hasData;
   if (empty || needsFullResult(found, markdown)) return pending('still_truncated');
@@ -39,6 +44,10 @@ export function judgeResult(
   if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
   // In full and without markdown: there is none. Not remembered, it would be asked for with every delivery.
   return { kind: 'loaded', draft: markdown && !found.hasMarkdown ? withoutMarkdown(draft) : draft };
+}
+
+function leavesTestModeOpen({ status, partnerTestMode }: RawRun['run']): boolean {
+  return status === 'completed' && (partnerTestMode === undefined || partnerTestMode === null);
 }
 
 function pending(reason: PendingReason): ResultVerdict {

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
+import { entryJson } from '../support/entries.js';
 import { tables, useStore } from '../support/store.js';
 import { syncToTheEnd } from '../support/sync-to-the-end.js';
 
@@ -22,6 +23,17 @@ async function storedWith(runFields: 'all' | 'required') {
       result_state, repaired, extra
     FROM ${tables.runs} ORDER BY scan_id`);
 }
+
+it('keeps a run out of productive_runs when an answer of a later revision leaves out its test mode', async () => {
+  const scanId = emulator.appendCount(1, { truncated: 'data', partnerTestMode: true })[0]?.scanId ?? '';
+  const body = entryJson({ scanId, revision: 2, partnerTestMode: undefined });
+  emulator.answerRun(scanId, { body });
+  await syncToTheEnd(emulator, bench.store, 'later');
+  const rows = await bench.rows(sql`SELECT revision, partner_test_mode, result_state, pending_reason, productive
+    FROM scanfeed.judged_runs WHERE scan_id = ${scanId}`);
+  const pending = { result_state: 'pending', pending_reason: 'test_mode_unknown', productive: false };
+  expect(rows).toEqual([{ revision: 1, partner_test_mode: true, ...pending }]);
+});
 
 it('stores the same rows when single-run answers leave out every optional field', async () => {
   const requests = emulator.requests.count('run');

@@ -150,6 +150,8 @@ describe('truncated results', () => {
     ['still_truncated', { data: undefined, resultTruncated: true }],
     ['still_truncated', { data: null }],
     ['older_revision', { revision: 1 }],
+    ['test_mode_unknown', { revision: 3, partnerTestMode: undefined }],
+    ['test_mode_unknown', { revision: 3, partnerTestMode: null }],
     ['invalid_result', { scanId: 'another' }],
     ['invalid_result', { data: 'text' }],
     ['invalid_result', { status: 'failed' }],

@@ -5,6 +5,7 @@ export type PendingReason =
   | 'not_found' // 404
   | 'still_truncated' // the single-run answer has no full value either
   | 'older_revision' // the single-run answer is older than the feed entry
+  | 'test_mode_unknown' // the single-run answer is of a later revision and leaves out partnerTestMode
   | 'invalid_result' // the single-run answer is unusable, or PostgreSQL refused it
   | 'too_large'; // the single-run answer has more bytes or values than can be held
 

@@ -154,6 +154,7 @@ describe('get', () => {
       /not saved: it is still processing/,
     ],
     ['a run without its result', { data: undefined, resultTruncated: true }, 1, /not saved: .* without its result/],
+    ['a run that leaves the test mode open', { partnerTestMode: undefined }, 1, /not saved: .* in test mode/],
     ['what is no usable run', { revision: 0 }, 1, /not saved: .* no usable run/],
     ['what PostgreSQL refuses', { data: { n: raw('1e131072') } }, 1, /not saved: /],
   ])('shows, but does not save, %s', async (_, answer, exitCode, message) => {
