@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type Lightening, parseLight, TooManyValues } from '../json/light.js';
 import { findSyntaxError } from '../json/scan.js';
@@ -25,24 +25,24 @@ export interface BodyOptions extends Partial<BodyBounds> {
   readonly lightening?: Lightening | undefined;
 }
 
-const DECOMPRESS: Readonly<
-  Record<string, (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Buffer>>
-> = {
-  gzip: promisify(gunzip),
-  'x-gzip': promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
+const DECOMPRESSORS = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
 };
 
 /**
- * Reads a whole answer as JSON. At most `maxBytes` are held, before and after decompression.
+ * Reads a whole answer as JSON. At most `maxBytes` are held, decompressed.
  * @throws BodyTooLargeError, TooManyValuesError, CutBodyError, NotJsonError, or the error of the connection
  */
-export async function readJson(response: Response, options: BodyOptions): Promise<JsonBody> {
+export async function readJson(
+  response: Response,
+  options: BodyOptions,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<JsonBody> {
   const status = response.statusCode;
-  const received = await readBytes(response, options);
-  const bytes = withoutByteOrderMark(await decompress(received, response, options.maxBytes));
-  options.arrived?.(bytes.length);
+  const bytes = withoutByteOrderMark(await readDecompressed(response, options, signal));
   const notJson = (reason: string) => new NotJsonError(status, reason, fingerprint(bytes));
   if (bytes.length === 0) throw notJson('an empty body');
   if (!isJsonType(header(response, 'content-type'))) throw notJson('another content type than application/json');
@@ -70,7 +70,7 @@ function syntaxReason(bytes: Uint8Array): string {
  * @throws BodyTooLargeError, or the error of the connection
  */
 export async function readBytes(
-  { body, headers }: Response,
+  { body, headers }: { readonly body: Readable; readonly headers: Response['headers'] },
   { maxBytes, arrived }: Pick<BodyOptions, 'maxBytes' | 'arrived'>,
 ): Promise<Buffer> {
   const announced = Number(headers['content-length'] ?? 0);
@@ -110,20 +110,38 @@ function createCollector(announced: number) {
   };
 }
 
-/** None is asked for, but what stands between may compress all the same. */
-async function decompress(bytes: Buffer, response: Response, maxBytes: number): Promise<Buffer> {
+/**
+ * None is asked for, but what stands between may compress all the same. It is decompressed as it arrives, so that its bytes
+ * are counted before they are held.
+ */
+async function readDecompressed(response: Response, options: BodyOptions, signal: AbortSignal): Promise<Buffer> {
+  const { body, statusCode } = response;
   const encoding = header(response, 'content-encoding')?.trim().toLowerCase() ?? '';
-  if (encoding === '' || encoding === 'identity' || bytes.length === 0) return bytes;
-  const decompressor = Object.hasOwn(DECOMPRESS, encoding) ? DECOMPRESS[encoding] : undefined;
-  if (decompressor === undefined) {
-    throw new NotJsonError(response.statusCode, 'an unknown content encoding', fingerprint(bytes));
+  if (encoding === '' || encoding === 'identity') return readBytes(response, options);
+  if (!isKnownEncoding(encoding)) {
+    const bytes = await readBytes(response, options);
+    throw new NotJsonError(statusCode, 'an unknown content encoding', fingerprint(bytes));
   }
+  // The connection may be done with a body of which little is decompressed yet: then nothing else ends this.
+  const decompressed = addAbortSignal(signal, DECOMPRESSORS[encoding]());
+  let connectionError: unknown;
+  const onError = (error: Error) => {
+    connectionError = error;
+    decompressed.destroy(error);
+  };
+  body.on('error', onError).pipe(decompressed);
   try {
-    return await decompressor(bytes, { maxOutputLength: maxBytes });
+    return await readBytes({ body: decompressed, headers: {} }, options);
   } catch (error) {
-    if ((error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE') throw new BodyTooLargeError(maxBytes);
-    throw new CutBodyError(response.statusCode, 'its compression is broken');
+    if (error === connectionError || error instanceof BodyTooLargeError) throw error;
+    throw new CutBodyError(statusCode, 'its compression is broken');
+  } finally {
+    body.destroy();
   }
+}
+
+function isKnownEncoding(encoding: string): encoding is keyof typeof DECOMPRESSORS {
+  return Object.hasOwn(DECOMPRESSORS, encoding);
 }
 
 /** A header's value; the first where it was sent more than once. */

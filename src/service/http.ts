@@ -88,7 +88,7 @@ async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSi
     const { statusCode: status } = response;
     // 204 goes on: it claims success, but is not the JSON that every operation answers with.
     if (status !== 204 && !request.success.includes(status)) throw await refusal(response, request, key, options);
-    const json = await readJson(response, request.body);
+    const json = await readJson(response, request.body, stop);
     return { ...json, status, serviceDate: parseHttpDate(header(response, 'date')) };
   } catch (error) {
     throw connectionError(error, base.origin, requestTimeoutMs, response?.statusCode);

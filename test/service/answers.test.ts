@@ -178,6 +178,24 @@ describe('a compressed answer, though none was asked for,', () => {
     expect(error).toMatchObject({ kind: 'too_large', maxBytes: 1_000_000 });
   });
 
+  it('is counted while it is decompressed, and no more of it is when the request is aborted', async () => {
+    const answer = gzipSync(pageJson([entryJson({ data: { text: ' '.repeat(10_000_000) } })]));
+    context.service.answer(reply(200, answer, { 'content-encoding': 'gzip' }));
+    const stop = new AbortController();
+    const counts: number[] = [];
+    const arrived = (bytes: number) => {
+      counts.push(bytes);
+      if (bytes > 100_000) stop.abort(new Error('no room'));
+    };
+    const error = await rejection(context.client().readPage({ ...page, maxBytes: 20_000_000, arrived }, stop.signal));
+    expect(error).toMatchObject({ message: 'no room' });
+    for (let before = 0; before < counts.length; await readPage()) {
+      before = counts.length;
+      context.service.answer(reply(200, json));
+    }
+    expect(Math.max(...counts)).toBeLessThan(1_000_000);
+  });
+
   it('that is cut is a cut body, to be fetched again', async () => {
     context.service.answer(reply(200, gzipSync(json).subarray(0, 60), { 'content-encoding': 'gzip' }));
     const error = await rejection(readPage());
