@@ -111,7 +111,7 @@ async function readUntilClear(
     if (verdict !== 'more' || !isDeadEnd(page) || polls === MOST_POLLS) return clear;
     if (before !== null && deadEndOf(page) !== null && !hasNewEntries(page, before))
       return { ...clear, verdict: 'end' };
-    if (isFullWithoutCursor(page)) pageLimit.ledNowhere(page.limit);
+    if (isFullWithoutCursor(page)) pageLimit.fullWithoutCursor(page.limit);
     before = deadEndOf(page) === null ? null : page;
   }
 }
