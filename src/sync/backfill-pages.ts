@@ -105,7 +105,7 @@ export async function readBackfillPages(
       if (memory.backfill.kind === 'history') await pauses.reached(signal);
       signal.throwIfAborted();
       await requireFeedCursor(page, lease, context, signal);
-      if (isBeyond(page, memory.backfill.until)) return finish(memory, lease, context);
+      if (isBeyond(page, memory.backfill)) return finish(memory, lease, context);
       const verdict = await isEndOfFeed(page, read.filters, service, signal);
       const { outcome, lastPart } = await commit(page, memory, lease, context, signal);
       if (outcome.kind === 'fenced') return 'fenced';
@@ -125,10 +125,11 @@ export async function readBackfillPages(
 }
 
 /**
- * Whether the whole page proves to lie beyond a delivery time: what is bad, or has no delivery time, may belong to what was
- * asked for.
+ * Whether the whole page proves to lie beyond the end of what was asked for: what is bad, or has no delivery time, may belong
+ * to it. The history ends with the feed only: `since` may have led the feed past entries that were delivered after its start.
  */
-function isBeyond({ provenUpTo, draft: { entries, items } }: FetchedPage, until: Date): boolean {
+function isBeyond({ provenUpTo, draft: { entries, items } }: FetchedPage, { kind, until }: Backfill): boolean {
+  if (kind === 'history') return false;
   const beyond = entries.filter(({ accepted: { run } }) => run.deliveredAt !== null && run.deliveredAt > until);
   return provenUpTo !== null && beyond.length === items;
 }

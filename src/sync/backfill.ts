@@ -5,7 +5,7 @@ import type { FeedPauses } from './feed-pauses.js';
 import type { Backfill, LeaseGrant, Position } from './ports.js';
 import { readServiceDate } from './probe.js';
 import { createRecentCursors } from './recent-cursors.js';
-import { isRejected, isSameOrganization, listedFrom, listsReadEntry, overlapBefore } from './recover-cursor.js';
+import { isRejected, isSameOrganization, listedFrom, overlapBefore, positionWithin } from './recover-cursor.js';
 import { takeTurns } from './take-turns.js';
 import { LOOK_MS, unlessAskedFor } from './unless-asked-for.js';
 
@@ -108,8 +108,8 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
 
 /**
  * Where a backfill goes on whose cursor the service no longer takes: a day before what it has read, as the feed itself, or
- * at its beginning where that time may lead past entries that were not read. If
- * that is refused too, the settings are wrong, and the refusal is thrown.
+ * at its beginning where that time may lead past entries that were not read. If that is refused too, the settings are
+ * wrong, and the refusal is thrown.
  * @throws AnotherOrganization
  */
 async function startWithoutCursor(
@@ -128,5 +128,5 @@ async function startWithoutCursor(
   if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {
     throw new CursorReplaced('a backfill', refusal, context.pollIntervalMs);
   }
-  return { cursor: null, since: listsReadEntry(again, deliveredUpTo) ? from : since };
+  return (await positionWithin(from, deliveredUpTo, 'backfill', context, signal)) ?? { cursor: null, since };
 }

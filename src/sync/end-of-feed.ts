@@ -24,6 +24,8 @@ export async function isEndOfFeed(
 ): Promise<EndVerdict> {
   const { at, next, draft } = page;
   if (draft.items > 0 || next === null) return 'more';
+  // `since` may leave out entries of this page, and more may follow: the next page tells.
+  if (at.cursor === null && at.since !== null) return 'more';
   if (next === at.cursor || hidesNothing(filters)) return 'end';
   try {
     return (await listsAnything(service, { filters: UNFILTERED, start: startAt(at) }, signal)) ? 'more' : 'end';

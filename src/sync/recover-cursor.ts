@@ -1,6 +1,7 @@
 import { troubleOf } from '../outcome/trouble.js';
 import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
+import { createPageLimit } from './page-limit.js';
 import type { FeedRun, FeedStart, LeaseGrant, Position, Trouble } from './ports.js';
 import { listsAnything, type Probe, readServiceDate } from './probe.js';
 import { readPageWithin } from './read-page.js';
@@ -47,7 +48,7 @@ export async function recoverCursor(
   const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
   const since =
     readUpTo && later(overlapBefore(readUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
-  let leadsBack = false;
+  let overlap: Position | null = null;
   if (since !== null && readUpTo !== null) {
     observer.ticked(context.stepMs);
     const again = await listedFrom(since, 'feed', context, signal).catch((error) => {
@@ -55,19 +56,38 @@ export async function recoverCursor(
       throw error;
     });
     if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
-    leadsBack = listsReadEntry(again, readUpTo);
+    overlap = await positionWithin(since, readUpTo, 'feed', context, signal);
   }
-  const to = (await newestAccepted(cursors, context, signal)) ?? { cursor: null, since: leadsBack ? since : null };
+  const to = (await newestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
 }
 
 /**
- * Whether a page that was asked for by time shows that nothing is skipped from there on: it lists an entry of revision 1,
- * whose place is its delivery time, from what was read. `since` may mean the submission or completion of a run (the interface
- * leaves it open), and then lead past entries that were not read. Pure.
+ * Finds a position near a time that lies within what was read. `since` may mean the submission or completion of a run, and may
+ * leave out entries of the page that it is sent with (the interface leaves it open), so that a time may lead past entries
+ * that were not read. The cursor of a page with one entry does not, if an entry of revision 1 that was read is listed after
+ * it: the place of such an entry is its delivery time. Returns null if nothing shows this.
  */
-export function listsReadEntry(listed: readonly FeedRun[], readUpTo: Date): boolean {
-  return listed.some(({ revision, deliveredAt }) => revision === 1 && deliveredAt !== null && deliveredAt <= readUpTo);
+export async function positionWithin(
+  since: Date,
+  readUpTo: Date,
+  line: Line,
+  context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  signal: AbortSignal,
+): Promise<Position | null> {
+  const ofOne = { ...context, pageLimit: createPageLimit(1, context.budget.bytes) };
+  try {
+    const { next } = await readAt({ cursor: null, since }, line, ofOne, signal);
+    if (next === null) return null;
+    const within = { cursor: next, since: null };
+    const { runs } = await readAt(within, line, context, signal);
+    const isRead = ({ revision, deliveredAt }: FeedRun) =>
+      revision === 1 && deliveredAt !== null && deliveredAt <= readUpTo;
+    return runs.some(isRead) ? within : null;
+  } catch (error) {
+    if (mayRejectCursor(error) === null) throw error;
+    return null;
+  }
 }
 
 /** Not from a time that lies ahead of the service's clock, should that have gone back: nothing is listed there. */
@@ -125,18 +145,28 @@ async function newestAccepted(
   return null;
 }
 
-/** The usable runs of a page from a time on. It is read within the memory budget, like every page, and let go. */
+/** Returns the usable runs of a page from a time on. */
 export async function listedFrom(
   since: Date,
   line: Line,
-  { budget, read, ...context }: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
   signal: AbortSignal,
 ): Promise<readonly FeedRun[]> {
+  return (await readAt({ cursor: null, since }, line, context, signal)).runs;
+}
+
+/** Reads a page within the memory budget, like every page, and releases it. */
+async function readAt(
+  at: Position,
+  line: Line,
+  { budget, read, ...context }: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  signal: AbortSignal,
+): Promise<{ readonly runs: readonly FeedRun[]; readonly next: string | null }> {
   const room = budget.open(line);
   try {
     const withoutMarkdown = { ...context, read: { ...read, markdown: false } };
-    const { draft } = await readPageWithin(room, withoutMarkdown, { cursor: null, since }, signal);
-    return draft.entries.map(({ accepted }) => accepted.run);
+    const { draft, next } = await readPageWithin(room, withoutMarkdown, at, signal);
+    return { runs: draft.entries.map(({ accepted }) => accepted.run), next };
   } finally {
     room.close();
   }

@@ -132,7 +132,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // A rejected cursor heals (promise 8).
   engine(
     'after a rejected cursor the feed goes on from now',
-    patch(recover, 'since: leadsBack ? since : null };', 'since: new Date(context.clock.now()) };'),
+    patch(
+      recover,
+      '?? overlap ?? { cursor: null, since: null };',
+      '?? { cursor: null, since: new Date(context.clock.now()) };',
+    ),
   ),
   engine(
     'wrong settings are taken for a rejected cursor',

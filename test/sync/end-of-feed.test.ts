@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { followFeed as followInLibrary } from '../../src/library/follow-feed.js';
 import { ConnectionError } from '../../src/service/request-errors.js';
+import { isEndOfFeed } from '../../src/sync/end-of-feed.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports.js';
 import { newBackfill } from '../simulation/model-backfills.js';
@@ -116,6 +117,12 @@ describe.each<Reading>([
     expect(store.rows.size).toBe(2);
     expect(lagMs()).toBeLessThan(3 * POLL_MS);
   });
+});
+
+it('does not take an empty page for the end when it was requested by time', async () => {
+  const page = { at: { cursor: null, since: new Date(0) }, next: '5', draft: { items: 0 } };
+  const filters = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;
+  expect(await isEndOfFeed(page, filters, new ModelService(), new AbortController().signal)).toBe('more');
 });
 
 it('claims no end when the cursor is missing in the middle of the feed', async () => {
