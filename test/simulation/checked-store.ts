@@ -141,8 +141,14 @@ export class CheckedStore extends ModelStore {
   missing(sweeping: boolean): readonly Delivery[] {
     this.#awaited = this.#awaited.filter((delivery) => !this.#has(delivery));
     const since = this.feeds.get(FEED)?.startSince ?? null;
-    const first = since === null ? Number.NEGATIVE_INFINITY : this.service.placeOf({ since });
-    return this.#awaited.filter((delivery) => delivery.key > first && (sweeping || !delivery.behind));
+    return this.#awaited.filter(
+      (delivery) => this.service.isPromised(delivery, since) && (sweeping || !delivery.behind),
+    );
+  }
+
+  /** Deliveries that are not kept, whether they should be or not. */
+  notKept(): readonly Delivery[] {
+    return this.#awaited.filter((delivery) => !this.#has(delivery));
   }
 
   #withoutMoving(what: Happening, lease: LeaseGrant, batch: EntryBatch, write: () => CommitOutcome): CommitOutcome {
@@ -242,10 +248,10 @@ export class CheckedStore extends ModelStore {
     const begun = this.#sweepsBegun.get(kind);
     this.coverage[`${kind} sweeps`] += 1;
     if (sweep === undefined || begun === undefined) return;
-    const from = sweep.since === null ? -1 : this.service.placeOf({ since: sweep.since });
-    const until = this.service.placeOf({ since: sweep.until });
+    const { since, until } = sweep;
     for (const delivery of this.missing(true)) {
-      if (delivery.key > from && delivery.dated <= until && delivery.visibleFrom <= begun) {
+      const isPromised = this.service.isPromised(delivery, since) && this.service.isUpTo(delivery, until);
+      if (isPromised && delivery.visibleFrom <= begun) {
         this.#fail(`the ${kind} sweep is finished, but ${told(delivery)} is missing`);
       }
     }
@@ -256,14 +262,10 @@ export class CheckedStore extends ModelStore {
     const backfill = this.feeds.get(FEED)?.backfills.find((row) => row.id === id);
     this.coverage.backfills += 1;
     if (backfill === undefined) return;
-    const from = backfill.since === null ? -1 : this.service.placeOf({ since: backfill.since });
-    const until = this.service.placeOf({ since: backfill.until });
+    const { since, until } = backfill;
     for (const delivery of this.missing(true)) {
-      if (
-        delivery.key > from &&
-        delivery.dated <= until &&
-        delivery.visibleFrom <= this.#virtual(backfill.requestedAt)
-      ) {
+      const isPromised = this.service.isPromised(delivery, since) && this.service.isUpTo(delivery, until);
+      if (isPromised && delivery.visibleFrom <= this.#virtual(backfill.requestedAt)) {
         this.#fail(`the ${backfill.kind} is read, but ${told(delivery)} is missing`);
       }
     }

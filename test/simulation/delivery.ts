@@ -11,6 +11,8 @@ export interface Version {
   readonly revision: number;
   readonly status: 'completed' | 'failed';
   readonly environment: 'prod' | 'test';
+  /** Virtual time of its submission or completion, milliseconds; may be days before its delivery. */
+  readonly earlierTime: number;
   /** Its result holds a value that the store refuses. */
   readonly poisonous: boolean;
   /** Nothing was recognised that could be shown as markdown. */

@@ -72,7 +72,7 @@ async function deliverAgain(world: World): Promise<void> {
   const { clock, store, service } = world;
   await clock.advance(UNDER_WAY_MS);
   // What cursors have passed by may be found now, and results of revisions that were not delivered yet are.
-  const changing = new Set(store.missing(true).map(({ scanId }) => scanId));
+  const changing = new Set(store.notKept().map(({ scanId }) => scanId));
   for (const row of store.rows.values()) if (row.deliveredAt === null) changing.add(row.scanId);
   for (const scanId of service.runs.scanIds) if (service.runs.isUnstorable(scanId)) changing.add(scanId);
   const downloads = service.downloads.length;

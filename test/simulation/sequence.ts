@@ -1,5 +1,4 @@
-import type { FeedFilters } from '../../src/sync/ports.js';
-import { type Delivery, isListed } from './delivery.js';
+import type { Delivery } from './delivery.js';
 
 /** What a page lists, and the place that its cursor leads to. */
 export interface Stretch {
@@ -44,7 +43,13 @@ export class Sequence {
   }
 
   /** What comes after a place: at most `limit` entries, of at most `scanned` that are looked at. */
-  after(place: number, now: number, filters: FeedFilters, limit: number, scanned: number): Stretch {
+  after(
+    place: number,
+    now: number,
+    isWanted: (delivery: Delivery) => boolean,
+    limit: number,
+    scanned: number,
+  ): Stretch {
     const listed: Delivery[] = [];
     let upTo = place;
     let looked = 0;
@@ -54,9 +59,20 @@ export class Sequence {
       if (listed.length === limit || looked === scanned) break;
       looked += 1;
       upTo = delivery.key;
-      if (isListed(delivery, filters)) listed.push(delivery);
+      if (isWanted(delivery)) listed.push(delivery);
     }
     return { listed, upTo };
+  }
+
+  /** The place right before the first visible delivery after a place that is meant; behind all of them if none is. */
+  placeBefore(from: number, now: number, isMeant: (delivery: Delivery) => boolean): number {
+    let place = from;
+    for (const delivery of this.deliveries.slice(this.#firstAfter(from))) {
+      if (delivery.visibleFrom > now) continue;
+      if (isMeant(delivery)) break;
+      place = delivery.key;
+    }
+    return place;
   }
 
   /** Whether nothing is listed after a place, whatever the filters. */

@@ -5,7 +5,7 @@ import { rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import type { Coverage } from './coverage.js';
 import { CursorBook, type CursorMode, isBoundTo, placeOf } from './cursor-book.js';
-import { type Delivery, deliver, type Shape, type Version } from './delivery.js';
+import { type Delivery, deliver, isListed, type Shape, type Version } from './delivery.js';
 import type { Choices } from './random-choices.js';
 import { RecognisedRuns } from './recognised-runs.js';
 import { maybeRejection, REQUEST_TIMEOUT_MS, refusal, rejection, requestFailure, timeout } from './request-failures.js';
@@ -27,6 +27,9 @@ export interface Spell {
   /** It refuses every request to the feed, with a cursor or without. */
   readonly refusing: boolean;
 }
+
+/** Maximum time between submission and delivery. */
+const MOST_PROCESSING_MS = 4 * 86_400_000;
 
 export const WELL: Spell = { cursors: 'ordinary', away: false, refusing: false };
 
@@ -71,6 +74,7 @@ export class SimulatedService implements FeedService {
       revision: (before?.revision ?? 0) + (before === undefined ? 1 : choices.between(1, 2)),
       status: choices.chance(0.1) ? 'failed' : 'completed',
       environment: before?.environment ?? (choices.chance(traits.testShare) ? 'test' : 'prod'),
+      earlierTime: before?.earlierTime ?? now - choices.between(0, choices.pick([0, 60_000, MOST_PROCESSING_MS])),
       poisonous: choices.chance(traits.badShare / 2),
       bare: choices.chance(traits.truncatedShare / 2),
     };
@@ -108,7 +112,10 @@ export class SimulatedService implements FeedService {
     const filters = traits.boundCursors ? JSON.stringify(request.filters) : '';
     if ('cursor' in start && !isBoundTo(start.cursor, filters)) throw refusal('feed', 400);
     const scanned = this.spell.cursors === 'ordinary' ? request.limit * traits.scanFactor : Number.POSITIVE_INFINITY;
-    const stretch = sequence.after(this.placeOf(start), clock.monotonic(), request.filters, request.limit, scanned);
+    const isLeftOut = (delivery: Delivery) =>
+      traits.sinceReading === 'filter' && 'since' in start && !this.isOfTime(delivery, start.since);
+    const isWanted = (delivery: Delivery) => isListed(delivery, request.filters) && !isLeftOut(delivery);
+    const stretch = sequence.after(this.placeOf(start), clock.monotonic(), isWanted, request.limit, scanned);
     const from = 'cursor' in start ? start.cursor : null;
     const next = this.#nextCursor(from, stretch.upTo, filters);
     this.#remember({ from, next, deliveries: stretch.listed });
@@ -158,7 +165,30 @@ export class SimulatedService implements FeedService {
   placeOf(start: FeedStart): number {
     if ('cursor' in start) return placeOf(start.cursor);
     if ('beginning' in start) return -1;
-    return start.since.getTime() - this.#time(0) - 1e-9;
+    const place = this.#placeOfTime(start.since);
+    if (this.traits.sinceReading === 'filter') return place;
+    return this.sequence.placeBefore(place, this.clock.monotonic(), (delivery) => this.isOfTime(delivery, start.since));
+  }
+
+  /** The place of the first delivery at a time or after it. */
+  #placeOfTime(time: Date): number {
+    return time.getTime() - this.#time(0) - 1e-9;
+  }
+
+  /** Whether a delivery is listed where the feed is requested with this `since`, however the service understands it. */
+  isOfTime({ key, earlierTime }: Delivery, since: Date): boolean {
+    const place = this.#placeOfTime(since);
+    return key > place && (this.traits.sinceMeaning === 'delivered' || earlierTime > place);
+  }
+
+  /** The same of a position that may have no time. */
+  isPromised(delivery: Delivery, since: Date | null): boolean {
+    return since === null || this.isOfTime(delivery, since);
+  }
+
+  /** Whether a delivery is dated up to a time. */
+  isUpTo({ dated }: Delivery, time: Date): boolean {
+    return dated <= this.#placeOfTime(time);
   }
 
   /** The moment of this clock at which a delivery is dated. */

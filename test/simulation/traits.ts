@@ -15,6 +15,13 @@ export interface ServiceTraits {
    * the run with a new delivery time: the interface may mean any of them.
    */
   readonly corrections: 'ahead' | 'behind' | 'in place';
+  /** The time of a run that `since` is compared with: of its delivery, or an earlier one, such as its submission. */
+  readonly sinceMeaning: 'delivered' | 'earlier';
+  /**
+   * A feed requested with `since` begins with the first entry of that time, or earlier entries are left out of the page that
+   * is requested with `since`, and of no other.
+   */
+  readonly sinceReading: 'place' | 'filter';
   readonly truncatedShare: number;
   /** Entries without a usable required field, and values that PostgreSQL refuses. */
   readonly badShare: number;
@@ -101,6 +108,8 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
       boundCursors: choices.chance(0.25) && !movingCursors,
       noCursorAtEnd,
       corrections: choices.pick(['ahead', 'behind', 'in place']),
+      sinceMeaning: choices.pick(['delivered', 'earlier']),
+      sinceReading: choices.pick(['place', 'filter']),
       truncatedShare: choices.pick([0, 0.1, 0.5]),
       badShare: choices.pick([0, 0.1]),
       lateShare: choices.pick([0, 0.1]),
