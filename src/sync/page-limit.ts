@@ -11,7 +11,7 @@ export interface PageLimit {
   tooLarge(entries: number, error: unknown): void;
   /**
    * A full page of this many entries had no cursor: more may follow, or not. With one entry more it is short at the end of the
-   * feed, and that limit stays, since the end has to be seen twice. Where no more may be asked for, one entry less brings a
+   * feed, and that limit stays, since the end has to be seen twice. At the highest limit, fewer entries bring a
    * cursor.
    */
   fullWithoutCursor(entries: number): void;
@@ -40,6 +40,11 @@ export function isTooMuch(error: unknown): boolean {
 
 /** Interface 8. */
 const MOST_ENTRIES = 200;
+/**
+ * Maximum number of readers of one limit: the feed, a backfill and two sweeps. Each may be at a full page without a cursor at
+ * another limit, so that one more limit than there are readers has to be tried.
+ */
+const READERS = 4;
 
 /** So many full pages in a row that would have fitted four times into what is allowed double the limit again. */
 const EASY_PAGES = 8;
@@ -97,8 +102,8 @@ export function createPageLimit(
       return expectedBytes;
     },
     fullWithoutCursor: (entries) => {
-      const isHighest = entries > most || entries === MOST_ENTRIES;
-      become({ entries: isHighest ? entries - 1 : entries + 1, easy: 0 });
+      const highest = Math.min(MOST_ENTRIES, most + READERS);
+      become({ entries: entries < highest ? entries + 1 : Math.max(1, highest - READERS), easy: 0 });
     },
     tooLarge: (entries, error) => become(halved(state, entries), error),
     fitted: (page) => {

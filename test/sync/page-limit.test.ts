@@ -85,15 +85,23 @@ describe('the number of entries that a page is asked for', () => {
   });
 
   it.each([
-    [3, [4, 3]],
-    [200, [199, 200]],
-  ])('moves by one and back when full pages have no cursor, from %i', (most, limits) => {
+    [3, [4, 5, 6, 7, 3]],
+    [200, [196, 197, 198, 199, 200]],
+  ])('tries five limits in turn when full pages have no cursor, from %i', (most, limits) => {
     const limit = createPageLimit(most, BUDGET);
     const seen = limits.map(() => {
       limit.fullWithoutCursor(limit.entries);
       return limit.entries;
     });
     expect(seen).toEqual(limits);
+  });
+
+  it('comes to rest when two readers are at full pages without a cursor at different limits', () => {
+    const limit = createPageLimit(1, BUDGET);
+    for (let polls = 0; polls < 10; polls += 1) {
+      for (const entries of [1, 2]) if (limit.entries === entries) limit.fullWithoutCursor(entries);
+    }
+    expect(limit.entries).toBe(3);
   });
 
   it('stays one more than is set when other full pages fit, since the end of the feed is seen twice', () => {
