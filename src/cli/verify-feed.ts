@@ -1,7 +1,6 @@
 import { readStatus } from '../storage/status.js';
-import { deadEndOf, type EndVerdict, isDeadEnd, isEndOfFeed, isFullWithoutCursor } from '../sync/end-of-feed.js';
+import { type DeadEnd, deadEndOf, type EndVerdict, isDeadEnd, isEndOfFeed, isRepeated } from '../sync/end-of-feed.js';
 import type { DraftEntry } from '../sync/page-draft.js';
-import { createPageLimit } from '../sync/page-limit.js';
 import type { Clock, FeedService, Position } from '../sync/ports.js';
 import { type FetchedPage, type ReadSettings, readPage } from '../sync/read-page.js';
 import { createRecentCursors } from '../sync/recent-cursors.js';
@@ -100,19 +99,19 @@ async function readUntilClear(
   signal: AbortSignal,
 ): Promise<ClearPage> {
   const { clock } = patience;
-  const pageLimit = createPageLimit(read.pageLimit, Number.POSITIVE_INFINITY);
   let before: FetchedPage | null = null;
   for (let polls = 1; ; polls += 1) {
-    const asked = { ...read, pageLimit: pageLimit.entries };
-    const page = await patiently(() => readPage(service, asked, clock, at, signal), patience);
+    const deadEnd: DeadEnd | null = before && deadEndOf(before);
+    const asked = { ...read, pageLimit: deadEnd?.limit ?? read.pageLimit };
+    const page: FetchedPage = await patiently(() => readPage(service, asked, clock, at, signal), patience);
     const answeredInMs = clock.monotonic() - page.polledAt;
     const verdict = await patiently(() => isEndOfFeed(page, read.filters, service, signal), patience);
     const clear = { page, answeredInMs, verdict };
     if (verdict !== 'more' || !isDeadEnd(page) || polls === MOST_POLLS) return clear;
-    if (before !== null && deadEndOf(page) !== null && !hasNewEntries(page, before))
+    if (before !== null && isRepeated(deadEndOf(page), deadEnd) && !hasNewEntries(page, before)) {
       return { ...clear, verdict: 'end' };
-    if (isFullWithoutCursor(page)) pageLimit.fullWithoutCursor(page.limit);
-    before = deadEndOf(page) === null ? null : page;
+    }
+    before = page;
   }
 }
 

@@ -1,14 +1,7 @@
 import { type Breaker, createBreaker, type PageQuality, qualityOfNew } from './breaker.js';
 import type { FeedContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import {
-  type DeadEnd,
-  deadEndOf,
-  isDeadEnd,
-  isEndAfterCommit,
-  isEndOfFeed,
-  isFullWithoutCursor,
-} from './end-of-feed.js';
+import { type DeadEnd, deadEndOf, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { PartWriter } from './isolate-refused.js';
 import { openAhead } from './open-ahead.js';
@@ -51,7 +44,7 @@ export interface BackfillMemory {
   readonly meter: PaceMeter;
   recent: RecentCursors;
   /** Where the page before led nowhere. */
-  deadEnd: DeadEnd;
+  deadEnd: DeadEnd | null;
   /** Where it stands in the store. */
   backfill: Backfill;
   pace: ReadingPace | null;
@@ -95,7 +88,8 @@ export async function readBackfillPages(
   signal: AbortSignal,
 ): Promise<BackfillOutcome> {
   const { clock, read, service } = context;
-  const ahead = openAhead(start, { line: 'backfill', maxJoined: 1 }, context, signal); // its end is looked for page by page
+  // Its end is looked for page by page.
+  const ahead = openAhead(start, { line: 'backfill', maxJoined: 1, deadEnd: memory.deadEnd }, context, signal);
   const begunAt = clock.monotonic();
   try {
     while (clock.monotonic() - begunAt < STRETCH_MS) {
@@ -115,7 +109,6 @@ export async function readBackfillPages(
       if (verdict === 'end') return finish(memory, lease, context);
       // With what it rests on: the database may have lost the commit, and the cursor did not move.
       if (isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts)) return finish(memory, lease, context, lastPart);
-      if (isFullWithoutCursor(page)) context.pageLimit.fullWithoutCursor(page.limit);
       if (isDeadEnd(page) || verdict === 'unclear' || memory.recent.seen(page.next)) return 'stuck';
     }
     return 'more';

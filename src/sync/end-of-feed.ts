@@ -1,3 +1,4 @@
+import { askingFirst, type PageLimit } from './page-limit.js';
 import type { CommitCounts, FeedFilters, FeedService, Position } from './ports.js';
 import { listsAnything } from './probe.js';
 import { type FetchedPage, startAt } from './read-page.js';
@@ -40,29 +41,42 @@ export function isDeadEnd({ at, next }: Pick<FetchedPage, 'at' | 'next'>): boole
   return next === null || next === at.cursor;
 }
 
-/**
- * Whether a full page has no cursor: it may be the end of the feed, and a request with another limit shows whether it is
- * ({@link PageLimit}).
- */
-export function isFullWithoutCursor({ next, cursorUnusable, limit, draft: { items } }: FetchedPage): boolean {
-  return next === null && !cursorUnusable && items >= limit;
+/** Interface 8. */
+const MOST_ENTRIES = 200;
+
+/** The position from which the last page led nowhere. */
+export interface DeadEnd extends Pick<Position, 'cursor'> {
+  /** The page had fewer entries than were asked for: there were no more. */
+  readonly isShort: boolean;
+  /** Number of entries that the position is asked for next. */
+  readonly limit: number;
 }
 
-/** The position that led nowhere last; null where the feed led on. */
-export type DeadEnd = Pick<Position, 'cursor'> | null;
-
 /**
- * Returns the position if the page is the last one that can be had from it: short, and leading nowhere. Of several pages
- * that were committed together none is: their cursor returned. Pure.
+ * Returns the position if the page may be the last one that can be had from it, else null. A full page without a cursor does
+ * not show it. Asked for one entry more it is short at the end of the feed; where no more may be asked for, one entry less
+ * brings a cursor. Of several pages that were committed together none is the last: their cursor returned. Pure.
  */
-export function deadEndOf({ at, next, cursorUnusable, draft: { items }, through, limit }: FetchedPage): DeadEnd {
+export function deadEndOf({ at, next, cursorUnusable, draft, through, limit }: FetchedPage): DeadEnd | null {
   if (!isDeadEnd({ at, next }) || cursorUnusable || through.length > 1) return null;
-  return items < limit ? at : null;
+  const { cursor } = at;
+  if (draft.items < limit) return { cursor, isShort: true, limit };
+  return next === null ? { cursor, isShort: false, limit: limit < MOST_ENTRIES ? limit + 1 : limit - 1 } : null;
 }
 
-/** A dead end is the end of the feed once the same position, asked again, brought nothing new (promise 10). Pure. */
-export function isEndAfterCommit(deadEnd: DeadEnd, before: DeadEnd, counts: CommitCounts): boolean {
-  return deadEnd !== null && deadEnd.cursor === before?.cursor && counts.inserted + counts.updated === 0;
+/** A dead end is the end of the feed once its position, asked again, brought a short page with nothing new (promise 10). Pure. */
+export function isEndAfterCommit(deadEnd: DeadEnd | null, before: DeadEnd | null, counts: CommitCounts): boolean {
+  return isRepeated(deadEnd, before) && counts.inserted + counts.updated === 0;
+}
+
+/** Whether a short page led nowhere from where the page before led nowhere. Pure. */
+export function isRepeated(deadEnd: DeadEnd | null, before: DeadEnd | null): boolean {
+  return deadEnd?.isShort === true && before !== null && deadEnd.cursor === before.cursor;
+}
+
+/** The limit of a page at a position: that of the dead end where it is one. */
+export function pageLimitAt({ cursor }: Position, deadEnd: DeadEnd | null, limit: PageLimit): PageLimit {
+  return deadEnd !== null && deadEnd.cursor === cursor ? askingFirst(deadEnd.limit, limit) : limit;
 }
 
 function hidesNothing({ status, environment, documentType }: FeedFilters): boolean {

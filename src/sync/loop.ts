@@ -5,7 +5,7 @@ import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { CursorReplaced } from './cursor-replaced.js';
 import { watchDatabase } from './database-watch.js';
-import { type DeadEnd, deadEndOf, isFullWithoutCursor } from './end-of-feed.js';
+import { type DeadEnd, deadEndOf } from './end-of-feed.js';
 import { createFeedPauses, type FeedPauses } from './feed-pauses.js';
 import { createFeedProgress, type FeedProgress } from './feed-progress.js';
 import { PAGES_JOINED } from './join-pages.js';
@@ -110,7 +110,7 @@ interface PageMemory {
   readonly refusals: CursorRefusals;
   readonly progress: FeedProgress;
   readonly stuck: StuckNote;
-  deadEnd: DeadEnd;
+  deadEnd: DeadEnd | null;
   /** The cursor that the last committed page led to. */
   cursor: string | null;
 }
@@ -134,7 +134,7 @@ async function syncFrom(
     breaker: memory.breaker,
     stepMs: context.stepMs,
   };
-  const ahead = openAhead(start, { line: 'feed', maxJoined: PAGES_JOINED }, context, signal);
+  const ahead = openAhead(start, { line: 'feed', maxJoined: PAGES_JOINED, deadEnd: memory.deadEnd }, context, signal);
   let at = start;
   // The database has lost commits, or another writer moved the feed: what is read again is no circle.
   if (start.cursor !== memory.cursor) memory.recent = createRecentCursors();
@@ -147,7 +147,6 @@ async function syncFrom(
       const progress = await syncPage(page, { ...pageContext, deadEnd: memory.deadEnd }, signal);
       if (progress === 'fenced') return progress;
       memory.deadEnd = deadEndOf(page);
-      if (isFullWithoutCursor(page)) context.pageLimit.fullWithoutCursor(page.limit);
       onCommitted(page);
       at = { ...at, cursor: page.next ?? at.cursor };
       memory.cursor = at.cursor;

@@ -1,5 +1,6 @@
 import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
+import { type DeadEnd, pageLimitAt } from './end-of-feed.js';
 import type { Position } from './ports.js';
 import { type ReadAhead, readAhead } from './read-ahead.js';
 import { receivePageWithin } from './read-page.js';
@@ -10,20 +11,23 @@ export interface Ahead {
   readonly line: Line;
   /** So many are handed out as one at most. */
   readonly maxJoined: number;
+  /** The position that led nowhere last. */
+  readonly deadEnd: DeadEnd | null;
 }
 
 /** Reads the feed ahead from a position on, within the memory budget, and loads what its pages lack. */
 export function openAhead(
   start: Position,
-  { line, maxJoined }: Ahead,
+  { line, maxJoined, deadEnd }: Ahead,
   context: Pick<FeedContext, 'service' | 'store' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'pagesAhead'>,
   signal: AbortSignal,
 ): ReadAhead {
-  const { budget, store, loader, clock, pagesAhead: maxPages } = context;
+  const { budget, store, loader, clock, pageLimit, pagesAhead: maxPages } = context;
   return readAhead(
     start,
     {
-      read: (room, at, until) => receivePageWithin(room, context, at, until),
+      read: (room, at, until) =>
+        receivePageWithin(room, { ...context, pageLimit: pageLimitAt(at, deadEnd, pageLimit) }, at, until),
       // A timer, not less: the client of the service writes a request on a used connection one turn of the event loop later.
       afterNextRequest: (until) => clock.sleep(0, until),
       complete: (draft, room, until) => loader.completePage(draft, room, until),

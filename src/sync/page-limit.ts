@@ -9,12 +9,6 @@ export interface PageLimit {
   readonly expectedBytes: number;
   /** A page of this many entries was more than can be held, as the error says. */
   tooLarge(entries: number, error: unknown): void;
-  /**
-   * A full page of this many entries had no cursor: more may follow, or not. With one entry more it is short at the end of the
-   * feed, and that limit stays, since the end has to be seen twice. At the highest limit, fewer entries bring a
-   * cursor.
-   */
-  fullWithoutCursor(entries: number): void;
   /** A page fitted. */
   fitted(page: FittingPage): void;
 }
@@ -38,14 +32,6 @@ export function isTooMuch(error: unknown): boolean {
   return TOO_MUCH.has(troubleOf(error).kind);
 }
 
-/** Interface 8. */
-const MOST_ENTRIES = 200;
-/**
- * Maximum number of readers of one limit: the feed, a backfill and two sweeps. Each may be at a full page without a cursor at
- * another limit, so that one more limit than there are readers has to be tried.
- */
-const READERS = 4;
-
 /** So many full pages in a row that would have fitted four times into what is allowed double the limit again. */
 const EASY_PAGES = 8;
 const EASILY = 4;
@@ -61,14 +47,14 @@ export function halved(state: LimitState, entries: number): LimitState {
   return entries > state.entries ? state : { entries: Math.max(1, Math.floor(entries / 2)), easy: 0 };
 }
 
-/** Pure. A page that is not full says nothing about what a full one would have. A limit of `most` or more stays. */
+/** Pure. A page that is not full says nothing about what a full one would have. */
 export function regrown(
   state: LimitState,
   { asked, came, bytes }: FittingPage,
   most: number,
   budget: number,
 ): LimitState {
-  if (state.entries >= most || asked < state.entries || came < asked) return state;
+  if (state.entries === most || asked < state.entries || came < asked) return state;
   if (bytes * EASILY > budget) return { ...state, easy: 0 };
   const easy = state.easy + 1;
   return easy < EASY_PAGES ? { ...state, easy } : { entries: Math.min(most, state.entries * 2), easy: 0 };
@@ -101,14 +87,31 @@ export function createPageLimit(
     get expectedBytes() {
       return expectedBytes;
     },
-    fullWithoutCursor: (entries) => {
-      const highest = Math.min(MOST_ENTRIES, most + READERS);
-      become({ entries: entries < highest ? entries + 1 : Math.max(1, highest - READERS), easy: 0 });
-    },
     tooLarge: (entries, error) => become(halved(state, entries), error),
     fitted: (page) => {
       expectedBytes = page.bytes;
       become(regrown(state, page, most, budget));
     },
+  };
+}
+
+/** The same limit, but this many entries first, unless they are more than can be held. */
+export function askingFirst(entries: number, limit: PageLimit): PageLimit {
+  let first: number | null = entries;
+  return {
+    get entries() {
+      return first ?? limit.entries;
+    },
+    get maxBytes() {
+      return limit.maxBytes;
+    },
+    get expectedBytes() {
+      return limit.expectedBytes;
+    },
+    tooLarge: (asked, error) => {
+      if (first === null) limit.tooLarge(asked, error);
+      first = null;
+    },
+    fitted: limit.fitted,
   };
 }

@@ -2,7 +2,7 @@ import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import { type DeadEnd, deadEndOf, isDeadEnd, isEndOfFeed, isFullWithoutCursor } from './end-of-feed.js';
+import { type DeadEnd, deadEndOf, isDeadEnd, isEndOfFeed, isRepeated, pageLimitAt } from './end-of-feed.js';
 import type { PartWriter } from './isolate-refused.js';
 import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState, SyncObserver } from './ports.js';
 import { type FetchedPage, readPageWithin } from './read-page.js';
@@ -47,7 +47,7 @@ export async function sweepStretch(
   const recent = createRecentCursors();
   let stored = sweep.cursor;
   let restarted = false;
-  let deadEnd: DeadEnd = null;
+  let deadEnd: DeadEnd | null = null;
   while (!signal.aborted) {
     const room = budget.open('sweep');
     const swept = await sweepPage(at, deadEnd, room, { ...sweep, cursor: stored }, lease, context, signal)
@@ -64,7 +64,7 @@ export async function sweepStretch(
       continue;
     }
     sweep.refusals.accepted();
-    if (swept.deadEnd !== null && deadEnd === null && swept.progress === 'stuck') {
+    if (swept.deadEnd !== null && !deadEnd?.isShort && swept.progress === 'stuck') {
       deadEnd = swept.deadEnd;
       stored = at.cursor;
       continue;
@@ -83,20 +83,21 @@ export async function sweepStretch(
 /** Where a page leaves its sweep. */
 interface Swept {
   readonly next: string | null;
-  readonly deadEnd: DeadEnd;
+  readonly deadEnd: DeadEnd | null;
   readonly progress: SweepProgress;
 }
 
 async function sweepPage(
   at: Position,
-  deadEnd: DeadEnd,
+  deadEnd: DeadEnd | null,
   room: Room,
   sweep: Sweep,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<Swept> {
-  const page = await readPageWithin(room, context, at, signal);
+  const pageLimit = pageLimitAt(at, deadEnd, context.pageLimit);
+  const page = await readPageWithin(room, { ...context, pageLimit }, at, signal);
   await requireFeedCursor(page, lease, context, signal);
   const progress = await progressAt(page, deadEnd, sweep, context, signal);
   const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);
@@ -110,18 +111,15 @@ async function sweepPage(
  */
 async function progressAt(
   page: FetchedPage,
-  deadEnd: DeadEnd,
+  deadEnd: DeadEnd | null,
   { until }: SweepState,
-  { service, read, pageLimit }: FeedContext,
+  { service, read }: FeedContext,
   signal: AbortSignal,
 ): Promise<SweepProgress> {
   if (page.provenUpTo !== null && page.provenUpTo > until) return 'through';
   const verdict = await isEndOfFeed(page, read.filters, service, signal);
-  const again = deadEnd !== null && deadEndOf(page)?.cursor === deadEnd.cursor;
-  if (verdict === 'end' || again) return 'through';
-  if (verdict === 'more' && !isDeadEnd(page)) return 'more';
-  if (isFullWithoutCursor(page)) pageLimit.fullWithoutCursor(page.limit);
-  return 'stuck';
+  if (verdict === 'end' || isRepeated(deadEndOf(page), deadEnd)) return 'through';
+  return verdict === 'more' && !isDeadEnd(page) ? 'more' : 'stuck';
 }
 
 async function commitSwept(

@@ -26,7 +26,7 @@ export interface PageContext {
   readonly breaker: Breaker;
   readonly stepMs: number;
   /** Where the page before led nowhere. */
-  readonly deadEnd: DeadEnd;
+  readonly deadEnd: DeadEnd | null;
 }
 
 /**
@@ -79,7 +79,7 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
 
 function progressAfter(page: CompletedPage, verdict: EndVerdict): Progress {
   if (verdict !== 'more') return verdict;
-  if (deadEndOf(page) !== null) return 'unclear';
+  if (deadEndOf(page)?.isShort) return 'unclear';
   return isDeadEnd(page) ? 'stuck' : 'more';
 }
 

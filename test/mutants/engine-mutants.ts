@@ -172,7 +172,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a sweep ends at a page that the filters emptied',
-    patch(sweep, "if (verdict === 'end' || again) return", 'if (page.draft.items === 0) return'),
+    patch(
+      sweep,
+      "if (verdict === 'end' || isRepeated(deadEndOf(page), deadEnd)) return",
+      'if (page.draft.items === 0) return',
+    ),
   ),
 
   // Freshness is knowable (promise 10).
@@ -190,7 +194,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a full page whose cursor stands still is the end',
-    patch(endOfFeed, 'return items < limit ? at : null', 'return at'),
+    patch(endOfFeed, 'if (draft.items < limit) return', 'if (draft.items <= limit) return'),
   ),
   engine(
     "the service's clock is taken for our own",

@@ -60,7 +60,10 @@ function whatIsMissing({ clock, store, service, traits }: World): string | null 
   const [missing] = store.missing(traits.reconcile.intervalMs !== null);
   if (missing !== undefined) return `revision ${missing.revision} of ${missing.scanId} was not kept`;
   for (const { scanId, pending } of store.rows.values()) {
-    if (pending !== null && !service.runs.isUnstorable(scanId)) return `${scanId} is still pending: ${pending}`;
+    // The later revision is placed behind the cursor, and nothing looks for it.
+    const isListedBehind = pending === 'test_mode_unknown' && traits.reconcile.intervalMs === null;
+    if (pending !== null && !isListedBehind && !service.runs.isUnstorable(scanId))
+      return `${scanId} is still pending: ${pending}`;
   }
   if (!store.hasReadAll()) return 'the history, or a stretch that was asked for, is not read to its end';
   // The end of the feed is seen at every interval: a quiet feed does not grow old.

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createPageLimit, halved, LARGEST_ENTRY_BYTES, regrown } from '../../src/sync/page-limit.js';
+import { askingFirst, createPageLimit, halved, LARGEST_ENTRY_BYTES, regrown } from '../../src/sync/page-limit.js';
 
 const BUDGET = 1_000;
 
@@ -84,31 +84,14 @@ describe('the number of entries that a page is asked for', () => {
     );
   });
 
-  it.each([
-    [3, [4, 5, 6, 7, 3]],
-    [200, [196, 197, 198, 199, 200]],
-  ])('tries five limits in turn when full pages have no cursor, from %i', (most, limits) => {
-    const limit = createPageLimit(most, BUDGET);
-    const seen = limits.map(() => {
-      limit.fullWithoutCursor(limit.entries);
-      return limit.entries;
-    });
-    expect(seen).toEqual(limits);
-  });
-
-  it('comes to rest when two readers are at full pages without a cursor at different limits', () => {
-    const limit = createPageLimit(1, BUDGET);
-    for (let polls = 0; polls < 10; polls += 1) {
-      for (const entries of [1, 2]) if (limit.entries === entries) limit.fullWithoutCursor(entries);
-    }
-    expect(limit.entries).toBe(3);
-  });
-
-  it('stays one more than is set when other full pages fit, since the end of the feed is seen twice', () => {
+  it('asks for a certain number first, unless that is too large', () => {
     const limit = createPageLimit(3, BUDGET);
-    limit.fullWithoutCursor(3);
-    for (let pages = 0; pages < 8; pages += 1) limit.fitted({ asked: 4, came: 4, bytes: 1 });
-    expect(limit.entries).toBe(4);
+    const first = askingFirst(4, limit);
+    expect(first.entries).toBe(4);
+    first.tooLarge(4, null);
+    expect([first.entries, limit.entries]).toEqual([3, 3]);
+    first.tooLarge(3, null);
+    expect([first.entries, limit.entries]).toEqual([1, 1]);
   });
 
   it('is expected to bring as many bytes as the page before', () => {
