@@ -93,7 +93,9 @@ SELECT run.scan_id, run.revision, run.status, run.environment, run.document_type
     AND run.result_state = 'complete' AND run.data IS NOT NULL AND refused.scan_id IS NULL AS productive
 FROM :"schema".runs AS run
 LEFT JOIN (
-    SELECT scan_id, max(revision) AS revision FROM :"schema".quarantine WHERE state = 'open' GROUP BY scan_id
+    -- An unreadable revision may be a correction: it counts as higher until an operator settles the entry.
+    SELECT scan_id, max(COALESCE(revision, 2147483647)) AS revision FROM :"schema".quarantine
+    WHERE state = 'open' GROUP BY scan_id
 ) AS refused ON refused.scan_id = run.scan_id AND refused.revision > run.revision;
 COMMENT ON VIEW :"schema".judged_runs IS 'Runs with the decision whether each may be processed productively';
 COMMENT ON COLUMN :"schema".judged_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';

@@ -80,6 +80,14 @@ describe('productive_runs', () => {
     await feed.commit([entryJson({ scanId: 'a', revision: 2 })]);
     expect(await scans('productive_runs')).toEqual(['a', 'b']);
   });
+
+  it('leaves out a run when an entry of it with an unreadable revision is in quarantine', async () => {
+    await feed.commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b' })]);
+    await feed.commit([entryJson({ scanId: 'a', revision: raw('"2"') })]);
+    expect(await scans('productive_runs')).toEqual(['b']);
+    await bench.rows(sql`UPDATE ${tables.quarantine} SET state = 'discarded'`);
+    expect(await scans('productive_runs')).toEqual(['a', 'b']);
+  });
 });
 
 describe('run_history', () => {
