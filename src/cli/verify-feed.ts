@@ -1,5 +1,5 @@
 import { readStatus } from '../storage/status.js';
-import { type DeadEnd, deadEndOf, type EndVerdict, isDeadEnd, isEndOfFeed, isRepeated } from '../sync/end-of-feed.js';
+import { type DeadEnd, type EndVerdict, findDeadEnd, isDeadEnd, isEndOfFeed, isRepeated } from '../sync/end-of-feed.js';
 import type { DraftEntry } from '../sync/page-draft.js';
 import type { Clock, FeedService, Position } from '../sync/ports.js';
 import { type FetchedPage, type ReadSettings, readPage } from '../sync/read-page.js';
@@ -88,7 +88,7 @@ interface ClearPage {
 
 /**
  * Reads the page at a position. A page whose cursor is missing or did not move is asked for again until it leads on, or until
- * a short page repeats: that is the end of the feed, as for the daemon ({@link deadEndOf}). A full page without a cursor is
+ * a short page repeats: that is the end of the feed, as for the daemon ({@link findDeadEnd}). A full page without a cursor is
  * asked for with another limit. Returns the last page read.
  */
 async function readUntilClear(
@@ -100,18 +100,20 @@ async function readUntilClear(
 ): Promise<ClearPage> {
   const { clock } = patience;
   let before: FetchedPage | null = null;
+  let deadEnd: DeadEnd | null = null;
   for (let polls = 1; ; polls += 1) {
-    const deadEnd: DeadEnd | null = before && deadEndOf(before);
-    const asked = { ...read, pageLimit: deadEnd?.limit ?? read.pageLimit };
+    const asked: ReadSettings = { ...read, pageLimit: deadEnd?.limit ?? read.pageLimit };
     const page: FetchedPage = await patiently(() => readPage(service, asked, clock, at, signal), patience);
     const answeredInMs = clock.monotonic() - page.polledAt;
     const verdict = await patiently(() => isEndOfFeed(page, read.filters, service, signal), patience);
     const clear = { page, answeredInMs, verdict };
     if (verdict !== 'more' || !isDeadEnd(page) || polls === MOST_POLLS) return clear;
-    if (before !== null && isRepeated(deadEndOf(page), deadEnd) && !hasNewEntries(page, before)) {
+    const found = await patiently(() => findDeadEnd(page, read.filters, service, signal), patience);
+    if (before !== null && isRepeated(found, deadEnd) && !hasNewEntries(page, before)) {
       return { ...clear, verdict: 'end' };
     }
     before = page;
+    deadEnd = found;
   }
 }
 

@@ -3,7 +3,7 @@ import { systemClock } from '../service/deadline.js';
 import { InvalidArgumentError } from '../service/request-errors.js';
 import type { FeedEntry } from '../service/wire.js';
 import { pauseAfter, pauseUntilPoll } from '../sync/backoff.js';
-import { type EndVerdict, isEndOfFeed } from '../sync/end-of-feed.js';
+import { type DeadEnd, type EndVerdict, findDeadEnd, isEndOfFeed, isRepeated } from '../sync/end-of-feed.js';
 import { isTooMuch } from '../sync/page-limit.js';
 import type { Clock, FeedFilters, FeedService, Position, RawPage, Trouble } from '../sync/ports.js';
 import { startAt } from '../sync/read-page.js';
@@ -92,17 +92,17 @@ export async function* followFeed(
   const recent = createRecentCursors();
   let at: Position = { cursor: options.cursor ?? null, since: options.since ?? null };
   let wasAtEnd = false;
-  /** The last page, if it was short and led nowhere. The same again is the end of the feed. */
-  let deadEnd: Uint8Array | null = null;
+  /** The last page, if it led nowhere. */
+  let before: Read | null = null;
   while (!signal.aborted) {
     const polledAt = clock.monotonic();
-    const read = await reader.next(at);
+    const read = await reader.next(at, before?.deadEnd ?? null);
     if (read === null) return;
-    const { page, next, verdict } = read;
+    const { page, next, verdict, deadEnd } = read;
     const moved = next !== null && next !== at.cursor;
-    const again: boolean = !moved && deadEnd !== null && Buffer.compare(page.body, deadEnd) === 0;
-    const atEnd = verdict === 'end' || again;
-    deadEnd = !moved && read.isShort ? page.body : null;
+    const again: boolean = !moved && before !== null && Buffer.compare(page.body, before.page.body) === 0;
+    const atEnd: boolean = verdict === 'end' || (again && isRepeated(deadEnd, before?.deadEnd ?? null));
+    before = moved ? null : read;
     const wait = !moved || verdict === 'unclear' || recent.seen(next);
     at = { ...at, cursor: next ?? at.cursor };
     const entries = again ? { entries: [], unusable: [] } : sortEntries(page);
@@ -120,8 +120,8 @@ interface Read {
   /** Null where the service gave none. */
   readonly next: string | null;
   readonly verdict: EndVerdict;
-  /** It has fewer entries than were asked for. */
-  readonly isShort: boolean;
+  /** Of a short page only. */
+  readonly deadEnd: DeadEnd | null;
 }
 
 /** Reads pages, and waits out what passes. */
@@ -133,26 +133,31 @@ function createReader(
 ) {
   const filters = filtersOf(options);
   const { markdown = false } = options;
-  let limit = options.limit ?? 200;
-  const read = async (at: Position): Promise<Read> => {
+  let most = options.limit ?? 200;
+  const read = async (at: Position, limit: number): Promise<Read> => {
     const page = await client.readPage({ filters, markdown, limit, start: startAt(at) }, signal);
     const next = page.nextCursor;
-    const polled = { at, next, draft: { items: page.items.length } };
-    const isShort = page.items.length < limit;
-    return { page, next, isShort, verdict: await isEndOfFeed(polled, filters, client, signal) };
+    const items = page.items.length;
+    const polled = { at, next, cursorUnusable: false, draft: { items }, through: [{ items, next }], limit };
+    const verdict = await isEndOfFeed(polled, filters, client, signal);
+    const mayBeLast = verdict === 'more' && items < limit;
+    const deadEnd = mayBeLast ? await findDeadEnd(polled, filters, client, signal) : null;
+    return { page, next, verdict, deadEnd };
   };
   return {
     /** Null when the signal aborts. */
-    next: async (at: Position): Promise<Read | null> => {
+    next: async (at: Position, deadEnd: DeadEnd | null): Promise<Read | null> => {
+      let limit = deadEnd?.limit ?? most;
       for (let failures = 1; ; ) {
         try {
-          const found = await read(at);
+          const found = await read(at, limit);
           return signal.aborted ? null : found;
         } catch (error) {
           if (signal.aborted) return null;
           const trouble = troubleOf(error);
           if (isTooMuch(error) && limit > 1) {
             limit = Math.floor(limit / 2);
+            most = Math.min(most, limit);
             continue;
           }
           if (!isFailure(error, trouble) || !waitOut(error)) throw error;

@@ -1,7 +1,7 @@
 import { type Breaker, createBreaker, type PageQuality, qualityOfNew } from './breaker.js';
 import type { FeedContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import { type DeadEnd, deadEndOf, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
+import { type DeadEnd, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { PartWriter } from './isolate-refused.js';
 import { openAhead } from './open-ahead.js';
@@ -105,8 +105,8 @@ export async function readBackfillPages(
       if (outcome.kind === 'fenced') return 'fenced';
       passed(page, memory, context);
       const { deadEnd } = memory;
-      memory.deadEnd = deadEndOf(page);
       if (verdict === 'end') return finish(memory, lease, context);
+      memory.deadEnd = await findDeadEnd(page, read.filters, service, signal);
       // With what it rests on: the database may have lost the commit, and the cursor did not move.
       if (isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts)) return finish(memory, lease, context, lastPart);
       if (isDeadEnd(page) || verdict === 'unclear' || memory.recent.seen(page.next)) return 'stuck';

@@ -1,6 +1,6 @@
 import { askingFirst, type PageLimit } from './page-limit.js';
 import type { CommitCounts, FeedFilters, FeedService, Position } from './ports.js';
-import { listsAnything } from './probe.js';
+import { listEntries, listsAnything } from './probe.js';
 import { type FetchedPage, startAt } from './read-page.js';
 import { mayRejectCursor } from './rejected-cursor.js';
 
@@ -46,22 +46,52 @@ const MOST_ENTRIES = 200;
 
 /** The position from which the last page led nowhere. */
 export interface DeadEnd extends Pick<Position, 'cursor'> {
-  /** The page had fewer entries than were asked for: there were no more. */
-  readonly isShort: boolean;
+  /** Whether fewer entries follow the position, hidden ones included, than were asked for; null: the service refuses to say. */
+  readonly isShort: boolean | null;
   /** Number of entries that the position is asked for next. */
   readonly limit: number;
 }
 
+/** What of a page tells a dead end. */
+export type AnsweredPage = PolledPage & Pick<FetchedPage, 'cursorUnusable' | 'through' | 'limit'>;
+
 /**
- * Returns the position if the page may be the last one that can be had from it, else null. A full page without a cursor does
- * not show it. Asked for one entry more it is short at the end of the feed; where no more may be asked for, one entry less
- * brings a cursor. Of several pages that were committed together none is the last: their cursor returned. Pure.
+ * Returns the position if the page may be the last one that can be had from it, else null. Filters may have shortened the page,
+ * so they count only if they hide nothing: otherwise the same position is asked once without filters, with the same limit.
+ * Where that brings a full page or a cursor, the page does not show the end. Asked for more entries it does, if it is the end;
+ * where no more may be asked for, one entry less than it listed brings a cursor. Of several pages that were committed together
+ * none is the last: their cursor returned.
  */
-export function deadEndOf({ at, next, cursorUnusable, draft, through, limit }: FetchedPage): DeadEnd | null {
-  if (!isDeadEnd({ at, next }) || cursorUnusable || through.length > 1) return null;
-  const { cursor } = at;
-  if (draft.items < limit) return { cursor, isShort: true, limit };
-  return next === null ? { cursor, isShort: false, limit: limit < MOST_ENTRIES ? limit + 1 : limit - 1 } : null;
+export async function findDeadEnd(
+  page: AnsweredPage,
+  filters: FeedFilters,
+  service: Pick<FeedService, 'readPage'>,
+  signal: AbortSignal,
+): Promise<DeadEnd | null> {
+  const { at, next, draft, limit } = page;
+  if (!isDeadEnd(page) || page.cursorUnusable || page.through.length > 1) return null;
+  const isShort = draft.items < limit && (await isShortUnfiltered(page, filters, service, signal));
+  if (isShort !== false) return { cursor: at.cursor, isShort, limit };
+  if (next !== null) return null;
+  const another = limit < MOST_ENTRIES ? Math.min(2 * limit, MOST_ENTRIES) : Math.max(1, draft.items - 1);
+  return { cursor: at.cursor, isShort, limit: another };
+}
+
+/** Whether a short page that leads nowhere is the same without filters; null if the service refuses to say. */
+async function isShortUnfiltered(
+  { at, limit }: AnsweredPage,
+  filters: FeedFilters,
+  service: Pick<FeedService, 'readPage'>,
+  signal: AbortSignal,
+): Promise<boolean | null> {
+  if (hidesNothing(filters)) return true;
+  try {
+    const listed = await listEntries(service, { filters: UNFILTERED, start: startAt(at) }, limit, signal);
+    return listed !== null && listed.items < limit && isDeadEnd({ at, next: listed.next });
+  } catch (error) {
+    if (mayRejectCursor(error) === null) throw error;
+    return null;
+  }
 }
 
 /** A dead end is the end of the feed once its position, asked again, brought a short page with nothing new (promise 10). Pure. */

@@ -9,22 +9,33 @@ export type Probe = Pick<FeedRequest, 'filters' | 'start'>;
 /** More of an answer is not waited for: so little is not counted towards the memory budget. */
 const ENOUGH_BYTES = 1024 * 1024;
 
-/**
- * Whether the service lists anything there. Rejects where it refuses to say. It may be asked while pages are held, since it
- * never waits for room: an answer that is longer than need be is left where it is, and has an entry.
- */
+/** Whether the service lists anything there. Rejects where it refuses to say. */
 export async function listsAnything(
   service: Pick<FeedService, 'readPage'>,
   probe: Probe,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const listed = await listEntries(service, probe, 1, signal);
+  return listed === null || listed.items > 0;
+}
+
+/**
+ * Returns how many entries the service lists there, and its cursor; null if the answer is longer than 1 MiB. Rejects where the
+ * service refuses to say. It may be asked while pages are held, since it never waits for room.
+ */
+export async function listEntries(
+  service: Pick<FeedService, 'readPage'>,
+  probe: Probe,
+  limit: number,
+  signal: AbortSignal,
+): Promise<{ readonly items: number; readonly next: string | null } | null> {
   const bounds = { maxBytes: ENOUGH_BYTES, arrived: () => {} };
   try {
-    const { items } = await service.readPage({ ...probe, limit: 1, markdown: false, ...bounds }, signal);
-    return items.length > 0;
+    const { items, nextCursor } = await service.readPage({ ...probe, limit, markdown: false, ...bounds }, signal);
+    return { items: items.length, next: nextCursor };
   } catch (error) {
     if (!isTooMuch(error)) throw error;
-    return true;
+    return null;
   }
 }
 

@@ -4,7 +4,7 @@ import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { readServiceDate } from './probe.js';
 import { createCursorRefusals } from './rejected-cursor.js';
 import { isServiceClockOff } from './service-clock.js';
-import { type Sweep, type SweepMemory, sweepStretch } from './sweep-stretch.js';
+import { type Sweep, sweepStretch } from './sweep-stretch.js';
 import { takeTurns } from './take-turns.js';
 
 /** The window begins this much earlier, for what the service may understand by `since`. */
@@ -19,7 +19,7 @@ const LOOK_MS = 60_000;
  */
 export async function reconcile(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
   const { reconcile: settings, store, leaseTtlMs } = context;
-  const memories = new Map<SweepKind, SweepMemory>();
+  const memories = new Map<SweepKind, Sweep>();
   const pace = Math.min(settings.intervalMs ?? LOOK_MS, LOOK_MS);
   if (settings.intervalMs === null && settings.fullIntervalMs === null) return waitForEnd(signal);
   await takeTurns('sweep', context, signal, async () => {
@@ -44,7 +44,7 @@ export function dueSweeps(sweeps: readonly SweepState[], settings: ReconcileSett
 
 /** `more`: there is more to read at once; `fenced`: the lease was lost, or a sweep's stored position is not the expected one. */
 async function sweepWhatIsDue(
-  memories: Map<SweepKind, SweepMemory>,
+  memories: Map<SweepKind, Sweep>,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
@@ -60,12 +60,16 @@ async function sweepWhatIsDue(
   return 'done';
 }
 
-/** A sweep that is at its beginning has no pages before. */
-function remembered(sweep: SweepState, memories: Map<SweepKind, SweepMemory>): Sweep {
-  const before = sweep.cursor === null ? undefined : memories.get(sweep.kind);
-  const memory = before ?? { breaker: createBreaker(), refusals: createCursorRefusals() };
-  memories.set(sweep.kind, memory);
-  return { ...sweep, ...memory };
+/** The sweep with what is remembered of its earlier turns. */
+function remembered(state: SweepState, sweeps: Map<SweepKind, Sweep>): Sweep {
+  const before = sweeps.get(state.kind);
+  const memory =
+    before?.id === state.id
+      ? before.memory
+      : { breaker: createBreaker(), refusals: createCursorRefusals(), deadEnd: null };
+  const sweep = { ...state, memory };
+  sweeps.set(state.kind, sweep);
+  return sweep;
 }
 
 /** The sweep under way, or a new one; null while the feed has not reached its end. */

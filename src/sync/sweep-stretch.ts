@@ -2,9 +2,10 @@ import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import type { Room } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import { type DeadEnd, deadEndOf, isDeadEnd, isEndOfFeed, isRepeated, pageLimitAt } from './end-of-feed.js';
+import { type DeadEnd, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed, pageLimitAt } from './end-of-feed.js';
 import type { PartWriter } from './isolate-refused.js';
-import type { CommitCounts, CommitOutcome, LeaseGrant, Position, SweepState, SyncObserver } from './ports.js';
+import { batchOf } from './page-draft.js';
+import type { CommitCounts, LeaseGrant, Position, SweepCommit, SweepState, SyncObserver } from './ports.js';
 import { type FetchedPage, readPageWithin } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { isRejected } from './recover-cursor.js';
@@ -22,14 +23,15 @@ const STRETCH_MS = 60_000;
  */
 export type SweepProgress = 'through' | 'more' | 'stuck' | 'fenced';
 
-/** What is remembered of the last pages of a sweep. */
-export interface SweepMemory {
-  readonly breaker: Breaker;
-  readonly refusals: CursorRefusals;
+/** A sweep under way, and what is remembered of its last pages. */
+export interface Sweep extends SweepState {
+  readonly memory: {
+    readonly breaker: Breaker;
+    readonly refusals: CursorRefusals;
+    /** Where the last page led nowhere. */
+    deadEnd: DeadEnd | null;
+  };
 }
-
-/** A sweep under way. */
-export interface Sweep extends SweepState, SweepMemory {}
 
 /**
  * Reads a sweep's pages from where it stands, and stores what is missing. Its position is kept with every page.
@@ -42,18 +44,18 @@ export async function sweepStretch(
   signal: AbortSignal,
 ): Promise<SweepProgress> {
   const { clock, budget } = context;
+  const { refusals } = sweep.memory;
   const begunAt = clock.monotonic();
   let at: Position = { cursor: sweep.cursor, since: sweep.since };
   const recent = createRecentCursors();
   let stored = sweep.cursor;
   let restarted = false;
-  let deadEnd: DeadEnd | null = null;
   while (!signal.aborted) {
     const room = budget.open('sweep');
-    const swept = await sweepPage(at, deadEnd, room, { ...sweep, cursor: stored }, lease, context, signal)
+    const swept = await sweepPage(at, room, { ...sweep, cursor: stored }, lease, context, signal)
       .catch(async (error) => {
         // Its cursor may be rejected like the feed's: it starts over, once, which costs only time.
-        if (restarted || at.cursor === null || !sweep.refusals.persist(at.cursor, error)) throw error;
+        if (restarted || at.cursor === null || !refusals.persist(at.cursor, error)) throw error;
         if (!(await isRejected(at.cursor, error, context, signal))) throw error;
         return null;
       })
@@ -63,14 +65,8 @@ export async function sweepStretch(
       at = { ...at, cursor: null };
       continue;
     }
-    sweep.refusals.accepted();
-    if (swept.deadEnd !== null && !deadEnd?.isShort && swept.progress === 'stuck') {
-      deadEnd = swept.deadEnd;
-      stored = at.cursor;
-      continue;
-    }
+    refusals.accepted();
     if (swept.progress !== 'more') return swept.progress;
-    deadEnd = null;
     if (recent.seen(swept.next)) return 'stuck';
     stored = swept.next;
     at = { ...at, cursor: stored };
@@ -83,71 +79,71 @@ export async function sweepStretch(
 /** Where a page leaves its sweep. */
 interface Swept {
   readonly next: string | null;
-  readonly deadEnd: DeadEnd | null;
   readonly progress: SweepProgress;
 }
 
 async function sweepPage(
   at: Position,
-  deadEnd: DeadEnd | null,
   room: Room,
   sweep: Sweep,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<Swept> {
-  const pageLimit = pageLimitAt(at, deadEnd, context.pageLimit);
+  const { memory, until } = sweep;
+  const { service, read, store } = context;
+  const pageLimit = pageLimitAt(at, memory.deadEnd, context.pageLimit);
   const page = await readPageWithin(room, { ...context, pageLimit }, at, signal);
   await requireFeedCursor(page, lease, context, signal);
-  const progress = await progressAt(page, deadEnd, sweep, context, signal);
-  const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);
-  return { next: page.next, deadEnd: deadEndOf(page), progress: outcome.kind === 'fenced' ? 'fenced' : progress };
+  // Only the end of the feed, or a page that proves to reach beyond the stretch, ends a sweep.
+  const isBeyond = page.provenUpTo !== null && page.provenUpTo > until;
+  const verdict = isBeyond ? 'end' : await isEndOfFeed(page, read.filters, service, signal);
+  const { next } = page;
+  const committed = await commitSwept(page, room, sweep, verdict === 'end', lease, context, signal);
+  if (committed === null) return { next, progress: 'fenced' };
+  if (verdict === 'end') return { next, progress: 'through' };
+  const before = memory.deadEnd;
+  memory.deadEnd = await findDeadEnd(page, read.filters, service, signal);
+  if (isEndAfterCommit(memory.deadEnd, before, committed.counts)) {
+    // With what it rests on: the database may have lost the commit, and the cursor did not move.
+    const outcome = await store.commitSweep({ ...committed.lastPart, from: committed.lastPart.to, finished: true });
+    return { next, progress: outcome.kind === 'fenced' ? 'fenced' : 'through' };
+  }
+  return { next, progress: verdict === 'more' && !isDeadEnd(page) ? 'more' : 'stuck' };
 }
 
-/**
- * Only the end of the feed, or a page that proves to reach beyond the stretch, ends a sweep. What is on a page that led
- * nowhere twice is committed with the end of the sweep.
- * @param deadEnd where the page before led nowhere
- */
-async function progressAt(
-  page: FetchedPage,
-  deadEnd: DeadEnd | null,
-  { until }: SweepState,
-  { service, read }: FeedContext,
-  signal: AbortSignal,
-): Promise<SweepProgress> {
-  if (page.provenUpTo !== null && page.provenUpTo > until) return 'through';
-  const verdict = await isEndOfFeed(page, read.filters, service, signal);
-  if (verdict === 'end' || isRepeated(deadEndOf(page), deadEnd)) return 'through';
-  return verdict === 'more' && !isDeadEnd(page) ? 'more' : 'stuck';
-}
-
+/** Returns what was counted, and the last part of the page, which was committed with the position; null if fenced. */
 async function commitSwept(
   page: FetchedPage,
   room: Room,
-  { kind, id, until, cursor: from, breaker }: Sweep,
+  { kind, id, until, cursor: from, memory: { breaker } }: Sweep,
   finished: boolean,
   lease: LeaseGrant,
   { store, loader, observer }: FeedContext,
   signal: AbortSignal,
-): Promise<CommitOutcome> {
+): Promise<{ readonly counts: CommitCounts; readonly lastPart: SweepCommit } | null> {
   const { draft } = page;
   const passed = draft.entries.filter(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until);
   const resolved = await loader.completePage({ ...draft, entries: passed }, room, signal);
   let quality = qualityOf(draft, draft.quarantine);
+  const unmoved = { lease, kind, id, from, to: from, finished: false };
+  let lastPart: SweepCommit = { ...unmoved, batch: batchOf([], null), quarantine: [] };
   const write: PartWriter = async ({ last, batch, quarantine }) => {
+    let part: SweepCommit = { ...unmoved, batch, quarantine };
     if (last) {
       quality = await qualityOfNew(draft, quarantine, lease.feed, store);
       breaker.check(quality);
+      part = { ...part, to: page.next ?? page.at.cursor, finished };
+      lastPart = part;
     }
-    const position = last ? { to: page.next ?? page.at.cursor, finished } : { to: from, finished: false };
-    const outcome = await store.commitSweep({ lease, kind, id, from, ...position, batch, quarantine });
+    const outcome = await store.commitSweep(part);
     if (outcome.kind === 'committed') reportPart(outcome.counts, observer);
     return outcome;
   };
   const outcome = await writePage(write, draft, resolved, signal);
-  if (outcome.kind === 'committed') breaker.committed(quality);
-  return outcome;
+  if (outcome.kind === 'fenced') return null;
+  breaker.committed(quality);
+  return { counts: outcome.counts, lastPart };
 }
 
 function reportPart(counts: CommitCounts, observer: SyncObserver): void {

@@ -1,5 +1,5 @@
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
-import { type DeadEnd, deadEndOf, type EndVerdict, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
+import { type DeadEnd, type EndVerdict, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
 import type { PartWriter } from './isolate-refused.js';
 import { batchOf, type DraftEntry } from './page-draft.js';
 import type {
@@ -35,12 +35,18 @@ export interface PageContext {
  */
 export type Progress = EndVerdict | 'stuck' | 'fenced';
 
+/** Where a page left the feed, and whether it led nowhere. */
+export interface SyncedPage {
+  readonly progress: Progress;
+  readonly deadEnd: DeadEnd | null;
+}
+
 /**
  * One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened. A page that is more
  * than the memory budget is committed in parts, and its cursor with the last one.
  */
-export async function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<Progress> {
-  const { service, store, observer, filters, lease, breaker, stepMs, deadEnd } = context;
+export async function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<SyncedPage> {
+  const { service, store, observer, filters, lease, breaker, stepMs } = context;
   const { at, next, draft, resolved } = page;
 
   const verdict = await isEndOfFeed(page, filters, service, signal);
@@ -64,22 +70,25 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
     return outcome;
   };
   const outcome = await writePage(write, draft, resolved, signal);
-  if (outcome.kind === 'fenced') return 'fenced';
+  if (outcome.kind === 'fenced') return { progress: 'fenced', deadEnd: null };
   breaker.committed(quality);
 
-  const isEnd = verdict === 'more' && isEndAfterCommit(deadEndOf(page), deadEnd, outcome.counts);
-  if (!isEnd) return progressAfter(page, verdict);
+  // After the commit: what is stored does not depend on another request.
+  const deadEnd = verdict === 'more' ? await findDeadEnd(page, filters, service, signal) : null;
+  if (!isEndAfterCommit(deadEnd, context.deadEnd, outcome.counts)) {
+    return { progress: progressAfter(page, verdict, deadEnd), deadEnd };
+  }
   // The database may have lost the first commit (a failover). The cursor did not move, so the fence does not notice: the claim
   // is committed with the entries that it rests on.
   const end = await store.commitPage({ ...position, ...lastPart, freshness: freshnessOf(page, true) });
-  if (end.kind === 'fenced') return 'fenced';
+  if (end.kind === 'fenced') return { progress: 'fenced', deadEnd: null };
   observer.freshness(end.asOf);
-  return 'end';
+  return { progress: 'end', deadEnd };
 }
 
-function progressAfter(page: CompletedPage, verdict: EndVerdict): Progress {
+function progressAfter(page: CompletedPage, verdict: EndVerdict, deadEnd: DeadEnd | null): Progress {
   if (verdict !== 'more') return verdict;
-  if (deadEndOf(page)?.isShort) return 'unclear';
+  if (deadEnd !== null && deadEnd.isShort !== false) return 'unclear';
   return isDeadEnd(page) ? 'stuck' : 'more';
 }
 

@@ -164,19 +164,15 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     "a sweep moves the feed's cursor",
     patch(
       sweep,
-      "const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);",
-      `const outcome = await commitSwept(page, room, sweep, progress === 'through', lease, context, signal);
+      "const committed = await commitSwept(page, room, sweep, verdict === 'end', lease, context, signal);",
+      `const committed = await commitSwept(page, room, sweep, verdict === 'end', lease, context, signal);
        const { cursor } = await context.store.readPosition(lease.feed);
        await context.store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected');`,
     ),
   ),
   engine(
     'a sweep ends at a page that the filters emptied',
-    patch(
-      sweep,
-      "if (verdict === 'end' || isRepeated(deadEndOf(page), deadEnd)) return",
-      'if (page.draft.items === 0) return',
-    ),
+    patch(sweep, "const verdict = isBeyond ? 'end' :", "const verdict = isBeyond || page.draft.items === 0 ? 'end' :"),
   ),
 
   // Freshness is knowable (promise 10).
@@ -194,7 +190,16 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a full page whose cursor stands still is the end',
-    patch(endOfFeed, 'if (draft.items < limit) return', 'if (draft.items <= limit) return'),
+    patch(endOfFeed, 'draft.items < limit &&', 'draft.items <= limit &&'),
+    patch(endOfFeed, 'listed.items < limit &&', 'listed.items <= limit &&'),
+  ),
+  engine(
+    'a page without a cursor that the filters shortened is the end',
+    patch(endOfFeed, 'if (hidesNothing(filters)) return true;', 'if (filters !== null) return true;'),
+  ),
+  engine(
+    'a sweep ends at a repeated page that brings something new',
+    patch(sweep, 'committed.counts)', '{ ...committed.counts, inserted: 0, updated: 0 })'),
   ),
   engine(
     "the service's clock is taken for our own",

@@ -111,7 +111,7 @@ export class SimulatedService implements FeedService {
     const { clock, traits, sequence } = this;
     const filters = traits.boundCursors ? JSON.stringify(request.filters) : '';
     if ('cursor' in start && !isBoundTo(start.cursor, filters)) throw refusal('feed', 400);
-    const scanned = this.spell.cursors === 'ordinary' ? request.limit * traits.scanFactor : Number.POSITIVE_INFINITY;
+    const scanned = this.#isCut(start) ? request.limit * traits.scanFactor : Number.POSITIVE_INFINITY;
     const isLeftOut = (delivery: Delivery) =>
       traits.sinceReading === 'filter' && 'since' in start && !this.isOfTime(delivery, start.since);
     const isWanted = (delivery: Delivery) => isListed(delivery, request.filters) && !isLeftOut(delivery);
@@ -210,6 +210,15 @@ export class SimulatedService implements FeedService {
       (mode === 'circling' ? this.cursors.earlier(this.choices.random(), place, filters) : null) ??
       this.cursors.issue(place, filters)
     );
+  }
+
+  /**
+   * Whether a page may be shorter than its limit before the end. A page without a cursor that `since` has shortened is taken for
+   * the end once it repeats (guarantee 10).
+   */
+  #isCut(start: FeedStart): boolean {
+    if (this.spell.cursors === 'empty') return !('since' in start) || this.traits.sinceReading === 'place';
+    return this.spell.cursors === 'ordinary';
   }
 
   #fails(error: unknown, start: FeedStart): never {

@@ -80,9 +80,10 @@ export interface Traits {
   readonly restless: boolean;
 }
 
+const EVERYTHING: FeedFilters = { status: ['completed', 'failed'], environment: 'all', documentType: null };
 const FILTERS: readonly FeedFilters[] = [
   { status: ['completed', 'failed'], environment: 'prod', documentType: null },
-  { status: ['completed', 'failed'], environment: 'all', documentType: null },
+  EVERYTHING,
   { status: ['completed'], environment: 'prod', documentType: null },
 ];
 
@@ -104,8 +105,8 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   return {
     service: {
       movingCursors,
-      // Cursors that move as well never show the end of the feed (guarantee 10).
-      boundCursors: choices.chance(0.25) && !movingCursors,
+      // Cursors that move as well, or are missing at the end where filters hide something, never show it (guarantee 10).
+      boundCursors: choices.chance(0.25) && !movingCursors && (!noCursorAtEnd || filters === EVERYTHING),
       noCursorAtEnd,
       corrections: choices.pick(['ahead', 'behind', 'in place']),
       sinceMeaning: choices.pick(['delivered', 'earlier']),

@@ -2,69 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { followFeed as followInLibrary } from '../../src/library/follow-feed.js';
 import { ConnectionError } from '../../src/service/request-errors.js';
 import { isEndOfFeed } from '../../src/sync/end-of-feed.js';
-import { followFeed } from '../../src/sync/loop.js';
-import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports.js';
+import type { FeedRequest } from '../../src/sync/ports.js';
 import { newBackfill } from '../simulation/model-backfills.js';
 import { ModelService } from '../simulation/model-service.js';
-import { ModelStore } from '../simulation/model-store.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
-import { engineContext } from '../support/engine.js';
-import { entryJson, pageJson } from '../support/entries.js';
-import { rawPage } from '../support/pages.js';
-import { VirtualClock } from '../support/virtual-clock.js';
+import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../support/filtered-feed.js';
 
 const MINUTE = 60_000;
-const POLL_MS = 5_000;
-
-/** A feed of runs, of which every third is one of the test environment, at most three looked at for each page. */
-function bench(nextCursor: (place: number, end: number, request: FeedRequest) => string | null, pageLimit = 3) {
-  const clock = new VirtualClock();
-  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
-  const service = new ModelService();
-  const runs: { json: string; environment: string }[] = [];
-  const deliver = (count: number, testEvery = 3) => {
-    for (const _ of Array.from({ length: count })) {
-      const environment = runs.length % testEvery === 1 ? 'test' : 'prod';
-      const json = entryJson({
-        scanId: `scan-${runs.length}`,
-        environment,
-        deliveredAt: new Date(clock.now()).toISOString(),
-      });
-      runs.push({ json, environment });
-    }
-  };
-  const placeOf = (start: FeedStart) => ('cursor' in start ? Number(start.cursor.split('#')[0]) : 0);
-  service.readPage = async (request, signal): Promise<RawPage> => {
-    service.requests.push(request);
-    await clock.sleep(10, signal);
-    const { start, filters, limit } = request;
-    const from = placeOf(start);
-    const looked = runs.slice(from, from + limit);
-    const listed = looked.filter(({ environment }) => filters.environment === 'all' || environment === 'prod');
-    const next = nextCursor(from + looked.length, runs.length, request);
-    return rawPage(
-      pageJson(
-        listed.map(({ json }) => json),
-        next,
-      ),
-    );
-  };
-  const follow = async (ms: number, fullIntervalMs: number | null = null) => {
-    const stop = new AbortController();
-    const reconcile = { intervalMs: null, windowMs: MINUTE, fullIntervalMs };
-    const read = { ...engineContext({ clock, service, store }).read, pageLimit };
-    const following = followFeed(
-      engineContext({ clock, service, store, reconcile, read, pollIntervalMs: POLL_MS }),
-      stop.signal,
-    );
-    await clock.advance(ms);
-    stop.abort();
-    await clock.run(following);
-  };
-  const feed = () => store.feeds.get('default');
-  const lagMs = () => clock.now() - (feed()?.completeAsOf ?? Number.NaN);
-  return { clock, store, service, deliver, follow, feed, lagMs };
-}
 
 /** Refuses a cursor with other filters than it was issued with. */
 const boundWith =
@@ -75,21 +19,20 @@ const boundWith =
     if (given !== wanted) throw refusal;
     return `${place}#${wanted}`;
   };
-type Reading = [description: string, nextCursor: Parameters<typeof bench>[0]];
+type Reading = [description: string, nextCursor: Parameters<typeof filteredFeed>[0]];
 const REFUSALS = [
   ...['http_400', 'http_404', 'http_410', 'http_414', 'http_422', 'http_431'].map(
     (kind) => new ModelTrouble(kind, 'hold'),
   ),
   new ConnectionError('https://service.test', 'ECONNRESET'),
 ];
-const withoutCursorAtEnd = (place: number, end: number) => (place < end ? `${place}` : null);
 
 describe.each<Reading>([
   ...REFUSALS.map<Reading>((refusal) => [`cursors are bound to their filters (${refusal.kind})`, boundWith(refusal)]),
   ['the last page has no cursor', withoutCursorAtEnd],
 ])('when %s', (_, nextCursor) => {
   it.each([0, 1, 2, 3, 5, 6, 11])('finds the end of a feed of %i runs', async (count) => {
-    const { deliver, follow, feed, lagMs, store } = bench(nextCursor);
+    const { deliver, follow, feed, lagMs, store } = filteredFeed(nextCursor);
     deliver(count);
     await follow(MINUTE);
     expect(feed()?.endReachedAt).toEqual(expect.any(Number));
@@ -98,14 +41,14 @@ describe.each<Reading>([
   });
 
   it('finishes a full sweep', async () => {
-    const { deliver, follow, feed } = bench(nextCursor);
+    const { deliver, follow, feed } = filteredFeed(nextCursor);
     deliver(7);
     await follow(10 * MINUTE, MINUTE);
     expect(feed()?.sweeps.get('full')?.finishedAt).toEqual(expect.any(Number));
   });
 
   it('follows the feed when filters hide all that is new', async () => {
-    const { clock, deliver, follow, lagMs, store } = bench(nextCursor);
+    const { clock, deliver, follow, lagMs, store } = filteredFeed(nextCursor);
     deliver(1);
     const following = follow(2 * MINUTE);
     await clock.advance(MINUTE);
@@ -126,7 +69,7 @@ it('does not take an empty page for the end when it was requested by time', asyn
 });
 
 it('claims no end when the cursor is missing in the middle of the feed', async () => {
-  const { deliver, follow, feed, store } = bench((place, end) => (place > 3 && place < end ? null : `${place}`));
+  const { deliver, follow, feed, store } = filteredFeed((place, end) => (place > 3 && place < end ? null : `${place}`));
   deliver(300, Number.POSITIVE_INFINITY);
   await follow(MINUTE);
   expect(store.rows.size).toBeGreaterThan(2);
@@ -134,7 +77,7 @@ it('claims no end when the cursor is missing in the middle of the feed', async (
 });
 
 it('keeps the lag low when runs are delivered during every poll and the last page has no cursor', async () => {
-  const { clock, deliver, follow, lagMs, store } = bench(withoutCursorAtEnd, 200);
+  const { clock, deliver, follow, lagMs, store } = filteredFeed(withoutCursorAtEnd, 200);
   deliver(1);
   const following = follow(10 * MINUTE);
   for (const _ of Array.from({ length: 60 })) {
@@ -147,7 +90,7 @@ it('keeps the lag low when runs are delivered during every poll and the last pag
 });
 
 it('notes no stuck cursor when the last page has no cursor', async () => {
-  const { clock, deliver, follow, feed } = bench(withoutCursorAtEnd);
+  const { clock, deliver, follow, feed } = filteredFeed(withoutCursorAtEnd);
   deliver(2);
   const following = follow(MINUTE);
   await clock.advance(2_000);
@@ -158,7 +101,7 @@ it('notes no stuck cursor when the last page has no cursor', async () => {
 
 describe('when the database loses the entries of the last page before the end is claimed', () => {
   it('stores them again with the claim of the feed', async () => {
-    const { deliver, follow, feed, store } = bench(withoutCursorAtEnd);
+    const { deliver, follow, feed, store } = filteredFeed(withoutCursorAtEnd);
     deliver(2, 1);
     const found: number[] = [];
     const commit = store.commitPage.bind(store);
@@ -174,7 +117,7 @@ describe('when the database loses the entries of the last page before the end is
   });
 
   it('stores them again with the end of a backfill', async () => {
-    const { clock, deliver, follow, feed, store } = bench(withoutCursorAtEnd);
+    const { clock, deliver, follow, feed, store } = filteredFeed(withoutCursorAtEnd);
     deliver(2, 1);
     const following = follow(2 * MINUTE);
     await clock.advance(MINUTE);
@@ -193,7 +136,7 @@ describe('when the database loses the entries of the last page before the end is
 });
 
 it('ends the iteration of a library when the last page has no cursor', async () => {
-  const { clock, deliver, service } = bench(withoutCursorAtEnd);
+  const { clock, deliver, service } = filteredFeed(withoutCursorAtEnd);
   deliver(5);
   const pages: { entries: number; atEnd: boolean }[] = [];
   const read = async () => {
