@@ -66,7 +66,8 @@ export async function recoverCursor(
  * Finds a position near a time that lies within what was read. `since` may mean the submission or completion of a run, and may
  * leave out entries of the page that it is sent with (the interface leaves it open), so that a time may lead past entries
  * that were not read. The cursor of a page with one entry does not, if an entry of revision 1 that was read is listed after
- * it: the place of such an entry is its delivery time. Returns null if nothing shows this.
+ * it: the place of such an entry is its delivery time. It has to be earlier than what was read up to, since others of that
+ * last millisecond may not be read yet. Returns null if nothing shows this.
  */
 export async function positionWithin(
   since: Date,
@@ -82,7 +83,7 @@ export async function positionWithin(
     const within = { cursor: next, since: null };
     const { runs } = await readAt(within, line, context, signal);
     const isRead = ({ revision, deliveredAt }: FeedRun) =>
-      revision === 1 && deliveredAt !== null && deliveredAt <= readUpTo;
+      revision === 1 && deliveredAt !== null && deliveredAt < readUpTo;
     return runs.some(isRead) ? within : null;
   } catch (error) {
     if (mayRejectCursor(error) === null) throw error;

@@ -118,6 +118,25 @@ describe('a cursor that the service rejects', () => {
     expect(store.rows.has('slow')).toBe(true);
   });
 
+  it('skips nothing when only the first of the runs delivered within a millisecond was read', async () => {
+    const { service, store, rejected, resets, deliver, follow } = bench();
+    deliver(1, 'run');
+    await follow(1_000);
+    const { deliveredAt } = JSON.parse(service.feed[0] ?? '');
+    for (const scanId of ['slow', 'next', 'last']) service.feed.push(entryJson({ scanId, deliveredAt }));
+    service.runs.set('run-0', service.feed[0] ?? '');
+    // `since` means the submission: the slow run was submitted earlier.
+    const read = service.readPage.bind(service);
+    service.readPage = (request, signal) => {
+      const start = 'since' in request.start ? { cursor: '2' } : request.start;
+      return read({ ...request, start }, signal);
+    };
+    rejected.add('1');
+    await follow(60_000);
+    expect(resets).toEqual([{ cursor: null, since: null }]);
+    expect([...store.rows.keys()].sort()).toEqual(['last', 'next', 'run-0', 'slow']);
+  });
+
   it('gives way also where a page of the usual length would be too large', async () => {
     const { service, store, rejected, resets, deliver, follow } = bench();
     deliver(12, 'run');
