@@ -8,6 +8,7 @@ import { isTooMuch } from '../sync/page-limit.js';
 import type { Clock, FeedFilters, FeedService, Position, RawPage, Trouble } from '../sync/ports.js';
 import { startAt } from '../sync/read-page.js';
 import { createRecentCursors } from '../sync/recent-cursors.js';
+import { isUsableCursor } from '../sync/rejected-cursor.js';
 import { sortEntries, type UnusableEntry } from './sort-entries.js';
 
 /** How to follow the feed. */
@@ -117,7 +118,7 @@ export async function* followFeed(
 
 interface Read {
   readonly page: RawPage;
-  /** Null where the service gave none. */
+  /** Null where the service gave none that can be used. */
   readonly next: string | null;
   readonly verdict: EndVerdict;
   /** Of a short page only. */
@@ -136,9 +137,17 @@ function createReader(
   let most = options.limit ?? 200;
   const read = async (at: Position, limit: number): Promise<Read> => {
     const page = await client.readPage({ filters, markdown, limit, start: startAt(at) }, signal);
-    const next = page.nextCursor;
+    const { nextCursor } = page;
+    const next = nextCursor !== null && isUsableCursor(nextCursor) ? nextCursor : null;
     const items = page.items.length;
-    const polled = { at, next, cursorUnusable: false, draft: { items }, through: [{ items, next }], limit };
+    const polled = {
+      at,
+      next,
+      cursorUnusable: next !== nextCursor,
+      draft: { items },
+      through: [{ items, next }],
+      limit,
+    };
     const verdict = await isEndOfFeed(polled, filters, client, signal);
     const mayBeLast = verdict === 'more' && items < limit;
     const deadEnd = mayBeLast ? await findDeadEnd(polled, filters, client, signal) : null;

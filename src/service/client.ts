@@ -121,7 +121,7 @@ export class RecognitionClient implements FeedService {
       body,
       items: page.items,
       emptied,
-      nextCursor: typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : null,
+      nextCursor: typeof nextCursor === 'string' ? nextCursor : nextCursor == null ? null : '',
       serviceDate,
     };
   }

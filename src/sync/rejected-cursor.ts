@@ -10,7 +10,7 @@ export const MAX_CURSOR_LENGTH = 7_500;
 
 /** Whether a cursor can be stored and sent again. */
 export function isUsableCursor(cursor: string): boolean {
-  if (cursor.length > MAX_CURSOR_LENGTH || !isStorable(cursor)) return false;
+  if (cursor === '' || cursor.length > MAX_CURSOR_LENGTH || !isStorable(cursor)) return false;
   return encodeURIComponent(cursor).length <= MAX_CURSOR_LENGTH;
 }
 

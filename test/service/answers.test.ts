@@ -25,12 +25,19 @@ describe('a page as received', () => {
 
   it.each([
     ['missing', '{"items":[]}'],
-    ['empty', '{"items":[],"nextCursor":""}'],
     ['null', '{"items":[],"nextCursor":null}'],
-    ['a number', '{"items":[],"nextCursor":5}'],
   ])('has no next cursor where that is %s', async (_, json) => {
     context.service.answer(reply(200, json));
     expect((await readPage()).nextCursor).toBeNull();
+  });
+
+  it.each([
+    ['empty', '{"items":[],"nextCursor":""}'],
+    ['a number', '{"items":[],"nextCursor":5}'],
+    ['longer than 64 KiB on a large page', JSON.stringify({ items: [], nextCursor: 'c'.repeat(2 * 1024 * 1024) })],
+  ])('has an empty next cursor when that is %s', async (_, json) => {
+    context.service.answer(reply(200, json));
+    expect((await readPage()).nextCursor).toBe('');
   });
 
   it('has the next cursor and the date of the service', async () => {

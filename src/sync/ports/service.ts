@@ -35,7 +35,7 @@ export interface RawPage {
   readonly items: readonly unknown[];
   /** Long values in `items` are left empty, but for those that steer; the body has them. */
   readonly emptied: boolean;
-  /** Null where the service sent none, or an empty one. */
+  /** Null where the service sent none; empty where it sent what cannot be a cursor, or one too long to be read. */
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
   readonly serviceDate: Date | null;
