@@ -29,7 +29,8 @@ it('keeps a run out of productive_runs when an answer of a later revision leaves
   const body = entryJson({ scanId, revision: 2, partnerTestMode: undefined });
   emulator.answerRun(scanId, { body });
   await syncToTheEnd(emulator, bench.store, 'later');
-  const rows = await bench.rows(sql`SELECT run.revision, run.partner_test_mode, run.result_state, pending_reason, productive
+  const rows =
+    await bench.rows(sql`SELECT run.revision, run.partner_test_mode, run.result_state, pending_reason, productive
     FROM scanfeed.runs AS run JOIN scanfeed.judged_runs USING (scan_id) WHERE scan_id = ${scanId}`);
   const pending = { result_state: 'pending', pending_reason: 'test_mode_unknown', productive: false };
   expect(rows).toEqual([{ revision: 1, partner_test_mode: true, ...pending }]);

@@ -8,7 +8,7 @@ const bench = useProgram();
 async function startBench(over: Readonly<Record<string, string>> = {}) {
   const service = await bench.startService();
   const database = await bench.createDatabase();
-  const scanIds = service.deliver(30);
+  const scanIds = service.deliver(30, { deliveredAt: Date.now() - 60_000 });
   const env = { ...bench.environment(service, database), ...over };
   const daemon = bench.daemon(env);
   await daemon.catchesUp();
