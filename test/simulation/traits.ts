@@ -102,6 +102,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   const filters = choices.pick(FILTERS);
   const movingCursors = choices.chance(0.5);
   const noCursorAtEnd = choices.chance(0.25);
+  const sinceReading = choices.pick(['place', 'filter'] as const);
   return {
     service: {
       movingCursors,
@@ -110,7 +111,8 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
       noCursorAtEnd,
       corrections: choices.pick(['ahead', 'behind', 'in place']),
       sinceMeaning: choices.pick(['delivered', 'earlier']),
-      sinceReading: choices.pick(['place', 'filter']),
+      // With both, a feed that began with its new runs claims what `since` left out (guarantee 10).
+      sinceReading: live && noCursorAtEnd ? 'place' : sinceReading,
       truncatedShare: choices.pick([0, 0.1, 0.5]),
       badShare: choices.pick([0, 0.1]),
       lateShare: choices.pick([0, 0.1]),
