@@ -18,7 +18,7 @@ export class CursorReplaced extends Error implements Trouble {
     refusal: unknown,
     readonly retryAfterMs: number,
   ) {
-    super(`the service rejected the cursor of ${whose}, which goes on from an earlier place`, { cause: refusal });
+    super(`the service rejected the cursor of ${whose}, which falls back to an earlier position`, { cause: refusal });
     this.kind = troubleOf(refusal).kind;
   }
 }

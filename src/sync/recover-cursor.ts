@@ -27,8 +27,8 @@ export class AnotherOrganization extends Error implements Trouble {
 /**
  * Heals a rejected cursor (promise 8). The text of the refusal says nothing: if the same filters are refused without a
  * cursor too, the settings are wrong, and the refusal is thrown again, as it is where the cursor is accepted after all.
- * Otherwise the feed goes on from the newest earlier cursor that is still accepted, else from a day before its last delivery,
- * else from its beginning.
+ * Otherwise the feed falls back to the newest earlier cursor that is still accepted, else to a day before its last delivery,
+ * else to its beginning.
  */
 export async function recoverCursor(
   refusal: unknown,
