@@ -70,3 +70,19 @@ describe('a full answer without markdown', () => {
     expect(judge({ resultTruncated: true }, true)).toEqual({ kind: 'pending', reason: 'still_truncated' });
   });
 });
+
+describe('an answer', () => {
+  const judge = (answer: Fields) => judgeResult({ scanId: 'scan-1', revision: 2 }, rawRun(entryJson(answer)), false);
+
+  it('is a result when it has the scan and the revision that were asked for', () => {
+    expect(judge({ scanId: 'scan-1', revision: 2 })).toMatchObject({ kind: 'loaded' });
+  });
+
+  it('is no result when it is of another scan', () => {
+    expect(judge({ scanId: 'scan-2', revision: 2 })).toEqual({ kind: 'pending', reason: 'invalid_result' });
+  });
+
+  it('is no result when it is of an older revision', () => {
+    expect(judge({ scanId: 'scan-1', revision: 1 })).toEqual({ kind: 'pending', reason: 'older_revision' });
+  });
+});
