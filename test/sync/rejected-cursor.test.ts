@@ -173,7 +173,7 @@ it('counts refusals of one cursor in a row', () => {
 });
 
 describe('a nextCursor that is too long to be sent', () => {
-  it('is told by its length as it would be sent', () => {
+  it('is judged by its length as it would be sent', () => {
     expect(isUsableCursor('a'.repeat(MAX_CURSOR_LENGTH))).toBe(true);
     expect(isUsableCursor('a'.repeat(MAX_CURSOR_LENGTH + 1))).toBe(false);
     expect(isUsableCursor('+'.repeat(MAX_CURSOR_LENGTH / 3))).toBe(true);
