@@ -135,7 +135,7 @@ async function commit(
   { store, observer }: BackfillContext,
   signal: AbortSignal,
 ): Promise<{ readonly outcome: CommitOutcome; readonly lastPart: Content }> {
-  const { draft, resolved, next } = page;
+  const { at, draft, resolved, next } = page;
   const { backfill, breaker, pace } = memory;
   const { id, until, cursor } = backfill;
   const part = { lease, id, until, from: cursor, finished: false, pace };
@@ -149,7 +149,8 @@ async function commit(
     lastPart = content;
     return store.commitBackfill({
       ...part,
-      to: next ?? cursor,
+      // The stored cursor may be rejected, and this page was then requested from another position.
+      to: next ?? at.cursor,
       deliveredUpTo: upTo(page, until),
       entries: draft.items,
       stored: memory.unnoted,
@@ -177,7 +178,7 @@ function upTo({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, until: Date): Dat
 
 /** After the commit: remembers where the backfill stands now, and tells. */
 function passed(
-  { draft, next, provenUpTo }: CompletedPage,
+  { at, draft, next, provenUpTo }: CompletedPage,
   memory: BackfillMemory,
   { observer, clock }: BackfillContext,
 ): void {
@@ -187,7 +188,7 @@ function passed(
   const deliveredUpTo = later(backfill.deliveredUpTo, upTo({ provenUpTo }, until));
   const entries = backfill.entries + items;
   if (memory.quality !== null) breaker.committed(memory.quality);
-  memory.backfill = { ...backfill, cursor: next ?? backfill.cursor, deliveredUpTo, entries };
+  memory.backfill = { ...backfill, cursor: next ?? at.cursor, deliveredUpTo, entries };
   const leftMs = deliveredUpTo === null ? null : until.getTime() - deliveredUpTo.getTime();
   memory.pace = meter.passed(clock.monotonic(), items, leftMs);
   observer.reading(backfill.kind, { entries, deliveredUpTo, pace: memory.pace });

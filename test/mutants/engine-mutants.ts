@@ -227,4 +227,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       'if (again === null) {',
     ),
   ),
+  engine(
+    'a backfill keeps its rejected cursor when a page has none',
+    patch(backfillPages, 'to: next ?? at.cursor,', 'to: next ?? cursor,'),
+  ),
 ];

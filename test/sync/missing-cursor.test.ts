@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { followFeed as followInLibrary } from '../../src/library/follow-feed.js';
 import type { FeedRequest } from '../../src/sync/ports.js';
+import { newBackfill } from '../simulation/model-backfills.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../support/filtered-feed.js';
 
@@ -111,4 +112,27 @@ it('stores the last page when the service refuses requests without filters', asy
   await follow(MINUTE);
   expect(store.rows.size).toBe(3);
   expect(feed()?.endReachedAt).toBeNull();
+});
+
+it('finishes a backfill whose cursor was rejected when the last page has no cursor', async () => {
+  const cursors = { issued: 0, rejectedUpTo: 0 };
+  const { clock, deliver, follow, feed } = filteredFeed((place, end, { start }) => {
+    const isRejected = 'cursor' in start && Number(start.cursor.split('#')[1]) <= cursors.rejectedUpTo;
+    if (isRejected) throw new ModelTrouble('http_400', 'hold');
+    cursors.issued += 1;
+    return place < end ? `${place}#${cursors.issued}` : null;
+  });
+  for (let run = 0; run < 4; run += 1) {
+    deliver(1, 1);
+    await clock.advance(1_000);
+  }
+  const following = follow(10 * MINUTE);
+  await clock.advance(MINUTE);
+  const backfill = newBackfill('asked', 'request', null, new Date(clock.now()), clock.now());
+  feed()?.backfills.push(backfill);
+  while (backfill.cursor === null) await clock.advance(100);
+  expect(backfill.finishedAt).toBeNull();
+  cursors.rejectedUpTo = cursors.issued;
+  await following;
+  expect(backfill.finishedAt).toEqual(expect.any(Number));
 });
