@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { JSON_BYTES, type Range } from './ranges.js';
+import { JSON_BYTES, type Range, textOf } from './ranges.js';
 import { type Member, scanMembers } from './scan.js';
 
 /** From this size on a body is parsed lightly: as parsed values it would take some ten times its bytes. */
@@ -100,8 +100,8 @@ function isHeavy(json: Uint8Array, member: Member, lightening: Lightening): bool
 }
 
 /** Returns the name of a member; an empty text if it is too long to be a known name. */
-function nameOf(json: Uint8Array, { name: { start, end } }: Member): string {
-  return end - start <= LONGEST_NAME_BYTES ? (parse(json.subarray(start, end)) as string) : '';
+function nameOf(json: Uint8Array, { name }: Member): string {
+  return name.end - name.start <= LONGEST_NAME_BYTES ? (JSON.parse(textOf(json, name)) as string) : '';
 }
 
 /** By the first byte of a value. An empty number there is none. */
@@ -120,5 +120,5 @@ function without(json: Uint8Array, heavy: readonly { readonly value: Range }[]):
 }
 
 function parse(json: Uint8Array): unknown {
-  return JSON.parse(new TextDecoder('utf-8', { ignoreBOM: true }).decode(json));
+  return JSON.parse(textOf(json, { start: 0, end: json.length }));
 }

@@ -66,6 +66,7 @@ export function elementRanges(json: Uint8Array, at = 0): readonly Range[] {
 export function textOf(json: Uint8Array, { start, end }: Range): string {
   return DECODER.decode(json.subarray(start, end));
 }
+/** One for all texts: each keeps memory outside of the heap, and the names in one body can be a million. */
 const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Where the value that starts at `at` ends. Nesting is counted, not recursed into: any depth is fine. */

@@ -36,7 +36,7 @@ export interface Member {
  * Nesting costs one bit a level. Returns the number of values in the text, every container and scalar counted.
  * @param depth of the deepest objects whose members are reported
  * @param onMember called at the end of each of those members
- * @throws SyntaxError where a byte does not fit, or the text ends too early
+ * @throws JsonSyntaxError
  */
 export function scanMembers(json: Uint8Array, depth: number, onMember: (member: Member) => void): number {
   const open = createContainerStack();
@@ -190,9 +190,11 @@ function afterSpace(json: Uint8Array, at: number): number {
   return end;
 }
 
-class JsonSyntaxError extends SyntaxError {
+/** Where a byte does not fit, or the text ends too early. */
+export class JsonSyntaxError extends SyntaxError {
   override readonly name = 'JsonSyntaxError';
   constructor(
+    /** Counted from 0; the length where the text ends too early. */
     readonly at: number,
     length: number,
   ) {

@@ -3,7 +3,7 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type Lightening, parseLight, TooManyValues } from '../json/light.js';
-import { findSyntaxError } from '../json/scan.js';
+import { findSyntaxError, JsonSyntaxError } from '../json/scan.js';
 import type { BodyBounds } from '../sync/ports.js';
 import { BodyTooLargeError, CutBodyError, NotJsonError, TooManyValuesError } from './body-errors.js';
 
@@ -54,13 +54,13 @@ export async function readJson(
     }
     // The end of the connection is the end of such a body, so that only its syntax shows whether it is whole.
     if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
-    throw notJson(syntaxReason(bytes));
+    throw notJson(syntaxReason(bytes, error));
   }
 }
 
 /** Where the text is wrong, for whoever looks at the service's side; never what stands there. */
-function syntaxReason(bytes: Uint8Array): string {
-  const at = findSyntaxError(bytes);
+function syntaxReason(bytes: Uint8Array, error: unknown): string {
+  const at = error instanceof JsonSyntaxError ? error.at : findSyntaxError(bytes);
   if (at === bytes.length) return 'the text ends too early';
   return at === null ? 'the syntax is invalid' : `the syntax is invalid at byte ${at}, counted from 0`;
 }

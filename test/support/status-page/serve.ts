@@ -4,6 +4,11 @@ import { createReadiness } from '../../../src/observability/readiness.js';
 import { recordingLogger, testMetrics } from '../observed.js';
 import type { Shown } from './states.js';
 
+/** No time passes, so a wait ends with its signal alone. */
+function untilAborted(_: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
 /** The admin server as it is, with the status and the time that it is told to show. */
 export async function serveStatusPage(first: Shown) {
   let shown = first;
@@ -17,7 +22,7 @@ export async function serveStatusPage(first: Shown) {
     status: () => shown.report,
     recent: () => shown.recent,
     logger: recordingLogger().logger,
-    clock: { now: () => shown.now, sleep: () => Promise.reject(new Error('not expected to wait')) },
+    clock: { now: () => shown.now, sleep: untilAborted },
     signal: stop.signal,
   });
   await server.settled;
