@@ -145,22 +145,22 @@ export class FaultyProcess {
   /** A statement on its way to the database and back. */
   async #perform<R>(call: () => Promise<R>): Promise<R> {
     const { world } = this;
-    const { choices, clock, faults } = world;
+    const { choices, clock } = world;
     // Some are so fast that nothing else happens meanwhile.
     if (choices.chance(0.5)) await clock.pause(choices.between(1, 20));
-    if (this.#happens('slow statements', faults.slow)) {
+    if (this.#happens('slow statements', world.faults.slow)) {
       await clock.pause(this.#unrest(LEASE_TTL_MS * choices.between(1, 3)));
     }
     // A statement may arrive although its sender is dead.
     if (this.#killed && choices.chance(0.5)) return new Promise<never>(() => {});
     if (world.databaseAway) throw CUT;
-    if (this.#happens('lost statements', faults.lost)) throw choices.pick(STATEMENT_FAILURES);
-    if (this.#happens('late statements', faults.straggler)) {
+    if (this.#happens('lost statements', world.faults.lost)) throw choices.pick(STATEMENT_FAILURES);
+    if (this.#happens('late statements', world.faults.straggler)) {
       void clock.pause(this.#unrest(choices.between(100, 20_000))).then(() => call().catch(expectTrouble));
       throw CUT;
     }
     const result = await call();
-    if (this.#happens('cut statements', faults.unknown)) throw CUT;
+    if (this.#happens('cut statements', world.faults.unknown)) throw CUT;
     return result;
   }
 
