@@ -2,11 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Sends SIGKILL to a PostgreSQL server and all its processes.
+ * Sends SIGKILL to a PostgreSQL server and all its processes, unless it has ended by itself.
  * @param data its data folder
  */
 export async function killServer(data: string): Promise<void> {
-  const postmaster = Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0]);
+  const pidFile = await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => null);
+  if (pidFile === null) return;
+  const postmaster = Number(pidFile.split('\n')[0]);
   const children = await childrenOf(postmaster);
   // The postmaster first, so that it starts no other child.
   for (const pid of [postmaster, ...children]) kill(pid);
