@@ -110,7 +110,7 @@ COMMENT ON COLUMN :"schema".runs.delivered_at IS 'Time of delivery in the feed, 
 COMMENT ON COLUMN :"schema".runs.markdown IS 'Recognized markdown, stored where SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
 COMMENT ON COLUMN :"schema".runs.markdown_absent IS 'The service was asked for this very revision with its markdown, and has none: it is not asked again';
 COMMENT ON COLUMN :"schema".runs.result_state IS 'complete, or pending while a truncated result is still to be loaded, or was given up (interface 4.2 rule 6)';
-COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: not_loaded, processing, not_found, still_truncated, older_revision, test_mode_unknown (a later revision without partnerTestMode), invalid_result (unusable, refused, or contradicts the entry), too_large';
+COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: no_memory (loaded next), not_loaded, processing, not_found, still_truncated, older_revision, test_mode_unknown (a later revision without partnerTestMode), invalid_result (unusable, refused, or contradicts the entry), too_large';
 COMMENT ON COLUMN :"schema".runs.pending_since IS 'Since when the result is pending';
 COMMENT ON COLUMN :"schema".runs.next_try_at IS 'When loading the result is tried next; infinity: it was given up by an operator';
 COMMENT ON COLUMN :"schema".runs.attempts IS 'Tries in the background since the result is pending';

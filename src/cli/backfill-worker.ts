@@ -5,6 +5,7 @@ import { createFeedPauses } from '../sync/feed-pauses.js';
 import { createPageLimit } from '../sync/page-limit.js';
 import type { FeedFilters, FeedService, FeedStore, ReadingProgress } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
+import { createRetryWakeUp } from '../sync/retry-wake-up.js';
 import type { CommandProcess } from './command-process.js';
 import { CommandFailure } from './exit.js';
 import { openFeedStore } from './feed-store.js';
@@ -87,7 +88,15 @@ function contextOf(
   const store = withoutHistory(openFeedStore(work, clock));
   const budget = openByteBudget(memoryBudgetBytes);
   return {
-    ...{ service, store, clock, pollIntervalMs, pagesAhead: PAGES_AHEAD, budget },
+    ...{
+      service,
+      store,
+      clock,
+      pollIntervalMs,
+      pagesAhead: PAGES_AHEAD,
+      budget,
+      retryWakeUp: createRetryWakeUp(clock),
+    },
     pageLimit: createPageLimit(pageLimit, budget.bytes),
     loader: createResultLoader({ service, store, clock, budget, markdown, concurrency }),
     read: { filters: feed.filters as FeedFilters, markdown, pageLimit },

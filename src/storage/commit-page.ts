@@ -5,7 +5,7 @@ import { fenceAtPosition, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 import type { Tables } from './schema.js';
 import { fenceOnSweep, sweepPosition } from './sweeps.js';
-import { type Entries, type Fence, moveAlone, writeEntries } from './write-entries.js';
+import { type Entries, type Fence, moveAlone, writeEntries, writeOnce } from './write-entries.js';
 
 /**
  * Commits a page: fence, rows, history, quarantine and cursor in one statement, so that no error in between can be
@@ -43,6 +43,24 @@ export function commitResults(
       held: () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`,
     },
   );
+}
+
+/** Writes the entries and rolls back: tells whether PostgreSQL takes all of their values. */
+export async function tryEntries(
+  db: Kysely<unknown>,
+  tables: Tables,
+  settings: CommitSettings,
+  lease: LeaseGrant,
+  batch: EntryBatch,
+): Promise<void> {
+  const transaction = await db.startTransaction().execute();
+  try {
+    const fence = () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`;
+    const how = { only: null, rivalsExpected: false };
+    await writeOnce(transaction, tables, settings, { lease, batch, quarantine: [] }, fence, how);
+  } finally {
+    await transaction.rollback().execute();
+  }
 }
 
 /**

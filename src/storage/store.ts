@@ -1,7 +1,7 @@
 import type { FeedStore } from '../sync/ports.js';
 import { nextBackfill, notePace } from './backfills.js';
 import { commitBackfill } from './commit-backfill.js';
-import { commitPage, commitResults, commitSweep } from './commit-page.js';
+import { commitPage, commitResults, commitSweep, tryEntries } from './commit-page.js';
 import type { CommitSettings } from './commit-settings.js';
 import { createDatabaseClock } from './database-clock.js';
 import { createKeyReader } from './key-reader.js';
@@ -48,6 +48,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic, databaseClock),
     findStored: (scanIds) => findStored(db, tables, scanIds),
     announce: createKeyReader(database, tables, settings.monotonic),
+    tryEntries: (lease, batch) => tryEntries(db, tables, commits, lease, batch),
     commitPage: (commit) => timed(commitPage(db, tables, commits, commit)),
     commitResults: (lease, batch, quarantine) => timed(commitResults(db, tables, commits, lease, batch, quarantine)),
     readSweeps: (feed) => readSweeps(db, tables, feed),

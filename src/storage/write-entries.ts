@@ -119,7 +119,7 @@ interface Counted extends Answered, Omit<CommitCounts, 'stored'> {
   overtaken: number[] | null;
 }
 
-async function writeOnce(
+export async function writeOnce(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,

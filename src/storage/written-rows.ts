@@ -86,7 +86,7 @@ function insertion(
     CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
     pending,
     CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
-    CASE WHEN pending IS NOT NULL THEN ${firstTryAt(settings.pendingRetryMs)} END,
+    CASE WHEN pending IS NOT NULL THEN ${firstTryAt(sql`pending`, settings.pendingRetryMs)} END,
     0, ${lease.feed}, statement_timestamp(), statement_timestamp(), ${tables.nextChange}
   FROM (${rows}) AS judged
   WHERE EXISTS (SELECT FROM clock) -- not joined with it: that would keep a copy of all rows`;
@@ -105,7 +105,7 @@ filled AS (
     result_state = CASE WHEN ${pending} IS NULL THEN 'complete' ELSE 'pending' END,
     pending_reason = ${pending},
     pending_since = ${whilePending(sql`COALESCE(run.pending_since, statement_timestamp())`)},
-    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt(pendingRetryMs)})`)},
+    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt(sql`judged.pending`, pendingRetryMs)})`)},
     attempts = COALESCE(${whilePending(sql`run.attempts`)}, 0),
     feed = ${lease.feed},
     synced_at = statement_timestamp(),
@@ -118,6 +118,7 @@ filled AS (
 )`;
 }
 
-function firstTryAt(pendingRetryMs: number): RawBuilder<unknown> {
-  return sql`statement_timestamp() + ${pendingRetryMs} * interval '1 millisecond'`;
+/** At once where there was only no memory for the result. */
+function firstTryAt(pending: RawBuilder<unknown>, pendingRetryMs: number): RawBuilder<unknown> {
+  return sql`statement_timestamp() + CASE WHEN ${pending} = 'no_memory' THEN 0 ELSE ${pendingRetryMs} END * interval '1 millisecond'`;
 }

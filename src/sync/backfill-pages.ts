@@ -1,38 +1,28 @@
 import { type Breaker, createBreaker, type PageQuality, qualityOfNew } from './breaker.js';
-import type { FeedContext } from './context.js';
+import { commitPage, type PageContent } from './commit-page.js';
+import type { FeedContext, LeaderContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
 import { type DeadEnd, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
-import type { PartWriter } from './isolate-refused.js';
 import { openAhead } from './open-ahead.js';
 import { batchOf } from './page-draft.js';
-import type {
-  Backfill,
-  BackfillCommit,
-  CommitOutcome,
-  LeaseGrant,
-  Position,
-  ReadingPace,
-  SyncObserver,
-} from './ports.js';
+import type { Backfill, CommitOutcome, LeaseGrant, Position, ReadingPace, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 import type { FetchedPage } from './read-page.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
 import { reportLoading } from './report-loading.js';
-import { writePage } from './write-page.js';
 
 /** After this long a turn ends, and with it what failed before; the next goes on from where the store stands. */
 const STRETCH_MS = 30_000;
 
-/** Entries to store and to quarantine. */
-type Content = Pick<BackfillCommit, 'batch' | 'quarantine'>;
-const NOTHING: Content = { batch: batchOf([], null), quarantine: [] };
+const NOTHING: PageContent = { batch: batchOf([], null), quarantine: [] };
 
 /** What reading a backfill needs of the engine; of the feed itself nothing. */
 export interface BackfillContext
   extends Pick<FeedContext, 'service' | 'store' | 'clock' | 'loader' | 'read'>,
+    Pick<LeaderContext, 'retryWakeUp'>,
     Pick<FeedContext, 'budget' | 'pageLimit' | 'pagesAhead' | 'pollIntervalMs'> {
   readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'backfilled'>;
 }
@@ -101,14 +91,14 @@ export async function readBackfillPages(
       await requireFeedCursor(page, lease, context, signal);
       if (isBeyond(page, memory.backfill)) return finish(memory, lease, context);
       const verdict = await isEndOfFeed(page, read.filters, service, signal);
-      const { outcome, lastPart } = await commit(page, memory, lease, context, signal);
+      const { outcome, content } = await commit(page, memory, lease, context);
       if (outcome.kind === 'fenced') return 'fenced';
       passed(page, memory, context);
       const { deadEnd } = memory;
       if (verdict === 'end') return finish(memory, lease, context);
       memory.deadEnd = await findDeadEnd(page, read.filters, service, signal);
       // With what it rests on: the database may have lost the commit, and the cursor did not move.
-      if (isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts)) return finish(memory, lease, context, lastPart);
+      if (isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts)) return finish(memory, lease, context, content);
       if (isDeadEnd(page) || verdict === 'unclear' || memory.recent.seen(page.next)) return 'stuck';
     }
     return 'more';
@@ -127,49 +117,42 @@ function isBeyond({ provenUpTo, draft: { entries, items } }: FetchedPage, { kind
   return provenUpTo !== null && beyond.length === items;
 }
 
-/** Returns the last part of the page as well: what was committed with the position. */
 async function commit(
   page: CompletedPage,
   memory: BackfillMemory,
   lease: LeaseGrant,
-  { store, observer }: BackfillContext,
-  signal: AbortSignal,
-): Promise<{ readonly outcome: CommitOutcome; readonly lastPart: Content }> {
-  const { at, draft, resolved, next } = page;
-  const { backfill, breaker, pace } = memory;
-  const { id, until, cursor } = backfill;
-  const part = { lease, id, until, from: cursor, finished: false, pace };
-  let lastPart = NOTHING;
-  const commitPart = async (last: boolean, content: Content) => {
-    if (!last) {
-      return store.commitBackfill({ ...part, to: cursor, deliveredUpTo: null, entries: 0, stored: 0, ...content });
-    }
-    memory.quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
-    breaker.check(memory.quality);
-    lastPart = content;
-    return store.commitBackfill({
-      ...part,
-      // The stored cursor may be rejected, and this page was then requested from another position.
-      to: next ?? at.cursor,
-      deliveredUpTo: upTo(page, until),
-      entries: draft.items,
-      stored: memory.unnoted,
-      ...content,
-    });
-  };
-  const write: PartWriter = async ({ entries, last, ...content }) => {
-    const outcome = await commitPart(last, content);
-    if (outcome.kind === 'committed') {
-      if (last) memory.backfill = { ...memory.backfill, stored: memory.backfill.stored + memory.unnoted };
-      const { inserted, updated } = outcome.counts;
-      memory.unnoted = (last ? 0 : memory.unnoted) + inserted + updated;
-      observer.committed(outcome.counts, []);
-      reportLoading(entries, observer);
-    }
-    return outcome;
-  };
-  const outcome = await writePage(write, draft, resolved, signal);
-  return { outcome, lastPart };
+  { store, observer, retryWakeUp }: BackfillContext,
+): Promise<{ readonly outcome: CommitOutcome; readonly content: PageContent }> {
+  const { at, draft, next } = page;
+  const { breaker, pace, unnoted } = memory;
+  const { id, until, cursor } = memory.backfill;
+  const committed = await commitPage(
+    page,
+    async (content) => {
+      memory.quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
+      breaker.check(memory.quality);
+      return store.commitBackfill({
+        ...{ lease, id, until, from: cursor, finished: false, pace },
+        // The stored cursor may be rejected, and this page was then requested from another position.
+        to: next ?? at.cursor,
+        deliveredUpTo: upTo(page, until),
+        entries: draft.items,
+        stored: unnoted,
+        ...content,
+      });
+    },
+    store,
+    lease,
+  );
+  const { outcome, entries } = committed;
+  if (outcome.kind === 'committed') {
+    memory.backfill = { ...memory.backfill, stored: memory.backfill.stored + unnoted };
+    memory.unnoted = outcome.counts.inserted + outcome.counts.updated;
+    observer.committed(outcome.counts, []);
+    reportLoading(entries, observer);
+    retryWakeUp.committed(entries);
+  }
+  return committed;
 }
 
 function upTo({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, until: Date): Date | null {

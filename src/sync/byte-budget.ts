@@ -1,7 +1,7 @@
 import { type LinkedSignal, linkedSignal } from './linked-signal.js';
 
-/** Who asks for bytes, the first before the others. */
-export type Line = 'feed' | 'pending' | 'backfill' | 'sweep';
+/** Who asks for bytes, the first before the others: what a page left behind is loaded before the next pages. */
+export type Line = 'pending' | 'feed' | 'backfill' | 'sweep';
 
 /** Payload bytes held at once over the whole process (promise 11). Half of them are for the feed's own pages alone. */
 export interface ByteBudget {
@@ -42,7 +42,7 @@ export interface Holding {
 }
 
 /** First numbers of the lines. */
-const LINES: Readonly<Record<Line, number>> = { feed: 0, pending: 1e12, backfill: 2e12, sweep: 3e12 };
+const LINES: Readonly<Record<Line, number>> = { pending: 0, feed: 1e12, backfill: 2e12, sweep: 3e12 };
 /** A page of this size neither waits nor makes others give way: a poll must not end a long download. */
 const SMALL_PAGE_BYTES = 1024 * 1024;
 
@@ -59,7 +59,7 @@ export function createByteBudget(bytes: number, onReleased: (bytes: number) => v
   let opened = 0;
   let begun = 0;
   const held = () => sum([...holdings]);
-  const heldBehindFeed = () => sum([...holdings].filter(isBehindFeed));
+  const heldBesideFeed = () => sum([...holdings].filter(isBesideFeed));
   const isSmallPage = (holding: Held) => holding.isPage && holding.bytes <= smallPage;
 
   /** Nothing comes before it that will be given back. */
@@ -70,7 +70,7 @@ export function createByteBudget(bytes: number, onReleased: (bytes: number) => v
     });
 
   const fits = (mine: Held, more: number) =>
-    held() + more <= bytes && (!isBehindFeed(mine) || heldBehindFeed() + more <= bytes / 2);
+    held() + more <= bytes && (!isBesideFeed(mine) || heldBesideFeed() + more <= bytes / 2);
 
   const admits = (mine: Held, total: number) => {
     if ((mine.isPage && total <= smallPage) || fits(mine, total - mine.bytes)) return true;
@@ -155,8 +155,8 @@ function sum(holdings: readonly Held[]): number {
   return holdings.reduce((total, holding) => total + holding.bytes, 0);
 }
 
-function isBehindFeed({ rank }: Held): boolean {
-  return rank >= LINES.pending;
+function isBesideFeed({ rank }: Held): boolean {
+  return rank < LINES.feed || rank >= LINES.backfill;
 }
 
 interface Wanted {

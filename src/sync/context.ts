@@ -4,6 +4,7 @@ import type { PageLimit } from './page-limit.js';
 import type { Clock, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports.js';
 import type { ReadSettings } from './read-page.js';
 import type { ResultLoader } from './resolve-truncated.js';
+import type { RetryWakeUp } from './retry-wake-up.js';
 
 /** How often and how far sweeps read. Milliseconds; null: that kind is off. */
 export interface ReconcileSettings {
@@ -42,5 +43,7 @@ export interface FeedContext {
   readonly stepMs: number;
 }
 
-/** The same under a lease, where several tasks share what is known of the database. */
-export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'waitOut'> {}
+/** The same under a lease, where several tasks share what is known of the database and of results that wait. */
+export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'waitOut'> {
+  readonly retryWakeUp: RetryWakeUp;
+}

@@ -8,10 +8,10 @@ const BYTES_JOINED = 2 * 1024 * 1024;
 
 /** Whether a page may be committed with those after it: all of it is stored just as it came, and it leads further. */
 function isJoinable(page: CompletedPage): boolean {
-  const { draft, resolved } = page;
-  const asReceived = draft.items === resolved.entries.length && resolved.entries.every((entry) => entry.asReceived);
+  const { draft, completed } = page;
+  const asReceived = draft.items === completed.length && completed.every((entry) => entry.asReceived);
   const further = leadsFurther({ ...page, items: draft.items });
-  return further && asReceived && draft.quarantine.length === 0 && resolved.rest === null;
+  return further && asReceived && draft.quarantine.length === 0;
 }
 
 /** How many of these pages, which follow each other, are to be committed together: 1 at least. */
@@ -44,12 +44,6 @@ export function joinPages(first: CompletedPage, more: readonly CompletedPage[]):
       entries: pages.flatMap((page) => page.draft.entries),
       quarantine: [],
     },
-    resolved: {
-      entries: pages.flatMap((page) => page.resolved.entries),
-      release: () => {
-        for (const { resolved } of pages) resolved.release();
-      },
-      rest: null,
-    },
+    completed: pages.flatMap((page) => page.completed),
   };
 }

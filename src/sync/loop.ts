@@ -19,6 +19,7 @@ import { reconcile } from './reconcile.js';
 import { recoverCursor } from './recover-cursor.js';
 import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
 import { retryPending } from './retry-pending.js';
+import { createRetryWakeUp } from './retry-wake-up.js';
 import { createStuckNote, type StuckNote } from './stuck-note.js';
 import { type Progress, syncPage } from './sync-page.js';
 import { takeLease } from './take-lease.js';
@@ -29,7 +30,8 @@ import { takeLease } from './take-lease.js';
  * Never rejects: outages are waited out.
  */
 export async function followFeed(given: FeedContext, signal: AbortSignal): Promise<void> {
-  const context: LeaderContext = { ...given, ...watchDatabase(given.store, given.clock) };
+  const retryWakeUp = createRetryWakeUp(given.clock);
+  const context: LeaderContext = { ...given, ...watchDatabase(given.store, given.clock), retryWakeUp };
   for (let starting = true; !signal.aborted; starting = false) {
     const lease = await takeLease(context, signal, starting);
     if (lease === null) return;
@@ -119,7 +121,7 @@ interface PageMemory {
 async function syncFrom(
   start: Position,
   lease: LeaseGrant,
-  context: FeedContext,
+  context: LeaderContext,
   memory: PageMemory,
   signal: AbortSignal,
   onCommitted: (page: CompletedPage) => void,
@@ -133,6 +135,7 @@ async function syncFrom(
     lease,
     breaker: memory.breaker,
     stepMs: context.stepMs,
+    retryWakeUp: context.retryWakeUp,
   };
   const ahead = openAhead(start, { line: 'feed', maxJoined: PAGES_JOINED, deadEnd: memory.deadEnd }, context, signal);
   let at = start;

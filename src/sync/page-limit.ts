@@ -3,7 +3,7 @@ import { troubleOf } from '../outcome/trouble.js';
 /** How many entries to ask for, so that pages fit the memory budget (promise 11). */
 export interface PageLimit {
   readonly entries: number;
-  /** Bytes that the page may have: the budget, or for an entry by itself whatever can be stored. */
+  /** Bytes that the page may have: {@link LARGEST_PAGE_BYTES} or the budget, or for an entry by itself whatever can be stored. */
   readonly maxBytes: number;
   /** Bytes that the next page will have, going by the one before. */
   readonly expectedBytes: number;
@@ -21,6 +21,11 @@ export interface FittingPage {
   readonly bytes: number;
 }
 
+/**
+ * A page of more than one entry, bytes. PostgreSQL holds a statement two or three times, and takes no `jsonb` value of over
+ * 256 MiB; the results loaded for a page may be as many bytes again.
+ */
+export const LARGEST_PAGE_BYTES = 16 * 1024 * 1024;
 /** A page of one entry, bytes; PostgreSQL takes no larger value either. */
 export const LARGEST_ENTRY_BYTES = 256 * 1024 * 1024;
 
@@ -62,7 +67,7 @@ export function regrown(
 
 /**
  * @param most entries at most, as set
- * @param budget bytes of a page
+ * @param budget bytes of all pages and results held at once
  * @param onChanged called with each new limit, and with the error that lowered it
  */
 export function createPageLimit(
@@ -70,6 +75,7 @@ export function createPageLimit(
   budget: number,
   onChanged: (entries: number, error?: unknown) => void = () => {},
 ): PageLimit {
+  const pageBytes = Math.min(budget, LARGEST_PAGE_BYTES);
   let state: LimitState = { entries: most, easy: 0 };
   let expectedBytes = 0;
   const become = (next: LimitState, error?: unknown) => {
@@ -82,7 +88,7 @@ export function createPageLimit(
       return state.entries;
     },
     get maxBytes() {
-      return state.entries === 1 ? LARGEST_ENTRY_BYTES : budget;
+      return state.entries === 1 ? LARGEST_ENTRY_BYTES : pageBytes;
     },
     get expectedBytes() {
       return expectedBytes;
@@ -90,7 +96,7 @@ export function createPageLimit(
     tooLarge: (entries, error) => become(halved(state, entries), error),
     fitted: (page) => {
       expectedBytes = page.bytes;
-      become(regrown(state, page, most, budget));
+      become(regrown(state, page, most, pageBytes));
     },
   };
 }

@@ -1,21 +1,21 @@
 import type { Room } from './byte-budget.js';
 import { countJoined, joinPages } from './join-pages.js';
 import { linkedSignal } from './linked-signal.js';
-import type { PageDraft } from './page-draft.js';
+import type { DraftEntry, PageDraft } from './page-draft.js';
 import type { Position } from './ports.js';
 import { type FetchedPage, leadsFurther, type ReceivedPage } from './read-page.js';
-import type { ResolvedPart } from './resolve-truncated.js';
 
-/** A page with its truncated results loaded, as far as there was room for them; what is there can be committed. */
+/** A page with its truncated results loaded, as far as that was possible. */
 export interface CompletedPage extends FetchedPage {
-  readonly resolved: ResolvedPart;
+  /** Its entries, with what was loaded for them. */
+  readonly completed: readonly DraftEntry[];
 }
 
 export interface ReadAheadOptions {
   readonly read: (room: Room, at: Position, signal: AbortSignal) => Promise<ReceivedPage>;
   /** Resolves once what is to be sent at once was sent: the request for the next page goes before the checks of this one. */
   readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
-  readonly complete: (draft: PageDraft, room: Room, signal: AbortSignal) => Promise<ResolvedPart>;
+  readonly complete: (draft: PageDraft, room: Room, signal: AbortSignal) => Promise<readonly DraftEntry[]>;
   /** Told of each page with entries that is complete while those before it are not committed yet. */
   readonly announce: (draft: PageDraft) => void;
   /** Pages held at once, those being committed included. */
@@ -122,7 +122,7 @@ async function complete(
   const received = await reading;
   if (leadsFurther(received)) await options.afterNextRequest(until);
   const page = received.check();
-  return { ...page, resolved: await options.complete(page.draft, room, until) };
+  return { ...page, completed: await options.complete(page.draft, room, until) };
 }
 
 /** Lets one side wait until the other has changed something. */

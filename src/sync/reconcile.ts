@@ -46,7 +46,7 @@ export function dueSweeps(sweeps: readonly SweepState[], settings: ReconcileSett
 async function sweepWhatIsDue(
   memories: Map<SweepKind, Sweep>,
   lease: LeaseGrant,
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<'more' | 'done' | 'fenced'> {
   const { store, reconcile: settings } = context;

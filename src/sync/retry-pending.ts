@@ -26,11 +26,11 @@ export function pendingPause(attempts: number, pendingForMs: number, firstMs: nu
 
 /** Retries results that could not be loaded before their page was committed, until the lease is lost or the signal aborts. */
 export async function retryPending(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
-  const { clock, pendingRetryMs } = context;
+  const { clock, pendingRetryMs, retryWakeUp } = context;
   let more = false;
   let adoptAt = clock.monotonic();
   await takeTurns('result', context, signal, async () => {
-    if (!more) await clock.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
+    if (!more) await retryWakeUp.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
     if (signal.aborted) return 'over';
     if (clock.monotonic() >= adoptAt) {
       await adoptOrphans(lease, context);

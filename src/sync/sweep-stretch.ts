@@ -1,16 +1,14 @@
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
 import type { Room } from './byte-budget.js';
-import type { FeedContext } from './context.js';
+import { commitPage } from './commit-page.js';
+import type { LeaderContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
 import { type DeadEnd, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed, pageLimitAt } from './end-of-feed.js';
-import type { PartWriter } from './isolate-refused.js';
-import { batchOf } from './page-draft.js';
 import type { CommitCounts, LeaseGrant, Position, SweepCommit, SweepState, SyncObserver } from './ports.js';
 import { type FetchedPage, readPageWithin } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { isRejected } from './recover-cursor.js';
 import type { CursorRefusals } from './rejected-cursor.js';
-import { writePage } from './write-page.js';
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
 const FULL_SWEEP_PAUSE_MS = 1_000;
@@ -40,7 +38,7 @@ export interface Sweep extends SweepState {
 export async function sweepStretch(
   sweep: Sweep,
   lease: LeaseGrant,
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<SweepProgress> {
   const { clock, budget } = context;
@@ -87,7 +85,7 @@ async function sweepPage(
   room: Room,
   sweep: Sweep,
   lease: LeaseGrant,
-  context: FeedContext,
+  context: LeaderContext,
   signal: AbortSignal,
 ): Promise<Swept> {
   const { memory, until } = sweep;
@@ -106,47 +104,45 @@ async function sweepPage(
   memory.deadEnd = await findDeadEnd(page, read.filters, service, signal);
   if (isEndAfterCommit(memory.deadEnd, before, committed.counts)) {
     // With what it rests on: the database may have lost the commit, and the cursor did not move.
-    const outcome = await store.commitSweep({ ...committed.lastPart, from: committed.lastPart.to, finished: true });
+    const outcome = await store.commitSweep({ ...committed.commit, from: committed.commit.to, finished: true });
     return { next, progress: outcome.kind === 'fenced' ? 'fenced' : 'through' };
   }
   return { next, progress: verdict === 'more' && !isDeadEnd(page) ? 'more' : 'stuck' };
 }
 
-/** Returns what was counted, and the last part of the page, which was committed with the position; null if fenced. */
+/** Returns what was counted, and what was committed with the position; null if fenced. */
 async function commitSwept(
   page: FetchedPage,
   room: Room,
   { kind, id, until, cursor: from, memory: { breaker } }: Sweep,
   finished: boolean,
   lease: LeaseGrant,
-  { store, loader, observer }: FeedContext,
+  { store, loader, observer, retryWakeUp }: LeaderContext,
   signal: AbortSignal,
-): Promise<{ readonly counts: CommitCounts; readonly lastPart: SweepCommit } | null> {
+): Promise<{ readonly counts: CommitCounts; readonly commit: SweepCommit } | null> {
   const { draft } = page;
   const passed = draft.entries.filter(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until);
-  const resolved = await loader.completePage({ ...draft, entries: passed }, room, signal);
+  const completed = await loader.completePage({ ...draft, entries: passed }, room, signal);
+  const position = { lease, kind, id, from, to: page.next ?? page.at.cursor, finished };
   let quality = qualityOf(draft, draft.quarantine);
-  const unmoved = { lease, kind, id, from, to: from, finished: false };
-  let lastPart: SweepCommit = { ...unmoved, batch: batchOf([], null), quarantine: [] };
-  const write: PartWriter = async ({ last, batch, quarantine }) => {
-    let part: SweepCommit = { ...unmoved, batch, quarantine };
-    if (last) {
-      quality = await qualityOfNew(draft, quarantine, lease.feed, store);
+  const { outcome, entries, content } = await commitPage(
+    { draft, completed },
+    async (content) => {
+      quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
       breaker.check(quality);
-      part = { ...part, to: page.next ?? page.at.cursor, finished };
-      lastPart = part;
-    }
-    const outcome = await store.commitSweep(part);
-    if (outcome.kind === 'committed') reportPart(outcome.counts, observer);
-    return outcome;
-  };
-  const outcome = await writePage(write, draft, resolved, signal);
+      return store.commitSweep({ ...position, ...content });
+    },
+    store,
+    lease,
+  );
   if (outcome.kind === 'fenced') return null;
   breaker.committed(quality);
-  return { counts: outcome.counts, lastPart };
+  report(outcome.counts, observer);
+  retryWakeUp.committed(entries);
+  return { counts: outcome.counts, commit: { ...position, ...content } };
 }
 
-function reportPart(counts: CommitCounts, observer: SyncObserver): void {
+function report(counts: CommitCounts, observer: SyncObserver): void {
   observer.committed(counts, []);
   const found = foundOf(counts);
   if (found.first + found.later > 0) observer.reconciled(found);

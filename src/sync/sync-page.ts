@@ -1,20 +1,12 @@
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
+import { commitPage } from './commit-page.js';
 import { type DeadEnd, type EndVerdict, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
-import type { PartWriter } from './isolate-refused.js';
-import { batchOf, type DraftEntry } from './page-draft.js';
-import type {
-  CommitOutcome,
-  FeedFilters,
-  FeedService,
-  FeedStore,
-  LeaseGrant,
-  PageCommit,
-  SyncObserver,
-} from './ports.js';
+import type { DraftEntry } from './page-draft.js';
+import type { CommitOutcome, FeedFilters, FeedService, FeedStore, LeaseGrant, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 import { freshnessOf } from './read-page.js';
 import { reportLoading } from './report-loading.js';
-import { writePage } from './write-page.js';
+import type { RetryWakeUp } from './retry-wake-up.js';
 
 /** What a page needs to become rows. */
 export interface PageContext {
@@ -25,6 +17,7 @@ export interface PageContext {
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
   readonly stepMs: number;
+  readonly retryWakeUp: RetryWakeUp;
   /** Where the page before led nowhere. */
   readonly deadEnd: DeadEnd | null;
 }
@@ -42,36 +35,31 @@ export interface SyncedPage {
 }
 
 /**
- * One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened. A page that is more
- * than the memory budget is committed in parts, and its cursor with the last one.
+ * One page, fetched and completed ahead: is it the end, commit it with its cursor, tell what happened.
  */
 export async function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<SyncedPage> {
-  const { service, store, observer, filters, lease, breaker, stepMs } = context;
-  const { at, next, draft, resolved } = page;
+  const { service, store, observer, filters, lease, breaker, stepMs, retryWakeUp } = context;
+  const { at, next, draft } = page;
 
   const verdict = await isEndOfFeed(page, filters, service, signal);
   const position = { lease, from: at.cursor, to: next ?? at.cursor };
   const freshness = freshnessOf(page, verdict === 'end');
   let quality = qualityOf(draft, draft.quarantine);
-  let lastPart: Pick<PageCommit, 'batch' | 'quarantine'> = { batch: batchOf([], null), quarantine: [] };
-  const write: PartWriter = async ({ entries, batch, quarantine, last }) => {
-    observer.ticked(stepMs);
-    if (last) {
-      quality = await qualityOfNew(draft, quarantine, lease.feed, store);
+  const { outcome, entries, content } = await commitPage(
+    page,
+    async (content) => {
+      observer.ticked(stepMs);
+      quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
       breaker.check(quality);
-      lastPart = { batch, quarantine };
-    }
-    const outcome = await store.commitPage(
-      last
-        ? { ...position, freshness, batch, quarantine }
-        : { ...position, to: at.cursor, freshness: null, batch, quarantine },
-    );
-    if (outcome.kind === 'committed') reportPart(entries, page, outcome, observer);
-    return outcome;
-  };
-  const outcome = await writePage(write, draft, resolved, signal);
+      return store.commitPage({ ...position, freshness, ...content });
+    },
+    store,
+    lease,
+  );
   if (outcome.kind === 'fenced') return { progress: 'fenced', deadEnd: null };
   breaker.committed(quality);
+  report(entries, page, outcome, observer);
+  retryWakeUp.committed(entries);
 
   // After the commit: what is stored does not depend on another request.
   const deadEnd = verdict === 'more' ? await findDeadEnd(page, filters, service, signal) : null;
@@ -80,7 +68,7 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   }
   // The database may have lost the first commit (a failover). The cursor did not move, so the fence does not notice: the claim
   // is committed with the entries that it rests on.
-  const end = await store.commitPage({ ...position, ...lastPart, freshness: freshnessOf(page, true) });
+  const end = await store.commitPage({ ...position, ...content, freshness: freshnessOf(page, true) });
   if (end.kind === 'fenced') return { progress: 'fenced', deadEnd: null };
   observer.freshness(end.asOf);
   return { progress: 'end', deadEnd };
@@ -92,8 +80,7 @@ function progressAfter(page: CompletedPage, verdict: EndVerdict, deadEnd: DeadEn
   return isDeadEnd(page) ? 'stuck' : 'more';
 }
 
-/** Told of each part by itself: what is committed is counted, even where a later part fails. */
-function reportPart(
+function report(
   entries: readonly DraftEntry[],
   page: CompletedPage,
   outcome: Extract<CommitOutcome, { kind: 'committed' }>,

@@ -10,19 +10,17 @@ export async function withinTime<T>(
   ms: number,
   signal: AbortSignal,
   work: (until: AbortSignal, onStarted: () => void) => Promise<T>,
-): Promise<{ readonly done: T; readonly spentMs: number }> {
+): Promise<T> {
   const until = linkedSignal(signal);
   const done = linkedSignal(signal);
-  let startedAt: number | null = null;
+  let started = false;
   const onStarted = () => {
-    if (startedAt !== null) return;
-    startedAt = clock.monotonic();
+    if (started) return;
+    started = true;
     void clock.sleep(ms, done.signal).then(until.abort);
   };
   try {
-    if (ms <= 0) until.abort();
-    const result = await work(until.signal, onStarted);
-    return { done: result, spentMs: startedAt === null ? 0 : clock.monotonic() - startedAt };
+    return await work(until.signal, onStarted);
   } finally {
     done.abort();
     done.unlink();

@@ -7,8 +7,7 @@ const loop = 'src/sync/loop.ts';
 const readPage = 'src/sync/read-page.ts';
 const pageDraft = 'src/sync/page-draft.ts';
 const fullResult = 'src/sync/full-result.ts';
-const writePage = 'src/sync/write-page.ts';
-const isolate = 'src/sync/isolate-refused.ts';
+const commitPage = 'src/sync/commit-page.ts';
 const recover = 'src/sync/recover-cursor.ts';
 const sweep = 'src/sync/sweep-stretch.ts';
 const endOfFeed = 'src/sync/end-of-feed.ts';
@@ -24,9 +23,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the cursor is stored before the rows',
     patch(
       syncPage,
-      '? { ...position, freshness, batch, quarantine }',
-      `? (await store.commitPage({ ...position, freshness: null, batch: batchOf([], null), quarantine: [] }),
-         { ...position, from: position.to, freshness, batch, quarantine })`,
+      'return store.commitPage({ ...position, freshness, ...content });',
+      `const nothing = { batch: { pages: [], entries: [] }, quarantine: [] };
+       await store.commitPage({ ...position, freshness: null, ...nothing });
+       return store.commitPage({ ...position, from: position.to, freshness, ...content });`,
     ),
   ),
   engine(
@@ -69,7 +69,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Truncated results get completed (promise 3).
   engine(
     'an entry whose result could not be loaded is called complete',
-    patch('src/sync/resolve-truncated.ts', 'ready.push(pendingEntry(entry, result.reason))', 'ready.push(entry)'),
+    patch('src/sync/resolve-truncated.ts', 'return pendingEntry(entry, tried.reason);', 'return entry;'),
   ),
   engine(
     'pending results are never tried again',
@@ -87,23 +87,30 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
   engine(
     'unusable entries are dropped',
-    patch(writePage, '[...draft.quarantine, ...originalsOf(last)', '[...originalsOf(last)'),
+    patch(commitPage, '[...draft.quarantine, ...repairedOriginals(completed)]', 'repairedOriginals(completed)'),
   ),
-  engine('refused entries are dropped', patch(isolate, '[...quarantine, ...parts.refused]', 'quarantine')),
+  engine(
+    'refused entries are dropped',
+    patch(commitPage, '[...quarantine, ...refused.map(refusedEntry)]', 'quarantine'),
+  ),
   engine(
     'a lost connection is taken for a bad entry',
     patch(
-      isolate,
-      "if (troubleOf(error).remedy !== 'data' || entries.length === 0) throw error;",
-      'if (entries.length === 0) throw error;',
+      commitPage,
+      "if (troubleOf(error).remedy !== 'data' || completed.length === 0) throw error;",
+      'if (completed.length === 0) throw error;',
     ),
-    patch(isolate, "if (troubleOf(error).remedy === 'data') return null;\n    throw error;", 'return null;'),
+    patch(commitPage, "if (troubleOf(error).remedy === 'data') return false;\n    throw error;", 'return false;'),
   ),
 
   // Memory is bounded (promise 11).
   engine(
     'what is committed is not given back',
-    patch('src/sync/resolve-truncated.ts', 'for (const holding of holdings) holding.release();', ''),
+    patch(
+      'src/sync/read-ahead.ts',
+      'for (const { room } of held.splice(0, handedOut)) room.close();',
+      'held.splice(0, handedOut);',
+    ),
   ),
   engine('the limit is not halved', patch('src/sync/page-limit.ts', 'Math.max(1, Math.floor(entries / 2))', 'entries')),
 

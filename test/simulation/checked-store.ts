@@ -56,6 +56,10 @@ export class CheckedStore extends ModelStore {
   // The statements themselves are overridden, not the calls that await them: nothing else can happen between a write and its
   // check.
 
+  override async tryEntries(_lease: LeaseGrant, batch: EntryBatch): Promise<void> {
+    requireStorable(batch);
+  }
+
   protected override writePage(commit: PageCommit): CommitOutcome {
     const { lease, from, to } = commit;
     const before = this.feeds.get(lease.feed);
@@ -163,7 +167,7 @@ export class CheckedStore extends ModelStore {
   }
 
   #checked(what: Happening, batch: EntryBatch, write: () => CommitOutcome, check: () => void): CommitOutcome {
-    if (batchTexts(batch).some((text) => text.includes(POISON))) throw new ModelTrouble('data', 'data');
+    requireStorable(batch);
     const before = new Map(batch.entries.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
     const outcome = write();
     if (outcome.kind === 'fenced') {
@@ -288,4 +292,8 @@ export class CheckedStore extends ModelStore {
 
 function told({ scanId, revision }: Delivery): string {
   return `revision ${revision} of ${scanId}`;
+}
+
+function requireStorable(batch: EntryBatch): void {
+  if (batchTexts(batch).some((text) => text.includes(POISON))) throw new ModelTrouble('data', 'data');
 }

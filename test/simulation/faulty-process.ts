@@ -127,6 +127,7 @@ export class FaultyProcess {
       readStatus: through(store.readStatus),
       findStored: through(store.findStored),
       announce: through(store.announce),
+      tryEntries: through(store.tryEntries),
       commitPage: through(store.commitPage),
       commitResults: through(store.commitResults),
       readSweeps: through(store.readSweeps),

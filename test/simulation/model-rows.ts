@@ -99,7 +99,11 @@ export class ModelRows {
       markdown: text('markdown'),
       extra: Object.keys(extra).length === 0 ? null : extra,
       ...{ markdownAbsent, repaired, pending, isAnswer, feed },
-      ...{ pendingSince: now, nextTryAt: now + this.settings.pendingRetryMs, attempts: 0 },
+      ...{
+        pendingSince: now,
+        nextTryAt: pending === 'no_memory' ? now : now + this.settings.pendingRetryMs,
+        attempts: 0,
+      },
     };
   }
 

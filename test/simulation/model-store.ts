@@ -180,6 +180,8 @@ export class ModelStore implements FeedStore {
 
   async announce(_scanIds: readonly string[]): Promise<void> {}
 
+  async tryEntries(_lease: LeaseGrant, _batch: EntryBatch): Promise<void> {}
+
   async commitPage(commit: PageCommit): Promise<CommitOutcome> {
     return this.writePage(commit);
   }

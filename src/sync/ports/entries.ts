@@ -1,5 +1,6 @@
 /** Why a run's full result is not stored yet. */
 export type PendingReason =
+  | 'no_memory' // there was no memory for it beside the other results of its page
   | 'not_loaded' // the time or tries allowed before a commit were used up, or it failed in passing
   | 'processing' // the single-run endpoint says the run is processing again
   | 'not_found' // 404

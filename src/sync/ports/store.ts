@@ -14,12 +14,12 @@ export interface Freshness {
   readonly lastDeliveredAt: Date | null;
 }
 
-/** Rows, history, quarantine and cursor, under the fence: in one transaction, or the cursor last. */
+/** Rows, history, quarantine and cursor, under the fence, in one transaction. */
 export interface PageCommit {
   readonly lease: LeaseGrant;
   /** The cursor the page was read from. The commit is void if the stored one differs. */
   readonly from: string | null;
-  /** The new cursor; equal to `from` where it must stay (no `nextCursor`, or a part of a page). */
+  /** The new cursor; equal to `from` where it must stay (no `nextCursor`). */
   readonly to: string | null;
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
@@ -177,6 +177,8 @@ export interface FeedStore extends BackfillStore {
    */
   announce(scanIds: readonly string[]): Promise<void>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
+  /** Writes the entries and rolls back. Rejects with a `Trouble` of remedy `data` where PostgreSQL refuses one of their values. */
+  tryEntries(lease: LeaseGrant, batch: EntryBatch): Promise<void>;
   readSweeps(feed: string): Promise<readonly SweepState[]>;
   /** Begins a sweep; false when the lease was lost, one of its kind is under way, or it is unknown how complete the feed is. */
   beginSweep(lease: LeaseGrant, sweep: NewSweep): Promise<boolean>;

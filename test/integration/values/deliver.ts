@@ -1,5 +1,5 @@
-import { isolateRefused, type PartWriter } from '../../../src/sync/isolate-refused.js';
-import { batchOf, draftPage } from '../../../src/sync/page-draft.js';
+import { commitPage } from '../../../src/sync/commit-page.js';
+import { draftPage } from '../../../src/sync/page-draft.js';
 import type { CommitCounts } from '../../../src/sync/ports.js';
 import { rawPage } from '../../support/pages.js';
 import type { StoreBench } from '../../support/store.js';
@@ -23,11 +23,11 @@ export async function deliver(bench: StoreBench, body: string | Uint8Array): Pro
   const to = `page ${pages}`;
   const page = rawPage(body);
   const draft = draftPage(page);
-  const write: PartWriter = ({ last, batch, quarantine }) =>
-    bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, batch, quarantine });
-  const { entries, quarantine } = draft;
-  const outcome = await write({ entries, batch: batchOf(entries, draft), quarantine, last: true }).catch((error) =>
-    isolateRefused(write, entries, quarantine, error),
+  const { outcome } = await commitPage(
+    { draft, completed: draft.entries },
+    (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
+    bench.store,
+    lease,
   );
   if (outcome.kind === 'fenced') throw new Error('fenced');
   return outcome.counts;

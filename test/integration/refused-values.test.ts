@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { isolateRefused, type PartWriter } from '../../src/sync/isolate-refused.js';
-import { batchOf, draftPage } from '../../src/sync/page-draft.js';
+import { commitPage } from '../../src/sync/commit-page.js';
+import { draftPage } from '../../src/sync/page-draft.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
 import { tables, useStore } from '../support/store.js';
@@ -14,12 +14,13 @@ async function commitAsEngine(entries: readonly string[], to: string) {
   const { cursor } = await bench.store.readPosition('default');
   const page = rawPage(pageJson(entries, to));
   const draft = draftPage(page);
-  const write: PartWriter = ({ last, batch, quarantine }) =>
-    bench.store.commitPage({ lease, from: cursor, to: last ? to : cursor, freshness: null, batch, quarantine });
-  const { entries: drafts, quarantine } = draft;
-  return write({ entries: drafts, batch: batchOf(drafts, draft), quarantine, last: true }).catch((error) =>
-    isolateRefused(write, drafts, quarantine, error),
+  const { outcome } = await commitPage(
+    { draft, completed: draft.entries },
+    (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
+    bench.store,
+    lease,
   );
+  return outcome;
 }
 
 describe('a value that PostgreSQL refuses', () => {
@@ -52,11 +53,16 @@ describe('a value that PostgreSQL refuses', () => {
   });
 });
 
-it('nothing is isolated when the statement failed for another reason', async () => {
+it('looks for no refused value when the statement failed for another reason', async () => {
   const lost = Object.assign(new Error('gone'), { kind: 'connection', remedy: 'retry' });
   const draft = draftPage(rawPage(pageJson([entryJson()])));
-  const write: PartWriter = async () => {
-    throw new Error('must not be called');
+  const store = {
+    tryEntries: async () => {
+      throw new Error('must not be called');
+    },
   };
-  await expect(isolateRefused(write, draft.entries, [], lost)).rejects.toBe(lost);
+  const { lease } = await bench.takeFeed();
+  await expect(commitPage({ draft, completed: draft.entries }, () => Promise.reject(lost), store, lease)).rejects.toBe(
+    lost,
+  );
 });

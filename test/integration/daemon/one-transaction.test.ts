@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest';
+import { entryJson, raw } from '../../support/entries.js';
+import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+const HOUR_MS = 3_600_000;
+
+/** Notes in which transaction each run is first stored, and in which ones a position moves. */
+const AUDIT = `
+  CREATE TABLE public.audit (tx xid8 NOT NULL DEFAULT pg_current_xact_id(), position text, scan_id text);
+  GRANT INSERT ON public.audit TO PUBLIC;
+  CREATE FUNCTION public.note_run() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN INSERT INTO public.audit (scan_id) VALUES (NEW.scan_id); RETURN NEW; END$$;
+  CREATE FUNCTION public.note_position() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN INSERT INTO public.audit (position) VALUES (TG_TABLE_NAME); RETURN NEW; END$$;
+  CREATE TRIGGER audit AFTER INSERT ON scanfeed.runs FOR EACH ROW EXECUTE FUNCTION public.note_run();
+  CREATE TRIGGER audit AFTER UPDATE ON scanfeed.feeds FOR EACH ROW
+    WHEN (OLD.cursor IS DISTINCT FROM NEW.cursor) EXECUTE FUNCTION public.note_position();
+  CREATE TRIGGER audit AFTER UPDATE ON scanfeed.sweeps FOR EACH ROW
+    WHEN (OLD.cursor IS DISTINCT FROM NEW.cursor) EXECUTE FUNCTION public.note_position();
+  CREATE TRIGGER audit AFTER UPDATE ON scanfeed.backfills FOR EACH ROW
+    WHEN (OLD.cursor IS DISTINCT FROM NEW.cursor) EXECUTE FUNCTION public.note_position()`;
+
+async function start(service: ServiceDouble, over: Readonly<Record<string, string>> = {}) {
+  const database = await bench.createDatabase();
+  const env = { ...bench.environment(service, database), ...over };
+  expect(await bench.program(['migrate'], env).exited).toMatchObject({ code: 0 });
+  await database.query(AUDIT);
+  return { database, daemon: bench.daemon(env) };
+}
+
+/** By the position that moved in the same transaction: how many runs were first stored there. */
+const storedWith = async (database: DaemonDatabase) =>
+  Object.fromEntries(
+    (
+      await database.query<{ position: string; runs: number }>(
+        `SELECT COALESCE(moved.position, 'none') AS position, count(*)::int AS runs
+         FROM audit AS run LEFT JOIN (SELECT DISTINCT tx, position FROM audit WHERE position IS NOT NULL) AS moved USING (tx)
+         WHERE run.scan_id IS NOT NULL GROUP BY 1`,
+      )
+    ).map(({ position, runs }) => [position, runs]),
+  );
+
+/** The most runs that were first stored in one transaction. */
+const mostAtOnce = async (database: DaemonDatabase) =>
+  (
+    await database.query<{ runs: number }>(
+      'SELECT count(scan_id)::int AS runs FROM audit GROUP BY tx ORDER BY runs DESC LIMIT 1',
+    )
+  )[0]?.runs;
+
+test('stores all runs of an ordinary page in the transaction that moves the cursor', async () => {
+  const service = await bench.startService();
+  service.deliver(100);
+  const { daemon, database } = await start(service);
+  await daemon.reaches({ runsWritten: 100, caughtUp: true });
+  expect(await storedWith(database)).toEqual({ feeds: 100 });
+  expect(await mostAtOnce(database)).toBe(100);
+});
+
+test('stores all runs of a page of 6 MB in the transaction that moves the cursor', async () => {
+  const service = await bench.startService({ switches: { inlineLimitBytes: 1_000_000 } });
+  service.deliver(12, { data: { text: 'x'.repeat(500_000) } });
+  const { daemon, database } = await start(service);
+  await daemon.reaches({ runsWritten: 12, caughtUp: true });
+  expect(await storedWith(database)).toEqual({ feeds: 12 });
+  expect(await mostAtOnce(database)).toBe(12);
+});
+
+test('stores the 99 neighbours of a refused value in the transaction that moves the cursor', async () => {
+  const service = await bench.startService();
+  service.deliver(60);
+  service.appendRaw([entryJson({ scanId: 'bad', data: { betrag: raw('1e400000') } })]);
+  service.deliver(39);
+  const { daemon, database } = await start(service);
+  await daemon.reaches({ quarantinedEntries: 1, runsWritten: 99, caughtUp: true });
+  expect(await storedWith(database)).toEqual({ feeds: 99 });
+  expect(await mostAtOnce(database)).toBe(99);
+});
+
+test('stores all runs of a page in the transaction that moves the cursor when their results are more than fits', async () => {
+  const service = await bench.startService();
+  service.deliver(5);
+  service.deliver(6, { data: { text: 'x'.repeat(7_000_000) }, truncated: 'data' });
+  const { daemon, database } = await start(service);
+  await daemon.reaches({ pendingResults: 0, caughtUp: true });
+  await eventually(() => database.query("SELECT FROM scanfeed.runs WHERE result_state = 'complete'")).toHaveLength(11);
+  expect(await storedWith(database)).toEqual({ feeds: 11 });
+  expect(await mostAtOnce(database)).toBe(11);
+});
+
+test('stores the runs of a backfill with its position', async () => {
+  const service = await bench.startService();
+  service.deliver(50, { deliveredAt: Date.now() - 5 * HOUR_MS });
+  const { daemon, database } = await start(service, { SCANFEED_START: 'live' });
+  await daemon.reaches({ backfillComplete: true, runsWritten: 50 });
+  expect(await storedWith(database)).toEqual({ backfills: 50 });
+});
+
+test('stores what a sweep finds with its position', async () => {
+  const service = await bench.startService();
+  service.deliver(5);
+  const { daemon, database } = await start(service, { SCANFEED_RECONCILE_INTERVAL: '1s' });
+  await daemon.catchesUp();
+  service.deliver(20, { deliveredAt: Date.now() - 60_000 });
+  await eventually(() => daemon.metric('scanfeed_reconcile_found_total{revision="first"}')).toBe(20);
+  expect(await storedWith(database)).toEqual({ feeds: 5, sweeps: 20 });
+});
