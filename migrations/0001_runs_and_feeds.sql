@@ -308,9 +308,9 @@ COMMENT ON FUNCTION :"schema".refuse_missing_clock() IS 'Fails a commit that fou
 
 CREATE FUNCTION :"schema".refuse_overtaken() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RAISE EXCEPTION 'scanfeed: a run of this commit was not written, since another writer has raised it or a trigger passes it over; it is sent again' USING ERRCODE = 'SF002';
+    RAISE EXCEPTION 'scanfeed: a run of this commit was not written: another writer has changed it, or a trigger skips it; the commit is tried again' USING ERRCODE = 'SF002';
 END $$;
-COMMENT ON FUNCTION :"schema".refuse_overtaken() IS 'Fails a commit whose run another writer has raised meanwhile, so that its cursor does not move either';
+COMMENT ON FUNCTION :"schema".refuse_overtaken() IS 'Fails a commit if another writer has changed one of its runs since it began, so that its cursor does not move either';
 -- PostgreSQL gives this by itself, unless it was told to give nothing to everybody.
 GRANT EXECUTE ON FUNCTION :"schema".refuse_missing_clock(), :"schema".refuse_overtaken() TO PUBLIC;
 

@@ -8,7 +8,6 @@ import { RecognitionClient } from '../../src/service/client.js';
 import { commitPage } from '../../src/storage/commit-page.js';
 import { createDatabaseClock } from '../../src/storage/database-clock.js';
 import { acquireLease } from '../../src/storage/lease.js';
-import { createRivals } from '../../src/storage/rivals.js';
 import { tablesOf } from '../../src/storage/schema.js';
 import { batchOf, draftPage, type PageDraft } from '../../src/sync/page-draft.js';
 import type { LeaseGrant, PageCommit } from '../../src/sync/ports.js';
@@ -29,7 +28,6 @@ const SETTINGS = {
   keptDays: null,
   monotonic,
   databaseClock: createDatabaseClock(monotonic),
-  rivals: createRivals(monotonic),
 };
 
 await contest(async (config) => {

@@ -2,7 +2,6 @@ import { troubleOf } from '../outcome/trouble.js';
 import { commitResults } from '../storage/commit-page.js';
 import { createDatabaseClock } from '../storage/database-clock.js';
 import { type QuarantinedEntry, readPayload, settleQuarantined } from '../storage/quarantined-entries.js';
-import { createRivals } from '../storage/rivals.js';
 import { batchOf, type DraftEntry, refusedEntry } from '../sync/page-draft.js';
 import type { CommitCounts } from '../sync/ports.js';
 import { recheckPayload } from '../sync/quarantined-payload.js';
@@ -60,7 +59,6 @@ async function store(work: FeedAtWork<'pending'>, draft: DraftEntry): Promise<Co
     keptDays: settings.database.retention.runs,
     monotonic: systemClock.monotonic,
     databaseClock: createDatabaseClock(systemClock.monotonic),
-    rivals: createRivals(systemClock.monotonic),
   };
   try {
     return await underPresentEpoch(work, async (lease) => {

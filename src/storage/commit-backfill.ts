@@ -12,9 +12,11 @@ export function commitBackfill(
   settings: CommitSettings,
   commit: BackfillCommit,
 ): Promise<CommitOutcome> {
-  const held = () => sql`WITH fence AS MATERIALIZED (${fenceOnBackfill(tables, commit)})`;
-  return commitEntries(db, tables, settings, commit, {
-    held,
-    moved: () => sql`${held()}, ${backfillPosition(tables, commit)}`,
-  });
+  return commitEntries(
+    db,
+    tables,
+    settings,
+    commit,
+    () => sql`WITH fence AS MATERIALIZED (${fenceOnBackfill(tables, commit)}), ${backfillPosition(tables, commit)}`,
+  );
 }

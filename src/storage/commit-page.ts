@@ -1,16 +1,22 @@
 import { type Kysely, sql } from 'kysely';
 import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit, QuarantineEntry, SweepCommit } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
-import { fenceAtPosition, fenceOnEpoch, fenceOnPosition } from './fence.js';
+import { fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 import type { Tables } from './schema.js';
 import { fenceOnSweep, sweepPosition } from './sweeps.js';
-import { type Entries, type Fence, moveAlone, writeEntries, writeOnce } from './write-entries.js';
+import {
+  type CommitInput,
+  type FenceClause,
+  retryOvertaken,
+  runFence,
+  writeEntries,
+  writeOnce,
+} from './write-entries.js';
 
 /**
  * Commits a page: fence, rows, history, quarantine and cursor in one statement, so that no error in between can be
- * swallowed and an unknown outcome leaves either all or nothing; the cursor last where other writers store the same runs
- * (write-entries.ts). `fenced` when the epoch or the cursor has changed.
+ * swallowed and an unknown outcome leaves either all or nothing. `fenced` when the epoch or the cursor has changed.
  */
 export function commitPage(
   db: Kysely<unknown>,
@@ -19,10 +25,13 @@ export function commitPage(
   commit: PageCommit,
 ): Promise<CommitOutcome> {
   const checkpoint = checkpointRows(tables, commit);
-  return commitEntries(db, tables, settings, commit, {
-    held: () => sql`WITH fence AS MATERIALIZED (${fenceAtPosition(tables, commit)})`,
-    moved: (now) => sql`WITH fence AS MATERIALIZED (${fenceOnPosition(tables, commit, settings, now)}), ${checkpoint}`,
-  });
+  return commitEntries(
+    db,
+    tables,
+    settings,
+    commit,
+    (now) => sql`WITH fence AS MATERIALIZED (${fenceOnPosition(tables, commit, settings, now)}), ${checkpoint}`,
+  );
 }
 
 /** Stores results loaded later, without moving the cursor; `fenced` when the lease was lost. */
@@ -39,9 +48,7 @@ export function commitResults(
     tables,
     settings,
     { lease, batch, quarantine },
-    {
-      held: () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`,
-    },
+    () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`,
   );
 }
 
@@ -53,14 +60,15 @@ export async function tryEntries(
   lease: LeaseGrant,
   batch: EntryBatch,
 ): Promise<void> {
-  const transaction = await db.startTransaction().execute();
-  try {
-    const fence = () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`;
-    const how = { only: null, rivalsExpected: false };
-    await writeOnce(transaction, tables, settings, { lease, batch, quarantine: [] }, fence, how);
-  } finally {
-    await transaction.rollback().execute();
-  }
+  const fence = () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`;
+  await retryOvertaken(tables, async () => {
+    const transaction = await db.startTransaction().execute();
+    try {
+      await writeOnce(transaction, tables, settings, { lease, batch, quarantine: [] }, fence);
+    } finally {
+      await transaction.rollback().execute();
+    }
+  });
 }
 
 /**
@@ -73,11 +81,13 @@ export function commitSweep(
   settings: CommitSettings,
   commit: SweepCommit,
 ): Promise<CommitOutcome> {
-  const held = () => sql`WITH fence AS MATERIALIZED (${fenceOnSweep(tables, commit)})`;
-  return commitEntries(db, tables, settings, commit, {
-    held,
-    moved: () => sql`${held()}, ${sweepPosition(tables, commit)}`,
-  });
+  return commitEntries(
+    db,
+    tables,
+    settings,
+    commit,
+    () => sql`WITH fence AS MATERIALIZED (${fenceOnSweep(tables, commit)}), ${sweepPosition(tables, commit)}`,
+  );
 }
 
 /** Statements are built once a connection is at hand: the ages in them must not grow while they wait for one. */
@@ -85,20 +95,20 @@ export function commitEntries(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
-  entries: Entries,
-  fence: Fence,
+  input: CommitInput,
+  fence: FenceClause,
 ): Promise<CommitOutcome> {
   return db.connection().execute(async (connection) => {
-    const written = isEmpty(entries)
-      ? await moveAlone(connection, settings, fence.moved ?? fence.held)
-      : await writeEntries(connection, tables, settings, entries, fence);
-    if (written === null) return { kind: 'fenced' };
-    const { readAt, fence: row, counts } = written;
+    const result = isEmpty(input)
+      ? await runFence(connection, settings, fence)
+      : await writeEntries(connection, tables, settings, input, fence);
+    if (result === null) return { kind: 'fenced' };
+    const { readAt, fence: row, counts } = result;
     const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = row;
     return { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
   });
 }
 
-function isEmpty({ batch, quarantine }: Entries): boolean {
+function isEmpty({ batch, quarantine }: CommitInput): boolean {
   return batch.entries.length === 0 && quarantine.length === 0;
 }

@@ -1,5 +1,4 @@
 import type { DatabaseClock } from './database-clock.js';
-import type { Rivals } from './rivals.js';
 
 /** What a commit needs besides the page. */
 export interface CommitSettings {
@@ -11,5 +10,4 @@ export interface CommitSettings {
   /** Monotonic milliseconds of this process. */
   readonly monotonic: () => number;
   readonly databaseClock: DatabaseClock;
-  readonly rivals: Rivals;
 }

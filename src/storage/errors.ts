@@ -2,7 +2,7 @@ import type { Trouble } from '../sync/ports.js';
 
 /** Raised by the schema itself: `change_clock` has no row. */
 const MISSING_CLOCK = 'SF001';
-/** Raised by the commit statement: another writer has raised a run that it was to write. */
+/** Raised by the commit statement: another writer has changed a run that it was to write. */
 export const OVERTAKEN = 'SF002';
 
 /** What a SQLSTATE means to the engine. First match wins; the list is ordered from the particular to the general. */

@@ -30,18 +30,8 @@ export function fenceOnPosition(
     ${freshness === null ? sql`` : freshnessColumns(freshness, settings, now)}
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
-  WHERE ${standsAt(lease, from)}
+  WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor IS NOT DISTINCT FROM ${from}::text
   RETURNING ${AS_OF}`;
-}
-
-/** For what is written before the feed moves. Locks its row as well. */
-export function fenceAtPosition(tables: Tables, { lease, from }: PageCommit): RawBuilder<unknown> {
-  return sql`
-  SELECT ${AS_OF} FROM ${tables.feeds} WHERE ${standsAt(lease, from)} FOR NO KEY UPDATE`;
-}
-
-function standsAt({ feed, epoch }: LeaseGrant, from: string | null): RawBuilder<unknown> {
-  return sql`name = ${feed} AND lease_epoch = ${epoch} AND cursor IS NOT DISTINCT FROM ${from}::text`;
 }
 
 /** For writes that leave the cursor alone. Locks the row too: a new holder waits for this commit, or voids it. */

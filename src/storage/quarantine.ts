@@ -6,7 +6,7 @@ import type { QuarantineState } from './quarantined-entries.js';
 import type { Tables } from './schema.js';
 
 /**
- * Part of the commit statement, after `fence`, `judged` and `overtaken`. `quarantined`: this page's entries; one that is seen again
+ * Part of the commit statement, after `fence` and `judged`. `quarantined`: this page's entries; one that is seen again
  * makes no second row, and one that a stored revision has overtaken is not open. `settled`: open entries of earlier
  * pages whose run is stored now.
  */
@@ -22,8 +22,7 @@ bad AS MATERIALIZED (
   FROM (
     SELECT *, state = 'open' AND (
       EXISTS (SELECT FROM judged
-        WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'barred'
-          AND judged.scan_id NOT IN (SELECT scan_id FROM overtaken))
+        WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'barred')
       OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
     ) AS overtaken
     FROM jsonb_to_recordset(${rowsOf(entries)}::jsonb) AS bad (
@@ -57,7 +56,7 @@ settled AS (
   FROM judged
   WHERE EXISTS (SELECT FROM fence) AND open.state = 'open' AND open.feed = ${lease.feed}
     AND open.scan_id = judged.scan_id AND open.revision <= judged.revision AND judged.verdict <> 'barred'
-    AND open.identity NOT IN (SELECT identity FROM bad) AND judged.scan_id NOT IN (SELECT scan_id FROM overtaken)
+    AND open.identity NOT IN (SELECT identity FROM bad)
 )`;
 }
 

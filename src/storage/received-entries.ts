@@ -7,9 +7,8 @@ import { LongParameter } from './long-parameter.js';
  * `received`: one row an entry, columns as in `runs`. The page's bytes are one parameter and PostgreSQL reads the values
  * from it, so that no digit passes through a JavaScript number. `note` says what the checks found, for the few entries
  * that need it.
- * @param only positions from 1, where not all entries are meant
  */
-export function receivedEntries(batch: EntryBatch, only: readonly number[] | null = null): RawBuilder<unknown> {
+export function receivedEntries(batch: EntryBatch): RawBuilder<unknown> {
   return sql`
 received AS MATERIALIZED (
   SELECT position,
@@ -48,7 +47,6 @@ received AS MATERIALIZED (
     LEFT JOIN jsonb_to_recordset(${notesOf(batch)}::jsonb) AS note (
       position bigint, replaced jsonb, hidden text[], repaired boolean, markdown_absent boolean, is_answer boolean, pending text
     ) ON note.position = item.position
-    ${only === null ? sql`` : sql`WHERE item.position = ANY (${only}::int[])`}
   ) AS item
 )`;
 }

@@ -23,7 +23,7 @@ export interface Tables {
   readonly nextChange: RawBuilder<unknown>;
   /** Fails the statement: `change_clock` has no row. */
   readonly refuseMissingClock: RawBuilder<unknown>;
-  /** Fails the statement (SF002): another writer has raised a run that it was to write. */
+  /** Fails the statement (SF002): another writer has changed a run that it was to write. */
   readonly refuseOvertaken: RawBuilder<unknown>;
 }
 

@@ -10,12 +10,11 @@ import { adoptPending, duePending, findStored, postponePending } from './pending
 import type { Database } from './pool.js';
 import { findDelivered, movePosition, noteStuck, readEarlierPositions, readPosition } from './position.js';
 import { notYetQuarantined } from './quarantine.js';
-import { createRivals } from './rivals.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
 import { beginSweep, readSweeps } from './sweeps.js';
 
-export interface StoreSettings extends Omit<CommitSettings, 'rivals' | 'databaseClock'> {
+export interface StoreSettings extends Omit<CommitSettings, 'databaseClock'> {
   readonly schema: string;
   /** Told how long each commit took, in milliseconds, failed ones included. */
   readonly onTransaction?: (durationMs: number) => void;
@@ -26,7 +25,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
   const db = database.sql;
   const tables = tablesOf(settings.schema);
   const databaseClock = createDatabaseClock(settings.monotonic);
-  const commits: CommitSettings = { ...settings, databaseClock, rivals: createRivals(settings.monotonic) };
+  const commits: CommitSettings = { ...settings, databaseClock };
   const timed = async <T>(work: Promise<T>): Promise<T> => {
     const startedAt = settings.monotonic();
     try {

@@ -5,26 +5,17 @@ import { WRITTEN_VERDICTS } from './judged-entries.js';
 import type { Tables } from './schema.js';
 import { contradiction, entry, storedRow, unionOf } from './union-of-sources.js';
 
-/**
- * Part of the commit statement, after `fence` and `judged`. `written`: the scans of the rows that it wrote.
- * @param rivalsExpected another writer may store a scan that is new to this statement; else the statement is refused then
- */
-export function writtenRows(
-  tables: Tables,
-  lease: LeaseGrant,
-  settings: CommitSettings,
-  rivalsExpected: boolean,
-): RawBuilder<unknown> {
+/** Part of the commit statement, after `fence` and `judged`: the rows that it writes, in `stored` and `filled`. */
+export function writtenRows(tables: Tables, lease: LeaseGrant, settings: CommitSettings): RawBuilder<unknown> {
   return sql`
--- Whoever draws numbers holds the clock until it commits: the order of numbers is the order of commits.
+-- A writer that draws numbers holds the clock until it commits: the order of numbers is the order of commits.
 clock AS MATERIALIZED (
   SELECT FROM ${tables.changeClock}
   WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
   FOR UPDATE
 ),
-${storedRows(rivalsExpected, (rows) => insertion(tables, lease, settings, rows))},
-${filledRows(tables, lease, settings)},
-written AS MATERIALIZED (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)`;
+${storedRows(tables, lease, settings)},
+${filledRows(tables, lease, settings)}`;
 }
 
 const COLUMNS = sql.raw(`revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
@@ -32,37 +23,28 @@ const COLUMNS = sql.raw(`revision, status, environment, document_type_slug, docu
   markdown_absent, repaired, extra`);
 
 /**
- * `stored`: new scans and higher revisions, and which of the two. New ones are inserted plainly unless rivals are
- * expected. Rows that are there are taken in the order of their scans, so that writers do not lock each other out.
+ * `stored`: new scans and higher revisions, and which of the two. PostgreSQL checks the revision again on the row as it is
+ * after waiting for another writer. Stored rows are locked in the order of their scans, so that writers do not deadlock;
+ * new scans need no order, and sorting costs time.
  */
-function storedRows(
-  rivalsExpected: boolean,
-  insert: (rows: RawBuilder<unknown>) => RawBuilder<unknown>,
-): RawBuilder<unknown> {
-  if (rivalsExpected) {
-    const both = sql`SELECT * FROM judged WHERE verdict IN ('new', 'newer') ORDER BY scan_id`;
-    return sql`
-stored AS (
-  ${insert(both)}
-  ${RAISE}
-  ${RETURNED}
-)`;
-  }
+function storedRows(tables: Tables, lease: LeaseGrant, { pendingRetryMs }: CommitSettings): RawBuilder<unknown> {
   return sql`
-fresh AS (
-  ${insert(sql`SELECT * FROM judged WHERE verdict = 'new'`)}
-  ${RETURNED}
-),
-raised AS (
-  ${insert(sql`SELECT * FROM judged WHERE verdict = 'newer' ORDER BY scan_id`)}
-  ${RAISE}
-  ${RETURNED}
-),
-stored AS MATERIALIZED (SELECT * FROM fresh UNION ALL SELECT * FROM raised)`;
-}
-
-/** The condition is looked at again on the row as it is when its turn comes. */
-const RAISE = sql`ON CONFLICT (scan_id) DO UPDATE SET
+stored AS (
+  INSERT INTO ${tables.runs} AS run (scan_id, ${COLUMNS}, result_state, pending_reason, pending_since, next_try_at,
+    attempts, feed, first_synced_at, synced_at, change_seq)
+  SELECT scan_id, ${COLUMNS},
+    CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
+    pending,
+    CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
+    CASE WHEN pending IS NOT NULL THEN ${firstTryAt(sql`pending`, pendingRetryMs)} END,
+    0, ${lease.feed}, statement_timestamp(), statement_timestamp(), ${tables.nextChange}
+  FROM (
+    SELECT * FROM judged WHERE verdict = 'new'
+    UNION ALL
+    (SELECT * FROM judged WHERE verdict = 'newer' ORDER BY scan_id)
+  ) AS judged
+  WHERE EXISTS (SELECT FROM clock) -- not joined with it: that would keep a copy of all rows
+  ON CONFLICT (scan_id) DO UPDATE SET
     (${COLUMNS}, result_state, pending_reason, pending_since, next_try_at, attempts, feed, synced_at, change_seq) = ROW (
       excluded.revision, excluded.status, excluded.environment, excluded.document_type_slug,
       excluded.document_type_name, excluded.file_name, excluded.partner_name, excluded.partner_test_mode,
@@ -70,26 +52,9 @@ const RAISE = sql`ON CONFLICT (scan_id) DO UPDATE SET
       excluded.completed_at, excluded.delivered_at, excluded.markdown, excluded.markdown_absent, excluded.repaired,
       excluded.extra, excluded.result_state, excluded.pending_reason, excluded.pending_since, excluded.next_try_at,
       excluded.attempts, excluded.feed, excluded.synced_at, excluded.change_seq)
-  WHERE excluded.revision > run.revision`;
-const RETURNED = sql`RETURNING run.scan_id, run.xmax = 0 AS inserted`;
-
-/** @param rows of `judged` */
-function insertion(
-  tables: Tables,
-  lease: LeaseGrant,
-  settings: CommitSettings,
-  rows: RawBuilder<unknown>,
-): RawBuilder<unknown> {
-  return sql`INSERT INTO ${tables.runs} AS run (scan_id, ${COLUMNS}, result_state, pending_reason, pending_since, next_try_at,
-    attempts, feed, first_synced_at, synced_at, change_seq)
-  SELECT scan_id, ${COLUMNS},
-    CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
-    pending,
-    CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
-    CASE WHEN pending IS NOT NULL THEN ${firstTryAt(sql`pending`, settings.pendingRetryMs)} END,
-    0, ${lease.feed}, statement_timestamp(), statement_timestamp(), ${tables.nextChange}
-  FROM (${rows}) AS judged
-  WHERE EXISTS (SELECT FROM clock) -- not joined with it: that would keep a copy of all rows`;
+  WHERE excluded.revision > run.revision
+  RETURNING run.scan_id, run.xmax = 0 AS inserted
+)`;
 }
 
 /** `filled`: rows whose revision is stored already, with what the entry adds to them. */

@@ -30,6 +30,8 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
       'commit-quarantine',
       'commit-values',
       'commit-waits',
+      'commit-conflicts',
+      'commit-transactions',
       'lease',
       'sweeps',
       'backfills',

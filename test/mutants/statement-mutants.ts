@@ -11,7 +11,11 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a page of another epoch is committed',
-    patch('src/storage/fence.ts', 'name = ${feed} AND lease_epoch = ${epoch} AND cursor', 'name = ${feed} AND cursor'),
+    patch(
+      'src/storage/fence.ts',
+      'name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor',
+      'name = ${lease.feed} AND cursor',
+    ),
   ),
   statements(
     'a held lease is taken away',
