@@ -1,5 +1,5 @@
 /**
- * Finds values in JSON bytes without changing them: halves of a page, its entries and a run's full result are passed on
+ * Finds values in JSON bytes without changing them: a page's entries and a run's full result are passed on
  * as they were received, never re-serialised. The bytes must be valid JSON (`scan.ts` is the strict one).
  */
 

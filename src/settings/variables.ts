@@ -91,7 +91,7 @@ export const VARIABLES = {
     ['feed', 'SCANFEED_PAGE_LIMIT'],
     integer(1, 200),
     '200',
-    'entries a page; halved by itself while pages exceed the memory budget',
+    'entries a page; halved by itself while pages exceed 16 MiB or the memory budget',
   ),
   pollInterval: defaulted(
     ['feed', 'SCANFEED_POLL_INTERVAL'],

@@ -52,7 +52,10 @@ export function commitResults(
   );
 }
 
-/** Writes the entries and rolls back: tells whether PostgreSQL takes all of their values. */
+/** Of the transaction that is rolled back: if this process is frozen or cut off meanwhile, the feed's row is free again soon. */
+const LONGEST_IDLE = sql.lit('5s');
+
+/** Writes the entries, checks what is checked at a commit, and rolls back: tells whether PostgreSQL takes all of their values. */
 export async function tryEntries(
   db: Kysely<unknown>,
   tables: Tables,
@@ -64,7 +67,9 @@ export async function tryEntries(
   await retryOvertaken(tables, async () => {
     const transaction = await db.startTransaction().execute();
     try {
+      await sql`SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_IDLE}`.execute(transaction);
       await writeOnce(transaction, tables, settings, { lease, batch, quarantine: [] }, fence);
+      await sql`SET CONSTRAINTS ALL IMMEDIATE`.execute(transaction);
     } finally {
       await transaction.rollback().execute();
     }

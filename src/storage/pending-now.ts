@@ -34,7 +34,7 @@ export async function makePendingDue(
   const { rows } = await sql<PendingRun>`
     UPDATE ${tables.runs} SET next_try_at = LEAST(next_try_at, clock_timestamp())
     WHERE feed = ${feed} AND result_state = 'pending' AND scan_id = ANY (${scanIds}::text[])
-    RETURNING scan_id AS "scanId", revision, status, attempts,
+    RETURNING scan_id AS "scanId", revision, status, pending_reason AS reason, attempts,
       extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000 AS "pendingForMs"`.execute(db);
   return rows;
 }

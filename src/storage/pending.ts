@@ -31,7 +31,7 @@ export async function findStored(
   }));
 }
 
-/** Pending runs of the feed whose next try is due, the longest overdue first. */
+/** Pending runs of the feed whose next try is due: those that a page left for want of memory, then the longest overdue. */
 export async function duePending(
   db: Kysely<unknown>,
   tables: Tables,
@@ -39,11 +39,11 @@ export async function duePending(
   limit: number,
 ): Promise<readonly PendingRun[]> {
   const { rows } = await sql<PendingRun>`
-    SELECT scan_id AS "scanId", revision, status, attempts,
+    SELECT scan_id AS "scanId", revision, status, pending_reason AS reason, attempts,
       extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000 AS "pendingForMs"
     FROM ${tables.runs}
     WHERE feed = ${feed} AND result_state = 'pending' AND next_try_at <= clock_timestamp()
-    ORDER BY next_try_at
+    ORDER BY pending_reason <> 'no_memory', next_try_at
     LIMIT ${limit}`.execute(db);
   return rows;
 }

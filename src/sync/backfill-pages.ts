@@ -91,7 +91,7 @@ export async function readBackfillPages(
       await requireFeedCursor(page, lease, context, signal);
       if (isBeyond(page, memory.backfill)) return finish(memory, lease, context);
       const verdict = await isEndOfFeed(page, read.filters, service, signal);
-      const { outcome, content } = await commit(page, memory, lease, context);
+      const { outcome, content } = await commit(page, memory, lease, context, signal);
       if (outcome.kind === 'fenced') return 'fenced';
       passed(page, memory, context);
       const { deadEnd } = memory;
@@ -122,6 +122,7 @@ async function commit(
   memory: BackfillMemory,
   lease: LeaseGrant,
   { store, observer, retryWakeUp }: BackfillContext,
+  signal: AbortSignal,
 ): Promise<{ readonly outcome: CommitOutcome; readonly content: PageContent }> {
   const { at, draft, next } = page;
   const { breaker, pace, unnoted } = memory;
@@ -141,8 +142,8 @@ async function commit(
         ...content,
       });
     },
-    store,
-    lease,
+    (batch) => store.tryEntries(lease, batch),
+    signal,
   );
   const { outcome, entries } = committed;
   if (outcome.kind === 'committed') {

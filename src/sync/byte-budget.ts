@@ -1,7 +1,7 @@
 import { type LinkedSignal, linkedSignal } from './linked-signal.js';
 
-/** Who asks for bytes, the first before the others: what a page left behind is loaded before the next pages. */
-export type Line = 'pending' | 'feed' | 'backfill' | 'sweep';
+/** Who asks for bytes, the first before the others. `deferred`: results that a page left for want of memory. */
+export type Line = 'deferred' | 'feed' | 'pending' | 'backfill' | 'sweep';
 
 /** Payload bytes held at once over the whole process (promise 11). Half of them are for the feed's own pages alone. */
 export interface ByteBudget {
@@ -42,7 +42,7 @@ export interface Holding {
 }
 
 /** First numbers of the lines. */
-const LINES: Readonly<Record<Line, number>> = { pending: 0, feed: 1e12, backfill: 2e12, sweep: 3e12 };
+const LINES: Readonly<Record<Line, number>> = { deferred: 0, feed: 1e12, pending: 2e12, backfill: 3e12, sweep: 4e12 };
 /** A page of this size neither waits nor makes others give way: a poll must not end a long download. */
 const SMALL_PAGE_BYTES = 1024 * 1024;
 
@@ -156,7 +156,7 @@ function sum(holdings: readonly Held[]): number {
 }
 
 function isBesideFeed({ rank }: Held): boolean {
-  return rank < LINES.feed || rank >= LINES.backfill;
+  return rank < LINES.feed || rank >= LINES.pending;
 }
 
 interface Wanted {
@@ -197,6 +197,7 @@ class Held implements Holding {
   /** Linked when it is first asked for: one that does not fit never is. */
   get signal(): AbortSignal {
     this.#linked ??= linkedSignal(this.begunWith);
+    if (this.needs !== null) this.#linked.abort();
     return this.#linked.signal;
   }
 

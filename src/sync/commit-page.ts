@@ -1,6 +1,6 @@
 import { troubleOf } from '../outcome/trouble.js';
 import { batchOf, type DraftEntry, refusedEntry } from './page-draft.js';
-import type { CommitOutcome, EntryBatch, FeedStore, LeaseGrant, QuarantineEntry } from './ports.js';
+import type { CommitOutcome, EntryBatch, QuarantineEntry } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 
 /** What of a page is stored. */
@@ -18,26 +18,42 @@ export interface CommittedPage {
 
 /**
  * Commits a page and its position in one transaction. Where PostgreSQL refuses a value, the entries that hold such values
- * are found by writing ever fewer of them and rolling back; then the page is committed once, with them in quarantine. Any
- * other error is thrown: a lost connection or a full disk says nothing about an entry.
+ * are found by writing some of them and rolling back; then the page is committed once, with them in quarantine. Any other
+ * error is thrown: a lost connection or a full disk says nothing about an entry.
  * @param commit commits this content with the page's position
+ * @param tryEntries as in {@link FeedStore}
  */
 export async function commitPage(
   { draft, completed }: Pick<CompletedPage, 'draft' | 'completed'>,
   commit: (content: PageContent) => Promise<CommitOutcome>,
-  store: Pick<FeedStore, 'tryEntries'>,
-  lease: LeaseGrant,
+  tryEntries: (batch: EntryBatch) => Promise<void>,
+  signal: AbortSignal,
 ): Promise<CommittedPage> {
   const quarantine = [...draft.quarantine, ...repairedOriginals(completed)];
   const content = { batch: batchOf(completed, draft), quarantine };
   try {
     return { outcome: await commit(content), entries: completed, content };
   } catch (error) {
-    if (troubleOf(error).remedy !== 'data' || completed.length === 0) throw error;
+    if (!isRefused(error) || completed.length === 0) throw error;
   }
-  const { storable, refused } = await sortOutRefused(completed, (entries) => isStorable(entries, store, lease));
+  const isStorable = async (entries: readonly DraftEntry[]) => {
+    signal.throwIfAborted();
+    try {
+      await tryEntries(batchOf(entries, null));
+      return true;
+    } catch (error) {
+      if (isRefused(error)) return false;
+      throw error;
+    }
+  };
+  const { storable, refused } = await addStorable({ storable: [], refused: [] }, completed, isStorable);
   const rest = { batch: batchOf(storable, null), quarantine: [...quarantine, ...refused.map(refusedEntry)] };
   return { outcome: await commit(rest), entries: storable, content: rest };
+}
+
+/** Whether PostgreSQL refused a value. */
+function isRefused(error: unknown): boolean {
+  return troubleOf(error).remedy === 'data';
 }
 
 /** What loaded results were before their text was repaired. */
@@ -45,39 +61,28 @@ function repairedOriginals(entries: readonly DraftEntry[]): readonly QuarantineE
   return entries.flatMap(({ fallback, original }) => (fallback !== undefined && original !== null ? [original] : []));
 }
 
-interface SortedOut {
+interface Sorted {
   readonly storable: readonly DraftEntry[];
   readonly refused: readonly DraftEntry[];
 }
 
-/** Which entries are refused by themselves. A refused result gives way to the entry it was loaded for. */
-async function sortOutRefused(
+/**
+ * Adds those entries that PostgreSQL takes together with the storable ones; two may be refused only together. A refused
+ * result gives way to the entry it was loaded for.
+ */
+async function addStorable(
+  sorted: Sorted,
   entries: readonly DraftEntry[],
-  isTaken: (entries: readonly DraftEntry[]) => Promise<boolean>,
-): Promise<SortedOut> {
+  isStorable: (entries: readonly DraftEntry[]) => Promise<boolean>,
+): Promise<Sorted> {
   const [first] = entries;
-  if (first === undefined || (await isTaken(entries))) return { storable: entries, refused: [] };
-  if (entries.length === 1) {
-    return first.fallback === undefined
-      ? { storable: [], refused: [first] }
-      : sortOutRefused([first.fallback], isTaken);
+  const together = [...sorted.storable, ...entries];
+  if (first === undefined || (await isStorable(together))) return { ...sorted, storable: together };
+  if (entries.length > 1) {
+    const middle = Math.ceil(entries.length / 2);
+    const half = await addStorable(sorted, entries.slice(0, middle), isStorable);
+    return addStorable(half, entries.slice(middle), isStorable);
   }
-  const middle = Math.ceil(entries.length / 2);
-  const one = await sortOutRefused(entries.slice(0, middle), isTaken);
-  const other = await sortOutRefused(entries.slice(middle), isTaken);
-  return { storable: [...one.storable, ...other.storable], refused: [...one.refused, ...other.refused] };
-}
-
-async function isStorable(
-  entries: readonly DraftEntry[],
-  store: Pick<FeedStore, 'tryEntries'>,
-  lease: LeaseGrant,
-): Promise<boolean> {
-  try {
-    await store.tryEntries(lease, batchOf(entries, null));
-    return true;
-  } catch (error) {
-    if (troubleOf(error).remedy === 'data') return false;
-    throw error;
-  }
+  if (first.fallback !== undefined) return addStorable(sorted, [first.fallback], isStorable);
+  return { ...sorted, refused: [...sorted.refused, first] };
 }

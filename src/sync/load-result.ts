@@ -14,7 +14,7 @@ export type WantedRun = Parameters<typeof judgeResult>[0];
 export type Tried =
   | (Extract<ResultVerdict, { kind: 'loaded' }> & { readonly holding: Holding })
   | Extract<ResultVerdict, { kind: 'pending' }>
-  | { readonly kind: 'no_room'; readonly bytes: number };
+  | { readonly kind: 'no_room' /** That it is known to need, 0 where nothing is known. */; readonly bytes: number };
 
 /** One page's turn among others, or that of one pending run. */
 export interface Turn {
@@ -22,12 +22,14 @@ export interface Turn {
   /** Higher goes first. */
   readonly priority: number;
   /** Called when the request is about to be sent; null where there is no room for it. */
-  readonly hold: (bytes: number) => Holding | null;
+  readonly hold: () => Holding | null;
+  /** There is no room for a larger result. */
+  readonly maxBytes: number;
   readonly onStarted: () => void;
 }
 
 /** One try for one result. Never rejects. */
-export type TryResult = (run: WantedRun, expectedBytes: number, turn: Turn) => Promise<Tried>;
+export type TryResult = (run: WantedRun, turn: Turn) => Promise<Tried>;
 
 export interface TryOptions {
   readonly service: FeedService;
@@ -42,23 +44,23 @@ export function createTries({ service, clock, markdown, concurrency }: TryOption
   const queue = new PQueue({ concurrency });
   let quietUntil = Number.NEGATIVE_INFINITY;
 
-  const request = async (run: WantedRun, holding: Holding): Promise<RawRun> => {
+  const request = async (run: WantedRun, maxBytes: number, holding: Holding): Promise<RawRun> => {
     const { signal } = holding;
     // One Retry-After is meant for all requests.
     if (clock.monotonic() < quietUntil) await clock.sleep(quietUntil - clock.monotonic(), signal);
     signal.throwIfAborted();
-    const bounds = { maxBytes: LARGEST_ENTRY_BYTES, arrived: (bytes: number) => holding.arrived(bytes) };
+    const bounds = { maxBytes, arrived: (bytes: number) => holding.arrived(bytes) };
     const answer = await service.readRun(run.scanId, { markdown, ...bounds }, signal);
     signal.throwIfAborted();
     return answer;
   };
 
-  const attempt = async (run: WantedRun, bytes: number, { hold, onStarted }: Turn): Promise<Tried> => {
-    const holding = hold(bytes);
-    if (holding === null) return { kind: 'no_room', bytes };
+  const attempt = async (run: WantedRun, { hold, maxBytes, onStarted }: Turn): Promise<Tried> => {
+    const holding = hold();
+    if (holding === null) return { kind: 'no_room', bytes: 0 };
     onStarted();
     try {
-      const answer = await request(run, holding);
+      const answer = await request(run, maxBytes, holding);
       const verdict = judgeResult(run, answer, markdown);
       if (verdict.kind === 'loaded') {
         holding.finished(answer.body.length);
@@ -70,6 +72,7 @@ export function createTries({ service, clock, markdown, concurrency }: TryOption
       holding.release();
       if (holding.needs !== null) return { kind: 'no_room', bytes: holding.needs };
       const { kind, retryAfterMs } = troubleOf(error);
+      if (kind === 'too_large' && maxBytes < LARGEST_ENTRY_BYTES) return { kind: 'no_room', bytes: 0 };
       if (retryAfterMs !== undefined) {
         quietUntil = Math.max(quietUntil, clock.monotonic() + Math.min(retryAfterMs, LONGEST_QUIET_MS));
       }
@@ -77,9 +80,9 @@ export function createTries({ service, clock, markdown, concurrency }: TryOption
     }
   };
 
-  return (run, bytes, turn) =>
+  return (run, turn) =>
     queue
-      .add(() => attempt(run, bytes, turn), { signal: turn.signal, priority: turn.priority })
+      .add(() => attempt(run, turn), { signal: turn.signal, priority: turn.priority })
       .catch(() => ({ kind: 'pending', reason: 'not_loaded' })); // its turn did not come in time
 }
 

@@ -1,9 +1,9 @@
 import { pauseAfter } from './backoff.js';
-import type { ByteBudget, Holding, Room } from './byte-budget.js';
+import type { ByteBudget, Holding, Line, Room } from './byte-budget.js';
 import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
 import { createTries, type Tried, type TryOptions, type Turn, type WantedRun } from './load-result.js';
 import { type DraftEntry, type Loading, type PageDraft, withPending } from './page-draft.js';
-import { LARGEST_PAGE_BYTES } from './page-limit.js';
+import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from './page-limit.js';
 import type { FeedStore, PendingReason } from './ports.js';
 import { withinTime } from './within-time.js';
 
@@ -29,7 +29,11 @@ export interface ResultLoader {
    */
   completePage(draft: PageDraft, room: Room, signal: AbortSignal): Promise<readonly DraftEntry[]>;
   /** One try for one pending run. Never rejects. What it loaded is held until it is released. */
-  loadOnce(run: WantedRun, signal: AbortSignal): Promise<ResultVerdict & { release(): void }>;
+  loadOnce(
+    run: WantedRun,
+    signal: AbortSignal,
+    line?: Extract<Line, 'deferred' | 'pending'>,
+  ): Promise<ResultVerdict & { release(): void }>;
 }
 
 export interface ResultLoaderOptions extends TryOptions {
@@ -44,7 +48,7 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
   const loadPatiently = async (run: WantedRun, turn: Turn): Promise<Tried> => {
     const { signal } = turn;
     for (let tries = 1; ; tries += 1) {
-      const tried = await tryResult(run, 0, turn);
+      const tried = await tryResult(run, turn);
       if (tried.kind === 'no_room') return signal.aborted ? NOT_LOADED : tried;
       const last = tried.kind === 'loaded' || tried.reason === 'too_large' || tries === RESULT_LIMITS.tries;
       if (last || signal.aborted) return tried;
@@ -54,32 +58,30 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
   };
 
   const loadAll = async (wanted: readonly DraftEntry[], room: Room, signal: AbortSignal) => {
-    let full = false; // what did not fit first is not joined by more
-    let bytes = 0;
-    const hold = (expected: number, until: AbortSignal) => {
-      const holding = full || bytes > RESULT_LIMITS.pageBytes ? null : room.tryHold(expected, 'result', until);
+    let full = false; // the budget is used up: no other result is begun
+    let left: number = RESULT_LIMITS.pageBytes;
+    const hold = (until: AbortSignal) => {
+      const holding = full ? null : room.tryHold(0, 'result', until);
       full ||= holding === null;
       return holding;
     };
     const fitting = (tried: Tried): Tried => {
       if (tried.kind !== 'loaded') return tried;
-      bytes += tried.holding.bytes;
-      if (bytes <= RESULT_LIMITS.pageBytes) return tried;
-      tried.holding.release();
-      return { kind: 'no_room', bytes: tried.holding.bytes };
+      const { bytes } = tried.holding;
+      if (bytes > left) {
+        tried.holding.release();
+        return { kind: 'no_room', bytes };
+      }
+      left -= bytes;
+      return tried;
     };
     return withinTime(clock, RESULT_LIMITS.pageMs, signal, (until, onStarted) => {
-      const turn = {
-        signal: until,
-        priority: -room.rank,
-        hold: (expected: number) => hold(expected, until),
-        onStarted,
-      };
+      const turn = { signal: until, priority: -room.rank, maxBytes: RESULT_LIMITS.pageBytes, onStarted };
       return Promise.all(
         wanted.map(async (entry) => {
-          const tried = fitting(await loadPatiently(entry.accepted.run, turn));
-          full ||= tried.kind === 'no_room';
-          return [entry, tried] as const;
+          const tried = await loadPatiently(entry.accepted.run, { ...turn, hold: () => hold(until) });
+          full ||= tried.kind === 'no_room' && tried.bytes > 0; // it had to give way
+          return [entry, fitting(tried)] as const;
         }),
       );
     });
@@ -106,15 +108,21 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
     });
   };
 
-  const loadOnce: ResultLoader['loadOnce'] = async (run, signal) => {
-    const room = budget.open('pending');
+  const loadOnce: ResultLoader['loadOnce'] = async (run, signal, line = 'pending') => {
+    const room = budget.open(line);
     const release = () => room.close();
     for (let bytes = 0; ; ) {
       // Waits outside the queue: what it waits for may need a place in it.
       const holding: Holding | null = await room.hold(bytes, 'result', signal).catch(() => null);
       if (holding === null) return { ...NOT_LOADED, release };
-      const turn = { signal, priority: -room.rank, hold: () => holding, onStarted: () => {} };
-      const tried = await tryResult(run, bytes, turn);
+      const turn = {
+        signal,
+        priority: -room.rank,
+        hold: () => holding,
+        maxBytes: LARGEST_ENTRY_BYTES,
+        onStarted: () => {},
+      };
+      const tried = await tryResult(run, turn);
       if (tried.kind !== 'no_room') {
         if (tried.kind === 'pending') release();
         return { ...tried, release };

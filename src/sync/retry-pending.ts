@@ -79,7 +79,7 @@ async function retryRun(
   signal: AbortSignal,
 ): Promise<'stored' | 'fenced' | PostponedTry> {
   const { store, loader, observer, pendingRetryMs } = context;
-  const tried = await loader.loadOnce(run, signal);
+  const tried = await loader.loadOnce(run, signal, run.reason === 'no_memory' ? 'deferred' : 'pending');
   if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs);
   try {
     const outcome = await commits.add(() => {

@@ -127,13 +127,13 @@ async function commitSwept(
   let quality = qualityOf(draft, draft.quarantine);
   const { outcome, entries, content } = await commitPage(
     { draft, completed },
-    async (content) => {
-      quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
+    async (toStore) => {
+      quality = await qualityOfNew(draft, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
-      return store.commitSweep({ ...position, ...content });
+      return store.commitSweep({ ...position, ...toStore });
     },
-    store,
-    lease,
+    (batch) => store.tryEntries(lease, batch),
+    signal,
   );
   if (outcome.kind === 'fenced') return null;
   breaker.committed(quality);

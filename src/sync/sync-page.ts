@@ -47,14 +47,17 @@ export async function syncPage(page: CompletedPage, context: PageContext, signal
   let quality = qualityOf(draft, draft.quarantine);
   const { outcome, entries, content } = await commitPage(
     page,
-    async (content) => {
+    async (toStore) => {
       observer.ticked(stepMs);
-      quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
+      quality = await qualityOfNew(draft, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
-      return store.commitPage({ ...position, freshness, ...content });
+      return store.commitPage({ ...position, freshness, ...toStore });
     },
-    store,
-    lease,
+    (batch) => {
+      observer.ticked(stepMs);
+      return store.tryEntries(lease, batch);
+    },
+    signal,
   );
   if (outcome.kind === 'fenced') return { progress: 'fenced', deadEnd: null };
   breaker.committed(quality);

@@ -17,8 +17,8 @@ async function commitAsEngine(entries: readonly string[], to: string) {
   const { outcome } = await commitPage(
     { draft, completed: draft.entries },
     (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
-    bench.store,
-    lease,
+    (batch) => bench.store.tryEntries(lease, batch),
+    new AbortController().signal,
   );
   return outcome;
 }
@@ -43,6 +43,27 @@ describe('a value that PostgreSQL refuses', () => {
     expect((await bench.store.readPosition('default')).cursor).toBe(name);
   });
 
+  it('quarantines the second of two entries that are refused only together', async () => {
+    await bench.rows(sql`CREATE UNIQUE INDEX one_name ON ${tables.runs} (file_name) WHERE file_name LIKE 'twice%'`);
+    const entries = [1, 2, 3].map((n) => entryJson({ scanId: `together ${n}`, fileName: n === 2 ? 'x' : 'twice.pdf' }));
+    const outcome = await commitAsEngine(entries, 'together');
+    expect(outcome).toMatchObject({ counts: { inserted: 2, quarantined: 1 } });
+    expect(await bench.rows(sql`SELECT scan_id FROM ${tables.quarantine} WHERE scan_id LIKE 'together%'`)).toEqual([
+      { scan_id: 'together 3' },
+    ]);
+    await bench.rows(sql`DROP INDEX ${sql.id('scanfeed', 'one_name')}`);
+  });
+
+  it('quarantines an entry that a deferred constraint refuses', async () => {
+    await bench.rows(sql`CREATE TABLE known_files (name text PRIMARY KEY)`);
+    await bench.rows(sql`INSERT INTO known_files VALUES ('a.pdf')`);
+    await bench.rows(sql`ALTER TABLE ${tables.runs} ADD CONSTRAINT known FOREIGN KEY (file_name) REFERENCES known_files
+      DEFERRABLE INITIALLY DEFERRED NOT VALID`);
+    const entries = [1, 2].map((n) => entryJson({ scanId: `deferred ${n}`, fileName: n === 1 ? 'a.pdf' : 'b.pdf' }));
+    expect(await commitAsEngine(entries, 'deferred')).toMatchObject({ counts: { inserted: 1, quarantined: 1 } });
+    await bench.rows(sql`ALTER TABLE ${tables.runs} DROP CONSTRAINT known`);
+  });
+
   it('lets a lower, sound revision of the same page be stored', async () => {
     const scanId = 'two-revisions';
     const entries = [entryJson({ scanId }), entryJson({ scanId, revision: 2, data: { n: raw('1e400000') } })];
@@ -56,13 +77,8 @@ describe('a value that PostgreSQL refuses', () => {
 it('looks for no refused value when the statement failed for another reason', async () => {
   const lost = Object.assign(new Error('gone'), { kind: 'connection', remedy: 'retry' });
   const draft = draftPage(rawPage(pageJson([entryJson()])));
-  const store = {
-    tryEntries: async () => {
-      throw new Error('must not be called');
-    },
-  };
-  const { lease } = await bench.takeFeed();
-  await expect(commitPage({ draft, completed: draft.entries }, () => Promise.reject(lost), store, lease)).rejects.toBe(
-    lost,
-  );
+  const neverCalled = () => Promise.reject(new Error('must not be called'));
+  const page = { draft, completed: draft.entries };
+  const committed = commitPage(page, () => Promise.reject(lost), neverCalled, new AbortController().signal);
+  await expect(committed).rejects.toBe(lost);
 });

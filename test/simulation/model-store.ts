@@ -13,6 +13,7 @@ import type {
   MoveReason,
   NewSweep,
   PageCommit,
+  PendingReason,
   PendingRun,
   Position,
   PostponedTry,
@@ -300,12 +301,15 @@ export class ModelStore implements FeedStore {
   async duePending(name: string, limit: number): Promise<readonly PendingRun[]> {
     return [...this.rows.values()]
       .filter((row) => row.pending !== null && row.feed === name && row.nextTryAt <= this.now())
-      .sort((a, b) => a.nextTryAt - b.nextTryAt)
+      .sort(
+        (a, b) => Number(b.pending === 'no_memory') - Number(a.pending === 'no_memory') || a.nextTryAt - b.nextTryAt,
+      )
       .slice(0, limit)
-      .map(({ scanId, revision, status, attempts, pendingSince }) => ({
+      .map(({ scanId, revision, status, pending, attempts, pendingSince }) => ({
         scanId,
         revision,
         status,
+        reason: pending as PendingReason,
         attempts,
         pendingForMs: this.now() - pendingSince,
       }));

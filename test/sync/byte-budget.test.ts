@@ -50,3 +50,21 @@ describe('a page for which there is no room', () => {
     expect(budget.held).toBe(0);
   });
 });
+
+describe('a result that a page left for want of memory', () => {
+  it('makes a larger page of the feed give way when there is no room for both', async () => {
+    const budget = createByteBudget(64 * MIB);
+    const page = await budget.open('feed').hold(40 * MIB, 'page', never);
+    const deferred = budget.open('deferred').tryHold(40 * MIB, 'result', never);
+    expect(deferred).not.toBeNull();
+    expect(page.needs).toBe(40 * MIB);
+  });
+
+  it('makes a download give way before its request was sent', async () => {
+    const budget = createByteBudget(64 * MIB);
+    const waiting = await budget.open('pending').hold(20 * MIB, 'result', never);
+    await budget.open('deferred').hold(60 * MIB, 'result', never);
+    expect(waiting.needs).toBe(20 * MIB);
+    expect(waiting.signal.aborted).toBe(true);
+  });
+});

@@ -147,6 +147,7 @@ export interface PendingRun {
   readonly revision: number;
   /** As the feed entry had it: a result of another status is not the one that is waited for. */
   readonly status: 'completed' | 'failed';
+  readonly reason: PendingReason;
   readonly attempts: number;
   /** Milliseconds since it became pending. */
   readonly pendingForMs: number;
@@ -188,7 +189,7 @@ export interface FeedStore extends BackfillStore {
    * day. Their number, a bounded one; 0 where the lease was lost.
    */
   adoptPending(lease: LeaseGrant): Promise<number>;
-  /** Runs of the feed whose next try is due, the longest waiting first. */
+  /** Runs of the feed whose next try is due: those that a page left for want of memory, then the longest waiting. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
   /** Those of the entries that are not in the feed's quarantine yet, in whatever state. */
   notYetQuarantined(feed: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]>;

@@ -26,8 +26,8 @@ export async function deliver(bench: StoreBench, body: string | Uint8Array): Pro
   const { outcome } = await commitPage(
     { draft, completed: draft.entries },
     (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
-    bench.store,
-    lease,
+    (batch) => bench.store.tryEntries(lease, batch),
+    new AbortController().signal,
   );
   if (outcome.kind === 'fenced') throw new Error('fenced');
   return outcome.counts;
