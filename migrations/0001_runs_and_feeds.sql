@@ -201,7 +201,7 @@ COMMENT ON COLUMN :"schema".backfills.until IS 'Delivery time, service clock, up
 COMMENT ON COLUMN :"schema".backfills.cursor IS 'Where it stands; null: at its beginning';
 COMMENT ON COLUMN :"schema".backfills.delivered_up_to IS 'Latest delivery time, service clock, up to which it has read';
 COMMENT ON COLUMN :"schema".backfills.entries IS 'Entries read so far';
-COMMENT ON COLUMN :"schema".backfills.stored IS 'Runs that it inserted or updated, at least: a page whose process died after its commit is not counted';
+COMMENT ON COLUMN :"schema".backfills.stored IS 'Runs that it inserted or updated';
 COMMENT ON COLUMN :"schema".backfills.entries_per_second IS 'Entries lately read in a second';
 COMMENT ON COLUMN :"schema".backfills.seconds_left IS 'Seconds until its end if it goes on like that; null: unknown';
 COMMENT ON COLUMN :"schema".backfills.paced_at IS 'When the pace was measured';

@@ -45,7 +45,7 @@ const OVERLAP = sql.lit('1 hour');
  * reached up to where the feed was complete from until then, and read all of it with the filters of now.
  */
 export function backfillPosition(tables: Tables, commit: BackfillCommit): RawBuilder<unknown> {
-  const { lease, id, to, finished, deliveredUpTo, entries, stored, pace } = commit;
+  const { lease, id, to, finished, deliveredUpTo, entries, pace } = commit;
   const reached = sql`,
 reached AS (
   UPDATE ${tables.feeds} AS feed SET
@@ -63,13 +63,19 @@ backfilled AS (
     cursor = ${to}::text,
     delivered_up_to = GREATEST(delivered_up_to, ${deliveredUpTo?.toISOString() ?? null}::timestamptz),
     entries = entries + ${entries},
-    stored = stored + ${stored},
+    stored = stored + ${runsStored(commit)},
     last_commit_at = clock_timestamp(),
     ${paceColumns(pace)},
     finished_at = ${finished ? sql`clock_timestamp()` : sql`NULL`}
   WHERE EXISTS (SELECT FROM fence) AND id = ${id}::bigint
   RETURNING kind, since, until, requested_at
 )${finished ? reached : sql``}`;
+}
+
+/** How many runs this commit inserts or updates. */
+function runsStored({ batch }: BackfillCommit): RawBuilder<number> {
+  if (batch.entries.length === 0) return sql`0`;
+  return sql`(SELECT count(*) FROM stored) + (SELECT count(*) FROM filled)`;
 }
 
 /** Notes how fast the feed itself is being read. */

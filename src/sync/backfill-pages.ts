@@ -1,23 +1,19 @@
-import { type Breaker, createBreaker, type PageQuality, qualityOfNew } from './breaker.js';
-import { commitPage, type PageContent } from './commit-page.js';
+import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import { type DeadEnd, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
+import { type DeadEnd, reachesBeyond } from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
 import { openAhead } from './open-ahead.js';
-import { batchOf } from './page-draft.js';
-import type { Backfill, CommitOutcome, LeaseGrant, Position, ReadingPace, SyncObserver } from './ports.js';
+import type { Backfill, LeaseGrant, Position, ReadingPace, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
-import type { FetchedPage } from './read-page.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
 import { reportLoading } from './report-loading.js';
+import { type PageProgress, storePage } from './store-page.js';
 
 /** After this long a turn ends, and with it what failed before; the next goes on from where the store stands. */
 const STRETCH_MS = 30_000;
-
-const NOTHING: PageContent = { batch: batchOf([], null), quarantine: [] };
 
 /** What reading a backfill needs of the engine; of the feed itself nothing. */
 export interface BackfillContext
@@ -38,10 +34,6 @@ export interface BackfillMemory {
   /** Where it stands in the store. */
   backfill: Backfill;
   pace: ReadingPace | null;
-  /** Of the page that is being committed. */
-  quality: PageQuality | null;
-  /** Runs stored by the last commit, to be noted with the next. */
-  unnoted: number;
 }
 
 export function rememberBackfill(backfill: Backfill): BackfillMemory {
@@ -53,16 +45,14 @@ export function rememberBackfill(backfill: Backfill): BackfillMemory {
     deadEnd: null,
     backfill,
     pace: null,
-    quality: null,
-    unnoted: 0,
   };
 }
 
 /**
- * `through`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the
+ * `end`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the
  * lease was lost, or the backfill was changed or stopped by somebody else.
  */
-export type BackfillOutcome = 'through' | 'more' | 'stuck' | 'fenced';
+export type BackfillOutcome = Exclude<PageProgress, 'unclear'>;
 
 /**
  * Reads pages of a backfill and stores them with its position, at full speed; of the history only while the feed itself has
@@ -77,7 +67,7 @@ export async function readBackfillPages(
   pauses: FeedPauses,
   signal: AbortSignal,
 ): Promise<BackfillOutcome> {
-  const { clock, read, service } = context;
+  const { clock } = context;
   // Its end is looked for page by page.
   const ahead = openAhead(start, { line: 'backfill', maxJoined: 1, deadEnd: memory.deadEnd }, context, signal);
   const begunAt = clock.monotonic();
@@ -89,17 +79,12 @@ export async function readBackfillPages(
       if (memory.backfill.kind === 'history') await pauses.reached(signal);
       signal.throwIfAborted();
       await requireFeedCursor(page, lease, context, signal);
-      if (isBeyond(page, memory.backfill)) return finish(memory, lease, context);
-      const verdict = await isEndOfFeed(page, read.filters, service, signal);
-      const { outcome, content } = await commit(page, memory, lease, context, signal);
-      if (outcome.kind === 'fenced') return 'fenced';
+      const { progress, deadEnd } = await storeBackfillPage(page, memory, lease, context, signal);
+      if (progress === 'fenced') return progress;
       passed(page, memory, context);
-      const { deadEnd } = memory;
-      if (verdict === 'end') return finish(memory, lease, context);
-      memory.deadEnd = await findDeadEnd(page, read.filters, service, signal);
-      // With what it rests on: the database may have lost the commit, and the cursor did not move.
-      if (isEndAfterCommit(memory.deadEnd, deadEnd, outcome.counts)) return finish(memory, lease, context, content);
-      if (isDeadEnd(page) || verdict === 'unclear' || memory.recent.seen(page.next)) return 'stuck';
+      memory.deadEnd = deadEnd;
+      if (progress === 'unclear' || (progress === 'more' && memory.recent.seen(page.next))) return 'stuck';
+      if (progress !== 'more') return progress;
     }
     return 'more';
   } finally {
@@ -107,56 +92,42 @@ export async function readBackfillPages(
   }
 }
 
-/**
- * Whether the whole page proves to lie beyond the end of what was asked for: what is bad, or has no delivery time, may belong
- * to it. The history ends with the feed only: `since` may have led the feed past entries that were delivered after its start.
- */
-function isBeyond({ provenUpTo, draft: { entries, items } }: FetchedPage, { kind, until }: Backfill): boolean {
-  if (kind === 'history') return false;
-  const beyond = entries.filter(({ accepted: { run } }) => run.deliveredAt !== null && run.deliveredAt > until);
-  return provenUpTo !== null && beyond.length === items;
-}
-
-async function commit(
+function storeBackfillPage(
   page: CompletedPage,
   memory: BackfillMemory,
   lease: LeaseGrant,
-  { store, observer, retryWakeUp }: BackfillContext,
+  context: BackfillContext,
   signal: AbortSignal,
-): Promise<{ readonly outcome: CommitOutcome; readonly content: PageContent }> {
-  const { at, draft, next } = page;
-  const { breaker, pace, unnoted } = memory;
-  const { id, until, cursor } = memory.backfill;
-  const committed = await commitPage(
+) {
+  const { store, read, observer } = context;
+  const { breaker, pace, deadEnd } = memory;
+  const { id, kind, until, cursor } = memory.backfill;
+  // The history ends with the feed only: `since` may have led the feed past entries that were delivered after its start.
+  const isLast = kind !== 'history' && reachesBeyond(page, until);
+  return storePage(
     page,
-    async (content) => {
-      memory.quality = await qualityOfNew(draft, content.quarantine, lease.feed, store);
-      breaker.check(memory.quality);
-      return store.commitBackfill({
-        ...{ lease, id, until, from: cursor, finished: false, pace },
-        // The stored cursor may be rejected, and this page was then requested from another position.
-        to: next ?? at.cursor,
-        deliveredUpTo: upTo(page, until),
-        entries: draft.items,
-        stored: unnoted,
-        ...content,
-      });
+    isLast,
+    {
+      ...context,
+      ...{ lease, filters: read.filters, breaker, stored: cursor, deadEnd },
+      commit: (content, { from, to, atEnd, again }) =>
+        store.commitBackfill({
+          ...{ lease, id, until, from, to, finished: atEnd, pace, ...content },
+          deliveredUpTo: upTo(page, until),
+          entries: again ? 0 : page.draft.items,
+        }),
+      onCommitted: ({ counts }, entries) => {
+        const { inserted, updated } = counts;
+        memory.backfill = { ...memory.backfill, stored: memory.backfill.stored + inserted + updated };
+        observer.committed(counts, []);
+        reportLoading(entries, observer);
+      },
     },
-    (batch) => store.tryEntries(lease, batch),
     signal,
   );
-  const { outcome, entries } = committed;
-  if (outcome.kind === 'committed') {
-    memory.backfill = { ...memory.backfill, stored: memory.backfill.stored + unnoted };
-    memory.unnoted = outcome.counts.inserted + outcome.counts.updated;
-    observer.committed(outcome.counts, []);
-    reportLoading(entries, observer);
-    retryWakeUp.committed(entries);
-  }
-  return committed;
 }
 
-function upTo({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, until: Date): Date | null {
+function upTo({ provenUpTo }: Pick<CompletedPage, 'provenUpTo'>, until: Date): Date | null {
   return provenUpTo !== null && provenUpTo > until ? until : provenUpTo;
 }
 
@@ -166,12 +137,11 @@ function passed(
   memory: BackfillMemory,
   { observer, clock }: BackfillContext,
 ): void {
-  const { backfill, breaker, meter } = memory;
+  const { backfill, meter } = memory;
   const items = draft.items;
   const { until } = backfill;
   const deliveredUpTo = later(backfill.deliveredUpTo, upTo({ provenUpTo }, until));
   const entries = backfill.entries + items;
-  if (memory.quality !== null) breaker.committed(memory.quality);
   memory.backfill = { ...backfill, cursor: next ?? at.cursor, deliveredUpTo, entries };
   const leftMs = deliveredUpTo === null ? null : until.getTime() - deliveredUpTo.getTime();
   memory.pace = meter.passed(clock.monotonic(), items, leftMs);
@@ -180,19 +150,4 @@ function passed(
 
 function later(a: Date | null, b: Date | null): Date | null {
   return a === null || (b !== null && b > a) ? b : a;
-}
-
-/** On its own, so that all it stored is noted. */
-async function finish(
-  { backfill, unnoted }: BackfillMemory,
-  lease: LeaseGrant,
-  { store }: BackfillContext,
-  content = NOTHING,
-): Promise<BackfillOutcome> {
-  const { id, until, cursor } = backfill;
-  const outcome = await store.commitBackfill({
-    ...{ lease, id, until, from: cursor, to: cursor, finished: true },
-    ...{ ...content, deliveredUpTo: null, entries: 0, stored: unnoted, pace: null },
-  });
-  return outcome.kind === 'fenced' ? 'fenced' : 'through';
 }

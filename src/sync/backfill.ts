@@ -96,8 +96,8 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
     });
     rejected = null;
     if (outcome === 'stuck' || outcome === 'fenced') return outcome;
-    if (outcome === 'through') {
-      observer.backfilled({ ...current.backfill, stored: current.backfill.stored + current.unnoted });
+    if (outcome === 'end') {
+      observer.backfilled(current.backfill);
       pause();
       memories.delete(stored.id);
     }

@@ -36,6 +36,11 @@ export async function isEndOfFeed(
   }
 }
 
+/** Whether a page proves to reach beyond a delivery time: then everything up to that was read. */
+export function reachesBeyond({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, until: Date): boolean {
+  return provenUpTo !== null && provenUpTo > until;
+}
+
 /** Whether a page leads nowhere: its cursor is missing or did not move. */
 export function isDeadEnd({ at, next }: Pick<FetchedPage, 'at' | 'next'>): boolean {
   return next === null || next === at.cursor;

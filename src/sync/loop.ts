@@ -20,8 +20,9 @@ import { recoverCursor } from './recover-cursor.js';
 import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
 import { retryPending } from './retry-pending.js';
 import { createRetryWakeUp } from './retry-wake-up.js';
+import type { PageProgress } from './store-page.js';
 import { createStuckNote, type StuckNote } from './stuck-note.js';
-import { type Progress, syncPage } from './sync-page.js';
+import { syncPage } from './sync-page.js';
 import { takeLease } from './take-lease.js';
 
 /**
@@ -125,18 +126,9 @@ async function syncFrom(
   memory: PageMemory,
   signal: AbortSignal,
   onCommitted: (page: CompletedPage) => void,
-): Promise<Progress> {
-  const { observer, service, store, identity } = context;
-  const pageContext = {
-    service,
-    store,
-    observer,
-    filters: identity.filters,
-    lease,
-    breaker: memory.breaker,
-    stepMs: context.stepMs,
-    retryWakeUp: context.retryWakeUp,
-  };
+): Promise<PageProgress> {
+  const { observer } = context;
+  const pageContext = { ...context, filters: context.identity.filters, lease, breaker: memory.breaker };
   const ahead = openAhead(start, { line: 'feed', maxJoined: PAGES_JOINED, deadEnd: memory.deadEnd }, context, signal);
   let at = start;
   // The database has lost commits, or another writer moved the feed: what is read again is no circle.
@@ -173,7 +165,7 @@ async function syncFrom(
 }
 
 /** What was reached is the outcome of the last poll; those before it brought entries. */
-function reportPolls({ through }: CompletedPage, reached: Progress, observer: SyncObserver) {
+function reportPolls({ through }: CompletedPage, reached: PageProgress, observer: SyncObserver) {
   through.forEach(({ items }, index) => {
     const last = index === through.length - 1;
     const outcome = last && (reached === 'end' || reached === 'stuck') ? reached : items > 0 ? 'entries' : 'skipped';

@@ -52,8 +52,7 @@ async function sweepWhatIsDue(
   const { store, reconcile: settings } = context;
   for (const kind of dueSweeps(await store.readSweeps(lease.feed), settings)) {
     const sweep = await currentSweep(kind, lease, context, signal);
-    const progress =
-      sweep === null ? 'through' : await sweepStretch(remembered(sweep, memories), lease, context, signal);
+    const progress = sweep === null ? 'end' : await sweepStretch(remembered(sweep, memories), lease, context, signal);
     if (signal.aborted) return 'done';
     if (progress === 'fenced' || progress === 'more') return progress;
   }

@@ -1,14 +1,14 @@
-import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
+import type { Breaker } from './breaker.js';
 import type { Room } from './byte-budget.js';
-import { commitPage } from './commit-page.js';
 import type { LeaderContext } from './context.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import { type DeadEnd, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed, pageLimitAt } from './end-of-feed.js';
-import type { CommitCounts, LeaseGrant, Position, SweepCommit, SweepState, SyncObserver } from './ports.js';
-import { type FetchedPage, readPageWithin } from './read-page.js';
+import { type DeadEnd, pageLimitAt, reachesBeyond } from './end-of-feed.js';
+import type { CommitCounts, LeaseGrant, Position, SweepState, SyncObserver } from './ports.js';
+import { readPageWithin } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
 import { isRejected } from './recover-cursor.js';
 import type { CursorRefusals } from './rejected-cursor.js';
+import { type PageProgress, storePage } from './store-page.js';
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
 const FULL_SWEEP_PAUSE_MS = 1_000;
@@ -16,10 +16,10 @@ const FULL_SWEEP_PAUSE_MS = 1_000;
 const STRETCH_MS = 60_000;
 
 /**
- * `through`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the
+ * `end`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the
  * lease was lost, or the sweep's stored position is not the expected one.
  */
-export type SweepProgress = 'through' | 'more' | 'stuck' | 'fenced';
+export type SweepProgress = Exclude<PageProgress, 'unclear'>;
 
 /** A sweep under way, and what is remembered of its last pages. */
 export interface Sweep extends SweepState {
@@ -88,58 +88,28 @@ async function sweepPage(
   context: LeaderContext,
   signal: AbortSignal,
 ): Promise<Swept> {
-  const { memory, until } = sweep;
-  const { service, read, store } = context;
+  const { memory, kind, id, until } = sweep;
+  const { store, loader, observer, read } = context;
   const pageLimit = pageLimitAt(at, memory.deadEnd, context.pageLimit);
   const page = await readPageWithin(room, { ...context, pageLimit }, at, signal);
   await requireFeedCursor(page, lease, context, signal);
-  // Only the end of the feed, or a page that proves to reach beyond the stretch, ends a sweep.
-  const isBeyond = page.provenUpTo !== null && page.provenUpTo > until;
-  const verdict = isBeyond ? 'end' : await isEndOfFeed(page, read.filters, service, signal);
-  const { next } = page;
-  const committed = await commitSwept(page, room, sweep, verdict === 'end', lease, context, signal);
-  if (committed === null) return { next, progress: 'fenced' };
-  if (verdict === 'end') return { next, progress: 'through' };
-  const before = memory.deadEnd;
-  memory.deadEnd = await findDeadEnd(page, read.filters, service, signal);
-  if (isEndAfterCommit(memory.deadEnd, before, committed.counts)) {
-    // With what it rests on: the database may have lost the commit, and the cursor did not move.
-    const outcome = await store.commitSweep({ ...committed.commit, from: committed.commit.to, finished: true });
-    return { next, progress: outcome.kind === 'fenced' ? 'fenced' : 'through' };
-  }
-  return { next, progress: verdict === 'more' && !isDeadEnd(page) ? 'more' : 'stuck' };
-}
-
-/** Returns what was counted, and what was committed with the position; null if fenced. */
-async function commitSwept(
-  page: FetchedPage,
-  room: Room,
-  { kind, id, until, cursor: from, memory: { breaker } }: Sweep,
-  finished: boolean,
-  lease: LeaseGrant,
-  { store, loader, observer, retryWakeUp }: LeaderContext,
-  signal: AbortSignal,
-): Promise<{ readonly counts: CommitCounts; readonly commit: SweepCommit } | null> {
-  const { draft } = page;
-  const passed = draft.entries.filter(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until);
-  const completed = await loader.completePage({ ...draft, entries: passed }, room, signal);
-  const position = { lease, kind, id, from, to: page.next ?? page.at.cursor, finished };
-  let quality = qualityOf(draft, draft.quarantine);
-  const { outcome, entries, content } = await commitPage(
-    { draft, completed },
-    async (toStore) => {
-      quality = await qualityOfNew(draft, toStore.quarantine, lease.feed, store);
-      breaker.check(quality);
-      return store.commitSweep({ ...position, ...toStore });
+  const { entries } = page.draft;
+  const wanted = entries.filter(({ accepted: { run } }) => run.deliveredAt === null || run.deliveredAt <= until);
+  const completed = await loader.completePage({ ...page.draft, entries: wanted }, room, signal);
+  const { progress, deadEnd } = await storePage(
+    { ...page, completed },
+    reachesBeyond(page, until),
+    {
+      ...context,
+      ...{ lease, filters: read.filters, breaker: memory.breaker, stored: sweep.cursor, deadEnd: memory.deadEnd },
+      commit: (content, { from, to, atEnd }) =>
+        store.commitSweep({ ...{ lease, kind, id, from, to, finished: atEnd }, ...content }),
+      onCommitted: ({ counts }) => report(counts, observer),
     },
-    (batch) => store.tryEntries(lease, batch),
     signal,
   );
-  if (outcome.kind === 'fenced') return null;
-  breaker.committed(quality);
-  report(outcome.counts, observer);
-  retryWakeUp.committed(entries);
-  return { counts: outcome.counts, commit: { ...position, ...content } };
+  memory.deadEnd = deadEnd;
+  return { next: page.next, progress: progress === 'unclear' ? 'stuck' : progress };
 }
 
 function report(counts: CommitCounts, observer: SyncObserver): void {

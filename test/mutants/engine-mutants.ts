@@ -2,6 +2,7 @@ import { type Mutant, type Patch, patch } from './mutant.js';
 
 const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'engine', patches });
 
+const storePage = 'src/sync/store-page.ts';
 const syncPage = 'src/sync/sync-page.ts';
 const loop = 'src/sync/loop.ts';
 const readPage = 'src/sync/read-page.ts';
@@ -23,10 +24,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the cursor is stored before the rows',
     patch(
       syncPage,
-      'return store.commitPage({ ...position, freshness, ...toStore });',
+      'const outcome = await store.commitPage({ lease, from, to, freshness, ...content });',
       `const nothing = { batch: { pages: [], entries: [] }, quarantine: [] };
-       await store.commitPage({ ...position, freshness: null, ...nothing });
-       return store.commitPage({ ...position, from: position.to, freshness, ...toStore });`,
+       await store.commitPage({ lease, from, to, freshness: null, ...nothing });
+       const outcome = await store.commitPage({ lease, from: to, to, freshness, ...content });`,
     ),
   ),
   engine(
@@ -166,15 +167,15 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     "a sweep moves the feed's cursor",
     patch(
       sweep,
-      "const committed = await commitSwept(page, room, sweep, verdict === 'end', lease, context, signal);",
-      `const committed = await commitSwept(page, room, sweep, verdict === 'end', lease, context, signal);
+      'memory.deadEnd = deadEnd;',
+      `memory.deadEnd = deadEnd;
        const { cursor } = await context.store.readPosition(lease.feed);
        await context.store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected');`,
     ),
   ),
   engine(
     'a sweep ends at a page that the filters emptied',
-    patch(sweep, "const verdict = isBeyond ? 'end' :", "const verdict = isBeyond || page.draft.items === 0 ? 'end' :"),
+    patch(sweep, 'reachesBeyond(page, until),', 'reachesBeyond(page, until) || page.draft.items === 0,'),
   ),
 
   // Freshness is knowable (promise 10).
@@ -200,8 +201,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(endOfFeed, 'if (hidesNothing(filters)) return true;', 'if (filters !== null) return true;'),
   ),
   engine(
-    'a sweep ends at a repeated page that brings something new',
-    patch(sweep, 'committed.counts)', '{ ...committed.counts, inserted: 0, updated: 0 })'),
+    'a repeated page that brings something new is the end',
+    patch(storePage, 'before, outcome.counts)', 'before, { ...outcome.counts, inserted: 0, updated: 0 })'),
   ),
   engine(
     "the service's clock is taken for our own",
@@ -214,11 +215,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
 
   // What is read beside the feed.
   engine(
-    'a backfill ends at the first page that reaches beyond its end',
+    'a backfill ends at an entry beyond its end, although the page is not sorted',
     patch(
       backfillPages,
-      'provenUpTo !== null && beyond.length === items',
-      'beyond.length > 0 && beyond.length > items / 2',
+      'reachesBeyond(page, until);',
+      'page.draft.entries.some((entry) => (entry.accepted.run.deliveredAt ?? until) > until);',
     ),
   ),
   engine(
@@ -231,6 +232,6 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a backfill keeps its rejected cursor when a page has none',
-    patch(backfillPages, 'to: next ?? at.cursor,', 'to: next ?? cursor,'),
+    patch(storePage, 'const to = page.next ?? page.at.cursor;', 'const to = page.next ?? stored;'),
   ),
 ];

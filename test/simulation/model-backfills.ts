@@ -49,13 +49,19 @@ export function backfillAt(feed: ModelFeed, { id, from, until }: BackfillCommit)
   );
 }
 
-export function moveBackfill(feed: ModelFeed, row: ModelBackfill, commit: BackfillCommit, now: number): void {
+export function moveBackfill(
+  feed: ModelFeed,
+  row: ModelBackfill,
+  commit: BackfillCommit,
+  runsStored: number,
+  now: number,
+): void {
   row.cursor = commit.to;
   if (commit.deliveredUpTo !== null && !(row.deliveredUpTo !== null && row.deliveredUpTo > commit.deliveredUpTo)) {
     row.deliveredUpTo = commit.deliveredUpTo;
   }
   row.entries += commit.entries;
-  row.stored += commit.stored;
+  row.stored += runsStored;
   if (!commit.finished) return;
   row.finishedAt = now;
   const from = row.since?.getTime() ?? Number.NEGATIVE_INFINITY;

@@ -292,7 +292,7 @@ export class ModelStore implements FeedStore {
     const backfill = feed && backfillAt(feed, commit);
     if (!feed || !backfill) return { kind: 'fenced' };
     const counts = this.#rows.write(commit.batch, commit.quarantine, commit.lease.feed);
-    moveBackfill(feed, backfill, commit, this.now());
+    moveBackfill(feed, backfill, commit, counts.inserted + counts.updated, this.now());
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };
   }
 

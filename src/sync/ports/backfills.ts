@@ -38,8 +38,6 @@ export interface BackfillCommit {
   readonly deliveredUpTo: Date | null;
   /** Entries of this page. */
   readonly entries: number;
-  /** Runs that earlier commits stored and that were not noted yet: a commit knows its own only afterwards. */
-  readonly stored: number;
   readonly pace: ReadingPace | null;
 }
 
