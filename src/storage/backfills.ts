@@ -41,7 +41,7 @@ export function fenceOnBackfill(tables: Tables, { lease, id, from, until }: Back
 const OVERLAP = sql.lit('1 hour');
 
 /**
- * Part of a commit, after `fence`: where the backfill stands. With its end the feed is complete from where it began, if it
+ * Part of a commit, after `stored` and `filled`: where the backfill stands. With its end the feed is complete from where it began, if it
  * reached up to where the feed was complete from until then, and read all of it with the filters of now.
  */
 export function backfillPosition(tables: Tables, commit: BackfillCommit): RawBuilder<unknown> {

@@ -16,7 +16,7 @@ export function commitBackfill(
     db,
     tables,
     settings,
-    commit,
-    () => sql`WITH fence AS MATERIALIZED (${fenceOnBackfill(tables, commit)}), ${backfillPosition(tables, commit)}`,
+    { ...commit, notes: sql`, ${backfillPosition(tables, commit)}` },
+    () => sql`WITH fence AS MATERIALIZED (${fenceOnBackfill(tables, commit)})`,
   );
 }

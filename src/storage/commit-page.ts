@@ -105,7 +105,7 @@ export function commitEntries(
 ): Promise<CommitOutcome> {
   return db.connection().execute(async (connection) => {
     const result = isEmpty(input)
-      ? await runFence(connection, settings, fence)
+      ? await runFence(connection, settings, input, fence)
       : await writeEntries(connection, tables, settings, input, fence);
     if (result === null) return { kind: 'fenced' };
     const { readAt, fence: row, counts } = result;

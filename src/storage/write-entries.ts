@@ -11,7 +11,10 @@ import { receivedEntries } from './received-entries.js';
 import type { Tables } from './schema.js';
 import { writtenRows } from './written-rows.js';
 
-export type CommitInput = Pick<PageCommit, 'lease' | 'batch' | 'quarantine'>;
+export interface CommitInput extends Pick<PageCommit, 'lease' | 'batch' | 'quarantine'> {
+  /** The end of the statement, `, … AS (…)`: what is noted of the rows that it writes. */
+  readonly notes?: RawBuilder<unknown>;
+}
 
 /**
  * Builds the beginning of a commit statement: `WITH fence AS …`, and the parts that move a position. A fence without a row
@@ -70,10 +73,13 @@ interface FenceAnswer extends FenceRow {
 export async function runFence(
   db: Kysely<unknown>,
   { monotonic, databaseClock }: CommitSettings,
+  { notes = sql`` }: CommitInput,
   fence: FenceClause,
 ): Promise<CommitResult | null> {
   const readAt = monotonic();
-  const { rows } = await sql<FenceAnswer>`${fence(readAt)} SELECT fence.*, ${DATABASE_MS} FROM fence`.execute(db);
+  const { rows } = await sql<FenceAnswer>`${fence(readAt)}${notes} SELECT fence.*, ${DATABASE_MS} FROM fence`.execute(
+    db,
+  );
   const row = databaseClock.note(rows[0]);
   return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
 }
@@ -87,7 +93,7 @@ export async function writeOnce(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
-  { lease, batch, quarantine }: CommitInput,
+  { lease, batch, quarantine, notes = sql`` }: CommitInput,
   fence: FenceClause,
 ): Promise<CommitResult | null> {
   const readAt = settings.monotonic();
@@ -100,7 +106,7 @@ overtaken AS MATERIALIZED (
   SELECT scan_id FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}
     AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)
 ),
-${quarantineRows(tables, lease, quarantine)}
+${quarantineRows(tables, lease, quarantine)}${notes}
 SELECT fence.*, ${DATABASE_MS},
   (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
   (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,

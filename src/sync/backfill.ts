@@ -4,8 +4,7 @@ import { CursorReplaced } from './cursor-replaced.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { Backfill, LeaseGrant, Position } from './ports.js';
 import { readServiceDate } from './probe.js';
-import { createRecentCursors } from './recent-cursors.js';
-import { isRejected, isSameOrganization, listedFrom, overlapBefore, positionWithin } from './recover-cursor.js';
+import { isSameOrganization, listedFrom, overlapBefore, positionWithin } from './recover-cursor.js';
 import { takeTurns } from './take-turns.js';
 import { LOOK_MS, unlessAskedFor } from './unless-asked-for.js';
 
@@ -42,19 +41,11 @@ export interface BackfillWork {
   leave(): void;
 }
 
-/** A cursor that the service rejects, and the error that said so. */
-interface Rejected {
-  readonly cursor: string;
-  readonly refusal: unknown;
-}
-
 export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, pauses: FeedPauses): BackfillWork {
   const { observer, store } = context;
   /** By id: one that gave way is gone on with. */
   const memories = new Map<string, BackfillMemory>();
   let reading: Backfill | null = null;
-  /** The cursor that was rejected last. */
-  let rejected: Rejected | null = null;
 
   const pause = () => {
     if (reading !== null) observer.reading(reading.kind, null);
@@ -80,21 +71,18 @@ export function createBackfillWork(lease: LeaseGrant, context: BackfillContext, 
       return 'nothing';
     }
     const current = recall(stored);
-    const refused = stored.cursor === rejected?.cursor ? rejected : null;
+    const refused = stored.cursor !== null && stored.cursor === current.rejected?.cursor ? current.rejected : null;
+    current.rejected = refused;
     const start = refused
       ? await startWithoutCursor(stored, refused.refusal, context, signal)
       : { cursor: stored.cursor, since: stored.since };
-    if (refused) current.recent = createRecentCursors(); // what is read again is no circle
     const read = (until: AbortSignal) => readBackfillPages(start, current, lease, context, pauses, until);
-    const stretch = stored.kind === 'history' ? unlessAskedFor(read, lease.feed, context, signal) : read(signal);
-    const outcome = await stretch.catch(async (error) => {
-      const { cursor } = current.backfill;
-      if (cursor === null || !current.refusals.persist(cursor, error) || cursor === refused?.cursor) throw error;
-      if (!(await isRejected(cursor, error, context, signal))) throw error;
-      rejected = { cursor, refusal: error };
-      throw new CursorReplaced('a backfill', error, context.pollIntervalMs);
-    });
-    rejected = null;
+    const outcome = await (stored.kind === 'history'
+      ? unlessAskedFor(read, lease.feed, context, signal)
+      : read(signal));
+    if (outcome === 'rejected') {
+      throw new CursorReplaced('a backfill', current.rejected?.refusal, context.pollIntervalMs);
+    }
     if (outcome === 'stuck' || outcome === 'fenced') return outcome;
     if (outcome === 'end') {
       observer.backfilled(current.backfill);

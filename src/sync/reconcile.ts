@@ -1,8 +1,7 @@
-import { createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext, ReconcileSettings } from './context.js';
 import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { readServiceDate } from './probe.js';
-import { createCursorRefusals } from './rejected-cursor.js';
+import { createStretchMemory } from './read-stretch.js';
 import { isServiceClockOff } from './service-clock.js';
 import { type Sweep, sweepStretch } from './sweep-stretch.js';
 import { takeTurns } from './take-turns.js';
@@ -54,7 +53,8 @@ async function sweepWhatIsDue(
     const sweep = await currentSweep(kind, lease, context, signal);
     const progress = sweep === null ? 'end' : await sweepStretch(remembered(sweep, memories), lease, context, signal);
     if (signal.aborted) return 'done';
-    if (progress === 'fenced' || progress === 'more') return progress;
+    if (progress === 'fenced') return progress;
+    if (progress === 'more' || progress === 'rejected') return 'more';
   }
   return 'done';
 }
@@ -62,10 +62,7 @@ async function sweepWhatIsDue(
 /** The sweep with what is remembered of its earlier turns. */
 function remembered(state: SweepState, sweeps: Map<SweepKind, Sweep>): Sweep {
   const before = sweeps.get(state.kind);
-  const memory =
-    before?.id === state.id
-      ? before.memory
-      : { breaker: createBreaker(), refusals: createCursorRefusals(), deadEnd: null };
+  const memory = before?.id === state.id ? before.memory : createStretchMemory();
   const sweep = { ...state, memory };
   sweeps.set(state.kind, sweep);
   return sweep;

@@ -1,5 +1,6 @@
-import type { BackfillContext, BackfillOutcome } from './backfill-pages.js';
+import type { BackfillContext } from './backfill-pages.js';
 import { linkedSignal } from './linked-signal.js';
+import type { StretchOutcome } from './read-stretch.js';
 
 /** How often it is looked whether a stretch is asked for, at least. */
 export const LOOK_MS = 5_000;
@@ -9,11 +10,11 @@ export const LOOK_MS = 5_000;
  * that waits for its results or for the feed itself, and is to be gone on with from where the store stands.
  */
 export async function unlessAskedFor(
-  read: (until: AbortSignal) => Promise<BackfillOutcome>,
+  read: (until: AbortSignal) => Promise<StretchOutcome>,
   feed: string,
   { store, clock }: Pick<BackfillContext, 'store' | 'clock'>,
   signal: AbortSignal,
-): Promise<BackfillOutcome> {
+): Promise<StretchOutcome> {
   const asked = linkedSignal(signal);
   const over = linkedSignal(signal);
   const isAskedFor = async () => (await store.nextBackfill(feed).catch(() => null))?.kind === 'request';

@@ -167,10 +167,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     "a sweep moves the feed's cursor",
     patch(
       sweep,
-      'memory.deadEnd = deadEnd;',
-      `memory.deadEnd = deadEnd;
-       const { cursor } = await context.store.readPosition(lease.feed);
-       await context.store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected');`,
+      'onCommitted: ({ counts }) => report(counts, observer),',
+      `onCommitted: ({ counts }) => {
+         report(counts, observer);
+         store.readPosition(lease.feed)
+           .then(({ cursor }) => store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected'))
+           .catch(() => {});
+       },`,
     ),
   ),
   engine(
