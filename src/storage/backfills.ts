@@ -28,12 +28,14 @@ export async function nextBackfill(db: Kysely<unknown>, tables: Tables, feed: st
  * A fence for writes of a backfill: its epoch holds, and it stands where the page was read from. Both rows stay locked until
  * the commit: of two who read the same stretch (a leader and a command, say) the second writes nothing.
  */
-export function fenceOnBackfill(tables: Tables, { lease, id, from, until }: BackfillCommit): RawBuilder<unknown> {
+export function fenceOnBackfill(tables: Tables, commit: BackfillCommit): RawBuilder<unknown> {
+  const { lease, id, from, until, finished, feedHadCursor } = commit;
   return sql`
   SELECT ${AS_OF} FROM ${tables.feeds} AS feed JOIN ${tables.backfills} AS backfill ON backfill.feed = feed.name
   WHERE feed.name = ${lease.feed} AND feed.lease_epoch = ${lease.epoch} AND backfill.id = ${id}::bigint
     AND backfill.finished_at IS NULL AND backfill.cursor IS NOT DISTINCT FROM ${from}::text
     AND backfill.until = ${until.toISOString()}::timestamptz
+    AND (${!finished || feedHadCursor} OR backfill.kind <> 'history' OR feed.cursor IS NULL)
   FOR NO KEY UPDATE`;
 }
 

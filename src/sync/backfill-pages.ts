@@ -40,7 +40,7 @@ export function rememberBackfill(backfill: Backfill): BackfillMemory {
  * never wait for old ones. What a page holds beyond its end is stored as well: it does no harm, and the end may be moved out
  * later.
  */
-export function readBackfillPages(
+export async function readBackfillPages(
   start: Position,
   memory: BackfillMemory,
   lease: LeaseGrant,
@@ -49,6 +49,8 @@ export function readBackfillPages(
   signal: AbortSignal,
 ): Promise<StretchOutcome> {
   const { kind, cursor } = memory.backfill;
+  // Before any page is asked for.
+  const feedHadCursor = kind === 'history' && (await context.store.readPosition(lease.feed)).cursor !== null;
   return readStretch(
     {
       ...{
@@ -63,7 +65,7 @@ export function readBackfillPages(
       isItsTurn: async (until) => {
         if (kind === 'history') await pauses.reached(until);
       },
-      storePage: (page, stored, until) => storeBackfillPage(page, stored, memory, lease, context, until),
+      storePage: (page, stored, until) => storeBackfillPage(page, stored, feedHadCursor, memory, lease, context, until),
     },
     lease,
     context,
@@ -74,6 +76,7 @@ export function readBackfillPages(
 async function storeBackfillPage(
   page: CompletedPage,
   stored: string | null,
+  feedHadCursor: boolean,
   memory: BackfillMemory,
   lease: LeaseGrant,
   context: BackfillContext,
@@ -91,7 +94,7 @@ async function storeBackfillPage(
       ...{ ...context, lease, filters: read.filters, breaker, stored, deadEnd },
       commit: (content, { from, to, atEnd, again }) =>
         store.commitBackfill({
-          ...{ lease, id, until, from, to, finished: atEnd, pace, ...content },
+          ...{ lease, id, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },
           deliveredUpTo: upTo(page, until),
           entries: again ? 0 : page.draft.items,
         }),

@@ -35,7 +35,7 @@ async function begun(over: Partial<FeedIdentity> = {}): Promise<TestFeed> {
 
 function commitOf(lease: LeaseGrant, backfill: Backfill, over: Partial<BackfillCommit> = {}): BackfillCommit {
   const { id, until, cursor } = backfill;
-  const told = { deliveredUpTo: null, entries: 0, pace: null };
+  const told = { deliveredUpTo: null, entries: 0, feedHadCursor: true, pace: null };
   const nothing = { batch: batchOf([], null), quarantine: [] };
   return { lease, id, until, from: cursor, to: 'further', finished: false, ...nothing, ...told, ...over };
 }
@@ -88,6 +88,14 @@ describe('a feed that begins with its new runs', () => {
     expect(await next()).toBeNull();
     await feed.commit([]);
     expect(await next()).toMatchObject({ kind: 'history', since: null, cursor: null, entries: 0 });
+  });
+
+  it('does not finish the history with a page asked for before the feed left its start', async () => {
+    const { lease } = await begun({ start: 'live' }); // the feed has a cursor by now
+    const history = await expected();
+    const early = commitOf(lease, history, { finished: true, feedHadCursor: false });
+    expect(await bench.store.commitBackfill(early)).toEqual({ kind: 'fenced' });
+    expect(await bench.store.readStatus(name)).toMatchObject({ backfillComplete: false });
   });
 
   it('is complete from its start until the history is in, then from the beginning', async () => {

@@ -68,7 +68,7 @@ describe('two feeds that store the same scans at the same time', () => {
     await requestBackfill(bench.database.sql, tables, 'backfilled', null, null);
     const backfill = await bench.store.nextBackfill('backfilled');
     if (backfill === null) throw new Error('no backfill was requested');
-    const told = { deliveredUpTo: null, entries: 2, pace: null };
+    const told = { deliveredUpTo: null, entries: 2, feedHadCursor: true, pace: null };
     const page = pageOf(entriesOf({ filled: { markdown: '# Rechnung' }, 'filled alone': {} }));
     const { id, until } = backfill;
     const [, outcome] = await concurrently(

@@ -43,9 +43,18 @@ export function nextBackfillOf(feed: ModelFeed): Backfill | null {
 }
 
 /** The backfill, if it stands where the commit believes. */
-export function backfillAt(feed: ModelFeed, { id, from, until }: BackfillCommit): ModelBackfill | undefined {
+export function backfillAt(
+  feed: ModelFeed,
+  { id, from, until, finished, feedHadCursor }: BackfillCommit,
+): ModelBackfill | undefined {
+  const mayFinish = feedHadCursor || feed.cursor === null;
   return feed.backfills.find(
-    (row) => row.id === id && row.finishedAt === null && row.cursor === from && row.until.getTime() === until.getTime(),
+    (row) =>
+      row.id === id &&
+      row.finishedAt === null &&
+      row.cursor === from &&
+      row.until.getTime() === until.getTime() &&
+      (!finished || row.kind !== 'history' || mayFinish),
   );
 }
 

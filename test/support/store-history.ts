@@ -171,7 +171,7 @@ export class StoreHistory {
     const { id, until } = found;
     const from = chance(0.9) ? found.cursor : 'another';
     const position = { from, to: pick([from, `cursor-${++this.#cursorsMade}`]), finished: chance(0.2) };
-    const told = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), stored: between(0, 5) };
+    const told = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), feedHadCursor: chance(0.5) };
     return {
       name: 'commitBackfill',
       args: [{ lease, id, until, ...position, ...this.#entries(), ...told, pace: null }],

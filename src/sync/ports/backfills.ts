@@ -35,6 +35,11 @@ export interface BackfillCommit {
   readonly quarantine: readonly QuarantineEntry[];
   /** Everything up to its end is committed. The history's end is where the feed becomes complete from its beginning. */
   readonly finished: boolean;
+  /**
+   * The feed had a cursor when the page was asked for. Where it left its start since then, `since` may have led it past entries
+   * that were delivered after this page: the history is not finished by it, and the commit is void.
+   */
+  readonly feedHadCursor: boolean;
   readonly deliveredUpTo: Date | null;
   /** Entries of this page. */
   readonly entries: number;
