@@ -2,29 +2,23 @@ import { reachesBeyond } from './end-of-feed.js';
 import type { FeedPauses } from './feed-pauses.js';
 import type { Backfill, LeaseGrant, Position, ReadingPace, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
-import {
-  createStretchMemory,
-  readStretch,
-  type StretchContext,
-  type StretchMemory,
-  type StretchOutcome,
-} from './read-stretch.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { reportLoading } from './report-loading.js';
+import { createPassMemory, type PassContext, type PassMemory, type PassResult, runPass } from './run-pass.js';
 import { type StoredPage, storePage } from './store-page.js';
 
-/** After this long a turn ends: it is looked what else is asked for. */
-const TURN_MS = 30_000;
+/** Duration of a slice. The store is then asked for the next backfill. */
+const SLICE_MS = 30_000;
 
 /** What reading a backfill needs of the engine; of the feed itself nothing. */
-export type BackfillContext = StretchContext & {
+export type BackfillContext = PassContext & {
   readonly pollIntervalMs: number;
   readonly pagesAhead: number;
   readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'backfilled'>;
 };
 
 /** What is remembered of a backfill from turn to turn. */
-export interface BackfillMemory extends StretchMemory {
+export interface BackfillMemory extends PassMemory {
   readonly meter: PaceMeter;
   /** Where it stands in the store. */
   backfill: Backfill;
@@ -32,7 +26,7 @@ export interface BackfillMemory extends StretchMemory {
 }
 
 export function rememberBackfill(backfill: Backfill): BackfillMemory {
-  return { ...createStretchMemory(), meter: createPaceMeter(), backfill, pace: null };
+  return { ...createPassMemory(), meter: createPaceMeter(), backfill, pace: null };
 }
 
 /**
@@ -47,11 +41,11 @@ export async function readBackfillPages(
   context: BackfillContext,
   pauses: FeedPauses,
   signal: AbortSignal,
-): Promise<StretchOutcome> {
+): Promise<PassResult> {
   const { kind, cursor } = memory.backfill;
   // Before any page is asked for.
   const feedHadCursor = kind === 'history' && (await context.store.readPosition(lease.feed)).cursor !== null;
-  return readStretch(
+  return runPass(
     {
       ...{
         memory,
@@ -59,10 +53,10 @@ export async function readBackfillPages(
         pagesAhead: context.pagesAhead,
         start,
         stored: cursor,
-        turnMs: TURN_MS,
+        sliceMs: SLICE_MS,
         pauseMs: 0,
       },
-      isItsTurn: async (until) => {
+      waitForTurn: async (until) => {
         if (kind === 'history') await pauses.reached(until);
       },
       storePage: (page, stored, until) => storeBackfillPage(page, stored, feedHadCursor, memory, lease, context, until),

@@ -14,7 +14,7 @@ export type WantedRun = Parameters<typeof judgeResult>[0];
 export type Tried =
   | (Extract<ResultVerdict, { kind: 'loaded' }> & { readonly holding: Holding })
   | Extract<ResultVerdict, { kind: 'pending' }>
-  | { readonly kind: 'no_room' /** That it is known to need, 0 where nothing is known. */; readonly bytes: number };
+  | { readonly kind: 'no_room'; readonly bytes: number }; // its size, 0 while unknown
 
 /** One page's turn among others, or that of one pending run. */
 export interface Turn {

@@ -1,7 +1,7 @@
 import type { FeedContext, LeaderContext, ReconcileSettings } from './context.js';
 import type { LeaseGrant, SweepKind, SweepState } from './ports.js';
 import { readServiceDate } from './probe.js';
-import { createStretchMemory } from './read-stretch.js';
+import { createPassMemory } from './run-pass.js';
 import { isServiceClockOff } from './service-clock.js';
 import { type Sweep, sweepStretch } from './sweep-stretch.js';
 import { takeTurns } from './take-turns.js';
@@ -62,7 +62,7 @@ async function sweepWhatIsDue(
 /** The sweep with what is remembered of its earlier turns. */
 function remembered(state: SweepState, sweeps: Map<SweepKind, Sweep>): Sweep {
   const before = sweeps.get(state.kind);
-  const memory = before?.id === state.id ? before.memory : createStretchMemory();
+  const memory = before?.id === state.id ? before.memory : createPassMemory();
   const sweep = { ...state, memory };
   sweeps.set(state.kind, sweep);
   return sweep;

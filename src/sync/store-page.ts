@@ -1,8 +1,8 @@
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
-import { commitPage, type PageContent } from './commit-page.js';
 import { type DeadEnd, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
 import type { DraftEntry } from './page-draft.js';
 import type { CommitOutcome, FeedFilters, FeedService, FeedStore, LeaseGrant } from './ports.js';
+import { commitWithoutRefused, type PageContent } from './quarantine-refused.js';
 import type { CompletedPage } from './read-ahead.js';
 import type { RetryWakeUp } from './retry-wake-up.js';
 
@@ -63,7 +63,7 @@ export async function storePage(
   // The stored cursor may be rejected: then this page was requested from another position.
   const to = page.next ?? page.at.cursor;
   let quality = qualityOf(page.draft, page.draft.quarantine);
-  const { outcome, entries, content } = await commitPage(
+  const { outcome, entries, content } = await commitWithoutRefused(
     page,
     async (toStore) => {
       quality = await qualityOfNew(page.draft, toStore.quarantine, lease.feed, store);

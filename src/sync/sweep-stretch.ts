@@ -2,17 +2,17 @@ import type { LeaderContext } from './context.js';
 import { reachesBeyond } from './end-of-feed.js';
 import type { CommitCounts, LeaseGrant, SweepState, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
-import { readStretch, type StretchMemory, type StretchOutcome } from './read-stretch.js';
+import { type PassMemory, type PassResult, runPass } from './run-pass.js';
 import { type StoredPage, storePage } from './store-page.js';
 
 /** A full sweep is in no hurry: this pause after each page leaves service and database to others. */
 const FULL_SWEEP_PAUSE_MS = 1_000;
-/** After this long a turn ends: a full sweep lets the window have its own. */
-const TURN_MS = 60_000;
+/** Duration of a slice. A full sweep then yields to a window that is due. */
+const SLICE_MS = 60_000;
 
 /** A sweep under way, and what is remembered of its last pages. */
 export interface Sweep extends SweepState {
-  readonly memory: StretchMemory;
+  readonly memory: PassMemory;
 }
 
 /** Reads pages of a sweep and stores what is missing. If its cursor is rejected it starts over, which costs only time. */
@@ -21,16 +21,16 @@ export function sweepStretch(
   lease: LeaseGrant,
   context: LeaderContext,
   signal: AbortSignal,
-): Promise<StretchOutcome> {
+): Promise<PassResult> {
   const { memory, cursor, since, kind } = sweep;
   const isRejected = cursor !== null && cursor === memory.rejected?.cursor;
   if (!isRejected) memory.rejected = null;
-  return readStretch(
+  return runPass(
     {
-      ...{ memory, line: 'sweep', pagesAhead: 1, stored: cursor, turnMs: TURN_MS },
+      ...{ memory, line: 'sweep', pagesAhead: 1, stored: cursor, sliceMs: SLICE_MS },
       start: { cursor: isRejected ? null : cursor, since },
       pauseMs: kind === 'full' ? FULL_SWEEP_PAUSE_MS : 0,
-      isItsTurn: async () => {},
+      waitForTurn: async () => {},
       storePage: (page, stored, until) => storeSweptPage(page, stored, sweep, lease, context, until),
     },
     lease,

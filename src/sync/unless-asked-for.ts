@@ -1,6 +1,6 @@
 import type { BackfillContext } from './backfill-pages.js';
 import { linkedSignal } from './linked-signal.js';
-import type { StretchOutcome } from './read-stretch.js';
+import type { PassResult } from './run-pass.js';
 
 /** How often it is looked whether a stretch is asked for, at least. */
 export const LOOK_MS = 5_000;
@@ -10,11 +10,11 @@ export const LOOK_MS = 5_000;
  * that waits for its results or for the feed itself, and is to be gone on with from where the store stands.
  */
 export async function unlessAskedFor(
-  read: (until: AbortSignal) => Promise<StretchOutcome>,
+  read: (until: AbortSignal) => Promise<PassResult>,
   feed: string,
   { store, clock }: Pick<BackfillContext, 'store' | 'clock'>,
   signal: AbortSignal,
-): Promise<StretchOutcome> {
+): Promise<PassResult> {
   const asked = linkedSignal(signal);
   const over = linkedSignal(signal);
   const isAskedFor = async () => (await store.nextBackfill(feed).catch(() => null))?.kind === 'request';

@@ -1,27 +1,15 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { commitPage } from '../../src/sync/commit-page.js';
 import { draftPage } from '../../src/sync/page-draft.js';
+import { commitWithoutRefused } from '../../src/sync/quarantine-refused.js';
+import { commitAsEngine } from '../support/commit-as-engine.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
 import { tables, useStore } from '../support/store.js';
 
 const bench = useStore();
 
-/** Commits a page as the engine does. */
-async function commitAsEngine(entries: readonly string[], to: string) {
-  const { lease } = await bench.takeFeed();
-  const { cursor } = await bench.store.readPosition('default');
-  const page = rawPage(pageJson(entries, to));
-  const draft = draftPage(page);
-  const { outcome } = await commitPage(
-    { draft, completed: draft.entries },
-    (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
-    (batch) => bench.store.tryEntries(lease, batch),
-    new AbortController().signal,
-  );
-  return outcome;
-}
+const commitEntries = (entries: readonly string[], to: string) => commitAsEngine(bench, pageJson(entries, to), to);
 
 describe('a value that PostgreSQL refuses', () => {
   it.each([
@@ -33,8 +21,8 @@ describe('a value that PostgreSQL refuses', () => {
     const scan = (n: number) => `${name} ${n}`;
     const bad = entryJson({ scanId: scan(7), ...over });
     const entries = Array.from({ length: 20 }, (_, n) => (n === 7 ? bad : entryJson({ scanId: scan(n) })));
-    const outcome = await commitAsEngine(entries, name);
-    expect(outcome).toMatchObject({ kind: 'committed', counts: { inserted: 19, quarantined: 1 } });
+    const counts = await commitEntries(entries, name);
+    expect(counts).toMatchObject({ inserted: 19, quarantined: 1 });
     const [kept] = await bench.rows(
       sql<{ payload: Buffer }>`SELECT * FROM ${tables.quarantine} WHERE scan_id = ${scan(7)}`,
     );
@@ -46,8 +34,8 @@ describe('a value that PostgreSQL refuses', () => {
   it('quarantines the second of two entries that are refused only together', async () => {
     await bench.rows(sql`CREATE UNIQUE INDEX one_name ON ${tables.runs} (file_name) WHERE file_name LIKE 'twice%'`);
     const entries = [1, 2, 3].map((n) => entryJson({ scanId: `together ${n}`, fileName: n === 2 ? 'x' : 'twice.pdf' }));
-    const outcome = await commitAsEngine(entries, 'together');
-    expect(outcome).toMatchObject({ counts: { inserted: 2, quarantined: 1 } });
+    const counts = await commitEntries(entries, 'together');
+    expect(counts).toMatchObject({ inserted: 2, quarantined: 1 });
     expect(await bench.rows(sql`SELECT scan_id FROM ${tables.quarantine} WHERE scan_id LIKE 'together%'`)).toEqual([
       { scan_id: 'together 3' },
     ]);
@@ -60,14 +48,14 @@ describe('a value that PostgreSQL refuses', () => {
     await bench.rows(sql`ALTER TABLE ${tables.runs} ADD CONSTRAINT known FOREIGN KEY (file_name) REFERENCES known_files
       DEFERRABLE INITIALLY DEFERRED NOT VALID`);
     const entries = [1, 2].map((n) => entryJson({ scanId: `deferred ${n}`, fileName: n === 1 ? 'a.pdf' : 'b.pdf' }));
-    expect(await commitAsEngine(entries, 'deferred')).toMatchObject({ counts: { inserted: 1, quarantined: 1 } });
+    expect(await commitEntries(entries, 'deferred')).toMatchObject({ inserted: 1, quarantined: 1 });
     await bench.rows(sql`ALTER TABLE ${tables.runs} DROP CONSTRAINT known`);
   });
 
   it('lets a lower, sound revision of the same page be stored', async () => {
     const scanId = 'two-revisions';
     const entries = [entryJson({ scanId }), entryJson({ scanId, revision: 2, data: { n: raw('1e400000') } })];
-    await commitAsEngine(entries, 'two');
+    await commitEntries(entries, 'two');
     expect(await bench.rows(sql`SELECT revision FROM ${tables.runs} WHERE scan_id = ${scanId}`)).toEqual([
       { revision: 1 },
     ]);
@@ -79,6 +67,6 @@ it('looks for no refused value when the statement failed for another reason', as
   const draft = draftPage(rawPage(pageJson([entryJson()])));
   const neverCalled = () => Promise.reject(new Error('must not be called'));
   const page = { draft, completed: draft.entries };
-  const committed = commitPage(page, () => Promise.reject(lost), neverCalled, new AbortController().signal);
+  const committed = commitWithoutRefused(page, () => Promise.reject(lost), neverCalled, new AbortController().signal);
   await expect(committed).rejects.toBe(lost);
 });

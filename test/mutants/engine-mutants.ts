@@ -8,7 +8,7 @@ const loop = 'src/sync/loop.ts';
 const readPage = 'src/sync/read-page.ts';
 const pageDraft = 'src/sync/page-draft.ts';
 const fullResult = 'src/sync/full-result.ts';
-const commitPage = 'src/sync/commit-page.ts';
+const quarantineRefused = 'src/sync/quarantine-refused.ts';
 const recover = 'src/sync/recover-cursor.ts';
 const sweep = 'src/sync/sweep-stretch.ts';
 const endOfFeed = 'src/sync/end-of-feed.ts';
@@ -88,15 +88,15 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
   engine(
     'unusable entries are dropped',
-    patch(commitPage, '[...draft.quarantine, ...repairedOriginals(completed)]', 'repairedOriginals(completed)'),
+    patch(quarantineRefused, '[...draft.quarantine, ...repairedOriginals(completed)]', 'repairedOriginals(completed)'),
   ),
   engine(
     'refused entries are dropped',
-    patch(commitPage, '[...quarantine, ...refused.map(refusedEntry)]', 'quarantine'),
+    patch(quarantineRefused, '[...quarantine, ...refused.map(refusedEntry)]', 'quarantine'),
   ),
   engine(
     'a lost connection is taken for a bad entry',
-    patch(commitPage, "return troubleOf(error).remedy === 'data';", 'return true;'),
+    patch(quarantineRefused, "return troubleOf(error).remedy === 'data';", 'return true;'),
   ),
 
   // Memory is bounded (promise 11).

@@ -1,7 +1,5 @@
-import { commitPage } from '../../../src/sync/commit-page.js';
-import { draftPage } from '../../../src/sync/page-draft.js';
 import type { CommitCounts } from '../../../src/sync/ports.js';
-import { rawPage } from '../../support/pages.js';
+import { commitAsEngine } from '../../support/commit-as-engine.js';
 import type { StoreBench } from '../../support/store.js';
 
 /** How many cases a property tries. More where nobody waits for them. */
@@ -15,20 +13,8 @@ export const PATIENCE = 600_000;
 
 let pages = 0;
 
-/** Stores a page as the engine does, whatever PostgreSQL says to it. */
-export async function deliver(bench: StoreBench, body: string | Uint8Array): Promise<CommitCounts> {
-  const { lease } = await bench.takeFeed();
-  const { cursor } = await bench.store.readPosition(lease.feed);
+/** Stores a page as the engine does, whatever PostgreSQL refuses of it. */
+export function deliver(bench: StoreBench, body: string | Uint8Array): Promise<CommitCounts> {
   pages += 1;
-  const to = `page ${pages}`;
-  const page = rawPage(body);
-  const draft = draftPage(page);
-  const { outcome } = await commitPage(
-    { draft, completed: draft.entries },
-    (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
-    (batch) => bench.store.tryEntries(lease, batch),
-    new AbortController().signal,
-  );
-  if (outcome.kind === 'fenced') throw new Error('fenced');
-  return outcome.counts;
+  return commitAsEngine(bench, body, `page ${pages}`);
 }

@@ -23,7 +23,7 @@ export interface CommittedPage {
  * @param commit commits this content with the page's position
  * @param tryEntries as in {@link FeedStore}
  */
-export async function commitPage(
+export async function commitWithoutRefused(
   { draft, completed }: Pick<CompletedPage, 'draft' | 'completed'>,
   commit: (content: PageContent) => Promise<CommitOutcome>,
   tryEntries: (batch: EntryBatch) => Promise<void>,

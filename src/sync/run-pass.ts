@@ -11,15 +11,15 @@ import { isRejected } from './recover-cursor.js';
 import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
 import type { PageProgress, StoredPage } from './store-page.js';
 
-/** What reading beside the feed needs of the engine. */
-export type StretchContext = Pick<
+/** The parts of the engine that a sweep or a backfill needs. */
+export type PassContext = Pick<
   FeedContext,
   'service' | 'store' | 'clock' | 'loader' | 'read' | 'budget' | 'pageLimit'
 > &
   Pick<LeaderContext, 'retryWakeUp'>;
 
-/** What is remembered of a sweep or a backfill from turn to turn. */
-export interface StretchMemory {
+/** State of a sweep or a backfill that is kept from slice to slice. */
+export interface PassMemory {
   readonly breaker: Breaker;
   readonly refusals: CursorRefusals;
   recent: RecentCursors;
@@ -31,7 +31,7 @@ export interface StretchMemory {
   rejected: { readonly cursor: string; readonly refusal: unknown } | null;
 }
 
-export function createStretchMemory(): StretchMemory {
+export function createPassMemory(): PassMemory {
   return {
     breaker: createBreaker(),
     refusals: createCursorRefusals(),
@@ -42,54 +42,54 @@ export function createStretchMemory(): StretchMemory {
   };
 }
 
-/** A sweep or a backfill for one turn. */
-export interface Stretch {
-  readonly memory: StretchMemory;
+/** One slice of a sweep or a backfill. */
+export interface PassSlice {
+  readonly memory: PassMemory;
   readonly line: Extract<Line, 'sweep' | 'backfill'>;
   /** Pages held at once, the one being committed included. */
   readonly pagesAhead: number;
   /** The position that is stored. */
   readonly stored: string | null;
-  /** Where it goes on: at the stored position, unless its cursor is rejected. */
+  /** The position to continue from: the stored one, unless its cursor is rejected. */
   readonly start: Position;
-  /** The turn ends after this time, and with it what failed before; the next goes on from where the store stands. */
-  readonly turnMs: number;
-  /** Leaves service and database to others, after each page. */
+  /** Maximum duration, milliseconds. The next slice continues from the stored position. */
+  readonly sliceMs: number;
+  /** Pause after each page, milliseconds. */
   readonly pauseMs: number;
   /** Resolves when a page may be stored. */
-  readonly isItsTurn: (signal: AbortSignal) => Promise<void>;
+  readonly waitForTurn: (signal: AbortSignal) => Promise<void>;
   /** Stores a page with its position. */
   readonly storePage: (page: CompletedPage, stored: string | null, signal: AbortSignal) => Promise<StoredPage>;
 }
 
 /**
  * `end`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `rejected`: the
- * service rejects its cursor, and the next turn goes on without; `fenced`: the lease was lost, or another position is stored.
+ * service rejects its cursor, and the next slice continues without it; `fenced`: the lease was lost, or another position is stored.
  */
-export type StretchOutcome = Exclude<PageProgress, 'unclear'> | 'rejected';
+export type PassResult = Exclude<PageProgress, 'unclear'> | 'rejected';
 
 /**
- * Reads pages beside the feed and stores each with the position behind it.
+ * Reads and stores the pages of a sweep or a backfill, each with the position after it, for one slice.
  * @throws MostlyBad
  */
-export async function readStretch(
-  { memory, line, pagesAhead, start, turnMs, pauseMs, isItsTurn, storePage, ...stretch }: Stretch,
+export async function runPass(
+  { memory, line, pagesAhead, start, sliceMs, pauseMs, waitForTurn, storePage, ...slice }: PassSlice,
   lease: LeaseGrant,
-  context: StretchContext,
+  context: PassContext,
   signal: AbortSignal,
-): Promise<StretchOutcome> {
+): Promise<PassResult> {
   const { clock } = context;
   const ahead = openAhead(start, { line, maxJoined: 1, deadEnd: memory.deadEnd }, { ...context, pagesAhead }, signal);
   const begunAt = clock.monotonic();
-  let { stored } = stretch;
+  let { stored } = slice;
   // The database has lost commits, or another writer moved it: what is read again is no circle.
   if (stored !== memory.reached) memory.recent = createRecentCursors();
   try {
-    while (clock.monotonic() - begunAt < turnMs) {
+    while (clock.monotonic() - begunAt < sliceMs) {
       const page = await ahead.next();
       if (page === null) return 'more';
       memory.refusals.accepted();
-      await isItsTurn(signal);
+      await waitForTurn(signal);
       signal.throwIfAborted();
       await requireFeedCursor(page, lease, context, signal);
       const { progress, deadEnd } = await storePage(page, stored, signal);
@@ -98,7 +98,11 @@ export async function readStretch(
       memory.deadEnd = deadEnd;
       stored = page.next ?? page.at.cursor;
       memory.reached = stored;
-      if (progress === 'unclear' || (progress === 'more' && memory.recent.seen(page.next))) return 'stuck';
+      if (progress === 'unclear') return 'stuck';
+      if (progress === 'more' && memory.recent.seen(page.next)) {
+        memory.recent = createRecentCursors(); // after the pause it may go round once more
+        return 'stuck';
+      }
       if (progress !== 'more') return progress;
       if (pauseMs > 0) await clock.sleep(pauseMs, signal);
     }

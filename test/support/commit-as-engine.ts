@@ -1,0 +1,20 @@
+import { draftPage } from '../../src/sync/page-draft.js';
+import type { CommitCounts } from '../../src/sync/ports.js';
+import { commitWithoutRefused } from '../../src/sync/quarantine-refused.js';
+import { rawPage } from './pages.js';
+import type { StoreBench } from './store.js';
+
+/** Commits a page as the engine does: entries that PostgreSQL refuses go to quarantine. */
+export async function commitAsEngine(bench: StoreBench, body: string | Uint8Array, to: string): Promise<CommitCounts> {
+  const { lease } = await bench.takeFeed();
+  const { cursor } = await bench.store.readPosition(lease.feed);
+  const draft = draftPage(rawPage(body));
+  const { outcome } = await commitWithoutRefused(
+    { draft, completed: draft.entries },
+    (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
+    (batch) => bench.store.tryEntries(lease, batch),
+    new AbortController().signal,
+  );
+  if (outcome.kind === 'fenced') throw new Error('fenced');
+  return outcome.counts;
+}
