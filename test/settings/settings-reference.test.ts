@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { renderSettingsReference } from '../../src/settings/reference.js';
+import { renderSettingsReference } from '../support/settings-reference.js';
 
 const REFERENCE = new URL('../../docs/settings.md', import.meta.url);
 

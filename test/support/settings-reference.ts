@@ -1,4 +1,4 @@
-import { GROUPS, type Group, VARIABLES, type Variable } from './variables.js';
+import { GROUPS, type Group, VARIABLES, type Variable } from '../../src/settings/variables.js';
 
 const TITLES: Readonly<Record<Group, string>> = {
   service: 'The service',
