@@ -2,80 +2,23 @@ import { readFileSync } from 'node:fs';
 import { type DatabaseConnection, readConnection } from './settings/connection.js';
 import { isLoopback } from './settings/kinds.js';
 import { HIDDEN, SettingsError } from './settings/mistakes.js';
-import { Reader, type ReadFile, type Secret } from './settings/reader.js';
-import type { Retention } from './settings/retention.js';
+import { Reader, type ReadFile } from './settings/reader.js';
 import { unknownNames } from './settings/unknown-names.js';
 import { GROUPS, type Group, VARIABLES } from './settings/variables.js';
-import type { FeedFilters } from './sync/ports.js';
 
-export type { DatabaseConnection } from './settings/connection.js';
 export { type Mistake, SettingsError } from './settings/mistakes.js';
-export type { Secret } from './settings/reader.js';
 export type { Retention } from './settings/retention.js';
 
-/** Everything users set, checked and frozen. Durations are milliseconds. Secrets are functions, so that no log shows them. */
-export interface Settings {
-  readonly service: ServiceSettings;
-  readonly feed: FeedSettings;
-  readonly database: DatabaseSettings;
-  readonly reconcile: {
-    /** Null: off. */
-    readonly intervalMs: number | null;
-    readonly windowMs: number;
-    /** Null: off. */
-    readonly fullIntervalMs: number | null;
-  };
-  readonly pending: { readonly retryIntervalMs: number };
-  readonly admin: { readonly host: string; readonly port: number };
-  readonly process: {
-    readonly shutdownTimeoutMs: number;
-    readonly logLevel: LogLevel;
-    readonly logFormat: 'json' | 'pretty';
-  };
-}
+/**
+ * Everything users set, by group, checked and frozen. Durations are milliseconds; null is off. Secrets are functions, so that
+ * no log shows them.
+ */
+export type Settings = { readonly [G in Group]: Readonly<ReturnType<(typeof READERS)[G]>> };
+export type ServiceSettings = Settings['service'];
+export type FeedSettings = Settings['feed'];
+export type DatabaseSettings = Settings['database'];
 
-export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
-
-export interface ServiceSettings {
-  /** With the version prefix, without a slash at its end. */
-  readonly baseUrl: string;
-  /** Asked for every request, so that a changed file counts. */
-  readonly readApiKey: Secret<string>;
-  readonly requestTimeoutMs: number;
-  readonly requestsPerSecond: number | null;
-  /** A function, since a proxy's address may hold a password. */
-  readonly readProxy: () => { readonly httpsProxy?: string; readonly noProxy?: string };
-}
-
-export interface FeedSettings {
-  readonly name: string;
-  readonly filters: FeedFilters;
-  readonly markdown: boolean;
-  readonly start: 'beginning' | 'now' | 'live' | Date;
-  readonly pageLimit: number;
-  readonly pollIntervalMs: number;
-  readonly resolveConcurrency: number;
-  readonly memoryBudgetBytes: number;
-  readonly leaseTtlMs: number;
-  readonly keepHistory: boolean;
-}
-
-export interface DatabaseSettings {
-  readonly connection: DatabaseConnection;
-  /** The direct connection for migrations; `connection` where none is set. */
-  readonly migrationConnection: DatabaseConnection;
-  readonly schema: string;
-  readonly reportingSchema: string;
-  readonly readerRole: string;
-  /** The daemon keeps typed views of documents. */
-  readonly typedViews: boolean;
-  /** Days that things are kept, by kind. */
-  readonly retention: Retention;
-  readonly autoMigrate: boolean;
-  readonly poolSize: number;
-}
-
-export interface ReadSettingsOptions<G extends Group> {
+interface ReadSettingsOptions<G extends Group> {
   /** The groups a command needs; the others are neither required nor checked. All by default. */
   readonly need?: readonly G[];
   readonly readFile?: ReadFile;
@@ -84,23 +27,23 @@ export interface ReadSettingsOptions<G extends Group> {
 /** The groups asked for, and lines about names that are no settings. */
 export type SettingsFor<G extends Group> = Pick<Settings, G> & { readonly warnings: readonly string[] };
 
-const READERS: { readonly [G in Group]: (reader: Reader) => Settings[G] } = {
+const READERS = {
   service: readService,
   feed: readFeed,
   database: readDatabase,
-  reconcile: (reader) => ({
+  reconcile: (reader: Reader) => ({
     intervalMs: reader.value(VARIABLES.reconcileInterval),
     windowMs: reader.value(VARIABLES.reconcileWindow),
     fullIntervalMs: reader.value(VARIABLES.reconcileFullInterval),
   }),
-  pending: (reader) => ({ retryIntervalMs: reader.value(VARIABLES.pendingRetryInterval) }),
-  admin: (reader) => ({ host: reader.value(VARIABLES.adminHost), port: reader.value(VARIABLES.adminPort) }),
-  process: (reader) => ({
+  pending: (reader: Reader) => ({ retryIntervalMs: reader.value(VARIABLES.pendingRetryInterval) }),
+  admin: (reader: Reader) => ({ host: reader.value(VARIABLES.adminHost), port: reader.value(VARIABLES.adminPort) }),
+  process: (reader: Reader) => ({
     shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
     logLevel: reader.value(VARIABLES.logLevel),
     logFormat: reader.value(VARIABLES.logFormat),
   }),
-};
+} as const satisfies Record<Group, (reader: Reader) => object>;
 
 /**
  * Reads the environment; the only place that does.
@@ -145,19 +88,21 @@ export function isSet(names: readonly string[], env: NodeJS.ProcessEnv = process
   return names.some((name) => Boolean(env[name] || env[`${name}_FILE`]));
 }
 
-function readService(reader: Reader): ServiceSettings {
+function readService(reader: Reader) {
   const url = reader.value(VARIABLES.baseUrl);
   requireEncryption(url, VARIABLES.baseUrl.name, reader);
   const readApiKey = reader.secret(VARIABLES.apiKey);
   const httpsProxy = proxySetting(reader, VARIABLES.httpsProxy);
   const noProxy = proxySetting(reader, VARIABLES.noProxy);
-  const proxy = { ...(httpsProxy === null ? {} : { httpsProxy }), ...(noProxy === null ? {} : { noProxy }) };
   return {
+    /** With the version prefix, without a slash at its end. */
     baseUrl: addressOf(url),
+    /** Asked for every request, so that a changed file counts. */
     readApiKey: readApiKey ?? (() => HIDDEN), // never used: a missing key is a mistake
     requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
     requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
-    readProxy: () => proxy,
+    /** A function, since a proxy's address may hold a password. */
+    readProxy: () => ({ httpsProxy: httpsProxy ?? undefined, noProxy: noProxy ?? undefined }),
   };
 }
 
@@ -180,7 +125,7 @@ function proxySetting(reader: Reader, variable: typeof VARIABLES.httpsProxy | ty
   return given ? reader.parse(variable, given, small) : reader.value(variable);
 }
 
-function readFeed(reader: Reader): FeedSettings {
+function readFeed(reader: Reader) {
   return {
     name: reader.value(VARIABLES.feed),
     filters: {
@@ -199,19 +144,20 @@ function readFeed(reader: Reader): FeedSettings {
   };
 }
 
-function readDatabase(reader: Reader): DatabaseSettings {
+function readDatabase(reader: Reader) {
   const connection = readConnection(VARIABLES.databaseUrl, reader);
-  const { name } = VARIABLES.migrationUrl;
-  const separate = Boolean(reader.env[name] || reader.env[`${name}_FILE`]);
+  const separate = isSet([VARIABLES.migrationUrl.name], reader.env);
   const migration = separate ? readConnection(VARIABLES.migrationUrl, reader) : connection;
   const schema = reader.value(VARIABLES.schema);
   return {
     // Null only where a mistake was noted.
     connection: connection as DatabaseConnection,
+    /** The direct connection for migrations; `connection` where none is set. */
     migrationConnection: migration as DatabaseConnection,
     schema,
     reportingSchema: `${schema}_reporting`,
     readerRole: reader.value(VARIABLES.readerRole),
+    /** Whether the daemon keeps typed views of documents. */
     typedViews: reader.value(VARIABLES.typedViews) === 'auto',
     retention: reader.value(VARIABLES.retention),
     autoMigrate: reader.value(VARIABLES.autoMigrate),
