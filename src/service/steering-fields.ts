@@ -1,21 +1,10 @@
+import { INTERFACE_FIELDS } from '../interface-fields.js';
 import type { Lightening } from '../json/light.js';
 
-/** What decides about an entry (interface 2.1). All else, such as `data` and `markdown`, may be of any length. */
-const STEERING: ReadonlySet<string> = new Set([
-  'scanId',
-  'revision',
-  'status',
-  'environment',
-  'documentType',
-  'partnerName',
-  'partnerTestMode',
-  'ocrConfidence',
-  'failureReason',
-  'submittedAt',
-  'completedAt',
-  'deliveredAt',
-  'resultTruncated',
-]);
+/** Fields that decide nothing about an entry, and may be of any length. */
+const LONG: readonly string[] = ['fileName', 'data', 'error', 'markdown', 'rawOcrResult'];
+/** What decides about an entry (interface 2.1). */
+const STEERING: ReadonlySet<string> = new Set(INTERFACE_FIELDS.filter((name) => !LONG.includes(name)));
 /** Longest `nextCursor` that is read, bytes of JSON. A longer one could not be sent back, however it is escaped. */
 const CURSOR_BYTES = 64 * 1024;
 
