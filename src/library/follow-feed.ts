@@ -1,30 +1,22 @@
 import { troubleOf } from '../outcome/trouble.js';
 import { systemClock } from '../service/deadline.js';
+import { type FeedQuery, filtersOf } from '../service/feed-query.js';
 import { InvalidArgumentError } from '../service/request-errors.js';
 import type { FeedEntry } from '../service/wire.js';
 import { pauseAfter, pauseUntilPoll } from '../sync/backoff.js';
 import { type DeadEnd, type EndVerdict, findDeadEnd, isEndOfFeed, isRepeated } from '../sync/end-of-feed.js';
 import { isTooMuch } from '../sync/page-limit.js';
-import type { Clock, FeedFilters, FeedService, Position, RawPage, Trouble } from '../sync/ports.js';
+import type { Clock, FeedService, Position, RawPage, Trouble } from '../sync/ports.js';
 import { startAt } from '../sync/read-page.js';
 import { createRecentCursors } from '../sync/recent-cursors.js';
 import { isUsableCursor } from '../sync/rejected-cursor.js';
 import { sortEntries, type UnusableEntry } from './sort-entries.js';
 
-/** How to follow the feed. */
-export interface FollowOptions {
-  /** Where to go on: the `cursor` that was stored last. */
+/** How to follow the feed. Without `cursor` and `since` it begins at the beginning of the history. */
+export interface FollowOptions
+  extends Pick<FeedQuery, 'since' | 'status' | 'environment' | 'documentType' | 'markdown'> {
+  /** Where to go on: the `cursor` that was stored last. It goes before `since`. */
   readonly cursor?: string | null | undefined;
-  /** Where to start in time (delivery) while there is no cursor. With neither, at the beginning of the history. */
-  readonly since?: Date | undefined;
-  /** Default: both, unlike the service's own default. */
-  readonly status?: FeedFilters['status'] | undefined;
-  /** Default `prod`. */
-  readonly environment?: FeedFilters['environment'] | undefined;
-  /** A slug. Default: every type. */
-  readonly documentType?: string | undefined;
-  /** Attach the recognized markdown. Default false. */
-  readonly markdown?: boolean | undefined;
   /** Entries a page, 1 to 200. Default 200; halved by itself where a page is larger than the client takes. */
   readonly limit?: number | undefined;
   /** Pause at the end of the feed, milliseconds. Default 5,000. */
@@ -184,14 +176,6 @@ function createReader(
 /** What does not say what it is was not thrown by the service's client. */
 function isFailure(error: unknown, trouble: Trouble): error is FeedFailure {
   return error === trouble && error instanceof Error;
-}
-
-function filtersOf({ status, environment, documentType }: FollowOptions): FeedFilters {
-  return {
-    status: status ?? ['completed', 'failed'],
-    environment: environment ?? 'prod',
-    documentType: documentType ?? null,
-  };
 }
 
 function checkedInterval(ms: number): number {

@@ -1,4 +1,4 @@
-import type { FeedRequest, FeedStart } from '../sync/ports.js';
+import type { FeedFilters, FeedRequest, FeedStart } from '../sync/ports.js';
 import { InvalidArgumentError } from './request-errors.js';
 
 /** What to read from the feed (interface 4.2). What is left out has the default named here, and is sent all the same. */
@@ -21,9 +21,14 @@ export interface FeedQuery {
 
 /** The request for a page, with what the query leaves out. @throws InvalidArgumentError */
 export function feedRequestOf(query: FeedQuery): FeedRequest {
-  const { status = ['completed', 'failed'], environment = 'prod', documentType = null } = query;
   const { limit = 50, markdown = false } = query;
-  return { filters: { status, environment, documentType }, start: startOf(query), limit, markdown };
+  return { filters: filtersOf(query), start: startOf(query), limit, markdown };
+}
+
+/** The filters of a query, with what it leaves out. */
+export function filtersOf(query: Pick<FeedQuery, keyof FeedFilters>): FeedFilters {
+  const { status = ['completed', 'failed'], environment = 'prod', documentType = null } = query;
+  return { status, environment, documentType };
 }
 
 function startOf({ cursor, since }: FeedQuery): FeedStart {
