@@ -2,7 +2,6 @@ import { troubleOf } from '../outcome/trouble.js';
 import type { Clock } from '../sync/ports.js';
 import { describeError } from './describe-error.js';
 import type { Logger } from './logger.js';
-import { BUG, type OutageWords, WORDS } from './outage-words.js';
 import type { CurrentTrouble } from './status-report.js';
 
 /** An outage that goes on is told again after this long, then after twice as long, and so on, up to every hour. */
@@ -12,7 +11,26 @@ const LAST_REMINDER_MS = 60 * 60_000;
 /** What fails again within this time of its end has not ended: so a service that fails now and then fills no log. */
 const LULL_MS = 60_000;
 
-export interface OutagesOptions<What extends string> {
+/** For what only a change of the program mends. */
+const BUG = 'this is a bug in scanfeed: please report this line, with those before it';
+
+/** The messages of an outage. */
+interface OutageWords {
+  /** Its beginning, by what will come of it. */
+  readonly passing: string;
+  readonly holding: string;
+  readonly still: string;
+  readonly over: string;
+}
+
+const WORDS: OutageWords = {
+  passing: 'failed, and will be tried again',
+  holding: 'holding: this will not pass by itself',
+  still: 'still failing',
+  over: 'works again',
+};
+
+interface OutagesOptions<What extends string> {
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly words?: (what: What) => OutageWords;
@@ -37,98 +55,97 @@ export interface ToldOutage {
   readonly endedAt: number | null;
 }
 
+interface Outage {
+  /** What is passed on of it. After its end it is kept for a while, for it may go on yet. */
+  facts: ToldOutage;
+  readonly since: string;
+  /** When it began, or failed again after its end. */
+  resumedAt: number;
+  /** Whether a line was written since it was resumed. */
+  isSaid: boolean;
+  /** How it fails at present, and every way of failing that was told. */
+  way: string;
+  readonly told: Set<string>;
+  remindAt: number;
+  remindAfterMs: number;
+}
+
+export type Outages<What extends string> = ReturnType<typeof createOutages<What>>;
+
 /**
  * What fails at the moment, told in the log as it begins, as it fails in another way, now and then while it goes on, and
  * as it ends; each retry in between at level debug alone. What fails again soon after its end goes on: silently, until it
  * has failed for a minute or worked for one. No timer: that is told along with what else is.
  */
-export interface Outages<What extends string> {
-  /** @param pauseMs until the next try */
-  failed(what: What, error: unknown, pauseMs: number): void;
-  recovered(what: What): void;
-  /** It is somebody else's to meet from now on. */
-  dropped(what: What): void;
-  /** Told often: writes the ends that no failure came after. */
-  passed(): void;
-  current(): readonly CurrentTrouble[];
-}
-
-interface Outage {
-  readonly number: number;
-  readonly since: string;
-  /** Monotonic milliseconds. */
-  readonly begunAt: number;
-  /** When it began, or failed again after its end. */
-  resumedAt: number;
-  /** Null: it goes on. Else it is kept for a while, for it may go on yet. */
-  endedAt: number | null;
-  /** Whether a line was written since it was resumed. */
-  isSaid: boolean;
-  failures: number;
-  /** How it fails at present, and every way of failing that was told. */
-  way: string;
-  readonly told: Set<string>;
-  kind: string;
-  message: string;
-  failedAt: number;
-  nextTryAt: number;
-  remindAt: number;
-  remindAfterMs: number;
-}
-
 export function createOutages<What extends string>({
   logger,
   clock,
   words = () => WORDS,
   holdingLevel = 'error',
   onChange = () => {},
-}: OutagesOptions<What>): Outages<What> {
+}: OutagesOptions<What>) {
   const known = new Map<What, Outage>();
   let number = 0;
 
-  const open = () => [...known].filter(([, { endedAt }]) => endedAt === null);
+  const begin = (stage: What, begunAt: number): Outage => {
+    number += 1;
+    const times = { begunAt, failedAt: begunAt, nextTryAt: begunAt, endedAt: null };
+    const outage: Outage = {
+      facts: { stage, number, kind: '', message: '', failures: 0, ...times },
+      since: new Date(clock.now()).toISOString(),
+      resumedAt: begunAt,
+      isSaid: false,
+      way: '',
+      told: new Set(),
+      ...remindedAfter(FIRST_REMINDER_MS, begunAt),
+    };
+    known.set(stage, outage);
+    return outage;
+  };
+  const open = () => [...known.values()].filter(({ facts }) => facts.endedAt === null);
 
   /** Where one thing is away, all that need it fail alike: the first says so. */
   const isToldByAnother = (outage: Outage) =>
-    open().some(([, other]) => other !== outage && other.way === outage.way && other.told.has(outage.way));
+    open().some((other) => other !== outage && other.way === outage.way && other.told.has(outage.way));
 
-  const changed = (what: What, outage: Outage) => {
-    if (outage.told.size === 0) return;
-    const { number, kind, message, failures, begunAt, failedAt, nextTryAt, endedAt } = outage;
-    onChange({ stage: what, number, kind, message, failures, begunAt, failedAt, nextTryAt, endedAt });
+  const changed = ({ facts, told }: Outage) => {
+    if (told.size > 0) onChange(facts);
   };
-  const close = (what: What, outage: Outage) => {
-    outage.endedAt = clock.monotonic();
-    changed(what, outage);
+  const close = (outage: Outage) => {
+    outage.facts = { ...outage.facts, endedAt: clock.monotonic() };
+    changed(outage);
   };
-  const sayOver = (level: 'debug' | 'info', what: What, { kind, failures, begunAt, endedAt }: Outage) => {
+  const sayOver = (level: 'debug' | 'info', what: What, { facts }: Outage) => {
+    const { kind, failures, begunAt, endedAt } = facts;
     const lasted = seconds((endedAt ?? clock.monotonic()) - begunAt);
     logger[level](words(what).over, { stage: what, kind, failures, seconds: lasted });
   };
   const forget = (what: What, outage: Outage) => {
     known.delete(what);
-    if (outage.endedAt !== null && !outage.isSaid) sayOver('info', what, outage);
+    if (outage.facts.endedAt !== null && !outage.isSaid) sayOver('info', what, outage);
   };
+  /** Called often: logs the ends that no failure came after. */
   const passed = () => {
     const now = clock.monotonic();
     for (const [what, outage] of known) {
-      if (outage.endedAt !== null && now - outage.endedAt >= LULL_MS) forget(what, outage);
+      const { endedAt } = outage.facts;
+      if (endedAt !== null && now - endedAt >= LULL_MS) forget(what, outage);
     }
   };
 
   return {
-    failed(what, error, pauseMs) {
+    /** @param pauseMs until the next try */
+    failed(what: What, error: unknown, pauseMs: number): void {
       passed();
       const { kind, remedy } = troubleOf(error);
       const { type, message } = describeError(error);
       const now = clock.monotonic();
-      const outage = known.get(what) ?? begun(number + 1, new Date(clock.now()).toISOString(), now);
-      number = Math.max(number, outage.number);
-      known.set(what, outage);
-      if (outage.endedAt !== null) Object.assign(outage, { endedAt: null, resumedAt: now, isSaid: false });
-      Object.assign(outage, { kind, message, way: `${type} ${kind}`, failures: outage.failures + 1 });
-      Object.assign(outage, { failedAt: now, nextTryAt: now + pauseMs });
-      const { failures } = outage;
+      const outage = known.get(what) ?? begin(what, now);
+      if (outage.facts.endedAt !== null) Object.assign(outage, { resumedAt: now, isSaid: false });
+      const failures = outage.facts.failures + 1;
+      const times = { failedAt: now, nextTryAt: now + pauseMs, endedAt: null };
+      outage.facts = { ...outage.facts, kind, message, failures, ...times };
+      outage.way = `${type} ${kind}`;
       const shown = {
         stage: what,
         kind,
@@ -139,53 +156,39 @@ export function createOutages<What extends string>({
       };
       const level = remedy === 'hold' ? holdingLevel : 'warn';
       const text = words(what);
+      const isTold = outage.told.has(outage.way);
       const isDue = now >= outage.remindAt || (!outage.isSaid && now - outage.resumedAt >= LULL_MS);
-      if (!outage.told.has(outage.way) && !isToldByAnother(outage)) {
+      if (!isTold && !isToldByAnother(outage)) {
         outage.told.add(outage.way);
         Object.assign(outage, { isSaid: true, ...remindedAfter(FIRST_REMINDER_MS, now) });
         logger[level](remedy === 'hold' ? text.holding : text.passing, shown);
-      } else if (outage.told.has(outage.way) && isDue) {
+      } else if (isTold && isDue) {
         const againAfterMs = Math.min(LAST_REMINDER_MS, 2 * outage.remindAfterMs);
         Object.assign(outage, { isSaid: true, ...remindedAfter(againAfterMs, now) });
-        logger[level](text.still, { ...shown, since: outage.since, seconds: seconds(now - outage.begunAt) });
+        logger[level](text.still, { ...shown, since: outage.since, seconds: seconds(now - outage.facts.begunAt) });
       } else {
         logger.debug('failed again', shown);
       }
-      changed(what, outage);
+      changed(outage);
     },
-    recovered(what) {
+    recovered(what: What): void {
       passed();
       const outage = known.get(what);
-      if (outage === undefined || outage.endedAt !== null) return;
-      close(what, outage);
+      if (outage === undefined || outage.facts.endedAt !== null) return;
+      close(outage);
       sayOver(outage.isSaid ? 'info' : 'debug', what, outage);
       if (outage.told.size === 0) known.delete(what);
     },
-    dropped(what) {
+    /** It is another process's to meet from now on. */
+    dropped(what: What): void {
       const outage = known.get(what);
       if (outage === undefined) return;
       forget(what, outage);
-      if (outage.endedAt === null) close(what, outage);
+      if (outage.facts.endedAt === null) close(outage);
     },
     passed,
-    current: () =>
-      open().map(([stage, { kind, message, since, failures }]) => ({ stage, kind, message, since, failures })),
-  };
-}
-
-function begun(number: number, since: string, begunAt: number): Outage {
-  const none = { kind: '', message: '', way: '', failedAt: begunAt, nextTryAt: begunAt };
-  return {
-    number,
-    since,
-    begunAt,
-    resumedAt: begunAt,
-    endedAt: null,
-    isSaid: false,
-    failures: 0,
-    told: new Set(),
-    ...none,
-    ...remindedAfter(FIRST_REMINDER_MS, begunAt),
+    current: (): readonly CurrentTrouble[] =>
+      open().map(({ since, facts: { stage, kind, message, failures } }) => ({ stage, kind, message, since, failures })),
   };
 }
 
