@@ -18,24 +18,15 @@ interface Done {
   failures: number;
 }
 
-/** A line a minute on what was done, and none where nothing was. No timer: it is written along with what is told. */
-export interface Activity {
-  paged(): void;
-  committed(counts: CommitCounts): void;
-  resolved(results: number): void;
-  failed(): void;
-  /** Told often: writes the line where it is due. */
-  passed(): void;
-  /** The rest, where nothing more will come. */
-  over(): void;
-}
-
-/** @param besides what the line says further, read when it is written */
+/**
+ * A line a minute on what was done, and none where nothing was. No timer: it is written along with what is told.
+ * @param besides what the line says further, read when it is written
+ */
 export function createActivity(
   logger: Pick<Logger, 'info'>,
   { monotonic }: Pick<Clock, 'monotonic'>,
   besides: () => LogFields,
-): Activity {
+) {
   let begunAt: number | null = null;
   let done = nothing();
 
@@ -52,22 +43,24 @@ export function createActivity(
 
   return {
     paged: () => add({ pages: 1 }),
-    committed: (counts) => {
+    committed: (counts: CommitCounts) => {
       const { inserted, updated, unchanged, stale, quarantined } = counts;
       const entries = inserted + updated + unchanged + stale + quarantined;
       if (entries > 0) add({ entries, inserted, updated, quarantined });
     },
-    resolved: (results) => {
+    resolved: (results: number) => {
       if (results > 0) add({ resolved: results });
     },
     // By itself no activity: an outage has lines of its own.
     failed: () => {
       if (begunAt !== null) done.failures += 1;
     },
+    /** Called often: writes the line where it is due. */
     passed: () => {
       const now = monotonic();
       if (begunAt !== null && now - begunAt >= PERIOD_MS) tell(now);
     },
+    /** Writes the rest, where nothing more will come. */
     over: () => tell(monotonic()),
   };
 }

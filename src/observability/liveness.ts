@@ -1,18 +1,15 @@
 /** How long the loop may be silent beyond the step it announced. */
 const SILENCE_ALLOWED_MS = 60_000;
 
-export interface Liveness {
-  /** The loop is alive, and its next step may take this many milliseconds. */
-  ticked(nextStepMs: number): void;
-  check(): { readonly alive: boolean; readonly silentMs: number };
-}
+export type Liveness = ReturnType<typeof createLiveness>;
 
 /** Alive while ticks come: waiting and backing off are announced, so only a loop that is stuck falls silent. */
-export function createLiveness(monotonic: () => number): Liveness {
+export function createLiveness(monotonic: () => number) {
   let tickedAt = monotonic();
   let stepMs = 0;
   return {
-    ticked(nextStepMs) {
+    /** The loop is alive, and its next step may take this many milliseconds. */
+    ticked(nextStepMs: number): void {
       tickedAt = monotonic();
       stepMs = nextStepMs;
     },

@@ -20,15 +20,6 @@ const DONE: Readonly<Record<Backfill['kind'], string>> = {
   request: 'read the stretch of the feed that was asked for',
 };
 
-/** What is being read from behind, in the log, in metrics and in the status report. */
-export interface Readings {
-  told(what: Reading, progress: ReadingProgress | null): void;
-  finished(backfill: Backfill): void;
-  report(): readonly CurrentReading[];
-  /** The feed, while it is read from behind: how much so far, in how many milliseconds, and whether the log tells of it. */
-  feed(): { readonly entries: number; readonly ms: number; readonly told: boolean } | null;
-}
-
 interface Current {
   readonly begunAt: number;
   readonly toldAt: number;
@@ -36,11 +27,14 @@ interface Current {
   readonly progress: ReadingProgress;
 }
 
-export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: Pick<Clock, 'monotonic'>): Readings {
+export type Readings = ReturnType<typeof createReadings>;
+
+/** What is being read from behind, in the log, in metrics and in the status report. */
+export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: Pick<Clock, 'monotonic'>) {
   const current = new Map<Reading, Current>();
 
   return {
-    told: (what, progress) => {
+    told: (what: Reading, progress: ReadingProgress | null) => {
       metrics.setReading(what, progress);
       if (progress === null) return void current.delete(what);
       const now = monotonic();
@@ -49,13 +43,14 @@ export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: 
       if (isLong && !inLog) logger.info(DOING[what], fieldsOf(progress));
       current.set(what, { begunAt, toldAt: now, inLog: inLog || isLong, progress });
     },
-    finished: ({ kind, since, until, entries, stored }) =>
+    finished: ({ kind, since, until, entries, stored }: Backfill) =>
       logger.info(DONE[kind], { since: since?.toISOString() ?? null, until: until.toISOString(), entries, stored }),
-    report: () =>
+    report: (): readonly CurrentReading[] =>
       [...current].map(([reading, { progress, toldAt }]) => {
         const holds = monotonic() - toldAt < PACE_HOLDS_MS;
         return { reading, ...fieldsOf(holds ? progress : { ...progress, pace: null }) };
       }),
+    /** The feed, while it is read from behind: how much so far, in how many milliseconds, and whether the log tells of it. */
     feed: () => {
       const feed = current.get('feed');
       if (feed === undefined) return null;

@@ -3,24 +3,17 @@ import type { Logger } from './logger.js';
 import type { Readings } from './readings.js';
 
 /** Lines about who has the feed, and whether it has been read to its end. Each when it changes. */
-export interface RoleLines {
-  leading(isLeading: boolean): void;
-  /** Figures were read, which name the holder; those who stand by read them at every look at the lease. */
-  looked(leaseHolder: string | null): void;
-  caughtUp(): void;
-}
-
 export function createRoleLines(
   logger: Pick<Logger, 'info'>,
   { monotonic }: Pick<Clock, 'monotonic'>,
   readings: Pick<Readings, 'feed'>,
-): RoleLines {
+) {
   let tookAt: number | null = null;
   let hasCaughtUp = false;
   let looks = 0;
   let standsBehind: string | null = null;
   return {
-    leading(isLeading) {
+    leading(isLeading: boolean): void {
       if (isLeading === (tookAt !== null)) return;
       logger.info(isLeading ? 'took the feed' : 'gave the feed up');
       tookAt = isLeading ? monotonic() : null;
@@ -28,7 +21,8 @@ export function createRoleLines(
       looks = 0;
       standsBehind = null;
     },
-    looked(leaseHolder) {
+    /** Figures were read, which name the holder; those who stand by read them at every look at the lease. */
+    looked(leaseHolder: string | null): void {
       if (tookAt !== null) return;
       looks += 1;
       // The first look comes before the first try to take the feed: who is named then may be gone.
@@ -36,7 +30,7 @@ export function createRoleLines(
       standsBehind = leaseHolder;
       logger.info('standing by: another process has the feed', { leaseHolder });
     },
-    caughtUp() {
+    caughtUp(): void {
       if (tookAt === null) return;
       const behind = readings.feed();
       // Not each time that a few runs were new: after the feed was taken, and where the log said that it was behind.
