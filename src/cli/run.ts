@@ -5,7 +5,6 @@ import { createLiveness } from '../observability/liveness.js';
 import { createLogger, type Logger } from '../observability/logger.js';
 import { createMetrics, type Metrics } from '../observability/metrics.js';
 import { createReadiness } from '../observability/readiness.js';
-import { createRecentHistory, remembering } from '../observability/recent-history.js';
 import { reportSlowStore } from '../observability/report-slow-store.js';
 import type { StatusReport } from '../observability/status-report.js';
 import { observeSync } from '../observability/sync-observer.js';
@@ -116,15 +115,14 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     tables: tablesOf(settings.database.schema),
   });
   const onOutage = notes.note;
-  const { observer, report } = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock, onOutage });
-  const history = createRecentHistory(clock);
+  const observed = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock, onOutage });
   const admin = startAdminServer({
     ...settings.admin,
     metrics,
     liveness,
     readiness,
-    status: report,
-    recent: history.minutes,
+    status: observed.report,
+    recent: observed.recent,
     logger,
     clock,
     signal,
@@ -136,7 +134,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const parts = {
     service: limitRate(client, service.requestsPerSecond),
     store: schema.guard(reportSlowStore(openStore(settings, database, metrics), logger, clock)),
-    observer: remembering(observer, history),
+    observer: observed.observer,
     clock,
     ready: schema.ready,
     holder,
@@ -149,7 +147,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     await notes.close();
     await Promise.all([kept, schema.over(), admin.close(), closeClient(), database.close()]);
   });
-  return { admin, report, stopped };
+  return { admin, report: observed.report, stopped };
 }
 
 /** One client for all requests of the process; as many connections as it can use at once. */

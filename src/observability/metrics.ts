@@ -1,4 +1,5 @@
 import type { AsOf, CommitCounts, FeedStatus, PollOutcome, Reading, ReadingProgress, Stage } from '../sync/ports.js';
+import { fresher, lagSeconds } from './freshness.js';
 import {
   BUCKETS,
   ERROR_KINDS,
@@ -28,57 +29,30 @@ export interface MetricsOptions {
   readonly nodeMetrics?: boolean;
 }
 
-/** What is measured. Nothing here throws, whatever it is told; a label value it does not know becomes `other`. */
-export interface Metrics {
-  polled(outcome: PollOutcome): void;
-  /** Counts after a known commit. */
-  committed(counts: CommitCounts): void;
-  truncated(outcome: (typeof TRUNCATED_OUTCOMES)[number], entries: number): void;
-  failed(stage: Stage, kind: string): void;
-  /** @param status the HTTP status, or the kind of the failure without one */
-  requested(operation: string, status: number | string, durationMs: number): void;
-  transacted(durationMs: number): void;
-  /** Delivery delays of entries just committed, observed only while caught up. `deliveries`: monotonic times. */
-  delivered(deliveries: readonly number[]): void;
-  reconciled(found: { readonly first: number; readonly later: number }): void;
-  cursorReset(): void;
-  purged(table: (typeof PURGED_TABLES)[number], count: number): void;
-  /** How fresh the feed is; the lag grows from here on by itself. */
-  setFreshness(asOf: AsOf): void;
-  setStatus(status: FeedStatus): void;
-  /** How far a reading from behind is; null: nothing is read. */
-  setReading(what: Reading, progress: ReadingProgress | null): void;
-  /** The lease is ours up to this monotonic time; null: not ours. */
-  setLeader(until: number | null): void;
-  /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */
-  setCaughtUp(polledAt: number | null): void;
-  isLeader(): boolean;
-  isCaughtUp(): boolean;
-  /** A page of a reading from behind was committed lately, and more follows. */
-  isReading(): boolean;
-  exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Two feeds, or two tests, in one process share nothing. */
-export function createMetrics(options: MetricsOptions): Metrics {
+/**
+ * What is measured. Nothing here throws, whatever it is told; a label value it does not know becomes `other`. Two feeds, or
+ * two tests, in one process share nothing.
+ */
+export function createMetrics(options: MetricsOptions) {
   const { feed, version, monotonic } = options;
   const instruments = createInstruments({ feed }, { nodeMetrics: options.nodeMetrics ?? true });
-  const { gauge, counter, histogram } = instruments;
+  const { gauge, gauges, counter, histogram } = instruments;
 
   let freshness: AsOf | null = null;
   let status: FeedStatus | null = null;
   const readings: TimedReadings = new Map();
   let leaderUntil: number | null = null;
   let endSeenAt: number | null = null;
-  // What was read last counts, whichever of a commit and a look at the database told it last.
   const learn = (asOf: AsOf) => {
-    if (freshness === null || asOf.readAt >= freshness.readAt) freshness = asOf;
+    freshness = fresher(freshness, asOf);
   };
   const isLeader = () => leaderUntil !== null && monotonic() < leaderUntil;
   const caughtUpForMs = 3 * options.pollIntervalMs + options.requestTimeoutMs;
   const isCaughtUp = () => isLeader() && endSeenAt !== null && monotonic() - endSeenAt < caughtUpForMs;
 
-  gauge('scanfeed_lag_seconds', () => lagSeconds(freshness, monotonic()));
+  gauge('scanfeed_lag_seconds', () => lagSeconds(freshness, monotonic()) ?? Number.POSITIVE_INFINITY);
   gauge('scanfeed_data_complete_as_of_timestamp_seconds', () => unixSeconds(freshness?.dataCompleteAsOf));
   gauge('scanfeed_last_poll_success_timestamp_seconds', () => unixSeconds(status?.lastPollAt));
   gauge('scanfeed_last_commit_timestamp_seconds', () => unixSeconds(status?.lastCommitAt));
@@ -87,9 +61,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   gauge('scanfeed_backfill_complete', () => Number(status?.backfillComplete ?? false));
   gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
-  databasePoolGauge(instruments, options.databasePool);
+  gauges('scanfeed_database_pool', 'state', POOL_STATES, (state) => options.databasePool?.()[state] ?? 0);
   readingGauges(instruments, readings, monotonic);
-  instruments.gauges('scanfeed_build_info', 'version', [version], () => () => 1);
+  gauges('scanfeed_build_info', 'version', [version], () => 1);
 
   const polls = counter('scanfeed_polls_total', 'outcome');
   const runs = counter('scanfeed_runs_total', 'outcome');
@@ -114,65 +88,60 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
 
   return {
-    polled: (outcome) => polls.inc({ outcome }),
-    committed(counts) {
+    polled: (outcome: PollOutcome) => polls.inc({ outcome }),
+    /** Counts after a known commit. */
+    committed(counts: CommitCounts): void {
       for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, counts[outcome]);
       conflicts.inc(counts.conflicts);
     },
-    truncated: (outcome, entries) => truncated.inc({ outcome }, entries),
-    failed: (stage, kind) => errors.inc({ stage, kind: knownKind(stage, kind) }),
-    requested: (operation, answer, durationMs) =>
+    truncated: (outcome: (typeof TRUNCATED_OUTCOMES)[number], entries: number) => truncated.inc({ outcome }, entries),
+    failed: (stage: Stage, kind: string) => errors.inc({ stage, kind: knownKind(stage, kind) }),
+    /** @param answer the HTTP status, or the kind of the failure without one */
+    requested: (operation: string, answer: number | string, durationMs: number) =>
       requests.observe(
         { operation: known(OPERATIONS, operation), status: known(REQUEST_STATUSES, String(answer)) },
         durationMs / 1000,
       ),
-    transacted: (durationMs) => transactions.observe(durationMs / 1000),
-    delivered(deliveries) {
+    transacted: (durationMs: number) => transactions.observe(durationMs / 1000),
+    /** Delivery delays of entries just committed, observed only while caught up. `deliveries`: monotonic times. */
+    delivered(deliveries: readonly number[]): void {
       if (!isCaughtUp()) return;
       for (const deliveredAt of deliveries) delays.observe(Math.max(0, monotonic() - deliveredAt) / 1000);
     },
-    reconciled(counts) {
+    reconciled(counts: Readonly<Record<(typeof RECONCILE_REVISIONS)[number], number>>): void {
       for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, counts[revision]);
     },
     cursorReset: () => resets.inc(),
-    purged: (table, count) => purged.inc({ table }, count),
+    purged: (table: (typeof PURGED_TABLES)[number], count: number) => purged.inc({ table }, count),
+    /** How fresh the feed is; the lag grows from here on by itself. */
     setFreshness: learn,
-    setStatus: (read) => {
+    setStatus(read: FeedStatus): void {
       status = read;
       learn(read);
     },
-    setReading: (what, progress) => {
+    /** How far a reading from behind is; null: nothing is read. */
+    setReading(what: Reading, progress: ReadingProgress | null): void {
       if (progress === null) readings.delete(what);
       else readings.set(what, { ...progress, toldAt: monotonic() });
     },
-    setLeader: (until) => {
+    /** The lease is ours up to this monotonic time; null: not ours. */
+    setLeader(until: number | null): void {
       leaderUntil = until;
     },
-    setCaughtUp: (polledAt) => {
+    /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */
+    setCaughtUp(polledAt: number | null): void {
       endSeenAt = polledAt;
     },
     isLeader,
     isCaughtUp,
+    /** A page of a reading from behind was committed lately, and more follows. */
     isReading: () => [...readings.values()].some(({ toldAt }) => monotonic() - toldAt < PACE_HOLDS_MS),
     exposition: instruments.exposition,
   };
 }
 
-/** Age when read, and the time since: grows when nothing is read any more. */
-function lagSeconds(freshness: AsOf | null, monotonicNow: number): number {
-  if (freshness === null || freshness.lagMs === null) return Number.POSITIVE_INFINITY;
-  return Math.max(0, freshness.lagMs + monotonicNow - freshness.readAt) / 1000;
-}
-
 function unixSeconds(time: Date | null | undefined): number {
   return time ? time.getTime() / 1000 : 0;
-}
-
-function databasePoolGauge({ gauges }: Instruments, usage: MetricsOptions['databasePool']): void {
-  gauges('scanfeed_database_pool', 'state', POOL_STATES, () => {
-    const now = usage?.() ?? { active: 0, idle: 0, waiting: 0 };
-    return (state) => now[state];
-  });
 }
 
 interface TimedProgress extends ReadingProgress {
@@ -186,7 +155,7 @@ type TimedReadings = Map<Reading, TimedProgress>;
 function readingGauges({ gauges }: Instruments, readings: TimedReadings, monotonic: () => number): void {
   const paceOf = ({ pace, toldAt }: TimedProgress) => (monotonic() - toldAt < PACE_HOLDS_MS ? pace : null);
   const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
-    gauges(name, 'reading', READINGS, () => (reading) => {
+    gauges(name, 'reading', READINGS, (reading) => {
       const progress = readings.get(reading);
       return progress === undefined ? 0 : value(progress);
     });

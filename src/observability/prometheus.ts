@@ -8,8 +8,8 @@ export type Name = keyof typeof HELP;
 export interface Instruments {
   /** @param collect asked for the value at each scrape */
   gauge(name: Name, collect: () => number): void;
-  /** One value for each of the label's. @param collect asked at each scrape for what tells each value */
-  gauges<V extends string>(name: Name, label: string, values: readonly V[], collect: () => (value: V) => number): void;
+  /** A value for each of the label's. @param collect asked for it at each scrape */
+  gauges<V extends string>(name: Name, label: string, values: readonly V[], collect: (value: V) => number): void;
   counter<L extends string>(name: Name, ...labelNames: L[]): Counter<L>;
   /** @param buckets upper bounds */
   histogram<L extends string>(name: Name, buckets: readonly number[], ...labelNames: L[]): Histogram<L>;
@@ -42,8 +42,7 @@ export function createInstruments(
         ...definition(name),
         labelNames: [label],
         collect() {
-          const toValue = collect();
-          for (const value of values) this.set({ [label]: value }, toValue(value));
+          for (const value of values) this.set({ [label]: value }, collect(value));
         },
       });
     },

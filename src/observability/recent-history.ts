@@ -1,4 +1,5 @@
-import type { AsOf, Clock, SyncObserver } from '../sync/ports.js';
+import type { AsOf, Clock } from '../sync/ports.js';
+import { fresher, lagSeconds } from './freshness.js';
 
 /** How far the memory reaches back. */
 export const REMEMBERED_MINUTES = 360;
@@ -20,24 +21,14 @@ export interface RecentMinute {
   readonly failures: number;
 }
 
+export type RecentHistory = ReturnType<typeof createRecentHistory>;
+
 /**
  * The last six hours, a figure a minute, in a bounded memory. It has no timer: whatever is told shows that the process is
  * awake, and what it knows of the lag then. Minutes in which nothing was told are missing: asleep, not yet started, or
  * hung, the process knew nothing, least of all that nothing was late.
  */
-export interface RecentHistory {
-  /** Something was told. */
-  awake(): void;
-  knows(asOf: AsOf): void;
-  /** The feed is ours up to this monotonic time; null: not ours. */
-  leading(until: number | null): void;
-  wrote(runs: number): void;
-  failed(): void;
-  /** Oldest first, without those in which nothing was told. */
-  minutes(): readonly RecentMinute[];
-}
-
-export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>): RecentHistory {
+export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>) {
   const minutes = new Map<number, RecentMinute>();
   let asOf: AsOf | null = null;
   let leaderUntil: number | null = null;
@@ -77,58 +68,25 @@ export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>): Re
   };
 
   return {
+    /** Something was told. */
     awake: () => told(),
-    knows(read) {
+    knows(read: AsOf): void {
       told(); // the lag is at its worst right before
-      if (asOf === null || read.readAt >= asOf.readAt) asOf = read;
+      asOf = fresher(asOf, read);
       told();
     },
-    leading(until) {
+    /** The feed is ours up to this monotonic time; null: not ours. */
+    leading(until: number | null): void {
       leaderUntil = until;
       told();
     },
-    wrote: (runs) => told({ runs }),
+    wrote: (runs: number) => told({ runs }),
     failed: () => told({ failures: 1 }),
-    minutes: () => [...minutes.values()].sort((one, other) => one.minute - other.minute),
-  };
-}
-
-/** The observer, and the history, told alike. */
-export function remembering(observer: SyncObserver, history: RecentHistory): SyncObserver {
-  return {
-    ...observer,
-    ticked(nextStepMs) {
-      observer.ticked(nextStepMs);
-      history.awake();
-    },
-    committed(counts, deliveries) {
-      observer.committed(counts, deliveries);
-      history.wrote(counts.inserted + counts.updated);
-    },
-    freshness(asOf) {
-      observer.freshness(asOf);
-      history.knows(asOf);
-    },
-    status(status) {
-      observer.status(status);
-      history.knows(status);
-    },
-    failed(...failure) {
-      observer.failed(...failure);
-      history.failed();
-    },
-    leading(until) {
-      observer.leading(until);
-      history.leading(until);
-    },
+    /** Oldest first, without those in which nothing was told. */
+    minutes: (): readonly RecentMinute[] => [...minutes.values()].sort((one, other) => one.minute - other.minute),
   };
 }
 
 function worst(one: number | null, other: number | null): number | null {
   return one === null || other === null ? (one ?? other) : Math.max(one, other);
-}
-
-/** Age when read, and the time since. */
-function lagSeconds(asOf: AsOf | null, at: number): number | null {
-  return asOf === null || asOf.lagMs === null ? null : Math.max(0, asOf.lagMs + at - asOf.readAt) / 1000;
 }

@@ -1,16 +1,18 @@
 import { troubleOf } from '../outcome/trouble.js';
 import type { AsOf, Clock, FeedStatus, Stage, SyncObserver } from '../sync/ports.js';
 import { createActivity } from './activity.js';
+import { fresher, lagSeconds } from './freshness.js';
 import type { Liveness } from './liveness.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 import { createOutages, type ToldOutage } from './outages.js';
 import { createReadings } from './readings.js';
+import { createRecentHistory } from './recent-history.js';
 import { createRoleLines } from './role-lines.js';
 import { createSparingWarnings } from './sparing-warnings.js';
 import type { CurrentReading, StatusReport } from './status-report.js';
 
-export interface SyncObserverOptions {
+interface SyncObserverOptions {
   readonly feed: string;
   readonly version: string;
   readonly metrics: Metrics;
@@ -21,22 +23,18 @@ export interface SyncObserverOptions {
   readonly onOutage?: (outage: ToldOutage) => void;
 }
 
-/** Turns what the engine tells into metrics, log lines and the status report. */
-export interface ObservedSync {
-  readonly observer: SyncObserver;
-  report(): StatusReport;
-}
-
 /** Only who holds the feed does these. */
 const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'sweep', 'backfill'];
 
-export function observeSync(options: SyncObserverOptions): ObservedSync {
+/** Turns what the engine tells into metrics, log lines, the status report, and the last hours of its charts. */
+export function observeSync(options: SyncObserverOptions) {
   const { feed, version, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
   const outages = createOutages<Stage>({ logger, clock, onChange: options.onOutage ?? (() => {}) });
   const readings = createReadings(logger, metrics, clock);
   const role = createRoleLines(logger, clock, readings);
   const warnings = createSparingWarnings(logger, clock);
+  const history = createRecentHistory(clock);
   let status: FeedStatus | null = null;
   let asOf: AsOf | null = null;
   let runsWritten = 0;
@@ -52,12 +50,14 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     outages.passed();
   };
   const learn = (read: AsOf) => {
-    if (asOf === null || read.readAt >= asOf.readAt) asOf = read;
+    asOf = fresher(asOf, read);
+    history.knows(read);
   };
 
   const observer: SyncObserver = {
     ticked(nextStepMs) {
       liveness.ticked(nextStepMs);
+      history.awake();
       passed();
     },
     polled(outcome, entries) {
@@ -69,6 +69,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     committed(counts, deliveries) {
       metrics.committed(counts);
       runsWritten += counts.inserted + counts.updated;
+      history.wrote(counts.inserted + counts.updated);
       metrics.delivered(deliveries);
       activity.committed(counts);
       const { stored, ...numbers } = counts;
@@ -98,6 +99,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     failed(stage, error, _, pauseMs) {
       metrics.failed(stage, troubleOf(error).kind);
       activity.failed();
+      history.failed();
       outages.failed(stage, error, pauseMs);
     },
     recovered: (stage) => outages.recovered(stage),
@@ -146,6 +148,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     },
     leading(until) {
       metrics.setLeader(until);
+      history.leading(until);
       if (until === null) {
         activity.over();
         warnings.over();
@@ -181,7 +184,7 @@ export function observeSync(options: SyncObserverOptions): ObservedSync {
     troubles: outages.current(),
   });
 
-  return { observer, report };
+  return { observer, report, recent: history.minutes };
 }
 
 /** What is read from behind at the moment, by name: how far it is, and how fast. */
@@ -196,8 +199,4 @@ function rounded(seconds: number | null): number | null {
 
 function iso(time: Date | null | undefined): string | null {
   return time?.toISOString() ?? null;
-}
-
-function lagSeconds(asOf: AsOf | null, monotonicNow: number): number | null {
-  return asOf === null || asOf.lagMs === null ? null : Math.max(0, asOf.lagMs + monotonicNow - asOf.readAt) / 1000;
 }
