@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
 import type { FaultInput } from '../emulator/faults.js';
-import { defaultSwitches, switchHelp } from '../emulator/switch-defaults.js';
-import type { Switches, SwitchesPatch } from '../emulator/switches.js';
+import { defaultSwitches, type Switches, type SwitchesPatch, switchesSchema } from '../emulator/switches.js';
 
 /** The options of `scanfeed emulator`: one for every switch, named and written for people. */
 
@@ -56,10 +56,8 @@ function fault(value: string, earlier: readonly FaultInput[] = []): FaultInput[]
   }
 }
 
-/** Flag and reader of each switch; the help text and the default come from the switch itself. */
-const flags: Readonly<
-  Record<keyof Switches, { flag: string; read?: (value: string, earlier: never) => unknown; choices?: string[] }>
-> = {
+/** Flag and reader of each switch; help text, choices and default come from the switch itself. */
+const flags: Readonly<Record<keyof Switches, { flag: string; read?: (value: string, earlier: never) => unknown }>> = {
   latencyMs: { flag: '--latency <duration>', read: duration },
   failureShare: { flag: '--failure-share <share>', read: share },
   truncatedShare: { flag: '--truncated-share <share>', read: share },
@@ -69,16 +67,16 @@ const flags: Readonly<
   processingMs: { flag: '--processing <duration>', read: duration },
   lateShare: { flag: '--late-share <share>', read: share },
   lateByMs: { flag: '--late-by <duration>', read: duration },
-  redelivery: { flag: '--redelivery <where>', choices: ['ahead', 'behind', 'in-place'] },
-  superseded: { flag: '--superseded <what>', choices: ['removed', 'kept'] },
-  cursors: { flag: '--cursors <kind>', choices: ['stable', 'moving'] },
-  cursorFilters: { flag: '--cursor-filters <kind>', choices: ['free', 'bound'] },
+  redelivery: { flag: '--redelivery <where>' },
+  superseded: { flag: '--superseded <what>' },
+  cursors: { flag: '--cursors <kind>' },
+  cursorFilters: { flag: '--cursor-filters <kind>' },
   cursorLength: { flag: '--cursor-length <number>', read: wholeNumber },
-  cursorRefusal: { flag: '--cursor-refusal <how>', choices: ['400', '404', '410', '414', '422', '431', 'reset'] },
-  endCursor: { flag: '--end-cursor <kind>', choices: ['sent', 'null', 'absent'] },
-  sinceMeaning: { flag: '--since-meaning <time>', choices: ['delivered', 'completed', 'submitted'] },
-  sinceBoundary: { flag: '--since-boundary <kind>', choices: ['inclusive', 'exclusive'] },
-  runFields: { flag: '--run-fields <kind>', choices: ['all', 'required'] },
+  cursorRefusal: { flag: '--cursor-refusal <how>' },
+  endCursor: { flag: '--end-cursor <kind>' },
+  sinceMeaning: { flag: '--since-meaning <time>' },
+  sinceBoundary: { flag: '--since-boundary <kind>' },
+  runFields: { flag: '--run-fields <kind>' },
   inlineLimitBytes: { flag: '--inline-limit <size>', read: size },
   maxFileBytes: { flag: '--max-file <size>', read: size },
   idempotencyKeyRequired: { flag: '--idempotency-key-required' },
@@ -96,12 +94,12 @@ const names = Object.keys(flags) as (keyof Switches)[];
 /** An option for every switch. */
 export function switchOptions(): Option[] {
   return names.map((name) => {
-    const { flag, read, choices } = flags[name];
-    const option = new Option(
-      flag,
-      name === 'dateHeader' ? 'leave the Date header out' : `${switchHelp[name]}${defaultText(name)}`,
-    );
-    if (choices !== undefined) option.choices(choices);
+    const { flag, read } = flags[name];
+    const schema = switchesSchema.shape[name];
+    const help = name === 'dateHeader' ? 'leave the Date header out' : `${schema.description}${defaultText(name)}`;
+    const option = new Option(flag, help);
+    const values = schema.unwrap();
+    if (values instanceof z.ZodEnum) option.choices(values.options);
     if (read !== undefined) option.argParser(read as (value: string, earlier: unknown) => unknown);
     return option;
   });

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { faultKinds } from '../emulator/fault-kinds.js';
+import { faultKinds } from '../emulator/faults.js';
 import type { ApiKey } from '../emulator/options.js';
 import { duration, port, size, switchesOf, switchOptions, wholeNumber } from './emulator-options.js';
 import { CommandFailure, EXIT } from './exit.js';

@@ -6,10 +6,8 @@ import {
   invalidateSchema,
   runsSchema,
 } from './control-schemas.js';
-import { faultKinds } from './fault-kinds.js';
 import { faultSchema } from './faults.js';
-import { defaultSwitches, switchHelp } from './switch-defaults.js';
-import { type Switches, switchesSchema } from './switches.js';
+import { switchesSchema } from './switches.js';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -117,53 +115,24 @@ function inQuery(query: z.ZodObject): Json[] {
 }
 
 function schemas(): Json {
-  const switches = asJsonSchema(switchesSchema);
-  const properties = Object.fromEntries(
-    Object.entries(switches.properties ?? {}).map(([name, schema]) => [
-      name,
-      {
-        ...(name === 'faults' ? { type: 'array', items: ref('Fault') } : (schema as Json)),
-        description: switchHelp[name as keyof Switches],
-        default: defaultSwitches[name as keyof Switches],
-      },
-    ]),
-  );
-  const kinds = Object.entries(faultKinds).map(([kind, effect]) => `- \`${kind}\`: ${effect}`);
-  const integers = { type: 'integer', minimum: 0 };
+  const { properties = {}, ...switches } = asJsonSchema(switchesSchema);
+  Object.assign(properties.faults as object, { items: ref('Fault') });
+  const changed = z.object({
+    scanId: z.string(),
+    revision: z.int().min(1),
+    status: z.enum(['completed', 'failed']),
+  });
+  const count = z.int().min(0);
   return {
-    Switches: { ...switches, properties },
-    SwitchesPatch: { ...switches, properties, required: [] },
-    Fault: {
-      ...asJsonSchema(faultSchema),
-      description: `What is done to requests, by \`kind\`:\n\n${kinds.join('\n')}`,
-    },
+    Switches: { ...switches, properties, required: Object.keys(properties) },
+    SwitchesPatch: { ...switches, properties },
+    Fault: asJsonSchema(faultSchema),
     Runs: asJsonSchema(runsSchema),
     Correction: asJsonSchema(correctionSchema),
     Invalidation: asJsonSchema(invalidateSchema),
-    Changed: {
-      type: 'object',
-      required: ['runs'],
-      properties: {
-        runs: {
-          type: 'array',
-          items: {
-            type: 'object',
-            required: ['scanId', 'revision', 'status'],
-            properties: {
-              scanId: { type: 'string' },
-              revision: { type: 'integer', minimum: 1 },
-              status: { type: 'string', enum: ['completed', 'failed'] },
-            },
-          },
-        },
-      },
-    },
-    Counts: {
-      type: 'object',
-      required: ['feed', 'run', 'submit'],
-      properties: { feed: integers, run: integers, submit: integers },
-    },
-    Mistake: { type: 'object', required: ['error'], properties: { error: { type: 'string' } } },
+    Changed: asJsonSchema(z.object({ runs: z.array(changed) })),
+    Counts: asJsonSchema(z.object({ feed: count, run: count, submit: count })),
+    Mistake: asJsonSchema(z.object({ error: z.string() })),
   };
 }
 

@@ -1,20 +1,8 @@
 /**
- * The emulator's own surface, outside the service's interface and without a key.
- *
- * | request | effect |
- * |---|---|
- * | `GET /_emulator/switches`, `PATCH` | read, change any of {@link Switches} |
- * | `POST /_emulator/runs` | `{organization?, count?, ...RunSpec}` or `{organization?, runs: RunSpec[]}`: adds runs |
- * | `POST /_emulator/corrections` | `{organization?, scanId?, count?, redelivery?, ...RunSpec}`: corrects runs (any, without `scanId`) |
- * | `POST /_emulator/entries?organization=` | newline-delimited JSON: each line becomes a feed entry, byte for byte |
- * | `PUT /_emulator/answers/{scanId}?status=&times=` | the body becomes the single-run answer, byte for byte; `DELETE` ends it |
- * | `POST /_emulator/faults`, `DELETE` | adds a fault (see `faults.ts`); removes all |
- * | `POST /_emulator/cursors/invalidate` | `{organization?}`: rejects every cursor issued so far |
- * | `GET /_emulator/requests` | counts of requests by operation |
- * | `GET /_emulator/openapi.json`, `/openapi-control.json` | descriptions of the service, and of these routes |
- *
- * Mistakes are answered with 400 and `{"error": …}` in English.
+ * The emulator's own surface, outside the service's interface and without a key; `control-description.ts` lists the
+ * routes. Mistakes are answered with 400 and `{"error": …}` in English.
  */
+import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { controlDescription } from './control-description.js';
@@ -25,16 +13,14 @@ import {
   invalidateSchema,
   runsSchema,
 } from './control-schemas.js';
-import { type FaultInput, faultSchema } from './faults.js';
+import type { FaultInput } from './faults.js';
 import { json } from './refusal.js';
+import type { RunVersion } from './runs.js';
 import type { Service } from './service.js';
-import { serviceDescription } from './service-description.js';
 import type { SwitchesPatch } from './switches.js';
 
-type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
-/** Optional members that are undefined are left out, as `exactOptionalPropertyTypes` has it. */
-const defined = <T extends object>(value: T) =>
-  Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as Defined<T>;
+/** The OpenAPI description of the service, written from the interface alone. */
+const serviceDescription = new URL('../../openapi/recognition-service.json', import.meta.url);
 
 export function addControlRoutes(scope: FastifyInstance, service: Service): void {
   scope.setErrorHandler((error: unknown, _request, reply) => refuse(reply, error));
@@ -48,11 +34,11 @@ export function addControlRoutes(scope: FastifyInstance, service: Service): void
   scope.post('/runs', (request) => addRuns(service, request.body));
   scope.post('/corrections', (request, reply) => correctRuns(service, request.body, reply));
   scope.post('/faults', (request) => {
-    service.faults.add(faultSchema.parse(request.body) as FaultInput);
+    service.faults.add(request.body as FaultInput);
     return { faults: service.faults.list };
   });
   scope.delete('/faults', () => {
-    service.faults.clear();
+    service.faults.list = [];
     return { faults: [] };
   });
   scope.post('/cursors/invalidate', (request) => {
@@ -60,7 +46,7 @@ export function addControlRoutes(scope: FastifyInstance, service: Service): void
     service.organization(body.organization).cursors.invalidate();
     return {};
   });
-  scope.get('/openapi.json', async (_request, reply) => reply.type(json).send(await serviceDescription()));
+  scope.get('/openapi.json', async (_request, reply) => reply.type(json).send(await readFile(serviceDescription)));
   scope.get('/openapi-control.json', () => controlDescription());
   scope.register(async (verbatim) => addVerbatimRoutes(verbatim, service));
 }
@@ -78,7 +64,7 @@ function addVerbatimRoutes(scope: FastifyInstance, service: Service): void {
   scope.put('/answers/:scanId', (request) => {
     const { scanId } = request.params as { scanId: string };
     const query = answerQuerySchema.parse(request.query);
-    service.runScripts.add(scanId, { body: (request.body as Buffer | undefined) ?? '', ...defined(query) });
+    service.runScripts.add(scanId, { body: (request.body as Buffer | undefined) ?? '', ...query });
     return {};
   });
   scope.delete('/answers/:scanId', (request) => {
@@ -101,13 +87,8 @@ function linesOf(body: Buffer | undefined): Buffer[] {
 function addRuns(service: Service, body: unknown) {
   const request = runsSchema.parse(body ?? {});
   const target = service.organization(request.organization);
-  const { organization: _, ...rest } = request;
-  const specs = 'runs' in rest ? rest.runs : Array.from({ length: rest.count }, () => withoutCount(rest));
-  return { runs: specs.map((spec) => summary(target.append(defined(spec), service.now()))) };
-}
-
-function withoutCount<T extends { count: number }>({ count: _, ...rest }: T): Omit<T, 'count'> {
-  return rest;
+  const specs = 'runs' in request ? request.runs : Array.from({ length: request.count }, () => request);
+  return { runs: specs.map((spec) => summary(target.append(spec, service.now()))) };
 }
 
 function correctRuns(service: Service, body: unknown, reply: FastifyReply) {
@@ -116,19 +97,16 @@ function correctRuns(service: Service, body: unknown, reply: FastifyReply) {
   const runs = [];
   for (let i = 0; i < times; i++) {
     const nowMs = service.now();
-    const version =
-      scanId === undefined ? target.correctAny(defined(change), nowMs) : target.correct(scanId, defined(change), nowMs);
+    const version = scanId === undefined ? target.correctAny(change, nowMs) : target.correct(scanId, change, nowMs);
     if (version !== null) runs.push(summary(version));
   }
   if (runs.length === 0) return reply.code(404).send({ error: 'there is no such finished run' });
   return { runs };
 }
 
-const summary = ({ scanId, revision, status }: { scanId: string; revision: number; status: string }) => ({
-  scanId,
-  revision,
-  status,
-});
+function summary({ scanId, revision, status }: RunVersion) {
+  return { scanId, revision, status };
+}
 
 function refuse(reply: FastifyReply, error: unknown): FastifyReply {
   if (error instanceof z.ZodError) return reply.code(400).send({ error: z.prettifyError(error) });

@@ -1,28 +1,7 @@
 /** What the control routes take. Their description is made from the same schemas. */
 import { z } from 'zod';
+import { runSpecSchema } from './run-specs.js';
 
-const time = z.union([z.string(), z.number()]);
-/** A run as a script writes it (`RunSpec`). */
-const runSpecSchema = z.strictObject({
-  scanId: z.string().min(1).optional(),
-  revision: z.int().min(1).optional(),
-  status: z.enum(['completed', 'failed']).optional(),
-  environment: z.enum(['prod', 'test']).optional(),
-  documentType: z.string().nullable().optional(),
-  fileName: z.string().optional(),
-  partnerName: z.string().nullable().optional(),
-  partnerTestMode: z.boolean().optional(),
-  ocrConfidence: z.number().nullable().optional(),
-  data: z.unknown().optional(),
-  dataJson: z.string().optional(),
-  markdown: z.string().nullable().optional(),
-  failureReason: z.string().nullable().optional(),
-  error: z.string().nullable().optional(),
-  submittedAt: time.nullable().optional(),
-  completedAt: time.nullable().optional(),
-  deliveredAt: time.optional(),
-  truncated: z.union([z.enum(['data', 'markdown', 'both']), z.literal(false)]).optional(),
-});
 const organization = z.string().optional();
 const count = z.int().min(1).max(10_000).default(1);
 export const runsSchema = z.union([

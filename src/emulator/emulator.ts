@@ -83,7 +83,9 @@ function handlesOf(service: Service): Omit<Emulator, 'url' | 'controlUrl' | 'por
     requests: service.requests,
     set: (patch) => service.patch(patch),
     addFault: (fault) => service.faults.add(fault),
-    clearFaults: () => service.faults.clear(),
+    clearFaults: () => {
+      service.faults.list = [];
+    },
     appendRuns: (specs, name) => specs.map((spec) => append(spec, name)),
     appendCount: (count, spec = {}, name) => Array.from({ length: count }, () => append(spec, name)),
     appendRaw: (entries, name) => {

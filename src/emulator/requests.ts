@@ -1,5 +1,4 @@
-import type { FaultKind } from './fault-kinds.js';
-import type { Operation } from './faults.js';
+import type { FaultKind, Operation } from './faults.js';
 import type { Answer } from './refusal.js';
 
 /** A request as the emulator answered it. */

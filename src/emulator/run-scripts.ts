@@ -8,7 +8,7 @@ export interface ScriptedAnswer {
   headers?: Readonly<Record<string, string>>;
   body: string | Uint8Array;
   /** How often it is given; without it, always. */
-  times?: number;
+  times?: number | undefined;
 }
 
 /** Scripted answers of the single-run endpoint, by scan id, given in order. They stand for every organization. */

@@ -1,47 +1,43 @@
 /** Runs and corrections as scripts write them. What a script leaves out is made up from the run's number. */
+import { z } from 'zod';
 import type { DocumentType } from './catalogue.js';
 import { draw } from './random.js';
-import {
-  type Environment,
-  type FilterFacts,
-  factsOf,
-  makeVersion,
-  type RunSource,
-  type RunVersion,
-  type Status,
-  type Withheld,
-} from './runs.js';
+import { type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import type { Switches } from './switches.js';
 
+/** A script in the same process may give a Date. */
+const time: z.ZodType<Date | string | number> = z.union([z.string(), z.number()]);
+
 /** What a script may set of a run; the rest is made up from the run's number. */
-export interface RunSpec {
-  scanId?: string;
-  revision?: number;
-  status?: Status;
-  environment?: Environment;
+export const runSpecSchema = z.strictObject({
+  scanId: z.string().min(1).optional(),
+  revision: z.int().min(1).optional(),
+  status: z.enum(['completed', 'failed']).optional(),
+  environment: z.enum(['prod', 'test']).optional(),
   /** A slug of the configured types, or null for none. */
-  documentType?: string | null;
-  fileName?: string;
-  partnerName?: string | null;
-  partnerTestMode?: boolean;
-  ocrConfidence?: number | null;
+  documentType: z.string().nullish(),
+  fileName: z.string().optional(),
+  partnerName: z.string().nullish(),
+  partnerTestMode: z.boolean().optional(),
+  ocrConfidence: z.number().nullish(),
   /** The result as a value; see `dataJson` for numbers that JavaScript cannot hold. */
-  data?: unknown;
+  data: z.unknown().optional(),
   /** The result as JSON text, passed on verbatim. */
-  dataJson?: string;
-  markdown?: string | null;
-  failureReason?: string | null;
-  error?: string | null;
-  submittedAt?: Date | string | number | null;
-  completedAt?: Date | string | number | null;
+  dataJson: z.string().optional(),
+  markdown: z.string().nullish(),
+  failureReason: z.string().nullish(),
+  error: z.string().nullish(),
+  submittedAt: time.nullish(),
+  completedAt: time.nullish(),
   /** Place in the sequence. A time before the present end makes the run appear late, behind stored cursors. */
-  deliveredAt?: Date | string | number;
+  deliveredAt: time.optional(),
   /** Leaves the value out of the feed; `false` keeps it in, whatever its size. */
-  truncated?: Withheld | false;
-}
+  truncated: z.union([z.enum(['data', 'markdown', 'both']), z.literal(false)]).optional(),
+});
+export type RunSpec = z.output<typeof runSpecSchema>;
 
 /** A correction or retry: what it changes, and where the new revision appears if not by the switch. */
-export type Correction = Omit<RunSpec, 'scanId'> & { redelivery?: Switches['redelivery'] };
+export type Correction = Omit<RunSpec, 'scanId'> & { redelivery?: Switches['redelivery'] | undefined };
 
 /** A finished run of a script: completed and in `prod` unless it says otherwise. */
 export function scriptRun(

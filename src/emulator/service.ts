@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { FaultBox } from './faults.js';
 import { IdempotencyKeys } from './idempotency.js';
 import type { EmulatorOptions } from './options.js';
@@ -5,8 +6,7 @@ import { Organization } from './organization.js';
 import { Refusal } from './refusal.js';
 import { RequestLog } from './requests.js';
 import { RunScripts } from './run-scripts.js';
-import { defaultSwitches } from './switch-defaults.js';
-import { checkPatch, type Switches, type SwitchesPatch } from './switches.js';
+import { type Switches, type SwitchesPatch, switchesSchema } from './switches.js';
 
 /** The state behind the routes: organizations, switches, faults, scripts and the clock. */
 export class Service {
@@ -14,28 +14,23 @@ export class Service {
   readonly runScripts = new RunScripts();
   readonly faults: FaultBox;
   readonly idempotency: IdempotencyKeys;
-  readonly #options: EmulatorOptions;
   readonly #keys: ReadonlyMap<string, string | null>;
   readonly #organizations = new Map<string, Organization>();
-  #switches: Switches = defaultSwitches;
+  #switches: Switches;
   #latest = Number.NEGATIVE_INFINITY;
 
-  constructor(options: EmulatorOptions) {
+  constructor(readonly options: EmulatorOptions) {
     if (options.documentTypes.length === 0) throw new RangeError('the emulator needs at least one document type');
-    this.#options = options;
     this.#keys = new Map(options.apiKeys.map(({ key, organization }) => [key, organization]));
     this.faults = new FaultBox(options.seed);
     this.idempotency = new IdempotencyKeys(options.liveLimit);
-    this.#apply(checkPatch(options.switches));
+    this.#switches = switchesSchema.parse(options.switches);
+    this.faults.list = this.#switches.faults;
     const startMs = this.now();
     for (const { organization: name } of options.apiKeys) {
       if (name === null || this.#organizations.has(name)) continue;
       this.#organizations.set(name, new Organization({ ...options, name, startMs }, this.#switches));
     }
-  }
-
-  get options(): EmulatorOptions {
-    return this.#options;
   }
 
   get switches(): Switches {
@@ -48,7 +43,7 @@ export class Service {
 
   /** The service's clock, whole milliseconds since 1970: what its `Date` header says. */
   clock(): number {
-    return Math.floor(this.#options.now() + this.#switches.clockOffsetMs);
+    return Math.floor(this.options.now() + this.#switches.clockOffsetMs);
   }
 
   /** The same for the sequence, which never goes back: a time that was read as the present stays the past. */
@@ -59,10 +54,12 @@ export class Service {
 
   /** Changes switches; throws a `ZodError` and changes nothing when one is wrong. */
   patch(patch: SwitchesPatch): Switches {
-    const checked = checkPatch(patch);
+    const changes = z.record(z.string(), z.unknown()).parse(patch);
+    const switches = switchesSchema.parse({ ...this.switches, ...changes });
     const before = this.now();
     for (const organization of this.organizations) organization.advance(before);
-    this.#apply(checked);
+    this.#switches = switches;
+    this.faults.list = switches.faults;
     for (const organization of this.organizations) organization.reconfigure(this.#switches, this.now());
     return this.switches;
   }
@@ -85,12 +82,7 @@ export class Service {
 
   /** Checks that a slug is known (404 otherwise). */
   requireDocumentType(slug: string): void {
-    if (this.#options.documentTypes.some((type) => type.slug === slug)) return;
+    if (this.options.documentTypes.some((type) => type.slug === slug)) return;
     throw new Refusal(404, `Der Dokumenttyp „${slug}“ wurde nicht gefunden.`);
-  }
-
-  #apply(checked: Partial<Switches>): void {
-    this.#switches = { ...this.#switches, ...checked };
-    if (checked.faults !== undefined) this.faults.replace(checked.faults);
   }
 }

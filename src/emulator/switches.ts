@@ -2,47 +2,70 @@ import { z } from 'zod';
 import { faultSchema } from './faults.js';
 
 const share = z.number().min(0).max(1);
-const milliseconds = z.number().min(0);
+const quantity = z.number().min(0);
+const wholeNumber = z.int().min(0);
+const positive = z.int().min(1);
+/** One of some words, of which the first is the default. */
+const oneOf = <const T extends readonly [string, ...string[]]>(...words: T) => z.enum(words).default(words[0] as T[0]);
 
-/** Everything that can be changed while the emulator runs; {@link switchHelp} says what each does. */
+/** Everything that can be changed while the emulator runs. By default there are no faults, and nothing happens automatically. */
 export const switchesSchema = z.strictObject({
-  latencyMs: milliseconds,
-  failureShare: share,
-  truncatedShare: share,
-  testEnvironmentShare: share,
-  newRunsPerSecond: z.number().min(0),
-  correctionsPerMinute: z.number().min(0),
-  processingMs: milliseconds,
-  lateShare: share,
-  lateByMs: milliseconds,
-  redelivery: z.enum(['ahead', 'behind', 'in-place']),
-  superseded: z.enum(['removed', 'kept']),
-  cursors: z.enum(['stable', 'moving']),
-  cursorFilters: z.enum(['free', 'bound']),
-  cursorLength: z.int().min(0),
-  cursorRefusal: z.enum(['400', '404', '410', '414', '422', '431', 'reset']),
-  endCursor: z.enum(['sent', 'null', 'absent']),
-  sinceMeaning: z.enum(['delivered', 'completed', 'submitted']),
-  sinceBoundary: z.enum(['inclusive', 'exclusive']),
-  runFields: z.enum(['all', 'required']),
-  inlineLimitBytes: z.int().min(0),
-  maxFileBytes: z.int().min(1),
-  idempotencyKeyRequired: z.boolean(),
-  notReadySchemas: z.array(z.strictObject({ documentType: z.string(), environment: z.enum(['prod', 'test']) })),
-  notReadyStatus: z.int().min(400).max(499),
-  statusUrlBase: z.string().nullable(),
-  clockOffsetMs: z.number(),
-  dateHeader: z.boolean(),
-  scanLimit: z.int().min(1),
-  faults: z.array(faultSchema),
+  latencyMs: quantity.default(0).describe('pause before every answer of the service'),
+  failureShare: share.default(0.03).describe('share of new runs that fail'),
+  truncatedShare: share
+    .default(0.01)
+    .describe('share of completed runs whose data or markdown is left out of the feed, whatever its size'),
+  testEnvironmentShare: share.default(0.05).describe('share of new generated runs in the environment test'),
+  newRunsPerSecond: quantity.default(0).describe('new runs a second'),
+  correctionsPerMinute: quantity.default(0).describe('corrections and retries a minute, mostly of recent runs'),
+  processingMs: quantity.default(2000).describe('time that the processing of a submission takes'),
+  lateShare: share.default(0).describe('share of new generated runs that become visible late, behind cursors'),
+  lateByMs: quantity.default(60_000).describe('how late they become visible'),
+  redelivery: oneOf('ahead', 'behind', 'in-place').describe(
+    'where a new revision appears: ahead of stored cursors, behind them, or at its old place with a new delivery time',
+  ),
+  superseded: oneOf('removed', 'kept').describe('what becomes of the entry of a superseded revision'),
+  cursors: oneOf('stable', 'moving').describe(
+    'whether nextCursor stays the same at the end of the feed or changes with every poll',
+  ),
+  cursorFilters: oneOf('free', 'bound').describe(
+    'whether a cursor is rejected with other filters than those it was issued with',
+  ),
+  cursorLength: wholeNumber.default(0).describe('minimum length of a cursor, in characters'),
+  cursorRefusal: oneOf('400', '404', '410', '414', '422', '431', 'reset').describe(
+    'status with which a rejected cursor is answered, or reset: the connection is destroyed',
+  ),
+  endCursor: oneOf('sent', 'null', 'absent').describe('nextCursor of a page that reaches the end of the feed'),
+  sinceMeaning: oneOf('delivered', 'completed', 'submitted').describe('the time of a run that since is compared with'),
+  sinceBoundary: oneOf('inclusive', 'exclusive').describe('whether since includes runs delivered at exactly that time'),
+  runFields: oneOf('all', 'required').describe(
+    'fields of single-run answers: all, or the required ones and the result',
+  ),
+  inlineLimitBytes: wholeNumber
+    .default(256 * 1024)
+    .describe('largest data JSON and largest markdown (each) that the feed carries'),
+  maxFileBytes: positive.default(20 * 1024 * 1024).describe('largest PDF that is accepted'),
+  idempotencyKeyRequired: z.boolean().default(false).describe('submissions without an Idempotency-Key are rejected'),
+  notReadySchemas: z
+    .array(z.strictObject({ documentType: z.string(), environment: z.enum(['prod', 'test']) }))
+    .default([])
+    .describe('document types without a ready schema in an environment'),
+  notReadyStatus: z.int().min(400).max(499).default(422).describe('status code of submissions to them'),
+  statusUrlBase: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe('start of statusUrl and Location; null for the address of the request'),
+  clockOffsetMs: z.number().default(0).describe("how far the service's clock is ahead of the machine's"),
+  dateHeader: z.boolean().default(true).describe('whether answers carry a Date header'),
+  scanLimit: positive
+    .default(100_000)
+    .describe('runs that one feed request looks at, at most; a page may then be short before the end'),
+  faults: z.array(faultSchema).default([]).describe('faults in force'),
 });
 
 export type Switches = z.output<typeof switchesSchema>;
 /** A change: what is missing stays, `faults` replaces the whole list. */
-export type SwitchesPatch = { [K in keyof z.input<typeof switchesSchema>]?: z.input<typeof switchesSchema>[K] };
+export type SwitchesPatch = z.input<typeof switchesSchema>;
 
-/** Checks a change; throws a `ZodError` that names what is wrong. */
-export function checkPatch(patch: unknown): Partial<Switches> {
-  const checked = switchesSchema.partial().parse(patch);
-  return Object.fromEntries(Object.entries(checked).filter(([, value]) => value !== undefined)) as Partial<Switches>;
-}
+export const defaultSwitches: Switches = switchesSchema.parse({});
