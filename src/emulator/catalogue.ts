@@ -13,82 +13,38 @@ export const defaultDocumentTypes: readonly DocumentType[] = [
   { slug: 'gutschrift', name: 'Gutschrift' },
 ];
 
-export interface Partner {
-  readonly name: string;
-  readonly street: string;
-  readonly postcode: string;
-  readonly city: string;
-  readonly country: string;
-  readonly vatId: string;
-  readonly iban: string;
-}
+const partnerFields = ['name', 'street', 'postcode', 'city', 'country', 'vatId', 'iban'] as const;
+export type Partner = Readonly<Record<(typeof partnerFields)[number], string>>;
 
-const partner = (
-  name: string,
-  street: string,
-  postcode: string,
-  city: string,
-  vatId: string,
-  iban: string,
-  country = 'DE',
-): Partner => ({ name, street, postcode, city, country, vatId, iban });
+/** A line each, in the order of {@link partnerFields}. */
+const partnerLines = `
+Schrauben Müller GmbH; Industriestraße 14; 73760; Ostfildern; DE; DE811204467; DE02120300000000202051
+Kabelwerk Süd AG; Am Kanal 3; 86159; Augsburg; DE; DE129274202; DE02500105170137075030
+Bürobedarf Weiß e. K.; Lange Straße 88; 30159; Hannover; DE; DE115235681; DE02100500000054540402
+Höfer Verpackungen KG; Gewerbering 21; 49074; Osnabrück; DE; DE117505093; DE02300209000106531065
+Nordstahl Handelsgesellschaft mbH; Hafenweg 7; 20457; Hamburg; DE; DE118509725; DE02200505501015871393
+Elektro Böhm & Söhne OHG; Marktplatz 2; 97070; Würzburg; DE; DE134187651; DE02701500000000594937
+Lackfabrik Grün GmbH; Talstraße 45; 72764; Reutlingen; DE; DE146482911; DE02600501010002034304
+Papiergroßhandel Jäger; Mühlenweg 9; 41460; Neuss; DE; DE120497366; DE02370502990000684712
+Hydraulik Krüger GmbH & Co. KG; Werkstraße 30; 44137; Dortmund; DE; DE124356708; DE02440501990001010015
+Spedition Lührs; Am Güterbahnhof 1; 28217; Bremen; DE; DE114412908; DE02290501010001112223
+Werkzeugbau Ströbele GmbH; Im Gäu 12; 71083; Herrenberg; DE; DE145998130; DE02603501300000012345
+Reinigungstechnik Öztürk; Kölner Straße 101; 50859; Köln; DE; DE122652341; DE02370100500123456503
+Metallbau Schäfer GmbH; Siemensstraße 6; 35394; Gießen; DE; DE112590024; DE02513500250200000014
+Alpenholz Gruber GmbH; Bahnhofstraße 17; 6020; Innsbruck; AT; ATU36801500; AT026000000001349870
+Chemikalien Rössler AG; Rheinallee 64; 67061; Ludwigshafen; DE; DE149137009; DE02545500100000193456
+IT-Systemhaus Göbel GmbH; Technologiepark 5; 33100; Paderborn; DE; DE126229004; DE02472601210123456700
+Druckerei Fröhlich; Schillerstraße 23; 04109; Leipzig; DE; DE141510383; DE02860555921100123456
+Kälte-Klima Voß GmbH; Ostring 72; 24143; Kiel; DE; DE134850092; DE02210501700012345678
+`;
 
-export const partners: readonly Partner[] = [
-  partner(
-    'Schrauben Müller GmbH',
-    'Industriestraße 14',
-    '73760',
-    'Ostfildern',
-    'DE811204467',
-    'DE02120300000000202051',
-  ),
-  partner('Kabelwerk Süd AG', 'Am Kanal 3', '86159', 'Augsburg', 'DE129274202', 'DE02500105170137075030'),
-  partner('Bürobedarf Weiß e. K.', 'Lange Straße 88', '30159', 'Hannover', 'DE115235681', 'DE02100500000054540402'),
-  partner('Höfer Verpackungen KG', 'Gewerbering 21', '49074', 'Osnabrück', 'DE117505093', 'DE02300209000106531065'),
-  partner(
-    'Nordstahl Handelsgesellschaft mbH',
-    'Hafenweg 7',
-    '20457',
-    'Hamburg',
-    'DE118509725',
-    'DE02200505501015871393',
-  ),
-  partner('Elektro Böhm & Söhne OHG', 'Marktplatz 2', '97070', 'Würzburg', 'DE134187651', 'DE02701500000000594937'),
-  partner('Lackfabrik Grün GmbH', 'Talstraße 45', '72764', 'Reutlingen', 'DE146482911', 'DE02600501010002034304'),
-  partner('Papiergroßhandel Jäger', 'Mühlenweg 9', '41460', 'Neuss', 'DE120497366', 'DE02370502990000684712'),
-  partner(
-    'Hydraulik Krüger GmbH & Co. KG',
-    'Werkstraße 30',
-    '44137',
-    'Dortmund',
-    'DE124356708',
-    'DE02440501990001010015',
-  ),
-  partner('Spedition Lührs', 'Am Güterbahnhof 1', '28217', 'Bremen', 'DE114412908', 'DE02290501010001112223'),
-  partner('Werkzeugbau Ströbele GmbH', 'Im Gäu 12', '71083', 'Herrenberg', 'DE145998130', 'DE02603501300000012345'),
-  partner('Reinigungstechnik Öztürk', 'Kölner Straße 101', '50859', 'Köln', 'DE122652341', 'DE02370100500123456503'),
-  partner('Metallbau Schäfer GmbH', 'Siemensstraße 6', '35394', 'Gießen', 'DE112590024', 'DE02513500250200000014'),
-  partner(
-    'Alpenholz Gruber GmbH',
-    'Bahnhofstraße 17',
-    '6020',
-    'Innsbruck',
-    'ATU36801500',
-    'AT026000000001349870',
-    'AT',
-  ),
-  partner('Chemikalien Rössler AG', 'Rheinallee 64', '67061', 'Ludwigshafen', 'DE149137009', 'DE02545500100000193456'),
-  partner(
-    'IT-Systemhaus Göbel GmbH',
-    'Technologiepark 5',
-    '33100',
-    'Paderborn',
-    'DE126229004',
-    'DE02472601210123456700',
-  ),
-  partner('Druckerei Fröhlich', 'Schillerstraße 23', '04109', 'Leipzig', 'DE141510383', 'DE02860555921100123456'),
-  partner('Kälte-Klima Voß GmbH', 'Ostring 72', '24143', 'Kiel', 'DE134850092', 'DE02210501700012345678'),
-];
+export const partners: readonly Partner[] = partnerLines
+  .trim()
+  .split('\n')
+  .map((line) => {
+    const cells = line.split('; ');
+    return Object.fromEntries(partnerFields.map((field, i) => [field, cells[i]])) as Partner;
+  });
 
 export const customer = {
   name: 'Maschinenbau Hölderlin GmbH',

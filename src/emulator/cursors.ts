@@ -26,7 +26,8 @@ export class CursorSeal {
    */
   issue(place: Place, style: 'stable' | 'moving', filters: string, length: number): string {
     const poll = style === 'moving' ? ++this.#polls : 0;
-    const body = Buffer.from(`${place.at}:${place.order}:${this.#generation}:${poll}:${this.#startMs}:${filters}`);
+    const fields: CursorFields = [place.at, place.order, this.#generation, this.#startMs, filters, poll];
+    const body = Buffer.from(JSON.stringify(fields));
     return Buffer.concat([this.#mac(body), body])
       .toString('base64url')
       .padEnd(length, PADDING);
@@ -42,9 +43,8 @@ export class CursorSeal {
     if (bytes.length <= macBytes || bytes.toString('base64url') !== sealed) return null;
     const body = bytes.subarray(macBytes);
     if (!timingSafeEqual(bytes.subarray(0, macBytes), this.#mac(body))) return null;
-    const [place, boundTo] = splitAfter(body.toString(), 5);
-    const [at, order, generation, , startMs] = place.split(':').map(Number);
-    if (at === undefined || order === undefined || generation !== this.#generation) return null;
+    const [at, order, generation, startMs, boundTo] = JSON.parse(body.toString()) as CursorFields;
+    if (generation !== this.#generation) return null;
     if (boundTo !== '' && boundTo !== filters) return null;
     if (startMs !== this.#startMs && at >= this.#startMs) return null;
     return { at, order };
@@ -60,11 +60,7 @@ export class CursorSeal {
   }
 }
 
-/** Splits a text at its colons. Returns the first fields as one text, and the rest, which may contain colons. */
-function splitAfter(text: string, fields: number): [first: string, rest: string] {
-  const parts = text.split(':');
-  return [parts.slice(0, fields).join(':'), parts.slice(fields).join(':')];
-}
+type CursorFields = [at: number, order: number, generation: number, startMs: number, filters: string, poll: number];
 
 const macBytes = 9;
 /** A character that base64url does not use. */

@@ -2,36 +2,9 @@ import { articles, customer, type Partner, remarks } from './catalogue.js';
 import { amount, confidence, quantity } from './json-text.js';
 import { Random } from './random.js';
 
-/** One line of a document. Money in cents, quantities in thousandths. */
-export interface LineItem {
-  readonly article: string;
-  readonly name: string;
-  readonly unit: string;
-  readonly quantity: number;
-  readonly price: number;
-  readonly total: number;
-  readonly vat: number;
-}
-
-/** A made-up business document: what the recognition "read". */
-export interface BusinessDocument {
-  readonly kind: string;
-  readonly title: string;
-  readonly reference: string;
-  readonly order: string;
-  /** Twenty digits: more than a JavaScript number can hold. */
-  readonly archiveNumber: string;
-  readonly date: string;
-  readonly dueDate: string;
-  readonly partner: Partner;
-  readonly customerNumber: string;
-  readonly items: readonly LineItem[];
-  readonly net: number;
-  readonly vat: readonly (readonly [rate: number, net: number, tax: number])[];
-  readonly gross: number;
-  readonly confidences: readonly [number: number, date: number, partner: number, amounts: number];
-  readonly remark: string | null;
-}
+/** A made-up business document: what the recognition "read". Money in cents, quantities in thousandths. */
+export type BusinessDocument = ReturnType<typeof makeDocument>;
+type LineItem = ReturnType<typeof makeItem>;
 
 export interface DocumentRequest {
   readonly kind: string;
@@ -65,26 +38,15 @@ function itemCount(random: Random, runBytes: number): number {
   return 1 + Math.round(3 * u * u * mean);
 }
 
-function makeItems(random: Random, count: number): LineItem[] {
-  const items: LineItem[] = [];
-  for (let i = 0; i < count; i++) {
-    const [name, unit, typical, vat] = random.pick(articles);
-    const price = Math.max(1, Math.round(typical * (0.8 + 0.4 * random.next())));
-    const pieces = unit === 'Psch' ? 1 : random.between(1, 240);
-    const thousandths =
-      unit === 'm' || unit === 'kg' || unit === 'l' ? pieces * 1000 + random.between(0, 3) * 250 : pieces * 1000;
-    const total = Math.round((price * thousandths) / 1000);
-    items.push({
-      article: `${random.between(10, 99)}-${random.between(10_000, 99_999)}`,
-      name,
-      unit,
-      quantity: thousandths,
-      price,
-      total,
-      vat,
-    });
-  }
-  return items;
+function makeItem(random: Random) {
+  const [name, unit, typical, vat] = random.pick(articles);
+  const price = Math.max(1, Math.round(typical * (0.8 + 0.4 * random.next())));
+  const pieces = unit === 'Psch' ? 1 : random.between(1, 240);
+  const isMeasured = unit === 'm' || unit === 'kg' || unit === 'l';
+  const quantity = pieces * 1000 + (isMeasured ? random.between(0, 3) * 250 : 0);
+  const total = Math.round((price * quantity) / 1000);
+  const article = `${random.between(10, 99)}-${random.between(10_000, 99_999)}`;
+  return { article, name, unit, quantity, price, total, vat };
 }
 
 function taxes(items: readonly LineItem[]): (readonly [number, number, number])[] {
@@ -94,12 +56,13 @@ function taxes(items: readonly LineItem[]): (readonly [number, number, number])[
 }
 
 /** The document of a run: the same request gives the same document. A later revision differs in quantities and remark. */
-export function makeDocument(request: DocumentRequest): BusinessDocument {
+export function makeDocument(request: DocumentRequest) {
   const random = new Random(request.seed);
   const date = request.at - random.between(0, 9) * dayMs;
   const year = new Date(date).getUTCFullYear();
   const reference = `${prefixes[request.kind] ?? 'BL'}-${year}-${String(random.between(1, 999_999)).padStart(6, '0')}`;
   const order = `B${random.between(100_000, 999_999)}`;
+  // Twenty digits: more than a JavaScript number can hold.
   const archiveNumber = `1${String(random.between(0, 999_999_999)).padStart(9, '0')}${String(random.between(0, 999_999_999)).padStart(10, '0')}`;
   const customerNumber = String(random.between(10_000, 99_999));
   const confidences = [
@@ -111,7 +74,7 @@ export function makeDocument(request: DocumentRequest): BusinessDocument {
   const dueDate = isoDate(date + random.pick([10, 14, 30]) * dayMs);
   const count = itemCount(random, request.runBytes);
   const corrected = request.revision > 1 ? new Random(request.seed ^ Math.imul(request.revision, 0x9e3779b1)) : null;
-  const items = makeItems(corrected ?? random, count);
+  const items = Array.from({ length: count }, () => makeItem(corrected ?? random));
   const vat = taxes(items);
   const net = items.reduce((sum, item) => sum + item.total, 0);
   const gross = vat.reduce((sum, [, , tax]) => sum + tax, net);
@@ -163,33 +126,28 @@ function parties(d: BusinessDocument): string {
 }
 
 function moneyBody(d: BusinessDocument): string {
-  let lines = '';
-  for (let i = 0; i < d.items.length; i++) {
-    const item = d.items[i] as LineItem;
-    lines +=
-      `${i === 0 ? '' : ','}{"position":${i + 1},"artikelnummer":"${item.article}","bezeichnung":"${item.name}",` +
+  const lines = d.items.map(
+    (item, i) =>
+      `{"position":${i + 1},"artikelnummer":"${item.article}","bezeichnung":"${item.name}",` +
       `"menge":${quantity(item.quantity)},"einheit":"${item.unit}","einzelpreis":${amount(item.price)},` +
-      `"gesamtpreis":${amount(item.total)},"steuersatz":${item.vat}.00}`;
-  }
+      `"gesamtpreis":${amount(item.total)},"steuersatz":${item.vat}.00}`,
+  );
   const vat = d.vat.map(([rate, net, tax]) => `{"satz":${rate}.00,"netto":${amount(net)},"steuer":${amount(tax)}}`);
   return (
-    `"waehrung":"EUR","positionen":[${lines}],"steuern":[${vat.join(',')}],` +
+    `"waehrung":"EUR","positionen":[${lines.join(',')}],"steuern":[${vat.join(',')}],` +
     `"nettobetrag":${amount(d.net)},"bruttobetrag":${amount(d.gross)},"skontoProzent":2.00`
   );
 }
 
 function deliveryBody(d: BusinessDocument): string {
-  let lines = '';
-  let weight = 0;
-  for (let i = 0; i < d.items.length; i++) {
-    const item = d.items[i] as LineItem;
-    weight += item.quantity;
-    lines +=
-      `${i === 0 ? '' : ','}{"position":${i + 1},"artikelnummer":"${item.article}","bezeichnung":"${item.name}",` +
+  const weight = d.items.reduce((sum, item) => sum + item.quantity, 0);
+  const lines = d.items.map(
+    (item, i) =>
+      `{"position":${i + 1},"artikelnummer":"${item.article}","bezeichnung":"${item.name}",` +
       `"bestellteMenge":${quantity(item.quantity)},"gelieferteMenge":${quantity(item.quantity)},"einheit":"${item.unit}",` +
-      `"charge":"C${d.archiveNumber.slice(2, 8)}"}`;
-  }
-  return `"positionen":[${lines}],"versandart":"Spedition","packstuecke":${d.items.length},"gewichtKg":${quantity(weight)}`;
+      `"charge":"C${d.archiveNumber.slice(2, 8)}"}`,
+  );
+  return `"positionen":[${lines.join(',')}],"versandart":"Spedition","packstuecke":${d.items.length},"gewichtKg":${quantity(weight)}`;
 }
 
 function quality(d: BusinessDocument): string {

@@ -1,6 +1,5 @@
 import type { FaultInput } from './faults.js';
 import { defaultOptions, type EmulatorOptions } from './options.js';
-import type { RequestLog } from './requests.js';
 import type { ScriptedAnswer } from './run-scripts.js';
 import { type Correction, type RunSpec, toMs } from './run-specs.js';
 import type { FilterFacts, RunVersion } from './runs.js';
@@ -20,43 +19,10 @@ export interface VerbatimSpec extends Partial<FilterFacts> {
 }
 
 /** A running emulator. Where `organization` is left out, the first one is meant. */
-export interface Emulator {
-  /** Base URL of the service, with `/v1`. */
-  readonly url: string;
-  /** Where the control routes are, with `/_emulator`. */
-  readonly controlUrl: string;
-  readonly port: number;
-  /** The first API key. */
-  readonly apiKey: string;
-  /** Counters, listeners and waiting for requests. */
-  readonly requests: RequestLog;
-  readonly switches: Switches;
-  /** Changes switches at once. */
-  set(patch: SwitchesPatch): Switches;
-  /** Adds a fault behind those in force. */
-  addFault(fault: FaultInput): void;
-  clearFaults(): void;
-  /** Adds runs at the end of the sequence, or where their `deliveredAt` puts them. */
-  appendRuns(specs: readonly RunSpec[], organization?: string): RunVersion[];
-  /** Adds `count` made-up runs. */
-  appendCount(count: number, spec?: RunSpec, organization?: string): RunVersion[];
-  appendRaw(entries: readonly (string | Uint8Array | VerbatimSpec)[], organization?: string): void;
-  /** Scripts the single-run endpoint; several scripts are used in order. */
-  answerRun(scanId: string, answer: ScriptedAnswer): void;
-  clearRunAnswers(scanId: string): void;
-  /** Raises the revision of a finished run; throws when there is none such. */
-  correct(scanId: string, change?: Correction, organization?: string): RunVersion;
-  /** Corrects a run of the emulator's choice; null when there is none. */
-  correctAny(change?: Correction, organization?: string): RunVersion | null;
-  /** Rejects every cursor issued so far. */
-  invalidateCursors(organization?: string): void;
-  /** What the feed holds at this moment, unfiltered and in order, made as it is read. */
-  entries(organization?: string): Iterable<Content>;
-  close(): Promise<void>;
-}
+export type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 
-/** Starts an emulator and resolves when it listens. Nothing happens by itself unless a rate is set. */
-export async function startEmulator(options: Partial<EmulatorOptions> = {}): Promise<Emulator> {
+/** Starts an emulator and resolves when it listens. Nothing happens automatically unless a rate is set. */
+export async function startEmulator(options: Partial<EmulatorOptions> = {}) {
   const service = new Service({ ...defaultOptions, ...options });
   const server = createServer(service);
   const { host, port: wanted } = service.options;
@@ -64,43 +30,53 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}): Pro
   const address = server.server.address();
   if (address === null || typeof address === 'string') throw new TypeError('the emulator listens on no TCP port');
   const origin = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+  const append = (spec: RunSpec, organization?: string) =>
+    service.organization(organization).append(spec, service.now());
   return {
+    /** Base URL of the service, with `/v1`. */
     url: `${origin}/v1`,
+    /** Where the control routes are, with `/_emulator`. */
     controlUrl: `${origin}/_emulator`,
     port: address.port,
+    /** The first API key. */
     apiKey: service.options.apiKeys[0]?.key ?? '',
-    ...handlesOf(service),
+    /** Counters, listeners and waiting for requests. */
+    requests: service.requests,
     get switches() {
       return service.switches;
     },
-    close: () => server.close(),
-  };
-}
-
-function handlesOf(service: Service): Omit<Emulator, 'url' | 'controlUrl' | 'port' | 'apiKey' | 'switches' | 'close'> {
-  const append = (spec: RunSpec, name?: string) => service.organization(name).append(spec, service.now());
-  return {
-    requests: service.requests,
-    set: (patch) => service.patch(patch),
-    addFault: (fault) => service.faults.add(fault),
-    clearFaults: () => {
+    /** Changes switches at once. */
+    set: (patch: SwitchesPatch): Switches => service.patch(patch),
+    /** Adds a fault behind those in force. */
+    addFault: (fault: FaultInput): void => service.faults.add(fault),
+    clearFaults: (): void => {
       service.faults.list = [];
     },
-    appendRuns: (specs, name) => specs.map((spec) => append(spec, name)),
-    appendCount: (count, spec = {}, name) => Array.from({ length: count }, () => append(spec, name)),
-    appendRaw: (entries, name) => {
-      for (const entry of entries) appendRaw(service, entry, name);
+    /** Adds runs at the end of the sequence, or where their `deliveredAt` puts them. */
+    appendRuns: (specs: readonly RunSpec[], organization?: string) => specs.map((spec) => append(spec, organization)),
+    /** Adds `count` made-up runs. */
+    appendCount: (count: number, spec: RunSpec = {}, organization?: string) =>
+      Array.from({ length: count }, () => append(spec, organization)),
+    appendRaw: (entries: readonly (string | Uint8Array | VerbatimSpec)[], organization?: string): void => {
+      for (const entry of entries) appendRaw(service, entry, organization);
     },
-    answerRun: (scanId, answer) => service.runScripts.add(scanId, answer),
-    clearRunAnswers: (scanId) => service.runScripts.clear(scanId),
-    correct: (scanId, change = {}, name) => {
-      const version = service.organization(name).correct(scanId, change, service.now());
+    /** Scripts the single-run endpoint; several scripts are used in order. */
+    answerRun: (scanId: string, answer: ScriptedAnswer): void => service.runScripts.add(scanId, answer),
+    clearRunAnswers: (scanId: string): void => service.runScripts.clear(scanId),
+    /** Raises the revision of a finished run; throws when there is none such. */
+    correct: (scanId: string, change: Correction = {}, organization?: string): RunVersion => {
+      const version = service.organization(organization).correct(scanId, change, service.now());
       if (version === null) throw new RangeError(`no finished run ${scanId}`);
       return version;
     },
-    correctAny: (change = {}, name) => service.organization(name).correctAny(change, service.now()),
-    invalidateCursors: (name) => service.organization(name).cursors.invalidate(),
-    entries: (name) => entriesOf(service, name),
+    /** Corrects a run of the emulator's choice; null when there is none. */
+    correctAny: (change: Correction = {}, organization?: string) =>
+      service.organization(organization).correctAny(change, service.now()),
+    /** Rejects every cursor issued so far. */
+    invalidateCursors: (organization?: string): void => service.organization(organization).cursors.invalidate(),
+    /** What the feed holds at this moment, unfiltered and in order, made as it is read. */
+    entries: (organization?: string): Iterable<Content> => entriesOf(service, organization),
+    close: (): Promise<void> => server.close(),
   };
 }
 

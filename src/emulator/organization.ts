@@ -77,7 +77,10 @@ export class Organization {
 
   /** Lets happen what the rates say should have happened up to now. */
   advance(nowMs: number): void {
-    for (const event of this.#corrections.due(nowMs)) this.#correctSome(event.at, event.number);
+    for (const { at, number } of this.#corrections.due(nowMs)) {
+      const scanId = this.#choose(at, number);
+      if (scanId !== null) this.#correct(scanId, {}, at, at);
+    }
   }
 
   /** Takes over changed switches; runs that exist already stay as they are. */
@@ -95,19 +98,10 @@ export class Organization {
 
   /** Creates a run that is processed until `processingMs` from now (interface 3). */
   submit(request: { environment: Environment; documentType: string; fileName: string }, nowMs: number): string {
-    const number = this.#nextNumber;
-    const generated = factsOf(this.#source, this.#switches, number);
-    const version = this.append(
-      {
-        ...request,
-        status: generated.status,
-        submittedAt: nowMs,
-        completedAt: nowMs + this.#switches.processingMs,
-        deliveredAt: nowMs + this.#switches.processingMs,
-      },
-      nowMs,
-    );
-    return version.scanId;
+    const { status } = factsOf(this.#source, this.#switches, this.#nextNumber);
+    const endMs = nowMs + this.#switches.processingMs;
+    const times = { submittedAt: nowMs, completedAt: endMs, deliveredAt: endMs };
+    return this.append({ ...request, status, ...times }, nowMs).scanId;
   }
 
   /** Adds a run to the sequence, made up where the script says nothing. A known scan id adds an entry of that run. */
@@ -118,7 +112,9 @@ export class Organization {
     const version = scriptRun(this.#source, number, spec, { deliveredAt, processingMs: this.#switches.processingMs });
     const entry = this.sequence.place(deliveredAt, { version });
     const known = this.#live.get(version.scanId);
-    if (known === undefined || known.version.revision <= version.revision) this.#keep({ number, version, entry });
+    if (known === undefined || known.version.revision <= version.revision) {
+      this.#live.set(version.scanId, { number, version, entry });
+    }
     this.#evict();
     return version;
   }
@@ -168,7 +164,7 @@ export class Organization {
     const version = reviseRun(this.#source, number, old, change, deliveredAt);
     if (this.#switches.superseded === 'removed' && live !== undefined) this.sequence.remove(live.entry);
     if (live === undefined) this.#superseded.set(number, this.#switches.superseded);
-    this.#keep({ number, version, entry: this.sequence.place(placedAt, { version }) });
+    this.#live.set(scanId, { number, version, entry: this.sequence.place(placedAt, { version }) });
     this.#evict();
     return version;
   }
@@ -187,14 +183,8 @@ export class Organization {
   #generated(number: number): RunVersion {
     const { submittedAt, deliveredAt, shares } = this.#timeline.run(number);
     const facts = factsOf(this.#source, shares, number);
-    return makeVersion(this.#source, {
-      number,
-      revision: 1,
-      submittedAt,
-      completedAt: deliveredAt,
-      deliveredAt,
-      facts,
-    });
+    const times = { submittedAt, completedAt: deliveredAt, deliveredAt };
+    return makeVersion(this.#source, { number, revision: 1, facts, ...times });
   }
 
   #lane(): GeneratedLane {
@@ -207,11 +197,6 @@ export class Organization {
       facts: (number) => factsOf(this.#source, timeline.run(number).shares, number),
       version: (number) => this.#generated(number),
     };
-  }
-
-  #correctSome(at: number, event: number): void {
-    const scanId = this.#choose(at, event);
-    if (scanId !== null) this.#correct(scanId, {}, at, at);
   }
 
   /** A finished run, by chance; null when the chosen one cannot be corrected. */
@@ -231,10 +216,6 @@ export class Organization {
   #numberFor(scanId: string | undefined): number {
     if (scanId === undefined) return this.#nextNumber++;
     return this.#live.get(scanId)?.number ?? runNumberOf(this.#source.seed, scanId) ?? this.#nextNumber++;
-  }
-
-  #keep(run: LiveRun): void {
-    this.#live.set(run.version.scanId, run);
   }
 
   #evict(): void {

@@ -67,14 +67,13 @@ function parseLimit(value: string | null): number {
   return limit;
 }
 
-const isoTime =
-  /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i;
+const isoTime = /^(\d{4}-\d\d-\d\d)(?:T([01]\d|2[0-3])(:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)(Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
 const latest = 8.64e15;
 
 /** ISO 8601 (without a zone: UTC) or milliseconds since 1970. */
 function parseSince(value: string): number {
   const ms = /^\d{1,16}$/.test(value) ? Number(value) : parseIsoTime(value);
-  if (ms === null || ms > latest) {
+  if (Number.isNaN(ms) || ms > latest) {
     throw new Refusal(
       400,
       'Ungültiger Wert für „since“: erwartet wird ein Zeitpunkt nach ISO 8601 oder Millisekunden seit 1970.',
@@ -83,30 +82,11 @@ function parseSince(value: string): number {
   return ms;
 }
 
-function parseIsoTime(value: string): number | null {
-  const match = isoTime.exec(value);
-  if (match === null) return null;
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map((part) => Number(part ?? 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  if (hour > 23 || minute > 59 || second > 59) return null;
-  const fraction = Number(`0.${match[7] ?? '0'}`) * 1000;
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  // The Date rolls February 30 over; a service does not know that day.
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return null;
-  const offset = zoneMinutes(match[8]);
-  return date.getTime() + ((hour * 60 + minute - offset) * 60 + second) * 1000 + Math.floor(fraction);
-}
-
-function zoneMinutes(zone: string | undefined): number {
-  if (zone === undefined || zone.toUpperCase() === 'Z') return 0;
-  const digits = zone.slice(1).replace(':', '').padEnd(4, '0');
-  const minutes = Number(digits.slice(0, 2)) * 60 + Number(digits.slice(2));
-  return zone.startsWith('-') ? -minutes : minutes;
+/** NaN for what is no time. */
+function parseIsoTime(value: string): number {
+  const [, day = '', hour = '00', rest = ':00', zone = 'Z'] = isoTime.exec(value) ?? [];
+  // Date rolls February 30 over; a service does not know that day.
+  if (!new Date(day).toJSON()?.startsWith(day)) return Number.NaN;
+  const offset = zone.replace(/^(...):?(..)?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
+  return Date.parse(`${day}T${hour}${rest.replace(',', '.')}${offset}`);
 }

@@ -1,16 +1,14 @@
 /** A request that the service refuses (interface 7): a status code and the German text of the error body. */
 export class Refusal extends Error {
-  readonly status: number;
+  override readonly name = 'Refusal';
 
   /** @param described whether the interface lists the status for the operation */
   constructor(
-    status: number,
+    readonly status: number,
     text: string,
     readonly described: boolean = true,
   ) {
     super(text);
-    this.name = 'Refusal';
-    this.status = status;
   }
 }
 

@@ -16,7 +16,7 @@ export async function submit(call: Call): Promise<Outcome> {
   }
   const { fileName, fileHash, documentType } = await readUpload(request, switches.maxFileBytes);
   service.requireDocumentType(documentType);
-  const fingerprint = { fileHash, environment, documentType };
+  const fingerprint = JSON.stringify([fileHash, environment, documentType]);
   const known =
     idempotencyKey === null ? null : service.idempotency.find(organization.name, idempotencyKey, fingerprint);
   if (known === 'conflict') {
