@@ -3,33 +3,31 @@ import type { Command } from 'commander';
 import { type AdminServer, startAdminServer } from '../observability/admin-server.js';
 import { createLiveness } from '../observability/liveness.js';
 import { createLogger, type Logger } from '../observability/logger.js';
-import { createMetrics, type Metrics } from '../observability/metrics.js';
+import { createMetrics } from '../observability/metrics.js';
 import { createReadiness } from '../observability/readiness.js';
 import { reportSlowStore } from '../observability/report-slow-store.js';
 import type { StatusReport } from '../observability/status-report.js';
 import { observeSync } from '../observability/sync-observer.js';
-import { RecognitionClient } from '../service/client.js';
-import { createDispatcher } from '../service/dispatcher.js';
 import { limitRate } from '../service/rate-limit.js';
 import { readSettings, type Settings } from '../settings.js';
-import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
+import { openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
 import { tablesOf } from '../storage/schema.js';
 import { createStore } from '../storage/store.js';
 import type { FeedContext } from '../sync/context.js';
 import { PAGES_JOINED } from '../sync/join-pages.js';
 import { followFeed } from '../sync/loop.js';
 import { createPageLimit } from '../sync/page-limit.js';
-import type { FeedStore } from '../sync/ports.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
 import { thisProcess } from './command-process.js';
 import { keepHouse } from './housekeeping.js';
-import { largestAnswerBytes, openByteBudget } from './memory.js';
+import { openByteBudget } from './memory.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
 import { systemClock } from './system-clock.js';
 import { keepTroubleNotes } from './trouble-notes.js';
 import { packageVersion } from './version.js';
+import { openClient } from './with-service.js';
 
 /** Pages held at once: those being committed together, and as many that are ready or on their way. */
 const PAGES_AHEAD = 2 * PAGES_JOINED;
@@ -127,13 +125,25 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     clock,
     signal,
   });
-  const { client, close: closeClient } = openClient(settings, metrics);
+  // One client for all requests of the process, with as many connections as it can use at once.
+  const connections = feed.resolveConcurrency + CONNECTIONS_BESIDES_RESULTS;
+  const { client, close: closeClient } = openClient(service, connections, ({ operation, status, durationMs }) =>
+    metrics.requested(operation, status, durationMs),
+  );
   const ended = new AbortController();
   const untilEnded = AbortSignal.any([signal, ended.signal]);
   const schema = watchSchema(settings.database, database, readiness, logger, untilEnded);
+  const store = createStore(database, {
+    schema: settings.database.schema,
+    leaseTtlMs: feed.leaseTtlMs,
+    pendingRetryMs: settings.pending.retryIntervalMs,
+    keptDays: settings.database.retention.runs,
+    monotonic: clock.monotonic,
+    onTransaction: metrics.transacted,
+  });
   const parts = {
     service: limitRate(client, service.requestsPerSecond),
-    store: schema.guard(reportSlowStore(openStore(settings, database, metrics), logger, clock)),
+    store: schema.guard(reportSlowStore(store, logger, clock)),
     observer: observed.observer,
     clock,
     ready: schema.ready,
@@ -148,42 +158,6 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     await Promise.all([kept, schema.over(), admin.close(), closeClient(), database.close()]);
   });
   return { admin, report: observed.report, stopped };
-}
-
-/** One client for all requests of the process; as many connections as it can use at once. */
-function openClient({ service, feed }: Settings, metrics: Metrics) {
-  const version = packageVersion();
-  const connections = feed.resolveConcurrency + CONNECTIONS_BESIDES_RESULTS;
-  const dispatcher = createDispatcher({ proxy: service.readProxy(), connections });
-  const client = new RecognitionClient({
-    baseUrl: service.baseUrl,
-    apiKey: service.readApiKey,
-    requestTimeoutMs: service.requestTimeoutMs,
-    maxResponseBytes: largestAnswerBytes(),
-    dispatcher,
-    userAgent: `scanfeed/${version}`,
-    onRequest: ({ operation, status, durationMs }) => metrics.requested(operation, status, durationMs),
-  });
-  const close = async () => {
-    await client.close();
-    await dispatcher.destroy();
-  };
-  return { client, close };
-}
-
-function openStore(
-  { database: { schema, retention }, feed, pending }: Settings,
-  database: Database,
-  metrics: Metrics,
-): FeedStore {
-  return createStore(database, {
-    schema,
-    leaseTtlMs: feed.leaseTtlMs,
-    pendingRetryMs: pending.retryIntervalMs,
-    keptDays: retention.runs,
-    monotonic: systemClock.monotonic,
-    onTransaction: metrics.transacted,
-  });
 }
 
 type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready' | 'holder' | 'isDead'>;

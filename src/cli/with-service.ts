@@ -1,4 +1,4 @@
-import { RecognitionClient } from '../service/client.js';
+import { RecognitionClient, type RecognitionClientOptions } from '../service/client.js';
 import { createDispatcher } from '../service/dispatcher.js';
 import { limitRate } from '../service/rate-limit.js';
 import type { ServiceSettings } from '../settings.js';
@@ -9,14 +9,14 @@ import { largestAnswerBytes } from './memory.js';
 import { packageVersion } from './version.js';
 
 /**
- * Opens a client of the service for one command and closes it when the work is over.
- * @param connections requests at once, at most
+ * Opens a client of the service as the settings describe it.
+ * @param connections maximum number of requests at once
  */
-export async function withClient<T>(
+export function openClient(
   settings: ServiceSettings,
   connections: number,
-  work: (client: RecognitionClient) => Promise<T>,
-): Promise<T> {
+  onRequest?: RecognitionClientOptions['onRequest'],
+) {
   const dispatcher = createDispatcher({ proxy: settings.readProxy(), connections });
   const client = new RecognitionClient({
     baseUrl: settings.baseUrl,
@@ -25,13 +25,23 @@ export async function withClient<T>(
     maxResponseBytes: largestAnswerBytes(),
     dispatcher,
     userAgent: `scanfeed/${packageVersion()}`,
+    onRequest,
   });
-  try {
-    return await work(client);
-  } finally {
+  const close = async () => {
     await client.close();
     await dispatcher.destroy();
-  }
+  };
+  return { client, close };
+}
+
+/** Opens a client for one command and closes it when the work is over. */
+export async function withClient<T>(
+  settings: ServiceSettings,
+  connections: number,
+  work: (client: RecognitionClient) => Promise<T>,
+): Promise<T> {
+  const { client, close } = openClient(settings, connections);
+  return work(client).finally(close);
 }
 
 /**
@@ -44,13 +54,11 @@ export async function withService<T>(
   connections: number,
   work: (service: FeedService) => Promise<T>,
 ): Promise<T> {
-  requireOwnService(settings, feed);
+  const { baseUrl } = settings;
+  if (feed.baseUrl !== baseUrl) {
+    throw new CommandFailure(
+      `the feed ${feed.name} belongs to ${feed.baseUrl}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\``,
+    );
+  }
   return withClient(settings, connections, (client) => work(limitRate(client, settings.requestsPerSecond)));
-}
-
-function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
-  if (feed.baseUrl === baseUrl) return;
-  throw new CommandFailure(
-    `the feed ${feed.name} belongs to ${feed.baseUrl}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\``,
-  );
 }

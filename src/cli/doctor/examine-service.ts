@@ -1,11 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { RecognitionClient } from '../../service/client.js';
-import { createDispatcher } from '../../service/dispatcher.js';
+import type { RecognitionClient } from '../../service/client.js';
 import type { FeedSettings, ServiceSettings } from '../../settings.js';
 import type { Clock } from '../../sync/ports.js';
-import { packageVersion } from '../version.js';
+import { withClient } from '../with-service.js';
 import { type Told, told } from './finding.js';
 
 /** An answer of the feed, and when it came, milliseconds. */
@@ -44,23 +43,12 @@ export async function examineService(
   { filters }: Pick<FeedSettings, 'filters'>,
   clock: Pick<Clock, 'now' | 'monotonic'>,
 ): Promise<ServiceExam> {
-  const dispatcher = createDispatcher({ proxy: service.readProxy(), connections: 1 });
-  const client = new RecognitionClient({
-    baseUrl: service.baseUrl,
-    apiKey: service.readApiKey,
-    requestTimeoutMs: service.requestTimeoutMs,
-    dispatcher,
-    userAgent: `scanfeed/${packageVersion()}`,
-  });
-  const read = (documentType: string | null) => told(readOne(client, { ...filters, documentType }, clock));
-  try {
+  return withClient(service, 1, async (client) => {
+    const read = (documentType: string | null) => told(readOne(client, { ...filters, documentType }, clock));
     const { route, value: feed } = await watchRoute(service.baseUrl, () => read(null));
     const typed = filters.documentType === null || 'error' in feed ? null : await read(filters.documentType);
     return { baseUrl: service.baseUrl, filters, route, feed, typed };
-  } finally {
-    await client.close();
-    await dispatcher.destroy();
-  }
+  });
 }
 
 async function readOne(
