@@ -24,20 +24,25 @@ export async function told<T>(work: Promise<T>): Promise<Told<T>> {
   }
 }
 
-export const ok = (check: string, message: string): Finding => ({ check, outcome: 'ok', message });
-export const warning = (check: string, message: string, statements?: readonly string[]): Finding => ({
-  check,
-  outcome: 'warning',
-  message,
-  ...(statements && { statements }),
-});
-export const failing = (check: string, message: string, statements?: readonly string[]): Finding => ({
-  check,
-  outcome: 'failing',
-  message,
-  ...(statements && { statements }),
-});
-export const skipped = (check: string, message: string): Finding => ({ check, outcome: 'skipped', message });
+/** What a check found, without its name. */
+export type Verdict = Omit<Finding, 'check'>;
+
+const verdict =
+  (outcome: Outcome) =>
+  (message: string, statements?: readonly string[]): Verdict => ({
+    outcome,
+    message,
+    ...(statements && { statements }),
+  });
+export const ok = verdict('ok');
+export const warning = verdict('warning');
+export const failing = verdict('failing');
+export const skipped = verdict('skipped');
+
+/** Judges by each of the named checks, in their order. */
+export function findingsOf<T>(checks: Readonly<Record<string, T>>, judge: (check: T) => Verdict): readonly Finding[] {
+  return Object.entries(checks).map(([name, check]) => ({ check: name, ...judge(check) }));
+}
 
 /** Of our own errors: they name the remedy and hold no secret. Of others only that they happened. */
 export function wordsOf(error: unknown): string {

@@ -33,13 +33,12 @@ export function readGroups(env: NodeJS.ProcessEnv | undefined): GivenSettings {
   return { ...groups, mistakes, warnings: [...warnings] };
 }
 
-const CHECK = 'settings';
-
 /** One line for each setting that is wrong, or looks so. */
 export function judgeSettings({ mistakes, warnings }: GivenSettings): readonly Finding[] {
-  if (mistakes.length + warnings.length === 0) return [ok(CHECK, 'all are valid')];
-  return [
-    ...mistakes.map((mistake) => failing(CHECK, describeMistake(mistake))),
-    ...warnings.map((line) => warning(CHECK, line)),
+  const verdicts = [
+    ...mistakes.map((mistake) => failing(describeMistake(mistake))),
+    ...warnings.map((line) => warning(line)),
   ];
+  if (verdicts.length === 0) verdicts.push(ok('all are valid'));
+  return verdicts.map((verdict) => ({ check: 'settings', ...verdict }));
 }
