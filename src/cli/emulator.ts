@@ -65,7 +65,7 @@ const thisProcess: EmulatorProcess = {
 };
 
 /** `scanfeed emulator`: the service, emulated, until SIGINT or SIGTERM. */
-export function addEmulatorCommand(program: Command, environment: EmulatorProcess = thisProcess): void {
+export function register(program: Command, environment: EmulatorProcess = thisProcess): void {
   const command = program
     .command('emulator')
     .description('Run an emulation of the Document Recognition Service, for trying things out and for staging.')
@@ -85,11 +85,6 @@ export function addEmulatorCommand(program: Command, environment: EmulatorProces
   command
     .addHelpText('after', () => faultHelp(command) + examples)
     .action((options: Given) => serve(options, environment));
-}
-
-/** The same, for a caller that knows commands by file. */
-export function register(program: Command): void {
-  addEmulatorCommand(program);
 }
 
 function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {

@@ -10,3 +10,8 @@ export function humanSeconds(seconds: number): string {
 export function counted(number: number, one: string, many: string): string {
   return `${number} ${number === 1 ? one : many}`;
 }
+
+/** Such as `2026-01-31T08:00:00Z`. */
+export function toSeconds(time: Date | string): string {
+  return `${new Date(time).toISOString().slice(0, 19)}Z`;
+}

@@ -1,6 +1,6 @@
 import { troubleOf } from '../outcome/trouble.js';
 import { pauseAfter } from '../sync/backoff.js';
-import type { Clock } from '../sync/ports.js';
+import type { Clock, Trouble } from '../sync/ports.js';
 import { humanSeconds } from './human.js';
 
 const TRIES = 5;
@@ -10,7 +10,7 @@ export interface Patience {
   /** Ends a pause; without one nothing but the end of the process does. */
   readonly signal?: AbortSignal;
   /** Told of each pause, in one line: they may be long, since the service may ask for an hour. */
-  readonly onPause: (said: string) => void;
+  readonly onPause: (said: string, pauseMs: number, trouble: Trouble) => void;
 }
 
 /**
@@ -23,9 +23,10 @@ export async function patiently<T>(work: () => Promise<T>, { clock, signal, onPa
       return await work();
     } catch (error) {
       const trouble = troubleOf(error);
-      if (trouble.kind === 'internal' || trouble.remedy !== 'retry' || failures === TRIES) throw error;
+      if (trouble.kind === 'internal' || trouble.remedy !== 'retry' || failures === TRIES || signal?.aborted)
+        throw error;
       const pauseMs = pauseAfter(failures, trouble, clock.random());
-      onPause(`${(error as Error).message}; trying again in ${humanSeconds(pauseMs / 1000)}`);
+      onPause(`${(error as Error).message}; trying again in ${humanSeconds(pauseMs / 1000)}`, pauseMs, trouble);
       await clock.sleep(pauseMs, signal ?? new AbortController().signal);
       if (signal?.aborted) throw error;
     }

@@ -14,7 +14,7 @@ import { type CommandProcess, thisProcess } from './command-process.js';
 import { confirm } from './confirm.js';
 import { wholeNumber } from './emulator-options.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { counted } from './human.js';
+import { counted, toSeconds } from './human.js';
 import { progressLine } from './progress-line.js';
 import { type Replayed, replayEntry } from './replay-entry.js';
 import { type Column, printable, table } from './table.js';
@@ -219,8 +219,4 @@ function positive(text: string): number {
   const number = wholeNumber(text);
   if (number < 1) throw new InvalidArgumentError('It must be 1 or more.');
   return number;
-}
-
-function toSeconds(time: Date): string {
-  return `${time.toISOString().slice(0, 19)}Z`;
 }

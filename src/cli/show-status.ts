@@ -1,13 +1,12 @@
 import type { FeedReport, ReportedBackfill, ReportedPace } from '../storage/feed-report.js';
 import type { ReportedTrouble } from '../storage/troubles.js';
-import { counted, humanSeconds } from './human.js';
+import { counted, humanSeconds, toSeconds } from './human.js';
 import { printable, table } from './table.js';
-import { wrap } from './wrap.js';
+import { wrapIndented } from './wrap.js';
 
 type Line = readonly [name: string, value: string];
 
 const NAMED = 17;
-const NARROWEST = 20;
 const TROUBLES_SHOWN = 3;
 
 /**
@@ -47,9 +46,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
 }
 
 function showLine([name, value]: Line, columns: number | null): string {
-  const text = printable(value);
-  const parts = columns === null ? [text] : wrap(text, Math.max(NARROWEST, columns - NAMED));
-  return `${(name === '' ? '' : `${name}:`).padEnd(NAMED)}${parts.join(`\n${' '.repeat(NAMED)}`)}\n`;
+  return `${(name === '' ? '' : `${name}:`).padEnd(NAMED)}${wrapIndented(printable(value), NAMED, columns)}\n`;
 }
 
 function positions({ positions: earlier }: FeedReport, columns: number | null): string {
@@ -77,10 +74,6 @@ function pace(measured: ReportedPace | null): string {
   const { entriesPerSecond, secondsLeft } = measured;
   const left = secondsLeft === null ? '' : `, ${humanSeconds(secondsLeft)} left`;
   return `, ${Math.round(entriesPerSecond)} entries/s${left}`;
-}
-
-function toSeconds(time: string): string {
-  return `${new Date(time).toISOString().slice(0, 19)}Z`;
 }
 
 /** Those that go on, and the latest ones. Each as long as its message is: that holds the remedy. */
@@ -136,5 +129,5 @@ function givenUp({ givenUp: results }: FeedReport): string {
 
 function quarantineTimes({ quarantinedLastAt }: FeedReport): string {
   if (quarantinedLastAt === null) return '';
-  return `; last delivered ${toSeconds(quarantinedLastAt.toISOString())}, see \`scanfeed quarantine list\``;
+  return `; last delivered ${toSeconds(quarantinedLastAt)}, see \`scanfeed quarantine list\``;
 }

@@ -1,26 +1,22 @@
 import { InvalidArgumentError } from 'commander';
-import { duration as durationKind } from '../settings/kinds.js';
+import { duration as durationKind, type Kind } from '../settings/kinds.js';
 import { readTimestamp } from '../sync/check-entry.js';
 import type { Clock } from '../sync/ports.js';
 import { CommandFailure, EXIT } from './exit.js';
 
 const window = durationKind('1m', '3650d');
-const interval = durationKind('1s', '1d');
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
-/** Milliseconds of an option such as `24h`. */
-export function durationOption(text: string): number {
-  const { success, data } = window.schema.safeParse(text);
-  if (!success) throw new InvalidArgumentError(`Expected ${window.allowed}.`);
+const durationIn = (kind: Kind<number>) => (text: string) => {
+  const { success, data } = kind.schema.safeParse(text);
+  if (!success) throw new InvalidArgumentError(`Expected ${kind.allowed}.`);
   return data;
-}
+};
 
+/** Milliseconds of an option such as `24h`. */
+export const durationOption = durationIn(window);
 /** Milliseconds of an option such as `5s`. */
-export function intervalOption(text: string): number {
-  const { success, data } = interval.schema.safeParse(text);
-  if (!success) throw new InvalidArgumentError(`Expected ${interval.allowed}.`);
-  return data;
-}
+export const intervalOption = durationIn(durationKind('1s', '1d'));
 
 /**
  * Reads an option that is a time: ISO 8601 with a zone, a day (its beginning in UTC), or a duration before now.

@@ -10,7 +10,7 @@ import { sqlTypeOf } from '../storage/reporting/view-definition.js';
 import { type Tables, tablesOf } from '../storage/schema.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { counted } from './human.js';
+import { counted, toSeconds } from './human.js';
 import { checkSchema, withDatabase } from './open-database.js';
 import { progressLine } from './progress-line.js';
 import { type Refreshed, refreshReports } from './refresh-reports.js';
@@ -121,7 +121,7 @@ const LIST: readonly Column<ListedView>[] = [
   { head: 'FIELDS', cell: ({ fields }) => String(fields), right: true },
   {
     head: 'BUILT',
-    cell: ({ builtAt }) => (builtAt === null ? 'not yet' : `${builtAt.toISOString().slice(0, 19)}Z`),
+    cell: ({ builtAt }) => (builtAt === null ? 'not yet' : toSeconds(builtAt)),
     spare: true,
   },
 ];

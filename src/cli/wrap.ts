@@ -1,13 +1,13 @@
-/** Text in lines of at most `width`, broken at spaces; a word that is longer stands alone. Pure. */
-export function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`;
-    if (line !== '' && longer.length > width) {
-      lines.push(line);
-      line = word;
-    } else line = longer;
-  }
-  return [...lines, line];
+import { Help } from 'commander';
+
+const NARROWEST = 20;
+const help = Object.assign(new Help(), { minWidthToWrap: NARROWEST });
+
+/**
+ * Breaks text at spaces so that it fits into a terminal behind `indent` columns; later lines are indented as far. Pure.
+ * @param columns of the terminal; null: one line, however long
+ */
+export function wrapIndented(text: string, indent: number, columns: number | null): string {
+  if (columns === null) return text;
+  return help.boxWrap(text, Math.max(NARROWEST, columns - indent)).replaceAll('\n', `\n${' '.repeat(indent)}`);
 }

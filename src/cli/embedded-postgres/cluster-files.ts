@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedPostgresError } from './errors.js';
+import { CommandFailure } from '../exit.js';
 import { superuser } from './postmaster.js';
 import { canEnter, type ServerUser } from './server-user.js';
 
@@ -22,7 +22,7 @@ async function makePassable(directory: string): Promise<void> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EACCES' && code !== 'EPERM' && code !== 'EROFS') throw error;
-    throw new EmbeddedPostgresError(
+    throw new CommandFailure(
       `The folder ${directory} is not this user's to write (${code}). Use a checkout of your own, or remove that folder.`,
     );
   }
@@ -42,9 +42,7 @@ export async function makeTemporaryDirectory(user: ServerUser | null): Promise<s
     await chmod(directory, 0o711);
     return directory;
   }
-  throw new EmbeddedPostgresError(
-    'No folder for temporary files is open to the account PostgreSQL runs as. Set TMPDIR.',
-  );
+  throw new CommandFailure('No folder for temporary files is open to the account PostgreSQL runs as. Set TMPDIR.');
 }
 
 /** The wanted folder, or where it is closed to the server's account one elsewhere that belongs to the wanted one. */
@@ -85,7 +83,7 @@ export async function keepPassword(directory: string, clusterExists: boolean): P
   const kept = line?.trim().split(':')[4];
   if (kept !== undefined && kept !== '') return kept;
   if (clusterExists)
-    throw new EmbeddedPostgresError(
+    throw new CommandFailure(
       `The password of the demo's database is lost (${file}). Remove the folder ${directory} to begin anew.`,
     );
   const password = newPassword();

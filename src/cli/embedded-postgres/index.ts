@@ -6,6 +6,7 @@ import { rm } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { CommandFailure } from '../exit.js';
 import { findBinaryPackage, prepareBinaries } from './binaries.js';
 import {
   exists,
@@ -17,14 +18,12 @@ import {
   newPassword,
   passwordFile,
 } from './cluster-files.js';
-import { EmbeddedPostgresError } from './errors.js';
 import { waitForOrphans } from './orphans.js';
 import { findFreePort, isPortFree } from './ports.js';
 import { type Cluster, initialiseCluster, type Postmaster, startPostmaster, superuser, urlOf } from './postmaster.js';
 import { findRunningServer } from './running-server.js';
 import { findServerUser } from './server-user.js';
 
-export { EmbeddedPostgresError } from './errors.js';
 export { waitForServer } from './postmaster.js';
 
 export interface EmbeddedPostgres {
@@ -51,7 +50,7 @@ const database = 'scanfeed';
  *
  * @param options.port The port to use if it is free; otherwise another is chosen.
  * @param options.signal Gives up starting.
- * @throws {EmbeddedPostgresError} when it cannot run here, or already runs.
+ * @throws {CommandFailure} when it cannot run here, or already runs.
  */
 export async function startEmbeddedPostgres(options: {
   directory: string;
@@ -149,7 +148,7 @@ async function startOnFreePort(
     const server = await startPostmaster(cluster, { ...options, port }, signal);
     if (server !== null) return server;
   }
-  throw new EmbeddedPostgresError('PostgreSQL found ten ports taken in a row. Try again.');
+  throw new CommandFailure('PostgreSQL found ten ports taken in a row. Try again.');
 }
 
 /** A server that is shutting down is waited for; one that goes on accepting connections is in use. */
@@ -160,7 +159,7 @@ async function refuseSecondServer(data: string, signal: AbortSignal): Promise<vo
     const waited = performance.now() - started;
     const inUse = waited > 1000 && !(await isPortFree(running.port));
     if (inUse || waited > 60_000)
-      throw new EmbeddedPostgresError(
+      throw new CommandFailure(
         `The demo already runs in this checkout (PostgreSQL is process ${running.pid}, port ${running.port}). ` +
           'Stop it with Ctrl-C where it was started.',
       );

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { EmbeddedPostgresError } from './errors.js';
+import { CommandFailure } from '../exit.js';
 
 const WAITS = 600;
 
@@ -8,14 +8,14 @@ const WAITS = 600;
  * Waits for the processes that a killed server left behind. They end as soon as they notice; until then they share its
  * memory, and PostgreSQL refuses to start beside them. Only where the system tells (Linux).
  * @param pause some 100 ms
- * @throws {EmbeddedPostgresError} when they are still there after a minute
+ * @throws {CommandFailure} when they are still there after a minute
  */
 export async function waitForOrphans(data: string, pause: () => Promise<unknown>): Promise<void> {
   const block = await sharedMemoryOf(data);
   if (block === null) return;
   for (let waits = 0; await isAttached(block); waits += 1) {
     if (waits === WAITS) {
-      throw new EmbeddedPostgresError(
+      throw new CommandFailure(
         `Processes of a PostgreSQL that was killed still run on ${data}. End them (those named postgres), then start again.`,
       );
     }

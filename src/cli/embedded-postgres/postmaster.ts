@@ -4,8 +4,8 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { CommandFailure } from '../exit.js';
 import type { Binaries } from './binaries.js';
-import { EmbeddedPostgresError } from './errors.js';
 import { type Guardian, postGuardian } from './guardian.js';
 import { isPortFree } from './ports.js';
 import type { ServerUser } from './server-user.js';
@@ -59,9 +59,7 @@ export async function initialiseCluster(cluster: Cluster, flags: readonly string
     );
   } catch (error) {
     const { stderr, message } = error as { stderr?: string; message: string };
-    throw new EmbeddedPostgresError(
-      `PostgreSQL's initdb failed: ${lastLine(stderr ?? '') ?? message}. ${ownServerRemedy}`,
-    );
+    throw new CommandFailure(`PostgreSQL's initdb failed: ${lastLine(stderr ?? '') ?? message}. ${ownServerRemedy}`);
   } finally {
     await rm(passwordFile, { force: true });
   }
@@ -90,7 +88,7 @@ export async function startPostmaster(
     if (died && !(await isPortFree(port))) return null;
     const said = died ? lastLine(await readFile(cluster.logFile, 'utf8').catch(() => '')) : (error as Error).message;
     const advice = died ? ownServerRemedy : `Remove ${dirname(cluster.data)} to begin anew.`;
-    throw new EmbeddedPostgresError(
+    throw new CommandFailure(
       `PostgreSQL did not start: ${said ?? 'it ended without a word'} (${cluster.logFile}). ${advice}`,
     );
   }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { EmbeddedPostgresError } from './errors.js';
+import { CommandFailure } from '../exit.js';
 
 /** The account the server's processes run as. */
 export interface ServerUser {
@@ -22,7 +22,7 @@ export async function findServerUser(dataDirectory: string | null): Promise<Serv
     const user = await lookUp(name);
     if (user !== null) return user;
   }
-  throw new EmbeddedPostgresError(
+  throw new CommandFailure(
     'PostgreSQL does not run as root, and this system has neither a user "postgres" nor "nobody". ' +
       'Run as an ordinary user, or add one: useradd --system postgres',
   );

@@ -48,9 +48,9 @@ async function filesIn(folder: string): Promise<readonly (string | RefusedFile)[
 export async function checkFile(path: string, signal: AbortSignal): Promise<PdfFile | RefusedFile> {
   const refused = (reason: string): RefusedFile => ({ path, reason });
   try {
-    const { size, ...kind } = await kindOf(path);
-    if (!kind.isFile) return refused('it is no file');
-    if (size === 0) return refused('it is empty');
+    const found = await stat(path);
+    if (!found.isFile()) return refused('it is no file');
+    if (found.size === 0) return refused('it is empty');
     await access(path, constants.R_OK);
     const content = await openAsBlob(path, { type: 'application/pdf' });
     const { head, sha256 } = await readThrough(content, signal);
@@ -60,11 +60,6 @@ export async function checkFile(path: string, signal: AbortSignal): Promise<PdfF
     signal.throwIfAborted();
     return refused(whyUnreadable(error));
   }
-}
-
-async function kindOf(path: string): Promise<{ readonly isFile: boolean; readonly size: number }> {
-  const found = await stat(path);
-  return { isFile: found.isFile(), size: found.size };
 }
 
 async function readThrough(content: Blob, signal: AbortSignal): Promise<{ head: Buffer; sha256: string }> {

@@ -1,4 +1,4 @@
-import type { Run, Submission } from '../../service/wire.js';
+import type { Submission } from '../../service/wire.js';
 
 /** What became of one file. */
 export interface SubmittedFile {
@@ -29,9 +29,6 @@ export interface Problem {
   /** It may pass by itself. */
   readonly passing: boolean;
 }
-
-/** What is known of a run that was waited for. */
-export type Ended = Pick<Run, 'status' | 'failureReason' | 'error'>;
 
 export function nothingSent(file: string, idempotencyKey: string): SubmittedFile {
   const unknown = { scanId: null, status: null, statusUrl: null, failureReason: null, error: null, problem: null };

@@ -86,11 +86,6 @@ class FileChanged extends CommandFailure {
   }
 }
 
-/** What more a person can do here than the error says. */
-const ADVICE: Readonly<Record<string, string>> = {
-  timeout: 'SCANFEED_REQUEST_TIMEOUT allows more time',
-};
-
 /** The key follows from what is submitted, so that no other file and no other environment can have it. */
 function adviceOnConflict(tries: number): string {
   const cause =
@@ -102,7 +97,7 @@ function adviceOnConflict(tries: number): string {
 
 export function problemOf(error: unknown, advice?: string): Problem {
   if (error instanceof ServiceError) {
-    advice ??= ADVICE[error.kind];
+    if (error.kind === 'timeout') advice ??= 'SCANFEED_REQUEST_TIMEOUT allows more time';
     const message = advice === undefined ? error.message : `${error.message}; ${advice}`;
     // As every command judges it: a maintenance page, which is no JSON, is a service that is away.
     return { kind: error.kind, message, passing: explain(error).exitCode === EXIT.tryAgain };

@@ -1,8 +1,5 @@
-import {
-  EmbeddedPostgresError,
-  startTemporaryPostgres,
-  waitForServer,
-} from '../../../src/cli/embedded-postgres/index.js';
+import { startTemporaryPostgres, waitForServer } from '../../../src/cli/embedded-postgres/index.js';
+import { CommandFailure } from '../../../src/cli/exit.js';
 
 /** A PostgreSQL on which the tests may create databases. */
 export interface TestServer {
@@ -43,7 +40,7 @@ async function useServer(url: string): Promise<TestServer> {
 async function startEmbedded(binariesFrom?: string): Promise<TestServer> {
   const server = await startTemporaryPostgres({ binariesFrom }).catch((error: unknown) => {
     // The message says it all; vitest would print a stack below it.
-    if (error instanceof EmbeddedPostgresError) delete error.stack;
+    if (error instanceof CommandFailure) delete error.stack;
     throw error;
   });
   return { url: server.url, description: `PostgreSQL ${server.version}, embedded`, stop: server.stop };
