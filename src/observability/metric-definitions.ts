@@ -17,8 +17,23 @@ export const READINGS = ['feed', 'history', 'request'] as const;
 /** What the daemon asks of the service: pages of the feed, and single runs. */
 export const OPERATIONS = ['feed', 'run'] as const;
 
+/** Kinds of errors of the service without a status that says so. */
+const REQUEST_FAILURES = [
+  'timeout',
+  'connection',
+  'certificate',
+  'cut_body',
+  'bad_http',
+  'not_json',
+  'wrong_shape',
+  'too_large',
+  'too_many_values',
+  'too_many_entries',
+  'api_key',
+] as const;
+
 /** Kinds of errors that come from the service. */
-export const SERVICE_KINDS = [
+const SERVICE_KINDS = [
   'http_400',
   'http_401',
   'http_403',
@@ -32,21 +47,11 @@ export const SERVICE_KINDS = [
   'http_504',
   'http_other',
   'redirect',
-  'not_json',
-  'wrong_shape',
-  'too_large',
-  'too_many_values',
-  'too_many_entries',
-  'cut_body',
-  'timeout',
-  'connection',
-  'certificate',
-  'bad_http',
-  'api_key',
+  ...REQUEST_FAILURES,
 ] as const;
 
 /** Kinds of errors that come from PostgreSQL. */
-export const DATABASE_KINDS = [
+const DATABASE_KINDS = [
   'connection',
   'deadline',
   'pool_used_up',
@@ -80,30 +85,10 @@ export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
 
 /** Values of `status` of an HTTP request: a status of the interface, or how the request failed without one. */
 export const REQUEST_STATUSES = [
-  '200',
-  '400',
-  '401',
-  '403',
-  '404',
-  '429',
-  '500',
-  '502',
-  '503',
-  '504',
-  'timeout',
-  'connection',
-  'certificate',
-  'cut_body',
-  'bad_http',
-  'not_json',
-  'wrong_shape',
-  'too_large',
-  'too_many_values',
-  'too_many_entries',
-  'api_key',
-  'aborted',
-  'other',
-] as const;
+  ...['200', '400', '401', '403', '404', '429', '500', '502', '503', '504'],
+  ...REQUEST_FAILURES,
+  ...['aborted', 'other'],
+];
 
 /** Seconds. */
 export const BUCKETS = {
