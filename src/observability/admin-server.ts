@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import type { Clock } from '../sync/ports.js';
 import type { Liveness } from './liveness.js';
@@ -25,14 +26,7 @@ export interface AdminServerOptions {
   readonly signal: AbortSignal;
 }
 
-export interface AdminServer {
-  /** Where it listens; null while it does not. */
-  address(): AddressInfo | null;
-  /** Settles when it listens, or has given up because it was closed or the signal aborted. */
-  readonly settled: Promise<void>;
-  /** Stops listening and ends all connections at once. May be called again. */
-  close(): Promise<void>;
-}
+export type AdminServer = ReturnType<typeof startAdminServer>;
 
 type Route = (options: AdminServerOptions, query: URLSearchParams) => Answer | Promise<Answer>;
 
@@ -76,7 +70,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
  * Metrics, health and status over HTTP. A port that cannot be had is reported and tried again: it is no reason to stop
  * storing runs.
  */
-export function startAdminServer(options: AdminServerOptions): AdminServer {
+export function startAdminServer(options: AdminServerOptions) {
   const { server, closeConnections } = createSingleRequestServer(
     (request) => answerTo(request, options),
     options.clock,
@@ -84,9 +78,12 @@ export function startAdminServer(options: AdminServerOptions): AdminServer {
   const closed = new AbortController();
   const settled = listen(server, options, AbortSignal.any([options.signal, closed.signal]));
   return {
+    /** Where it listens; null while it does not. */
     address: () => (server.listening ? (server.address() as AddressInfo) : null),
+    /** Settles when it listens, or has given up because it was closed or the signal aborted. */
     settled,
-    async close() {
+    /** Stops listening and ends all connections at once. May be called again. */
+    async close(): Promise<void> {
       closed.abort();
       await settled;
       await new Promise<void>((resolve) => {
@@ -100,33 +97,23 @@ export function startAdminServer(options: AdminServerOptions): AdminServer {
 async function listen(server: Server, { host, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
   let told: string | undefined;
   for (let tries = 0; !signal.aborted; tries++) {
-    const error = await tryToListen(server, host, port);
-    if (error === null) {
+    try {
+      server.listen({ host, port });
+      await once(server, 'listening');
       server.on('error', (later) => logger.error('the admin server has a problem', { error: later }));
       const address = server.address() as AddressInfo;
       return logger.info('metrics, health and status are served', { host: address.address, port: address.port });
+    } catch (error) {
+      const pauseMs = PAUSES_MS[tries] ?? 30_000;
+      const message =
+        'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST';
+      const { code } = error as NodeJS.ErrnoException;
+      const isNews = tries === 0 || code !== told;
+      told = code;
+      logger[isNews ? 'error' : 'debug'](message, { host, port, pauseMs, error });
+      await clock.sleep(pauseMs, signal);
     }
-    const pauseMs = PAUSES_MS[tries] ?? 30_000;
-    const message =
-      'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST';
-    const { code } = error as NodeJS.ErrnoException;
-    const isNews = tries === 0 || code !== told;
-    told = code;
-    logger[isNews ? 'error' : 'debug'](message, { host, port, pauseMs, error });
-    await clock.sleep(pauseMs, signal);
   }
-}
-
-function tryToListen(server: Server, host: string, port: number): Promise<Error | null> {
-  return new Promise((resolve) => {
-    const settle = (outcome: Error | null) => {
-      server.off('error', settle).off('listening', onListening);
-      resolve(outcome);
-    };
-    const onListening = () => settle(null);
-    server.once('error', settle).once('listening', onListening);
-    server.listen({ host, port });
-  });
 }
 
 /** Never rejects. */
