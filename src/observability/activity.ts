@@ -5,18 +5,19 @@ import type { LogFields, Logger } from './logger.js';
 const PERIOD_MS = 60_000;
 
 /** What was done since the last line that told of it. */
-interface Done {
+const NOTHING = {
   /** Pages of the feed that had entries. */
-  pages: number;
+  pages: 0,
   /** Entries committed, of the feed and of what is read beside it. */
-  entries: number;
-  inserted: number;
-  updated: number;
-  quarantined: number;
+  entries: 0,
+  inserted: 0,
+  updated: 0,
+  quarantined: 0,
   /** Truncated results loaded, before a commit or later. */
-  resolved: number;
-  failures: number;
-}
+  resolved: 0,
+  failures: 0,
+};
+type Done = typeof NOTHING;
 
 /**
  * A line a minute on what was done, and none where nothing was. No timer: it is written along with what is told.
@@ -28,13 +29,13 @@ export function createActivity(
   besides: () => LogFields,
 ) {
   let begunAt: number | null = null;
-  let done = nothing();
+  let done = { ...NOTHING };
 
   const tell = (now: number) => {
     if (begunAt === null) return;
     logger.info('activity', { seconds: Math.round((now - begunAt) / 1000), ...done, ...besides() });
     begunAt = null;
-    done = nothing();
+    done = { ...NOTHING };
   };
   const add = (what: Partial<Done>) => {
     begunAt ??= monotonic();
@@ -63,8 +64,4 @@ export function createActivity(
     /** Writes the rest, where nothing more will come. */
     over: () => tell(monotonic()),
   };
-}
-
-function nothing(): Done {
-  return { pages: 0, entries: 0, inserted: 0, updated: 0, quarantined: 0, resolved: 0, failures: 0 };
 }

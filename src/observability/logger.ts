@@ -3,26 +3,17 @@ import { describeError } from './describe-error.js';
 import { prettyLine } from './pretty-line.js';
 
 /** Writes one line a call. `fields.error` may be any error; what it shows is chosen here. */
-export interface Logger {
-  trace(message: string, fields?: LogFields): void;
-  debug(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
-  fatal(message: string, fields?: LogFields): void;
-}
+export type Logger = Readonly<Record<Level, (message: string, fields?: LogFields) => void>>;
 
 /** Names, numbers and times about the work; never keys, passwords, cursors or document content. */
 export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: unknown };
-
-export type LogFormat = 'json' | 'pretty';
 
 export interface LoggerOptions {
   readonly level: Level | 'silent';
   readonly feed: string;
   readonly version: string;
   /** `json` by default; `pretty`: for people at a terminal. */
-  readonly format?: LogFormat;
+  readonly format?: 'json' | 'pretty';
   /** Whether `pretty` lines may be coloured. */
   readonly colours?: boolean;
   /** Standard output by default; written synchronously, so that nothing is lost when the process ends. */

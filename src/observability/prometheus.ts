@@ -4,32 +4,24 @@ import { HELP } from './metric-definitions.js';
 /** Of a metric that is defined. */
 export type Name = keyof typeof HELP;
 
-/** Makes the metrics of one registry: the only place that knows the Prometheus library. */
-export interface Instruments {
-  /** @param collect asked for the value at each scrape */
-  gauge(name: Name, collect: () => number): void;
-  /** A value for each of the label's. @param collect asked for it at each scrape */
-  gauges<V extends string>(name: Name, label: string, values: readonly V[], collect: (value: V) => number): void;
-  counter<L extends string>(name: Name, ...labelNames: L[]): Counter<L>;
-  /** @param buckets upper bounds */
-  histogram<L extends string>(name: Name, buckets: readonly number[], ...labelNames: L[]): Histogram<L>;
-  exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
-}
+export type Instruments = ReturnType<typeof createInstruments>;
 
 /**
+ * Makes the metrics of one registry: the only place that knows the Prometheus library.
  * @param labels of every metric
  * @param nodeMetrics also those of Node and the process, which they watch for as long as it lives
  */
 export function createInstruments(
   labels: Readonly<Record<string, string>>,
   { nodeMetrics }: { readonly nodeMetrics: boolean },
-): Instruments {
+) {
   const registry = new Registry();
   registry.setDefaultLabels(labels);
   const definition = (name: Name) => ({ name, help: HELP[name], registers: [registry] });
   if (nodeMetrics) collectNodeMetrics(registry);
   return {
-    gauge: (name, collect) => {
+    /** @param collect asked for the value at each scrape */
+    gauge(name: Name, collect: () => number): void {
       new Gauge({
         ...definition(name),
         collect() {
@@ -37,7 +29,8 @@ export function createInstruments(
         },
       });
     },
-    gauges: (name, label, values, collect) => {
+    /** A value for each of the label's. @param collect asked for it at each scrape */
+    gauges<V extends string>(name: Name, label: string, values: readonly V[], collect: (value: V) => number): void {
       new Gauge({
         ...definition(name),
         labelNames: [label],
@@ -46,10 +39,11 @@ export function createInstruments(
         },
       });
     },
-    counter: (name, ...labelNames) => new Counter({ ...definition(name), labelNames }),
-    histogram: (name, buckets, ...labelNames) =>
+    counter: <L extends string>(name: Name, ...labelNames: L[]) => new Counter({ ...definition(name), labelNames }),
+    /** @param buckets upper bounds */
+    histogram: <L extends string>(name: Name, buckets: readonly number[], ...labelNames: L[]) =>
       new Histogram({ ...definition(name), labelNames, buckets: [...buckets] }),
-    exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    exposition: async () => ({ contentType: registry.contentType as string, text: await registry.metrics() }),
   };
 }
 
