@@ -112,10 +112,7 @@ function chooseTlsFor(host: string, parameters: ConnectionParameters, reader: Re
     return chooseTls(parameters, reader.env.HOME, reader.readFile);
   } catch (error) {
     if (!(error instanceof TlsFault)) throw error;
-    const parameter = ['sslcert', 'sslkey', 'sslrootcert'].find((name) =>
-      error.message.startsWith(`the file of ${name}`),
-    );
-    blame((parameter ?? 'sslmode') as 'sslmode', 'TLS parameters as libpq has them', error.message);
+    blame(error.parameter, 'TLS parameters as libpq has them', error.message);
     return null;
   }
 }

@@ -1,16 +1,12 @@
 import type { ConnectionOptions } from 'node:tls';
+import type { ConnectionParameters } from './database-url.js';
 import type { ReadFile } from './reader.js';
 
 const MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 type SslMode = (typeof MODES)[number];
 
-/** The TLS parameters of a connection, by their libpq names. */
-export interface TlsParameters {
-  readonly sslmode?: string | undefined;
-  readonly sslrootcert?: string | undefined;
-  readonly sslcert?: string | undefined;
-  readonly sslkey?: string | undefined;
-}
+/** The TLS parameters of a connection. */
+type TlsParameters = Pick<ConnectionParameters, 'sslmode' | 'sslrootcert' | 'sslcert' | 'sslkey'>;
 
 /** How to encrypt. `opportunistic`: where the server offers it, unverified, else not at all. */
 export interface TlsChoice {
@@ -18,8 +14,15 @@ export interface TlsChoice {
   readonly opportunistic: boolean;
 }
 
-/** What is wrong with the parameters, in words. */
-export class TlsFault extends Error {}
+/** What is wrong with a parameter, in words. */
+export class TlsFault extends Error {
+  constructor(
+    readonly parameter: keyof TlsParameters,
+    message: string,
+  ) {
+    super(message);
+  }
+}
 
 /**
  * `sslmode` and `sslrootcert` as libpq has them (PostgreSQL documentation, 34.19.1): `require` encrypts without a look
@@ -32,20 +35,16 @@ export function chooseTls(parameters: TlsParameters, home: string | undefined, r
   const mode = sslMode(parameters);
   if (mode === 'disable') return { ssl: false, opportunistic: false };
   const client = clientCertificate(parameters, readFile);
-  if (mode === 'allow' || mode === 'prefer') {
-    return { ssl: withKey({ ...client.shown, rejectUnauthorized: false }, client.key), opportunistic: true };
-  }
-  return {
-    ssl: withKey({ ...client.shown, ...verification(mode, parameters, home, readFile) }, client.key),
-    opportunistic: false,
-  };
+  const opportunistic = mode === 'allow' || mode === 'prefer';
+  const verified = opportunistic ? { rejectUnauthorized: false } : verification(mode, parameters, home, readFile);
+  return { ssl: withKey({ ...client.shown, ...verified }, client.key), opportunistic };
 }
 
 function sslMode({ sslmode, sslrootcert }: TlsParameters): SslMode {
   const mode = MODES.find((known) => known === (sslmode ?? (sslrootcert === 'system' ? 'verify-full' : 'prefer')));
-  if (mode === undefined) throw new TlsFault(`sslmode is none of ${MODES.join(', ')}`);
+  if (mode === undefined) throw new TlsFault('sslmode', `sslmode is none of ${MODES.join(', ')}`);
   if (sslrootcert === 'system' && mode !== 'verify-full')
-    throw new TlsFault('sslrootcert=system needs sslmode=verify-full');
+    throw new TlsFault('sslmode', 'sslrootcert=system needs sslmode=verify-full');
   return mode;
 }
 
@@ -59,7 +58,7 @@ function verification(
   const ca = sslrootcert === undefined ? defaultRoot(home, readFile) : pem('sslrootcert', sslrootcert, readFile);
   if (ca === null) {
     if (mode === 'require') return { rejectUnauthorized: false };
-    throw new TlsFault(`sslmode=${mode} needs sslrootcert: a file of authorities, or system`);
+    throw new TlsFault('sslmode', `sslmode=${mode} needs sslrootcert: a file of authorities, or system`);
   }
   // The chain is checked, the name is not.
   return { ca, rejectUnauthorized: true, ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }) };
@@ -76,7 +75,8 @@ function defaultRoot(home: string | undefined, readFile: ReadFile): string | nul
 
 function clientCertificate({ sslcert, sslkey }: TlsParameters, readFile: ReadFile) {
   if (sslcert === undefined && sslkey === undefined) return { shown: {}, key: null };
-  if (sslcert === undefined || sslkey === undefined) throw new TlsFault('sslcert and sslkey belong together');
+  if (sslcert === undefined || sslkey === undefined)
+    throw new TlsFault('sslmode', 'sslcert and sslkey belong together');
   return { shown: { cert: pem('sslcert', sslcert, readFile) }, key: pem('sslkey', sslkey, readFile) };
 }
 
@@ -85,15 +85,14 @@ function withKey(options: ConnectionOptions, key: string | null): ConnectionOpti
   return key === null ? options : Object.defineProperty(options, 'key', { value: key, enumerable: false });
 }
 
-function pem(parameter: string, path: string, readFile: ReadFile): string {
+function pem(parameter: keyof TlsParameters, path: string, readFile: ReadFile): string {
   let text: string;
   try {
     text = readFile(path);
   } catch (error) {
-    throw new TlsFault(
-      `the file of ${parameter} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unreadable'})`,
-    );
+    const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';
+    throw new TlsFault(parameter, `the file of ${parameter} cannot be read (${code})`);
   }
-  if (!text.includes('-----BEGIN ')) throw new TlsFault(`the file of ${parameter} holds no PEM`);
+  if (!text.includes('-----BEGIN ')) throw new TlsFault(parameter, `the file of ${parameter} holds no PEM`);
   return text;
 }
