@@ -169,7 +169,7 @@ export async function migrate(
     await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
     await createSchema(tx, tables.schema);
     await createSchema(tx, tables.reportingSchema);
-    await createLedger(tx, tables);
+    await sql.raw(withNames(LEDGER, tables)).execute(tx);
     const { missing } = await inspectSchema(tx, tables, migrations);
     for (const migration of missing) {
       await sql.raw(withNames(migration.text, tables)).execute(tx);
@@ -192,25 +192,18 @@ async function createSchema(tx: Kysely<unknown>, name: string): Promise<void> {
   if (rows.length === 0) await sql`CREATE SCHEMA ${sql.id(name)}`.execute(tx);
 }
 
-async function createLedger(tx: Kysely<unknown>, tables: Tables): Promise<void> {
-  await sql`
-    CREATE TABLE IF NOT EXISTS ${tables.migrations} (
-      version    integer PRIMARY KEY,
-      name       text NOT NULL,
-      works_from integer NOT NULL,
-      applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
-    )`.execute(tx);
-  const comments: readonly (readonly [column: string, comment: string])[] = [
-    ['version', 'Number of the migration'],
-    ['name', 'What it adds'],
-    ['works_from', 'The oldest schema version whose release still works on this one'],
-    ['applied_at', 'When it was applied'],
-  ];
-  await sql`COMMENT ON TABLE ${tables.migrations} IS 'Migrations applied to this schema'`.execute(tx);
-  for (const [column, comment] of comments) {
-    await sql`COMMENT ON COLUMN ${tables.migrations}.${sql.id(column)} IS ${sql.lit(comment)}`.execute(tx);
-  }
-  await sql`COMMENT ON SCHEMA ${sql.id(tables.schema)} IS ${sql.lit(
-    'Tables of scanfeed. Reports read the views of the schema with the suffix _reporting instead.',
-  )}`.execute(tx);
-}
+/** What was applied to a schema. */
+const LEDGER = `
+  CREATE TABLE IF NOT EXISTS :"schema".migrations (
+    version    integer PRIMARY KEY,
+    name       text NOT NULL,
+    works_from integer NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  );
+  COMMENT ON TABLE :"schema".migrations IS 'Migrations applied to this schema';
+  COMMENT ON COLUMN :"schema".migrations.version IS 'Number of the migration';
+  COMMENT ON COLUMN :"schema".migrations.name IS 'What it adds';
+  COMMENT ON COLUMN :"schema".migrations.works_from IS 'The oldest schema version whose release still works on this one';
+  COMMENT ON COLUMN :"schema".migrations.applied_at IS 'When it was applied';
+  COMMENT ON SCHEMA :"schema"
+    IS 'Tables of scanfeed. Reports read the views of the schema with the suffix _reporting instead.'`;
