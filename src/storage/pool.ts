@@ -1,4 +1,4 @@
-import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult } from 'kysely';
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { connectError, type Destination, poolUsedUp } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection, isReadOnly } from './errors.js';
@@ -67,12 +67,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   pool.on('remove', (client) => clients.delete(client as pg.PoolClient));
   options.signal?.addEventListener('abort', cutHandshakes, { once: true });
   let closed: Promise<void> | undefined;
-  const guarded = guardedPool(pool, {
-    clients,
-    statementDeadlineMs: options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS,
-    destination: { ...options.connection, deadlineMs: connectDeadlineMs },
-    isUsedUp: () => !pool.ending && clients.size >= options.maxConnections,
-  });
+  const destination = { ...options.connection, deadlineMs: connectDeadlineMs };
+  const guarded = guardedPool(pool, clients, destination, options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS);
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
     usage: () => ({
@@ -118,65 +114,51 @@ async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>, cut
   await ended;
 }
 
-interface PoolGuards {
-  /** Those that are logged in. */
-  readonly clients: ReadonlySet<pg.PoolClient>;
-  readonly statementDeadlineMs: number;
-  readonly destination: Destination;
-  /** As many connections as there may be are logged in: whoever got none waited for one of these. */
-  isUsedUp(): boolean;
-}
-
 /**
  * Between kysely and the pool: every statement has a deadline, and a connection on which anything failed without a
  * SQLSTATE is destroyed, never used again. (Kysely alone would give it back to the pool, perhaps inside a transaction.)
  * When a server turns out to be read-only, none of the present connections is used again: others may lead to it as well.
+ * @param clients those that are logged in
  */
-function guardedPool(pool: pg.Pool, { clients, statementDeadlineMs, destination, isUsedUp }: PoolGuards): PostgresPool {
+function guardedPool(
+  pool: pg.Pool,
+  clients: ReadonlySet<pg.PoolClient>,
+  destination: Destination,
+  statementDeadlineMs: number,
+): PostgresPool {
   const outdated = new WeakSet<pg.PoolClient>();
-  const afterError = (error: unknown) => {
-    if (isReadOnly(error)) for (const client of clients) outdated.add(client);
+  const guarded = (client: pg.PoolClient): PostgresPoolClient => {
+    let broken = false;
+    const query = async (sql: string, parameters: readonly unknown[]) => {
+      try {
+        return await withDeadline(client.query(sql, [...parameters]), statementDeadlineMs);
+      } catch (error) {
+        broken ||= endsConnection(error);
+        if (isReadOnly(error)) for (const each of clients) outdated.add(each);
+        throw databaseError(error);
+      }
+    };
+    return {
+      query: query as unknown as PostgresPoolClient['query'],
+      release: () => client.release(broken || outdated.has(client)),
+    };
   };
   return {
     connect: async () => {
       try {
         for (;;) {
           const client = await pool.connect();
-          if (!outdated.has(client)) {
-            return guardedClient(client, { statementDeadlineMs, afterError, isOutdated: () => outdated.has(client) });
-          }
+          if (!outdated.has(client)) return guarded(client);
           client.release(true);
         }
       } catch (error) {
-        throw isUsedUp() ? poolUsedUp(destination) : connectError(error, destination);
+        // Where as many are logged in as there may be, whoever got none waited for one of these.
+        const isUsedUp = !pool.ending && clients.size >= pool.options.max;
+        throw isUsedUp ? poolUsedUp(destination) : connectError(error, destination);
       }
     },
     end: () => pool.end(),
   };
-}
-
-interface ClientGuards {
-  readonly statementDeadlineMs: number;
-  afterError(error: unknown): void;
-  isOutdated(): boolean;
-}
-
-function guardedClient(
-  client: pg.PoolClient,
-  { statementDeadlineMs, afterError, isOutdated }: ClientGuards,
-): PostgresPoolClient {
-  let broken = false;
-  const run = async <R>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>> => {
-    try {
-      const result = await withDeadline(client.query(sql, [...parameters]), statementDeadlineMs);
-      return result as unknown as PostgresQueryResult<R>;
-    } catch (error) {
-      broken ||= endsConnection(error);
-      afterError(error);
-      throw databaseError(error);
-    }
-  };
-  return { query: run as PostgresPoolClient['query'], release: () => client.release(broken || isOutdated()) };
 }
 
 /** Rejects when the deadline is over; the statement itself is ended by destroying its connection. */
