@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import type { Clock } from '../sync/ports.js';
 
 /** Maximum number of open connections: far below 1,024 descriptors, which the service and PostgreSQL need as well. */
@@ -25,10 +25,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface SingleRequestServer {
-  readonly server: Server;
-  closeConnections(): void;
-}
+export type SingleRequestServer = ReturnType<typeof createSingleRequestServer>;
 
 /**
  * An HTTP server for untrusted clients: it reads one request per connection, uses only its request line, answers and closes.
@@ -40,7 +37,7 @@ export interface SingleRequestServer {
 export function createSingleRequestServer(
   answer: (request: Request) => Promise<Answer>,
   clock: Pick<Clock, 'now' | 'sleep'>,
-): SingleRequestServer {
+) {
   /** By address, the oldest of each first. */
   const open = new Map<string, Set<Socket>>();
   let count = 0;
@@ -81,7 +78,7 @@ export function createSingleRequestServer(
   });
   return {
     server,
-    closeConnections: () => {
+    closeConnections(): void {
       for (const sockets of open.values()) for (const socket of sockets) socket.destroy();
     },
   };

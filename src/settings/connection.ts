@@ -1,5 +1,3 @@
-import type { Duplex } from 'node:stream';
-import type { ConnectionOptions } from 'node:tls';
 import type { ConnectionParameters } from './database-url.js';
 import { HIDDEN } from './mistakes.js';
 import { OpportunisticTlsSocket } from './opportunistic-tls.js';
@@ -8,28 +6,12 @@ import { chooseTls, type TlsChoice, TlsFault } from './tls.js';
 import { VARIABLES, type Variable } from './variables.js';
 
 /** How to reach PostgreSQL, in `pg`'s own terms; nothing is left for `pg` to look up in the environment. */
-export interface DatabaseConnection {
-  readonly host: string;
-  readonly port: number;
-  readonly user: string;
-  /** Asked for every connection, so that a changed file counts. Missing where none is set. */
-  readonly password?: () => string;
-  readonly database: string;
-  readonly ssl: false | Readonly<ConnectionOptions>;
-  readonly sslnegotiation: 'postgres' | 'direct';
-  readonly enableChannelBinding: boolean;
-  /** Set where TLS is used only if the server offers it. */
-  readonly stream?: () => Duplex;
-  readonly application_name: 'scanfeed';
-}
+export type DatabaseConnection = NonNullable<ReturnType<typeof readConnection>>;
 
 type Source = Secret<ConnectionParameters> | null;
 
 /** The connection that a URL variable and, for what the URL leaves open, the `PG*` variables describe; as in libpq. */
-export function readConnection(
-  variable: Variable<ConnectionParameters | null>,
-  reader: Reader,
-): DatabaseConnection | null {
+export function readConnection(variable: Variable<ConnectionParameters | null>, reader: Reader) {
   const mistakesBefore = reader.mistakes.length;
   const source: Source = reader.secret(variable);
   const fallbacks = readFallbacks(reader);
@@ -51,11 +33,13 @@ export function readConnection(
     host,
     port: Number(parameters.port ?? 5432),
     user,
+    /** Asked for every connection, so that a changed file counts. Missing where none is set. */
     ...(password === null ? {} : { password }),
     database: parameters.dbname ?? user,
     ssl: tls.opportunistic ? false : tls.ssl,
     sslnegotiation: negotiation,
     enableChannelBinding: binding,
+    /** Set where TLS is used only if the server offers it. */
     ...(tls.opportunistic ? { stream: () => new OpportunisticTlsSocket(tls.ssl === false ? {} : tls.ssl) } : {}),
     application_name: 'scanfeed',
   };

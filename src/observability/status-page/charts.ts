@@ -1,6 +1,6 @@
 import { counted, describeSeconds, escapeHtml, grouped } from './html.js';
 import { countScale, lagScale, type Scale } from './scales.js';
-import type { Stretch, Window } from './window.js';
+import type { Window } from './window.js';
 
 /** Pixels; across, all is in percent, so that text keeps its size on every screen. */
 const TOP = 8;
@@ -76,7 +76,7 @@ function plateau(values: readonly (number | null)[], [from, to]: readonly [numbe
   return `<path class="area" d="${line}V1H${from}Z"/><path class="line" d="${line}"/>`;
 }
 
-function bar(kind: string, cells: readonly Stretch[], at: number, y: number, height: number): string {
+function bar(kind: string, cells: readonly unknown[], at: number, y: number, height: number): string {
   const [x, width] = [percent((at + 0.12) / cells.length), percent(0.76 / cells.length)];
   return `<rect class="${kind}" x="${x}" y="${y.toFixed(1)}" width="${width}" height="${height.toFixed(1)}"/>`;
 }

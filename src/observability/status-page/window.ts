@@ -10,33 +10,13 @@ const LONGEST = { length: 360, cell: 6, row: 30 } as const;
 
 const MINUTE_MS = 60_000;
 
-/** What a stretch of minutes came to. */
-export interface Stretch {
-  /** Its first minute, milliseconds since 1970. */
-  readonly from: number;
-  readonly lagSeconds: number | null;
-  readonly runs: number | null;
-  readonly failures: number;
-}
+export type Window = ReturnType<typeof windowOf>;
 
-/** The stretch of time that the charts show. */
-export interface Window {
-  /** From the first on to the present one, without gaps; null: nothing is known of it. */
-  readonly minutes: readonly (RecentMinute | null)[];
-  /** How many there is room for: some may be still to come. */
-  readonly length: number;
-  /** The same in stretches, for bars and for a table. */
-  readonly cells: readonly Stretch[];
-  readonly rows: readonly Stretch[];
-  readonly minutesPerCell: number;
-  readonly minutesPerRow: number;
-  /** Those without a known lag, and those in which this process did not lead, as far as it knows. */
-  readonly minutesWithoutLag: number;
-  readonly minutesWithoutLead: number;
-}
-
-/** @param now milliseconds since 1970 */
-export function windowOf(known: readonly RecentMinute[], now: number): Window {
+/**
+ * The stretch of time that the charts show.
+ * @param now milliseconds since 1970
+ */
+export function windowOf(known: readonly RecentMinute[], now: number) {
   const present = Math.floor(now / MINUTE_MS);
   const age = present + 1 - Math.min(present, ...known.map(({ minute }) => minute));
   const { length, cell, row } = SPANS.find((span) => age <= span.length) ?? LONGEST;
@@ -50,18 +30,23 @@ export function windowOf(known: readonly RecentMinute[], now: number): Window {
       summed(minutes.slice(at * each, (at + 1) * each), (first + at * each) * MINUTE_MS),
     );
   return {
+    /** From the first on to the present one, without gaps; null: nothing is known of it. */
     minutes,
+    /** How many there is room for: some may be still to come. */
     length,
+    /** The same in stretches, for bars and for a table. */
     cells: stretchesOf(cell),
     rows: stretchesOf(row),
     minutesPerCell: cell,
     minutesPerRow: row,
+    /** Those without a known lag, and those in which this process did not lead, as far as it knows. */
     minutesWithoutLag: minutes.filter((minute) => minute?.lagSeconds == null).length,
     minutesWithoutLead: minutes.filter((minute) => minute?.runs == null).length,
   };
 }
 
-function summed(minutes: readonly (RecentMinute | null)[], from: number): Stretch {
+/** @param from the first minute, milliseconds since 1970 */
+function summed(minutes: readonly (RecentMinute | null)[], from: number) {
   const known = minutes.filter((minute) => minute !== null);
   const lags = known.flatMap(({ lagSeconds }) => lagSeconds ?? []);
   const runs = known.flatMap((minute) => minute.runs ?? []);
