@@ -73,15 +73,10 @@ function addVerbatimRoutes(scope: FastifyInstance, service: Service): void {
   });
 }
 
+/** The lines that are not empty. As Latin-1 any bytes are text. */
 function linesOf(body: Buffer | undefined): Buffer[] {
-  const lines: Buffer[] = [];
-  for (let start = 0; body !== undefined && start < body.length; ) {
-    const newline = body.indexOf(10, start);
-    const end = newline === -1 ? body.length : newline;
-    if (end > start) lines.push(body.subarray(start, end));
-    start = end + 1;
-  }
-  return lines;
+  const lines = body?.toString('latin1').split('\n') ?? [];
+  return lines.filter((line) => line !== '').map((line) => Buffer.from(line, 'latin1'));
 }
 
 function addRuns(service: Service, body: unknown) {

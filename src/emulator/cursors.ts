@@ -9,13 +9,15 @@ import type { Place } from './sequence.js';
  */
 export class CursorSeal {
   readonly #key: string;
-  readonly #startMs: number;
   #generation = 0;
   #polls = 0;
 
   /** @param startMs when this emulator was started, by its clock */
-  constructor(seed: number, organization: string, startMs: number) {
-    this.#startMs = startMs;
+  constructor(
+    seed: number,
+    organization: string,
+    readonly startMs: number,
+  ) {
     this.#key = `${seed}/${organization}`;
   }
 
@@ -26,7 +28,7 @@ export class CursorSeal {
    */
   issue(place: Place, style: 'stable' | 'moving', filters: string, length: number): string {
     const poll = style === 'moving' ? ++this.#polls : 0;
-    const fields: CursorFields = [place.at, place.order, this.#generation, this.#startMs, filters, poll];
+    const fields: CursorFields = [place.at, place.order, this.#generation, this.startMs, filters, poll];
     const body = Buffer.from(JSON.stringify(fields));
     return Buffer.concat([this.#mac(body), body])
       .toString('base64url')
@@ -46,7 +48,7 @@ export class CursorSeal {
     const [at, order, generation, startMs, boundTo] = JSON.parse(body.toString()) as CursorFields;
     if (generation !== this.#generation) return null;
     if (boundTo !== '' && boundTo !== filters) return null;
-    if (startMs !== this.#startMs && at >= this.#startMs) return null;
+    if (startMs !== this.startMs && at >= this.startMs) return null;
     return { at, order };
   }
 

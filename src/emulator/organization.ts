@@ -2,14 +2,13 @@ import type { DocumentType } from './catalogue.js';
 import { CorrectionSchedule } from './correction-schedule.js';
 import { CursorSeal } from './cursors.js';
 import { draw, seedOf } from './random.js';
-import type { ProcessingRun } from './render-run.js';
 import { type Correction, type RunSpec, reviseRun, scriptRun, toMs } from './run-specs.js';
 import { type Environment, type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import { runNumberOf, scanIdOf } from './scan-ids.js';
 import { type Content, type GeneratedLane, type Place, type PlacedEntry, Sequence } from './sequence.js';
 import { StoredCursors } from './stored-cursors.js';
 import type { Switches } from './switches.js';
-import { Timeline } from './timeline.js';
+import { STRETCH_SWITCHES, Timeline } from './timeline.js';
 
 export interface OrganizationOptions {
   readonly name: string;
@@ -30,20 +29,10 @@ interface LiveRun {
   readonly entry: PlacedEntry;
 }
 
-export type FoundRun = { readonly version: RunVersion } | { readonly processing: ProcessingRun };
+export type FoundRun = { readonly version: RunVersion } | { readonly processing: RunVersion };
 
 /** Live runs are numbered from here, so that they never meet a generated one. */
 const liveNumbers = 2 ** 31;
-
-/** Switches that decide how new generated runs come out. */
-const timelineSwitches = [
-  'newRunsPerSecond',
-  'failureShare',
-  'testEnvironmentShare',
-  'lateShare',
-  'lateByMs',
-  'processingMs',
-] as const;
 
 /** What belongs to one organization (interface 5.2): its runs, its sequence, its cursors. */
 export class Organization {
@@ -53,7 +42,9 @@ export class Organization {
   readonly storedCursors = new StoredCursors();
   readonly #source: RunSource;
   readonly #timeline: Timeline;
-  readonly #corrections: CorrectionSchedule;
+  #corrections: CorrectionSchedule;
+  /** Counts corrections of the emulator's choice, for drawing. */
+  #chosen = 0;
   readonly #live = new Map<string, LiveRun>();
   /** Generated runs that were corrected, and whether their first entry left the sequence. */
   readonly #superseded = new Map<number, Switches['superseded']>();
@@ -77,8 +68,8 @@ export class Organization {
 
   /** Lets happen what the rates say should have happened up to now. */
   advance(nowMs: number): void {
-    for (const { at, number } of this.#corrections.due(nowMs)) {
-      const scanId = this.#choose(at, number);
+    for (const at of this.#corrections.due(nowMs)) {
+      const scanId = this.#choose(at);
       if (scanId !== null) this.#correct(scanId, {}, at, at);
     }
   }
@@ -88,11 +79,12 @@ export class Organization {
     this.advance(nowMs);
     const before = this.#switches;
     this.#switches = switches;
-    if (timelineSwitches.some((name) => before[name] !== switches[name])) {
+    const deciding = ['newRunsPerSecond', ...STRETCH_SWITCHES] as const;
+    if (deciding.some((name) => before[name] !== switches[name])) {
       this.#timeline.setRate(switches.newRunsPerSecond, nowMs, switches);
     }
     if (before.correctionsPerMinute !== switches.correctionsPerMinute) {
-      this.#corrections.restart(switches.correctionsPerMinute, nowMs);
+      this.#corrections = new CorrectionSchedule(switches.correctionsPerMinute, nowMs);
     }
   }
 
@@ -135,7 +127,7 @@ export class Organization {
   /** Corrects a run of the emulator's choice, mostly a recent one; null when there is none. */
   correctAny(change: Correction, nowMs: number): RunVersion | null {
     this.advance(nowMs);
-    const scanId = this.#choose(nowMs, this.#corrections.draw());
+    const scanId = this.#choose(nowMs);
     return scanId === null ? null : this.#correct(scanId, change, nowMs, nowMs);
   }
 
@@ -200,7 +192,8 @@ export class Organization {
   }
 
   /** A finished run, by chance; null when the chosen one cannot be corrected. */
-  #choose(nowMs: number, event: number): string | null {
+  #choose(nowMs: number): string | null {
+    const event = this.#chosen++;
     const generated = this.#timeline.countAt(nowMs);
     const placed = this.sequence.placed;
     const total = generated + placed.length;

@@ -1,13 +1,9 @@
 /** A run as JSON text: as a feed entry (interface 2.1) and as the single-run answer (2.2). */
 import { textOrNull, timestamp } from './json-text.js';
 import type { RunVersion, Withheld } from './runs.js';
+import type { Switches } from './switches.js';
 
-export interface InlineRules {
-  /** Largest `data` JSON and largest `markdown`, each in bytes of UTF-8, that the feed carries inline. */
-  readonly inlineLimitBytes: number;
-  /** Share of completed runs of which a value is withheld whatever its size. */
-  readonly truncatedShare: number;
-}
+type InlineRules = Pick<Switches, 'inlineLimitBytes' | 'truncatedShare'>;
 
 /** Of the runs withheld by share: which values, so that all three combinations occur. */
 function withheldByShare(position: number): Withheld {
@@ -32,9 +28,9 @@ function withheldOf(version: RunVersion, data: string | null, rules: InlineRules
 }
 
 /** Fields that interface 2.1 requires, as the beginning of an object. */
-function requiredFields(run: RunVersion): string {
+function requiredFields(run: RunVersion, status: RunVersion['status'] | 'processing' = run.status): string {
   return (
-    `{"scanId":${JSON.stringify(run.scanId)},"revision":${run.revision},"status":"${run.status}","environment":"${run.environment}",` +
+    `{"scanId":${JSON.stringify(run.scanId)},"revision":${run.revision},"status":"${status}","environment":"${run.environment}",` +
     `"documentType":{"slug":${textOrNull(run.documentType.slug)},"name":${textOrNull(run.documentType.name)}},` +
     `"fileName":${JSON.stringify(run.fileName)}`
   );
@@ -47,7 +43,7 @@ function head(run: RunVersion): string {
   );
 }
 
-const times = (run: RunVersion): string =>
+const times = (run: Record<'submittedAt' | 'completedAt' | 'deliveredAt', number | null>): string =>
   `,"submittedAt":${timestamp(run.submittedAt)},"completedAt":${timestamp(run.completedAt)},"deliveredAt":${timestamp(run.deliveredAt)}`;
 
 const failure = (run: RunVersion): string =>
@@ -82,15 +78,7 @@ export function renderRun(run: RunVersion, withMarkdown: boolean, fields: 'all' 
 }
 
 /** What is known of a run that is still going. */
-export type ProcessingRun = Pick<
-  RunVersion,
-  'scanId' | 'revision' | 'environment' | 'documentType' | 'fileName' | 'submittedAt'
->;
-
-export function renderProcessing(run: ProcessingRun): string {
-  return (
-    `{"scanId":${JSON.stringify(run.scanId)},"revision":${run.revision},"status":"processing","environment":"${run.environment}",` +
-    `"documentType":{"slug":${textOrNull(run.documentType.slug)},"name":${textOrNull(run.documentType.name)}},` +
-    `"fileName":${JSON.stringify(run.fileName)},"submittedAt":${timestamp(run.submittedAt)},"completedAt":null,"deliveredAt":null}`
-  );
+export function renderProcessing(run: RunVersion): string {
+  const { submittedAt } = run;
+  return `${requiredFields(run, 'processing')}${times({ submittedAt, completedAt: null, deliveredAt: null })}}`;
 }

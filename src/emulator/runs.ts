@@ -5,6 +5,7 @@ import { confidence } from './json-text.js';
 import { draw, hash } from './random.js';
 import { markdownOf, rawOcrJson } from './recognised-text.js';
 import { scanIdOf } from './scan-ids.js';
+import type { Switches } from './switches.js';
 
 export type Status = 'completed' | 'failed';
 export type Environment = 'prod' | 'test';
@@ -53,12 +54,6 @@ export interface RunSource {
   readonly runBytes: number;
 }
 
-/** Shares at which runs turn out one way or the other, each in [0, 1]. */
-export interface RunShares {
-  readonly failureShare: number;
-  readonly testEnvironmentShare: number;
-}
-
 // Purposes of the draws: one number each, so that no two decisions depend on each other.
 const purpose = {
   environment: 1,
@@ -84,7 +79,11 @@ function documentTypeOf(source: RunSource, number: number): DocumentType {
 }
 
 /** What the filters need of a generated run, without making its document. */
-export function factsOf(source: RunSource, shares: RunShares, number: number): FilterFacts {
+export function factsOf(
+  source: RunSource,
+  shares: Pick<Switches, 'failureShare' | 'testEnvironmentShare'>,
+  number: number,
+): FilterFacts {
   return {
     status: draw(source.seed, number, purpose.status) < shares.failureShare ? 'failed' : 'completed',
     environment: draw(source.seed, number, purpose.environment) < shares.testEnvironmentShare ? 'test' : 'prod',

@@ -23,13 +23,10 @@ export const behindTime = (at: number): Place => ({ at, order: Number.MAX_SAFE_I
 
 export const comparePlaces = (a: Place, b: Place): number => a.at - b.at || a.order - b.order;
 
-/** An entry passed on byte for byte. Null facts pass every filter. */
-export interface VerbatimEntry {
-  readonly text: string | Uint8Array;
-  readonly facts: Partial<FilterFacts>;
-}
-
-export type Content = { readonly version: RunVersion } | { readonly verbatim: VerbatimEntry };
+/** A run, or an entry passed on byte for byte; facts that this one lacks pass every filter. */
+export type Content =
+  | { readonly version: RunVersion }
+  | { readonly verbatim: { readonly text: string | Uint8Array; readonly facts: Partial<FilterFacts> } };
 
 export interface PlacedEntry extends Place {
   readonly content: Content;
@@ -62,42 +59,39 @@ export interface ReadResult {
 }
 
 export class Sequence {
-  readonly #generated: GeneratedLane;
-  readonly #placed: PlacedEntry[] = [];
+  /** Placed entries, the earliest delivery first. */
+  readonly placed: PlacedEntry[] = [];
   #nextOrder = placedLane;
 
-  constructor(generated: GeneratedLane) {
-    this.#generated = generated;
-  }
+  constructor(readonly generated: GeneratedLane) {}
 
   /** Puts content at a delivery time, behind what else was placed at that time. */
   place(at: number, content: Content): PlacedEntry {
     const entry: PlacedEntry = { at, order: this.#nextOrder++, content };
-    this.#placed.splice(this.#firstPlacedAfter(entry), 0, entry);
+    this.placed.splice(this.#firstPlacedAfter(entry), 0, entry);
     return entry;
   }
 
   remove(entry: Place): void {
     const index = this.#firstPlacedAfter(entry) - 1;
-    if (this.#placed[index]?.order === entry.order) this.#placed.splice(index, 1);
-  }
-
-  /** Placed entries, the earliest delivery first. */
-  get placed(): readonly PlacedEntry[] {
-    return this.#placed;
+    if (this.placed[index]?.order === entry.order) this.placed.splice(index, 1);
   }
 
   read(request: ReadRequest): ReadResult {
-    const lane = this.#generated;
+    const lane = this.generated;
     const count = lane.countAt(request.nowMs);
     let number = lane.firstAfter(request.from, count);
     let index = this.#firstPlacedAfter(request.from);
     let end = request.from;
     const entries: Content[] = [];
     for (let looked = 0; entries.length < request.limit && looked < request.scanLimit; ) {
-      const placed = this.#visiblePlaced(index, request.nowMs);
+      const placed = this.placed[index];
       const generated = number < count ? { at: lane.deliveredAt(number), order: number } : null;
-      if (placed !== null && (generated === null || comparePlaces(placed, generated) < 0)) {
+      if (
+        placed !== undefined &&
+        placed.at <= request.nowMs &&
+        (generated === null || comparePlaces(placed, generated) < 0)
+      ) {
         index++;
         looked++;
         end = placed;
@@ -114,17 +108,12 @@ export class Sequence {
     return { entries, end: { at: end.at, order: end.order } };
   }
 
-  #visiblePlaced(index: number, nowMs: number): PlacedEntry | null {
-    const entry = this.#placed[index];
-    return entry !== undefined && entry.at <= nowMs ? entry : null;
-  }
-
   #firstPlacedAfter(place: Place): number {
     let low = 0;
-    let high = this.#placed.length;
+    let high = this.placed.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (comparePlaces(this.#placed[middle] as PlacedEntry, place) > 0) high = middle;
+      if (comparePlaces(this.placed[middle] as PlacedEntry, place) > 0) high = middle;
       else low = middle + 1;
     }
     return low;

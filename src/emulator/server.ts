@@ -16,24 +16,19 @@ export function createServer(service: Service): FastifyInstance {
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },
     bodyLimit: 64 * 1024 * 1024,
-    frameworkErrors: (_error, _request, reply: FastifyReply) => {
-      reply.code(400).header('content-type', json).send('{"error":"Ungültige Anfrage."}');
-    },
+    frameworkErrors: (_error, _request, reply: FastifyReply) => refuse(reply, 400, 'Ungültige Anfrage.'),
   });
-  server.setNotFoundHandler((_request, reply) =>
-    reply.code(404).header('content-type', json).send('{"error":"Die Ressource wurde nicht gefunden."}'),
+  server.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'Die Ressource wurde nicht gefunden.'));
+  server.setErrorHandler(({ statusCode = 500 }: { statusCode?: number }, _request, reply) =>
+    refuse(reply, statusCode, statusCode < 500 ? 'Ungültige Anfrage.' : 'Interner Serverfehler.'),
   );
-  server.setErrorHandler((error: { statusCode?: number }, _request, reply) => {
-    const status = error.statusCode ?? 500;
-    const text = status < 500 ? 'Ungültige Anfrage.' : 'Interner Serverfehler.';
-    return reply
-      .code(status)
-      .header('content-type', json)
-      .send(JSON.stringify({ error: text }));
-  });
   server.register(async (scope) => addServiceRoutes(scope, service), { prefix: '/v1' });
   server.register(async (scope) => addControlRoutes(scope, service), { prefix: '/_emulator' });
   return server;
+}
+
+function refuse(reply: FastifyReply, status: number, error: string): FastifyReply {
+  return reply.code(status).header('content-type', json).send(JSON.stringify({ error }));
 }
 
 async function addServiceRoutes(scope: FastifyInstance, service: Service): Promise<void> {

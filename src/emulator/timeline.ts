@@ -1,19 +1,20 @@
 import { draw, hash } from './random.js';
+import type { Switches } from './switches.js';
 
 /**
  * When the generated runs are delivered. Run n's time is computed, not stored: the history and each period of a
  * constant rate are stretches of evenly spaced runs, each run shifted within its own slot.
  */
 
-/** What was set while a stretch's runs were delivered; a run keeps it for ever. */
-export interface StretchShares {
-  readonly failureShare: number;
-  readonly testEnvironmentShare: number;
-  /** Share of runs that become visible `lateByMs` after their delivery time. */
-  readonly lateShare: number;
-  readonly lateByMs: number;
-  readonly processingMs: number;
-}
+/** Switches that decide how new generated runs come out; a run keeps those of its stretch for ever. */
+export const STRETCH_SWITCHES = [
+  'failureShare',
+  'testEnvironmentShare',
+  'lateShare',
+  'lateByMs',
+  'processingMs',
+] as const;
+type StretchShares = Pick<Switches, (typeof STRETCH_SWITCHES)[number]>;
 
 interface Stretch {
   readonly first: number;
@@ -24,24 +25,12 @@ interface Stretch {
   count: number;
 }
 
-export interface GeneratedRun {
-  readonly number: number;
-  readonly submittedAt: number;
-  readonly deliveredAt: number;
-  /** When the feed shows it; later than `deliveredAt` for late runs. */
-  readonly visibleAt: number;
-  readonly shares: StretchShares;
-}
-
 const purpose = { shift: 21, late: 22, processing: 23 };
 
 export class Timeline {
-  readonly #seed: number;
   readonly #stretches: Stretch[] = [];
 
-  constructor(seed: number) {
-    this.#seed = seed;
-  }
+  constructor(readonly seed: number) {}
 
   /** Adds `count` past runs, spread over the `periodMs` before `endMs`. */
   addHistory(count: number, periodMs: number, endMs: number, shares: StretchShares): void {
@@ -90,19 +79,19 @@ export class Timeline {
   /** Never decreases with the number, and lies after the stretch's start: a new stretch adds nothing to a past that was read. */
   deliveredAt(number: number): number {
     const stretch = this.#stretchOf(number);
-    const slot = number - stretch.first + draw(this.#seed, number, purpose.shift);
+    const slot = number - stretch.first + draw(this.seed, number, purpose.shift);
     return Math.floor(stretch.startMs + slot * stretch.intervalMs) + 1;
   }
 
-  run(number: number): GeneratedRun {
+  run(number: number) {
     const { shares } = this.#stretchOf(number);
     const deliveredAt = this.deliveredAt(number);
-    const late = draw(this.#seed, number, purpose.late) < shares.lateShare;
-    const processing = Math.round(shares.processingMs * (0.5 + draw(this.#seed, number, purpose.processing)));
+    const late = draw(this.seed, number, purpose.late) < shares.lateShare;
+    const processing = Math.round(shares.processingMs * (0.5 + draw(this.seed, number, purpose.processing)));
     return {
-      number,
       submittedAt: deliveredAt - processing,
       deliveredAt,
+      /** When the feed shows it; later than `deliveredAt` for late runs. */
       visibleAt: late ? deliveredAt + shares.lateByMs : deliveredAt,
       shares,
     };
@@ -116,7 +105,7 @@ export class Timeline {
 
   /** A pseudo-random number for choosing among the first `count` runs, the latest preferred. */
   recent(count: number, event: number): number {
-    const u = hash(this.#seed, event, 24) / 0x1_0000_0000;
+    const u = hash(this.seed, event, 24) / 0x1_0000_0000;
     return count - 1 - Math.floor(u ** 3 * count);
   }
 

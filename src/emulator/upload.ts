@@ -3,27 +3,12 @@ import type { Multipart, MultipartFile } from '@fastify/multipart';
 import type { FastifyRequest } from 'fastify';
 import { Refusal } from './refusal.js';
 
-/** The form of a submission (interface 4.1). The file itself is not kept. */
-export interface Upload {
-  readonly fileName: string;
-  /** SHA-256 of the file. */
-  readonly fileHash: string;
-  readonly documentType: string;
-}
-
-interface ReceivedFile {
-  readonly field: string;
-  readonly name: string;
-  readonly contentType: string;
-  readonly hash: string;
-  readonly isPdf: boolean;
-  readonly tooLarge: boolean;
-}
+type ReceivedFile = Awaited<ReturnType<typeof receive>>;
 
 const magic = '%PDF-';
 
-/** Reads and checks the form; the whole body is read even when it is refused, so that the client sees the answer. */
-export async function readUpload(request: FastifyRequest, maxFileBytes: number): Promise<Upload> {
+/** Reads and checks the form of a submission (interface 4.1). The file itself is not kept, and the whole body is read even when it is refused, so that the client sees the answer. */
+export async function readUpload(request: FastifyRequest, maxFileBytes: number) {
   if (!request.isMultipart()) throw new Refusal(400, 'Die Anfrage muss als multipart/form-data gesendet werden.');
   const files: ReceivedFile[] = [];
   const types: string[] = [];
@@ -44,7 +29,7 @@ export async function readUpload(request: FastifyRequest, maxFileBytes: number):
   return { fileName: file.name, fileHash: file.hash, documentType };
 }
 
-async function receive(part: MultipartFile): Promise<ReceivedFile> {
+async function receive(part: MultipartFile) {
   const hash = createHash('sha256');
   let head = Buffer.alloc(0);
   for await (const chunk of part.file as AsyncIterable<Buffer>) {
