@@ -2,17 +2,18 @@ import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { createOutages, type Outages, type ToldOutage } from '../observability/outages.js';
 import type { DatabaseSettings } from '../settings.js';
+import { purgeHistory, purgeQuarantine, purgeRuns } from '../storage/deleted-runs.js';
 import { findStranded, type StrandedResults } from '../storage/pending.js';
 import type { Database } from '../storage/pool.js';
 import { hasNewDocuments } from '../storage/reporting/new-documents.js';
 import { tablesOf } from '../storage/schema.js';
 import type { Clock } from '../sync/ports.js';
-import { purge } from './purge.js';
 import { refreshReports } from './refresh-reports.js';
 
 const LOOK_EVERY_MS = 5_000;
-const PURGE_EVERY_MS = 3_600_000;
-const STRANDED_EVERY_MS = 3_600_000;
+const HOUR_MS = 3_600_000;
+/** Rows removed at once: what waits for them waits some milliseconds. */
+const PURGED_AT_ONCE = 500;
 /** Of the time between two looks, while a history is read: a fiftieth of it, half of which is rest. */
 const SLICE_MS = LOOK_EVERY_MS / 50;
 
@@ -32,21 +33,26 @@ export interface Housekeeping {
  * up. Resolves after the signal has aborted; never rejects.
  */
 export async function keepHouse(house: Housekeeping, signal: AbortSignal): Promise<void> {
-  const views = followDocuments(house, signal);
-  const retention = removeWhatIsPast(house, signal);
-  const stranded = tellOfStranded(house);
   const outages = createChoreOutages(house);
-  const chores = new Map([
-    createChore('views', outages, signal, views),
-    createChore('retention', outages, signal, retention),
-    createChore('stranded', outages, signal, stranded),
-  ]);
+  const chores: Readonly<Record<Chore, () => Promise<void>>> = {
+    views: followDocuments(house, signal),
+    retention: removeWhatIsPast(house, signal),
+    stranded: tellOfStranded(house),
+  };
   while (!signal.aborted) {
     await house.clock.sleep(LOOK_EVERY_MS, signal);
-    for (const [chore, attempt] of chores) {
+    for (const chore of Object.keys(chores) as Chore[]) {
       if (signal.aborted) return;
-      if (house.metrics.isLeader()) await attempt();
-      else outages.dropped(chore); // the next leader's to meet
+      if (!house.metrics.isLeader()) {
+        outages.dropped(chore); // the next leader's to meet
+        continue;
+      }
+      try {
+        await chores[chore]();
+        outages.recovered(chore);
+      } catch (error) {
+        if (!signal.aborted) outages.failed(chore, error, LOOK_EVERY_MS);
+      }
     }
   }
 }
@@ -75,27 +81,6 @@ function createChoreOutages({ logger, clock, onOutage = () => {} }: Housekeeping
   });
 }
 
-/** A chore, and its work, whose failure is said as it begins, and its end. */
-function createChore(
-  chore: Chore,
-  outages: Outages<Chore>,
-  signal: AbortSignal,
-  work: (failed: boolean) => Promise<void>,
-): readonly [Chore, () => Promise<void>] {
-  let failed = false;
-  const attempt = async () => {
-    try {
-      await work(failed);
-      failed = false;
-      outages.recovered(chore);
-    } catch (error) {
-      failed = true;
-      if (!signal.aborted) outages.failed(chore, error, LOOK_EVERY_MS);
-    }
-  };
-  return [chore, attempt];
-}
-
 /**
  * Once at the start in any case: a new release may define views otherwise. While the feed or its history is read from
  * behind, every document of which is new, only a little is looked through each time: the types and fields of most
@@ -104,12 +89,13 @@ function createChore(
 function followDocuments(
   { settings, database, metrics, logger, clock }: Housekeeping,
   signal: AbortSignal,
-): (failed: boolean) => Promise<void> {
+): () => Promise<void> {
   const tables = tablesOf(settings.schema);
-  let first = true;
-  return async (failed) => {
+  let isDue = true;
+  return async () => {
     if (!settings.typedViews) return;
-    if (!first && !failed && !(await hasNewDocuments(database.sql, tables))) return;
+    if (!isDue && !(await hasNewDocuments(database.sql, tables))) return;
+    isDue = true;
     const rest = restBetweenBatches(clock, signal);
     const since = clock.monotonic();
     const between = async () => {
@@ -120,42 +106,61 @@ function followDocuments(
     };
     const done = await refreshReports(database, tables, settings.readerRole, between);
     const { views, columns, built, failed: left } = done;
-    first = false;
     if (built.length > 0) {
       logger.info('built typed views for reports', { built: built.length, newViews: views, newColumns: columns });
     }
     if (left[0] !== undefined) throw left[0].error;
+    isDue = false;
   };
 }
 
+/** Removes what is past the retention, batch by batch. */
 function removeWhatIsPast(
   { settings, database, metrics, logger, clock }: Housekeeping,
   signal: AbortSignal,
 ): () => Promise<void> {
   const tables = tablesOf(settings.schema);
-  let nextAt = Number.NEGATIVE_INFINITY;
-  return async () => {
-    if (clock.monotonic() < nextAt) return;
-    const purged = await purge(database, tables, settings.retention, metrics, restBetweenBatches(clock, signal));
-    nextAt = clock.monotonic() + PURGE_EVERY_MS;
-    const { runs, run_history: runHistory, quarantine } = purged;
-    if (runs + runHistory + quarantine > 0) {
-      logger.info('removed what is past the retention', { runs, runHistory, quarantine });
+  const { retention } = settings;
+  const kinds = [
+    ['runs', retention.runs, purgeRuns],
+    ['run_history', retention.runHistory, purgeHistory],
+    ['quarantine', retention.quarantine, purgeQuarantine],
+  ] as const;
+  return hourly(clock, async () => {
+    const rest = restBetweenBatches(clock, signal);
+    const purged = { runs: 0, run_history: 0, quarantine: 0 };
+    for (const [table, days, purgeBatch] of kinds) {
+      for (let found = PURGED_AT_ONCE; days !== null && found === PURGED_AT_ONCE; await rest()) {
+        found = await purgeBatch(database.sql, tables, days, PURGED_AT_ONCE);
+        purged[table] += found;
+        metrics.purged(table, found);
+      }
     }
-  };
+    if (Object.values(purged).some((number) => number > 0)) {
+      const { run_history: runHistory, ...others } = purged;
+      logger.info('removed what is past the retention', { ...others, runHistory });
+    }
+  });
 }
 
 /** Each retired feed is told of once, and again when the number has changed. */
 function tellOfStranded({ settings, database, logger, clock }: Housekeeping): () => Promise<void> {
   const tables = tablesOf(settings.schema);
-  let nextAt = Number.NEGATIVE_INFINITY;
   let told = new Map<string, number>();
-  return async () => {
-    if (clock.monotonic() < nextAt) return;
+  return hourly(clock, async () => {
     const stranded = await findStranded(database.sql, tables);
-    nextAt = clock.monotonic() + STRANDED_EVERY_MS;
     for (const one of stranded) if (told.get(one.feed) !== one.results) logger.warn(STRANDED, describeStranded(one));
     told = new Map(stranded.map(({ feed, results }) => [feed, results]));
+  });
+}
+
+/** Does the work once an hour; work that failed is due at once. */
+function hourly(clock: Clock, work: () => Promise<void>): () => Promise<void> {
+  let nextAt = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (clock.monotonic() < nextAt) return;
+    await work();
+    nextAt = clock.monotonic() + HOUR_MS;
   };
 }
 
