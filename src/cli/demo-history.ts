@@ -1,6 +1,6 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { type Emulator, startEmulator } from '../emulator/index.js';
+import { startEmulator } from '../emulator/index.js';
 
 /** Runs that the emulated service has finished before the demo's very first start, and new ones while it runs. */
 const HISTORY = 5_000;
@@ -12,17 +12,11 @@ const SWITCHES = { truncatedShare: 0.02, failureShare: 0.04, testEnvironmentShar
 const periodsSchema = z.array(z.tuple([z.number(), z.number()]));
 type Periods = z.output<typeof periodsSchema>;
 
-export interface DemoService {
-  readonly emulator: Emulator;
-  /** Notes that the demo runs until now, so that the service is found as it was left; also after a hard end. */
-  noteRunning(): Promise<void>;
-}
-
 /**
  * Starts an emulated service that goes on where it was when the demo ran last: its runs follow from the seed and from
  * the times at which it ran, so these are all that is kept.
  */
-export async function startDemoService(file: string, port: number): Promise<DemoService> {
+export async function startDemoService(file: string, port: number) {
   const earlier = await readPeriods(file);
   const startedAt = Date.now();
   let replayed: number | null = earlier[0]?.[0] ?? startedAt;
@@ -40,7 +34,11 @@ export async function startDemoService(file: string, port: number): Promise<Demo
   }
   replayed = null;
   emulator.set({ newRunsPerSecond: NEW_RUNS_PER_SECOND, correctionsPerMinute: CORRECTIONS_PER_MINUTE });
-  return { emulator, noteRunning: () => writePeriods(file, [...earlier, [startedAt, Date.now()]]) };
+  return {
+    emulator,
+    /** Notes that the demo runs until now, so that the service is found as it was left; also after a hard end. */
+    noteRunning: () => writePeriods(file, [...earlier, [startedAt, Date.now()]]),
+  };
 }
 
 /** A file that is missing or damaged means a first start. */

@@ -39,9 +39,6 @@ export function explain(error: unknown): { readonly message: string | null; read
     const away = troubleOf(error).remedy === 'retry' || AWAY_KINDS.has(kind);
     return { message: text, exitCode: away ? EXIT.tryAgain : EXIT.failed };
   }
-  return { message: `this is a bug in scanfeed: ${stackOf(error)}`, exitCode: EXIT.failed };
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const stack = error instanceof Error ? (error.stack ?? text) : text;
+  return { message: `this is a bug in scanfeed: ${stack}`, exitCode: EXIT.failed };
 }

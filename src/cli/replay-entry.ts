@@ -1,10 +1,9 @@
 import { troubleOf } from '../outcome/trouble.js';
-import { commitResults } from '../storage/commit-page.js';
-import { createDatabaseClock } from '../storage/database-clock.js';
 import { type QuarantinedEntry, readPayload, settleQuarantined } from '../storage/quarantined-entries.js';
 import { batchOf, type DraftEntry, refusedEntry } from '../sync/page-draft.js';
 import type { CommitCounts } from '../sync/ports.js';
 import { recheckPayload } from '../sync/quarantined-payload.js';
+import { openFeedStore } from './feed-store.js';
 import { systemClock } from './system-clock.js';
 import { underPresentEpoch } from './under-present-epoch.js';
 import type { FeedAtWork } from './with-feed.js';
@@ -52,17 +51,10 @@ const GONE = {
 } as const;
 
 async function store(work: FeedAtWork<'pending'>, draft: DraftEntry): Promise<CommitCounts | 'refused'> {
-  const { settings, database, tables } = work;
-  const commitSettings = {
-    leaseTtlMs: settings.feed.leaseTtlMs,
-    pendingRetryMs: settings.pending.retryIntervalMs,
-    keptDays: settings.database.retention.runs,
-    monotonic: systemClock.monotonic,
-    databaseClock: createDatabaseClock(systemClock.monotonic),
-  };
+  const feedStore = openFeedStore(work, systemClock);
   try {
     return await underPresentEpoch(work, async (lease) => {
-      const outcome = await commitResults(database.sql, tables, commitSettings, lease, batchOf([draft], null));
+      const outcome = await feedStore.commitResults(lease, batchOf([draft], null));
       return outcome.kind === 'fenced' ? null : outcome.counts;
     });
   } catch (error) {

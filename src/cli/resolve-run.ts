@@ -1,5 +1,4 @@
 import { troubleOf } from '../outcome/trouble.js';
-import type { ResultVerdict } from '../sync/full-result.js';
 import type { DraftEntry } from '../sync/page-draft.js';
 import type { CommitCounts, FeedService, FeedStore, PendingReason, PendingRun } from '../sync/ports.js';
 import type { ResultLoader } from '../sync/resolve-truncated.js';
@@ -34,10 +33,17 @@ export async function resolveRun(
   parts: ResolveParts,
   signal: AbortSignal,
 ): Promise<Resolved> {
-  const verdict = await parts.loader.loadOnce(run, signal);
-  const stored = await storeLoaded(verdict, work, parts.store, signal).finally(verdict.release);
-  if (stored !== null) return stored;
   const { scanId, revision } = run;
+  const verdict = await parts.loader.loadOnce(run, signal);
+  try {
+    signal.throwIfAborted();
+    const stored = verdict.kind === 'loaded' ? await storeRun(verdict.draft, work, parts.store) : null;
+    if (verdict.kind === 'loaded' && stored?.contradicted === false) {
+      return { scanId, revision: verdict.draft.accepted.run.revision, outcome: 'resolved', reason: null, detail: null };
+    }
+  } finally {
+    verdict.release();
+  }
   const reason = verdict.kind === 'pending' ? verdict.reason : 'invalid_result';
   const nextTryInMs = pendingPause(run.attempts + 1, run.pendingForMs, parts.pendingRetryMs);
   await underPresentEpoch(work, async (lease) =>
@@ -46,32 +52,15 @@ export async function resolveRun(
   return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
 }
 
-async function storeLoaded(
-  verdict: ResultVerdict,
-  work: FeedAtWork<never>,
-  into: FeedStore,
-  signal: AbortSignal,
-): Promise<Resolved | null> {
-  signal.throwIfAborted();
-  if (verdict.kind !== 'loaded') return null;
-  const stored = await storeRun(verdict.draft, work, into);
-  if (stored === null || stored.contradicted) return null;
-  const { scanId, revision } = verdict.draft.accepted.run;
-  return { scanId, revision, outcome: 'resolved', reason: null, detail: null };
-}
-
-interface StoredRun {
-  readonly counts: CommitCounts;
-  /** The result contradicts the stored row, which stays pending. */
-  readonly contradicted: boolean;
-}
-
-/** Stores a run that was loaded by itself, beside whoever holds the feed; null: PostgreSQL refuses one of its values. */
+/**
+ * Stores a run that was loaded by itself, beside whoever holds the feed. A result that contradicts the stored row leaves it
+ * pending. Null: PostgreSQL refuses one of its values.
+ */
 export async function storeRun(
   draft: DraftEntry,
   work: FeedAtWork<never>,
   store: FeedStore,
-): Promise<StoredRun | null> {
+): Promise<{ readonly counts: CommitCounts; readonly contradicted: boolean } | null> {
   try {
     return await underPresentEpoch(work, async (lease) => {
       const outcome = await storeResult(store, lease, draft);

@@ -105,7 +105,16 @@ async function resolveAll(
       }),
     );
     const byScan = new Map(due.map((run, index) => [run.scanId, tried[index]]));
-    for (const scanId of some) results.push(byScan.get(scanId) ?? completeAlready(scanId, revisions.get(scanId) ?? 0));
+    for (const scanId of some) {
+      const complete = {
+        scanId,
+        revision: revisions.get(scanId) ?? 0,
+        outcome: 'complete',
+        reason: null,
+        detail: null,
+      } as const;
+      results.push(byScan.get(scanId) ?? complete);
+    }
   }
   return results;
 }
@@ -119,10 +128,6 @@ function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'
   const budget = openByteBudget(memoryBudgetBytes);
   const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency });
   return { store, loader, service: watched, pendingRetryMs: pending.retryIntervalMs } satisfies ResolveParts;
-}
-
-function completeAlready(scanId: string, revision: number): Resolved {
-  return { scanId, revision, outcome: 'complete', reason: null, detail: null };
 }
 
 const OUTCOMES: Readonly<Record<Resolved['outcome'], string>> = {

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { RecognitionClient } from '../service/client.js';
 import { readSettings, type ServiceSettings } from '../settings.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { wholeNumber } from './emulator-options.js';
@@ -115,7 +116,7 @@ async function checkAll(paths: readonly string[], io: CommandProcess, signal: Ab
 
 interface SendParts {
   readonly service: ServiceSettings;
-  readonly client: Parameters<Parameters<typeof withClient>[2]>[0];
+  readonly client: RecognitionClient;
   readonly io: CommandProcess;
   readonly signal: AbortSignal;
 }

@@ -25,13 +25,7 @@ export interface TroubleNotesOptions {
  * Writes outages down for `scanfeed status`, which reads the database alone. Beside the feed: nothing waits for it, and what
  * cannot be written is kept and tried again. Nothing runs while there is nothing to write.
  */
-export interface TroubleNotes {
-  readonly note: (outage: ToldOutage) => void;
-  /** Writes what is left, and that nothing goes on here any more, if that is possible at once. Never rejects. */
-  close(): Promise<void>;
-}
-
-export function keepTroubleNotes(options: TroubleNotesOptions): TroubleNotes {
+export function keepTroubleNotes(options: TroubleNotesOptions) {
   const { database, tables, clock } = options;
   const closing = new AbortController();
   const waiting = new Map<string, ToldOutage>();
@@ -66,7 +60,7 @@ export function keepTroubleNotes(options: TroubleNotesOptions): TroubleNotes {
   };
 
   return {
-    note: (outage) => {
+    note: (outage: ToldOutage): void => {
       const key = `${outage.stage} ${outage.number}`;
       if (outage.endedAt === null) open.set(key, outage);
       else open.delete(key);
@@ -76,7 +70,8 @@ export function keepTroubleNotes(options: TroubleNotesOptions): TroubleNotes {
       if (waiting.size > WAITING_AT_MOST && oldest !== undefined) waiting.delete(oldest);
       if (!closing.signal.aborted) writing ??= writeAll();
     },
-    close: async () => {
+    /** Writes what is left, and that nothing goes on here any more, if that is possible at once. Never rejects. */
+    close: async (): Promise<void> => {
       closing.abort();
       // What goes on is no longer met by this process.
       for (const [key, outage] of open) waiting.set(key, { ...outage, endedAt: clock.monotonic() });

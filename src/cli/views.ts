@@ -2,7 +2,6 @@ import { type Command, Option } from 'commander';
 import { describeError } from '../observability/describe-error.js';
 import { readSettings } from '../settings.js';
 import type { Database } from '../storage/pool.js';
-import type { ViewFailure } from '../storage/reporting/build-views.js';
 import { forgetProgress } from '../storage/reporting/new-documents.js';
 import type { ReportColumn } from '../storage/reporting/report-view.js';
 import { type ListedView, listReportViews, readReportViews } from '../storage/reporting/stored-views.js';
@@ -89,7 +88,9 @@ function refresh({ all, json }: Given & { all?: true }, io: CommandProcess): Pro
         EXIT.tryAgain,
       );
     }
-    if (failed.length > 0) throw failure(done.failed);
+    const [first] = failed;
+    if (first !== undefined)
+      throw new CommandFailure(`not built: ${failed.map(({ view }) => view).join(', ')}; ${first.why}`);
   });
 }
 
@@ -97,12 +98,6 @@ function describe({ views, columns, built }: Refreshed): string {
   if (built.length === 0) return 'All views are up to date.\n';
   const added = `New: ${counted(views, 'view', 'views')}, ${counted(columns, 'column', 'columns')}.`;
   return `${added} Built:\n${built.map((name) => `  ${name}\n`).join('')}`;
-}
-
-function failure(failed: readonly ViewFailure[]): CommandFailure {
-  const [first] = failed;
-  const names = failed.map(({ view }) => view).join(', ');
-  return new CommandFailure(`not built: ${names}; ${describeError(first?.error).message}`);
 }
 
 function list({ json }: Given, io: CommandProcess): Promise<void> {

@@ -3,18 +3,12 @@ import type { Group } from '../../settings/variables.js';
 import { type Mistake, readSettings, SettingsError, type SettingsFor } from '../../settings.js';
 import { type Finding, failing, ok, warning } from './finding.js';
 
-/** The settings, group by group: one that is wrong does not hide the others. */
-export interface GivenSettings {
-  readonly service: SettingsFor<'service'>['service'] | null;
-  readonly feed: SettingsFor<'feed'>['feed'] | null;
-  readonly database: SettingsFor<'database'>['database'] | null;
-  readonly mistakes: readonly Mistake[];
-  readonly warnings: readonly string[];
-}
+type GivenSettings = ReturnType<typeof readGroups>;
 
 const OTHERS = ['reconcile', 'pending', 'admin', 'process'] as const satisfies readonly Group[];
 
-export function readGroups(env: NodeJS.ProcessEnv | undefined): GivenSettings {
+/** Reads the settings group by group, null where one is wrong: it does not hide the others. */
+export function readGroups(env: NodeJS.ProcessEnv | undefined) {
   const mistakes: Mistake[] = [];
   const warnings = new Set<string>();
   const read = <G extends Group>(group: G): SettingsFor<G>[G] | null => {

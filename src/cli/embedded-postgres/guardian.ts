@@ -2,11 +2,6 @@ import { spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 
-/** Watches over a server for as long as this process lives. */
-export interface Guardian {
-  dismiss(): void;
-}
-
 // The pipe to its standard input closes when this process ends, in whatever way. Then: a fast shutdown, and for a
 // temporary server, once that is done (30 s at most), its folder goes too.
 const script = `
@@ -25,9 +20,10 @@ rm -rf "$3"
  * own so that Ctrl-C reaches it through us only, after the daemon's last commit; this is the price.
  *
  * @param temporary The folder to remove afterwards, and the data folder in it; null keeps everything.
+ * @returns a function that dismisses the guardian
  */
-export function postGuardian(server: number, temporary: { root: string; data: string } | null): Guardian {
-  if (process.platform === 'win32') return { dismiss: () => {} };
+export function postGuardian(server: number, temporary: { root: string; data: string } | null): () => void {
+  if (process.platform === 'win32') return () => {};
   const pidFile = temporary === null ? '' : join(temporary.data, 'postmaster.pid');
   const guardian = spawn('/bin/sh', ['-c', script, 'sh', String(server), pidFile, temporary?.root ?? ''], {
     stdio: ['pipe', 'ignore', 'ignore'],
@@ -40,5 +36,5 @@ export function postGuardian(server: number, temporary: { root: string; data: st
   guardian.stdin.on('error', () => {});
   guardian.unref();
   (guardian.stdin as Socket).unref();
-  return { dismiss: () => void guardian.kill('SIGKILL') };
+  return () => void guardian.kill('SIGKILL');
 }

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { CommandFailure } from '../exit.js';
 import type { Binaries } from './binaries.js';
-import { type Guardian, postGuardian } from './guardian.js';
+import { postGuardian } from './guardian.js';
 import { isPortFree } from './ports.js';
 import type { ServerUser } from './server-user.js';
 
@@ -73,17 +73,15 @@ export async function startPostmaster(
 ): Promise<Postmaster | null> {
   const { port, temporary } = options;
   const { child, ended } = await spawnServer(cluster, port, options.settings);
-  const guardian =
-    child.pid === undefined
-      ? null
-      : postGuardian(child.pid, temporary === null ? null : { root: temporary, data: cluster.data });
+  const watched = temporary === null ? null : { root: temporary, data: cluster.data };
+  const dismissGuardian = child.pid === undefined ? () => {} : postGuardian(child.pid, watched);
   try {
     const url = urlOf(cluster, port, 'postgres');
     const version = await waitForServer(url, { signal: AbortSignal.any([signal, ended]) });
-    return { port, version, stop: () => stopServer(child, guardian) };
+    return { port, version, stop: () => stopServer(child, dismissGuardian) };
   } catch (error) {
     const died = ended.aborted;
-    await stopServer(child, guardian);
+    await stopServer(child, dismissGuardian);
     signal.throwIfAborted();
     if (died && !(await isPortFree(port))) return null;
     const said = died ? lastLine(await readFile(cluster.logFile, 'utf8').catch(() => '')) : (error as Error).message;
@@ -118,7 +116,7 @@ async function spawnServer(cluster: Cluster, port: number, settings: Readonly<Re
 }
 
 /** Fast shutdown; an immediate one when that takes too long. May be called again. */
-async function stopServer(child: ChildProcess, guardian: Guardian | null): Promise<void> {
+async function stopServer(child: ChildProcess, dismissGuardian: () => void): Promise<void> {
   if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
     const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     child.ref();
@@ -127,7 +125,7 @@ async function stopServer(child: ChildProcess, guardian: Guardian | null): Promi
     await exited;
     clearTimeout(hurry);
   }
-  guardian?.dismiss();
+  dismissGuardian();
 }
 
 /** The server speaks no TLS; saying so keeps a PGSSLMODE of the environment from asking for it. */

@@ -1,18 +1,16 @@
 import { createHash } from 'node:crypto';
 
-/** What makes two submissions the same one. */
-export interface SubmissionIdentity {
-  /** SHA-256 of the PDF, hex. */
-  readonly sha256: string;
-  readonly documentType: string;
-  readonly environment: 'prod' | 'test';
-}
-
 /**
  * The Idempotency-Key (interface 4.1) of a submission. It follows from content, type and environment alone, so that a
  * repeat, by whomever and whenever, finds the run that exists.
  */
-export function idempotencyKey({ sha256, documentType, environment }: SubmissionIdentity): string {
+export function idempotencyKey(submission: {
+  /** SHA-256 of the PDF, hex. */
+  readonly sha256: string;
+  readonly documentType: string;
+  readonly environment: 'prod' | 'test';
+}): string {
+  const { sha256, documentType, environment } = submission;
   return keyOf([environment, documentType, sha256]);
 }
 
