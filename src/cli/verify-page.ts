@@ -91,8 +91,9 @@ async function verifyUnusable(
   { database, tables, feed }: Source,
 ): Promise<readonly Verified[]> {
   const known = await findQuarantined(database.sql, tables, feed.name, entries);
-  return entries.map(({ scanId, revision, payload }) => {
-    const state = known.get(identityOf(scanId, revision, payload)) ?? null;
+  return entries.map((entry) => {
+    const { scanId, revision } = entry;
+    const state = known.get(identityOf(entry)) ?? null;
     const verdict = setAside(state) ?? (state === null ? 'missing' : 'same');
     const rest = { storedRevision: null, differing: [], deliveredAt: null, truncated: false };
     return { scanId, revision, verdict, ...rest };

@@ -71,7 +71,7 @@ export async function findQuarantined(
   entries: readonly QuarantineEntry[],
 ): Promise<ReadonlyMap<string, Whereabouts>> {
   if (entries.length === 0) return new Map();
-  const identities = entries.map(({ scanId, revision, payload }) => identityOf(scanId, revision, payload));
+  const identities = entries.map(identityOf);
   const scanIds = entries.map(({ scanId }) => scanId);
   const revisions = entries.map(({ revision }) => revision);
   const { rows } = await sql<{ identity: string; state: Whereabouts }>`
@@ -91,20 +91,15 @@ export async function notYetQuarantined(
   entries: readonly QuarantineEntry[],
 ): Promise<readonly QuarantineEntry[]> {
   const known = await findQuarantined(db, tables, feed, entries);
-  return entries.filter(({ scanId, revision, payload }) => !known.has(identityOf(scanId, revision, payload)));
+  return entries.filter((entry) => !known.has(identityOf(entry)));
 }
 
 function rowsOf(entries: readonly QuarantineEntry[]): string {
   return JSON.stringify(
-    entries.map(({ scanId, revision, reason, detail, payload, state }, position) => ({
-      position,
-      identity: identityOf(scanId, revision, payload),
-      scan_id: scanId,
-      revision,
-      reason,
-      detail,
-      state,
-    })),
+    entries.map((entry, position) => {
+      const { scanId, revision, reason, detail, state } = entry;
+      return { position, identity: identityOf(entry), scan_id: scanId, revision, reason, detail, state };
+    }),
   );
 }
 
@@ -123,7 +118,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
 }
 
 /** What makes a delivery of an entry the same as an earlier one. */
-export function identityOf(scanId: string | null, revision: number | null, payload: Uint8Array): string {
+export function identityOf({ scanId, revision, payload }: QuarantineEntry): string {
   if (scanId !== null && revision !== null) return `${scanId}#${revision}`;
   return `sha256:${createHash('sha256').update(payload).digest('hex')}`;
 }
