@@ -123,7 +123,7 @@ function removeWhatIsPast(
   const { retention } = settings;
   const kinds = [
     ['runs', retention.runs, purgeRuns],
-    ['run_history', retention.runHistory, purgeHistory],
+    ['run_history', retention.run_history, purgeHistory],
     ['quarantine', retention.quarantine, purgeQuarantine],
   ] as const;
   return hourly(clock, async () => {

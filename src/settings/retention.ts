@@ -1,42 +1,33 @@
 import { z } from 'zod';
 import type { Kind } from './kinds.js';
 
-/** Days that things are kept; null: for ever. */
-export interface Retention {
-  readonly runs: number | null;
-  readonly runHistory: number | null;
-  readonly quarantine: number | null;
-}
-
-const NAMES = { runs: 'runs', run_history: 'runHistory', quarantine: 'quarantine' } as const;
+const TABLES = ['runs', 'run_history', 'quarantine'] as const;
 const MOST_DAYS = 36_500;
-const OFF: Retention = { runs: null, runHistory: null, quarantine: null };
 
-/** `730` for everything, or by kind: `runs=730,run_history=90`. What is not named is kept. */
+/** Days that what a table holds is kept; null: for ever. */
+export type Retention = Readonly<Record<(typeof TABLES)[number], number | null>>;
+
+/** `730` for everything, or by table: `runs=730,run_history=90`. What is not named is kept. */
 export const retention: Kind<Retention> = {
-  allowed: `off, a number of days from 1 to ${MOST_DAYS}, or one for each of ${Object.keys(NAMES).join(', ')}, such as runs=730,run_history=90`,
+  allowed: `off, a number of days from 1 to ${MOST_DAYS}, or one for each of ${TABLES.join(', ')}, such as runs=730,run_history=90`,
   schema: z.string().transform((text, context) => {
-    const kept = text === 'off' ? OFF : (sameForAll(text) ?? byKind(text));
+    const days = daysOf(text);
+    if (text === 'off' || days !== null) return { runs: days, run_history: days, quarantine: days };
+    const kept = byTable(text);
     if (kept !== null) return kept;
     context.addIssue({ code: 'custom', message: '', input: text });
     return z.NEVER;
   }),
 };
 
-function sameForAll(text: string): Retention | null {
-  const days = daysOf(text);
-  return days === null ? null : { runs: days, runHistory: days, quarantine: days };
-}
-
-function byKind(text: string): Retention | null {
-  const kept: Record<keyof Retention, number | null> = { ...OFF };
+function byTable(text: string): Retention | null {
+  const kept: Record<keyof Retention, number | null> = { runs: null, run_history: null, quarantine: null };
   for (const part of text.split(',')) {
-    const [name = '', value = '', ...more] = part.split('=').map((each) => each.trim());
+    const [name, value = '', ...more] = part.split('=').map((each) => each.trim());
+    const table = TABLES.find((known) => known === name);
     const days = daysOf(value);
-    if (!Object.hasOwn(NAMES, name) || days === null || more.length > 0) return null;
-    const kind = NAMES[name as keyof typeof NAMES];
-    if (kept[kind] !== null) return null;
-    kept[kind] = days;
+    if (table === undefined || days === null || more.length > 0 || kept[table] !== null) return null;
+    kept[table] = days;
   }
   return kept;
 }

@@ -38,7 +38,7 @@ describe('settings', () => {
       reportingSchema: 'scanfeed_reporting',
       readerRole: 'scanfeed_reader',
       typedViews: true,
-      retention: { runs: null, runHistory: null, quarantine: null },
+      retention: { runs: null, run_history: null, quarantine: null },
       autoMigrate: true,
       poolSize: 5,
     });
@@ -53,9 +53,9 @@ describe('settings', () => {
   });
 
   test.each([
-    ['off', { runs: null, runHistory: null, quarantine: null }],
-    ['730', { runs: 730, runHistory: 730, quarantine: 730 }],
-    ['runs=730, quarantine=30', { runs: 730, runHistory: null, quarantine: 30 }],
+    ['off', { runs: null, run_history: null, quarantine: null }],
+    ['730', { runs: 730, run_history: 730, quarantine: 730 }],
+    ['runs=730, quarantine=30', { runs: 730, run_history: null, quarantine: 30 }],
   ])('take the retention %s', (text, retention) => {
     expect(settingsWith({ SCANFEED_RETENTION_DAYS: text }).database.retention).toEqual(retention);
   });
