@@ -76,7 +76,6 @@ function createChoreOutages({ logger, clock, onOutage = () => {} }: Housekeeping
       passing: FAILING[chore],
       holding: FAILING[chore],
       still: `${FAILING[chore]}, and still cannot`,
-      over: 'works again',
     }),
   });
 }

@@ -14,26 +14,17 @@ const LULL_MS = 60_000;
 /** For what only a change of the program mends. */
 const BUG = 'this is a bug in scanfeed: please report this line, with those before it';
 
-/** The messages of an outage. */
-interface OutageWords {
-  /** Its beginning, by what will come of it. */
-  readonly passing: string;
-  readonly holding: string;
-  readonly still: string;
-  readonly over: string;
-}
-
-const WORDS: OutageWords = {
+/** The messages of an outage: its beginning, by what will come of it, and its reminders. */
+const WORDS = {
   passing: 'failed, and will be tried again',
   holding: 'holding: this will not pass by itself',
   still: 'still failing',
-  over: 'works again',
 };
 
 interface OutagesOptions<What extends string> {
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  readonly words?: (what: What) => OutageWords;
+  readonly words?: (what: What) => typeof WORDS;
   /** How what will not pass by itself is written; `error` by default. */
   readonly holdingLevel?: 'warn' | 'error';
   /** Told of each change of an outage that is in the log. */
@@ -115,14 +106,13 @@ export function createOutages<What extends string>({
     outage.facts = { ...outage.facts, endedAt: clock.monotonic() };
     changed(outage);
   };
-  const sayOver = (level: 'debug' | 'info', what: What, { facts }: Outage) => {
-    const { kind, failures, begunAt, endedAt } = facts;
-    const lasted = seconds((endedAt ?? clock.monotonic()) - begunAt);
-    logger[level](words(what).over, { stage: what, kind, failures, seconds: lasted });
+  const sayOver = (level: 'debug' | 'info', { facts }: Outage) => {
+    const { stage, kind, failures, begunAt, endedAt } = facts;
+    logger[level]('works again', { stage, kind, failures, seconds: seconds((endedAt ?? clock.monotonic()) - begunAt) });
   };
   const forget = (what: What, outage: Outage) => {
     known.delete(what);
-    if (outage.facts.endedAt !== null && !outage.isSaid) sayOver('info', what, outage);
+    if (outage.facts.endedAt !== null && !outage.isSaid) sayOver('info', outage);
   };
   /** Called often: logs the ends that no failure came after. */
   const passed = () => {
@@ -176,7 +166,7 @@ export function createOutages<What extends string>({
       const outage = known.get(what);
       if (outage === undefined || outage.facts.endedAt !== null) return;
       close(outage);
-      sayOver(outage.isSaid ? 'info' : 'debug', what, outage);
+      sayOver(outage.isSaid ? 'info' : 'debug', outage);
       if (outage.told.size === 0) known.delete(what);
     },
     /** It is another process's to meet from now on. */
