@@ -21,7 +21,10 @@ export class Reader {
   value<T>(variable: Variable<T>): T {
     const given = this.#given(variable) ?? variable.default;
     if (given !== null) return this.parse(variable, given, variable.name);
-    if (variable.required) this.missing(variable);
+    if (variable.required) {
+      const { name, secret, allowed } = variable;
+      this.mistake(name, null, secret ? `${allowed}; or ${name}_FILE, the path of a file that holds it` : allowed);
+    }
     return null as T; // the type of an optional variable; a required one was noted as a mistake
   }
 
@@ -43,10 +46,6 @@ export class Reader {
 
   mistake(variable: string, value: string | null, allowed: string, reason?: string): void {
     this.mistakes.push({ variable, value, allowed, reason });
-  }
-
-  missing({ name, secret, allowed }: Variable): void {
-    this.mistake(name, null, secret ? `${allowed}; or ${name}_FILE, the path of a file that holds it` : allowed);
   }
 
   parse<T>(variable: Variable<T>, text: string, shownAs: string): T {

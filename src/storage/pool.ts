@@ -24,17 +24,6 @@ export interface DatabaseOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A pool, and kysely over it. */
-export interface Database {
-  readonly sql: Kysely<unknown>;
-  /** Connections: in use, idle, and callers waiting for one. */
-  usage(): { readonly active: number; readonly idle: number; readonly waiting: number };
-  /** Connections that could be had at once: idle ones, and those that may still be opened. */
-  free(): number;
-  /** Closes idle connections and destroys busy ones. May be called again. */
-  close(): Promise<void>;
-}
-
 /** One statement, whole, milliseconds, where nothing else is said. */
 export const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 10_000;
@@ -43,7 +32,10 @@ const IDLE_MS = 60_000;
 /** Maximum age of a connection, seconds: one to a former primary that still answers reads must not be used without end. */
 const LIFETIME_S = 600;
 
-export function openDatabase(options: DatabaseOptions): Database {
+export type Database = ReturnType<typeof openDatabase>;
+
+/** A pool, and kysely over it. */
+export function openDatabase(options: DatabaseOptions) {
   const connectDeadlineMs = options.connectDeadlineMs ?? CONNECT_DEADLINE_MS;
   const { Client, loggedIn, cutHandshakes } = handshakes();
   const pool = new pg.Pool({
@@ -71,12 +63,15 @@ export function openDatabase(options: DatabaseOptions): Database {
   const guarded = guardedPool(pool, clients, destination, options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS);
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
+    /** Connections: in use, idle, and callers waiting for one. */
     usage: () => ({
       active: pool.totalCount - pool.idleCount,
       idle: pool.idleCount,
       waiting: pool.waitingCount,
     }),
+    /** Connections that could be had at once: idle ones, and those that may still be opened. */
     free: () => Math.max(0, options.maxConnections - pool.totalCount + pool.idleCount - pool.waitingCount),
+    /** Closes idle connections and destroys busy ones. May be called again. */
     close: async () => {
       options.signal?.removeEventListener('abort', cutHandshakes);
       closed ??= closePool(pool, clients, cutHandshakes);
