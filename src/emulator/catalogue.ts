@@ -6,7 +6,7 @@ export interface DocumentType {
 }
 
 /** Document types with their share of all runs (the last one takes the rest). */
-export const defaultDocumentTypes: readonly DocumentType[] = [
+export const documentTypes: readonly [DocumentType, ...DocumentType[]] = [
   { slug: 'rechnung', name: 'Rechnung' },
   { slug: 'lieferschein', name: 'Lieferschein' },
   { slug: 'auftragsbestaetigung', name: 'Auftragsbestätigung' },

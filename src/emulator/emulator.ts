@@ -62,7 +62,6 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}) {
     },
     /** Scripts the single-run endpoint; several scripts are used in order. */
     answerRun: (scanId: string, answer: ScriptedAnswer): void => service.runScripts.add(scanId, answer),
-    clearRunAnswers: (scanId: string): void => service.runScripts.clear(scanId),
     /** Raises the revision of a finished run; throws when there is none such. */
     correct: (scanId: string, change: Correction = {}, organization?: string): RunVersion => {
       const version = service.organization(organization).correct(scanId, change, service.now());

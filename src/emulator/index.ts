@@ -1,5 +1,5 @@
 /** The Document Recognition Service, emulated after its interface alone. */
-export { type DocumentType, defaultDocumentTypes } from './catalogue.js';
+export { documentTypes } from './catalogue.js';
 export { type Emulator, startEmulator, type VerbatimSpec } from './emulator.js';
 export { type Fault, type FaultInput, type FaultKind, faultKinds, type Operation } from './faults.js';
 export { type ApiKey, defaultApiKey, defaultOptions, type EmulatorOptions } from './options.js';

@@ -71,7 +71,7 @@ async function handle(service: Service, request: FastifyRequest, query: Query, f
     if (error instanceof ConnectionReset) return { organization, outcome: { answer: 'reset' } as Outcome };
     const refused = error instanceof Refusal;
     const answer = refused ? errorAnswer(error.status, error.message) : errorAnswer(500, 'Interner Serverfehler.');
-    if (!refused) service.options.onError(error);
+    if (!refused) console.error(error);
     return { organization, outcome: { answer, verbatim: refused && !error.described } as Outcome };
   }
 }

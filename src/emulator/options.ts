@@ -1,5 +1,4 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type DocumentType, defaultDocumentTypes } from './catalogue.js';
 import type { SwitchesPatch } from './switches.js';
 
 export interface ApiKey {
@@ -20,7 +19,6 @@ export interface EmulatorOptions {
   readonly history: number;
   /** The history is spread over this period before the start. */
   readonly historyPeriodMs: number;
-  readonly documentTypes: readonly DocumentType[];
   /** Wanted size of a feed entry in bytes, on average. */
   readonly runBytes: number;
   /** Placed entries (submissions, corrections, scripts) and idempotency keys kept for each organization, at most; about 1.5 KB each. */
@@ -31,8 +29,6 @@ export interface EmulatorOptions {
   readonly now: () => number;
   /** For latency and drips; resolves early or rejects when the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Told of errors in the emulator itself, which are answered with 500. */
-  readonly onError: (error: unknown) => void;
 }
 
 export const defaultApiKey = 'emulator-key';
@@ -45,7 +41,6 @@ export const defaultOptions: EmulatorOptions = {
   seed: 1,
   history: 0,
   historyPeriodMs: 30 * 86_400_000,
-  documentTypes: defaultDocumentTypes,
   runBytes: 1700,
   liveLimit: 50_000,
   switches: {},
@@ -53,5 +48,4 @@ export const defaultOptions: EmulatorOptions = {
   sleep: async (ms, signal) => {
     await wait(ms, undefined, { signal });
   },
-  onError: (error) => console.error(error),
 };

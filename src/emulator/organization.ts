@@ -1,26 +1,19 @@
-import type { DocumentType } from './catalogue.js';
 import { CorrectionSchedule } from './correction-schedule.js';
 import { CursorSeal } from './cursors.js';
+import type { EmulatorOptions } from './options.js';
 import { draw, seedOf } from './random.js';
 import { type Correction, type RunSpec, reviseRun, scriptRun, toMs } from './run-specs.js';
 import { type Environment, type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import { runNumberOf, scanIdOf } from './scan-ids.js';
-import { type Content, type GeneratedLane, type Place, type PlacedEntry, Sequence } from './sequence.js';
+import { type Content, type Place, type PlacedEntry, Sequence } from './sequence.js';
 import { StoredCursors } from './stored-cursors.js';
 import type { Switches } from './switches.js';
 import { STRETCH_SWITCHES, Timeline } from './timeline.js';
 
-export interface OrganizationOptions {
+type OrganizationOptions = Pick<EmulatorOptions, 'seed' | 'runBytes' | 'history' | 'historyPeriodMs' | 'liveLimit'> & {
   readonly name: string;
-  readonly seed: number;
-  readonly documentTypes: readonly DocumentType[];
-  readonly runBytes: number;
-  readonly history: number;
-  readonly historyPeriodMs: number;
   readonly startMs: number;
-  /** Placed entries kept at most; the one delivered first goes when it is exceeded, and its run with it. */
-  readonly liveLimit: number;
-}
+};
 
 /** A run that is kept: submitted, scripted, or raised to a later revision. */
 interface LiveRun {
@@ -56,14 +49,14 @@ export class Organization {
     const seed = seedOf(options.seed, options.name);
     this.name = options.name;
     this.cursors = new CursorSeal(options.seed, options.name, options.startMs);
-    this.#source = { seed, documentTypes: options.documentTypes, runBytes: options.runBytes };
+    this.#source = { seed, runBytes: options.runBytes };
     this.#liveLimit = options.liveLimit;
     this.#switches = switches;
     this.#timeline = new Timeline(seed);
     this.#timeline.addHistory(options.history, options.historyPeriodMs, options.startMs, switches);
     this.#timeline.setRate(switches.newRunsPerSecond, options.startMs, switches);
     this.#corrections = new CorrectionSchedule(switches.correctionsPerMinute, options.startMs);
-    this.sequence = new Sequence(this.#lane());
+    this.sequence = new Sequence(generatedLane(this.#source, this.#timeline, this.#superseded));
   }
 
   /** Lets happen what the rates say should have happened up to now. */
@@ -138,8 +131,8 @@ export class Organization {
     const number = runNumberOf(this.#source.seed, scanId);
     if (number === null || this.#superseded.has(number) || !this.#timeline.has(number)) return null;
     const run = this.#timeline.run(number);
-    if (run.deliveredAt <= nowMs) return { version: this.#generated(number) };
-    return run.submittedAt <= nowMs ? { processing: this.#generated(number) } : null;
+    if (run.deliveredAt <= nowMs) return { version: this.sequence.generated.version(number) };
+    return run.submittedAt <= nowMs ? { processing: this.sequence.generated.version(number) } : null;
   }
 
   #correct(scanId: string, change: Correction, at: number, nowMs: number): RunVersion | null {
@@ -172,25 +165,6 @@ export class Organization {
     return Math.min(old.at, stored === null ? old.at : stored.at) - 1;
   }
 
-  #generated(number: number): RunVersion {
-    const { submittedAt, deliveredAt, shares } = this.#timeline.run(number);
-    const facts = factsOf(this.#source, shares, number);
-    const times = { submittedAt, completedAt: deliveredAt, deliveredAt };
-    return makeVersion(this.#source, { number, revision: 1, facts, ...times });
-  }
-
-  #lane(): GeneratedLane {
-    const timeline = this.#timeline;
-    return {
-      countAt: (nowMs) => timeline.countAt(nowMs),
-      firstAfter: (place, count) => timeline.firstAfter(place.at, place.order, count),
-      deliveredAt: (number) => timeline.deliveredAt(number),
-      visible: (number, nowMs) => this.#superseded.get(number) !== 'removed' && timeline.run(number).visibleAt <= nowMs,
-      facts: (number) => factsOf(this.#source, timeline.run(number).shares, number),
-      version: (number) => this.#generated(number),
-    };
-  }
-
   /** A finished run, by chance; null when the chosen one cannot be corrected. */
   #choose(nowMs: number): string | null {
     const event = this.#chosen++;
@@ -220,4 +194,24 @@ export class Organization {
       if (this.#live.get(scanId)?.entry === first) this.#live.delete(scanId);
     }
   }
+}
+
+/** The computed runs as the sequence reads them, see {@link Timeline}. */
+export type GeneratedLane = ReturnType<typeof generatedLane>;
+
+function generatedLane(source: RunSource, timeline: Timeline, superseded: ReadonlyMap<number, Switches['superseded']>) {
+  return {
+    countAt: (nowMs: number) => timeline.countAt(nowMs),
+    firstAfter: (place: Place, count: number) => timeline.firstAfter(place.at, place.order, count),
+    deliveredAt: (number: number) => timeline.deliveredAt(number),
+    /** False while the run must not be seen: late, or its entry was taken out. */
+    visible: (number: number, nowMs: number) =>
+      superseded.get(number) !== 'removed' && timeline.run(number).visibleAt <= nowMs,
+    facts: (number: number) => factsOf(source, timeline.run(number).shares, number),
+    version: (number: number): RunVersion => {
+      const { submittedAt, deliveredAt, shares } = timeline.run(number);
+      const times = { submittedAt, completedAt: deliveredAt, deliveredAt };
+      return makeVersion(source, { number, revision: 1, facts: factsOf(source, shares, number), ...times });
+    },
+  };
 }

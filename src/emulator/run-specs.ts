@@ -1,6 +1,6 @@
 /** Runs and corrections as scripts write them. What a script leaves out is made up from the run's number. */
 import { z } from 'zod';
-import type { DocumentType } from './catalogue.js';
+import { documentTypes } from './catalogue.js';
 import { draw } from './random.js';
 import { type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import type { Switches } from './switches.js';
@@ -54,7 +54,7 @@ export function scriptRun(
   };
   const times = { submittedAt: deliveredAt - processingMs, completedAt: deliveredAt, deliveredAt };
   const made = makeVersion(source, { number, revision: spec.revision ?? 1, facts, ...times });
-  return applySpec({ ...made, scanId: spec.scanId ?? made.scanId }, spec, source.documentTypes);
+  return applySpec({ ...made, scanId: spec.scanId ?? made.scanId }, spec);
 }
 
 /**
@@ -76,11 +76,7 @@ export function reviseRun(
   const times = { submittedAt: submittedAt ?? deliveredAt, completedAt: completedAt ?? deliveredAt, deliveredAt };
   const made = makeVersion(source, { number, revision, facts, ...times });
   const kept = { ...made, scanId, fileName, partnerName, partnerTestMode, documentType, submittedAt, completedAt };
-  return applySpec(
-    kept,
-    { ...(withheld === undefined ? {} : { truncated: withheld }), ...change },
-    source.documentTypes,
-  );
+  return applySpec(kept, { truncated: withheld, ...change });
 }
 
 /** Milliseconds since 1970 of a time in a script. */
@@ -94,7 +90,7 @@ const optionalMs = (time: Date | string | number | null | undefined, otherwise: 
   time === undefined ? otherwise : time === null ? null : toMs(time);
 
 /** Lays a script's values over a made-up version. */
-function applySpec(base: RunVersion, spec: RunSpec, documentTypes: readonly DocumentType[]): RunVersion {
+function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
   const failed = base.status === 'failed';
   const dataText = spec.dataJson ?? (spec.data === undefined ? undefined : JSON.stringify(spec.data));
   const slug = spec.documentType === undefined ? base.documentType.slug : spec.documentType;

@@ -1,5 +1,5 @@
 /** A run as the service holds it (interface 2.1), and how it is made from its number or a script. */
-import { type DocumentType, failures, partners } from './catalogue.js';
+import { type DocumentType, documentTypes, failures, partners } from './catalogue.js';
 import { type DocumentRequest, dataJson, makeDocument } from './documents.js';
 import { confidence } from './json-text.js';
 import { draw, hash } from './random.js';
@@ -50,7 +50,6 @@ export interface RunVersion {
 /** What all runs of an organization share. */
 export interface RunSource {
   readonly seed: number;
-  readonly documentTypes: readonly DocumentType[];
   readonly runBytes: number;
 }
 
@@ -68,14 +67,13 @@ const purpose = {
 };
 
 function documentTypeOf(source: RunSource, number: number): DocumentType {
-  const types = source.documentTypes;
   // Each type takes 55% of what the earlier ones left: a few types make up most of the traffic.
   let rest = draw(source.seed, number, purpose.type);
-  for (let i = 0; i < types.length - 1; i++) {
-    if (rest < 0.55) return types[i] as DocumentType;
+  for (let i = 0; i < documentTypes.length - 1; i++) {
+    if (rest < 0.55) return documentTypes[i] as DocumentType;
     rest = (rest - 0.55) / 0.45;
   }
-  return types[types.length - 1] as DocumentType;
+  return documentTypes.at(-1) as DocumentType;
 }
 
 /** What the filters need of a generated run, without making its document. */
@@ -103,7 +101,7 @@ export interface VersionRequest {
 /** Revision `revision` of run `number`: a pure function of the source and the request. */
 export function makeVersion(source: RunSource, request: VersionRequest): RunVersion {
   const { number, facts, revision } = request;
-  const type = source.documentTypes.find((t) => t.slug === facts.documentType) ?? null;
+  const type = documentTypes.find((t) => t.slug === facts.documentType) ?? null;
   const partnerIndex = hash(source.seed, number, purpose.partner) % (partners.length + 1);
   const partner = partners[partnerIndex] ?? null;
   const failed = facts.status === 'failed';

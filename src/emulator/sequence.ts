@@ -1,3 +1,4 @@
+import type { GeneratedLane } from './organization.js';
 import type { FilterFacts, RunVersion } from './runs.js';
 
 /**
@@ -30,17 +31,6 @@ export type Content =
 
 export interface PlacedEntry extends Place {
   readonly content: Content;
-}
-
-/** The generated lane as the sequence reads it. */
-export interface GeneratedLane {
-  countAt(nowMs: number): number;
-  firstAfter(place: Place, count: number): number;
-  deliveredAt(number: number): number;
-  /** False while the run must not be seen: late, or its entry was taken out. */
-  visible(number: number, nowMs: number): boolean;
-  facts(number: number): FilterFacts;
-  version(number: number): RunVersion;
 }
 
 export interface ReadRequest {

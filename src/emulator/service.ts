@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { documentTypes } from './catalogue.js';
 import { FaultBox } from './faults.js';
 import { IdempotencyKeys } from './idempotency.js';
 import type { EmulatorOptions } from './options.js';
@@ -20,7 +21,6 @@ export class Service {
   #latest = Number.NEGATIVE_INFINITY;
 
   constructor(readonly options: EmulatorOptions) {
-    if (options.documentTypes.length === 0) throw new RangeError('the emulator needs at least one document type');
     this.#keys = new Map(options.apiKeys.map(({ key, organization }) => [key, organization]));
     this.faults = new FaultBox(options.seed);
     this.idempotency = new IdempotencyKeys(options.liveLimit);
@@ -82,7 +82,7 @@ export class Service {
 
   /** Checks that a slug is known (404 otherwise). */
   requireDocumentType(slug: string): void {
-    if (this.options.documentTypes.some((type) => type.slug === slug)) return;
+    if (documentTypes.some((type) => type.slug === slug)) return;
     throw new Refusal(404, `Der Dokumenttyp „${slug}“ wurde nicht gefunden.`);
   }
 }

@@ -1,16 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { defaultDocumentTypes, defaultSwitches, faultKinds } from '../../src/emulator/index.js';
+import { defaultSwitches, documentTypes, faultKinds } from '../../src/emulator/index.js';
 import { bench } from './client.js';
 
 const text = readFileSync(new URL('../../docs/emulator.md', import.meta.url), 'utf8');
 
 test('the documentation names every switch, every kind of fault and every document type', () => {
-  const names = [
-    ...Object.keys(defaultSwitches),
-    ...Object.keys(faultKinds),
-    ...defaultDocumentTypes.map(({ slug }) => slug),
-  ];
+  const names = [...Object.keys(defaultSwitches), ...Object.keys(faultKinds), ...documentTypes.map(({ slug }) => slug)];
   expect(names.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
 });
 
