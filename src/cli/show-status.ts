@@ -1,7 +1,7 @@
 import type { FeedReport, ReportedBackfill, ReportedPace } from '../storage/feed-report.js';
 import type { ReportedTrouble } from '../storage/troubles.js';
 import { counted, humanSeconds, toSeconds } from './human.js';
-import { printable, table } from './table.js';
+import { type Column, printable, table } from './table.js';
 import { wrapIndented } from './wrap.js';
 
 type Line = readonly [name: string, value: string];
@@ -50,18 +50,15 @@ function showLine([name, value]: Line, columns: number | null): string {
 }
 
 function positions({ positions: earlier }: FeedReport, columns: number | null): string {
-  if (earlier.length === 0) return '';
-  const layout = [
-    { head: 'CURSOR', cell: ({ id }: (typeof earlier)[number]) => id, right: true },
-    { head: 'NOTED', cell: ({ notedAt }: (typeof earlier)[number]) => toSeconds(notedAt) },
-    { head: 'REASON', cell: ({ reason }: (typeof earlier)[number]) => reason },
-    {
-      head: 'DELIVERED UP TO',
-      cell: ({ deliveredUpTo }: (typeof earlier)[number]) => (deliveredUpTo === null ? '-' : toSeconds(deliveredUpTo)),
-    },
-  ] as const;
-  return table(earlier, layout, columns);
+  return earlier.length === 0 ? '' : table(earlier, POSITIONS, columns);
 }
+
+const POSITIONS: readonly Column<FeedReport['positions'][number]>[] = [
+  { head: 'CURSOR', cell: ({ id }) => id, right: true },
+  { head: 'NOTED', cell: ({ notedAt }) => toSeconds(notedAt) },
+  { head: 'REASON', cell: ({ reason }) => reason },
+  { head: 'DELIVERED UP TO', cell: ({ deliveredUpTo }) => (deliveredUpTo === null ? '-' : toSeconds(deliveredUpTo)) },
+];
 
 function reading({ kind, since, until, deliveredUpTo, pace: measured }: ReportedBackfill): Line {
   const stands = deliveredUpTo === null ? 'not begun' : `at ${toSeconds(deliveredUpTo)}${pace(measured)}`;

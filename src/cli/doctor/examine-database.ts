@@ -1,52 +1,28 @@
 import type { DatabaseSettings, FeedSettings } from '../../settings.js';
 import { findMissingRights } from '../../storage/daemon-role.js';
-import { type FeedRow, readFeed } from '../../storage/feed.js';
+import { readFeed } from '../../storage/feed.js';
 import { inspectSchema, readMigrations, requireSchema } from '../../storage/migrate.js';
 import { type Database, openDatabase } from '../../storage/pool.js';
-import { findPoolerMode, type PoolerMode } from '../../storage/pooler-mode.js';
-import { inspectReaderRole, type ReaderRole } from '../../storage/reporting/reader-role.js';
+import { findPoolerMode } from '../../storage/pooler-mode.js';
+import { inspectReaderRole } from '../../storage/reporting/reader-role.js';
 import { tablesOf } from '../../storage/schema.js';
-import { readServerFacts, type ServerFacts } from '../../storage/server-facts.js';
+import { readServerFacts } from '../../storage/server-facts.js';
 import type { Clock } from '../../sync/ports.js';
-import { type Told, told } from './finding.js';
+import { told } from './finding.js';
 
 const DEADLINE_MS = 10_000;
 
-export interface SchemaState {
-  readonly version: number;
-  readonly missing: number;
-  /** What keeps this release from working on it, with the remedy; null: nothing. */
-  readonly unfit: unknown;
-}
-
+/** What was seen of the database. What needs a login is null without one. */
+export type DatabaseExam = Awaited<ReturnType<typeof examineDatabase>>;
 /** What was seen of a server over one connection. */
-export interface ServerSeen extends ServerFacts {
-  readonly tookMs: number;
-  /** The middle between asking and answer, wall clock of this machine. */
-  readonly askedAt: number;
-}
+export type ServerSeen = Awaited<ReturnType<typeof seeServer>>;
 
-/** What was seen of the database. Nothing is written. What needs a login is null without one. */
-export interface DatabaseExam {
-  readonly settings: DatabaseSettings;
-  readonly server: Told<ServerSeen>;
-  /** Over SCANFEED_MIGRATION_DATABASE_URL; null: not set. */
-  readonly migrator: Told<ServerSeen> | null;
-  readonly onLogin: {
-    readonly pooler: Told<PoolerMode>;
-    readonly schema: Told<SchemaState>;
-    readonly missingRights: Told<readonly string[]>;
-    readonly reader: Told<ReaderRole>;
-    /** Null: the feed was not started yet, or its settings are wrong. */
-    readonly feed: Told<FeedRow | null>;
-  } | null;
-}
-
+/** Looks at the database; nothing is written. */
 export async function examineDatabase(
   settings: DatabaseSettings,
   feed: Pick<FeedSettings, 'name'> | null,
   clock: Pick<Clock, 'now' | 'monotonic'>,
-): Promise<DatabaseExam> {
+) {
   const { connection, migrationConnection } = settings;
   const open = (to: typeof connection) =>
     openDatabase({
@@ -69,19 +45,16 @@ export async function examineDatabase(
   }
 }
 
-async function seeServer(database: Database, clock: Pick<Clock, 'now' | 'monotonic'>): Promise<ServerSeen> {
+async function seeServer(database: Database, clock: Pick<Clock, 'now' | 'monotonic'>) {
   const begun = clock.monotonic();
   await readServerFacts(database.sql); // the login takes its time
   const [tookMs, sentAt] = [clock.monotonic() - begun, clock.now()];
   const facts = await readServerFacts(database.sql);
+  // The middle between asking and answer, by the wall clock of this machine.
   return { ...facts, tookMs, askedAt: (sentAt + clock.now()) / 2 };
 }
 
-async function examineContents(
-  settings: DatabaseSettings,
-  feed: Pick<FeedSettings, 'name'> | null,
-  { sql }: Database,
-): Promise<DatabaseExam['onLogin']> {
+async function examineContents(settings: DatabaseSettings, feed: Pick<FeedSettings, 'name'> | null, { sql }: Database) {
   const tables = tablesOf(settings.schema);
   const schema = await told(seeSchema(settings, sql));
   const exists = 'value' in schema && schema.value.version > 0;
@@ -94,9 +67,10 @@ async function examineContents(
   };
 }
 
-async function seeSchema({ schema }: DatabaseSettings, sql: Database['sql']): Promise<SchemaState> {
+async function seeSchema({ schema }: DatabaseSettings, sql: Database['sql']) {
   const [tables, known] = [tablesOf(schema), await readMigrations()];
   const { version, missing } = await inspectSchema(sql, tables, known);
   const required = await told(requireSchema(sql, tables, known));
+  // What keeps this release from working on it, with the remedy.
   return { version, missing: missing.length, unfit: 'error' in required ? required.error : null };
 }

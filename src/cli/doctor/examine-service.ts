@@ -5,18 +5,7 @@ import type { RecognitionClient } from '../../service/client.js';
 import type { FeedSettings, ServiceSettings } from '../../settings.js';
 import type { Clock } from '../../sync/ports.js';
 import { withClient } from '../with-service.js';
-import { type Told, told } from './finding.js';
-
-/** An answer of the feed, and when it came, milliseconds. */
-export interface FeedAnswer {
-  readonly tookMs: number;
-  readonly entries: number;
-  /** The `Date` header, whole seconds. */
-  readonly serviceDate: Date | null;
-  /** Wall clock of this machine, when the request was sent and when the answer was here. */
-  readonly sentAt: number;
-  readonly receivedAt: number;
-}
+import { told } from './finding.js';
 
 /** How the first request got to the service. */
 export interface Route {
@@ -27,25 +16,19 @@ export interface Route {
   readonly tls: { readonly protocol: string; readonly validTo: Date | null } | null;
 }
 
-/** What was seen of the service. The feed is read from its beginning, one entry; nothing is stored. */
-export interface ServiceExam {
-  readonly baseUrl: string;
-  readonly filters: FeedSettings['filters'];
-  readonly route: Route;
-  /** Without the filter of a document type. */
-  readonly feed: Told<FeedAnswer>;
-  /** With it; null: none is set, or the feed did not answer. */
-  readonly typed: Told<FeedAnswer> | null;
-}
+/** What was seen of the service. */
+export type ServiceExam = Awaited<ReturnType<typeof examineService>>;
 
+/** Reads one entry of the feed from its beginning; nothing is stored. */
 export async function examineService(
   service: ServiceSettings,
   { filters }: Pick<FeedSettings, 'filters'>,
   clock: Pick<Clock, 'now' | 'monotonic'>,
-): Promise<ServiceExam> {
+) {
   return withClient(service, 1, async (client) => {
     const read = (documentType: string | null) => told(readOne(client, { ...filters, documentType }, clock));
     const { route, value: feed } = await watchRoute(service.baseUrl, () => read(null));
+    // Null: no document type is set, or the feed did not answer without one.
     const typed = filters.documentType === null || 'error' in feed ? null : await read(filters.documentType);
     return { baseUrl: service.baseUrl, filters, route, feed, typed };
   });
@@ -55,13 +38,14 @@ async function readOne(
   client: RecognitionClient,
   filters: FeedSettings['filters'],
   clock: Pick<Clock, 'now' | 'monotonic'>,
-): Promise<FeedAnswer> {
+) {
   const [begun, sentAt] = [clock.monotonic(), clock.now()];
   const page = await client.readPage({ filters, start: { beginning: true }, limit: 1, markdown: false });
   return {
     tookMs: clock.monotonic() - begun,
     entries: page.items.length,
     serviceDate: page.serviceDate,
+    // Wall clock of this machine.
     sentAt,
     receivedAt: clock.now(),
   };
