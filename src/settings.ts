@@ -18,12 +18,6 @@ export type ServiceSettings = Settings['service'];
 export type FeedSettings = Settings['feed'];
 export type DatabaseSettings = Settings['database'];
 
-interface ReadSettingsOptions<G extends Group> {
-  /** The groups a command needs; the others are neither required nor checked. All by default. */
-  readonly need?: readonly G[];
-  readonly readFile?: ReadFile;
-}
-
 /** The groups asked for, and lines about names that are no settings. */
 export type SettingsFor<G extends Group> = Pick<Settings, G> & { readonly warnings: readonly string[] };
 
@@ -47,11 +41,12 @@ const READERS = {
 
 /**
  * Reads the environment; the only place that does.
+ * @param need the groups a command needs; the others are neither required nor checked. All by default
  * @throws SettingsError with every mistake
  */
 export function readSettings<G extends Group = Group>(
   env: NodeJS.ProcessEnv = process.env,
-  { need, readFile = (path) => readFileSync(path, 'utf8') }: ReadSettingsOptions<G> = {},
+  { need, readFile = readText }: { readonly need?: readonly G[]; readonly readFile?: ReadFile } = {},
 ): SettingsFor<G> {
   const reader = new Reader(env, readFile);
   const groups: readonly Group[] = need ?? GROUPS;
@@ -67,7 +62,7 @@ export function readSettings<G extends Group = Group>(
  * @throws SettingsError
  */
 export function readBaseUrl(text: string, shownAs: string, env: NodeJS.ProcessEnv = process.env): string {
-  const reader = new Reader(env, (path) => readFileSync(path, 'utf8'));
+  const reader = new Reader(env, readText);
   const url = reader.parse(VARIABLES.baseUrl, text, shownAs);
   requireEncryption(url, shownAs, reader);
   if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
@@ -163,6 +158,10 @@ function readDatabase(reader: Reader) {
     autoMigrate: reader.value(VARIABLES.autoMigrate),
     poolSize: reader.value(VARIABLES.poolSize),
   };
+}
+
+function readText(path: string): string {
+  return readFileSync(path, 'utf8');
 }
 
 function freeze<T>(value: T): T {

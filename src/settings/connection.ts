@@ -40,7 +40,7 @@ export function readConnection(variable: Variable<ConnectionParameters | null>, 
     sslnegotiation: negotiation,
     enableChannelBinding: binding,
     /** Set where TLS is used only if the server offers it. */
-    ...(tls.opportunistic ? { stream: () => new OpportunisticTlsSocket(tls.ssl === false ? {} : tls.ssl) } : {}),
+    ...(tls.opportunistic ? { stream: () => new OpportunisticTlsSocket(tls.ssl) } : {}),
     application_name: 'scanfeed',
   };
 }

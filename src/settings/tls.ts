@@ -8,11 +8,7 @@ type SslMode = (typeof MODES)[number];
 /** The TLS parameters of a connection. */
 type TlsParameters = Pick<ConnectionParameters, 'sslmode' | 'sslrootcert' | 'sslcert' | 'sslkey'>;
 
-/** How to encrypt. `opportunistic`: where the server offers it, unverified, else not at all. */
-export interface TlsChoice {
-  readonly ssl: false | Readonly<ConnectionOptions>;
-  readonly opportunistic: boolean;
-}
+export type TlsChoice = ReturnType<typeof chooseTls>;
 
 /** What is wrong with a parameter, in words. */
 export class TlsFault extends Error {
@@ -27,13 +23,14 @@ export class TlsFault extends Error {
 /**
  * `sslmode` and `sslrootcert` as libpq has them (PostgreSQL documentation, 34.19.1): `require` encrypts without a look
  * at the certificate unless there is a root certificate, then it is `verify-ca`; `verify-ca` checks the chain, not the
- * name; `verify-full` both. `allow` is taken as `prefer`.
+ * name; `verify-full` both. `allow` is taken as `prefer`, which is opportunistic: encrypted where the server offers it,
+ * unverified, else not at all.
  * @param home the user's folder, for libpq's default root certificate
  * @throws TlsFault
  */
-export function chooseTls(parameters: TlsParameters, home: string | undefined, readFile: ReadFile): TlsChoice {
+export function chooseTls(parameters: TlsParameters, home: string | undefined, readFile: ReadFile) {
   const mode = sslMode(parameters);
-  if (mode === 'disable') return { ssl: false, opportunistic: false };
+  if (mode === 'disable') return { ssl: false, opportunistic: false } as const;
   const client = clientCertificate(parameters, readFile);
   const opportunistic = mode === 'allow' || mode === 'prefer';
   const verified = opportunistic ? { rejectUnauthorized: false } : verification(mode, parameters, home, readFile);

@@ -16,13 +16,8 @@ export interface ViewFailure {
   readonly error: unknown;
 }
 
-export interface ViewsBuilt {
-  readonly built: readonly string[];
-  readonly failed: readonly ViewFailure[];
-}
-
 /** Builds the views that are not as they were decided, each by itself: one that fails holds up no other. */
-export async function buildViews(db: Kysely<unknown>, tables: Tables, readerRole: string): Promise<ViewsBuilt> {
+export async function buildViews(db: Kysely<unknown>, tables: Tables, readerRole: string) {
   // First what stands, then what was decided: so a definition that is older than what stands is not built.
   const standing = await readBuilt(db, tables);
   const views = await readReportViews(db, tables);

@@ -11,21 +11,11 @@ import { readReportViews, storeDecisions } from './stored-views.js';
  */
 const BATCH = { runs: 250, bytes: 2 ** 20 };
 
-/** What a look through new documents found. */
-export interface FieldsFound {
-  /** More may be to look through. */
-  readonly more: boolean;
-  /** Changes that were looked through, about. */
-  readonly changes: number;
-  readonly views: number;
-  readonly columns: number;
-}
-
 /**
- * Looks through the next documents and notes new types and fields. Takes no lock that a commit waits for. Null: another
- * process is at it.
+ * Looks through the next documents and notes new types and fields. Takes no lock that a commit waits for. Returns how many
+ * changes it looked through, about, and whether there may be more. Null: another process is at it.
  */
-export async function findNewFields(db: Kysely<unknown>, tables: Tables): Promise<FieldsFound | null> {
+export async function findNewFields(db: Kysely<unknown>, tables: Tables) {
   return db.transaction().execute(async (tx) => {
     const { rows } = await sql<{ at: string }>`
       SELECT change_seq::text AS at FROM ${tables.reportProgress} FOR UPDATE SKIP LOCKED`.execute(tx);
