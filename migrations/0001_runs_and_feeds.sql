@@ -34,14 +34,14 @@ COMMENT ON COLUMN :"schema".feeds.name IS 'Name of the feed (SCANFEED_FEED), als
 COMMENT ON COLUMN :"schema".feeds.cursor IS 'Opaque position after the last committed page (interface 4.2); null until the first page is committed';
 COMMENT ON COLUMN :"schema".feeds.filters IS 'Read-time filters of the feed (interface 4.2): status, environment, documentType';
 COMMENT ON COLUMN :"schema".feeds.filters_since IS 'When these filters were first used';
-COMMENT ON COLUMN :"schema".feeds.widened_at IS 'When the filters began to include runs that the cursor had passed by; null: a full sweep has read them since, or they never did';
+COMMENT ON COLUMN :"schema".feeds.widened_at IS 'When the filters last began to include runs that the cursor had skipped; null: never';
 COMMENT ON COLUMN :"schema".feeds.keep_history IS 'Whether superseded revisions of this feed are kept in run_history (SCANFEED_HISTORY)';
 COMMENT ON COLUMN :"schema".feeds.base_url IS 'Address of the service that the cursor belongs to';
 COMMENT ON COLUMN :"schema".feeds.start_since IS 'Where the feed starts while it has no cursor; null: at the beginning of the history. Fixed at the very first start';
 COMMENT ON COLUMN :"schema".feeds.resume_since IS 'Where the feed goes on while it has no cursor, after one was given up; null: from its start';
 COMMENT ON COLUMN :"schema".feeds.complete_from IS 'Earliest delivery time that the data is complete from; -infinity: from the beginning of the history';
 COMMENT ON COLUMN :"schema".feeds.data_complete_as_of IS 'Every entry listed by the feed from complete_from up to this time is in runs or in open quarantine; null while unknown. By the clock of this database';
-COMMENT ON COLUMN :"schema".feeds.reconciled_as_of IS 'Up to when runs that the cursor passed by were looked for; null: never';
+COMMENT ON COLUMN :"schema".feeds.reconciled_as_of IS 'Up to when recent and full passes have looked for runs that the cursor skipped; null: never';
 COMMENT ON COLUMN :"schema".feeds.end_reached_at IS 'When the end of the feed was reached from its start; null: the history is still being read';
 COMMENT ON COLUMN :"schema".feeds.last_delivered_at IS 'Latest delivery time (service clock) up to which the feed was read';
 COMMENT ON COLUMN :"schema".feeds.read_up_to IS 'Latest delivery time (service clock) that was read since the last rewind, or the one it went to: a rejected cursor gives way to a time before it';
@@ -53,7 +53,7 @@ COMMENT ON COLUMN :"schema".feeds.lease_epoch IS 'Raised whenever the feed chang
 COMMENT ON COLUMN :"schema".feeds.lease_expires_at IS 'When a silent holder loses the feed, by the clock of this database';
 COMMENT ON COLUMN :"schema".feeds.entries_per_second IS 'Entries that the leader lately read in a second while it was behind the end of the feed';
 COMMENT ON COLUMN :"schema".feeds.seconds_left IS 'Seconds until the end of the feed is reached if it goes on like that; null: unknown';
-COMMENT ON COLUMN :"schema".feeds.paced_at IS 'When the pace was measured; null: the feed is not being read from behind its end';
+COMMENT ON COLUMN :"schema".feeds.paced_at IS 'When the pace was measured; null: the feed is not catching up';
 COMMENT ON COLUMN :"schema".feeds.created_at IS 'When the feed was first started';
 
 CREATE TABLE :"schema".runs (
@@ -152,31 +152,10 @@ COMMENT ON COLUMN :"schema".cursor_history.target_id IS 'The earlier position th
 COMMENT ON COLUMN :"schema".cursor_history.target_since IS 'The time that a rewind went to; null: to a position or to the start';
 COMMENT ON COLUMN :"schema".cursor_history.noted_at IS 'When it was noted';
 
-CREATE TABLE :"schema".sweeps (
-    feed        text NOT NULL,
-    kind        text NOT NULL CHECK (kind IN ('window', 'full')),
-    since       timestamptz,
-    until       timestamptz NOT NULL,
-    cursor      text,
-    begun_at    timestamptz NOT NULL,
-    complete_as_of timestamptz NOT NULL,
-    finished_at timestamptz,
-    PRIMARY KEY (feed, kind)
-);
-COMMENT ON TABLE :"schema".sweeps IS 'The present or last sweep of each kind: it re-reads a stretch of the feed and stores what the cursor passed by';
-COMMENT ON COLUMN :"schema".sweeps.feed IS 'The feed';
-COMMENT ON COLUMN :"schema".sweeps.kind IS 'window: the recent past; full: everything';
-COMMENT ON COLUMN :"schema".sweeps.since IS 'Delivery time, service clock, at which it began to read; null: at the start of the feed';
-COMMENT ON COLUMN :"schema".sweeps.until IS 'Delivery time, service clock, up to which it reads';
-COMMENT ON COLUMN :"schema".sweeps.cursor IS 'Where it stands; null: at its beginning';
-COMMENT ON COLUMN :"schema".sweeps.begun_at IS 'When it began';
-COMMENT ON COLUMN :"schema".sweeps.complete_as_of IS 'data_complete_as_of of the feed when it began; becomes reconciled_as_of when it is finished';
-COMMENT ON COLUMN :"schema".sweeps.finished_at IS 'When it was finished; null: it is under way';
-
-CREATE TABLE :"schema".backfills (
+CREATE TABLE :"schema".passes (
     id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     feed               text NOT NULL,
-    kind               text NOT NULL CHECK (kind IN ('history', 'request')),
+    kind               text NOT NULL CHECK (kind IN ('recent', 'full', 'history', 'backfill')),
     since              timestamptz,
     until              timestamptz NOT NULL,
     cursor             text,
@@ -186,29 +165,32 @@ CREATE TABLE :"schema".backfills (
     entries_per_second double precision,
     seconds_left       double precision,
     paced_at           timestamptz,
-    requested_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    begun_at           timestamptz NOT NULL DEFAULT clock_timestamp(),
+    complete_as_of     timestamptz,
     last_commit_at     timestamptz,
     finished_at        timestamptz,
-    stopped            boolean NOT NULL DEFAULT false
+    cancelled          boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50); -- rewritten with every page: room for updates in place
-CREATE INDEX backfills_feed ON :"schema".backfills (feed, id);
-COMMENT ON TABLE :"schema".backfills IS 'Stretches of a feed that are read beside it, each on a position of its own: those asked for, and the history of a feed that began with its new runs';
-COMMENT ON COLUMN :"schema".backfills.id IS 'Order of asking';
-COMMENT ON COLUMN :"schema".backfills.feed IS 'The feed';
-COMMENT ON COLUMN :"schema".backfills.kind IS 'request: asked for by scanfeed backfill; history: what lies before the start of a feed (SCANFEED_START=live)';
-COMMENT ON COLUMN :"schema".backfills.since IS 'Delivery time, service clock, from which it reads; null: the beginning of the history';
-COMMENT ON COLUMN :"schema".backfills.until IS 'Delivery time, service clock, up to which it reads; whole milliseconds';
-COMMENT ON COLUMN :"schema".backfills.cursor IS 'Where it stands; null: at its beginning';
-COMMENT ON COLUMN :"schema".backfills.delivered_up_to IS 'Latest delivery time, service clock, up to which it has read';
-COMMENT ON COLUMN :"schema".backfills.entries IS 'Entries read so far';
-COMMENT ON COLUMN :"schema".backfills.stored IS 'Runs that it inserted or updated';
-COMMENT ON COLUMN :"schema".backfills.entries_per_second IS 'Entries lately read in a second';
-COMMENT ON COLUMN :"schema".backfills.seconds_left IS 'Seconds until its end if it goes on like that; null: unknown';
-COMMENT ON COLUMN :"schema".backfills.paced_at IS 'When the pace was measured';
-COMMENT ON COLUMN :"schema".backfills.requested_at IS 'When it was asked for';
-COMMENT ON COLUMN :"schema".backfills.last_commit_at IS 'When its last page was committed';
-COMMENT ON COLUMN :"schema".backfills.finished_at IS 'When it was read to its end, or stopped; null: it is under way or waits';
-COMMENT ON COLUMN :"schema".backfills.stopped IS 'It was ended before its end';
+CREATE INDEX passes_feed ON :"schema".passes (feed, kind, id);
+CREATE UNIQUE INDEX passes_unfinished ON :"schema".passes (feed, kind) WHERE finished_at IS NULL AND kind <> 'backfill';
+COMMENT ON TABLE :"schema".passes IS 'Passes over a feed, each with a position of its own: they read it again from a position to an end and never move its cursor';
+COMMENT ON COLUMN :"schema".passes.id IS 'Order of beginning';
+COMMENT ON COLUMN :"schema".passes.feed IS 'The feed';
+COMMENT ON COLUMN :"schema".passes.kind IS 'recent and full: find what the cursor skipped, in the recent past and in everything; history: what was delivered before the start of a feed (SCANFEED_START=live); backfill: requested by scanfeed backfill';
+COMMENT ON COLUMN :"schema".passes.since IS 'Delivery time, service clock, at which it begins; null: the beginning of the history';
+COMMENT ON COLUMN :"schema".passes.until IS 'Delivery time, service clock, at which it ends';
+COMMENT ON COLUMN :"schema".passes.cursor IS 'Cursor after its last page; null: it has read none';
+COMMENT ON COLUMN :"schema".passes.delivered_up_to IS 'Latest delivery time, service clock, up to which it has read';
+COMMENT ON COLUMN :"schema".passes.entries IS 'Entries read';
+COMMENT ON COLUMN :"schema".passes.stored IS 'Runs that it inserted or updated';
+COMMENT ON COLUMN :"schema".passes.entries_per_second IS 'Entries read per second, over the last minutes';
+COMMENT ON COLUMN :"schema".passes.seconds_left IS 'Estimated seconds until its end; null: unknown';
+COMMENT ON COLUMN :"schema".passes.paced_at IS 'When the pace was measured';
+COMMENT ON COLUMN :"schema".passes.begun_at IS 'When it began, or was requested';
+COMMENT ON COLUMN :"schema".passes.complete_as_of IS 'data_complete_as_of of the feed when the pass began; becomes reconciled_as_of when it is finished; null: it makes no such claim';
+COMMENT ON COLUMN :"schema".passes.last_commit_at IS 'When its last page was committed';
+COMMENT ON COLUMN :"schema".passes.finished_at IS 'When it reached its end, or was cancelled; null: it is unfinished';
+COMMENT ON COLUMN :"schema".passes.cancelled IS 'It was ended before its end';
 
 CREATE TABLE :"schema".troubles (
     holder      text NOT NULL,
@@ -227,7 +209,7 @@ CREATE TABLE :"schema".troubles (
 CREATE INDEX troubles_feed ON :"schema".troubles (feed, since DESC);
 COMMENT ON TABLE :"schema".troubles IS 'The last outages of each feed, bounded in number, for scanfeed status; noted by the daemon beside its work, those of this database once it is back';
 COMMENT ON COLUMN :"schema".troubles.holder IS 'The process that met it';
-COMMENT ON COLUMN :"schema".troubles.stage IS 'What failed: feed, result, lease, sweep, backfill, or a chore of the daemon';
+COMMENT ON COLUMN :"schema".troubles.stage IS 'What failed: feed, result, lease, a kind of pass, or a chore of the daemon';
 COMMENT ON COLUMN :"schema".troubles.number IS 'Counts the outages of the process';
 COMMENT ON COLUMN :"schema".troubles.feed IS 'The feed';
 COMMENT ON COLUMN :"schema".troubles.kind IS 'How it failed last, as in scanfeed_errors_total';
@@ -242,8 +224,7 @@ COMMENT ON COLUMN :"schema".troubles.ended_at IS 'When a try succeeded, or the p
 CREATE FUNCTION :"schema".forget_positions() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN
     DELETE FROM cursor_history WHERE feed NOT IN (SELECT name FROM feeds);
-    DELETE FROM sweeps WHERE feed NOT IN (SELECT name FROM feeds);
-    DELETE FROM backfills WHERE feed NOT IN (SELECT name FROM feeds);
+    DELETE FROM passes WHERE feed NOT IN (SELECT name FROM feeds);
     DELETE FROM troubles WHERE feed NOT IN (SELECT name FROM feeds);
     RETURN NULL;
 END $$;

@@ -313,8 +313,8 @@ SELECT name AS feed, data_complete_as_of,
         AS pending_results,
     (SELECT count(*) FROM :"schema".quarantine AS entry WHERE entry.feed = feed.name AND entry.state = 'open')
         AS quarantined,
-    -- A feed that began with its new runs is not complete before the history behind it is in.
-    end_reached_at IS NOT NULL AND NOT EXISTS (SELECT FROM :"schema".backfills AS history
+    -- A live feed is not complete before its history is read.
+    end_reached_at IS NOT NULL AND NOT EXISTS (SELECT FROM :"schema".passes AS history
         WHERE history.feed = feed.name AND history.kind = 'history' AND history.finished_at IS NULL)
         AS backfill_complete, last_poll_at, last_commit_at,
     (SELECT count(*) FROM :"schema".runs AS run

@@ -1,76 +1,85 @@
 import type { Command } from 'commander';
-import { readSweepUnderWay, requestSweep } from '../storage/request-sweep.js';
+import { type FeedRow, readFeed } from '../storage/feed.js';
+import { type RequestedPass, requestReconciliation } from '../storage/request-pass.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { durationOption } from './time-options.js';
-import { feedOption, withFeed } from './with-feed.js';
+import { cancel, type PassOptions, passCommand, requestPass, toSeconds } from './pass-command.js';
+import { requireRange } from './time-options.js';
+import { type FeedAtWork, withFeed } from './with-feed.js';
 
-interface Given {
-  readonly window?: number;
+interface Given extends PassOptions {
   readonly full?: true;
-  readonly feed?: string;
-  readonly json?: true;
 }
 
 const examples = `
-The running daemon does the work: it re-reads that part of the feed and stores
-what its cursor has passed by. When it is done, "reconciledAsOf" of "scanfeed
-status --json" has moved on; what it found is in scanfeed_reconcile_found_total.
+The running daemon reads that part of the feed again and stores the runs that
+its cursor has skipped. If no daemon runs, this command does. The runs that it
+finds are counted in scanfeed_reconcile_found_total of the daemon. A range that
+ends at --until does not change up to when the feed is reconciled.
 
 Examples:
-  Over the window of SCANFEED_RECONCILE_WINDOW:
+  The window of SCANFEED_RECONCILE_WINDOW:
     $ scanfeed reconcile
-  $ scanfeed reconcile --window 7d
-  Over everything, paced (about 200 runs a second):
-    $ scanfeed reconcile --full`;
+  $ scanfeed reconcile --since 7d --wait
+  The whole feed, one page per second:
+    $ scanfeed reconcile --full
+  $ scanfeed reconcile --cancel`;
 
-/** `scanfeed reconcile`: makes a sweep due now. */
+/** `scanfeed reconcile`: requests a recent or full pass. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
-  program
-    .command('reconcile')
-    .description('Let the daemon look now for runs and corrections that its cursor has passed by.')
-    .option('--window <duration>', 'how far back it reads, such as 24h', durationOption)
+  passCommand(program, 'reconcile', io)
+    .description('Find the runs and corrections that the cursor has skipped, and store them.')
     .option('--full', 'everything, from the start of the feed')
-    .addOption(feedOption())
-    .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((options: Given) => reconcile(options, io));
 }
 
-async function reconcile({ window, full, feed: named, json }: Given, io: CommandProcess): Promise<void> {
-  if (full && window !== undefined) throw new CommandFailure('give --window or --full, not both', EXIT.usage);
-  await withFeed(io, { feed: named, need: ['reconcile'] }, async ({ settings, database, tables, feed }) => {
-    const { intervalMs, windowMs, fullIntervalMs } = settings.reconcile;
-    requireSwitchedOn(
-      full ? 'SCANFEED_RECONCILE_FULL_INTERVAL' : 'SCANFEED_RECONCILE_INTERVAL',
-      full ? fullIntervalMs : intervalMs,
-    );
-    const kind = full ? 'full' : 'window';
-    // A full sweep is long: one that is half done is not thrown away.
-    const running = full ? await readSweepUnderWay(database.sql, tables, feed.name, kind) : null;
-    const sweep = running ?? (await requestSweep(database.sql, tables, feed.name, full ? null : (window ?? windowMs)));
-    if (sweep === null) {
+async function reconcile(given: Given, io: CommandProcess): Promise<void> {
+  const { since = null, until = null, full, feed: named } = given;
+  if (given.cancel) return cancel(full ? ['full'] : ['recent', 'full'], given, io);
+  if (full && (since ?? until) !== null) {
+    throw new CommandFailure('--full cannot be combined with --since or --until', EXIT.usage);
+  }
+  requireRange(since, until, io.clock);
+  await withFeed(io, { feed: named, need: ['reconcile'] }, async (work) => {
+    const { settings, database, tables, feed } = work;
+    requireReadRange(feed, since, until);
+    const range = { since: since ?? settings.reconcile.windowMs, until };
+    const request = async () => {
+      const pass = await requestReconciliation(database.sql, tables, feed.name, full ? 'full' : 'recent', range);
+      if (pass !== null) return pass;
       throw new CommandFailure(
-        `the history of the feed ${feed.name} is still being read; there is nothing to look for behind the cursor yet`,
+        `the feed ${feed.name} has not caught up yet, so its cursor cannot have skipped anything`,
       );
-    }
-    const { since, until } = sweep;
-    const stretch = `from ${since?.toISOString() ?? 'the beginning of the history'} to ${until.toISOString()}`;
-    const who =
-      feed.leader === null ? 'No daemon runs: the next one begins with it.' : `${feed.leader} begins within a minute.`;
-    const said =
-      running === null
-        ? `A ${kind === 'full' ? 'full sweep' : 'sweep'} ${stretch} is due now. ${who}`
-        : `A full sweep ${stretch} is under way since ${running.begunAt.toISOString()}; it goes on.`;
-    io.write(
-      json
-        ? `${JSON.stringify({ feed: feed.name, kind, since, until, alreadyUnderWay: running !== null, leader: feed.leader })}\n`
-        : `${said}\n`,
-    );
+    };
+    await requestPass(request, given, work, io, (pass) => reconciledUpTo(pass, work));
   });
 }
 
-function requireSwitchedOn(variable: string, interval: number | null): void {
-  if (interval !== null) return;
-  throw new CommandFailure(`${variable} is off: a daemon with these settings does not sweep; set it to an interval`);
+/** @throws CommandFailure if the range ends before the feed begins, or begins after what the feed has read */
+function requireReadRange(
+  { name, startSince, dataCompleteAsOf, lastDeliveredAt }: FeedRow,
+  since: Date | null,
+  until: Date | null,
+) {
+  if (until !== null && startSince !== null && until <= startSince) {
+    throw new CommandFailure(
+      `the feed ${name} begins at ${toSeconds(startSince)}, which is not before --until: \`scanfeed backfill\` reads earlier runs`,
+    );
+  }
+  const readUpTo = Math.max(dataCompleteAsOf?.getTime() ?? 0, lastDeliveredAt?.getTime() ?? 0);
+  if (since !== null && dataCompleteAsOf !== null && since.getTime() >= readUpTo) {
+    throw new CommandFailure(
+      `the feed ${name} is complete up to ${toSeconds(new Date(readUpTo))} only, which is not after --since`,
+    );
+  }
+}
+
+/** A cancelled pass, and one whose end was given, do not change it. */
+async function reconciledUpTo(
+  { cancelled }: RequestedPass,
+  { database, tables, feed: { name } }: FeedAtWork<never>,
+): Promise<string> {
+  const upTo = (await readFeed(database.sql, tables, name))?.reconciledAsOf ?? null;
+  return cancelled || upTo === null ? '' : `The feed ${name} is reconciled up to ${toSeconds(upTo)}.\n`;
 }

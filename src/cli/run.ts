@@ -17,6 +17,7 @@ import type { FeedContext } from '../sync/context.js';
 import { PAGES_JOINED } from '../sync/join-pages.js';
 import { followFeed } from '../sync/loop.js';
 import { createPageLimit } from '../sync/page-limit.js';
+import { PASS_KINDS } from '../sync/pass-policy.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
 import { thisProcess } from './command-process.js';
 import { keepHouse } from './housekeeping.js';
@@ -31,8 +32,8 @@ import { openClient } from './with-service.js';
 
 /** Pages held at once: those being committed together, and as many that are ready or on their way. */
 const PAGES_AHEAD = 2 * PAGES_JOINED;
-/** The page being fetched, a sweep's, and one of what is read beside the feed. */
-const CONNECTIONS_BESIDES_RESULTS = 3;
+/** One for the feed, and one for the passes of each kind. */
+const CONNECTIONS_BESIDES_RESULTS = 1 + PASS_KINDS.length;
 
 const examples = `
 Settings come from the environment: see docs/settings.md.

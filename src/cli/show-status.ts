@@ -1,4 +1,4 @@
-import type { FeedReport, ReportedBackfill, ReportedPace } from '../storage/feed-report.js';
+import type { FeedReport, ReportedPace, ReportedPass } from '../storage/feed-report.js';
 import type { ReportedTrouble } from '../storage/troubles.js';
 import { counted, humanSeconds, toSeconds } from './human.js';
 import { type Column, printable, table } from './table.js';
@@ -30,7 +30,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
     ['Reconciled', report.reconciledAsOf === null ? 'not yet' : `up to ${report.reconciledAsOf.toISOString()}`],
     ['History', report.backfillComplete ? 'read to its end' : `still being read${pace(report.pace)}`],
-    ...report.backfills.map(reading),
+    ...report.passes.map(passLine),
     ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
     ['Stored lately', `${counted(report.storedLately, 'run', 'runs')} in the last 5 min`],
     ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
@@ -60,10 +60,17 @@ const POSITIONS: readonly Column<FeedReport['positions'][number]>[] = [
   { head: 'DELIVERED UP TO', cell: ({ deliveredUpTo }) => (deliveredUpTo === null ? '-' : toSeconds(deliveredUpTo)) },
 ];
 
-function reading({ kind, since, until, deliveredUpTo, pace: measured }: ReportedBackfill): Line {
-  const stands = deliveredUpTo === null ? 'not begun' : `at ${toSeconds(deliveredUpTo)}${pace(measured)}`;
-  if (kind === 'history') return ['Behind it', stands];
-  return ['Backfill', `${since === null ? 'the beginning' : toSeconds(since)} to ${toSeconds(until)}: ${stands}`];
+const PASSES: Readonly<Record<string, string>> = {
+  recent: 'Recent pass',
+  full: 'Full pass',
+  history: 'History pass',
+  backfill: 'Backfill',
+};
+
+function passLine({ kind, since, until, deliveredUpTo, pace: measured }: ReportedPass): Line {
+  const progress = deliveredUpTo === null ? 'not begun' : `at ${toSeconds(deliveredUpTo)}${pace(measured)}`;
+  const range = `${since === null ? 'the beginning' : toSeconds(since)} to ${toSeconds(until)}`;
+  return [PASSES[kind] ?? kind, `${range}: ${progress}`];
 }
 
 function pace(measured: ReportedPace | null): string {

@@ -41,7 +41,7 @@ export function timeOption(now: () => number): (text: string) => Date {
  * @param until null: up to now
  * @throws CommandFailure where nothing can have been delivered between the two
  */
-export function requireStretch(since: Date | null, until: Date | null, { now }: Pick<Clock, 'now'>): void {
+export function requireRange(since: Date | null, until: Date | null, { now }: Pick<Clock, 'now'>): void {
   if (since === null) return;
   if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);
   if (since.getTime() > now()) throw new CommandFailure('--since is in the future', EXIT.usage);

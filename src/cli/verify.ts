@@ -6,7 +6,7 @@ import { CommandFailure, EXIT } from './exit.js';
 import { counted } from './human.js';
 import { progressLine } from './progress-line.js';
 import { printable } from './table.js';
-import { requireStretch, timeOption } from './time-options.js';
+import { requireRange, timeOption } from './time-options.js';
 import { verifyFeed } from './verify-feed.js';
 import { VERDICTS, type Verdict, type Verified } from './verify-page.js';
 import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
@@ -58,7 +58,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 
 async function verify(given: Given, io: CommandProcess): Promise<void> {
   const { until = null, json } = given;
-  requireStretch(given.since, until, io.clock);
+  requireRange(given.since, until, io.clock);
   await withFeed(io, { feed: given.feed, need: ['service'] }, async (work) => {
     const since = startOf(work, given.since, io);
     if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);

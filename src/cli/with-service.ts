@@ -54,11 +54,14 @@ export async function withService<T>(
   connections: number,
   work: (service: FeedService) => Promise<T>,
 ): Promise<T> {
-  const { baseUrl } = settings;
-  if (feed.baseUrl !== baseUrl) {
-    throw new CommandFailure(
-      `the feed ${feed.name} belongs to ${feed.baseUrl}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\``,
-    );
-  }
+  requireOwnService(settings, feed);
   return withClient(settings, connections, (client) => work(limitRate(client, settings.requestsPerSecond)));
+}
+
+/** @throws CommandFailure if the feed belongs to another address */
+export function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
+  if (feed.baseUrl === baseUrl) return;
+  throw new CommandFailure(
+    `the feed ${feed.name} belongs to ${feed.baseUrl}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\``,
+  );
 }

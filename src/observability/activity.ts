@@ -8,7 +8,7 @@ const PERIOD_MS = 60_000;
 const NOTHING = {
   /** Pages of the feed that had entries. */
   pages: 0,
-  /** Entries committed, of the feed and of what is read beside it. */
+  /** Entries committed, of the feed and of passes. */
   entries: 0,
   inserted: 0,
   updated: 0,

@@ -12,8 +12,8 @@ export const TRUNCATED_OUTCOMES = ['resolved', 'pending', 'skipped'] as const;
 export const PURGED_TABLES = ['runs', 'run_history', 'quarantine'] as const;
 export const RECONCILE_REVISIONS = ['first', 'later'] as const;
 export const POOL_STATES = ['active', 'idle', 'waiting'] as const;
-/** What is read from behind: the feed itself, the history behind its start, a stretch that was asked for. */
-export const READINGS = ['feed', 'history', 'request'] as const;
+/** The passes that have metrics; `feed` is the feed while it catches up. */
+export const PASSES = ['feed', 'recent', 'full', 'history', 'backfill'] as const;
 /** What the daemon asks of the service: pages of the feed, and single runs. */
 export const OPERATIONS = ['feed', 'run'] as const;
 
@@ -73,13 +73,16 @@ const DATABASE_KINDS = [
 
 const ANYWHERE = ['internal', 'other'] as const;
 const SERVICE_AND_DATABASE = [...new Set([...SERVICE_KINDS, ...DATABASE_KINDS, ...ANYWHERE])];
+const READING = [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'];
 
 /** The kinds that a stage can meet. A kind that is not among them is counted as `other`. */
 export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
-  feed: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'],
+  feed: READING,
   result: SERVICE_AND_DATABASE,
-  sweep: SERVICE_AND_DATABASE,
-  backfill: [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'],
+  recent: READING,
+  full: READING,
+  history: READING,
+  backfill: READING,
   lease: [...DATABASE_KINDS, 'another_service', ...ANYWHERE],
 };
 
@@ -106,18 +109,19 @@ export const HELP = {
   scanfeed_caught_up: '1 on a leader whose last poll saw the end of the feed not long ago',
   scanfeed_leader: '1 while this process holds the feed',
   scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
-  scanfeed_reading_entries_per_second: 'Entries that are lately read from behind in a second; 0 where nothing is',
-  scanfeed_reading_seconds_left:
-    'Until a reading from behind is at its end; +Inf while unknown, 0 where nothing is read',
-  scanfeed_reading_delivered_up_to_timestamp_seconds:
-    'Delivery time up to which a reading from behind has come; 0 where nothing is read',
+  scanfeed_pass_entries_per_second:
+    'Entries read per second by a pass, or by the feed while it catches up; 0 if it is not being read',
+  scanfeed_pass_seconds_left: 'Estimated seconds until a pass ends; +Inf while unknown, 0 if it is not being read',
+  scanfeed_pass_delivered_up_to_timestamp_seconds:
+    'Delivery time up to which a pass has read; 0 if it is not being read',
   scanfeed_pending_results: 'Runs whose full result is still to be loaded; those that were given up are not counted',
   scanfeed_quarantined_entries: 'Entries in open quarantine',
   scanfeed_polls_total: 'Polls of the feed',
   scanfeed_runs_total: 'Entries of the feed by what their commit changed',
   scanfeed_truncated_results_total: 'Entries with a truncated result',
   scanfeed_errors_total: 'Failures, each followed by another try',
-  scanfeed_reconcile_found_total: 'Runs that a sweep found missing, by whether it was their first revision',
+  scanfeed_reconcile_found_total:
+    'Runs that a recent or full pass found missing, by whether it was their first revision',
   scanfeed_purged_total: 'What was removed because it was past the retention',
   scanfeed_cursor_resets_total: 'Cursors that the service rejected and that were replaced',
   scanfeed_revision_conflicts_total: 'Entries with a stored revision and other content',

@@ -4,10 +4,10 @@ import {
   BUCKETS,
   ERROR_KINDS,
   OPERATIONS,
+  PASSES,
   POLL_OUTCOMES,
   POOL_STATES,
   PURGED_TABLES,
-  READINGS,
   RECONCILE_REVISIONS,
   REQUEST_STATUSES,
   RUN_OUTCOMES,
@@ -62,7 +62,7 @@ export function createMetrics(options: MetricsOptions) {
   gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
   gauges('scanfeed_database_pool', 'state', POOL_STATES, (state) => options.databasePool?.()[state] ?? 0);
-  readingGauges(instruments, readings, monotonic);
+  passGauges(instruments, readings, monotonic);
   gauges('scanfeed_build_info', 'version', [version], () => 1);
 
   const polls = counter('scanfeed_polls_total', 'outcome');
@@ -134,8 +134,9 @@ export function createMetrics(options: MetricsOptions) {
     },
     isLeader,
     isCaughtUp,
-    /** A page of a reading from behind was committed lately, and more follows. */
-    isReading: () => [...readings.values()].some(({ toldAt }) => monotonic() - toldAt < PACE_HOLDS_MS),
+    /** The feed catches up, or much is read again at full speed. */
+    isReading: () =>
+      [...readings].some(([what, { toldAt }]) => BULK.includes(what) && monotonic() - toldAt < PACE_HOLDS_MS),
     exposition: instruments.exposition,
   };
 }
@@ -151,17 +152,20 @@ interface TimedProgress extends ReadingProgress {
 
 type TimedReadings = Map<Reading, TimedProgress>;
 
-/** Asked at each scrape, for every reading there may be. */
-function readingGauges({ gauges }: Instruments, readings: TimedReadings, monotonic: () => number): void {
+/** What is read at full speed. */
+const BULK: readonly Reading[] = ['feed', 'history', 'backfill'];
+
+/** Read at each scrape. */
+function passGauges({ gauges }: Instruments, readings: TimedReadings, monotonic: () => number): void {
   const paceOf = ({ pace, toldAt }: TimedProgress) => (monotonic() - toldAt < PACE_HOLDS_MS ? pace : null);
   const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
-    gauges(name, 'reading', READINGS, (reading) => {
+    gauges(name, 'pass', PASSES, (reading) => {
       const progress = readings.get(reading);
       return progress === undefined ? 0 : value(progress);
     });
-  gauge('scanfeed_reading_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);
-  gauge('scanfeed_reading_seconds_left', (progress) => paceOf(progress)?.secondsLeft ?? Number.POSITIVE_INFINITY);
-  gauge('scanfeed_reading_delivered_up_to_timestamp_seconds', ({ deliveredUpTo }) => unixSeconds(deliveredUpTo));
+  gauge('scanfeed_pass_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);
+  gauge('scanfeed_pass_seconds_left', (progress) => paceOf(progress)?.secondsLeft ?? Number.POSITIVE_INFINITY);
+  gauge('scanfeed_pass_delivered_up_to_timestamp_seconds', ({ deliveredUpTo }) => unixSeconds(deliveredUpTo));
 }
 
 function known(values: readonly string[], value: string): string {

@@ -1,23 +1,27 @@
-import type { Backfill, Clock, Reading, ReadingProgress } from '../sync/ports.js';
+import type { Clock, Pass, PassKind, Reading, ReadingProgress } from '../sync/ports.js';
 import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
-import type { CurrentReading } from './status-report.js';
+import type { CurrentPass } from './status-report.js';
 
-/** A reading that lasts this long is told in the log. */
+/** A reading that lasts this long is logged. */
 const TOLD_AFTER_MS = 10_000;
 
 /** Without another page for so long, the pace of before says nothing any more. */
 export const PACE_HOLDS_MS = 60_000;
 
-const DOING: Readonly<Record<Reading, string>> = {
-  feed: 'reading the feed from behind its end',
-  history: 'reading the history behind the feed',
-  request: 'reading a stretch of the feed that was asked for',
+const RUNNING: Readonly<Record<Reading, string>> = {
+  feed: 'catching up with the feed',
+  recent: 'running recent pass',
+  full: 'running full pass',
+  history: 'reading the history',
+  backfill: 'running backfill',
 };
 
-const DONE: Readonly<Record<Backfill['kind'], string>> = {
-  history: 'read the history behind the feed to its end',
-  request: 'read the stretch of the feed that was asked for',
+const FINISHED: Readonly<Record<PassKind, string>> = {
+  recent: 'finished recent pass',
+  full: 'finished full pass',
+  history: 'finished reading the history',
+  backfill: 'finished backfill',
 };
 
 interface Current {
@@ -29,7 +33,7 @@ interface Current {
 
 export type Readings = ReturnType<typeof createReadings>;
 
-/** What is being read from behind, in the log, in metrics and in the status report. */
+/** Passes under way, and the feed while it catches up: in the log, in metrics and in the status report. */
 export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: Pick<Clock, 'monotonic'>) {
   const current = new Map<Reading, Current>();
 
@@ -40,15 +44,17 @@ export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: 
       const now = monotonic();
       const { begunAt = now, inLog = false } = current.get(what) ?? {};
       const isLong = now - begunAt >= TOLD_AFTER_MS;
-      if (isLong && !inLog) logger.info(DOING[what], fieldsOf(progress));
+      if (isLong && !inLog) logger.info(RUNNING[what], fieldsOf(progress));
       current.set(what, { begunAt, toldAt: now, inLog: inLog || isLong, progress });
     },
-    finished: ({ kind, since, until, entries, stored }: Backfill) =>
-      logger.info(DONE[kind], { since: since?.toISOString() ?? null, until: until.toISOString(), entries, stored }),
-    report: (): readonly CurrentReading[] =>
-      [...current].map(([reading, { progress, toldAt }]) => {
+    finished: ({ kind, since, until, entries, stored }: Pass) => {
+      const fields = { since: since?.toISOString() ?? null, until: until.toISOString(), entries, stored };
+      logger[kind === 'recent' ? 'debug' : 'info'](FINISHED[kind], fields);
+    },
+    report: (): readonly CurrentPass[] =>
+      [...current].map(([pass, { progress, toldAt }]) => {
         const holds = monotonic() - toldAt < PACE_HOLDS_MS;
-        return { reading, ...fieldsOf(holds ? progress : { ...progress, pace: null }) };
+        return { pass, ...fieldsOf(holds ? progress : { ...progress, pace: null }) };
       }),
     /** The feed, while it is read from behind: how much so far, in how many milliseconds, and whether the log tells of it. */
     feed: () => {

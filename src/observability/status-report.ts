@@ -17,17 +17,17 @@ export interface StatusReport {
   readonly stuckSince: string | null;
   /** Runs inserted or updated since this process started. */
   readonly runsWritten: number;
-  /** What this process reads from behind at the moment. */
-  readonly readings: readonly CurrentReading[];
+  /** The passes that this process is running, and the feed while it catches up. */
+  readonly passes: readonly CurrentPass[];
   readonly pendingResults: number | null;
   readonly quarantinedEntries: number | null;
   /** What fails at the moment and is tried again. */
   readonly troubles: readonly CurrentTrouble[];
 }
 
-export interface CurrentReading {
-  /** `feed`: the feed itself; `history`: what lies behind its start; `request`: what `scanfeed backfill` asked for. */
-  readonly reading: string;
+export interface CurrentPass {
+  /** `feed`, or the kind of the pass: `recent`, `full`, `history`, `backfill`. */
+  readonly pass: string;
   readonly entries: number;
   /** Delivery time, service clock. */
   readonly deliveredUpTo: string | null;

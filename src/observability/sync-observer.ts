@@ -10,7 +10,7 @@ import { createReadings } from './readings.js';
 import { createRecentHistory } from './recent-history.js';
 import { createRoleLines } from './role-lines.js';
 import { createSparingWarnings } from './sparing-warnings.js';
-import type { CurrentReading, StatusReport } from './status-report.js';
+import type { CurrentPass, StatusReport } from './status-report.js';
 
 interface SyncObserverOptions {
   readonly feed: string;
@@ -24,7 +24,7 @@ interface SyncObserverOptions {
 }
 
 /** Only who holds the feed does these. */
-const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'sweep', 'backfill'];
+const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'history', 'backfill'];
 
 /** Turns what the engine tells into metrics, log lines, the status report, and the last hours of its charts. */
 export function observeSync(options: SyncObserverOptions) {
@@ -40,7 +40,7 @@ export function observeSync(options: SyncObserverOptions) {
   let runsWritten = 0;
   const activity = createActivity(logger, clock, () => ({
     lagSeconds: rounded(lagSeconds(asOf, clock.monotonic())),
-    ...readingFields(readings.report()),
+    ...passFields(readings.report()),
   }));
 
   /** Told often: writes the lines whose time has come. */
@@ -117,16 +117,16 @@ export function observeSync(options: SyncObserverOptions) {
       metrics.reconciled(found);
       if (found.first + found.later === 0) return;
       const remedy = 'nothing: they are stored; where it is often, ask the operators of the service';
-      warnings.warn('a sweep found runs that the cursor had passed by', { ...found }, { remedy });
+      warnings.warn('found runs that the cursor skipped', { ...found }, { remedy });
     },
     reading: (what, progress) => readings.told(what, progress),
-    backfilled: (backfill) => readings.finished(backfill),
+    passFinished: (pass) => readings.finished(pass),
     filtersChanged({ hides, leavesBehind }) {
       if (hides.length > 0) {
         logger.warn('the filters have changed: some runs are no longer kept in step', { runs: hides });
       }
       if (leavesBehind.length > 0) {
-        const remedy = 'the next full sweep loads them; `scanfeed reconcile --full` runs it now';
+        const remedy = 'the next full pass loads them; `scanfeed reconcile --full` runs it now';
         logger.warn('the filters have changed: runs that lie behind the cursor are missing', {
           runs: leavesBehind,
           remedy,
@@ -178,7 +178,7 @@ export function observeSync(options: SyncObserverOptions) {
     lastCommitAt: iso(status?.lastCommitAt),
     stuckSince: iso(status?.stuckSince),
     runsWritten,
-    readings: readings.report(),
+    passes: readings.report(),
     pendingResults: status?.pendingResults ?? null,
     quarantinedEntries: status?.quarantinedEntries ?? null,
     troubles: outages.current(),
@@ -187,10 +187,10 @@ export function observeSync(options: SyncObserverOptions) {
   return { observer, report, recent: history.minutes };
 }
 
-/** What is read from behind at the moment, by name: how far it is, and how fast. */
-function readingFields(readings: readonly CurrentReading[]) {
-  if (readings.length === 0) return {};
-  return { reading: Object.fromEntries(readings.map(({ reading, ...progress }) => [reading, progress])) };
+/** The progress of each pass, by its kind. */
+function passFields(passes: readonly CurrentPass[]) {
+  if (passes.length === 0) return {};
+  return { passes: Object.fromEntries(passes.map(({ pass, ...progress }) => [pass, progress])) };
 }
 
 function rounded(seconds: number | null): number | null {

@@ -125,19 +125,19 @@ export const VARIABLES = {
     ['reconcile', 'SCANFEED_RECONCILE_INTERVAL'],
     durationOrOff('1s', '365d'),
     '1h',
-    'pause between sweeps of the recent past',
+    'pause between recent passes',
   ),
   reconcileWindow: defaulted(
     ['reconcile', 'SCANFEED_RECONCILE_WINDOW'],
     duration('1s', '365d'),
     '2h',
-    'how far back the sweep reads',
+    'how far back a recent pass reads',
   ),
   reconcileFullInterval: defaulted(
     ['reconcile', 'SCANFEED_RECONCILE_FULL_INTERVAL'],
     durationOrOff('1m', '365d'),
     '7d',
-    're-read of the whole feed, paced',
+    'pause between full passes, which read the whole feed again, one page per second',
   ),
 
   pendingRetryInterval: defaulted(

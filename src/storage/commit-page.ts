@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely';
-import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit, QuarantineEntry, SweepCommit } from '../sync/ports.js';
+import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit, PassCommit, QuarantineEntry } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
 import { fenceOnEpoch, fenceOnPosition } from './fence.js';
+import { fenceOnPass, passPosition } from './passes.js';
 import { checkpointRows } from './position.js';
 import type { Tables } from './schema.js';
-import { fenceOnSweep, sweepPosition } from './sweeps.js';
 import {
   type CommitInput,
   type FenceClause,
@@ -76,27 +76,24 @@ export async function tryEntries(
   });
 }
 
-/**
- * Stores a page of a sweep with the sweep's own position. Returns `fenced` if the lease was lost, or if the sweep is over or
- * has another position.
- */
-export function commitSweep(
+/** Commits a page of a pass with the pass's own position. Returns `fenced` if the lease was lost, or the pass has moved or ended. */
+export function commitPass(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
-  commit: SweepCommit,
+  commit: PassCommit,
 ): Promise<CommitOutcome> {
   return commitEntries(
     db,
     tables,
     settings,
-    commit,
-    () => sql`WITH fence AS MATERIALIZED (${fenceOnSweep(tables, commit)}), ${sweepPosition(tables, commit)}`,
+    { ...commit, notes: sql`, ${passPosition(tables, commit)}` },
+    () => sql`WITH fence AS MATERIALIZED (${fenceOnPass(tables, commit)})`,
   );
 }
 
 /** Statements are built once a connection is at hand: the ages in them must not grow while they wait for one. */
-export function commitEntries(
+function commitEntries(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
-import { backfillIsComplete } from './backfills.js';
 import { IS_RETRIED } from './given-up.js';
+import { backfillIsComplete } from './passes.js';
 import type { Tables } from './schema.js';
 import { type ReportedTrouble, troublesOfFeed } from './troubles.js';
 
@@ -17,8 +17,8 @@ export interface FeedReport {
   readonly backfillComplete: boolean;
   /** How fast the feed is being read from behind its end; null: it is not, or nobody says so. */
   readonly pace: ReportedPace | null;
-  /** What is read beside the feed, or waits for it. */
-  readonly backfills: readonly ReportedBackfill[];
+  /** Unfinished passes. */
+  readonly passes: readonly ReportedPass[];
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
   readonly lastDeliveredAt: Date | null;
@@ -63,8 +63,8 @@ export interface ReportedPace {
 }
 
 /** Times are ISO 8601. */
-export interface ReportedBackfill {
-  /** `history`: what lies behind the feed's start; `request`: what `scanfeed backfill` asked for. */
+export interface ReportedPass {
+  /** `recent`, `full`, `history` or `backfill`. */
   readonly kind: string;
   readonly since: string | null;
   readonly until: string;
@@ -75,13 +75,10 @@ export interface ReportedBackfill {
 }
 
 interface ReportRow
-  extends Omit<
-    FeedReport,
-    'runs' | 'runsEstimated' | 'pending' | 'quarantined' | 'backfills' | 'positions' | 'troubles'
-  > {
+  extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending' | 'quarantined' | 'passes' | 'positions' | 'troubles'> {
   readonly positions: readonly ReportedPosition[] | null;
   readonly troubles: readonly ReportedTrouble[] | null;
-  readonly backfills: readonly ReportedBackfill[] | null;
+  readonly passes: readonly ReportedPass[] | null;
   /** Null where there are too many runs to count. */
   readonly counted: number | null;
   readonly pending: Record<string, number> | null;
@@ -109,7 +106,7 @@ export async function readFeedReports(
       ...row,
       runs: counted ?? (await estimateRuns(db, tables, row.feed)),
       runsEstimated: counted === null,
-      backfills: row.backfills ?? [],
+      passes: row.passes ?? [],
       positions: row.positions ?? [],
       troubles: row.troubles ?? [],
       pending: row.pending ?? {},
@@ -138,7 +135,7 @@ async function readReportRows(
       ${PACE} AS pace,
       (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'since', since, 'until', until, 'deliveredUpTo', delivered_up_to,
           'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)
-        FROM ${tables.backfills} AS backfill WHERE backfill.feed = feed.name AND finished_at IS NULL) AS backfills,
+        FROM ${tables.passes} AS pass WHERE pass.feed = feed.name AND finished_at IS NULL) AS passes,
       last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
       stuck_since AS "stuckSince",
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS leader,
@@ -170,7 +167,7 @@ async function readReportRows(
   return rows;
 }
 
-/** Of a row of `feeds` or `backfills`: what was said of its pace, if not too long ago to hold still. */
+/** Of a row of `feeds` or `passes`: what was said of its pace, if not too long ago to hold still. */
 const PACE = sql`CASE WHEN paced_at > clock_timestamp() - interval '1 minute' THEN
         jsonb_build_object('entriesPerSecond', entries_per_second, 'secondsLeft', seconds_left) END`;
 

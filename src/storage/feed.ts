@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { LeaseGrant } from '../sync/ports.js';
-import { backfillIsComplete } from './backfills.js';
+import { backfillIsComplete } from './passes.js';
 import type { Tables } from './schema.js';
 
 /** A feed as an operator's command needs it. Times are null until they are known. */
@@ -14,7 +14,10 @@ export interface FeedRow {
   /** Null: complete from the beginning of the history. */
   readonly completeFrom: Date | null;
   readonly dataCompleteAsOf: Date | null;
+  readonly reconciledAsOf: Date | null;
   readonly lastDeliveredAt: Date | null;
+  /** When its filters began to include more than before; null: a full pass has read everything since. */
+  readonly widenedAt: Date | null;
   /** Everything from its beginning to its end was read. */
   readonly backfillComplete: boolean;
   /** Null: no process holds the feed. */
@@ -25,8 +28,8 @@ export interface FeedRow {
 export async function readFeed(db: Kysely<unknown>, tables: Tables, name: string): Promise<FeedRow | null> {
   const { rows } = await sql<FeedRow>`
     SELECT name, base_url AS "baseUrl", filters, cursor IS NOT NULL AS "hasCursor", start_since AS "startSince",
-      NULLIF(complete_from, '-infinity') AS "completeFrom", data_complete_as_of AS "dataCompleteAsOf",
-      last_delivered_at AS "lastDeliveredAt", ${backfillIsComplete(tables)} AS "backfillComplete",
+      NULLIF(complete_from, '-infinity') AS "completeFrom", data_complete_as_of AS "dataCompleteAsOf", reconciled_as_of AS "reconciledAsOf",
+      last_delivered_at AS "lastDeliveredAt", widened_at AS "widenedAt", ${backfillIsComplete(tables)} AS "backfillComplete",
       CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS leader
     FROM ${tables.feeds} AS feed WHERE name = ${name}`.execute(db);
   return rows[0] ?? null;

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { FeedFilters, FeedIdentity, LeaseGrant, Trouble } from '../sync/ports.js';
-import { historyToRead } from './backfills.js';
 import { DATABASE_MS, type DatabaseClock } from './database-clock.js';
+import { historyToRead } from './passes.js';
 import type { Tables } from './schema.js';
 
 /** A first start at `now` or `live` reaches this far back, so that runs delivered while it starts are not missed. */
@@ -24,7 +24,7 @@ export class AnotherService extends Error implements Trouble {
  * it at the very first start, with its starting point and what is to be read behind it. Null while another process holds it. Each taking raises the epoch.
  *
  * Filters that include more than before leave runs behind the cursor: the data is complete from here on only, until a
- * full sweep has read them.
+ * full pass has read them.
  * @throws AnotherService
  */
 export async function acquireLease(
@@ -49,7 +49,7 @@ export async function acquireLease(
       filters_since = CASE WHEN feed.filters = excluded.filters THEN feed.filters_since ELSE clock_timestamp() END,
       widened_at = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.widened_at ELSE clock_timestamp() END,
       complete_from = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.complete_from
-        ELSE GREATEST(feed.complete_from, COALESCE(feed.data_complete_as_of, clock_timestamp())) END,
+        ELSE GREATEST(feed.complete_from, clock_timestamp()) END, -- the cursor may be ahead of what the feed is complete to
       keep_history = excluded.keep_history,
       lease_holder = excluded.lease_holder,
       lease_epoch = feed.lease_epoch + 1,

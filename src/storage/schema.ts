@@ -10,8 +10,7 @@ export interface Tables {
   readonly runHistory: RawBuilder<unknown>;
   readonly quarantine: RawBuilder<unknown>;
   readonly cursorHistory: RawBuilder<unknown>;
-  readonly sweeps: RawBuilder<unknown>;
-  readonly backfills: RawBuilder<unknown>;
+  readonly passes: RawBuilder<unknown>;
   readonly troubles: RawBuilder<unknown>;
   readonly changeClock: RawBuilder<unknown>;
   readonly migrations: RawBuilder<unknown>;
@@ -38,8 +37,7 @@ export function tablesOf(schema: string): Tables {
     runHistory: sql.id(schema, 'run_history'),
     quarantine: sql.id(schema, 'quarantine'),
     cursorHistory: sql.id(schema, 'cursor_history'),
-    sweeps: sql.id(schema, 'sweeps'),
-    backfills: sql.id(schema, 'backfills'),
+    passes: sql.id(schema, 'passes'),
     troubles: sql.id(schema, 'troubles'),
     changeClock: sql.id(schema, 'change_clock'),
     migrations: sql.id(schema, 'migrations'),

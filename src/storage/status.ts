@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 import type { FeedStatus } from '../sync/ports.js';
-import { backfillIsComplete } from './backfills.js';
 import { createDatabaseClock, DATABASE_MS } from './database-clock.js';
 import { IS_RETRIED } from './given-up.js';
+import { backfillIsComplete } from './passes.js';
 import type { Tables } from './schema.js';
 
 interface StatusRow {

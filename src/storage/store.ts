@@ -1,18 +1,16 @@
 import type { FeedStore } from '../sync/ports.js';
-import { nextBackfill, notePace } from './backfills.js';
-import { commitBackfill } from './commit-backfill.js';
-import { commitPage, commitResults, commitSweep, tryEntries } from './commit-page.js';
+import { commitPage, commitPass, commitResults, tryEntries } from './commit-page.js';
 import type { CommitSettings } from './commit-settings.js';
 import { createDatabaseClock } from './database-clock.js';
 import { createKeyReader } from './key-reader.js';
 import { acquireLease, releaseLease, renewLease } from './lease.js';
+import { beginPass, nextPass, notePace, readLastPass } from './passes.js';
 import { adoptPending, duePending, findStored, postponePending } from './pending.js';
 import type { Database } from './pool.js';
 import { findDelivered, movePosition, noteStuck, readEarlierPositions, readPosition } from './position.js';
 import { notYetQuarantined } from './quarantine.js';
 import { tablesOf } from './schema.js';
 import { readStatus } from './status.js';
-import { beginSweep, readSweeps } from './sweeps.js';
 
 export interface StoreSettings extends Omit<CommitSettings, 'databaseClock'> {
   readonly schema: string;
@@ -50,13 +48,12 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     tryEntries: (lease, batch) => tryEntries(db, tables, commits, lease, batch),
     commitPage: (commit) => timed(commitPage(db, tables, commits, commit)),
     commitResults: (lease, batch, quarantine) => timed(commitResults(db, tables, commits, lease, batch, quarantine)),
-    readSweeps: (feed) => readSweeps(db, tables, feed),
-    beginSweep: (lease, sweep) => beginSweep(db, tables, lease, sweep),
-    commitSweep: (commit) => timed(commitSweep(db, tables, commits, commit)),
+    nextPass: (feed, kind) => nextPass(db, tables, feed, kind),
+    readLastPass: (feed, kind) => readLastPass(db, tables, feed, kind),
+    beginPass: (lease, pass) => beginPass(db, tables, lease, pass),
+    commitPass: (commit) => timed(commitPass(db, tables, commits, commit)),
     notYetQuarantined: (feed, entries) => notYetQuarantined(db, tables, feed, entries),
     adoptPending: (lease) => adoptPending(db, tables, lease),
-    nextBackfill: (feed) => nextBackfill(db, tables, feed),
-    commitBackfill: (commit) => timed(commitBackfill(db, tables, commits, commit)),
     notePace: (lease, pace) => notePace(db, tables, lease, pace),
     duePending: (feed, limit) => duePending(db, tables, feed, limit),
     postponePending: (lease, tries) => postponePending(db, tables, lease, tries),

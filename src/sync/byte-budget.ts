@@ -1,7 +1,8 @@
 import { type LinkedSignal, linkedSignal } from './linked-signal.js';
+import type { PassKind } from './ports.js';
 
-/** Who asks for bytes, the first before the others. `deferred`: results that a page left for want of memory. */
-export type Line = 'deferred' | 'feed' | 'pending' | 'backfill' | 'sweep';
+/** Who asks for bytes. `deferred`: results that a page left for want of memory. */
+export type Line = 'deferred' | 'feed' | 'pending' | PassKind;
 
 /** Payload bytes held at once over the whole process (promise 11). Half of them are for the feed's own pages alone. */
 export interface ByteBudget {
@@ -41,8 +42,16 @@ export interface Holding {
   release(): void;
 }
 
-/** First numbers of the lines. */
-const LINES: Readonly<Record<Line, number>> = { deferred: 0, feed: 1e12, pending: 2e12, backfill: 3e12, sweep: 4e12 };
+/** First numbers of the lines. The history comes last: its pages keep their memory while they wait for the feed to be idle. */
+const LINES: Readonly<Record<Line, number>> = {
+  deferred: 0,
+  feed: 1e12,
+  pending: 2e12,
+  backfill: 3e12,
+  recent: 4e12,
+  full: 5e12,
+  history: 6e12,
+};
 /** A page of this size neither waits nor makes others give way: a poll must not end a long download. */
 const SMALL_PAGE_BYTES = 1024 * 1024;
 

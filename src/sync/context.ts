@@ -6,7 +6,7 @@ import type { ReadSettings } from './read-page.js';
 import type { ResultLoader } from './resolve-truncated.js';
 import type { RetryWakeUp } from './retry-wake-up.js';
 
-/** How often and how far sweeps read. Milliseconds; null: that kind is off. */
+/** How often recent and full passes begin, and how far back recent ones read. Milliseconds; null: that kind is off. */
 export interface ReconcileSettings {
   readonly intervalMs: number | null;
   readonly windowMs: number;

@@ -14,7 +14,7 @@ export class CursorReplaced extends Error implements Trouble {
    * @param retryAfterMs the pause, milliseconds
    */
   constructor(
-    whose: 'the feed' | 'a backfill',
+    whose: 'the feed' | 'a pass',
     refusal: unknown,
     readonly retryAfterMs: number,
   ) {

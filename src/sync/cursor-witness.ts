@@ -4,14 +4,14 @@ import type { LeaseGrant, Position, Trouble } from './ports.js';
 import { listsAnything } from './probe.js';
 import { mayRejectCursor } from './rejected-cursor.js';
 
-/** What is read beside the feed waits until the feed has gone on from elsewhere, or holds as long as it does. */
+/** A pass waits until the feed has continued from another position, or holds as long as the feed does. */
 class FeedCursorRejected extends Error implements Trouble {
   override readonly name = 'FeedCursorRejected';
   readonly kind: string;
   readonly remedy = 'retry';
   constructor(cause: unknown) {
     super(
-      "the service rejects the feed's own cursor, perhaps because the key belongs to another organization: nothing is read beside the feed until the feed goes on",
+      "the service rejects the feed's own cursor, perhaps because the key belongs to another organization: passes store nothing until the feed continues",
       { cause },
     );
     this.kind = troubleOf(cause).kind;

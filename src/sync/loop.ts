@@ -1,21 +1,20 @@
 import { troubleOf } from '../outcome/trouble.js';
-import { workOffBackfills } from './backfill.js';
 import { pauseAfter, pauseUntilPoll } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { CursorReplaced } from './cursor-replaced.js';
 import { watchDatabase } from './database-watch.js';
 import type { DeadEnd } from './end-of-feed.js';
-import { createFeedPauses, type FeedPauses } from './feed-pauses.js';
 import { createFeedProgress, type FeedProgress } from './feed-progress.js';
+import { createIdleGate, type IdleGate } from './idle-gate.js';
 import { PAGES_JOINED } from './join-pages.js';
 import { keepLease } from './keep-lease.js';
 import { linkedSignal } from './linked-signal.js';
 import { openAhead } from './open-ahead.js';
+import { runPasses } from './passes.js';
 import type { LeaseGrant, Position, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
-import { reconcile } from './reconcile.js';
 import { recoverCursor } from './recover-cursor.js';
 import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
 import { retryPending } from './retry-pending.js';
@@ -26,9 +25,9 @@ import { syncPage } from './sync-page.js';
 import { takeLease } from './take-lease.js';
 
 /**
- * Follows a feed until the signal aborts: stands by while another process holds it; once it is ours, keeps it, reads its
- * pages and what is to be read beside it, retries pending results and sweeps for what was passed by, until it is lost.
- * Never rejects: outages are waited out.
+ * Follows a feed until the signal aborts. Waits while another process holds its lease. With the lease it runs four tasks
+ * until the lease is lost: it renews the lease, reads the feed, runs passes and retries pending results. Never rejects:
+ * outages are waited out.
  */
 export async function followFeed(given: FeedContext, signal: AbortSignal): Promise<void> {
   const retryWakeUp = createRetryWakeUp(given.clock);
@@ -37,14 +36,13 @@ export async function followFeed(given: FeedContext, signal: AbortSignal): Promi
     const lease = await takeLease(context, signal, starting);
     if (lease === null) return;
     const held = linkedSignal(signal);
-    const pauses = createFeedPauses();
+    const idle = createIdleGate();
     try {
       await Promise.all([
         keepLease(lease, context, held.signal).finally(held.abort),
-        syncPages(lease, context, pauses, held.signal).finally(held.abort),
-        workOffBackfills(lease, context, pauses, held.signal).finally(held.abort),
+        syncPages(lease, context, idle, held.signal).finally(held.abort),
+        runPasses(lease, context, idle, held.signal).finally(held.abort),
         retryPending(lease, context, held.signal).finally(held.abort),
-        reconcile(lease, context, held.signal).finally(held.abort),
       ]);
     } finally {
       held.abort();
@@ -66,7 +64,7 @@ async function giveBack({ store, observer }: FeedContext, lease: LeaseGrant) {
 async function syncPages(
   lease: LeaseGrant,
   context: LeaderContext,
-  pauses: FeedPauses,
+  idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
@@ -79,9 +77,9 @@ async function syncPages(
   let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {
     observer.ticked(ms);
-    pauses.begun();
+    idle.open();
     await sleep(ms, signal);
-    pauses.ended();
+    idle.close();
   };
   while (!signal.aborted) {
     try {

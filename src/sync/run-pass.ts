@@ -1,29 +1,47 @@
 import { type Breaker, createBreaker } from './breaker.js';
-import type { Line } from './byte-budget.js';
 import type { FeedContext, LeaderContext } from './context.js';
+import { CursorReplaced } from './cursor-replaced.js';
 import { requireFeedCursor } from './cursor-witness.js';
-import type { DeadEnd } from './end-of-feed.js';
+import { type DeadEnd, reachesBeyond } from './end-of-feed.js';
+import type { IdleGate } from './idle-gate.js';
+import { linkedSignal } from './linked-signal.js';
 import { openAhead } from './open-ahead.js';
-import type { LeaseGrant, Position } from './ports.js';
+import { PASS_POLICIES } from './pass-policy.js';
+import type { Clock, CommitCounts, LeaseGrant, Pass, ReadingPace, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
+import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { isRejected } from './recover-cursor.js';
 import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
-import type { PageProgress, StoredPage } from './store-page.js';
+import { reportLoading } from './report-loading.js';
+import { positionWithoutCursor } from './restart-pass.js';
+import { type PageProgress, type StoredPage, storePage } from './store-page.js';
 
-/** The parts of the engine that a sweep or a backfill needs. */
+/** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */
+const SLICE_MS = 30_000;
+
+/** How long a page may wait for the feed to be idle, milliseconds. It is read again if it has waited longer. */
+const PATIENCE_MS = 10_000;
+
+/** The parts of the engine that passes need. */
 export type PassContext = Pick<
   FeedContext,
-  'service' | 'store' | 'clock' | 'loader' | 'read' | 'budget' | 'pageLimit'
+  'service' | 'store' | 'clock' | 'loader' | 'read' | 'budget' | 'pageLimit' | 'pagesAhead' | 'pollIntervalMs'
 > &
-  Pick<LeaderContext, 'retryWakeUp'>;
+  Pick<LeaderContext, 'retryWakeUp'> & {
+    readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'reconciled' | 'passFinished'>;
+  };
 
-/** State of a sweep or a backfill that is kept from slice to slice. */
+/** State of a pass that is kept from slice to slice. */
 export interface PassMemory {
+  /** The pass as it is stored. */
+  pass: Pass;
   readonly breaker: Breaker;
   readonly refusals: CursorRefusals;
+  readonly meter: PaceMeter;
+  pace: ReadingPace | null;
   recent: RecentCursors;
-  /** The position that the last page led to. */
+  /** The cursor that the last page led to. */
   reached: string | null;
   /** Where the page before led nowhere. */
   deadEnd: DeadEnd | null;
@@ -31,10 +49,13 @@ export interface PassMemory {
   rejected: { readonly cursor: string; readonly refusal: unknown } | null;
 }
 
-export function createPassMemory(): PassMemory {
+export function createPassMemory(pass: Pass): PassMemory {
   return {
+    pass,
     breaker: createBreaker(),
     refusals: createCursorRefusals(),
+    meter: createPaceMeter(),
+    pace: null,
     recent: createRecentCursors(),
     reached: null,
     deadEnd: null,
@@ -42,62 +63,49 @@ export function createPassMemory(): PassMemory {
   };
 }
 
-/** One slice of a sweep or a backfill. */
-export interface PassSlice {
-  readonly memory: PassMemory;
-  readonly line: Extract<Line, 'sweep' | 'backfill'>;
-  /** Pages held at once, the one being committed included. */
-  readonly pagesAhead: number;
-  /** The position that is stored. */
-  readonly stored: string | null;
-  /** The position to continue from: the stored one, unless its cursor is rejected. */
-  readonly start: Position;
-  /** Maximum duration, milliseconds. The next slice continues from the stored position. */
-  readonly sliceMs: number;
-  /** Pause after each page, milliseconds. */
-  readonly pauseMs: number;
-  /** Resolves when a page may be stored. */
-  readonly waitForTurn: (signal: AbortSignal) => Promise<void>;
-  /** Stores a page with its position. */
-  readonly storePage: (page: CompletedPage, stored: string | null, signal: AbortSignal) => Promise<StoredPage>;
-}
-
 /**
- * `end`: it has read to its end; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `rejected`: the
- * service rejects its cursor, and the next slice continues without it; `fenced`: the lease was lost, or another position is stored.
+ * `end`: the pass has ended; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the lease
+ * was lost, or the pass has another position.
  */
-export type PassResult = Exclude<PageProgress, 'unclear'> | 'rejected';
+export type PassResult = Exclude<PageProgress, 'unclear'>;
 
 /**
- * Reads and stores the pages of a sweep or a backfill, each with the position after it, for one slice.
+ * Reads and stores the pages of a pass, each with the position after it, for one slice.
  * @throws MostlyBad
+ * @throws CursorReplaced if the service rejects the cursor of the pass; the next slice continues without it
  */
 export async function runPass(
-  { memory, line, pagesAhead, start, sliceMs, pauseMs, waitForTurn, storePage, ...slice }: PassSlice,
+  memory: PassMemory,
   lease: LeaseGrant,
   context: PassContext,
+  idle: IdleGate,
   signal: AbortSignal,
 ): Promise<PassResult> {
-  const { clock } = context;
-  const ahead = openAhead(start, { line, maxJoined: 1, deadEnd: memory.deadEnd }, { ...context, pagesAhead }, signal);
+  const { clock, store } = context;
+  const { readsAhead, waitsForFeed, pauseMs } = PASS_POLICIES[memory.pass.kind];
+  if (waitsForFeed) await idle.wait(signal);
+  // Before any page is requested.
+  const feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
+  const start = await startOf(memory, context, signal);
+  const pagesAhead = readsAhead ? context.pagesAhead : 1;
+  const how = { line: memory.pass.kind, maxJoined: 1, deadEnd: memory.deadEnd };
+  const ahead = openAhead(start, how, { ...context, pagesAhead }, signal);
   const begunAt = clock.monotonic();
-  let { stored } = slice;
   // The database has lost commits, or another writer moved it: what is read again is no circle.
-  if (stored !== memory.reached) memory.recent = createRecentCursors();
+  if (memory.pass.cursor !== memory.reached) memory.recent = createRecentCursors();
   try {
-    while (clock.monotonic() - begunAt < sliceMs) {
+    while (clock.monotonic() - begunAt < SLICE_MS) {
       const page = await ahead.next();
       if (page === null) return 'more';
       memory.refusals.accepted();
-      await waitForTurn(signal);
+      if (waitsForFeed && !(await isIdleSoon(idle, clock, signal))) return 'more';
       signal.throwIfAborted();
       await requireFeedCursor(page, lease, context, signal);
-      const { progress, deadEnd } = await storePage(page, stored, signal);
+      const { progress, deadEnd } = await storePassPage(page, feedHadCursor, memory, lease, context, signal);
       if (progress === 'fenced') return progress;
       memory.rejected = null;
       memory.deadEnd = deadEnd;
-      stored = page.next ?? page.at.cursor;
-      memory.reached = stored;
+      memory.reached = memory.pass.cursor;
       if (progress === 'unclear') return 'stuck';
       if (progress === 'more' && memory.recent.seen(page.next)) {
         memory.recent = createRecentCursors(); // after the pause it may go round once more
@@ -108,12 +116,104 @@ export async function runPass(
     }
     return 'more';
   } catch (error) {
-    if (stored === null || memory.rejected !== null || !memory.refusals.persist(stored, error)) throw error;
-    if (!(await isRejected(stored, error, context, signal))) throw error;
-    memory.rejected = { cursor: stored, refusal: error };
+    const { cursor } = memory.pass;
+    if (cursor === null || memory.rejected !== null || !memory.refusals.persist(cursor, error)) throw error;
+    if (!(await isRejected(cursor, error, context, signal))) throw error;
+    memory.rejected = { cursor, refusal: error };
     memory.recent = createRecentCursors(); // what is read again is no circle
-    return 'rejected';
+    throw new CursorReplaced('a pass', error, context.pollIntervalMs);
   } finally {
     ahead.stop();
   }
+}
+
+/** Waits a short time for the feed to be idle. If it is not, the pages at hand must not keep their memory from others. */
+async function isIdleSoon(idle: IdleGate, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<boolean> {
+  if (idle.isOpen) return true;
+  const patience = linkedSignal(signal);
+  void idle.wait(patience.signal).then(patience.abort);
+  await clock.sleep(PATIENCE_MS, patience.signal);
+  patience.abort();
+  patience.unlink();
+  return idle.isOpen;
+}
+
+/** The stored position, or one before it if the service rejects its cursor. */
+async function startOf(memory: PassMemory, context: PassContext, signal: AbortSignal) {
+  const { pass, rejected } = memory;
+  if (rejected === null || rejected.cursor !== pass.cursor) {
+    memory.rejected = null;
+    return { cursor: pass.cursor, since: pass.since };
+  }
+  return positionWithoutCursor(pass, rejected.refusal, context, signal);
+}
+
+function storePassPage(
+  page: CompletedPage,
+  feedHadCursor: boolean,
+  memory: PassMemory,
+  lease: LeaseGrant,
+  context: PassContext,
+  signal: AbortSignal,
+): Promise<StoredPage> {
+  const { store, read } = context;
+  const { breaker, deadEnd, pace, pass } = memory;
+  const { id, until, cursor } = pass;
+  const { endsAtUntil, findsSkipped } = PASS_POLICIES[pass.kind];
+  return storePage(
+    findsSkipped ? withoutLaterEntries(page, until) : page,
+    endsAtUntil && reachesBeyond(page, until),
+    {
+      ...{ ...context, lease, filters: read.filters, breaker, stored: cursor, deadEnd },
+      commit: (content, { from, to, atEnd, again }) =>
+        store.commitPass({
+          ...{ lease, id, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },
+          deliveredUpTo: deliveredUpTo(page, until),
+          entries: again ? 0 : page.draft.items,
+        }),
+      onCommitted: ({ counts }, entries) => {
+        notePage(page, counts, memory, context);
+        context.observer.committed(counts, []);
+        if (findsSkipped) reportSkipped(counts, context.observer);
+        else reportLoading(entries, context.observer);
+      },
+    },
+    signal,
+  );
+}
+
+function withoutLaterEntries(page: CompletedPage, until: Date): CompletedPage {
+  const isDue = (deliveredAt: Date | null) => deliveredAt === null || deliveredAt <= until;
+  return { ...page, completed: page.completed.filter(({ accepted: { run } }) => isDue(run.deliveredAt)) };
+}
+
+function deliveredUpTo({ provenUpTo }: CompletedPage, until: Date): Date | null {
+  return provenUpTo !== null && provenUpTo > until ? until : provenUpTo;
+}
+
+/** After the commit: updates the pass to what is stored, and reports its progress. */
+function notePage(
+  page: CompletedPage,
+  { inserted, updated }: CommitCounts,
+  memory: PassMemory,
+  { observer, clock }: PassContext,
+): void {
+  const { pass, meter } = memory;
+  const upTo = later(pass.deliveredUpTo, deliveredUpTo(page, pass.until));
+  const entries = pass.entries + page.draft.items;
+  const stored = pass.stored + inserted + updated;
+  memory.pass = { ...pass, cursor: page.next ?? page.at.cursor, deliveredUpTo: upTo, entries, stored };
+  const leftMs = upTo === null ? null : pass.until.getTime() - upTo.getTime();
+  memory.pace = meter.passed(clock.monotonic(), page.draft.items, leftMs);
+  observer.reading(pass.kind, { entries, deliveredUpTo: upTo, pace: memory.pace });
+}
+
+/** A revision that was stored, and only lacked something, was not skipped. */
+function reportSkipped({ inserted, updated, filled }: CommitCounts, observer: Pick<SyncObserver, 'reconciled'>): void {
+  const found = { first: inserted, later: updated - filled };
+  if (found.first + found.later > 0) observer.reconciled(found);
+}
+
+function later(a: Date | null, b: Date | null): Date | null {
+  return a === null || (b !== null && b > a) ? b : a;
 }

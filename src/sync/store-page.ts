@@ -23,7 +23,7 @@ export interface PageMove {
   readonly again: boolean;
 }
 
-/** What is being read: the feed, a sweep or a backfill. */
+/** What is being read: the feed or a pass. */
 export interface Reader {
   readonly service: Pick<FeedService, 'readPage'>;
   readonly store: Pick<FeedStore, 'notYetQuarantined' | 'tryEntries'>;

@@ -208,7 +208,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     ],
     firing: { 59: [], 205: [], 215: ['ResultsPending warning'] },
   },
-  'runs that a sweep found alert, first and later revisions apart': {
+  'runs that a pass found alert, first and later revisions apart': {
     replicas: [
       {
         ...leader,

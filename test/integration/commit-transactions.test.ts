@@ -1,13 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { requestBackfill } from '../../src/storage/request-backfill.js';
+import { requestBackfill } from '../../src/storage/request-pass.js';
 import type { CommitOutcome } from '../../src/sync/ports.js';
-import { concurrently, entriesOf, pageOf } from '../support/concurrent-commits.js';
+import { concurrently, entriesOf } from '../support/concurrent-commits.js';
 import { entryJson } from '../support/entries.js';
+import { feedAtEnd, nextPass, passCommit } from '../support/passes.js';
 import { tables, useStore } from '../support/store.js';
 
 const bench = useStore();
-const AT_END = { atEnd: true, polledAt: 0, lastDelivered: null, lastDeliveredAt: null };
 
 /** Transactions that last wrote these rows, each once. */
 async function writersOf(rows: RawBuilder<unknown>): Promise<readonly string[]> {
@@ -42,45 +42,32 @@ describe('two feeds that store the same scans at the same time', () => {
     }
   });
 
-  it('write every row of a sweep’s page in the transaction that moves its position', async () => {
-    const one = await bench.takeFeed({ name: 'beside a sweep' });
-    const { lease } = await bench.takeFeed({ name: 'swept' });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now() WHERE name = 'swept'`);
-    await bench.store.beginSweep(lease, { kind: 'window', since: null, until: new Date(), completeAsOf: new Date() });
-    const position = async () => (await bench.store.readSweeps('swept')).find(({ kind }) => kind === 'window');
-    const sweep = { lease, kind: 'window', id: (await position())?.id ?? '', from: null, to: 'on' } as const;
-    const page = pageOf(entriesOf({ swept: { markdown: '# Rechnung' }, 'swept alone': {} }));
-    const [, outcome] = await concurrently(
-      bench.database.sql,
-      () => one.counts(entriesOf({ swept: {} })),
-      () => bench.store.commitSweep({ ...sweep, finished: false, ...page }),
-    );
-    expect(outcome).toMatchObject({ counts: { inserted: 1, updated: 1 } });
-    expect(await position()).toMatchObject({ cursor: 'on' });
-    const writers = await writersOf(sql`${tables.sweeps} AS written WHERE feed = 'swept' AND kind = 'window'`);
-    expect(await writersOf(runsOf('swept'))).toEqual(writers);
-  });
-
-  it('write every row of a backfill’s page in the transaction that moves its position', async () => {
-    const one = await bench.takeFeed({ name: 'beside a backfill' });
-    const { lease, commit } = await bench.takeFeed({ name: 'backfilled' });
-    await commit([], { freshness: { ...AT_END, polledAt: performance.now() } });
-    await requestBackfill(bench.database.sql, tables, 'backfilled', null, null);
-    const backfill = await bench.store.nextBackfill('backfilled');
-    if (backfill === null) throw new Error('no backfill was requested');
-    const told = { deliveredUpTo: null, entries: 2, feedHadCursor: true, pace: null };
-    const page = pageOf(entriesOf({ filled: { markdown: '# Rechnung' }, 'filled alone': {} }));
-    const { id, until } = backfill;
-    const [, outcome] = await concurrently(
-      bench.database.sql,
-      () => one.counts(entriesOf({ filled: {} })),
-      () => bench.store.commitBackfill({ lease, id, until, from: null, to: 'on', finished: false, ...told, ...page }),
-    );
-    expect(outcome).toMatchObject({ counts: { inserted: 1, updated: 1 } });
-    expect(await bench.store.nextBackfill('backfilled')).toMatchObject({ cursor: 'on', entries: 2, stored: 2 });
-    const writers = await writersOf(sql`${tables.backfills} AS written WHERE feed = 'backfilled'`);
-    expect(await writersOf(runsOf('backfilled'))).toEqual(writers);
-  });
+  it.each(['recent', 'full', 'history', 'backfill'] as const)(
+    'write every row of a page of a %s pass in the transaction that moves its position',
+    async (kind) => {
+      const name = `${kind} pass`;
+      const one = await bench.takeFeed({ name: `beside a ${name}` });
+      const { lease } = await feedAtEnd(bench, { name, start: kind === 'history' ? 'live' : 'beginning' });
+      const range = { since: null, until: new Date() };
+      if (kind === 'backfill') await requestBackfill(bench.database.sql, tables, name, range);
+      if (kind === 'recent' || kind === 'full') {
+        await bench.store.beginPass(lease, { kind, ...range, completeAsOf: new Date() });
+      }
+      const [both, alone] = [`${kind} both`, `${kind} alone`];
+      const page = entriesOf({ [both]: { markdown: '# Rechnung' }, [alone]: {} });
+      const pass = await nextPass(bench, name, kind);
+      const [, outcome] = await concurrently(
+        bench.database.sql,
+        () => one.counts(entriesOf({ [both]: {} })),
+        () => bench.store.commitPass(passCommit(lease, pass, {}, page)),
+      );
+      expect(outcome).toMatchObject({ counts: { inserted: 1, updated: 1 } });
+      expect(await nextPass(bench, name, kind)).toMatchObject({ cursor: 'on', entries: 2, stored: 2 });
+      const writers = await writersOf(sql`${tables.passes} AS written WHERE feed = ${name} AND kind = ${kind}`);
+      expect(writers).toHaveLength(1);
+      expect(await writersOf(runsOf(name))).toEqual(writers);
+    },
+  );
 
   it('write every row in the transaction that moves past it when they race through one history', async () => {
     const { sql: db } = bench.database;

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type RewindTarget, rewindFeed } from '../../src/storage/rewind.js';
 import { entryJson } from '../support/entries.js';
+import { passRows } from '../support/passes.js';
 import { type TestFeed, tables, useStore } from '../support/store.js';
 
 const bench = useStore();
@@ -58,12 +59,12 @@ describe('earlier positions of a feed', () => {
     'are gone with their feed when it is %s: one that begins anew must not be led past its entries',
     async (_, end) => {
       await readUpTo(1, 2, 3);
-      const sweep = { kind: 'full', since: null, until: delivered(3), completeAsOf: delivered(3) } as const;
-      expect(await bench.store.beginSweep(feed.lease, sweep)).toBe(true);
+      const pass = { kind: 'full', since: null, until: delivered(3), completeAsOf: delivered(3) } as const;
+      expect(await bench.store.beginPass(feed.lease, pass)).not.toBeNull();
       await bench.rows(end);
       feed = await bench.takeFeed();
       expect(await offered()).toEqual([]);
-      expect(await bench.store.readSweeps('default')).toEqual([]);
+      expect(await passRows(bench, 'default')).toEqual([]);
     },
   );
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { batchOf } from '../../src/sync/page-draft.js';
+import { passCommit } from '../support/passes.js';
 import { tables, testFeed, useStore } from '../support/store.js';
 
 const bench = useStore();
@@ -169,27 +169,25 @@ describe('changed filters', () => {
     expect(rows).toEqual([{ right: true }]);
   });
 
-  it('that include more make the data complete from there on only, until a full sweep has read everything', async () => {
+  it('that include more make the data complete from there on only, until a full pass has read everything', async () => {
     await take('a');
     await reachTheEnd();
-    expect(await bench.store.readSweeps('default')).toMatchObject([{ kind: 'full', finished: true }]);
+    expect((await bench.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
     const lease = await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
     if (lease === null) throw new Error('no lease');
     expect(await row()).toMatchObject({ widened: true, complete_from: expect.stringMatching(/^20/) });
-    expect(await bench.store.readSweeps('default')).toMatchObject([{ kind: 'full', ageMs: Number.POSITIVE_INFINITY }]);
-    await bench.store.beginSweep(lease, { kind: 'full', since: null, until: new Date(), completeAsOf: new Date() });
-    const [sweep] = await bench.store.readSweeps('default');
-    const commit = {
-      lease,
-      kind: 'full',
-      id: sweep?.id ?? '',
-      to: 'x',
-      batch: batchOf([], null),
-      quarantine: [],
-    } as const;
-    await bench.store.commitSweep({ ...commit, from: null, finished: false });
+    expect(await bench.store.readLastPass('default', 'full')).toMatchObject({ endedMsAgo: Number.POSITIVE_INFINITY });
+    const begun = { kind: 'full', since: null, until: new Date(), completeAsOf: new Date() } as const;
+    expect(await bench.store.beginPass(lease, begun)).toBeNull(); // the feed has not caught up since
+    await reachTheEnd();
+    const pass = await bench.store.beginPass(lease, begun);
+    if (pass === null) throw new Error('no pass was begun');
+    await bench.store.commitPass(passCommit(lease, pass, { to: 'x' }));
     expect(await row()).toMatchObject({ widened: true });
-    await bench.store.commitSweep({ ...commit, from: 'x', finished: true });
-    expect(await row()).toMatchObject({ widened: false, complete_from: '-infinity' });
+    expect(await bench.store.commitPass(passCommit(lease, pass, { from: 'x', finished: true }))).toMatchObject({
+      kind: 'committed',
+    });
+    expect(await row()).toMatchObject({ complete_from: '-infinity' });
+    expect((await bench.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
   });
 });

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { troubleOf } from '../../src/outcome/trouble.js';
 import { createStore } from '../../src/storage/store.js';
-import type { FeedStore, SweepState } from '../../src/sync/ports.js';
+import type { FeedStore, Pass } from '../../src/sync/ports.js';
 import { type ModelFeed, ModelStore } from '../simulation/model-store.js';
 import { TEST_SCHEMA, tables, useStore } from '../support/store.js';
 import { HOUR_MS, type Operation, StoreHistory } from '../support/store-history.js';
@@ -31,6 +31,7 @@ describe('the model of the store that the simulation runs on', () => {
     expect(models.size).toBe(COUNT);
     await expectSameRows(models);
     await expectSameFeeds(models);
+    await expectSamePasses(models);
   }, 600_000);
 });
 
@@ -46,38 +47,40 @@ async function live(seed: number): Promise<ModelStore> {
   const model = new ModelStore(now, settings);
   const real = createStore(bench.database, { schema: TEST_SCHEMA, ...settings });
   const history = new StoreHistory(seed, seed * 10);
-  const sweeps = new Map<string, string>();
+  const passes: PassPairs = new Map();
   const calls: Operation[] = [];
   for (let call = 0; call < OPERATIONS; call += 1) {
     const operation = history.next();
     calls.push(operation);
-    const answers = [await perform(model, modelled(operation, model, sweeps)), await perform(real, operation)] as const;
+    const answers = [await perform(model, modelled(operation, passes)), await perform(real, operation)] as const;
     const [expected, found] = answers.map((answer) => comparable(answer));
     // What is said of a difference costs more than the call: only where there is one.
     if (!isDeepStrictEqual(found, expected)) expect(found, describeCalls(seed, calls)).toEqual(expected);
-    if (operation.name === 'readSweeps') pairSweeps(answers as SweepPair, sweeps);
+    if (operation.name === 'nextPass' || operation.name === 'beginPass')
+      pairPasses(answers as [Pass | null, Pass | null], passes);
     history.learn(operation, answers[1]);
   }
   return model;
 }
 
-type SweepPair = readonly [model: readonly SweepState[], real: readonly SweepState[]];
+/** The same pass of both stores. */
+type PassPair = readonly [model: Pass, real: Pass];
+/** By PostgreSQL's ids. */
+type PassPairs = Map<string, PassPair>;
 
-/** Notes the model's name of each of PostgreSQL's sweeps. */
-function pairSweeps([model, real]: SweepPair, names: Map<string, string>): void {
-  for (const { kind, id } of real) names.set(id, model.find((sweep) => sweep.kind === kind)?.id ?? '');
+function pairPasses([model, real]: readonly [Pass | null, Pass | null], pairs: PassPairs): void {
+  if (model !== null && real !== null) pairs.set(real.id, [model, real]);
 }
 
-/** Each store names sweeps and backfills, and dates the end of a backfill, by itself. */
-function modelled(operation: Operation, { feeds }: ModelStore, sweeps: ReadonlyMap<string, string>): Operation {
-  if (operation.name === 'commitSweep') {
-    const [commit] = operation.args;
-    return { ...operation, args: [{ ...commit, id: sweeps.get(commit.id) ?? '' }] };
-  }
-  if (operation.name !== 'commitBackfill') return operation;
+/** Each store numbers its passes, and dates the end of a history, by itself. */
+function modelled(operation: Operation, pairs: PassPairs): Operation {
+  if (operation.name !== 'commitPass') return operation;
   const [commit] = operation.args;
-  const { id = '', until = commit.until } = feeds.get(commit.lease.feed)?.backfills[0] ?? {};
-  return { ...operation, args: [{ ...commit, id, until }] };
+  const pair = pairs.get(commit.id);
+  if (pair === undefined) throw new Error(`pass ${commit.id} was never read`);
+  const [model, real] = pair;
+  const until = commit.until.getTime() === real.until.getTime() ? model.until : commit.until;
+  return { ...operation, args: [{ ...commit, id: model.id, until }] };
 }
 
 async function perform(store: FeedStore, { name, args }: Operation): Promise<unknown> {
@@ -97,7 +100,7 @@ function comparable(value: unknown, key = ''): unknown {
     const ordered = key === 'cursors';
     return ordered ? items : items.sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
   }
-  if (typeof value === 'number' && /Ms$/.test(key)) return hoursAgo(value, 0);
+  if (typeof value === 'number' && /Ms(Ago)?$/.test(key)) return hoursAgo(value, 0);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value)
@@ -176,4 +179,29 @@ function plainFeed(feed: ModelFeed | undefined): unknown {
       ]),
     ),
   };
+}
+
+/** The passes of each feed, in the order in which they began. */
+async function expectSamePasses(models: ReadonlyMap<number, ModelStore>): Promise<void> {
+  const rows = await bench.rows(
+    sql<{ feed: string; [column: string]: unknown }>`
+      SELECT feed, kind, since, until, cursor, delivered_up_to AS "deliveredUpTo", entries::int, stored::int,
+        complete_as_of AS "completeAsOf", finished_at AS "finishedAt", cancelled
+      FROM ${tables.passes} WHERE feed LIKE 'history-%' ORDER BY id`,
+  );
+  const found = new Map<string, unknown[]>();
+  for (const { feed, ...row } of rows) found.set(feed, [...(found.get(feed) ?? []), plainPass(row)]);
+  for (const [name, { passes }] of [...models.values()].flatMap((model) => [...model.feeds])) {
+    const seed = Number(/history-(\d+)-/.exec(name)?.[1]);
+    const expected = passes.map(({ id: _, begunAt: __, ...pass }) => plainPass(pass));
+    expect(found.get(name) ?? [], `passes of ${name} (${again(seed)})`).toEqual(expected);
+  }
+}
+
+const PASS_TIMES: readonly string[] = ['since', 'until', 'deliveredUpTo', 'completeAsOf', 'finishedAt'];
+
+function plainPass(pass: object): unknown {
+  const plain = (name: string, value: unknown) =>
+    PASS_TIMES.includes(name) ? hoursAgo(value as number | Date | null) : value;
+  return Object.fromEntries(Object.entries(pass).map(([name, value]) => [name, plain(name, value)]));
 }

@@ -10,12 +10,10 @@ const pageDraft = 'src/sync/page-draft.ts';
 const fullResult = 'src/sync/full-result.ts';
 const quarantineRefused = 'src/sync/quarantine-refused.ts';
 const recover = 'src/sync/recover-cursor.ts';
-const sweep = 'src/sync/sweep-stretch.ts';
 const endOfFeed = 'src/sync/end-of-feed.ts';
 const backoff = 'src/sync/backoff.ts';
 const serviceClock = 'src/sync/service-clock.ts';
-const backfill = 'src/sync/backfill.ts';
-const backfillPages = 'src/sync/backfill-pages.ts';
+const runPass = 'src/sync/run-pass.ts';
 
 /** Bugs of the engine: one to three for each promise, of the kinds that have happened. */
 export const ENGINE_MUTANTS: readonly Mutant[] = [
@@ -162,23 +160,21 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(recover, 'if (stored.length === 0) return true;', ''),
   ),
 
-  // What a cursor passed by is found (promise 9).
+  // What the cursor skipped is found (promise 9).
   engine(
-    "a sweep moves the feed's cursor",
+    "a pass moves the feed's cursor",
     patch(
-      sweep,
-      'onCommitted: ({ counts }) => report(counts, observer),',
-      `onCommitted: ({ counts }) => {
-         report(counts, observer);
+      runPass,
+      'onCommitted: ({ counts }, entries) => {',
+      `onCommitted: ({ counts }, entries) => {
          store.readPosition(lease.feed)
            .then(({ cursor }) => store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected'))
-           .catch(() => {});
-       },`,
+           .catch(() => {});`,
     ),
   ),
   engine(
-    'a sweep ends at a page that the filters emptied',
-    patch(sweep, 'reachesBeyond(page, until),', 'reachesBeyond(page, until) || page.draft.items === 0,'),
+    'a pass ends at a page that the filters emptied',
+    patch(runPass, 'reachesBeyond(page, until),', '(reachesBeyond(page, until) || page.draft.items === 0),'),
   ),
 
   // Freshness is knowable (promise 10).
@@ -216,25 +212,25 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     ),
   ),
 
-  // What is read beside the feed.
+  // Passes.
   engine(
-    'a backfill ends at an entry beyond its end, although the page is not sorted',
+    'a pass ends at an entry beyond its end, although the page is not sorted',
     patch(
-      backfillPages,
-      'reachesBeyond(page, until);',
-      'page.draft.entries.some((entry) => (entry.accepted.run.deliveredAt ?? until) > until);',
+      runPass,
+      'reachesBeyond(page, until),',
+      'page.draft.entries.some((entry) => (entry.accepted.run.deliveredAt ?? until) > until),',
     ),
   ),
   engine(
     'the history of another organization is mixed in',
     patch(
-      backfill,
+      'src/sync/restart-pass.ts',
       'if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {',
       'if (again === null) {',
     ),
   ),
   engine(
-    'a backfill keeps its rejected cursor when a page has none',
+    'a pass keeps its rejected cursor when a page has none',
     patch(storePage, 'const to = page.next ?? page.at.cursor;', 'const to = page.next ?? stored;'),
   ),
 ];

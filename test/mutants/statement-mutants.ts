@@ -59,12 +59,20 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/quarantine.ts', 'USING (position)\n  WHERE EXISTS (SELECT FROM fence)', 'USING (position)'),
   ),
   statements(
-    'a late statement finishes the next sweep',
-    patch('src/storage/sweeps.ts', '${ID} = ${id}::numeric AND sweep.finished_at', 'sweep.finished_at'),
+    'a page of a cancelled pass is committed',
+    patch('src/storage/passes.ts', 'AND pass.finished_at IS NULL AND pass.cursor', 'AND pass.cursor'),
   ),
   statements(
-    'a sweep skips pages that the database has lost',
-    patch('src/storage/sweeps.ts', ' AND sweep.cursor IS NOT DISTINCT FROM ${from}::text', ''),
+    'a reconciliation with an end of its own claims freshness',
+    patch(
+      'src/storage/request-pass.ts',
+      'CASE WHEN ${until === null} AND ${leavesNoGap} THEN data_complete_as_of END',
+      'data_complete_as_of',
+    ),
+  ),
+  statements(
+    'a pass skips pages that the database has lost',
+    patch('src/storage/passes.ts', ' AND pass.cursor IS NOT DISTINCT FROM ${from}::text', ''),
   ),
   statements(
     'freshness goes back',
@@ -79,14 +87,10 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/position.ts', "later.reason = 'rejected' AND later.cursor = noted.cursor\n            OR ", ''),
   ),
   statements(
-    'a page of a backfill is committed from another position',
-    patch('src/storage/backfills.ts', ' AND backfill.cursor IS NOT DISTINCT FROM ${from}::text', ''),
-  ),
-  statements(
-    'a feed is complete while the history is read behind it',
+    'a feed is complete before its history is read',
     patch(
-      'src/storage/backfills.ts',
-      'feed.end_reached_at IS NOT NULL AND NOT ${historyIsBehind(tables)}',
+      'src/storage/passes.ts',
+      'feed.end_reached_at IS NOT NULL AND NOT ${historyIsUnfinished(tables)}',
       'feed.end_reached_at IS NOT NULL',
     ),
   ),

@@ -23,7 +23,7 @@ const REPORT: StatusReport = {
   lastCommitAt: null,
   stuckSince: null,
   runsWritten: 7,
-  readings: [],
+  passes: [],
   pendingResults: 2,
   quarantinedEntries: null,
   troubles: [],

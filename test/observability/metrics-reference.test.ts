@@ -72,7 +72,7 @@ describe('docs/metrics.md', () => {
     expect(kinds('lease')).not.toContain('http_401');
     expect(kinds('lease')).toContain('schema');
     expect(kinds('lease')).toContain('another_service');
-    const somewhere = new Set(['feed', 'result', 'sweep', 'lease'].flatMap(kinds));
+    const somewhere = new Set(['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease'].flatMap(kinds));
     expect([...somewhere].sort()).toEqual(readReference().scanfeed_errors_total?.labels.kind?.sort());
   });
 

@@ -43,7 +43,7 @@ describe('metrics', () => {
     expect(await sample('scanfeed_revision_conflicts_total')).toBe(12);
   });
 
-  test('count results, sweeps and resets', async () => {
+  test('count results, reconciliation and resets', async () => {
     const { metrics, sample } = testMetrics();
     metrics.truncated('resolved', 7);
     metrics.reconciled({ first: 2, later: 3 });

@@ -5,7 +5,7 @@ import { handClock, recordingLogger } from '../support/observed.js';
 function observed() {
   const clock = handClock();
   const log = recordingLogger();
-  const outages = createOutages<'feed' | 'lease' | 'sweep'>({ logger: log.logger, clock });
+  const outages = createOutages<'feed' | 'lease' | 'recent'>({ logger: log.logger, clock });
   /** Lines that a person sees at the usual level. */
   const told = () =>
     log.lines
@@ -57,19 +57,19 @@ test('another way of failing within an outage is told once, however often they t
 test('where one thing is away, the first that needs it says so for all, and one that goes on failing says so then', () => {
   const { outages, told } = observed();
   const away = trouble('connection', 'retry', 'DatabaseError');
-  for (const stage of ['lease', 'feed', 'sweep', 'lease', 'feed', 'sweep'] as const) outages.failed(stage, away, 9);
+  for (const stage of ['lease', 'feed', 'recent', 'lease', 'feed', 'recent'] as const) outages.failed(stage, away, 9);
   expect(told()).toEqual(['warn failed, and will be tried again: lease connection 1']);
   outages.failed('feed', trouble('connection', 'retry', 'ConnectionError'), 9); // the service, and not the database
   expect(told().slice(1)).toEqual(['warn failed, and will be tried again: feed connection 3']);
   outages.recovered('lease');
   outages.recovered('feed');
-  outages.failed('sweep', away, 9);
-  outages.recovered('sweep');
+  outages.failed('recent', away, 9);
+  outages.recovered('recent');
   expect(told().slice(2)).toEqual([
     'info works again: lease connection 2',
     'info works again: feed connection 3',
-    'warn failed, and will be tried again: sweep connection 3',
-    'info works again: sweep connection 3',
+    'warn failed, and will be tried again: recent connection 3',
+    'info works again: recent connection 3',
   ]);
 });
 

@@ -89,17 +89,27 @@ describe('the facts', () => {
     expect(Object.values(unknown)).toEqual(Array(4).fill(['Not known', undefined]));
   });
 
-  test('tell how far a reading is, how fast and for how long still, as far as it is known', () => {
-    const { readings } = readingHistory().report;
-    expect(facts({ readings })['Reading the feed']).toEqual([
+  test('show the progress, rate and time left of a pass when they are known', () => {
+    const { passes } = readingHistory().report;
+    expect(facts({ passes })['Reading the feed']).toEqual([
       '15 min 3 s left',
       expect.stringMatching(/^at .*, 977 entries\/s$/),
     ]);
-    const [reading] = readings;
+    const [pass] = passes;
     const begun =
-      reading === undefined
+      pass === undefined
         ? []
-        : [{ ...reading, reading: 'history', deliveredUpTo: null, entriesPerSecond: null, secondsLeft: null }];
-    expect(facts({ readings: begun })['Reading the history']).toEqual(['Under way', 'from its beginning']);
+        : [{ ...pass, pass: 'history', deliveredUpTo: null, entriesPerSecond: null, secondsLeft: null }];
+    expect(facts({ passes: begun })['Reading the history']).toEqual(['Under way', 'from its beginning']);
+  });
+
+  test.each([
+    ['recent', 'Recent pass'],
+    ['full', 'Full pass'],
+    ['history', 'Reading the history'],
+    ['backfill', 'Backfill'],
+  ])('name a %s pass', (pass, name) => {
+    const progress = { entries: 0, deliveredUpTo: null, entriesPerSecond: null, secondsLeft: null };
+    expect(facts({ passes: [{ pass, ...progress }] })).toHaveProperty([name]);
   });
 });

@@ -143,7 +143,7 @@ test('what is done is told in one line a minute, with the rest when the feed is 
   idle(300);
   expect(told()).toEqual([]);
 
-  observer.failed('sweep', outage, 1, 1_000);
+  observer.failed('recent', outage, 1, 1_000);
   for (let page = 0; page < 3; page += 1) {
     observer.committed({ ...COUNTS, inserted: 150, updated: 20, unchanged: 29, quarantined: 1 }, []);
     observer.truncated('resolved', 5);
@@ -191,15 +191,16 @@ test('what any page may bring is warned of at once, then once a minute with what
 test('what the leader failed at is no trouble of a standby; what keeps it from the lease is', () => {
   const { observer, report } = observed();
   observer.leading(30_000);
-  for (const stage of ['feed', 'result', 'sweep', 'lease'] as const) observer.failed(stage, outage, 1, 1_000);
+  for (const stage of ['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease'] as const)
+    observer.failed(stage, outage, 1, 1_000);
   const stages = () => report().troubles.map(({ stage }) => stage);
   observer.leading(60_000);
-  expect(stages()).toEqual(['feed', 'result', 'sweep', 'lease']);
+  expect(stages()).toEqual(['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease']);
   observer.leading(null);
   expect(stages()).toEqual(['lease']);
 });
 
-test('commits, sweeps and resets reach the metrics, and no scan id reaches the log', async () => {
+test('commits, reconciliation and resets reach the metrics, and no scan id reaches the log', async () => {
   const { observer, sample, log, liveness, clock } = observed();
   observer.committed({ ...COUNTS, inserted: 1, quarantined: 1, conflicts: 1, stored: ['canary-scan'] }, [0]);
   observer.reconciled({ first: 1, later: 2 });
@@ -233,7 +234,7 @@ test('a warning that many pages give rise to is told at once, then with what cam
   expect(told()).toEqual([2, 6]);
 });
 
-test('what is read from behind is told, then once a minute with what is done, in metrics and in the report', async () => {
+test('logs a long pass, then its progress once a minute, and reports it in metrics and in the status report', async () => {
   const { observer, report, sample, log, clock } = observed();
   const deliveredUpTo = new Date('2025-06-01T00:00:00Z');
   for (let second = 0; second <= 140; second += 1) {
@@ -243,20 +244,20 @@ test('what is read from behind is told, then once a minute with what is done, in
     observer.ticked(1_000);
     clock.advance(1_000);
   }
-  const told = log.lines.filter(({ message }) => message === 'reading the history behind the feed');
+  const told = log.lines.filter(({ message }) => message === 'reading the history');
   expect(told).toHaveLength(1);
-  const minutes = log.lines.filter(({ message }) => message === 'activity').map(({ fields }) => fields.reading);
+  const minutes = log.lines.filter(({ message }) => message === 'activity').map(({ fields }) => fields.passes);
   expect(minutes).toMatchObject([{ history: { secondsLeft: 440 } }, { history: { secondsLeft: 379 } }]);
   expect(told[0]?.fields).toMatchObject({
     entries: 8_000,
     entriesPerSecond: 812.3,
     deliveredUpTo: '2025-06-01T00:00:00.000Z',
   });
-  expect(report().readings).toMatchObject([{ reading: 'history', entriesPerSecond: 812.3, secondsLeft: 360 }]);
-  expect(await sample('scanfeed_reading_entries_per_second{reading="history"}')).toBe(812.34);
-  expect(await sample('scanfeed_reading_seconds_left{reading="history"}')).toBe(360);
-  expect(await sample('scanfeed_reading_delivered_up_to_timestamp_seconds{reading="history"}')).toBe(1_748_736_000);
-  expect(await sample('scanfeed_reading_seconds_left{reading="feed"}')).toBe(0);
+  expect(report().passes).toMatchObject([{ pass: 'history', entriesPerSecond: 812.3, secondsLeft: 360 }]);
+  expect(await sample('scanfeed_pass_entries_per_second{pass="history"}')).toBe(812.34);
+  expect(await sample('scanfeed_pass_seconds_left{pass="history"}')).toBe(360);
+  expect(await sample('scanfeed_pass_delivered_up_to_timestamp_seconds{pass="history"}')).toBe(1_748_736_000);
+  expect(await sample('scanfeed_pass_seconds_left{pass="feed"}')).toBe(0);
 });
 
 test('a pace of a while ago is not told as if it were that of now', async () => {
@@ -267,24 +268,78 @@ test('a pace of a while ago is not told as if it were that of now', async () => 
   expect(metrics.isReading()).toBe(true);
   clock.advance(2_000);
   expect(metrics.isReading()).toBe(false);
-  expect(report().readings).toMatchObject([{ reading: 'feed', entriesPerSecond: null, secondsLeft: null }]);
-  expect(await sample('scanfeed_reading_entries_per_second{reading="feed"}')).toBe(0);
-  expect(await sample('scanfeed_reading_seconds_left{reading="feed"}')).toBe(Number.POSITIVE_INFINITY);
+  expect(report().passes).toMatchObject([{ pass: 'feed', entriesPerSecond: null, secondsLeft: null }]);
+  expect(await sample('scanfeed_pass_entries_per_second{pass="feed"}')).toBe(0);
+  expect(await sample('scanfeed_pass_seconds_left{pass="feed"}')).toBe(Number.POSITIVE_INFINITY);
   observer.reading('feed', null);
-  expect(report().readings).toEqual([]);
-  expect(await sample('scanfeed_reading_seconds_left{reading="feed"}')).toBe(0);
+  expect(report().passes).toEqual([]);
+  expect(await sample('scanfeed_pass_seconds_left{pass="feed"}')).toBe(0);
 });
 
-test('a backfill that was read to its end is logged with what it found', () => {
+test.each([
+  ['backfill', 'info', 'finished backfill'],
+  ['history', 'info', 'finished reading the history'],
+  ['full', 'info', 'finished full pass'],
+  ['recent', 'debug', 'finished recent pass'], // there is one every hour
+] as const)('logs what a %s pass found when it ends', (kind, level, message) => {
   const { observer, log } = observed();
   const until = new Date('2026-01-01T00:00:00Z');
   const position = { cursor: 'secret', deliveredUpTo: until };
-  observer.backfilled({ id: '1', kind: 'request', since: null, until, ...position, entries: 7, stored: 2 });
-  expect(log.lines).toEqual([
-    {
-      level: 'info',
-      message: 'read the stretch of the feed that was asked for',
-      fields: { since: null, until: '2026-01-01T00:00:00.000Z', entries: 7, stored: 2 },
-    },
+  observer.passFinished({ id: '1', kind, since: null, until, ...position, entries: 7, stored: 2 });
+  const fields = { since: null, until: '2026-01-01T00:00:00.000Z', entries: 7, stored: 2 };
+  expect(log.lines).toEqual([{ level, message, fields }]);
+});
+
+test('reports the progress of each kind apart when passes run at the same time', async () => {
+  const { observer, report, sample, log, clock } = observed();
+  const kinds = ['recent', 'full', 'history', 'backfill'] as const;
+  const readAll = () => {
+    for (const [index, kind] of kinds.entries()) {
+      const pace = { entriesPerSecond: index + 1, secondsLeft: 10 * index };
+      observer.reading(kind, { entries: 1, deliveredUpTo: null, pace });
+    }
+  };
+  readAll();
+  clock.advance(10_000);
+  readAll();
+  expect(log.lines.map(({ message }) => message)).toEqual([
+    'running recent pass',
+    'running full pass',
+    'reading the history',
+    'running backfill',
   ]);
+  expect(report().passes.map(({ pass, secondsLeft }) => [pass, secondsLeft])).toEqual([
+    ['recent', 0],
+    ['full', 10],
+    ['history', 20],
+    ['backfill', 30],
+  ]);
+  for (const [index, kind] of kinds.entries())
+    expect(await sample(`scanfeed_pass_entries_per_second{pass="${kind}"}`)).toBe(index + 1);
+  observer.reading('full', null);
+  expect(report().passes.map(({ pass }) => pass)).toEqual(['recent', 'history', 'backfill']);
+  expect(await sample('scanfeed_pass_entries_per_second{pass="full"}')).toBe(0);
+});
+
+test.each([
+  ['feed', true],
+  ['history', true],
+  ['backfill', true],
+  ['recent', false],
+  ['full', false],
+] as const)('counts as reading in bulk when the %s is read: %s', (what, expected) => {
+  const { observer, metrics } = observed();
+  observer.reading(what, { entries: 1, deliveredUpTo: null, pace: null });
+  expect(metrics.isReading()).toBe(expected);
+});
+
+test('warns of runs that the cursor skipped, and counts them by revision', async () => {
+  const { observer, log, sample } = observed();
+  observer.reconciled({ first: 0, later: 0 });
+  expect(log.lines).toEqual([]);
+  observer.reconciled({ first: 1, later: 2 });
+  expect(log.lines).toMatchObject([
+    { level: 'warn', message: 'found runs that the cursor skipped', fields: { first: 1, later: 2 } },
+  ]);
+  expect(await sample('scanfeed_reconcile_found_total{revision="first"}')).toBe(1);
 });

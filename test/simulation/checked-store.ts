@@ -1,23 +1,21 @@
 import { PAGES_JOINED } from '../../src/sync/join-pages.js';
 import type {
-  BackfillCommit,
   Clock,
   CommitOutcome,
   EntryBatch,
   LeaseGrant,
   MoveReason,
-  NewSweep,
   PageCommit,
+  PassCommit,
+  PassKind,
   Position,
   QuarantineEntry,
-  SweepCommit,
-  SweepKind,
 } from '../../src/sync/ports.js';
 import { startAt } from '../../src/sync/read-page.js';
 import { batchTexts } from '../support/pages.js';
 import type { Coverage, Happening } from './coverage.js';
 import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';
-import { newBackfill, nextBackfillOf } from './model-backfills.js';
+import { type ModelPass, unfinishedPass } from './model-passes.js';
 import { type ModelRow, ModelStore } from './model-store.js';
 import { ModelTrouble } from './model-trouble.js';
 import type { SimulatedService } from './simulated-service.js';
@@ -37,9 +35,9 @@ export class CheckedStore extends ModelStore {
   /** Scans that were inserted or updated; emptied by whoever looks at it. */
   readonly written = new Set<string>();
   broken: BrokenPromise | null = null;
-  /** Deliveries that are neither stored nor in quarantine yet. What is kept once stays kept. */
+  readonly #listed: Delivery[] = [];
+  /** Deliveries that are neither stored nor in quarantine yet. What is kept once stays kept, unless commits are lost. */
   #awaited: Delivery[] = [];
-  readonly #sweepsBegun = new Map<SweepKind, number>();
 
   constructor(
     private readonly clock: Clock,
@@ -49,7 +47,9 @@ export class CheckedStore extends ModelStore {
   ) {
     super(clock.now, { monotonic: clock.monotonic, checkpointEveryMs: 10_000 });
     service.onDelivery = (delivery) => {
-      if (isListed(delivery, traits.filters)) this.#awaited.push(delivery);
+      if (!isListed(delivery, traits.filters)) return;
+      this.#listed.push(delivery);
+      this.#awaited.push(delivery);
     };
   }
 
@@ -88,18 +88,21 @@ export class CheckedStore extends ModelStore {
     return this.#withoutMoving('result commits', lease, batch, () => super.writeResults(lease, batch, quarantine));
   }
 
-  protected override writeSweep(commit: SweepCommit): CommitOutcome {
-    const { lease, batch, kind, finished } = commit;
-    const outcome = this.#withoutMoving('sweep commits', lease, batch, () => super.writeSweep(commit));
-    if (outcome.kind === 'committed' && finished) this.#isSweptThrough(kind);
+  protected override writePass(commit: PassCommit): CommitOutcome {
+    const { lease, batch, id, finished } = commit;
+    const pass = this.feeds.get(lease.feed)?.passes.find((row) => row.id === id);
+    const outcome = this.#withoutMoving('pass commits', lease, batch, () => super.writePass(commit));
+    if (outcome.kind === 'committed' && finished && pass !== undefined) this.#hasReadItsRange(pass);
     return outcome;
   }
 
-  protected override writeBackfill(commit: BackfillCommit): CommitOutcome {
-    const { lease, batch, id, finished } = commit;
-    const outcome = this.#withoutMoving('backfill commits', lease, batch, () => super.writeBackfill(commit));
-    if (outcome.kind === 'committed' && finished) this.#isBackfilled(id);
-    return outcome;
+  override snapshot(): () => void {
+    const restore = super.snapshot();
+    return () => {
+      this.coverage['lost commits'] += 1;
+      restore();
+      this.#awaited = [...this.#listed];
+    };
   }
 
   override rewind(name: string, cursor: string | null): void {
@@ -107,25 +110,11 @@ export class CheckedStore extends ModelStore {
     super.rewind(name, cursor);
   }
 
-  /** A person asks for a stretch, from so long ago (delivery time) up to so long ago. */
-  askFor(sinceMs: number, untilMs: number): void {
-    const feed = this.feeds.get(FEED);
-    const ago = (ms: number) => new Date(this.clock.now() - ms);
-    feed?.backfills.push(
-      newBackfill(`asked-${feed.backfills.length}`, 'request', ago(sinceMs), ago(untilMs), this.clock.now()),
-    );
-  }
-
-  /** Everything from the beginning of the feed to its end, and everything that was asked for. */
+  /** Everything from the beginning of the feed to its end, and everything that was requested. */
   hasReadAll(): boolean {
     const feed = this.feeds.get(FEED);
-    return feed !== undefined && feed.endReachedAt !== null && nextBackfillOf(feed) === null;
-  }
-
-  override async beginSweep(lease: LeaseGrant, sweep: NewSweep): Promise<boolean> {
-    const begun = await super.beginSweep(lease, sweep);
-    if (begun) this.#sweepsBegun.set(sweep.kind, this.clock.monotonic());
-    return begun;
+    const isUnfinished = (kind: PassKind) => feed !== undefined && unfinishedPass(feed, kind) !== undefined;
+    return feed !== undefined && feed.endReachedAt !== null && !isUnfinished('history') && !isUnfinished('backfill');
   }
 
   override async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason) {
@@ -246,31 +235,13 @@ export class CheckedStore extends ModelStore {
     }
   }
 
-  /** What the feed listed when the sweep began, within its stretch, is kept when it is finished. */
-  #isSweptThrough(kind: SweepKind): void {
-    const sweep = this.feeds.get(FEED)?.sweeps.get(kind);
-    const begun = this.#sweepsBegun.get(kind);
-    this.coverage[`${kind} sweeps`] += 1;
-    if (sweep === undefined || begun === undefined) return;
-    const { since, until } = sweep;
+  /** What the feed listed within the range of a pass when it began is kept when it is finished. */
+  #hasReadItsRange({ kind, since, until, begunAt }: ModelPass): void {
+    this.coverage[`${kind} passes`] += 1;
     for (const delivery of this.missing(true)) {
       const isPromised = this.service.isPromised(delivery, since) && this.service.isUpTo(delivery, until);
-      if (isPromised && delivery.visibleFrom <= begun) {
-        this.#fail(`the ${kind} sweep is finished, but ${told(delivery)} is missing`);
-      }
-    }
-  }
-
-  /** The same of a backfill, whose beginning is its request. */
-  #isBackfilled(id: string): void {
-    const backfill = this.feeds.get(FEED)?.backfills.find((row) => row.id === id);
-    this.coverage.backfills += 1;
-    if (backfill === undefined) return;
-    const { since, until } = backfill;
-    for (const delivery of this.missing(true)) {
-      const isPromised = this.service.isPromised(delivery, since) && this.service.isUpTo(delivery, until);
-      if (isPromised && delivery.visibleFrom <= this.#virtual(backfill.requestedAt)) {
-        this.#fail(`the ${backfill.kind} is read, but ${told(delivery)} is missing`);
+      if (isPromised && delivery.visibleFrom <= this.#virtual(begunAt)) {
+        this.#fail(`the ${kind} pass is finished, but ${told(delivery)} is missing`);
       }
     }
   }

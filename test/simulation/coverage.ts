@@ -9,12 +9,12 @@ const HAPPENINGS = [
   'rows',
   'page commits',
   'result commits',
-  'sweep commits',
-  'backfill commits',
+  'pass commits',
   'fenced commits',
-  'window sweeps',
-  'full sweeps',
-  'backfills',
+  'recent passes',
+  'full passes',
+  'history passes',
+  'backfill passes',
   'downloads',
   'failed requests',
   'crashes',
@@ -25,6 +25,7 @@ const HAPPENINGS = [
   'late statements',
   'cursors left',
   'rewinds',
+  'lost commits',
 ] as const;
 
 export type Happening = (typeof HAPPENINGS)[number];

@@ -27,6 +27,8 @@ export interface World {
   databaseAway: boolean;
   /** Until then a process or a statement stands still, or a late one is on its way. */
   unrestUntil: number;
+  /** How often the database has failed over and lost its last commits. */
+  failovers: number;
 }
 
 /** How a statement that did not happen is reported, as `storage/errors.ts` would. */
@@ -130,13 +132,12 @@ export class FaultyProcess {
       tryEntries: through(store.tryEntries),
       commitPage: through(store.commitPage),
       commitResults: through(store.commitResults),
-      readSweeps: through(store.readSweeps),
-      beginSweep: through(store.beginSweep),
-      commitSweep: through(store.commitSweep),
       notYetQuarantined: through(store.notYetQuarantined),
       adoptPending: through(store.adoptPending),
-      nextBackfill: through(store.nextBackfill),
-      commitBackfill: through(store.commitBackfill),
+      nextPass: through(store.nextPass),
+      readLastPass: through(store.readLastPass),
+      beginPass: through(store.beginPass),
+      commitPass: through(store.commitPass),
       notePace: through(store.notePace),
       duePending: through(store.duePending),
       postponePending: through(store.postponePending),
@@ -146,7 +147,12 @@ export class FaultyProcess {
   /** A statement on its way to the database and back. */
   async #perform<R>(call: () => Promise<R>): Promise<R> {
     const { world } = this;
-    const { choices, clock } = world;
+    const { choices, clock, failovers } = world;
+    // A statement that was sent to a server before it failed does not arrive at the next one.
+    const arrive = async () => {
+      if (world.failovers !== failovers) throw CUT;
+      return call();
+    };
     // Some are so fast that nothing else happens meanwhile.
     if (choices.chance(0.5)) await clock.pause(choices.between(1, 20));
     if (this.#happens('slow statements', world.faults.slow)) {
@@ -157,10 +163,13 @@ export class FaultyProcess {
     if (world.databaseAway) throw CUT;
     if (this.#happens('lost statements', world.faults.lost)) throw choices.pick(STATEMENT_FAILURES);
     if (this.#happens('late statements', world.faults.straggler)) {
-      void clock.pause(this.#unrest(choices.between(100, 20_000))).then(() => call().catch(expectTrouble));
+      void clock
+        .pause(this.#unrest(choices.between(100, 20_000)))
+        .then(arrive)
+        .catch(expectTrouble);
       throw CUT;
     }
-    const result = await call();
+    const result = await arrive();
     if (this.#happens('cut statements', world.faults.unknown)) throw CUT;
     return result;
   }

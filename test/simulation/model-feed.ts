@@ -1,5 +1,5 @@
-import type { FeedFilters, FeedIdentity, MoveReason, SweepKind } from '../../src/sync/ports.js';
-import { type ModelBackfill, newBackfill } from './model-backfills.js';
+import type { FeedFilters, FeedIdentity, MoveReason } from '../../src/sync/ports.js';
+import { type ModelPass, newPass } from './model-passes.js';
 
 /** A row of `feeds` and what belongs to it. Times in milliseconds since 1970, by the database's clock. */
 export interface ModelFeed {
@@ -19,8 +19,7 @@ export interface ModelFeed {
   reconciledAsOf: number | null;
   widenedAt: number | null;
   endReachedAt: number | null;
-  sweeps: Map<SweepKind, ModelSweep>;
-  backfills: ModelBackfill[];
+  passes: ModelPass[];
   lastPollAt: number | null;
   stuckSince: number | null;
   lastCommitAt: number | null;
@@ -40,21 +39,12 @@ export interface ModelPosition {
   readonly target?: ModelPosition | null;
 }
 
-export interface ModelSweep {
-  readonly since: Date | null;
-  readonly until: Date;
-  readonly begunAt: number;
-  /** `completeAsOf` of the feed when it began. */
-  readonly completeAsOf: number;
-  cursor: string | null;
-  finishedAt: number | null;
-}
-
 /** A first start at `now` or `live` reaches this far back. */
 const NOW_REACHES_BACK_MS = 3_600_000;
 
 export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIdentity, now: number): ModelFeed {
   const startSince = start === 'beginning' ? null : start instanceof Date ? start : new Date(now - NOW_REACHES_BACK_MS);
+  const upToNow = { since: null, until: new Date(now) };
   return {
     baseUrl,
     createdAt: now,
@@ -71,8 +61,7 @@ export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIden
     reconciledAsOf: null,
     widenedAt: null,
     endReachedAt: null,
-    sweeps: new Map(),
-    backfills: start === 'live' ? [newBackfill(`${name}-history`, 'history', null, new Date(now), now)] : [],
+    passes: start === 'live' ? [newPass({ id: `${name}-history`, kind: 'history', ...upToNow, begunAt: now })] : [],
     lastPollAt: null,
     stuckSince: null,
     lastCommitAt: null,

@@ -66,6 +66,17 @@ export class ModelRows {
     return { ...counts, quarantined: states.filter((state) => state === 'open').length, stored };
   }
 
+  /** Remembers all rows. Returns a function that restores them. */
+  snapshot(): () => void {
+    const { runs, history, quarantine } = this;
+    const kept = structuredClone({ runs, history, quarantine });
+    return () => {
+      replaceEntries(runs, kept.runs);
+      history.splice(0, history.length, ...kept.history);
+      replaceEntries(quarantine, kept.quarantine);
+    };
+  }
+
   notYetQuarantined(entries: readonly QuarantineEntry[], feed: string): readonly QuarantineEntry[] {
     return entries.filter((entry) => !this.quarantine.has(`${feed}/${identityOf(entry)}`));
   }
@@ -185,4 +196,9 @@ function isSame(before: ModelRow, after: ModelRow): boolean {
 function identityOf({ scanId, revision, payload }: QuarantineEntry): string {
   if (scanId !== null && revision !== null) return `${scanId}#${revision}`;
   return createHash('sha256').update(payload).digest('hex');
+}
+
+export function replaceEntries<V>(map: Map<string, V>, by: ReadonlyMap<string, V>): void {
+  map.clear();
+  for (const [key, value] of by) map.set(key, value);
 }

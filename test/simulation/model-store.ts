@@ -1,7 +1,5 @@
 import type {
   AsOf,
-  Backfill,
-  BackfillCommit,
   CommitOutcome,
   EarlierPositions,
   EntryBatch,
@@ -9,10 +7,14 @@ import type {
   FeedStatus,
   FeedStore,
   Freshness,
+  LastPass,
   LeaseGrant,
   MoveReason,
-  NewSweep,
+  NewPass,
   PageCommit,
+  Pass,
+  PassCommit,
+  PassKind,
   PendingReason,
   PendingRun,
   Position,
@@ -20,13 +22,20 @@ import type {
   QuarantineEntry,
   ReadingPace,
   StoredResult,
-  SweepCommit,
-  SweepState,
 } from '../../src/sync/ports.js';
-import { backfillAt, backfillIsComplete, moveBackfill, nextBackfillOf } from './model-backfills.js';
 import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
-import { type ModelRow, ModelRows } from './model-rows.js';
-import { idOf, sweepStates } from './model-sweeps.js';
+import {
+  backfillIsComplete,
+  beginPassOf,
+  lastPassOf,
+  type ModelPass,
+  movePass,
+  newPass,
+  passAt,
+  passOf,
+  unfinishedPass,
+} from './model-passes.js';
+import { type ModelRow, ModelRows, replaceEntries } from './model-rows.js';
 import { ModelTrouble } from './model-trouble.js';
 
 export type { ModelFeed } from './model-feed.js';
@@ -50,6 +59,8 @@ export class ModelStore implements FeedStore {
   readonly feeds = new Map<string, ModelFeed>();
   readonly #settings: Required<ModelStoreSettings>;
   readonly #rows: ModelRows;
+  /** Passes begun. */
+  #passes = 0;
 
   /** @param now the database's clock, milliseconds since 1970 */
   constructor(
@@ -96,7 +107,7 @@ export class ModelStore implements FeedStore {
     const nothingRead = feed.cursor === null && feed.resumeSince === null && feed.completeAsOf === null;
     if (!nothingRead && !includesNoMore(before, identity.filters)) {
       feed.widenedAt = this.now();
-      feed.completeFrom = Math.max(feed.completeFrom, feed.completeAsOf ?? this.now());
+      feed.completeFrom = Math.max(feed.completeFrom, this.now());
     }
     const { filters, keepHistory } = identity;
     Object.assign(feed, { filters, keepHistory, holder, epoch: feed.epoch + 1, expiresAt: this.now() + ttlMs });
@@ -215,45 +226,34 @@ export class ModelStore implements FeedStore {
     return { kind: 'committed', counts: this.#rows.write(batch, quarantine, lease.feed), asOf: this.#asOf(feed) };
   }
 
-  async readSweeps(name: string): Promise<readonly SweepState[]> {
+  async nextPass(name: string, kind: PassKind): Promise<Pass | null> {
     const feed = this.feeds.get(name);
-    if (feed === undefined) return [];
-    return sweepStates(feed, this.now());
+    const pass = feed && feed.lastCommitAt !== null ? unfinishedPass(feed, kind) : undefined;
+    return pass === undefined ? null : passOf(pass);
   }
 
-  async beginSweep(lease: LeaseGrant, { kind, since, until, ...sweep }: NewSweep): Promise<boolean> {
+  async readLastPass(name: string, kind: NewPass['kind']): Promise<LastPass | null> {
+    const feed = this.feeds.get(name);
+    return feed === undefined ? null : lastPassOf(feed, kind, this.now());
+  }
+
+  async beginPass(lease: LeaseGrant, begun: NewPass): Promise<Pass | null> {
     const feed = this.#held(lease);
-    if (feed === null || feed.completeAsOf === null) return false;
-    const last = feed.sweeps.get(kind);
-    const overtaken = kind === 'full' && (last?.begunAt ?? 0) < (feed.widenedAt ?? Number.NEGATIVE_INFINITY);
-    if (last?.finishedAt === null && !overtaken) return false;
-    const { startSince } = feed;
-    const completeAsOf = Math.min(feed.completeAsOf, sweep.completeAsOf.getTime());
-    const latest = since !== null && startSince !== null && startSince > since ? startSince : (since ?? startSince);
-    const begun = { since: latest, until, cursor: null, begunAt: this.now(), finishedAt: null };
-    feed.sweeps.set(kind, { ...begun, completeAsOf });
-    return true;
+    this.#passes += 1;
+    const pass = feed && beginPassOf(feed, begun, String(this.#passes), this.now());
+    return pass && passOf(pass);
   }
 
-  async commitSweep(commit: SweepCommit): Promise<CommitOutcome> {
-    return this.writeSweep(commit);
+  async commitPass(commit: PassCommit): Promise<CommitOutcome> {
+    return this.writePass(commit);
   }
 
-  protected writeSweep({ lease, kind, id, from, to, batch, quarantine, finished }: SweepCommit): CommitOutcome {
-    const feed = this.#held(lease);
-    const sweep = feed?.sweeps.get(kind);
-    if (!feed || !sweep || idOf(sweep) !== id || sweep.finishedAt !== null || sweep.cursor !== from) {
-      return { kind: 'fenced' };
-    }
-    const counts = this.#rows.write(batch, quarantine, lease.feed);
-    Object.assign(sweep, { cursor: to, finishedAt: finished ? this.now() : null });
-    if (finished) {
-      feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, sweep.completeAsOf);
-      if (kind === 'full' && feed.widenedAt !== null && feed.widenedAt <= sweep.begunAt) {
-        feed.completeFrom = feed.startSince?.getTime() ?? Number.NEGATIVE_INFINITY;
-        feed.widenedAt = null;
-      }
-    }
+  protected writePass(commit: PassCommit): CommitOutcome {
+    const feed = this.#held(commit.lease);
+    const pass = feed && passAt(feed, commit);
+    if (!feed || !pass) return { kind: 'fenced' };
+    const counts = this.#rows.write(commit.batch, commit.quarantine, commit.lease.feed);
+    movePass(feed, pass, commit, counts.inserted + counts.updated, this.now());
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };
   }
 
@@ -276,24 +276,6 @@ export class ModelStore implements FeedStore {
     if (feed === undefined) return true;
     const seenAt = Math.max(feed.expiresAt, feed.lastCommitAt ?? 0, feed.createdAt);
     return feed !== own && feed.baseUrl === own.baseUrl && seenAt <= this.now() - GONE_AFTER_MS;
-  }
-
-  async nextBackfill(name: string): Promise<Backfill | null> {
-    const feed = this.feeds.get(name);
-    return feed === undefined ? null : nextBackfillOf(feed);
-  }
-
-  async commitBackfill(commit: BackfillCommit): Promise<CommitOutcome> {
-    return this.writeBackfill(commit);
-  }
-
-  protected writeBackfill(commit: BackfillCommit): CommitOutcome {
-    const feed = this.#held(commit.lease);
-    const backfill = feed && backfillAt(feed, commit);
-    if (!feed || !backfill) return { kind: 'fenced' };
-    const counts = this.#rows.write(commit.batch, commit.quarantine, commit.lease.feed);
-    moveBackfill(feed, backfill, commit, counts.inserted + counts.updated, this.now());
-    return { kind: 'committed', counts, asOf: this.#asOf(feed) };
   }
 
   async notePace(_lease: LeaseGrant, _pace: ReadingPace | null): Promise<void> {}
@@ -323,6 +305,31 @@ export class ModelStore implements FeedStore {
       Object.assign(row, { attempts: row.attempts + 1, pending: reason, nextTryAt: this.now() + nextTryInMs });
     }
     return true;
+  }
+
+  /** Remembers everything. Returns a function that restores it, as a failover to an asynchronous standby does. */
+  snapshot(): () => void {
+    const feeds = structuredClone(this.feeds);
+    const passes = this.#passes;
+    const restoreRows = this.#rows.snapshot();
+    return () => {
+      replaceEntries(this.feeds, feeds);
+      this.#passes = passes;
+      restoreRows();
+    };
+  }
+
+  /** The latest pass of a kind. */
+  latestPass(kind: PassKind, name = 'default'): ModelPass | undefined {
+    return this.feeds.get(name)?.passes.findLast((pass) => pass.kind === kind);
+  }
+
+  /** As `scanfeed backfill` does. */
+  requestBackfill(since: Date | null, until: Date, name = 'default'): ModelPass {
+    this.#passes += 1;
+    const pass = newPass({ id: String(this.#passes), kind: 'backfill', since, until, begunAt: this.now() });
+    this.feeds.get(name)?.passes.push(pass);
+    return pass;
   }
 
   /** As `scanfeed rewind` does, to a noted cursor or to the feed's start: whoever holds the feed loses it. */

@@ -33,6 +33,7 @@ export async function simulate(seed: number): Promise<Coverage> {
     faults: NO_FAULTS,
     databaseAway: false,
     unrestUntil: 0,
+    failovers: 0,
   };
   for (let run = choices.pick([0, 3, 12]); run > 0; run -= 1) {
     await clock.advance(choices.between(0, 60_000));
@@ -46,6 +47,7 @@ export async function simulate(seed: number): Promise<Coverage> {
   for (let step = traits.restless ? RESTLESS_STEPS : STEPS; step > 0; step -= 1) {
     for (let event = choices.between(0, 6); event > 0; event -= 1) service.happen();
     misfortune(world, replicas);
+    if (traits.losesCommits) await loseCommits(world);
     await clock.advance(choices.pick([10, 1_000, 5_000, 20_000]));
     if (store.broken !== null) throw store.broken;
   }
@@ -109,11 +111,24 @@ function misfortune(world: World, replicas: Replicas): void {
   if (choices.chance(0.5)) service.spell = choices.chance(0.5) ? WELL : spell(choices);
   world.databaseAway = choices.chance(0.05);
   if (choices.chance(0.05)) service.cursors.forgetBeyond(choices.pick([-2, service.sequence.before(choices.random())]));
-  if (choices.chance(0.05)) store.askFor(choices.between(0, 1_200_000), choices.between(-600_000, 600_000));
+  const ago = (ms: number) => new Date(world.clock.now() - ms);
+  if (choices.chance(0.05)) {
+    store.requestBackfill(ago(choices.between(0, 1_200_000)), ago(choices.between(-600_000, 600_000)));
+  }
   if (choices.chance(0.03)) {
     const earlier = store.feeds.get(FEED)?.earlier.map(({ cursor }) => cursor) ?? [];
     store.rewind(FEED, choices.pick([null, ...earlier]));
   }
+}
+
+/** Now and then the database loses its last commits, as after a failover to an asynchronous standby. */
+async function loseCommits(world: World): Promise<void> {
+  const { clock, choices, store } = world;
+  if (!choices.chance(0.3)) return;
+  const restore = store.snapshot();
+  await clock.advance(choices.pick([10, 1_000, 5_000, 20_000]));
+  world.failovers += 1;
+  restore();
 }
 
 function spell(choices: Choices): Spell {

@@ -64,6 +64,8 @@ export const NO_FAULTS: Faults = { crash: 0, freeze: 0, lost: 0, unknown: 0, str
 export interface Traits {
   readonly service: ServiceTraits;
   readonly faults: Faults;
+  /** Whether the database now and then loses its last commits. */
+  readonly losesCommits: boolean;
   readonly replicas: number;
   readonly filters: FeedFilters;
   readonly markdown: boolean;
@@ -132,6 +134,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
       slow: roughness / 5,
       request: choices.pick([0, 0.1, 0.4]),
     },
+    losesCommits: choices.chance(0.2),
     replicas: choices.pick([1, 1, 2, 3]),
     filters,
     markdown: choices.chance(0.3),

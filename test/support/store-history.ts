@@ -1,15 +1,15 @@
 import { batchOf, type DraftEntry, draftPage, withoutMarkdown, withPending } from '../../src/sync/page-draft.js';
 import type {
-  Backfill,
   EntryBatch,
   FeedIdentity,
   FeedRun,
   FeedStore,
   Freshness,
   LeaseGrant,
+  NewPass,
+  Pass,
   PendingReason,
   QuarantineEntry,
-  SweepState,
 } from '../../src/sync/ports.js';
 import { type Choices, choicesFrom } from '../simulation/random-choices.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
@@ -35,10 +35,8 @@ export class StoreHistory {
   readonly #choices: Choices;
   readonly #grants: LeaseGrant[] = [];
   readonly #cursors = new Map<string, string | null>();
-  /** As they were found last, by feed. */
-  readonly #backfills = new Map<string, Backfill>();
   /** As they were found last, by feed and kind. */
-  readonly #sweeps = new Map<string, SweepState>();
+  readonly #passes = new Map<string, Pass>();
   readonly feeds: readonly string[];
   readonly scanIds: readonly string[];
   #cursorsMade = 0;
@@ -65,16 +63,16 @@ export class StoreHistory {
       () => this.#commitPage(lease),
       () => this.#commitPage(lease),
       () => this.#commitResults(lease),
-      () => this.#commitSweep(lease),
-      () => this.#beginSweep(lease),
-      () => this.#backfill(lease),
-      () => this.#backfill(lease),
+      () => this.#pass(lease),
+      () => this.#pass(lease),
+      () => this.#pass(lease),
+      () => this.#pass(lease),
       () => this.#postpone(lease),
       () => this.#move(lease),
       (): Operation => ({ name: 'noteStuck', args: [lease, this.#choices.chance(0.5)] }),
       (): Operation => ({ name: 'renewLease', args: [lease, this.#ttl()] }),
       (): Operation => ({ name: 'releaseLease', args: [lease] }),
-      (): Operation => ({ name: 'readSweeps', args: [feed] }),
+      (): Operation => ({ name: 'readLastPass', args: [feed, pick(['recent', 'full'])] }),
       (): Operation => ({ name: 'readPosition', args: [feed] }),
       (): Operation => ({ name: 'readEarlierPositions', args: [feed] }),
       (): Operation => ({ name: 'readStatus', args: [feed] }),
@@ -90,12 +88,11 @@ export class StoreHistory {
     if (operation.name === 'acquireLease' && result !== null && !('refused' in (result as object))) {
       this.#grants.push(result as LeaseGrant);
     }
-    if (operation.name === 'readSweeps') {
-      const [feed] = operation.args;
-      for (const sweep of result as readonly SweepState[]) this.#sweeps.set(`${feed}/${sweep.kind}`, sweep);
-    }
-    if (operation.name === 'nextBackfill' && result !== null) {
-      this.#backfills.set(operation.args[0], result as Backfill);
+    if (operation.name === 'nextPass' && result !== null) this.#found(operation.args[0], result as Pass);
+    if (operation.name === 'beginPass' && result !== null) this.#found(operation.args[0].feed, result as Pass);
+    if (operation.name === 'commitPass' && (result as { kind: string }).kind === 'committed') {
+      const [{ lease, id, to }] = operation.args;
+      for (const pass of this.#passes.values()) if (pass.id === id) this.#found(lease.feed, { ...pass, cursor: to });
     }
     if (operation.name === 'movePosition' && result === true) {
       this.#cursors.set(operation.args[0].feed, operation.args[2].cursor);
@@ -142,40 +139,37 @@ export class StoreHistory {
     return { name: 'commitResults', args: [lease, batch, quarantine] };
   }
 
-  #commitSweep(lease: LeaseGrant): Operation {
-    const { chance, pick } = this.#choices;
-    const kind = pick(['window', 'full'] as const);
-    const found = this.#sweeps.get(`${lease.feed}/${kind}`);
-    if (found === undefined || chance(0.4)) return { name: 'readSweeps', args: [lease.feed] };
-    const position = {
-      from: chance(0.9) ? found.cursor : 'another',
-      to: pick([null, `cursor-${++this.#cursorsMade}`]),
-    };
-    const finished = chance(0.5);
-    return { name: 'commitSweep', args: [{ lease, kind, id: found.id, ...position, ...this.#entries(), finished }] };
+  #found(feed: string, pass: Pass): void {
+    this.#passes.set(`${feed}/${pass.kind}`, pass);
   }
 
-  #beginSweep(lease: LeaseGrant): Operation {
+  #beginPass(lease: LeaseGrant, kind: NewPass['kind']): Operation {
     const { pick } = this.#choices;
-    const kind = pick(['window', 'full'] as const);
-    const stretch = { since: pick([null, this.#time()]), until: this.#time() };
-    const completeAsOf = pick([this.#time(), FAR_AHEAD]);
-    return { name: 'beginSweep', args: [lease, { kind, ...stretch, completeAsOf }] };
+    const range = { since: pick([null, this.#time()]), until: this.#time() };
+    return { name: 'beginPass', args: [lease, { kind, ...range, completeAsOf: pick([this.#time(), FAR_AHEAD]) }] };
   }
 
-  /** Looks at what is to be read beside the feed, or commits a page of what was found. */
-  #backfill(lease: LeaseGrant): Operation {
+  /** Commits a page of a pass that was found before, and may have ended; or finds or begins one. */
+  #pass(lease: LeaseGrant): Operation {
     const { between, chance, pick } = this.#choices;
-    const found = this.#backfills.get(lease.feed);
-    if (found === undefined || chance(0.4)) return { name: 'nextBackfill', args: [lease.feed] };
-    const { id, until } = found;
-    const from = chance(0.9) ? found.cursor : 'another';
-    const position = { from, to: pick([from, `cursor-${++this.#cursorsMade}`]), finished: chance(0.2) };
-    const told = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), feedHadCursor: chance(0.5) };
-    return {
-      name: 'commitBackfill',
-      args: [{ lease, id, until, ...position, ...this.#entries(), ...told, pace: null }],
-    };
+    const known = [...this.#passes.entries()].filter(([name]) => name.startsWith(`${lease.feed}/`));
+    if (known.length === 0 || chance(0.3)) {
+      const kind = pick(['recent', 'full', 'history'] as const);
+      return kind !== 'history' && chance(0.7)
+        ? this.#beginPass(lease, kind)
+        : { name: 'nextPass', args: [lease.feed, kind] };
+    }
+    const [, found] = pick(known);
+    const { id, kind, cursor } = found;
+    if ((kind === 'recent' || kind === 'full') && chance(0.2))
+      return { name: 'readLastPass', args: [lease.feed, kind] };
+    const from = chance(0.9) ? cursor : 'another';
+    const until = chance(0.95) ? found.until : this.#time();
+    const to = pick([from, `cursor-${++this.#cursorsMade}`]);
+    const finished = chance(kind === 'history' ? 0.2 : 0.5);
+    const progress = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), feedHadCursor: chance(0.5) };
+    const commit = { lease, id, until, from, to, finished, ...this.#entries(), ...progress, pace: null };
+    return { name: 'commitPass', args: [commit] };
   }
 
   #postpone(lease: LeaseGrant): Operation {

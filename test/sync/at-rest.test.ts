@@ -39,7 +39,7 @@ it('a feed at its end asks the service and the store for no more than it has to'
   await clock.advance(10 * MINUTE_MS);
   // Polled each 5 s; the lease is looked at each 10 s, pending results each 30 s.
   expect(Object.fromEntries(calls)).toEqual({
-    ...{ readPosition: 120, commitPage: 120, nextBackfill: 120 },
+    ...{ readPosition: 120, commitPage: 120, nextPass: 480 },
     ...{ renewLease: 60, readStatus: 60 },
     ...{ duePending: 20, adoptPending: 1 },
   });

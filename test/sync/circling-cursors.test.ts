@@ -55,7 +55,7 @@ it('a circle that is committed as a whole is not taken for the end of the feed',
   expect(store.feeds.get('default')?.endReachedAt).toBeNull();
 });
 
-it('a sweep whose cursors go in circles stops for now, and is not finished', async () => {
+it('a pass whose cursors go in circles stops for now, and is not finished', async () => {
   const { asked, store } = await follow((start, clock) => {
     if ('beginning' in start) return page('end');
     if (cursorOf(start) === 'end') return rawPage(pageJson([], 'end'));
@@ -64,7 +64,7 @@ it('a sweep whose cursors go in circles stops for now, and is not finished', asy
   const swept = asked.filter((start) => ['a', 'b'].includes(cursorOf(start) ?? ''));
   expect(swept.length).toBeGreaterThan(0);
   expect(swept.length).toBeLessThanOrEqual(MINUTES * 4);
-  expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).toBeNull();
+  expect(store.latestPass('recent')?.finishedAt).toBeNull();
 });
 
 it('cursors that are read again after the database lost commits are no circle', async () => {

@@ -49,7 +49,7 @@ it.each([
   expect(store.feeds.get('default')?.completeAsOf ?? 0).toBeLessThan(firstUnread);
 });
 
-it('reads a full sweep to its end when corrections in place are newer than its end', async () => {
+it('reads a full pass to its end when corrections in place are newer than its end', async () => {
   let sweeps = 0;
   const { clock, service, store, entry, follow } = bench(async ({ start, limit }) => {
     if (!('beginning' in start) || limit !== PAGE || store.feeds.get('default')?.endReachedAt == null) return;
@@ -62,6 +62,6 @@ it('reads a full sweep to its end when corrections in place are newer than its e
   expect(store.rows.size).toBe(40);
   await follow(120_000, 60_000);
   expect(sweeps).toBeGreaterThan(0);
-  expect(store.feeds.get('default')?.sweeps.get('full')?.finishedAt).not.toBeNull();
+  expect(store.latestPass('full')?.finishedAt).not.toBeNull();
   expect(store.rows.has('scan-100')).toBe(true);
 });

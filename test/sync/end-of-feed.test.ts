@@ -3,7 +3,6 @@ import { followFeed as followInLibrary } from '../../src/library/follow-feed.js'
 import { ConnectionError } from '../../src/service/request-errors.js';
 import { isEndOfFeed } from '../../src/sync/end-of-feed.js';
 import type { FeedRequest } from '../../src/sync/ports.js';
-import { newBackfill } from '../simulation/model-backfills.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../support/filtered-feed.js';
@@ -40,11 +39,11 @@ describe.each<Reading>([
     expect(store.rows.size).toBe(count - Math.floor((count + 1) / 3));
   });
 
-  it('finishes a full sweep', async () => {
-    const { deliver, follow, feed } = filteredFeed(nextCursor);
+  it('finishes a full pass', async () => {
+    const { deliver, follow, store } = filteredFeed(nextCursor);
     deliver(7);
     await follow(10 * MINUTE, MINUTE);
-    expect(feed()?.sweeps.get('full')?.finishedAt).toEqual(expect.any(Number));
+    expect(await store.readLastPass('default', 'full')).toMatchObject({ completedUntil: expect.any(Date) });
   });
 
   it('follows the feed when filters hide all that is new', async () => {
@@ -117,14 +116,14 @@ describe('when the database loses the entries of the last page before the end is
   });
 
   it('stores them again with the end of a backfill', async () => {
-    const { clock, deliver, follow, feed, store } = filteredFeed(withoutCursorAtEnd);
+    const { clock, deliver, follow, store } = filteredFeed(withoutCursorAtEnd);
     deliver(2, 1);
     const following = follow(2 * MINUTE);
     await clock.advance(MINUTE);
-    feed()?.backfills.push(newBackfill('asked', 'request', null, new Date(clock.now()), clock.now()));
+    store.requestBackfill(null, new Date(clock.now()));
     const found: number[] = [];
-    const commit = store.commitBackfill.bind(store);
-    store.commitBackfill = async (page) => {
+    const commit = store.commitPass.bind(store);
+    store.commitPass = async (page) => {
       if (page.finished) store.rows.clear();
       const outcome = await commit(page);
       if (page.finished) found.push(store.rows.size);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { followFeed as followInLibrary } from '../../src/library/follow-feed.js';
 import type { FeedRequest } from '../../src/sync/ports.js';
-import { newBackfill } from '../simulation/model-backfills.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../support/filtered-feed.js';
 
@@ -46,12 +45,12 @@ describe('when the cursor is missing in the middle of the feed and filters short
     expect([...storedAtEnd]).toEqual([133]);
   });
 
-  it('finishes no sweep when it is missing twice', async () => {
+  it('finishes no pass when it is missing twice', async () => {
     const cursors = missingCursors(0);
     const { clock, deliver, follow, feed, store } = filteredFeed(cursors.nextCursor);
     const finishedAt = new Set<string | null>();
-    const commit = store.commitSweep.bind(store);
-    store.commitSweep = async (page) => {
+    const commit = store.commitPass.bind(store);
+    store.commitPass = async (page) => {
       if (page.finished) finishedAt.add(page.to);
       return commit(page);
     };
@@ -81,11 +80,11 @@ describe('when the cursor is missing in the middle of the feed and filters short
   });
 });
 
-it('finishes a sweep only when its last position, asked again after a pause, brings nothing new', async () => {
+it('finishes a pass only when its last position, asked again after a pause, brings nothing new', async () => {
   const { clock, deliver, follow, store } = filteredFeed(withoutCursorAtEnd, 200);
   const commits: { at: number; finished: boolean; inserted: number }[] = [];
-  const commit = store.commitSweep.bind(store);
-  store.commitSweep = async (page) => {
+  const commit = store.commitPass.bind(store);
+  store.commitPass = async (page) => {
     // The run is new to the first three pages.
     if (commits.length < 3) store.rows.clear();
     const at = clock.now();
@@ -116,7 +115,7 @@ it('stores the last page when the service refuses requests without filters', asy
 
 it('finishes a backfill whose cursor was rejected when the last page has no cursor', async () => {
   const cursors = { issued: 0, rejectedUpTo: 0 };
-  const { clock, deliver, follow, feed } = filteredFeed((place, end, { start }) => {
+  const { clock, deliver, follow, store } = filteredFeed((place, end, { start }) => {
     const isRejected = 'cursor' in start && Number(start.cursor.split('#')[1]) <= cursors.rejectedUpTo;
     if (isRejected) throw new ModelTrouble('http_400', 'hold');
     cursors.issued += 1;
@@ -128,8 +127,7 @@ it('finishes a backfill whose cursor was rejected when the last page has no curs
   }
   const following = follow(10 * MINUTE);
   await clock.advance(MINUTE);
-  const backfill = newBackfill('asked', 'request', null, new Date(clock.now()), clock.now());
-  feed()?.backfills.push(backfill);
+  const backfill = store.requestBackfill(null, new Date(clock.now()));
   while (backfill.cursor === null) await clock.advance(100);
   expect(backfill.finishedAt).toBeNull();
   cursors.rejectedUpTo = cursors.issued;

@@ -55,7 +55,7 @@ it('an answer that is read for its date waits until there is room for it, and be
       gaveWay();
     });
   };
-  const date = readServiceDate(probe, 'sweep', { service, budget }, never);
+  const date = readServiceDate(probe, 'recent', { service, budget }, never);
   await first;
   expect(budget.held).toBe(2 * MIB);
   page.release();

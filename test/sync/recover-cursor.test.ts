@@ -3,7 +3,6 @@ import { createByteBudget } from '../../src/sync/byte-budget.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, Position, SyncObserver } from '../../src/sync/ports.js';
-import { newBackfill } from '../simulation/model-backfills.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
@@ -178,7 +177,7 @@ describe('a cursor that the service rejects', () => {
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);
   });
 
-  it('keeps sweeps and backfills from storing what may be another organization’s, as long as it is rejected', async () => {
+  it('keeps passes from storing what may be another organization’s, as long as it is rejected', async () => {
     const failures = new Set<string>();
     const { clock, service, store, rejected, resets, deliver, follow } = bench({
       failed: (stage, error) => failures.add(`${stage} ${(error as Error).name}`),
@@ -189,11 +188,11 @@ describe('a cursor that the service rejects', () => {
     service.feed.length = 0;
     deliver(8, 'theirs');
     const now = new Date(clock.now());
-    feedOf(store)?.backfills.push(newBackfill('asked', 'request', new Date(now.getTime() - HOUR), now, clock.now()));
+    store.requestBackfill(new Date(now.getTime() - HOUR), now);
     const reconcile = { intervalMs: 60_000, windowMs: 2 * HOUR, fullIntervalMs: null };
     await follow(10 * 60_000, { reconcile });
     expect(failures).toEqual(
-      new Set(['feed AnotherOrganization', 'sweep FeedCursorRejected', 'backfill FeedCursorRejected']),
+      new Set(['feed AnotherOrganization', 'recent FeedCursorRejected', 'backfill FeedCursorRejected']),
     );
     expect(resets).toEqual([]);
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);

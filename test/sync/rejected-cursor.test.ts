@@ -10,7 +10,6 @@ import {
   MAX_CURSOR_LENGTH,
   mayRejectCursor,
 } from '../../src/sync/rejected-cursor.js';
-import { newBackfill } from '../simulation/model-backfills.js';
 import { ModelService, ModelTrouble } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
@@ -127,7 +126,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
     expect(store.rows.size).toBe(12);
   });
 
-  it.each(['sweep', 'backfill'])('lets a %s that has it start over', async (stage) => {
+  it.each(['recent', 'backfill'] as const)('restarts a %s pass that has it', async (stage) => {
     const { clock, store, deliver, failures, follow, refuses } = bench();
     deliver(25);
     await follow(1_000);
@@ -138,14 +137,12 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
       return again || cursorOf(request) !== '10' || ++refused === 0 ? null : error();
     });
     const now = new Date(clock.now());
-    const asked = newBackfill('asked', 'request', new Date(now.getTime() - HOUR), now, clock.now());
-    if (stage === 'backfill') feedOf(store)?.backfills.push(asked);
-    const intervalMs = stage === 'sweep' ? 60_000 : null;
+    if (stage === 'backfill') store.requestBackfill(new Date(now.getTime() - HOUR), now);
+    const intervalMs = stage === 'recent' ? 60_000 : null;
     await follow(2 * HOUR, { reconcile: { intervalMs, windowMs: 2 * HOUR, fullIntervalMs: null } });
     expect(new Set(failures.map((failure) => failure.split(' ')[0]))).toEqual(new Set([stage]));
     expect(failures.length).toBeLessThanOrEqual(3);
-    const feed = feedOf(store);
-    expect(stage === 'sweep' ? feed?.sweeps.get('window')?.finishedAt : feed?.backfills[0]?.finishedAt).not.toBeNull();
+    expect(store.latestPass(stage)?.finishedAt).toEqual(expect.any(Number));
   });
 });
 

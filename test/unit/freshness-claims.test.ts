@@ -32,19 +32,19 @@ describe('the check of freshness claims', () => {
     });
   });
 
-  test('finds a late run that is missing when sweeps or backfills claim it, and only then', async () => {
+  test('finds a late run that is missing when passes claim it, and only then', async () => {
     await withListing((listing, ids, emulator) => {
       const deliveredAt = Date.now() - 30 * MINUTE_MS;
       for (const late of emulator.appendRuns([{ deliveredAt }])) listing.note(late, true);
       const later = Date.now() + MINUTE_MS;
       const check = (claims: Partial<Snapshot>, windowMs = 0) =>
         falseClaims(snapshot(ids, { takenAt: later, dataCompleteAsOf: later, ...claims }), listing, windowMs);
-      const backfill = { since: Number.NEGATIVE_INFINITY, until: later, requestedAt: later };
+      const backfill = { since: Number.NEGATIVE_INFINITY, until: later, begunAt: later };
       expect(check({})).toEqual([]);
       expect(check({ reconciledAsOf: later }, 10 * MINUTE_MS)).toEqual([]);
       expect(check({ reconciledAsOf: later }, 60 * MINUTE_MS)).toHaveLength(1);
       expect(check({ backfills: [backfill] })).toHaveLength(1);
-      expect(check({ backfills: [{ ...backfill, requestedAt: Date.now() - 40 * MINUTE_MS }] })).toEqual([]);
+      expect(check({ backfills: [{ ...backfill, begunAt: Date.now() - 40 * MINUTE_MS }] })).toEqual([]);
     });
   });
 

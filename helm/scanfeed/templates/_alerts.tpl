@@ -180,7 +180,7 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
-        summary: A sweep found runs that the cursor had passed by
+        summary: A recent or full pass found runs that the cursor skipped
         description: >-
           Reconciliation stored runs of the feed {{`{{ $labels.feed }}`}} that had not come with it (revision: {{`{{ $labels.revision }}`}}).
           They are there now, but came late.

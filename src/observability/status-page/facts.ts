@@ -1,4 +1,4 @@
-import type { CurrentReading, StatusReport } from '../status-report.js';
+import type { CurrentPass, StatusReport } from '../status-report.js';
 import { counted, describeSeconds, escapeHtml, grouped, timeElement } from './html.js';
 
 /** HTML. */
@@ -8,10 +8,12 @@ export interface Fact {
   readonly more?: string;
 }
 
-const READINGS: Readonly<Record<string, string>> = {
+const PASSES: Readonly<Record<string, string>> = {
   feed: 'Reading the feed',
   history: 'Reading the history',
-  request: 'Reading a stretch again',
+  backfill: 'Backfill',
+  recent: 'Recent pass',
+  full: 'Full pass',
 };
 
 /** What is looked for first, in large type. */
@@ -20,7 +22,7 @@ export function firstFacts(report: StatusReport, now: number): Fact[] {
   return [
     { name: 'Lag', value: lagSeconds === null ? 'Not known' : describeSeconds(lagSeconds) },
     completeAsOf(dataCompleteAsOf, now),
-    ...report.readings.map(progressOf),
+    ...report.passes.map(progressOf),
     {
       name: 'Pending results',
       value: pendingResults === null ? 'Not known' : grouped(pendingResults),
@@ -45,8 +47,8 @@ function completeAsOf(iso: string | null, now: number): Fact {
   return { name, value, more: escapeHtml(isToday ? `UTC, ${day}` : `${time} UTC`) };
 }
 
-function progressOf({ reading, deliveredUpTo, entriesPerSecond, secondsLeft }: CurrentReading): Fact {
-  const name = READINGS[reading] ?? escapeHtml(reading);
+function progressOf({ pass, deliveredUpTo, entriesPerSecond, secondsLeft }: CurrentPass): Fact {
+  const name = PASSES[pass] ?? escapeHtml(pass);
   const more = [
     deliveredUpTo === null ? 'from its beginning' : `at ${timeElement(deliveredUpTo)}`,
     ...(entriesPerSecond === null

@@ -29,8 +29,10 @@ const STAGES: Readonly<Record<string, string>> = {
   feed: 'Reading the feed',
   result: 'Loading results',
   lease: 'Taking and keeping the lease',
-  sweep: 'Sweeping the feed',
-  backfill: 'Reading beside the feed',
+  recent: 'Recent pass',
+  full: 'Full pass',
+  history: 'Reading the history',
+  backfill: 'Backfill',
 };
 
 function sinceWhen(iso: string, now: number, more = ''): string {

@@ -1,4 +1,4 @@
-import type { Backfill, Reading, ReadingProgress } from './backfills.js';
+import type { Pass, PassKind, Reading, ReadingProgress } from './passes.js';
 import type { AsOf, CommitCounts, FeedStatus, Position } from './store.js';
 
 /** How a poll ended, as counted in `scanfeed_polls_total`. */
@@ -10,7 +10,7 @@ export type PollOutcome =
   | 'failed';
 
 /** Where a failure happened, as counted in `scanfeed_errors_total`. */
-export type Stage = 'feed' | 'result' | 'lease' | 'sweep' | 'backfill';
+export type Stage = 'feed' | 'result' | 'lease' | PassKind;
 
 /** What the engine tells the outside: for metrics and logs. Must not throw. */
 export interface SyncObserver {
@@ -29,12 +29,12 @@ export interface SyncObserver {
   adopted(results: number): void;
   /** Figures read from the database, on every replica. */
   status(status: FeedStatus): void;
-  /** A sweep stored entries that the cursor had passed by; `first`: of runs not known at all before. */
+  /** A recent or full pass stored entries that the cursor had skipped; `first`: of runs not known at all before. */
   reconciled(found: { readonly first: number; readonly later: number }): void;
-  /** How far a reading is, after each of its pages; null: nothing (more) is being read. */
+  /** Progress after each page of a pass, or of the feed while it catches up; null: it is no longer being read. */
   reading(what: Reading, progress: ReadingProgress | null): void;
-  /** A backfill was read to its end. */
-  backfilled(backfill: Backfill): void;
+  /** A pass has reached its end. */
+  passFinished(pass: Pass): void;
   /** The number of entries asked for has changed: a page was more than can be held, as the error says, or pages fit again. */
   pageLimited(entries: number, error?: unknown): void;
   /** The filters are others than when the cursor was stored. */

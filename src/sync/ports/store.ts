@@ -1,5 +1,5 @@
-import type { BackfillStore } from './backfills.js';
 import type { EntryBatch, PendingReason, QuarantineEntry } from './entries.js';
+import type { PassStore } from './passes.js';
 import type { FeedFilters } from './service.js';
 
 /** What a commit may say about freshness. Instants of the monotonic clock, which the store dates by the database's clock. */
@@ -24,43 +24,6 @@ export interface PageCommit {
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
   readonly freshness: Freshness | null;
-}
-
-/** A page of a sweep: rows and the sweep's own position, never the feed's cursor. */
-export interface SweepCommit {
-  readonly lease: LeaseGrant;
-  readonly kind: SweepKind;
-  /** The sweep that read the page. The commit is void if it is over, or another one has begun. */
-  readonly id: string;
-  /** The sweep's stored position. The commit is void if it is another one by now. */
-  readonly from: string | null;
-  readonly to: string | null;
-  readonly batch: EntryBatch;
-  readonly quarantine: readonly QuarantineEntry[];
-  readonly finished: boolean;
-}
-
-/** `window`: the recent past, often; `full`: everything, now and then. */
-export type SweepKind = 'window' | 'full';
-
-/** The present or last sweep of a kind. */
-export interface SweepState {
-  readonly kind: SweepKind;
-  /** Tells it from earlier and later sweeps of its kind. */
-  readonly id: string;
-  readonly finished: boolean;
-  /** Milliseconds since it was finished, or begun where it is not. */
-  readonly ageMs: number;
-  readonly since: Date | null;
-  /** Delivery time of the service up to which it reads: what comes later is the cursor's business. */
-  readonly until: Date;
-  readonly cursor: string | null;
-}
-
-/** A sweep to be begun. */
-export interface NewSweep extends Pick<SweepState, 'kind' | 'since' | 'until'> {
-  /** What `until` is by the database's clock: when it has read everything, the feed is reconciled up to there at most. */
-  readonly completeAsOf: Date;
 }
 
 export interface CommitCounts {
@@ -154,7 +117,7 @@ export interface PendingRun {
 }
 
 /** PostgreSQL, as the engine uses it. Everything rejects with a {@link Trouble}. */
-export interface FeedStore extends BackfillStore {
+export interface FeedStore extends PassStore {
   /** Takes the lease if it is free, expired, already ours or held by `replaced`; null while another process holds it. */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
   /** Extends the lease; false when it was lost. */
@@ -180,10 +143,6 @@ export interface FeedStore extends BackfillStore {
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
   /** Writes the entries and rolls back. Rejects with a `Trouble` of remedy `data` where PostgreSQL refuses one of their values. */
   tryEntries(lease: LeaseGrant, batch: EntryBatch): Promise<void>;
-  readSweeps(feed: string): Promise<readonly SweepState[]>;
-  /** Begins a sweep; false when the lease was lost, one of its kind is under way, or it is unknown how complete the feed is. */
-  beginSweep(lease: LeaseGrant, sweep: NewSweep): Promise<boolean>;
-  commitSweep(commit: SweepCommit): Promise<CommitOutcome>;
   /**
    * Takes over pending runs that nobody retries: of feeds that are gone, or of the same address and without a leader for a
    * day. Their number, a bounded one; 0 where the lease was lost.

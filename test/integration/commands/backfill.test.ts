@@ -1,8 +1,10 @@
 import { describe, expect, it, test } from 'vitest';
 import * as backfill from '../../../src/cli/backfill.js';
+import * as status from '../../../src/cli/status.js';
 import { runCommand } from '../../support/command.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { unusedPort } from '../../support/program/gateway.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const bench = useProgram();
@@ -22,7 +24,8 @@ async function startBench(over: Readonly<Record<string, string>> = {}) {
     const { code } = await program.exited;
     return { code, stdout: program.stdout, stderr: program.stderr };
   };
-  const rows = async () => database.query('SELECT * FROM scanfeed.backfills ORDER BY id');
+  const rows = async () =>
+    database.query("SELECT * FROM scanfeed.passes WHERE kind IN ('history', 'backfill') ORDER BY id");
   const entriesRead = async () => Number((await rows()).at(-1)?.entries ?? 0);
   const runs = async () =>
     (await database.query('SELECT scan_id FROM scanfeed.runs ORDER BY 1')).map((row) => row.scan_id);
@@ -36,27 +39,30 @@ async function startBench(over: Readonly<Record<string, string>> = {}) {
   return { service, database, env, daemon, start, run, rows, entriesRead, runs, lose, cursor };
 }
 
+/** An environment without the service. */
+const onlyDatabase = (url: string) => ({ env: { DATABASE_URL: url } });
+
 async function startCaughtUp() {
   const started = await startBench();
   await started.daemon.catchesUp();
   return started;
 }
 
-test('the running daemon reads the stretch again and stores what is missing, and its cursor stays', async () => {
+test('--wait shows the result of the running daemon, which stores what is missing while its cursor stays', async () => {
   const { run, runs, lose, cursor, daemon } = await startCaughtUp();
   const all = await lose();
   const before = await cursor();
-  const { code, stdout } = await run('--since', '31d');
+  const { code, stdout } = await run('--since', '31d', '--wait');
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^Reading what was delivered from \S+Z to \S+Z again\.\n/);
+  expect(stdout).toMatch(/^Requested a backfill from \S+Z to \S+Z\.\n\d/);
   expect(stdout).toContain(`${all.length} entries read, 3 runs stored that were missing`);
   expect(stdout).toContain('is complete from the beginning on.');
   expect(await runs()).toEqual(all);
   expect(await cursor()).toBe(before);
-  expect(daemon.logged('read the stretch of the feed that was asked for')).toMatchObject([{ stored: 3 }]);
+  expect(daemon.logged('finished backfill')).toMatchObject([{ stored: 3 }]);
 });
 
-test('without a daemon the command reads it by itself', async () => {
+test('runs the backfill in the command when there is no daemon', async () => {
   const { run, runs, lose, cursor, daemon } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
@@ -66,15 +72,18 @@ test('without a daemon the command reads it by itself', async () => {
   expect(JSON.parse(stdout)).toMatchObject({
     feed: 'default',
     since: null,
+    kind: 'backfill',
     entries: all.length,
     stored: 3,
+    finishedAt: expect.stringMatching(/Z$/),
+    cancelled: false,
     joined: false,
   });
   expect(await runs()).toEqual(all);
   expect(await cursor()).toBe(before);
 });
 
-test('interrupted, it goes on where it stood when it is started again', async () => {
+test('resumes when the same command is started again after an interruption', async () => {
   const { service, start, run, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
@@ -83,18 +92,20 @@ test('interrupted, it goes on where it stood when it is started again', async ()
   await eventually(entriesRead).toBeGreaterThan(0);
   interrupted.signal('SIGINT');
   expect(await interrupted.exited).toMatchObject({ code: 130 });
-  expect(interrupted.stderr).toMatch(/interrupted \(\d+ entries read, .*\); the next daemon goes on with it/);
+  expect(interrupted.stderr).toMatch(
+    /interrupted \(\d+ entries read, .*\); the next daemon resumes it, and `scanfeed backfill --cancel`/,
+  );
   const read = await entriesRead();
   expect(read).toBeLessThan(all.length);
   service.set({ latencyMs: 0 });
   const { code, stdout } = await run('--since', '31d');
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^Joined: /);
+  expect(stdout).toMatch(/^Joined the backfill from \S+Z to \S+Z, unfinished since \S+Z \(\d+ entries read/);
   expect(await runs()).toEqual(all);
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
 });
 
-test('interrupted while the database is silent or away, it ends at once and says so', async () => {
+test('ends at once when it is interrupted while the database is silent or away', async () => {
   const { service, env, database, entriesRead, daemon } = await startCaughtUp();
   await daemon.stop();
   const proxy = await TcpProxy.to(database.url);
@@ -107,7 +118,7 @@ test('interrupted while the database is silent or away, it ends at once and says
   await eventually(entriesRead).toBeGreaterThan(0);
   proxy.set({ blackhole: true });
   expect(await unanswered.stop('SIGINT')).toEqual({ code: 130, signal: null });
-  expect(unanswered.stderr).toMatch(/^scanfeed: interrupted \(\d+ entries read.*; the next daemon goes on with it/m);
+  expect(unanswered.stderr).toMatch(/^scanfeed: interrupted \(\d+ entries read.*; the next daemon resumes it/m);
 
   proxy.heal();
   service.set({ latencyMs: 0 });
@@ -119,7 +130,7 @@ test('interrupted while the database is silent or away, it ends at once and says
   expect(refused.stderr).toMatch(/^scanfeed: interrupted /m);
 });
 
-test('two commands at once read it once', async () => {
+test('reads every page once when two commands run at once', async () => {
   const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
@@ -127,7 +138,9 @@ test('two commands at once read it once', async () => {
   const first = start('--since', '31d');
   await eventually(rows).toHaveLength(1);
   const second = start('--since', '31d');
-  await eventually(() => second.stdout).toMatch(/^Joined: /);
+  await eventually(() => second.stdout).toMatch(
+    /^Joined the backfill from \S+Z to \S+Z, unfinished since \S+Z \(\d+ entries read/,
+  );
   service.set({ latencyMs: 0 });
   expect(await second.exited).toMatchObject({ code: 0 });
   expect(await first.exited).toMatchObject({ code: 0 });
@@ -135,7 +148,7 @@ test('two commands at once read it once', async () => {
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
 });
 
-test('a daemon that is started meanwhile takes it over', async () => {
+test('leaves the backfill to a daemon that is started meanwhile', async () => {
   const { service, env, start, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
@@ -146,31 +159,136 @@ test('a daemon that is started meanwhile takes it over', async () => {
   await another.logs('took the feed');
   service.set({ latencyMs: 0 });
   expect(await command.exited).toMatchObject({ code: 0 });
-  await another.logs('read the stretch of the feed that was asked for');
+  await another.logs('finished backfill');
   expect(await runs()).toEqual(all);
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
 });
 
-test('--no-wait leaves it to the daemon, and --stop ends it', async () => {
-  const { service, run, rows, database } = await startCaughtUp();
+test('takes over the backfill when the daemon ends meanwhile', async () => {
+  const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
+  const all = await lose();
   service.set({ latencyMs: 60_000 });
-  expect(await run('--since', '31d', '--no-wait')).toMatchObject({ code: 0 });
-  // The database alone is needed for that.
-  const stop = () => runCommand(backfill, ['backfill', '--stop'], { env: { DATABASE_URL: database.url } });
-  expect((await stop()).out).toMatch(/^Stopped reading what was delivered from \S+Z to \S+Z: 0 entries read\.\n$/);
-  expect(await rows()).toMatchObject([{ stopped: true, finished_at: expect.any(Date) }]);
-  expect((await stop()).out).toBe('No stretch of the feed default is being read again.\n');
+  const command = start('--since', '31d', '--wait');
+  await eventually(rows).toHaveLength(1);
+  await daemon.stop('SIGKILL');
+  service.set({ latencyMs: 0 });
+  expect(await command.exited).toMatchObject({ code: 0 });
+  expect(command.stdout).not.toContain('No daemon is running');
+  expect(await runs()).toEqual(all);
+  expect(await rows()).toMatchObject([{ entries: String(all.length), stored: '3' }]);
 });
 
-test('a feed that has read nothing yet is left to a daemon', async () => {
-  const { service, daemon, run } = await startBench();
+test('keeps waiting when the database is away for a moment', async () => {
+  const { service, env, database, runs, lose, rows } = await startCaughtUp();
+  const proxy = await TcpProxy.to(database.url);
+  bench.afterwards(() => proxy.close());
+  const all = await lose();
+  service.set({ latencyMs: 60_000 });
+  const url = proxy.urlOf(database.url);
+  const command = bench.program(['backfill', '--since', '31d', '--wait'], { ...env, DATABASE_URL: url });
+  await eventually(rows).toHaveLength(1);
+  const server = proxy.target;
+  proxy.target = { host: '127.0.0.1', port: await unusedPort() };
+  proxy.cutAll('reset');
+  await eventually(() => command.stderr).toMatch(/PostgreSQL.*; trying again in \S+ s$/m);
+  proxy.target = server;
+  service.set({ latencyMs: 0 });
+  expect(await command.exited).toMatchObject({ code: 0 });
+  expect(await runs()).toEqual(all);
+});
+
+describe('with a running daemon', () => {
+  it('returns at once without --wait, and needs nothing but the database', async () => {
+    const { service, rows, database, runs, lose, env } = await startCaughtUp();
+    const all = await lose();
+    service.set(SLOW);
+    const { exitCode, out } = await runCommand(backfill, ['backfill', '--since', '31d'], onlyDatabase(database.url));
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(
+      /^Requested a backfill from \S+Z to \S+Z\.\n\S+ runs it; `scanfeed status` shows its progress\.\n$/,
+    );
+    expect(await rows()).toMatchObject([{ finished_at: null }]);
+    const again = await runCommand(backfill, ['backfill', '--since', '31d', '--json'], { env });
+    expect(JSON.parse(again.out)).toMatchObject({ joined: true, finishedAt: null, cancelled: false });
+    service.set({ latencyMs: 0 });
+    await eventually(runs).toEqual(all);
+  });
+
+  it('shows its progress in the status of the daemon and of the feed', async () => {
+    const { service, run, rows, daemon, database } = await startCaughtUp();
+    service.set(SLOW);
+    expect(await run('--since', '31d')).toMatchObject({ code: 0 });
+    await daemon.reaches({ passes: [expect.objectContaining({ pass: 'backfill', entries: expect.any(Number) })] });
+    const upTo = 'scanfeed_pass_delivered_up_to_timestamp_seconds{pass="backfill"}';
+    await eventually(() => daemon.metric(upTo)).toBeGreaterThan(Date.now() / 1_000 - 32 * 86_400);
+    const shown = (...args: string[]) => runCommand(status, ['status', ...args], onlyDatabase(database.url));
+    await eventually(async () => (await shown()).out).toMatch(/^Backfill: +\S+Z to \S+Z: at \S+Z, \d+ entries\/s/m);
+    const [feed] = JSON.parse((await shown('--json')).out) as { passes: unknown[] }[];
+    expect(feed?.passes).toMatchObject([{ kind: 'backfill', entries: expect.any(Number), pace: expect.anything() }]);
+    service.set({ latencyMs: 0 });
+    await eventually(rows).toMatchObject([{ finished_at: expect.any(Date), cancelled: false }]);
+    await daemon.reaches({ passes: [] });
+  });
+
+  it('--cancel ends the backfill, and the command that waits for it fails', async () => {
+    const { service, start, rows, database } = await startCaughtUp();
+    service.set({ latencyMs: 60_000 });
+    const waiting = start('--since', '31d', '--wait');
+    await eventually(rows).toHaveLength(1);
+    const cancel = (...args: string[]) =>
+      runCommand(backfill, ['backfill', '--cancel', ...args], onlyDatabase(database.url));
+    expect((await cancel()).out).toMatch(/^Cancelled the backfill from \S+Z to \S+Z: 0 entries read\.\n$/);
+    expect(await rows()).toMatchObject([{ cancelled: true, finished_at: expect.any(Date) }]);
+    expect(await waiting.exited).toMatchObject({ code: 1 });
+    expect(waiting.stderr).toMatch(/^scanfeed: the backfill was cancelled before it finished$/m);
+    expect((await cancel()).out).toBe('The feed default has no unfinished backfill.\n');
+    expect((await cancel('--json')).out).toBe('[]\n');
+  });
+});
+
+test('leaves a feed that has read nothing yet to a daemon', async () => {
+  const { service, daemon, run, rows } = await startBench();
   service.set({ latencyMs: 60_000 });
   await daemon.logs('took the feed');
   await daemon.stop();
   expect(await run('--since', '31d')).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('has read nothing yet'),
+    stderr: expect.stringContaining('has read nothing yet: start `scanfeed run`, which then runs this backfill'),
   });
+  expect(await rows()).toMatchObject([{ finished_at: null }]);
+});
+
+test('requests nothing when it would have to run the backfill and its settings are of another service', async () => {
+  const { daemon, env, rows, database } = await startCaughtUp();
+  await daemon.stop();
+  const run = (over: Readonly<Record<string, string>>) =>
+    runCommand(backfill, ['backfill', '--since', '31d'], { env: { ...env, ...over } });
+  expect(await run({ SCANFEED_BASE_URL: 'https://other.test/v1' })).toMatchObject({
+    exitCode: 1,
+    err: expect.stringContaining('if the service has moved, run `scanfeed adopt`'),
+  });
+  expect(await runCommand(backfill, ['backfill', '--since', '31d'], onlyDatabase(database.url))).toMatchObject({
+    exitCode: 78,
+    err: expect.stringContaining('SCANFEED_API_KEY'),
+  });
+  expect(await rows()).toEqual([]);
+});
+
+test('runs an earlier backfill first, and its own after it', async () => {
+  const { service, start, run, runs, lose, daemon, rows } = await startCaughtUp();
+  await daemon.stop();
+  const all = await lose();
+  service.set({ latencyMs: 60_000 });
+  const earlier = start('--since', '5d', '--until', '4d');
+  await eventually(rows).toHaveLength(1);
+  expect(await earlier.stop('SIGINT')).toMatchObject({ code: 130 });
+  service.set({ latencyMs: 0 });
+  expect(await run('--since', '31d')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Requested a backfill/),
+  });
+  expect(await rows()).toMatchObject([{ finished_at: expect.any(Date) }, { finished_at: expect.any(Date) }]);
+  expect(await runs()).toEqual(all);
 });
 
 describe('a live start', () => {
@@ -208,8 +326,11 @@ describe('wrong usage', () => {
     [''],
     ['--until 2026-01-01'],
     ['--since 1d --beginning'],
-    ['--since 1d --stop'],
-    ['--stop --until 1h'],
+    ['--since 1d --cancel'],
+    ['--cancel --until 1h'],
+    ['--cancel --wait'],
+    ['--cancel --beginning'],
+    ['--beginning --no-wait'],
     ['--since 1h --until 2h'],
     ['--since 2999-01-01'],
     ['--since yesterday'],

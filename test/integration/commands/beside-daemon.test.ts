@@ -33,16 +33,17 @@ test('after a rewind the running daemon reads again what was delivered since, an
   expect(await database.query(kept, [lost])).toEqual(before);
 });
 
-test('a sweep that is asked for is run by the running daemon, whose interval is far from over', async () => {
+test('the running daemon runs a requested recent pass when its interval is far from over', async () => {
   const { database, scanIds, command, stored } = await startBench({ SCANFEED_RECONCILE_INTERVAL: '30d' });
-  await database.query(`INSERT INTO scanfeed.sweeps (feed, kind, until, begun_at, complete_as_of, finished_at)
-    VALUES ('default', 'window', now(), now(), now(), now())
-    ON CONFLICT (feed, kind) DO UPDATE SET finished_at = now()`);
+  const unfinished = () => database.query('SELECT FROM scanfeed.passes WHERE finished_at IS NULL');
+  // The first pass after the start of the feed is due at once.
+  await eventually(() => database.query('SELECT FROM scanfeed.passes')).toHaveLength(1);
+  await eventually(unfinished).toEqual([]);
   const [lost] = scanIds;
   await database.query('DELETE FROM scanfeed.runs WHERE scan_id = $1', [lost]);
-  expect(await command('reconcile', '--window', '1h')).toMatchObject({ code: 0, stderr: '' });
+  expect(await command('reconcile', '--since', '1h')).toMatchObject({ code: 0, stderr: '' });
   await eventually(stored).toContain(lost);
-  await eventually(() => database.query(`SELECT FROM scanfeed.sweeps WHERE finished_at IS NULL`)).toEqual([]);
+  await eventually(unfinished).toEqual([]);
 });
 
 test('a daemon whose service has moved holds until the feed is adopted, then goes on where it was', async () => {

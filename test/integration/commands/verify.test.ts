@@ -18,7 +18,7 @@ let number = 0;
 beforeEach(async () => {
   emulator = await startEmulator({ history: 0 });
   await bench.rows(
-    sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine}, ${tables.cursorHistory}, ${tables.sweeps}, ${tables.deletedRuns}`,
+    sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine}, ${tables.cursorHistory}, ${tables.passes}, ${tables.deletedRuns}`,
   );
 });
 afterEach(() => emulator.close());

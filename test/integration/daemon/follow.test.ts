@@ -148,7 +148,7 @@ test('the settings reach the service as they were given, and no default of the s
   expect(await database.query('SELECT count(markdown)::int AS runs FROM other.runs')).toEqual([{ runs: 10 }]);
 });
 
-test('a run that appeared behind the cursor is found by the sweep, and counted', async () => {
+test('a recent pass finds a run that appeared behind the cursor, and counts it', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(5);
@@ -159,5 +159,6 @@ test('a run that appeared behind the cursor is found by the sweep, and counted',
   await daemon.catchesUp();
   const [late] = service.deliver(1, { deliveredAt: Date.now() - 60_000 });
   await eventually(() => daemon.metric('scanfeed_reconcile_found_total{revision="first"}')).toBe(1);
+  await daemon.logs('found runs that the cursor skipped', { first: 1, later: 0 });
   expect(await database.query('SELECT scan_id FROM scanfeed.runs WHERE scan_id = $1', [late])).toHaveLength(1);
 });

@@ -13,13 +13,11 @@ const AUDIT = `
   CREATE FUNCTION public.note_run() RETURNS trigger LANGUAGE plpgsql AS
     $$BEGIN INSERT INTO public.audit (scan_id) VALUES (NEW.scan_id); RETURN NEW; END$$;
   CREATE FUNCTION public.note_position() RETURNS trigger LANGUAGE plpgsql AS
-    $$BEGIN INSERT INTO public.audit (position) VALUES (TG_TABLE_NAME); RETURN NEW; END$$;
+    $$BEGIN INSERT INTO public.audit (position) VALUES (COALESCE(to_jsonb(NEW)->>'kind', 'feed')); RETURN NEW; END$$;
   CREATE TRIGGER audit AFTER INSERT ON scanfeed.runs FOR EACH ROW EXECUTE FUNCTION public.note_run();
   CREATE TRIGGER audit AFTER UPDATE ON scanfeed.feeds FOR EACH ROW
     WHEN (OLD.cursor IS DISTINCT FROM NEW.cursor) EXECUTE FUNCTION public.note_position();
-  CREATE TRIGGER audit AFTER UPDATE ON scanfeed.sweeps FOR EACH ROW
-    WHEN (OLD.cursor IS DISTINCT FROM NEW.cursor) EXECUTE FUNCTION public.note_position();
-  CREATE TRIGGER audit AFTER UPDATE ON scanfeed.backfills FOR EACH ROW
+  CREATE TRIGGER audit AFTER UPDATE ON scanfeed.passes FOR EACH ROW
     WHEN (OLD.cursor IS DISTINCT FROM NEW.cursor) EXECUTE FUNCTION public.note_position()`;
 
 async function start(service: ServiceDouble, over: Readonly<Record<string, string>> = {}) {
@@ -27,7 +25,7 @@ async function start(service: ServiceDouble, over: Readonly<Record<string, strin
   const env = { ...bench.environment(service, database), ...over };
   expect(await bench.program(['migrate'], env).exited).toMatchObject({ code: 0 });
   await database.query(AUDIT);
-  return { database, daemon: bench.daemon(env) };
+  return { database, env, daemon: bench.daemon(env) };
 }
 
 /** By the position that moved in the same transaction: how many runs were first stored there. */
@@ -55,7 +53,7 @@ test('stores all runs of an ordinary page in the transaction that moves the curs
   service.deliver(100);
   const { daemon, database } = await start(service);
   await daemon.reaches({ runsWritten: 100, caughtUp: true });
-  expect(await storedWith(database)).toEqual({ feeds: 100 });
+  expect(await storedWith(database)).toEqual({ feed: 100 });
   expect(await mostAtOnce(database)).toBe(100);
 });
 
@@ -64,7 +62,7 @@ test('stores all runs of a page of 6 MB in the transaction that moves the cursor
   service.deliver(12, { data: { text: 'x'.repeat(500_000) } });
   const { daemon, database } = await start(service);
   await daemon.reaches({ runsWritten: 12, caughtUp: true });
-  expect(await storedWith(database)).toEqual({ feeds: 12 });
+  expect(await storedWith(database)).toEqual({ feed: 12 });
   expect(await mostAtOnce(database)).toBe(12);
 });
 
@@ -75,7 +73,7 @@ test('stores the 99 neighbours of a refused value in the transaction that moves 
   service.deliver(39);
   const { daemon, database } = await start(service);
   await daemon.reaches({ quarantinedEntries: 1, runsWritten: 99, caughtUp: true });
-  expect(await storedWith(database)).toEqual({ feeds: 99 });
+  expect(await storedWith(database)).toEqual({ feed: 99 });
   expect(await mostAtOnce(database)).toBe(99);
 });
 
@@ -86,24 +84,40 @@ test('stores all runs of a page in the transaction that moves the cursor when th
   const { daemon, database } = await start(service);
   await daemon.reaches({ pendingResults: 0, caughtUp: true });
   await eventually(() => database.query("SELECT FROM scanfeed.runs WHERE result_state = 'complete'")).toHaveLength(11);
-  expect(await storedWith(database)).toEqual({ feeds: 11 });
+  expect(await storedWith(database)).toEqual({ feed: 11 });
   expect(await mostAtOnce(database)).toBe(11);
 });
 
-test('stores the runs of a backfill with its position', async () => {
+test('stores the runs of the history with its position', async () => {
   const service = await bench.startService();
   service.deliver(50, { deliveredAt: Date.now() - 5 * HOUR_MS });
   const { daemon, database } = await start(service, { SCANFEED_START: 'live' });
   await daemon.reaches({ backfillComplete: true, runsWritten: 50 });
-  expect(await storedWith(database)).toEqual({ backfills: 50 });
+  expect(await storedWith(database)).toEqual({ history: 50 });
 });
 
-test('stores what a sweep finds with its position', async () => {
+test('stores the runs that a recent pass finds with its position', async () => {
   const service = await bench.startService();
   service.deliver(5);
   const { daemon, database } = await start(service, { SCANFEED_RECONCILE_INTERVAL: '1s' });
   await daemon.catchesUp();
   service.deliver(20, { deliveredAt: Date.now() - 60_000 });
   await eventually(() => daemon.metric('scanfeed_reconcile_found_total{revision="first"}')).toBe(20);
-  expect(await storedWith(database)).toEqual({ feeds: 5, sweeps: 20 });
+  expect(await storedWith(database)).toEqual({ feed: 5, recent: 20 });
+});
+
+test.each([
+  ['full', ['reconcile', '--full']],
+  ['backfill', ['backfill', '--beginning']],
+] as const)('stores the runs that a %s pass of a command finds with its position', async (kind, args) => {
+  const service = await bench.startService();
+  service.deliver(25);
+  const { daemon, database, env } = await start(service, { SCANFEED_PAGE_LIMIT: '10' });
+  await daemon.catchesUp();
+  await daemon.stop();
+  await database.query('DELETE FROM scanfeed.runs');
+  await database.query('DELETE FROM audit');
+  expect(await bench.program(args, env).exited).toMatchObject({ code: 0 });
+  expect(await storedWith(database)).toEqual({ [kind]: 25 });
+  expect(await mostAtOnce(database)).toBe(10);
 });

@@ -38,16 +38,16 @@ export async function checkAtRest(
   };
 
   await holds('everything is read', "data_complete_as_of > since AND complete_from = '-infinity'");
-  if (feed.sweepsRecentPast) await holds('a sweep is finished', 'reconciled_as_of > since');
+  if (feed.runsRecentPasses) await holds('a recent pass is finished', 'reconciled_as_of > since');
   if (feed.windowMs === Number.POSITIVE_INFINITY) {
-    // A full sweep under way is continued: it has been through failovers.
+    // An unfinished full pass is joined: it has been through failovers.
     await feed.run(['reconcile', '--full'], options.signal);
-    await holds('a full sweep is finished', 'reconciled_as_of IS NOT NULL');
+    await holds('a full pass is finished', 'reconciled_as_of IS NOT NULL');
   }
   const before = missingRuns(await examine(), listing, false);
-  // A backfill under way would be joined, and has passed late runs.
-  await feed.run(['backfill', '--stop'], options.signal);
-  const exitCode = await feed.run(['backfill', '--beginning'], options.signal);
+  // An unfinished backfill would be joined, and may have missed late runs.
+  await feed.run(['backfill', '--cancel'], options.signal);
+  const exitCode = await feed.run(['backfill', '--beginning', '--wait'], options.signal);
   await holds('results are loaded', `NOT EXISTS (SELECT FROM ${schema}.runs WHERE result_state = 'pending')`);
   const last = await examine();
   const lost = new Set([...before, ...missingRuns(last, listing, true)]);

@@ -7,7 +7,7 @@ const PRECISION_MS = 1;
 /**
  * Compares what a feed claims with what it stored, both of one moment, and with what the service had listed by then.
  * Pure.
- * @param windowMs how far back its sweeps read; Infinity: they read everything
+ * @param windowMs how far back its passes read; Infinity: they read everything
  * @returns one text for each run that a claim covers and that is missing
  */
 export function falseClaims(snapshot: Snapshot, listing: Listing, windowMs: number): readonly string[] {
@@ -45,14 +45,14 @@ function claimsOn(version: ListedVersion, snapshot: Snapshot, windowMs: number):
   const listedBy = (time: number | null): time is number =>
     time !== null && Math.max(listedAt, deliveredAt) + PRECISION_MS <= time;
   const claims: string[] = [];
-  // Placed behind a cursor, it was not listed yet when the cursor passed: sweeps and backfills find it (promise 10, limits).
+  // Placed behind a cursor, it was not listed yet when the cursor passed: passes find it (promise 10, limits).
   if (!late && listedBy(dataCompleteAsOf) && deliveredAt >= (completeFrom ?? Number.POSITIVE_INFINITY))
     claims.push(`complete as of ${new Date(dataCompleteAsOf).toISOString()}`);
   if (listedBy(reconciledAsOf) && deliveredAt >= reconciledAsOf - windowMs)
     claims.push(`reconciled as of ${new Date(reconciledAsOf).toISOString()}`);
-  for (const { since, until, requestedAt } of backfills) {
-    if (listedBy(requestedAt) && deliveredAt >= since && deliveredAt <= until)
-      claims.push(`backfilled on request of ${new Date(requestedAt).toISOString()}`);
+  for (const { since, until, begunAt } of backfills) {
+    if (listedBy(begunAt) && deliveredAt >= since && deliveredAt <= until)
+      claims.push(`backfilled on request of ${new Date(begunAt).toISOString()}`);
   }
   return claims;
 }

@@ -8,13 +8,13 @@ export interface FeedUnderTest {
   readonly name: string;
   readonly schema: string;
   readonly replicas: number;
-  /** How far back its sweeps read, in milliseconds; Infinity: they read everything. */
+  /** How far back its recent and full passes read, in milliseconds; Infinity: they read everything. */
   readonly windowMs: number;
-  /** Sweeps of the recent past run at short intervals. */
-  readonly sweepsRecentPast: boolean;
+  /** Recent passes run at short intervals. */
+  readonly runsRecentPasses: boolean;
   readonly fleet: Fleet;
-  /** Requests while daemons are at work; null: none. */
-  readonly request: readonly string[] | null;
+  /** Command that requests a pass while daemons are running. */
+  readonly request: readonly string[];
   /** Runs a command of scanfeed on this feed. Resolves with its exit code. */
   readonly run: (args: readonly string[], signal: AbortSignal) => Promise<number>;
 }
@@ -27,14 +27,15 @@ const KINDS = [
     name: 'history',
     replicas: 2,
     windowMs: 0,
-    request: ['backfill', '--beginning', '--no-wait'],
+    request: ['backfill', '--beginning'],
     env: { SCANFEED_PAGE_LIMIT: '20', SCANFEED_RECONCILE_INTERVAL: 'off', SCANFEED_RECONCILE_FULL_INTERVAL: 'off' },
   },
   {
     name: 'live',
     replicas: 1,
     windowMs: WINDOW_MS,
-    request: null,
+    // Cancels the recent pass that is running. It begins earlier than the window that is checked.
+    request: ['reconcile', '--since', `${(2 * WINDOW_MS) / 1000}s`],
     env: {
       SCANFEED_START: 'live',
       SCANFEED_PAGE_LIMIT: '25',
@@ -87,7 +88,7 @@ export function makeFeeds(program: string, emulator: Emulator, databaseUrl: stri
         (error: { code?: unknown }) => (typeof error.code === 'number' ? error.code : -1),
       );
     };
-    const sweepsRecentPast = env.SCANFEED_RECONCILE_INTERVAL !== 'off';
-    return { ...kind, schema, sweepsRecentPast, run, fleet: new Fleet(program, env) };
+    const runsRecentPasses = env.SCANFEED_RECONCILE_INTERVAL !== 'off';
+    return { ...kind, schema, runsRecentPasses, run, fleet: new Fleet(program, env) };
   });
 }

@@ -15,7 +15,7 @@ export interface Round {
   readonly transactions: number;
   /** Whether replication is held back; otherwise the standby may be up to date. */
   readonly held: boolean;
-  /** Whether a sweep and a backfill are requested before that, after it, or not at all. */
+  /** Whether passes are requested before that, after it, or not at all. */
   readonly requests: 'before' | 'after' | 'none';
 }
 

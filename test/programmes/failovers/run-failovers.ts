@@ -48,6 +48,8 @@ const HISTORY = 2_000;
 const HISTORY_PERIOD_MS = 30 * 86_400_000;
 /** Makes reading the history last over several failovers. */
 const LATENCY_MS = 50;
+/** Maximum duration of a command that requests a pass, milliseconds. */
+const REQUEST_MS = 10_000;
 
 interface Campaign {
   readonly options: FailoverOptions;
@@ -178,9 +180,11 @@ async function failOver(campaign: Campaign, phase: Phase): Promise<void> {
   );
 }
 
-/** Asks for sweeps and backfills. A feed may not be ready for one, or the database away. */
+/** Requests a pass of each feed. A feed may not be ready for one, or the database unavailable. */
 async function request({ options }: Campaign, { feeds }: Phase): Promise<void> {
-  await Promise.all(feeds.map(({ request: args, run }) => (args === null ? null : run(args, options.signal))));
+  // Without a daemon that holds the feed, the command would run the whole pass.
+  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(REQUEST_MS)]);
+  await Promise.all(feeds.map(({ request: args, run }) => run(args, signal)));
 }
 
 /** Waits until each feed has committed on this server since now. */

@@ -8,7 +8,7 @@ export interface Snapshot {
   readonly dataCompleteAsOf: number | null;
   readonly reconciledAsOf: number | null;
   /** Backfills that were read to their end. */
-  readonly backfills: readonly { readonly since: number; readonly until: number; readonly requestedAt: number }[];
+  readonly backfills: readonly { readonly since: number; readonly until: number; readonly begunAt: number }[];
   /** Stored revisions by scan. */
   readonly revisions: ReadonlyMap<string, number>;
   /** Scans with an entry in open quarantine. */
@@ -32,8 +32,8 @@ export async function takeSnapshot(server: PostgresServer, schema: string): Prom
   const [row] = await server.rows<Row>(`
     SELECT ${ms('clock_timestamp()')} AS "takenAt", ${ms('complete_from')} AS "completeFrom",
       ${ms('data_complete_as_of')} AS "dataCompleteAsOf", ${ms('reconciled_as_of')} AS "reconciledAsOf",
-      (SELECT string_agg(concat_ws(' ', ${ms("COALESCE(since, '-infinity')")}, ${ms('until')}, ${ms('requested_at')}), ',')
-        FROM ${schema}.backfills WHERE kind = 'request' AND finished_at IS NOT NULL AND NOT stopped) AS backfills,
+      (SELECT string_agg(concat_ws(' ', ${ms("COALESCE(since, '-infinity')")}, ${ms('until')}, ${ms('begun_at')}), ',')
+        FROM ${schema}.passes WHERE kind = 'backfill' AND finished_at IS NOT NULL AND NOT cancelled) AS backfills,
       (SELECT string_agg(scan_id || ' ' || revision, ',') FROM ${schema}.runs) AS runs,
       (SELECT string_agg(scan_id, ',') FROM ${schema}.quarantine WHERE state = 'open') AS quarantined
     FROM ${schema}.feeds`);
@@ -41,10 +41,10 @@ export async function takeSnapshot(server: PostgresServer, schema: string): Prom
   const words = (text: string | null) => (text === null ? [] : text.split(',').map((item) => item.split(' ')));
   return {
     ...row,
-    backfills: words(row.backfills).map(([since, until, requestedAt]) => ({
+    backfills: words(row.backfills).map(([since, until, begunAt]) => ({
       since: Number(since),
       until: Number(until),
-      requestedAt: Number(requestedAt),
+      begunAt: Number(begunAt),
     })),
     revisions: new Map(words(row.runs).map(([scanId = '', revision]) => [scanId, Number(revision)])),
     quarantined: new Set(words(row.quarantined).map(([scanId = '']) => scanId)),

@@ -102,7 +102,7 @@ async function prepare(options: KillOptions, cleanUp: (undo: () => Promise<unkno
     SCANFEED_POLL_INTERVAL: '10ms',
     SCANFEED_LEASE_TTL: `${LEASE_MS}ms`,
     SCANFEED_PENDING_RETRY_INTERVAL: '1s',
-    // Sweeps would find what the live path loses, and so hide it.
+    // Recent and full passes would find what the feed loses, and so hide it.
     SCANFEED_RECONCILE_INTERVAL: 'off',
     SCANFEED_RECONCILE_FULL_INTERVAL: 'off',
     SCANFEED_ADMIN_HOST: '127.0.0.1',

@@ -50,9 +50,7 @@ export function readingHistory(): Shown {
     backfillComplete: false,
     dataCompleteAsOf: complete,
     lagSeconds: 612_000,
-    readings: [
-      { reading: 'feed', entries: 2_160_000, deliveredUpTo: complete, entriesPerSecond: 977.4, secondsLeft: 903 },
-    ],
+    passes: [{ pass: 'feed', entries: 2_160_000, deliveredUpTo: complete, entriesPerSecond: 977.4, secondsLeft: 903 }],
   });
 }
 
@@ -130,7 +128,7 @@ const QUIET: Omit<StatusReport, 'dataCompleteAsOf' | 'lagSeconds' | 'runsWritten
   lastPollAt: '2026-01-01T14:32:06.000Z',
   lastCommitAt: '2026-01-01T14:31:51.000Z',
   stuckSince: null,
-  readings: [],
+  passes: [],
   pendingResults: 2,
   quarantinedEntries: 0,
   troubles: [],

@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
 const PAGES = { read: { filters, markdown: false, pageLimit: 60 } };
 
-/** A feed that is swept every minute. */
+/** A feed with a recent pass every minute. */
 function bench(
   observer: Partial<SyncObserver> = {},
   options: (clock: VirtualClock) => ModelServiceOptions = () => ({}),
@@ -63,7 +63,7 @@ it('asks for a truncated run that rightly has no markdown once', async () => {
   service.runs.set('bare', entry({ scanId: 'bare', markdown: null }));
   const downloads = () => service.requests.filter((request) => typeof request === 'string');
   await follow(HOUR_MS / 2, { read: { ...PAGES.read, markdown: true } });
-  expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).not.toBeNull();
+  expect(store.latestPass('recent')?.finishedAt).not.toBeNull();
   expect(downloads()).toEqual(['bare']);
   expect(store.rows.get('bare')).toMatchObject({ pending: null, markdown: null, markdownAbsent: true });
 });
@@ -73,7 +73,7 @@ it('reads no further than the feed is complete to, however slowly the service an
     before: (_operation, _request, signal) => clock.sleep(20_000, signal),
   }));
   await follow(170_000, { pollIntervalMs: HOUR_MS });
-  const { until, completeAsOf } = store.feeds.get('default')?.sweeps.get('window') ?? {};
+  const { until, completeAsOf } = store.latestPass('recent') ?? {};
   expect(until?.getTime()).toBe(completeAsOf);
 });
 
@@ -86,19 +86,19 @@ it('reads as far as the feed is complete to when the database answers slowly', a
     return { ...(await readStatus(feed)), readAt };
   };
   await follow(170_000, { pollIntervalMs: HOUR_MS });
-  const { until, completeAsOf } = store.feeds.get('default')?.sweeps.get('window') ?? {};
+  const { until, completeAsOf } = store.latestPass('recent') ?? {};
   expect(until?.getTime()).toBe(completeAsOf);
 });
 
 it('counts as of what its end was reckoned from, although the feed goes on meanwhile', async () => {
   const { store, follow } = bench();
-  const beginSweep = store.beginSweep.bind(store);
+  const beginPass = store.beginPass.bind(store);
   const begun: (number | undefined)[] = [];
-  store.beginSweep = async (lease, sweep) => {
+  store.beginPass = async (lease, pass) => {
     const feed = store.feeds.get('default');
-    begun.push(sweep.until.getTime());
+    begun.push(pass.until.getTime());
     if (feed?.completeAsOf) feed.completeAsOf += 1_000; // a poll in between
-    return beginSweep(lease, sweep);
+    return beginPass(lease, pass);
   };
   await follow(170_000, { pollIntervalMs: HOUR_MS });
   expect(store.feeds.get('default')?.reconciledAsOf).toBe(begun.at(-1));
@@ -109,13 +109,13 @@ it('ends with the lease, instead of reading on what it may not store', async () 
   const taken: unknown[] = [];
   service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
   await follow(50_000);
-  const commitSweep = store.commitSweep.bind(store);
+  const commitPass = store.commitPass.bind(store);
   let commits = 0;
-  store.commitSweep = async (commit) => {
+  store.commitPass = async (commit) => {
     commits += 1;
-    if (commits > 100) throw new Error('it sweeps on');
+    if (commits > 100) throw new Error('it reads on');
     store.rewind('default', '50'); // raises the epoch, as another holder would
-    return commitSweep(commit);
+    return commitPass(commit);
   };
   await follow(20_000, { observer: silentObserver({ leading: (until) => until === null && taken.push(commits) }) });
   expect(taken[0]).toBe(1);
@@ -126,21 +126,21 @@ it('reads again what the database has lost, and keeps the lease', async () => {
   const few = { read: { ...PAGES.read, pageLimit: 10 } };
   service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
   await follow(50_000, few);
-  const window = () => store.feeds.get('default')?.sweeps.get('window');
+  const window = () => store.latestPass('recent');
   const epoch = store.feeds.get('default')?.epoch ?? 0;
-  // Behind the feed's cursor: only the sweep reads them.
+  // Behind the feed's cursor: only the pass reads them.
   service.feed.splice(0, 50, ...Array.from({ length: 50 }, (_, n) => entry({ scanId: `late${n}` })));
-  const commitSweep = store.commitSweep.bind(store);
+  const commitPass = store.commitPass.bind(store);
   const storedAtTheEnd: number[] = [];
   let commits = 0;
-  store.commitSweep = async (commit) => {
+  store.commitPass = async (commit) => {
     commits += 1;
     if (commits === 4) {
       // As after a failover to a standby that had received the first commit only.
       Object.assign(window() ?? {}, { cursor: '10' });
       for (let n = 10; n < 30; n += 1) store.rows.delete(`late${n}`);
     }
-    const outcome = await commitSweep(commit);
+    const outcome = await commitPass(commit);
     if (window()?.finishedAt !== null)
       storedAtTheEnd.push([...store.rows.keys()].filter((id) => id.startsWith('late')).length);
     return outcome;
@@ -150,7 +150,7 @@ it('reads again what the database has lost, and keeps the lease', async () => {
   expect(store.feeds.get('default')?.epoch).toBe(epoch + 1);
 });
 
-describe('a sweep over a feed that has begun to send garbage', () => {
+describe('a recent pass over a feed that has begun to send garbage', () => {
   const garbage = (count: number) => (service: ModelService, entry: (over: Fields) => string) => {
     service.feed.splice(
       0,
@@ -168,9 +168,9 @@ describe('a sweep over a feed that has begun to send garbage', () => {
     await follow(50_000, PAGES);
     garbage(150)(service, entry);
     await follow(600_000, PAGES);
-    expect(new Set(failures)).toEqual(new Set(['sweep MostlyBad']));
+    expect(new Set(failures)).toEqual(new Set(['recent MostlyBad']));
     expect(store.quarantine.size).toBeLessThanOrEqual(60); // a page that by itself is too short to tell
-    expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).toBeNull();
+    expect(store.latestPass('recent')?.finishedAt).toBeNull();
   });
 
   it('goes on over bad entries that are in quarantine already', async () => {
@@ -182,6 +182,6 @@ describe('a sweep over a feed that has begun to send garbage', () => {
     }
     expect(store.quarantine.size).toBe(150);
     await follow(600_000, PAGES);
-    expect(store.feeds.get('default')?.sweeps.get('window')?.finishedAt).not.toBeNull();
+    expect(store.latestPass('recent')?.finishedAt).not.toBeNull();
   });
 });

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
-import type { Backfill, FeedRequest, ReadingPace, ReadingProgress, SyncObserver } from '../../src/sync/ports.js';
-import { newBackfill } from '../simulation/model-backfills.js';
+import type { FeedRequest, Pass, ReadingPace, ReadingProgress, SyncObserver } from '../../src/sync/ports.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { ModelTrouble } from '../simulation/model-trouble.js';
@@ -62,10 +61,7 @@ function bench({
     await clock.advance(ms);
     await stop();
   };
-  const ask = (since: Date | null, until: Date) => {
-    const feed = feedOf(store);
-    feed.backfills.push(newBackfill(`asked-${feed.backfills.length}`, 'request', since, until, clock.now()));
-  };
+  const ask = (since: Date | null, until: Date) => store.requestBackfill(since, until);
   const refuses = (refusal: Refusal) => {
     refuse = refusal;
   };
@@ -134,7 +130,7 @@ describe('a feed that begins with its new runs', () => {
     recovered.length = 0;
     await clock.advance(MINUTE_MS);
     expect(await store.readStatus('default')).toMatchObject({ backfillComplete: false });
-    expect(recovered).toContain('backfill');
+    expect(recovered).toContain('history');
     await stop();
   });
 
@@ -144,7 +140,7 @@ describe('a feed that begins with its new runs', () => {
     service.requests.length = 0;
     await follow(10_000);
     expect(requests(service).map(cursorOf)).not.toContain('10');
-    expect(feedOf(store).backfills).toHaveLength(1);
+    expect(feedOf(store).passes).toHaveLength(1);
   });
 
   it('never moves its own cursor by the history', async () => {
@@ -175,7 +171,7 @@ describe('a feed that begins with its new runs', () => {
     });
     await follow(30_000);
     expect(store.rows.size).toBe(32);
-    expect(failures).toEqual(['backfill http_400']);
+    expect(failures).toEqual(['history http_400']);
     // The 20th entry has been read, and that is 12 half days before the start.
     expect(requests(service)).toContainEqual(
       expect.objectContaining({ start: { since: new Date(begun - 13 * APART_MS - DAY_MS) } }),
@@ -199,7 +195,7 @@ describe('a feed that begins with its new runs', () => {
     });
     await follow(30_000);
     expect(store.rows.size).toBe(32);
-    expect(failures).toEqual(['backfill http_400']);
+    expect(failures).toEqual(['history http_400']);
     expect(await store.readStatus('default')).toMatchObject({ backfillComplete: true });
   });
 
@@ -214,7 +210,7 @@ describe('a feed that begins with its new runs', () => {
       return cursorOf(request) === '20' && swapped ? 'http_400' : null;
     });
     await follow(120_000);
-    expect(failures.slice(0, 2)).toEqual(['backfill http_400', 'backfill another_organization']);
+    expect(failures.slice(0, 2)).toEqual(['history http_400', 'history another_organization']);
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('alien'))).toEqual([]);
   });
 
@@ -224,7 +220,7 @@ describe('a feed that begins with its new runs', () => {
     service.feed.unshift(...Array.from({ length: 200 }, (_, n) => bad(n)));
     const read = { ...engineContext({} as never).read, pageLimit: 200 };
     await follow(120_000, { read });
-    expect(failures).toContain('backfill mostly_bad');
+    expect(failures).toContain('history mostly_bad');
     expect(store.quarantine.size).toBe(0);
   });
 
@@ -246,20 +242,21 @@ describe('a feed that begins with its new runs', () => {
     refuses(isOfHistory());
     const reconcile = { intervalMs: MINUTE_MS, windowMs: 2 * MINUTE_MS, fullIntervalMs: DAY_MS };
     await follow(5 * MINUTE_MS, { reconcile });
-    expect([...feedOf(store).sweeps.keys()]).toEqual(['window']);
+    expect(store.latestPass('recent')).toMatchObject({ finishedAt: expect.any(Number) });
+    expect(store.latestPass('full')).toBeUndefined();
     refuses(() => null);
     await follow(3 * MINUTE_MS, { reconcile });
-    expect((await store.readSweeps('default')).find(({ kind }) => kind === 'full')).toMatchObject({ finished: true });
+    expect(await store.readLastPass('default', 'full')).toMatchObject({ endedMsAgo: expect.any(Number) });
     await clock.advance(1);
   });
 });
 
 describe('a stretch that is asked for', () => {
   it('is read again while the feed goes on, and what is missing is stored', async () => {
-    const finished: Backfill[] = [];
+    const finished: Pass[] = [];
     const { clock, service, store, begun, ask, deliver, startFeed } = bench({
       start: 'beginning',
-      over: { backfilled: (backfill) => finished.push(backfill) },
+      over: { passFinished: (pass) => finished.push(pass) },
     });
     const stop = startFeed();
     await clock.advance(10_000);
@@ -275,8 +272,8 @@ describe('a stretch that is asked for', () => {
     expect(requests(service)).toContainEqual(
       expect.objectContaining({ start: { since: new Date(begun - 25 * APART_MS) } }),
     );
-    expect(finished).toMatchObject([{ kind: 'request', stored: 1 }]);
-    expect(feedOf(store).backfills).toMatchObject([{ stored: 1, finishedAt: expect.any(Number) }]);
+    expect(finished).toMatchObject([{ kind: 'backfill', stored: 1 }]);
+    expect(feedOf(store).passes).toMatchObject([{ stored: 1, finishedAt: expect.any(Number) }]);
     // Its end lies before that one.
     expect(store.rows.has('old-29')).toBe(false);
   });
@@ -316,9 +313,9 @@ describe('a stretch that is asked for', () => {
     await clock.advance(600_000);
     await stop();
     expect(store.rows.size).toBe(902);
-    expect(feedOf(store).backfills).toMatchObject([
+    expect(feedOf(store).passes).toMatchObject([
       { kind: 'history', stored: 282, finishedAt: expect.any(Number) },
-      { kind: 'request', stored: 18, finishedAt: expect.any(Number) },
+      { kind: 'backfill', stored: 18, finishedAt: expect.any(Number) },
     ]);
   });
 
@@ -362,14 +359,14 @@ describe('a stretch that is asked for', () => {
     refuses((request) => {
       if (cursorOf(request) === '20' && !stopped) {
         stopped = true;
-        Object.assign(feedOf(store).backfills[0] ?? {}, { finishedAt: clock.now() });
+        Object.assign(store.latestPass('backfill') ?? {}, { finishedAt: clock.now() });
       }
       return null;
     });
     ask(null, new Date(begun));
     await clock.advance(30_000);
     await stop();
-    expect(Number(feedOf(store).backfills[0]?.cursor)).toBeLessThan(30);
+    expect(Number(store.latestPass('backfill')?.cursor)).toBeLessThan(30);
   });
 });
 

@@ -1,0 +1,102 @@
+import type { EntryBatch, QuarantineEntry } from './entries.js';
+import type { CommitOutcome, LeaseGrant } from './store.js';
+
+/**
+ * `recent` and `full` find what the cursor skipped, in the recent past and in everything; `history` is what was delivered
+ * before the start of a live feed; `backfill` is a range that a person requested.
+ */
+export type PassKind = 'recent' | 'full' | 'history' | 'backfill';
+
+/** A pass reads the feed from a position to an end. It has a stored position of its own and never moves the feed's cursor. */
+export interface Pass {
+  /** A bigint as text. */
+  readonly id: string;
+  readonly kind: PassKind;
+  /** Delivery time, service clock; null: the beginning of the history. */
+  readonly since: Date | null;
+  /** Delivery time, service clock, at which it ends. */
+  readonly until: Date;
+  /** The cursor after its last page; null: it has none yet. */
+  readonly cursor: string | null;
+  /** Latest delivery time that it has read, never after `until`. */
+  readonly deliveredUpTo: Date | null;
+  /** Entries read. */
+  readonly entries: number;
+  /** Runs inserted or updated. */
+  readonly stored: number;
+}
+
+/** When passes of a kind last ended. */
+export interface LastPass {
+  /** Milliseconds since the last one ended; infinite if the filters have widened since it began. */
+  readonly endedMsAgo: number;
+  /**
+   * End of the last one that read up to what the feed was complete to, delivery time; null: there is none. Requested ones
+   * with an end of their own do not count.
+   */
+  readonly completedUntil: Date | null;
+}
+
+/** A pass to be started by the engine. */
+export interface NewPass extends Pick<Pass, 'since' | 'until'> {
+  readonly kind: 'recent' | 'full';
+  /** What `until` is by the database's clock: when it has read everything, the feed is reconciled up to there at most. */
+  readonly completeAsOf: Date;
+}
+
+/** A page of a pass: rows and the pass's own position. */
+export interface PassCommit {
+  readonly lease: LeaseGrant;
+  readonly id: string;
+  /** The cursor and the end that the page was read with. The commit is void if others are stored, or the pass has ended. */
+  readonly from: string | null;
+  readonly until: Date;
+  readonly to: string | null;
+  readonly batch: EntryBatch;
+  readonly quarantine: readonly QuarantineEntry[];
+  /** Everything up to its end is committed: the feed may claim what that proves. */
+  readonly finished: boolean;
+  /**
+   * The feed had a cursor when the page was requested. If it left its start since then, `since` may have led it past entries
+   * that were delivered after this page: such a page does not finish a history, and the commit is void.
+   */
+  readonly feedHadCursor: boolean;
+  readonly deliveredUpTo: Date | null;
+  /** Entries of this page. */
+  readonly entries: number;
+  readonly pace: ReadingPace | null;
+}
+
+/** How fast the feed or a pass is being read. */
+export interface ReadingPace {
+  readonly entriesPerSecond: number;
+  /** Estimated seconds until its end; null: it does not come nearer. */
+  readonly secondsLeft: number | null;
+}
+
+/** What is being read: the feed, while it catches up, or a pass. */
+export type Reading = 'feed' | PassKind;
+
+/** Progress of the feed or of a pass. */
+export interface ReadingProgress {
+  /** Entries read since it began; of the feed, since this process began to read it. */
+  readonly entries: number;
+  /** Delivery time, service clock. */
+  readonly deliveredUpTo: Date | null;
+  /** Null while it is unknown. */
+  readonly pace: ReadingPace | null;
+}
+
+/** The part of the store that keeps passes. */
+export interface PassStore {
+  /** The oldest unfinished pass of this kind. Null until the feed has read its first page: its service may still change. */
+  nextPass(feed: string, kind: PassKind): Promise<Pass | null>;
+  /** Null if no pass of this kind has ended. The first reading of the whole feed counts as a full pass. */
+  readLastPass(feed: string, kind: NewPass['kind']): Promise<LastPass | null>;
+  /** Starts a pass. Null if the lease was lost, one of its kind is unfinished, or the freshness of the feed is unknown. */
+  beginPass(lease: LeaseGrant, pass: NewPass): Promise<Pass | null>;
+  /** Returns `fenced` also if the pass has another position, or has ended. */
+  commitPass(commit: PassCommit): Promise<CommitOutcome>;
+  /** Stores how fast the feed is catching up, for `scanfeed status`; null: it has caught up. No effect if the lease was lost. */
+  notePace(lease: LeaseGrant, pace: ReadingPace | null): Promise<void>;
+}

@@ -1,0 +1,139 @@
+import type { LastPass, NewPass, Pass, PassCommit, PassKind } from '../../src/sync/ports.js';
+import type { ModelFeed } from './model-feed.js';
+
+/** A row of `passes`. Times in milliseconds since 1970, by the database's clock. */
+export interface ModelPass {
+  readonly id: string;
+  readonly kind: PassKind;
+  readonly since: Date | null;
+  until: Date;
+  cursor: string | null;
+  deliveredUpTo: Date | null;
+  entries: number;
+  stored: number;
+  readonly begunAt: number;
+  /** `completeAsOf` of the feed when it began; null: it claims no such time. */
+  readonly completeAsOf: number | null;
+  finishedAt: number | null;
+  cancelled: boolean;
+}
+
+/** A backfill must overlap by this much what the feed is complete from to extend it. */
+const OVERLAP_MS = 3_600_000;
+
+type Begun = Pick<ModelPass, 'id' | 'kind' | 'since' | 'until' | 'begunAt'> & Partial<Pick<ModelPass, 'completeAsOf'>>;
+
+export function newPass(begun: Begun): ModelPass {
+  const nothing = { cursor: null, deliveredUpTo: null, entries: 0, stored: 0, finishedAt: null, cancelled: false };
+  return { completeAsOf: null, ...begun, ...nothing };
+}
+
+export function historyOf({ passes }: ModelFeed): ModelPass | undefined {
+  return passes.find(({ kind }) => kind === 'history');
+}
+
+export function backfillIsComplete(feed: ModelFeed): boolean {
+  const history = historyOf(feed);
+  return feed.endReachedAt !== null && (history === undefined || history.finishedAt !== null);
+}
+
+/** A full pass that began before the filters widened has not read what they include now. */
+function isOutdated({ kind, begunAt }: Pick<ModelPass, 'kind' | 'begunAt'>, { widenedAt }: ModelFeed): boolean {
+  return kind === 'full' && widenedAt !== null && begunAt <= widenedAt;
+}
+
+/** It has read everything up to what the feed was complete to when it began. */
+function isCompleted({ finishedAt, cancelled, completeAsOf }: ModelPass): boolean {
+  return finishedAt !== null && !cancelled && completeAsOf !== null;
+}
+
+export function unfinishedPass(feed: ModelFeed, kind: PassKind): ModelPass | undefined {
+  return feed.passes.find((pass) => pass.kind === kind && pass.finishedAt === null && !isOutdated(pass, feed));
+}
+
+export function passOf({ id, kind, since, until, cursor, deliveredUpTo, entries, stored }: ModelPass): Pass {
+  return { id, kind, since, until, cursor, deliveredUpTo, entries, stored };
+}
+
+/** The first reading of the whole feed counts as a full pass. */
+export function lastPassOf(feed: ModelFeed, kind: NewPass['kind'], now: number): LastPass | null {
+  const passes = feed.passes.filter(
+    (pass) => pass.kind === kind && (pass.finishedAt === null || pass.cancelled || isCompleted(pass)),
+  );
+  const ended =
+    passes.findLast((pass) => pass.finishedAt !== null || isOutdated(pass, feed)) ?? firstReading(feed, kind);
+  if (ended === null) return null;
+  const completed = passes.findLast(isCompleted);
+  return {
+    endedMsAgo: isOutdated(ended, feed) ? Number.POSITIVE_INFINITY : now - (ended.finishedAt ?? now),
+    completedUntil: completed?.until ?? null,
+  };
+}
+
+function firstReading(feed: ModelFeed, kind: NewPass['kind']) {
+  const { createdAt: begunAt, endReachedAt } = feed;
+  if (kind !== 'full' || endReachedAt === null || !backfillIsComplete(feed)) return null;
+  return { kind, begunAt, finishedAt: Math.max(endReachedAt, historyOf(feed)?.finishedAt ?? endReachedAt) };
+}
+
+/** Null if one of its kind is unfinished. */
+export function beginPassOf(
+  feed: ModelFeed,
+  { kind, since, until, completeAsOf }: NewPass,
+  id: string,
+  now: number,
+): ModelPass | null {
+  if (unfinishedPass(feed, kind) !== undefined) return null;
+  for (const pass of feed.passes) {
+    if (pass.kind === kind && pass.finishedAt === null) Object.assign(pass, { finishedAt: now, cancelled: true });
+  }
+  if (feed.completeAsOf === null) return null;
+  if (kind === 'full' && feed.completeAsOf < (feed.widenedAt ?? Number.NEGATIVE_INFINITY)) return null;
+  const { startSince } = feed;
+  const latest = since !== null && startSince !== null && startSince > since ? startSince : (since ?? startSince);
+  const claims = Math.min(feed.completeAsOf, completeAsOf.getTime());
+  const pass = newPass({ id, kind, since: latest, until, begunAt: now, completeAsOf: claims });
+  const completed = feed.passes.findLast((row) => row.kind === kind && isCompleted(row));
+  const kept = completed === undefined ? 0 : feed.passes.indexOf(completed);
+  feed.passes = [...feed.passes.filter((row, index) => row.kind !== kind || index >= kept), pass];
+  return pass;
+}
+
+/** The pass, if it is where the commit expects it. */
+export function passAt(
+  feed: ModelFeed,
+  { id, from, until, finished, feedHadCursor }: PassCommit,
+): ModelPass | undefined {
+  const mayFinish = feedHadCursor || feed.cursor === null;
+  return feed.passes.find(
+    (row) =>
+      row.id === id &&
+      row.finishedAt === null &&
+      row.cursor === from &&
+      row.until.getTime() === until.getTime() &&
+      (!finished || row.kind !== 'history' || mayFinish),
+  );
+}
+
+export function movePass(feed: ModelFeed, row: ModelPass, commit: PassCommit, runsStored: number, now: number): void {
+  row.cursor = commit.to;
+  if (commit.deliveredUpTo !== null && !(row.deliveredUpTo !== null && row.deliveredUpTo > commit.deliveredUpTo)) {
+    row.deliveredUpTo = commit.deliveredUpTo;
+  }
+  row.entries += commit.entries;
+  row.stored += runsStored;
+  if (!commit.finished) return;
+  row.finishedAt = now;
+  if (row.kind !== 'recent') claimRange(feed, row);
+  if (row.completeAsOf !== null) {
+    feed.reconciledAsOf = Math.max(feed.reconciledAsOf ?? Number.NEGATIVE_INFINITY, row.completeAsOf);
+  }
+}
+
+function claimRange(feed: ModelFeed, row: ModelPass): void {
+  const from = row.since?.getTime() ?? Number.NEGATIVE_INFINITY;
+  if (row.kind === 'history') feed.startSince = row.since;
+  const widenedSince = feed.widenedAt !== null && feed.widenedAt >= row.begunAt;
+  const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + OVERLAP_MS;
+  if (!widenedSince && joins) feed.completeFrom = Math.min(feed.completeFrom, from);
+}

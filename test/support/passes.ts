@@ -1,0 +1,57 @@
+import { sql } from 'kysely';
+import { batchOf } from '../../src/sync/page-draft.js';
+import type { FeedIdentity, LeaseGrant, Pass, PassCommit, PassKind } from '../../src/sync/ports.js';
+import { pageOf } from './concurrent-commits.js';
+import { type StoreBench, type TestFeed, tables } from './store.js';
+
+/** Takes a feed and has it reach its end, so that it may be read again. */
+export async function feedAtEnd(
+  bench: StoreBench,
+  over: Partial<FeedIdentity> & Pick<FeedIdentity, 'name'>,
+): Promise<TestFeed> {
+  const feed = await bench.takeFeed(over);
+  const freshness = { atEnd: true, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null };
+  await feed.commit([], { freshness });
+  return feed;
+}
+
+/** What the engine commits of a page of a pass with these entries (JSON texts). */
+export function passCommit(
+  lease: LeaseGrant,
+  { id, until, cursor }: Pass,
+  over: Partial<PassCommit> = {},
+  entries: readonly string[] = [],
+): PassCommit {
+  const content = entries.length === 0 ? { batch: batchOf([], null), quarantine: [] } : pageOf(entries);
+  const progress = { deliveredUpTo: null, entries: entries.length, feedHadCursor: true, pace: null };
+  return { lease, id, until, from: cursor, to: 'on', finished: false, ...content, ...progress, ...over };
+}
+
+/** The unfinished pass of this kind, which must exist. */
+export async function nextPass({ store }: StoreBench, feed: string, kind: PassKind): Promise<Pass> {
+  const pass = await store.nextPass(feed, kind);
+  if (pass === null) throw new Error(`no ${kind} pass is unfinished`);
+  return pass;
+}
+
+/** Commits the last page of a pass. */
+export async function finishPass({ store }: StoreBench, lease: LeaseGrant, pass: Pass): Promise<void> {
+  const { kind } = await store.commitPass(passCommit(lease, pass, { finished: true }));
+  if (kind === 'fenced') throw new Error(`the ${pass.kind} pass was not finished`);
+}
+
+export interface PassRow {
+  readonly kind: PassKind;
+  readonly since: Date | null;
+  readonly until: Date;
+  readonly cursor: string | null;
+  readonly finished: boolean;
+  readonly cancelled: boolean;
+}
+
+/** All passes of a feed, in the order in which they began. */
+export function passRows({ rows }: StoreBench, feed: string): Promise<PassRow[]> {
+  return rows(sql<PassRow>`
+    SELECT kind, since, until, cursor, finished_at IS NOT NULL AS finished, cancelled
+    FROM ${tables.passes} WHERE feed = ${feed} ORDER BY id`);
+}
