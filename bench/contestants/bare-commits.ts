@@ -5,7 +5,7 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { RecognitionClient } from '../../src/service/client.js';
-import { commitPage } from '../../src/storage/commit-page.js';
+import { createCommits } from '../../src/storage/commit-page.js';
 import { createDatabaseClock } from '../../src/storage/database-clock.js';
 import { acquireLease } from '../../src/storage/lease.js';
 import { tablesOf } from '../../src/storage/schema.js';
@@ -112,7 +112,7 @@ async function statementOf(commit: PageCommit): Promise<Statement> {
   };
   const pool = { connect: async () => ({ query, release: () => {} }), end: async () => {} };
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: pool as never }) });
-  await commitPage(db, TABLES, SETTINGS, commit);
+  await createCommits(db, TABLES, SETTINGS).commitPage(commit);
   if (sent === null) throw new Error('no statement was sent');
   return sent;
 }

@@ -1,116 +1,139 @@
-import { type Kysely, sql } from 'kysely';
-import type { CommitOutcome, EntryBatch, LeaseGrant, PageCommit, PassCommit, QuarantineEntry } from '../sync/ports.js';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { NO_COUNTS } from '../outcome/counts.js';
+import type { CommitCounts, CommitOutcome, EntryBatch, FeedStore, LeaseGrant } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
-import { fenceOnEpoch, fenceOnPosition } from './fence.js';
+import { type CommitInput, commitStatement, type FenceAnswer } from './commit-statement.js';
+import { DATABASE_MS } from './database-clock.js';
+import { DatabaseError, OVERTAKEN, sqlstateOf } from './errors.js';
+import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
 import { fenceOnPass, passPosition } from './passes.js';
 import { checkpointRows } from './position.js';
 import type { Tables } from './schema.js';
-import {
-  type CommitInput,
-  type FenceClause,
-  retryOvertaken,
-  runFence,
-  writeEntries,
-  writeOnce,
-} from './write-entries.js';
 
 /**
- * Commits a page: fence, rows, history, quarantine and cursor in one statement, so that no error in between can be
- * swallowed and an unknown outcome leaves either all or nothing. `fenced` when the epoch or the cursor has changed.
+ * The commits of the store. Each is one statement with its fence, so that no error in between can be swallowed and an
+ * unknown outcome leaves either everything or nothing. `fenced` if the lease was lost, or another position is stored.
  */
-export function commitPage(
+export function createCommits(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
-  commit: PageCommit,
-): Promise<CommitOutcome> {
-  const checkpoint = checkpointRows(tables, commit);
-  return commitEntries(
-    db,
-    tables,
-    settings,
-    commit,
-    (now) => sql`WITH fence AS MATERIALIZED (${fenceOnPosition(tables, commit, settings, now)}), ${checkpoint}`,
-  );
+): Pick<FeedStore, 'commitPage' | 'commitPass' | 'commitResults' | 'tryEntries'> {
+  // Statements are built once a connection is at hand: the ages in them must not grow while they wait for one.
+  const commit = (input: CommitInput): Promise<CommitOutcome> =>
+    db.connection().execute(async (connection) => {
+      const result = isEmpty(input)
+        ? await runFence(connection, settings, input)
+        : await retryOvertaken(tables, () => writeEntries(connection, tables, settings, input));
+      if (result === null) return { kind: 'fenced' };
+      const { readAt, fence, counts } = result;
+      const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = fence;
+      return { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
+    });
+  return {
+    commitPage: (page) =>
+      commit({
+        ...page,
+        fence: (now) =>
+          sql`${withFence(fenceOnPosition(tables, page, settings, now))}, ${checkpointRows(tables, page)}`,
+      }),
+    commitPass: (page) =>
+      commit({
+        ...page,
+        fence: () => withFence(fenceOnPass(tables, page)),
+        notes: sql`, ${passPosition(tables, page)}`,
+      }),
+    commitResults: (lease, batch, quarantine = []) =>
+      commit({ lease, batch, quarantine, fence: () => withFence(fenceOnEpoch(tables, lease)) }),
+    tryEntries: (lease, batch) => tryEntries(db, tables, settings, lease, batch),
+  };
 }
 
-/** Stores results loaded later, without moving the cursor; `fenced` when the lease was lost. */
-export function commitResults(
+function withFence(fence: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`WITH fence AS MATERIALIZED (${fence})`;
+}
+
+function isEmpty({ batch, quarantine }: CommitInput): boolean {
+  return batch.entries.length === 0 && quarantine.length === 0;
+}
+
+interface CommitResult {
+  /** When the ages in the fence were read, monotonic milliseconds. */
+  readonly readAt: number;
+  readonly fence: FenceRow;
+  readonly counts: CommitCounts;
+}
+
+/** Runs the fence alone, for a commit without entries. Returns null if it does not hold. */
+async function runFence(
+  db: Kysely<unknown>,
+  { monotonic, databaseClock }: CommitSettings,
+  { fence, notes = sql`` }: CommitInput,
+): Promise<CommitResult | null> {
+  const readAt = monotonic();
+  const { rows } = await sql<FenceAnswer>`${fence(readAt)}${notes} SELECT fence.*, ${DATABASE_MS} FROM fence`.execute(
+    db,
+  );
+  const row = databaseClock.note(rows[0]);
+  return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
+}
+
+/** Runs the statement once. Returns null if the fence does not hold; fails with SF002 if another writer overtakes it. */
+async function writeEntries(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
-  lease: LeaseGrant,
-  batch: EntryBatch,
-  quarantine: readonly QuarantineEntry[] = [],
-): Promise<CommitOutcome> {
-  return commitEntries(
-    db,
-    tables,
-    settings,
-    { lease, batch, quarantine },
-    () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`,
-  );
+  input: CommitInput,
+): Promise<CommitResult | null> {
+  const readAt = settings.monotonic();
+  const { rows } = await commitStatement(tables, settings, input, readAt).execute(db);
+  const row = settings.databaseClock.note(rows[0]);
+  if (row === undefined) return null;
+  const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
+  const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
+  return { readAt, fence: row, counts };
+}
+
+/** Maximum number of tries of a statement that other writers overtake. */
+const MOST_TRIES = 5;
+
+/**
+ * Tries a write again, on a fresh snapshot, if it was overtaken. Entries are judged by the snapshot of their statement; if
+ * another writer has changed one of their rows since, so that it cannot be written as judged, the statement fails as a
+ * whole. No pause is needed: the other writer has committed by then.
+ */
+async function retryOvertaken<T>({ schema }: Tables, write: () => Promise<T>): Promise<T> {
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    try {
+      return await write();
+    } catch (error) {
+      if (sqlstateOf(error) !== OVERTAKEN) throw error;
+    }
+  }
+  const message = `a run of this page could not be written: other writers overtook each of ${MOST_TRIES} tries, or a trigger on ${schema}.runs skips it (SQLSTATE ${OVERTAKEN})`;
+  throw new DatabaseError(OVERTAKEN, 'serialization', 'retry', message);
 }
 
 /** Of the transaction that is rolled back: if this process is frozen or cut off meanwhile, the feed's row is free again soon. */
 const LONGEST_IDLE = sql.lit('5s');
 
 /** Writes the entries, checks what is checked at a commit, and rolls back: tells whether PostgreSQL takes all of their values. */
-export async function tryEntries(
+async function tryEntries(
   db: Kysely<unknown>,
   tables: Tables,
   settings: CommitSettings,
   lease: LeaseGrant,
   batch: EntryBatch,
 ): Promise<void> {
-  const fence = () => sql`WITH fence AS MATERIALIZED (${fenceOnEpoch(tables, lease)})`;
+  const fence = () => withFence(fenceOnEpoch(tables, lease));
   await retryOvertaken(tables, async () => {
     const transaction = await db.startTransaction().execute();
     try {
       await sql`SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_IDLE}`.execute(transaction);
-      await writeOnce(transaction, tables, settings, { lease, batch, quarantine: [] }, fence);
+      await writeEntries(transaction, tables, settings, { lease, batch, quarantine: [], fence });
       await sql`SET CONSTRAINTS ALL IMMEDIATE`.execute(transaction);
     } finally {
       await transaction.rollback().execute();
     }
   });
-}
-
-/** Commits a page of a pass with the pass's own position. Returns `fenced` if the lease was lost, or the pass has moved or ended. */
-export function commitPass(
-  db: Kysely<unknown>,
-  tables: Tables,
-  settings: CommitSettings,
-  commit: PassCommit,
-): Promise<CommitOutcome> {
-  return commitEntries(
-    db,
-    tables,
-    settings,
-    { ...commit, notes: sql`, ${passPosition(tables, commit)}` },
-    () => sql`WITH fence AS MATERIALIZED (${fenceOnPass(tables, commit)})`,
-  );
-}
-
-/** Statements are built once a connection is at hand: the ages in them must not grow while they wait for one. */
-function commitEntries(
-  db: Kysely<unknown>,
-  tables: Tables,
-  settings: CommitSettings,
-  input: CommitInput,
-  fence: FenceClause,
-): Promise<CommitOutcome> {
-  return db.connection().execute(async (connection) => {
-    const result = isEmpty(input)
-      ? await runFence(connection, settings, input, fence)
-      : await writeEntries(connection, tables, settings, input, fence);
-    if (result === null) return { kind: 'fenced' };
-    const { readAt, fence: row, counts } = result;
-    const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = row;
-    return { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
-  });
-}
-
-function isEmpty({ batch, quarantine }: CommitInput): boolean {
-  return batch.entries.length === 0 && quarantine.length === 0;
 }

@@ -1,8 +1,8 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { EntryBatch } from '../sync/ports.js';
 import { isBarred } from './deleted-runs.js';
+import { received } from './page-entries.js';
 import type { QuarantineState } from './quarantined-entries.js';
-import { receivedEntries } from './received-entries.js';
 import type { Tables } from './schema.js';
 
 /** What the database holds against a delivered entry. */
@@ -40,7 +40,7 @@ export async function compareEntries(
 ): Promise<readonly Comparison[]> {
   if (batch.entries.length === 0) return [];
   const { rows } = await sql<Comparison>`
-    WITH ${receivedEntries(batch)}
+    WITH ${received(batch)}
     SELECT received.position::int - 1 AS index, received.scan_id AS "scanId", received.revision,
       run.revision AS "storedRevision",
       CASE WHEN run.revision = received.revision THEN array_remove(ARRAY[

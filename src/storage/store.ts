@@ -1,5 +1,5 @@
 import type { FeedStore } from '../sync/ports.js';
-import { commitPage, commitPass, commitResults, tryEntries } from './commit-page.js';
+import { createCommits } from './commit-page.js';
 import type { CommitSettings } from './commit-settings.js';
 import { createDatabaseClock } from './database-clock.js';
 import { createKeyReader } from './key-reader.js';
@@ -23,7 +23,10 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
   const db = database.sql;
   const tables = tablesOf(settings.schema);
   const databaseClock = createDatabaseClock(settings.monotonic);
-  const commits: CommitSettings = { ...settings, databaseClock };
+  const { commitPage, commitPass, commitResults, tryEntries } = createCommits(db, tables, {
+    ...settings,
+    databaseClock,
+  });
   const timed = async <T>(work: Promise<T>): Promise<T> => {
     const startedAt = settings.monotonic();
     try {
@@ -45,13 +48,13 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     readStatus: (feed) => readStatus(db, tables, feed, settings.monotonic, databaseClock),
     findStored: (scanIds) => findStored(db, tables, scanIds),
     announce: createKeyReader(database, tables, settings.monotonic),
-    tryEntries: (lease, batch) => tryEntries(db, tables, commits, lease, batch),
-    commitPage: (commit) => timed(commitPage(db, tables, commits, commit)),
-    commitResults: (lease, batch, quarantine) => timed(commitResults(db, tables, commits, lease, batch, quarantine)),
+    tryEntries,
+    commitPage: (commit) => timed(commitPage(commit)),
+    commitResults: (lease, batch, quarantine) => timed(commitResults(lease, batch, quarantine)),
     nextPass: (feed, kind) => nextPass(db, tables, feed, kind),
     readLastPass: (feed, kind) => readLastPass(db, tables, feed, kind),
     beginPass: (lease, pass) => beginPass(db, tables, lease, pass),
-    commitPass: (commit) => timed(commitPass(db, tables, commits, commit)),
+    commitPass: (commit) => timed(commitPass(commit)),
     notYetQuarantined: (feed, entries) => notYetQuarantined(db, tables, feed, entries),
     adoptPending: (lease) => adoptPending(db, tables, lease),
     notePace: (lease, pace) => notePace(db, tables, lease, pace),

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { FIRST_VALUE_COLUMNS, type FirstValueColumn, type RunColumn } from './run-columns.js';
 
 /*
  * What several sources say about one revision becomes one row: the entries of the feed, whenever they were delivered, and
@@ -17,35 +18,6 @@ export const entry = (alias: string): Source => ({ alias, pending: 'pending' });
 /** A row of `runs`. */
 export const storedRow = (alias: string): Source => ({ alias, pending: 'pending_reason' });
 
-/** Columns that the first source with a value decides. */
-const FIRST_VALUE = [
-  'document_type_slug',
-  'document_type_name',
-  'partner_name',
-  'ocr_confidence',
-  'data',
-  'failure_reason',
-  'error',
-  'submitted_at',
-  'completed_at',
-  'delivered_at',
-  'markdown',
-] as const;
-
-/** The columns of a run that sources decide together, in a fixed order. */
-export const UNION_COLUMNS = [
-  'status',
-  'environment',
-  'file_name',
-  'partner_test_mode',
-  ...FIRST_VALUE,
-  'markdown_absent',
-  'repaired',
-  'extra',
-  'pending',
-] as const;
-type UnionColumn = (typeof UNION_COLUMNS)[number];
-
 /**
  * Each column of the union, for a select list.
  * @param contradicts whether the later source contradicts the earlier one: then it adds nothing but a safer value
@@ -54,12 +26,12 @@ export function unionOf(
   earlier: Source,
   later: Source,
   contradicts: RawBuilder<unknown>,
-): Readonly<Record<UnionColumn, RawBuilder<unknown>>> {
+): Readonly<Record<RunColumn | 'pending', RawBuilder<unknown>>> {
   const [a, b] = [columnsOf(earlier), columnsOf(later)];
   const unless = (value: RawBuilder<unknown>) => sql`CASE WHEN NOT ${contradicts} THEN ${value} END`;
-  const firstValues = FIRST_VALUE.map((name) => [name, sql`COALESCE(${a(name)}, ${unless(b(name))})`]);
+  const firstValues = FIRST_VALUE_COLUMNS.map((name) => [name, sql`COALESCE(${a(name)}, ${unless(b(name))})`]);
   return {
-    ...(Object.fromEntries(firstValues) as Record<(typeof FIRST_VALUE)[number], RawBuilder<unknown>>),
+    ...(Object.fromEntries(firstValues) as Record<FirstValueColumn, RawBuilder<unknown>>),
     status: a('status'),
     file_name: a('file_name'),
     environment: sql`CASE WHEN ${b('environment')} = 'test' THEN 'test' ELSE ${a('environment')} END`,
@@ -75,7 +47,7 @@ export function unionOf(
 /** Whether the later source changes the row. Cheap where it has the same values: nothing is read but null flags. */
 export function changes(earlier: Source, later: Source, contradicts: RawBuilder<unknown>): RawBuilder<boolean> {
   const [a, b] = [columnsOf(earlier), columnsOf(later)];
-  const added = FIRST_VALUE.map((name) => sql`${a(name)} IS NULL AND ${b(name)} IS NOT NULL`);
+  const added = FIRST_VALUE_COLUMNS.map((name) => sql`${a(name)} IS NULL AND ${b(name)} IS NOT NULL`);
   return sql`(
     ${b('environment')} = 'test' AND ${a('environment')} <> 'test' OR ${b('partner_test_mode')} AND NOT ${a('partner_test_mode')}
     OR NOT ${contradicts} AND (

@@ -24,12 +24,12 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the same revision is written again',
     patch(
-      'src/storage/judged-entries.ts',
+      'src/storage/commit-statement.ts',
       'WHEN candidate.revision > known.revision THEN',
       'WHEN candidate.revision >= known.revision THEN',
     ),
     patch(
-      'src/storage/written-rows.ts',
+      'src/storage/commit-statement.ts',
       'WHERE excluded.revision > run.revision',
       'WHERE excluded.revision >= run.revision',
     ),
@@ -48,7 +48,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'the position passes by a stored run that another writer has raised meanwhile',
-    patch('src/storage/write-entries.ts', 'WHEN EXISTS (SELECT FROM overtaken) THEN', 'WHEN false THEN'),
+    patch('src/storage/commit-statement.ts', 'WHEN EXISTS (SELECT FROM overtaken) THEN', 'WHEN false THEN'),
   ),
   statements(
     'unknown fields go unnoticed',
@@ -56,7 +56,11 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'entries are quarantined although the fence does not hold',
-    patch('src/storage/quarantine.ts', 'USING (position)\n  WHERE EXISTS (SELECT FROM fence)', 'USING (position)'),
+    patch(
+      'src/storage/commit-statement.ts',
+      'USING (position)\n  WHERE EXISTS (SELECT FROM fence)',
+      'USING (position)',
+    ),
   ),
   statements(
     'a page of a cancelled pass is committed',
