@@ -18,6 +18,8 @@ export interface FittingPage {
   readonly asked: number;
   /** Entries that came. */
   readonly came: number;
+  /** Whether the cursor moved: then more may follow, and filters may have shortened the page. */
+  readonly moved: boolean;
   readonly bytes: number;
 }
 
@@ -37,7 +39,7 @@ export function isTooMuch(error: unknown): boolean {
   return TOO_MUCH.has(troubleOf(error).kind);
 }
 
-/** So many full pages in a row that would have fitted four times into what is allowed double the limit again. */
+/** Number of easy pages in a row that double the limit again. A page is easy if it fits four times into what is allowed. */
 const EASY_PAGES = 8;
 const EASILY = 4;
 
@@ -52,14 +54,17 @@ export function halved(state: LimitState, entries: number): LimitState {
   return entries > state.entries ? state : { entries: Math.max(1, Math.floor(entries / 2)), easy: 0 };
 }
 
-/** Pure. A page that is not full says nothing about what a full one would have. */
+/**
+ * Pure. A short page whose cursor did not move is at the end and says nothing about the size of other pages. A short page
+ * before the end was shortened by filters and counts: under such filters no page may ever be full.
+ */
 export function regrown(
   state: LimitState,
-  { asked, came, bytes }: FittingPage,
+  { asked, came, moved, bytes }: FittingPage,
   most: number,
   budget: number,
 ): LimitState {
-  if (state.entries === most || asked < state.entries || came < asked) return state;
+  if (state.entries === most || asked < state.entries || (came < asked && !moved)) return state;
   if (bytes * EASILY > budget) return { ...state, easy: 0 };
   const easy = state.easy + 1;
   return easy < EASY_PAGES ? { ...state, easy } : { entries: Math.min(most, state.entries * 2), easy: 0 };

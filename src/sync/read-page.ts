@@ -98,9 +98,9 @@ export async function receivePageWithin(
     try {
       const page = await receivePage(service, { ...read, pageLimit: asked }, clock, at, holding.signal, bounds);
       holding.signal.throwIfAborted();
-      const { bytes, items } = page;
+      const { bytes, items, next } = page;
       holding.finished(bytes);
-      pageLimit.fitted({ asked, came: items, bytes });
+      pageLimit.fitted({ asked, came: items, moved: next !== null && next !== at.cursor, bytes });
       return page;
     } catch (error) {
       holding.release();

@@ -61,6 +61,23 @@ describe.each<Reading>([
   });
 });
 
+it('restores the page limit after an answer that was too large, although filters leave no page full', async () => {
+  const { deliver, follow, service, store } = filteredFeed(boundWith(new ModelTrouble('http_400', 'hold')), 10);
+  const asSent = service.readPage.bind(service);
+  let tooLarge = 3;
+  service.readPage = async (request, signal) => {
+    tooLarge -= 1;
+    if (tooLarge >= 0) throw new ModelTrouble('too_large', 'hold');
+    return asSent(request, signal);
+  };
+  deliver(300, 2);
+  await follow(2 * MINUTE);
+  expect(store.rows.size).toBe(150);
+  const limits = service.requests.map((request) => (typeof request === 'string' ? 0 : request.limit));
+  expect(limits[0]).toBe(1);
+  expect(Math.max(...limits)).toBe(10);
+});
+
 it('does not take an empty page for the end when it was requested by time', async () => {
   const page = { at: { cursor: null, since: new Date(0) }, next: '5', draft: { items: 0 } };
   const filters = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;

@@ -17,20 +17,18 @@ describe('a limit', () => {
     expect(halved(before, entries)).toEqual(after);
   });
 
-  const full = (entries: number, bytes: number) => ({ asked: entries, came: entries, bytes });
+  const full = (entries: number, bytes: number) => ({ asked: entries, came: entries, moved: true, bytes });
+  const notFull = (moved: boolean, bytes: number) => ({ asked: 10, came: 9, moved, bytes });
 
   it.each([
     ['one more that is easy', { entries: 10, easy: 0 }, full(10, 250), { entries: 10, easy: 1 }],
     ['the eighth that is easy', { entries: 10, easy: 7 }, full(10, 250), { entries: 20, easy: 0 }],
     ['the eighth, below what is set', { entries: 120, easy: 7 }, full(120, 1), { entries: 200, easy: 0 }],
     ['one that is not easy', { entries: 10, easy: 7 }, full(10, 251), { entries: 10, easy: 0 }],
-    ['one that is not full', { entries: 10, easy: 7 }, { asked: 10, came: 9, bytes: 1 }, { entries: 10, easy: 7 }],
-    [
-      'one that is not full and large',
-      { entries: 10, easy: 7 },
-      { asked: 10, came: 9, bytes: 900 },
-      { entries: 10, easy: 7 },
-    ],
+    ['one at the end', { entries: 10, easy: 7 }, notFull(false, 1), { entries: 10, easy: 7 }],
+    ['a large one at the end', { entries: 10, easy: 7 }, notFull(false, 900), { entries: 10, easy: 7 }],
+    ['one that filters shortened', { entries: 10, easy: 7 }, notFull(true, 1), { entries: 20, easy: 0 }],
+    ['a large one that filters shortened', { entries: 10, easy: 7 }, notFull(true, 900), { entries: 10, easy: 0 }],
     ['one of a lower limit', { entries: 10, easy: 7 }, full(5, 1), { entries: 10, easy: 7 }],
     ['one of a higher limit', { entries: 10, easy: 7 }, full(20, 1), { entries: 20, easy: 0 }],
     ['one at what is set', { entries: 200, easy: 0 }, full(200, 1), { entries: 200, easy: 0 }],
@@ -49,9 +47,9 @@ describe('the number of entries that a page is asked for', () => {
     expect(limit.maxBytes).toBe(LARGEST_ENTRY_BYTES);
   });
 
-  it('doubles after eight full pages in a row that would have fitted four times, up to what is set', () => {
+  it('doubles after eight pages in a row that would have fitted four times, up to what is set', () => {
     const limit = createPageLimit(150, BUDGET);
-    const page = (bytes: number) => limit.fitted({ asked: limit.entries, came: limit.entries, bytes });
+    const page = (bytes: number) => limit.fitted({ asked: limit.entries, came: limit.entries, moved: true, bytes });
     limit.tooLarge(150, null);
     limit.tooLarge(75, null);
     for (let pages = 0; pages < 7; pages += 1) page(BUDGET / 4);
@@ -69,13 +67,18 @@ describe('the number of entries that a page is asked for', () => {
   });
 
   it('stays between one and what is set, whatever comes', () => {
-    const event = fc.record({ tooLarge: fc.boolean(), came: fc.nat(250), bytes: fc.nat(2 * BUDGET) });
+    const event = fc.record({
+      tooLarge: fc.boolean(),
+      came: fc.nat(250),
+      moved: fc.boolean(),
+      bytes: fc.nat(2 * BUDGET),
+    });
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 200 }), fc.array(event), (most, events) => {
         const limit = createPageLimit(most, BUDGET);
-        for (const { tooLarge, came, bytes } of events) {
+        for (const { tooLarge, ...page } of events) {
           if (tooLarge) limit.tooLarge(limit.entries, null);
-          else limit.fitted({ asked: limit.entries, came, bytes });
+          else limit.fitted({ asked: limit.entries, ...page });
           expect(limit.entries).toBeGreaterThanOrEqual(1);
           expect(limit.entries).toBeLessThanOrEqual(most);
           expect(limit.maxBytes).toBe(limit.entries === 1 ? LARGEST_ENTRY_BYTES : BUDGET);
@@ -96,7 +99,7 @@ describe('the number of entries that a page is asked for', () => {
 
   it('is expected to bring as many bytes as the page before', () => {
     const limit = createPageLimit(200, BUDGET);
-    limit.fitted({ asked: 200, came: 200, bytes: 321 });
+    limit.fitted({ asked: 200, came: 200, moved: true, bytes: 321 });
     expect(limit.expectedBytes).toBe(321);
   });
 });
