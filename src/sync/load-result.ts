@@ -1,7 +1,7 @@
-import PQueue from 'p-queue';
 import { troubleOf } from '../outcome/trouble.js';
 import type { Holding } from './byte-budget.js';
 import { judgeResult, type ResultVerdict } from './full-result.js';
+import { limitConcurrency } from './limit-concurrency.js';
 import { LARGEST_ENTRY_BYTES } from './page-limit.js';
 import type { Clock, FeedService, PendingReason, RawRun } from './ports.js';
 
@@ -41,7 +41,7 @@ export interface TryOptions {
 
 /** Tries for full results, bounded in number over the whole process. */
 export function createTries({ service, clock, markdown, concurrency }: TryOptions): TryResult {
-  const queue = new PQueue({ concurrency });
+  const limited = limitConcurrency(concurrency);
   let quietUntil = Number.NEGATIVE_INFINITY;
 
   const request = async (run: WantedRun, maxBytes: number, holding: Holding): Promise<RawRun> => {
@@ -81,9 +81,7 @@ export function createTries({ service, clock, markdown, concurrency }: TryOption
   };
 
   return (run, turn) =>
-    queue
-      .add(() => attempt(run, turn), { signal: turn.signal, priority: turn.priority })
-      .catch(() => ({ kind: 'pending', reason: 'not_loaded' })); // its turn did not come in time
+    limited(() => attempt(run, turn), turn).catch(() => ({ kind: 'pending', reason: 'not_loaded' })); // its turn did not come in time
 }
 
 function reasonOf(kind: string): PendingReason {

@@ -1,6 +1,6 @@
-import PQueue from 'p-queue';
 import { troubleOf } from '../outcome/trouble.js';
 import type { FeedContext, LeaderContext } from './context.js';
+import { type LimitedRun, limitConcurrency } from './limit-concurrency.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from './ports.js';
 import { storeResult } from './store-result.js';
 import { takeTurns } from './take-turns.js';
@@ -59,8 +59,8 @@ async function retryDue(
 ): Promise<'full' | 'done' | 'fenced'> {
   const due = await context.store.duePending(lease.feed, RUNS_AT_ONCE);
   if (due.length === 0) return 'done';
-  const commits = new PQueue({ concurrency: context.resultCommits });
-  const tries = await Promise.allSettled(due.map((run) => retryRun(run, lease, commits, context, signal)));
+  const limited = limitConcurrency(context.resultCommits);
+  const tries = await Promise.allSettled(due.map((run) => retryRun(run, lease, limited, context, signal)));
   const outcomes = tries.flatMap((tried) => (tried.status === 'fulfilled' ? [tried.value] : []));
   if (outcomes.includes('fenced') || signal.aborted) return 'fenced';
   const failed = outcomes.filter((outcome) => outcome !== 'stored' && outcome !== 'fenced');
@@ -74,7 +74,7 @@ async function retryDue(
 async function retryRun(
   run: PendingRun,
   lease: LeaseGrant,
-  commits: PQueue,
+  limited: LimitedRun,
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<'stored' | 'fenced' | PostponedTry> {
@@ -82,7 +82,7 @@ async function retryRun(
   const tried = await loader.loadOnce(run, signal, run.reason === 'no_memory' ? 'deferred' : 'pending');
   if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs);
   try {
-    const outcome = await commits.add(() => {
+    const outcome = await limited(async () => {
       signal.throwIfAborted(); // its turn may come late
       return storeResult(store, lease, tried.draft);
     });

@@ -1,0 +1,26 @@
+import PQueue from 'p-queue';
+
+/** Runs work as soon as less than the maximum runs. Rejects like the work, or if the signal aborts before its start. */
+export type LimitedRun = <T>(
+  work: () => Promise<T>,
+  options?: { readonly signal?: AbortSignal /** Higher goes first. */; readonly priority?: number },
+) => Promise<T>;
+
+/** p-queue holds on to a hundred tasks that have ended. So its tasks have neither the work nor its result, which may be large. */
+export function limitConcurrency(maximum: number): LimitedRun {
+  const queue = new PQueue({ concurrency: maximum });
+  return async (work, options = {}) => {
+    const free = await waitForSlot(queue, options);
+    try {
+      return await work();
+    } finally {
+      free();
+    }
+  };
+}
+
+function waitForSlot(queue: PQueue, options: NonNullable<Parameters<LimitedRun>[1]>): Promise<() => void> {
+  return new Promise((resolve, reject) => {
+    queue.add(() => new Promise<void>(resolve), options).catch(reject);
+  });
+}
