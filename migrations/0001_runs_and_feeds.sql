@@ -209,7 +209,7 @@ CREATE TABLE :"schema".troubles (
 CREATE INDEX troubles_feed ON :"schema".troubles (feed, since DESC);
 COMMENT ON TABLE :"schema".troubles IS 'The last outages of each feed, bounded in number, for scanfeed status; noted by the daemon beside its work, those of this database once it is back';
 COMMENT ON COLUMN :"schema".troubles.holder IS 'The process that met it';
-COMMENT ON COLUMN :"schema".troubles.stage IS 'What failed: feed, result, lease, a kind of pass, or a chore of the daemon';
+COMMENT ON COLUMN :"schema".troubles.stage IS 'What failed: feed, result, lease, a kind of pass, or a maintenance task of the daemon';
 COMMENT ON COLUMN :"schema".troubles.number IS 'Counts the outages of the process';
 COMMENT ON COLUMN :"schema".troubles.feed IS 'The feed';
 COMMENT ON COLUMN :"schema".troubles.kind IS 'How it failed last, as in scanfeed_errors_total';

@@ -53,8 +53,8 @@ export async function resolveRun(
 }
 
 /**
- * Stores a run that was loaded by itself, beside whoever holds the feed. A result that contradicts the stored row leaves it
- * pending. Null: PostgreSQL refuses one of its values.
+ * Stores a run that was loaded through the single-run endpoint, under the present lease epoch. A result that contradicts the
+ * stored row leaves it pending. Null: PostgreSQL refuses one of its values.
  */
 export async function storeRun(
   draft: DraftEntry,

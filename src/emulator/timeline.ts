@@ -6,7 +6,7 @@ import type { Switches } from './switches.js';
  * constant rate are stretches of evenly spaced runs, each run shifted within its own slot.
  */
 
-/** Switches that decide how new generated runs come out; a run keeps those of its stretch for ever. */
+/** Switches that shape newly generated runs. A run keeps the values with which it was generated. */
 export const STRETCH_SWITCHES = [
   'failureShare',
   'testEnvironmentShare',

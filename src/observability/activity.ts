@@ -20,7 +20,7 @@ const NOTHING = {
 type Done = typeof NOTHING;
 
 /**
- * A line a minute on what was done, and none where nothing was. No timer: it is written along with what is told.
+ * Logs once a minute what was done, and nothing if nothing was. It has no timer: each report checks the time.
  * @param besides what the line says further, read when it is written
  */
 export function createActivity(
