@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
-import { imageOptions } from '../../test/support/program/image-options.js';
+import { imageEnvironment, imageOptions } from '../../test/support/program/image-options.js';
 import type { ServiceAddress } from '../service/protocol.js';
 import type { BenchDatabase } from './postgres.js';
 import type { Scope } from './scope.js';
@@ -34,6 +34,7 @@ export function startDaemon(
   const env = {
     PATH,
     HOME,
+    ...imageEnvironment(),
     SCANFEED_BASE_URL: service.url,
     SCANFEED_API_KEY: service.apiKey,
     DATABASE_URL: withDefaultSslMode(database.url),

@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
 import type { Daemon } from '../../support/program/daemon.js';
-import { imageOptions } from '../../support/program/image-options.js';
 
 const bench = useProgram();
 const MIB = 1024 * 1024;
@@ -26,7 +25,7 @@ async function startDaemon(service: ServiceDouble, database: DaemonDatabase): Pr
   const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
   expect(await bench.program(['migrate'], env).exited).toMatchObject({ code: 0 });
   await database.query('ALTER TABLE scanfeed.runs ALTER COLUMN data SET STORAGE EXTERNAL');
-  return bench.daemon(env, imageOptions());
+  return bench.daemonInImage(env);
 }
 
 /** Waits until all runs are stored and alike. */

@@ -4,7 +4,6 @@ import type { FaultInput } from '../../../src/emulator/index.js';
 import { LARGEST_PAGE_BYTES } from '../../../src/sync/page-limit.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
-import { imageOptions } from '../../support/program/image-options.js';
 
 const bench = useProgram();
 const MB = 1_000_000;
@@ -70,7 +69,7 @@ describe.runIf(process.platform === 'linux')('in the image, in a container of 25
     // A page that was asked for with one entry is read whole, whatever its size.
     const limit = answer.length > LARGEST_PAGE_BYTES ? '1' : '200';
     const env = { ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: limit };
-    const daemon = bench.daemon(env, imageOptions());
+    const daemon = bench.daemonInImage(env);
     await daemon.catchesUp();
     service.addFault(answering('feed', answer));
     await eventually(() => service.asked.filter(({ fault }) => fault !== null).length, PATIENCE).toBe(TIMES);
@@ -81,11 +80,24 @@ describe.runIf(process.platform === 'linux')('in the image, in a container of 25
     expect(await peakMiB(daemon.pid)).toBeLessThan(256);
   });
 
+  it('quarantines an unusable entry of 60 MB', PATIENCE, async () => {
+    const service = await bench.startService();
+    const database = await bench.createDatabase();
+    const daemon = bench.daemonInImage({ ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '1' });
+    await daemon.catchesUp();
+    const unusable = entry(`"data":{"a":"${'x'.repeat(60 * MB)}"},"deliveredAt":"yesterday"`);
+    service.addFault({ ...answering('feed', page(unusable.replace('"completed"', '"archived"'))), next: 1 });
+    const kept = () => database.query('SELECT octet_length(payload) AS bytes FROM scanfeed.quarantine');
+    await eventually(kept, PATIENCE).toEqual([{ bytes: expect.any(Number) }]);
+    expect((await kept())[0]?.bytes).toBeGreaterThan(60 * MB);
+    expect(await peakMiB(daemon.pid)).toBeLessThan(256);
+  });
+
   it('outlives odd answers to single runs, and completes the runs', PATIENCE, async () => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
     const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
-    const daemon = bench.daemon(env, imageOptions());
+    const daemon = bench.daemonInImage(env);
     await daemon.catchesUp();
     const bodies = [`{${numbered(MB, (n) => `"k${n}":0`)}}`, '['.repeat(60 * MB), `[${list('{}', MB)}]`];
     for (const body of bodies) service.addFault(answering('run', body));

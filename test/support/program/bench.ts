@@ -13,6 +13,7 @@ import { type Watch, watchEmulator } from '../openapi/watch-emulator.js';
 import { createTestDatabase } from '../postgres/index.js';
 import { withConnection } from '../postgres/maintenance.js';
 import { Daemon } from './daemon.js';
+import { imageEnvironment, imageOptions } from './image-options.js';
 import { Program } from './program.js';
 
 /** A database that belongs to the daemon's own role. */
@@ -40,8 +41,10 @@ export interface ProgramBench {
   createDatabase(): Promise<DaemonDatabase>;
   /** The environment of a quick daemon between the two. */
   environment(service: Pick<Emulator, 'url'>, database: { readonly url: string }): Record<string, string>;
-  /** Starts the daemon with this environment, and these options of Node. */
-  daemon(env: Readonly<Record<string, string>>, nodeOptions?: readonly string[]): Daemon;
+  /** Starts the daemon with this environment. */
+  daemon(env: Readonly<Record<string, string>>): Daemon;
+  /** The same as the image does in a container of 256 MiB. */
+  daemonInImage(env: Readonly<Record<string, string>>): Daemon;
   /** Starts any command. */
   program(args: readonly string[], env?: Readonly<Record<string, string>>): Program;
   /** More values of this test that must not be shown. */
@@ -63,6 +66,10 @@ export function useProgram(): ProgramBench {
   const watches: Watch[] = [];
   let hidden: Record<string, string> = {};
   const server = () => inject('testServer').url;
+  const started = <P extends Program>(program: P): P => {
+    programs.push(program);
+    return program;
+  };
   const asAdministrator = (sql: string) => withConnection(server(), (client) => client.query(sql));
 
   beforeAll(async () => {
@@ -132,16 +139,9 @@ export function useProgram(): ProgramBench {
       SCANFEED_RECONCILE_INTERVAL: 'off',
       SCANFEED_RECONCILE_FULL_INTERVAL: 'off',
     }),
-    daemon: (env, nodeOptions) => {
-      const daemon = new Daemon(env, nodeOptions);
-      programs.push(daemon);
-      return daemon;
-    },
-    program: (args, env = {}) => {
-      const program = new Program(args, env);
-      programs.push(program);
-      return program;
-    },
+    daemon: (env) => started(new Daemon(env)),
+    daemonInImage: (env) => started(new Daemon({ ...imageEnvironment(), ...env }, imageOptions())),
+    program: (args, env = {}) => started(new Program(args, env)),
     hide: (values) => {
       hidden = { ...hidden, ...values };
     },

@@ -16,6 +16,13 @@ export function imageOptions(): readonly string[] {
   return [...environment, ...started.filter((argument) => argument.startsWith('--'))].map(inContainer);
 }
 
+/** What the image sets for the allocator of the C library. */
+export function imageEnvironment(): Readonly<Record<string, string>> {
+  const threshold = /MALLOC_MMAP_THRESHOLD_=(\d+)/.exec(readFileSync('Dockerfile', 'utf8'))?.[1];
+  if (threshold === undefined) throw new TypeError('the Dockerfile sets no threshold');
+  return { MALLOC_MMAP_THRESHOLD_: threshold };
+}
+
 /** Node 20 does not know shares, and outside of a container one would be of the machine's memory. */
 function inContainer(option: string): string {
   const share = /^--max-old-space-size-percentage=(\d+)$/.exec(option)?.[1];
