@@ -31,13 +31,13 @@ CREATE TABLE :"schema".feeds (
 ) WITH (fillfactor = 50); -- rewritten with every page: room for updates in place
 COMMENT ON TABLE :"schema".feeds IS 'One row a feed: where it stands, how fresh it is, and who holds it. The row is the fence of every commit.';
 COMMENT ON COLUMN :"schema".feeds.name IS 'Name of the feed (SCANFEED_FEED), also the label of its metrics';
-COMMENT ON COLUMN :"schema".feeds.cursor IS 'Opaque position after the last committed page (interface 4.2); null until the first page is committed';
+COMMENT ON COLUMN :"schema".feeds.cursor IS 'Opaque position after the last committed page (interface 4.2); null: none yet, or it was given up and the feed continues from a time';
 COMMENT ON COLUMN :"schema".feeds.filters IS 'Read-time filters of the feed (interface 4.2): status, environment, documentType';
 COMMENT ON COLUMN :"schema".feeds.filters_since IS 'When these filters were first used';
 COMMENT ON COLUMN :"schema".feeds.widened_at IS 'When the filters last began to include runs that the cursor had skipped; null: never';
 COMMENT ON COLUMN :"schema".feeds.keep_history IS 'Whether superseded revisions of this feed are kept in run_history (SCANFEED_HISTORY)';
 COMMENT ON COLUMN :"schema".feeds.base_url IS 'Address of the service that the cursor belongs to';
-COMMENT ON COLUMN :"schema".feeds.start_since IS 'Where the feed starts while it has no cursor; null: at the beginning of the history. Fixed at the very first start';
+COMMENT ON COLUMN :"schema".feeds.start_since IS 'Where the feed starts while it has no cursor; null: at the beginning of the history. Set at the very first start; after a live start the history pass replaces it once it has finished';
 COMMENT ON COLUMN :"schema".feeds.resume_since IS 'Where the feed goes on while it has no cursor, after one was given up; null: from its start';
 COMMENT ON COLUMN :"schema".feeds.complete_from IS 'Earliest delivery time that the data is complete from; -infinity: from the beginning of the history';
 COMMENT ON COLUMN :"schema".feeds.data_complete_as_of IS 'Every entry listed by the feed from complete_from up to this time is in runs or in open quarantine; null while unknown. By the clock of this database';

@@ -59,4 +59,4 @@ export {
   type Submission,
   submissionSchema,
 } from './service/wire.js';
-export type { Clock, FeedFilters, FeedRequest, FeedStart, RawPage, RawRun, Trouble } from './sync/ports.js';
+export type { Clock, Failure, FeedFilters, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports.js';

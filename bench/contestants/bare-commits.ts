@@ -7,9 +7,9 @@ import pg from 'pg';
 import { RecognitionClient } from '../../src/service/client.js';
 import { createCommits } from '../../src/storage/commit-page.js';
 import { createDatabaseClock } from '../../src/storage/database-clock.js';
-import { acquireLease } from '../../src/storage/lease.js';
-import { tablesOf } from '../../src/storage/schema.js';
-import { batchOf, draftPage, type PageDraft } from '../../src/sync/page-draft.js';
+import { createLeases } from '../../src/storage/lease.js';
+import { connectStore } from '../../src/storage/store-connection.js';
+import { batchOf, type CheckedPage, checkPage } from '../../src/sync/check-page.js';
 import type { LeaseGrant, PageCommit } from '../../src/sync/ports.js';
 import { feedRequest } from '../service/recording.js';
 import { type ContestConfig, contest } from './contest.js';
@@ -19,7 +19,7 @@ interface Statement {
   readonly values: unknown[];
 }
 
-const TABLES = tablesOf('scanfeed');
+const SCHEMA = 'scanfeed';
 const TTL_MS = 3_600_000;
 const monotonic = () => performance.now();
 const SETTINGS = {
@@ -54,14 +54,8 @@ async function takeFeed({ databaseUrl, serviceUrl: baseUrl }: ContestConfig): Pr
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   const { filters } = feedRequest(null);
   const identity = { name: 'default', baseUrl, filters, keepHistory: true, start: 'beginning' } as const;
-  const lease = await acquireLease(
-    db,
-    TABLES,
-    SETTINGS.databaseClock,
-    identity,
-    { holder: 'bench', replaced: null },
-    TTL_MS,
-  );
+  const leases = createLeases(connectStore({ sql: db }, SCHEMA), SETTINGS.databaseClock);
+  const lease = await leases.acquireLease(identity, 'bench', TTL_MS);
   await db.destroy();
   if (lease === null) throw new Error('the feed is taken');
   return lease;
@@ -74,8 +68,8 @@ async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenera
     const pages = await readPages(client, from, config.pagesTogether);
     const last = pages.at(-1);
     if (last === undefined) return client.close();
-    const batches = pages.map(({ draft }) => batchOf(draft.entries, draft));
-    const lastDeliveredAt = last.draft.entries.at(-1)?.accepted.run.deliveredAt ?? null;
+    const batches = pages.map(({ checked }) => batchOf(checked.entries, checked));
+    const lastDeliveredAt = last.checked.entries.at(-1)?.accepted.run.deliveredAt ?? null;
     yield {
       lease,
       from,
@@ -93,12 +87,12 @@ async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenera
 
 /** So many pages in a row, or as many as there are. */
 async function readPages(client: RecognitionClient, from: string | null, count: number) {
-  const pages: { readonly draft: PageDraft; readonly next: string | null }[] = [];
+  const pages: { readonly checked: CheckedPage; readonly next: string | null }[] = [];
   for (let cursor = from; pages.length < count; ) {
     const page = await client.readPage(feedRequest(cursor));
     if (page.items.length === 0) break;
     cursor = page.nextCursor;
-    pages.push({ draft: draftPage(page), next: cursor });
+    pages.push({ checked: checkPage(page), next: cursor });
   }
   return pages;
 }
@@ -112,7 +106,7 @@ async function statementOf(commit: PageCommit): Promise<Statement> {
   };
   const pool = { connect: async () => ({ query, release: () => {} }), end: async () => {} };
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: pool as never }) });
-  await createCommits(db, TABLES, SETTINGS).commitPage(commit);
+  await createCommits(connectStore({ sql: db }, SCHEMA), SETTINGS).commitPage(commit);
   if (sent === null) throw new Error('no statement was sent');
   return sent;
 }

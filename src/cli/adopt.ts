@@ -1,17 +1,14 @@
 import type { Command } from 'commander';
 import { describeMistake } from '../settings/mistakes.js';
 import { readBaseUrl, readSettings, SettingsError } from '../settings.js';
-import { adoptFeed } from '../storage/adopt.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { confirm } from './confirm.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { feedOption, withFeed } from './with-feed.js';
+import { type FeedOptions, feedOption, withFeed } from './with-feed.js';
 
-interface Given {
+interface Given extends FeedOptions {
   readonly baseUrl?: string;
   readonly yes?: true;
-  readonly feed?: string;
-  readonly json?: true;
 }
 
 const FLAG = '--base-url';
@@ -43,7 +40,7 @@ async function adopt(options: Given, io: CommandProcess): Promise<void> {
     options.baseUrl === undefined
       ? readSettings(io.env, { need: ['service'] }).service.baseUrl
       : address(options.baseUrl, io.env);
-  await withFeed(io, options, async ({ database, tables, feed: { name, baseUrl: from } }) => {
+  await withFeed(io, options, async ({ feeds, feed: { name, baseUrl: from } }) => {
     const done = (changed: boolean, said: string) =>
       io.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);
     if (from === to) return done(false, `The feed ${name} belongs to ${to} already.`);
@@ -55,7 +52,7 @@ address. If that is another service, or serves another organization, give it a
 feed name or a schema of its own instead.
 `;
     await confirm(io, { plan, question: 'Is it the same service?', yes: options.yes === true });
-    if (!(await adoptFeed(database.sql, tables, name, { from, baseUrl: to }))) {
+    if (!(await feeds.adopt(name, { from, baseUrl: to }))) {
       throw new CommandFailure(`the address of the feed ${name} was changed meanwhile; look again`, EXIT.tryAgain);
     }
     done(true, `The feed ${name} belongs to ${to} now. A daemon with this base URL goes on within a minute.`);

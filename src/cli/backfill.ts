@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
-import { readFeed } from '../storage/feed.js';
-import { requestBackfill } from '../storage/request-pass.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { cancel, type PassOptions, passCommand, requestPass, toSeconds } from './pass-command.js';
+import { toSeconds } from './human.js';
+import { cancel, type PassOptions, passCommand, requestPass } from './pass-command.js';
 import { requireRange } from './time-options.js';
 import { type FeedAtWork, withFeed } from './with-feed.js';
 
@@ -40,12 +39,12 @@ async function backfill(given: Given, io: CommandProcess): Promise<void> {
   if (given.cancel) return cancel(['backfill'], given, io);
   requireRange(since, until, io.clock);
   await withFeed(io, { feed }, async (work) => {
-    const request = () => requestBackfill(work.database.sql, work.tables, work.feed.name, { since, until });
+    const request = () => work.passes.requestBackfill(work.feed.name, { since, until });
     await requestPass(request, given, work, io, () => completeFrom(work));
   });
 }
 
-async function completeFrom({ database, tables, feed: { name } }: FeedAtWork<never>): Promise<string> {
-  const from = (await readFeed(database.sql, tables, name))?.completeFrom ?? null;
+async function completeFrom({ feeds, feed: { name } }: FeedAtWork<never>): Promise<string> {
+  const from = (await feeds.find(name))?.completeFrom ?? null;
   return `The data of the feed ${name} is complete from ${from === null ? 'the beginning' : toSeconds(from)} on.\n`;
 }

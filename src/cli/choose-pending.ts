@@ -1,4 +1,3 @@
-import { findScans, listPendingScans } from '../storage/pending-now.js';
 import { CommandFailure } from './exit.js';
 import { printable } from './table.js';
 import type { FeedAtWork } from './with-feed.js';
@@ -8,9 +7,9 @@ import type { FeedAtWork } from './with-feed.js';
  * which each is stored.
  * @throws CommandFailure where one is not stored, or is another feed's
  */
-export async function choosePending(named: readonly string[], { database, tables, feed }: FeedAtWork<never>) {
-  const scanIds = named.length > 0 ? [...new Set(named)] : await listPendingScans(database.sql, tables, feed.name);
-  const found = await findScans(database.sql, tables, scanIds);
+export async function choosePending(named: readonly string[], { pending, feed }: FeedAtWork<never>) {
+  const scanIds = named.length > 0 ? [...new Set(named)] : await pending.list(feed.name);
+  const found = await pending.findScans(scanIds);
   const elsewhere = found.find((scan) => scan.feed !== feed.name);
   if (elsewhere !== undefined) {
     throw new CommandFailure(

@@ -1,7 +1,7 @@
 import { createInterface, type ReadLineOptions } from 'node:readline/promises';
+import { systemClock } from '../service/system-clock.js';
 import type { Clock } from '../sync/ports.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { systemClock } from './system-clock.js';
 
 /** What a command needs of its process. */
 export interface CommandProcess {

@@ -5,9 +5,6 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { createLogger } from '../observability/logger.js';
 import { environmentWith, isSet, readSettings, type Settings } from '../settings.js';
-import { adoptFeed } from '../storage/adopt.js';
-import { readFeedReports } from '../storage/feed-report.js';
-import { tablesOf } from '../storage/schema.js';
 import { thisProcess } from './command-process.js';
 import { startDemoService } from './demo-history.js';
 import { findFreePort, isPortFree } from './embedded-postgres/ports.js';
@@ -98,12 +95,11 @@ async function prepareFolder(directory: string): Promise<void> {
 
 /** The emulator's port may be another one than last time, but it is the same service. */
 async function adoptEmulator({ database: settings, feed, service }: Settings): Promise<void> {
-  const { schema } = settings;
-  await withDatabase(settings, async (database) => {
-    await migrateSchema(settings);
-    const stored = (await readFeedReports(database.sql, tablesOf(schema))).find((report) => report.feed === feed.name);
+  await migrateSchema(settings);
+  await withDatabase(settings, async ({ feeds }) => {
+    const stored = await feeds.find(feed.name);
     if (stored === undefined || stored.baseUrl === service.baseUrl) return;
-    await adoptFeed(database.sql, tablesOf(schema), feed.name, { from: stored.baseUrl, baseUrl: service.baseUrl });
+    await feeds.adopt(feed.name, { from: stored.baseUrl, baseUrl: service.baseUrl });
   });
 }
 

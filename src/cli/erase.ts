@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
 import { readSettings } from '../settings.js';
-import { type ErasedRun, eraseRuns } from '../storage/deleted-runs.js';
-import { tablesOf } from '../storage/schema.js';
+import type { ErasedRun } from '../storage/deleted-runs.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { confirm } from './confirm.js';
 import { counted } from './human.js';
-import { checkSchema, withDatabase } from './open-database.js';
+import { withDatabase } from './open-database.js';
 import { printable } from './table.js';
 
 interface Given {
@@ -42,12 +41,11 @@ function several(value: string, earlier: readonly string[] = []): readonly strin
 
 async function erase({ scanId, yes, json }: Given, io: CommandProcess): Promise<void> {
   const { database: settings } = readSettings(io.env, { need: ['database'] });
-  await withDatabase(settings, async (database) => {
-    await checkSchema(settings, database);
+  await withDatabase(settings, async ({ deletedRuns }) => {
     const scanIds = [...new Set(scanId)];
     const plan = `${counted(scanIds.length, 'run', 'runs')} will be removed from the schema ${settings.schema}, with all revisions, and not be\nstored again. This cannot be undone.\n`;
     await confirm(io, { plan, question: 'Erase?', yes: yes === true });
-    const erased = await eraseRuns(database.sql, tablesOf(settings.schema), scanIds);
+    const erased = await deletedRuns.erase(scanIds);
     io.write(json ? `${JSON.stringify(erased)}\n` : erased.map(describe).join(''));
   });
 }

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
 
 /** Exit codes, as `sysexits.h` names them where it does. */
 export const EXIT = { done: 0, failed: 1, usage: 64, tryAgain: 75, settings: 78, interrupted: 130 } as const;
@@ -32,11 +32,11 @@ export function explain(error: unknown): { readonly message: string | null; read
     // Commander has printed its own message; help and version are no failures.
     return { message: null, exitCode: error.exitCode === 0 ? EXIT.done : EXIT.usage };
   }
-  const { message, exitCode, kind, remedy } = (error ?? {}) as Record<string, unknown>;
+  const { message, exitCode, kind, action } = (error ?? {}) as Record<string, unknown>;
   const text = typeof message === 'string' ? message : String(error);
   if (typeof exitCode === 'number') return { message: text, exitCode };
-  if (typeof kind === 'string' && remedy !== undefined) {
-    const away = troubleOf(error).remedy === 'retry' || AWAY_KINDS.has(kind);
+  if (typeof kind === 'string' && action !== undefined) {
+    const away = classifyError(error).action === 'retry' || AWAY_KINDS.has(kind);
     return { message: text, exitCode: away ? EXIT.tryAgain : EXIT.failed };
   }
   const stack = error instanceof Error ? (error.stack ?? text) : text;

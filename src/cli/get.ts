@@ -2,24 +2,20 @@ import type { Command } from 'commander';
 import { limitRate } from '../service/rate-limit.js';
 import { NotFoundError } from '../service/status-errors.js';
 import { readSettings, type ServiceSettings } from '../settings.js';
-import { findScans } from '../storage/pending-now.js';
 import { judgeResult } from '../sync/full-result.js';
 import type { FeedService, PendingReason, RawRun } from '../sync/ports.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { openFeedStore } from './feed-store.js';
-import { patiently } from './patiently.js';
 import { storeRun } from './resolve-run.js';
 import { describeRun, markdownOf, printableLines } from './show-run.js';
 import { printable } from './table.js';
-import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
+import { type FeedAtWork, type FeedOptions, feedOption, openFeedStore, withFeed } from './with-feed.js';
+import { withRetries } from './with-retries.js';
 import { withClient, withService } from './with-service.js';
 
-interface Given {
+interface Given extends FeedOptions {
   readonly markdown?: true;
   readonly save?: true;
-  readonly feed?: string;
-  readonly json?: true;
 }
 
 type Work = FeedAtWork<'service' | 'pending'>;
@@ -74,7 +70,7 @@ function read(service: FeedService, { scanId, markdown, settings }: Wanted, io: 
       // To the daemon it may pass: a run that was just listed. To a person it is the answer.
       throw error instanceof NotFoundError ? notFound(error, settings.baseUrl) : error;
     });
-  return patiently(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
+  return withRetries(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
 }
 
 /** At an address without the version, which the interface asks for, no run is found: it is doubted before the id. */
@@ -117,8 +113,8 @@ async function save(scanId: string, given: Given, work: Work, io: CommandProcess
   show(run, given, io);
   const verdict = judgeResult({ scanId, revision: stored?.revision ?? 0 }, run, markdown);
   if (verdict.kind === 'pending') throw notSaved(verdict.reason);
-  const { revision } = verdict.draft.accepted.run;
-  const saved = await storeRun(verdict.draft, work, openFeedStore(work, io.clock));
+  const { revision } = verdict.entry.accepted.run;
+  const saved = await storeRun(verdict.entry, work, openFeedStore(work, io.clock));
   if (saved === null) throw new CommandFailure('not saved: PostgreSQL refuses one of its values');
   const { counts } = saved;
   if (counts.stale > 0)
@@ -128,8 +124,8 @@ async function save(scanId: string, given: Given, work: Work, io: CommandProcess
 }
 
 /** What is stored of the run, which stays with the feed that wrote it. */
-async function findOwn(scanId: string, { database, tables, feed }: Work) {
-  const [stored] = await findScans(database.sql, tables, [scanId]);
+async function findOwn(scanId: string, { pending, feed }: Work) {
+  const [stored] = await pending.findScans([scanId]);
   if (stored === undefined || stored.feed === feed.name) return stored;
   throw new CommandFailure(`the run belongs to the feed ${stored.feed}: add --feed ${stored.feed}`);
 }

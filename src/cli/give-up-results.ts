@@ -1,5 +1,3 @@
-import { giveUpPending } from '../storage/given-up.js';
-import { findScans } from '../storage/pending-now.js';
 import { choosePending } from './choose-pending.js';
 import type { CommandProcess } from './command-process.js';
 import { confirm } from './confirm.js';
@@ -17,7 +15,7 @@ export async function giveUpResults(
   work: FeedAtWork<never>,
   io: CommandProcess,
 ): Promise<void> {
-  const { database, tables, feed } = work;
+  const { pending, feed } = work;
   const { scanIds, revisions } = await choosePending(named, work);
   if (scanIds.length > 0) {
     const plan = `${counted(scanIds.length, 'result', 'results')} of the feed ${feed.name} will be given up: the runs stay without, and
@@ -25,9 +23,9 @@ nobody tries to load them again. \`resolve SCANID\` can still do so.
 `;
     await confirm(io, { plan, question: 'Give them up?', yes: yes === true });
   }
-  const givenUp = new Set(await giveUpPending(database.sql, tables, feed.name, revisions));
+  const givenUp = new Set(await pending.giveUp(feed.name, revisions));
   const left = scanIds.filter((scanId) => !givenUp.has(scanId));
-  const present = new Map((await findScans(database.sql, tables, left)).map((run) => [run.scanId, run.revision]));
+  const present = new Map((await pending.findScans(left)).map((run) => [run.scanId, run.revision]));
   const results = scanIds.map((scanId) => {
     const revision = revisions.get(scanId) ?? 0;
     const kept = present.get(scanId) === revision ? 'complete' : 'replaced';

@@ -2,11 +2,10 @@ import type { Logger } from '../observability/logger.js';
 import type { Metrics } from '../observability/metrics.js';
 import { createOutages, type Outages, type ToldOutage } from '../observability/outages.js';
 import type { DatabaseSettings } from '../settings.js';
-import { purgeHistory, purgeQuarantine, purgeRuns } from '../storage/deleted-runs.js';
+import { createDeletedRuns } from '../storage/deleted-runs.js';
 import { findStranded, type StrandedResults } from '../storage/pending.js';
-import type { Database } from '../storage/pool.js';
 import { hasNewDocuments } from '../storage/reporting/new-documents.js';
-import { tablesOf } from '../storage/schema.js';
+import type { StoreConnection } from '../storage/store-connection.js';
 import type { Clock } from '../sync/ports.js';
 import { refreshReports } from './refresh-reports.js';
 
@@ -19,7 +18,7 @@ const SLICE_MS = LOOK_EVERY_MS / 50;
 
 export interface Housekeeping {
   readonly settings: DatabaseSettings;
-  readonly database: Database;
+  readonly connection: StoreConnection;
   readonly metrics: Pick<Metrics, 'isLeader' | 'isReading' | 'purged'>;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -86,14 +85,13 @@ function createChoreOutages({ logger, clock, onOutage = () => {} }: Housekeeping
  * documents are known from the first ones, and PostgreSQL is what a reading waits for. The rest follows once it is over.
  */
 function followDocuments(
-  { settings, database, metrics, logger, clock }: Housekeeping,
+  { settings, connection, metrics, logger, clock }: Housekeeping,
   signal: AbortSignal,
 ): () => Promise<void> {
-  const tables = tablesOf(settings.schema);
   let isDue = true;
   return async () => {
     if (!settings.typedViews) return;
-    if (!isDue && !(await hasNewDocuments(database.sql, tables))) return;
+    if (!isDue && !(await hasNewDocuments(connection))) return;
     isDue = true;
     const rest = restBetweenBatches(clock, signal);
     const since = clock.monotonic();
@@ -103,7 +101,7 @@ function followDocuments(
       const isRoomForAsMuch = 2 * (clock.monotonic() - since) <= SLICE_MS;
       return isRoomForAsMuch || !metrics.isReading();
     };
-    const done = await refreshReports(database, tables, settings.readerRole, between);
+    const done = await refreshReports(connection, settings.readerRole, between);
     const { views, columns, built, failed: left } = done;
     if (built.length > 0) {
       logger.info('built typed views for reports', { built: built.length, newViews: views, newColumns: columns });
@@ -115,22 +113,22 @@ function followDocuments(
 
 /** Removes what is past the retention, batch by batch. */
 function removeWhatIsPast(
-  { settings, database, metrics, logger, clock }: Housekeeping,
+  { settings, connection, metrics, logger, clock }: Housekeeping,
   signal: AbortSignal,
 ): () => Promise<void> {
-  const tables = tablesOf(settings.schema);
   const { retention } = settings;
+  const deletedRuns = createDeletedRuns(connection);
   const kinds = [
-    ['runs', retention.runs, purgeRuns],
-    ['run_history', retention.run_history, purgeHistory],
-    ['quarantine', retention.quarantine, purgeQuarantine],
+    ['runs', retention.runs, deletedRuns.purgeRuns],
+    ['run_history', retention.run_history, deletedRuns.purgeHistory],
+    ['quarantine', retention.quarantine, deletedRuns.purgeQuarantine],
   ] as const;
   return hourly(clock, async () => {
     const rest = restBetweenBatches(clock, signal);
     const purged = { runs: 0, run_history: 0, quarantine: 0 };
     for (const [table, days, purgeBatch] of kinds) {
       for (let found = PURGED_AT_ONCE; days !== null && found === PURGED_AT_ONCE; await rest()) {
-        found = await purgeBatch(database.sql, tables, days, PURGED_AT_ONCE);
+        found = await purgeBatch(days, PURGED_AT_ONCE);
         purged[table] += found;
         metrics.purged(table, found);
       }
@@ -143,11 +141,10 @@ function removeWhatIsPast(
 }
 
 /** Each retired feed is told of once, and again when the number has changed. */
-function tellOfStranded({ settings, database, logger, clock }: Housekeeping): () => Promise<void> {
-  const tables = tablesOf(settings.schema);
+function tellOfStranded({ connection, logger, clock }: Housekeeping): () => Promise<void> {
   let told = new Map<string, number>();
   return hourly(clock, async () => {
-    const stranded = await findStranded(database.sql, tables);
+    const stranded = await findStranded(connection);
     for (const one of stranded) if (told.get(one.feed) !== one.results) logger.warn(STRANDED, describeStranded(one));
     told = new Map(stranded.map(({ feed, results }) => [feed, results]));
   });

@@ -8,18 +8,24 @@ import {
   requireSchema,
   requireVersion,
 } from '../storage/migrate.js';
+import { createOperatorStore, type OperatorStore } from '../storage/operator-store.js';
 import { type Database, openDatabase } from '../storage/pool.js';
 import { grantReader, readerGrantStatements, readerRoleStatements } from '../storage/reporting/reader-role.js';
 import { tablesOf } from '../storage/schema.js';
+import { connectStore } from '../storage/store-connection.js';
 
-/** Opens the database for one command and closes it when the work is over. */
+/**
+ * Opens the database for one command and closes it when the work is over. Rejects, with the remedy, unless this release can
+ * work on the schema.
+ */
 export async function withDatabase<T>(
   settings: DatabaseSettings,
-  work: (database: Database) => Promise<T>,
+  work: (store: OperatorStore, database: Database) => Promise<T>,
 ): Promise<T> {
   const database = openDatabase({ connection: settings.connection, maxConnections: 2 });
   try {
-    return await work(database);
+    await checkSchema(settings, database);
+    return await work(createOperatorStore(connectStore(database, settings.schema)), database);
   } finally {
     await database.close();
   }
@@ -36,13 +42,13 @@ export function migrateSchema(
   known?: readonly Migration[],
   signal?: AbortSignal,
 ): Promise<readonly string[]> {
-  return overDirectConnection(settings, signal, async ({ sql }) => {
-    const tables = tablesOf(settings.schema);
+  return overDirectConnection(settings, signal, async (database) => {
+    const connection = connectStore(database, settings.schema);
     const migrations = known ?? (await readMigrations());
-    const applied = await migrate(sql, tables, migrations);
+    const applied = await migrate(connection, migrations);
     const daemon = settings.connection.user;
-    if (daemon !== undefined && daemon !== settings.migrationConnection.user) await grantDaemon(sql, tables, daemon);
-    await requireSchema(sql, tables, migrations);
+    if (daemon !== undefined && daemon !== settings.migrationConnection.user) await grantDaemon(connection, daemon);
+    await requireSchema(connection, migrations);
     return applied.map(({ version, name }) => `${version} ${name}`);
   });
 }
@@ -54,7 +60,7 @@ export function migrateSchema(
  */
 export function prepareReaderRole(settings: DatabaseSettings, signal?: AbortSignal): Promise<boolean> {
   const { schema, readerRole } = settings;
-  return overDirectConnection(settings, signal, ({ sql }) => grantReader(sql, tablesOf(schema), readerRole));
+  return overDirectConnection(settings, signal, (database) => grantReader(connectStore(database, schema), readerRole));
 }
 
 async function overDirectConnection<T>(
@@ -86,7 +92,7 @@ export async function checkSchema(
   database: Database,
   known?: readonly Migration[],
 ): Promise<void> {
-  await requireSchema(database.sql, tablesOf(settings.schema), known ?? (await readMigrations()));
+  await requireSchema(connectStore(database, settings.schema), known ?? (await readMigrations()));
 }
 
 /** Brings the schema up to date where that is wanted, and makes sure that this release can work on it. */
@@ -96,11 +102,11 @@ export async function prepareSchema(
   known: readonly Migration[],
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const tables = tablesOf(settings.schema);
-  const state = await inspectSchema(database.sql, tables, known);
+  const connection = connectStore(database, settings.schema);
+  const state = await inspectSchema(connection, known);
   signal.throwIfAborted();
   // Without leave to migrate it ends here. A daemon asks again and again: no statements that the server would refuse, and note.
-  if (!settings.autoMigrate || state.tooNew) requireVersion(state, tables);
+  if (!settings.autoMigrate || state.tooNew) requireVersion(state, connection.tables);
   const applied = state.missing.length > 0 ? await migrateSchema(settings, known, signal) : [];
   await checkSchema(settings, database, known);
   return applied;

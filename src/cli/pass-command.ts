@@ -1,27 +1,24 @@
 import { type Command, Option } from 'commander';
 import { readSettings } from '../settings.js';
-import { readFeed } from '../storage/feed.js';
-import { cancelPasses, type PassRequest, type RequestedPass, readPass } from '../storage/request-pass.js';
+import type { PassRequest, RequestedPass } from '../storage/request-pass.js';
 import type { PassKind } from '../sync/ports.js';
 import type { CommandProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { counted, humanSeconds } from './human.js';
-import { withPassWorker } from './pass-worker.js';
-import { patiently } from './patiently.js';
+import { counted, humanSeconds, toSeconds } from './human.js';
+import { describeReading, withPassWorker } from './pass-worker.js';
 import { progressLine } from './progress-line.js';
 import { untilStopped } from './stop-signals.js';
 import { timeOption } from './time-options.js';
-import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
+import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from './with-feed.js';
+import { withRetries } from './with-retries.js';
 import { requireOwnService } from './with-service.js';
 
 /** Options of every command that requests a pass. */
-export interface PassOptions {
+export interface PassOptions extends FeedOptions {
   readonly since?: Date;
   readonly until?: Date;
   readonly wait?: true;
   readonly cancel?: true;
-  readonly feed?: string;
-  readonly json?: true;
 }
 
 /** A feed and everything to run its passes. */
@@ -73,11 +70,12 @@ export async function requestPass(
   // A setting that is missing or wrong ends the command before it has requested anything.
   const complete = withServiceSettings(work, io);
   const { joined, ...pass } = await request();
-  if (!json) {
+  const announce = () => {
+    if (json) return;
     io.write(announcement(pass, joined));
     if (leader === null) io.write('No daemon is running, so this command runs it.\n');
-  }
-  const done = await runToItsEnd(pass, complete, io);
+  };
+  const done = await runToItsEnd(pass, complete, io, announce);
   const read = `${counted(done.entries, 'entry', 'entries')} read, ${counted(done.stored, 'run', 'runs')} stored that were missing, older or less complete.\n`;
   io.write(json ? toJson(name, done, joined) : read + (await summary(done)));
   if (done.cancelled) {
@@ -100,24 +98,33 @@ export function cancel(kinds: readonly PassKind[], options: PassOptions, io: Com
   if (since ?? until ?? wait) {
     throw new CommandFailure('--cancel cannot be combined with --since, --until or --wait', EXIT.usage);
   }
-  return withFeed(io, { feed: named }, async ({ database, tables, feed }) => {
-    const cancelled = await cancelPasses(database.sql, tables, feed.name, kinds);
+  return withFeed(io, { feed: named }, async ({ passes, feed }) => {
+    const cancelled = await passes.cancel(feed.name, kinds);
     if (json) io.write(`${JSON.stringify(cancelled)}\n`);
     else if (cancelled.length === 0) io.write(`The feed ${feed.name} has no unfinished ${namesOf(kinds)}.\n`);
     else io.write(cancelled.map((pass) => `Cancelled the ${describePass(pass)}: ${readSoFar(pass)}.\n`).join(''));
   });
 }
 
-/** Shows the progress until the pass ends. Runs it here while no daemon holds the feed. */
-async function runToItsEnd(requested: RequestedPass, work: PassWork, io: CommandProcess): Promise<RequestedPass> {
+/**
+ * Shows the progress until the pass ends. Runs it here while no daemon holds the feed.
+ * @param announce called once the command can be interrupted
+ */
+async function runToItsEnd(
+  requested: RequestedPass,
+  work: PassWork,
+  io: CommandProcess,
+  announce: () => void,
+): Promise<RequestedPass> {
   const { clock } = io;
   const progress = progressLine(io);
   let pass = requested;
   let leader: string | null = null;
   let interrupted = false;
   await untilStopped(
-    (signal) =>
-      withPassWorker(pass, work, io, progress, async (worker) => {
+    (signal) => {
+      announce();
+      return withPassWorker(pass, work, io, progress, async (worker) => {
         const runOrWait = async () => {
           leader = await leaderFor(pass, work);
           const outcome = leader === null ? await worker.runSlice(signal) : 'left';
@@ -134,8 +141,9 @@ async function runToItsEnd(requested: RequestedPass, work: PassWork, io: Command
           await clock.sleep(CHECK_MS, signal);
         };
         const onPause = (line: string) => signal.aborted || progress.say(line);
-        while (pass.finishedAt === null && !signal.aborted) await patiently(runOrWait, { clock, signal, onPause });
-      }),
+        while (pass.finishedAt === null && !signal.aborted) await withRetries(runOrWait, { clock, signal, onPause });
+      });
+    },
     PATIENCE_MS,
     () => {
       interrupted = true;
@@ -153,11 +161,8 @@ async function runToItsEnd(requested: RequestedPass, work: PassWork, io: Command
  * The process that is to run the pass; null: there is no daemon.
  * @throws CommandFailure if nobody runs it any longer
  */
-async function leaderFor(
-  { kind, begunAt }: RequestedPass,
-  { database, tables, feed }: PassWork,
-): Promise<string | null> {
-  const { leader = null, widenedAt = null } = (await readFeed(database.sql, tables, feed.name)) ?? {};
+async function leaderFor({ kind, begunAt }: RequestedPass, { feeds, feed }: PassWork): Promise<string | null> {
+  const { leader = null, widenedAt = null } = (await feeds.find(feed.name)) ?? {};
   if (kind === 'full' && widenedAt !== null && widenedAt > begunAt) {
     throw new CommandFailure(
       `the filters of the feed ${feed.name} include more than when this pass began: run \`scanfeed reconcile --full\` again`,
@@ -166,9 +171,9 @@ async function leaderFor(
   return leader;
 }
 
-async function readAgain({ id }: RequestedPass, { database, tables }: PassWork): Promise<RequestedPass> {
-  const pass = await readPass(database.sql, tables, id);
-  if (pass === null)
+async function readAgain({ id }: RequestedPass, { passes }: PassWork): Promise<RequestedPass> {
+  const pass = await passes.find(id);
+  if (pass === undefined)
     throw new CommandFailure('the pass has ended and was deleted by a later one; see `scanfeed status`');
   return pass;
 }
@@ -176,16 +181,13 @@ async function readAgain({ id }: RequestedPass, { database, tables }: PassWork):
 function describeProgress(pass: RequestedPass, reader: string): string {
   const { entriesPerSecond, secondsLeft, idleMs } = pass;
   if (idleMs === null) return `waiting for ${reader} to begin`;
-  const parts = [readSoFar(pass)];
-  if (entriesPerSecond !== null) parts.push(`${Math.round(entriesPerSecond)}/s`);
-  if (secondsLeft !== null) parts.push(`${humanSeconds(secondsLeft)} left`);
-  if (idleMs > SILENCE_MS) parts.push(`no page for ${humanSeconds(idleMs / 1000)}: see the log of ${reader}`);
-  return parts.join(', ');
+  const pace = entriesPerSecond === null ? null : { entriesPerSecond, secondsLeft };
+  const silence = idleMs > SILENCE_MS ? `, no page for ${humanSeconds(idleMs / 1000)}: see the log of ${reader}` : '';
+  return describeReading({ ...pass, pace }) + silence;
 }
 
 function readSoFar({ entries, deliveredUpTo }: RequestedPass): string {
-  const read = `${counted(entries, 'entry', 'entries')} read`;
-  return deliveredUpTo === null ? read : `${read}, delivered up to ${toSeconds(deliveredUpTo)}`;
+  return describeReading({ entries, deliveredUpTo, pace: null });
 }
 
 function announcement(pass: RequestedPass, joined: boolean): string {
@@ -209,9 +211,4 @@ function interruption(pass: RequestedPass, leader: string | null): string {
 
 function toJson(feed: string, pass: RequestedPass, joined: boolean): string {
   return `${JSON.stringify({ feed, ...pass, joined })}\n`;
-}
-
-/** Such as `2026-01-31T08:00:00Z`. */
-export function toSeconds(time: Date): string {
-  return `${time.toISOString().slice(0, 19)}Z`;
 }

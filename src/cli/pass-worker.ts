@@ -1,18 +1,17 @@
-import { type FeedRow, readFeed, readPresentLease } from '../storage/feed.js';
+import type { FeedRow } from '../storage/feeds.js';
 import { createIdleGate } from '../sync/idle-gate.js';
 import { createPageLimit } from '../sync/page-limit.js';
 import { createPassRunner, type PassRunner } from '../sync/passes.js';
-import type { FeedFilters, FeedService, Pass, ReadingProgress } from '../sync/ports.js';
+import type { FeedService, Pass, ReadingProgress } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
 import { createRetryWakeUp } from '../sync/retry-wake-up.js';
 import type { PassContext } from '../sync/run-pass.js';
 import type { CommandProcess } from './command-process.js';
 import { CommandFailure } from './exit.js';
-import { openFeedStore } from './feed-store.js';
-import { counted, humanSeconds } from './human.js';
-import { openByteBudget } from './memory.js';
+import { counted, humanSeconds, toSeconds } from './human.js';
+import { createProcessBudget } from './memory.js';
 import type { ProgressLine } from './progress-line.js';
-import type { FeedAtWork } from './with-feed.js';
+import { type FeedAtWork, openFeedStore, requireLease } from './with-feed.js';
 import { withService } from './with-service.js';
 
 /** Maximum number of pages held at once. */
@@ -26,7 +25,7 @@ type Work = FeedAtWork<'service' | 'pending'>;
 export interface PassWorker {
   /**
    * Runs a slice under the present lease epoch; `left`: another process runs the pass; `none`: there is no pass to run.
-   * @throws Trouble
+   * @throws Failure
    */
   runSlice(signal: AbortSignal): Promise<'ran' | 'left' | 'none'>;
 }
@@ -68,10 +67,10 @@ function createSlices(
   clock: CommandProcess['clock'],
   line: ProgressLine,
 ) {
-  const { database, tables, feed } = work;
+  const { feed } = work;
   let present: Pass | null = null;
   const showProgress = (progress: ReadingProgress) =>
-    line.show(() => (present?.id === id ? '' : 'running an earlier one first: ') + describe(progress));
+    line.show(() => (present?.id === id ? '' : 'running an earlier one first: ') + describeReading(progress));
   const context = contextOf(work, service, clock, showProgress);
   const find = async () => {
     present = await context.store.nextPass(feed.name, kind);
@@ -79,8 +78,7 @@ function createSlices(
   };
   let current: { readonly epoch: number; readonly runner: PassRunner } | null = null;
   return async (signal: AbortSignal): ReturnType<PassRunner['runSlice']> => {
-    const lease = await readPresentLease(database.sql, tables, feed.name);
-    if (lease === null) throw new CommandFailure(`the feed ${feed.name} has been removed`);
+    const lease = await requireLease(work);
     if (current?.epoch !== lease.epoch) {
       await requireSameFeed(work);
       current = { epoch: lease.epoch, runner: createPassRunner(find, lease, context, createIdleGate()) };
@@ -95,9 +93,9 @@ function createSlices(
 }
 
 /** A daemon may have taken the feed with other settings: then its pages are not to be read as before. */
-async function requireSameFeed({ database, tables, feed }: Work): Promise<void> {
-  const now = await readFeed(database.sql, tables, feed.name);
-  const settingsOf = (row: FeedRow | null) => JSON.stringify([row?.baseUrl, row?.filters]);
+async function requireSameFeed({ feeds, feed }: Work): Promise<void> {
+  const now = await feeds.find(feed.name);
+  const settingsOf = (row: FeedRow | undefined) => JSON.stringify([row?.baseUrl, row?.filters]);
   if (settingsOf(now) === settingsOf(feed)) return;
   throw new CommandFailure(`the address or the filters of the feed ${feed.name} have changed: run the command again`);
 }
@@ -112,7 +110,7 @@ function contextOf(
   const { settings, feed } = work;
   const { markdown, pageLimit, resolveConcurrency: concurrency, memoryBudgetBytes, pollIntervalMs } = settings.feed;
   const store = openFeedStore(work, clock);
-  const budget = openByteBudget(memoryBudgetBytes);
+  const budget = createProcessBudget(memoryBudgetBytes);
   return {
     ...{
       service,
@@ -125,7 +123,7 @@ function contextOf(
     },
     pageLimit: createPageLimit(pageLimit, budget.bytes),
     loader: createResultLoader({ service, store, clock, budget, markdown, concurrency }),
-    read: { filters: feed.filters as FeedFilters, markdown, pageLimit },
+    read: { filters: feed.filters, markdown, pageLimit },
     observer: {
       committed: () => {},
       truncated: () => {},
@@ -136,9 +134,10 @@ function contextOf(
   };
 }
 
-function describe({ entries, deliveredUpTo, pace }: ReadingProgress): string {
+/** How much was read, how fast, and how long the rest will take. */
+export function describeReading({ entries, deliveredUpTo, pace }: ReadingProgress): string {
   const parts = [`${counted(entries, 'entry', 'entries')} read`];
-  if (deliveredUpTo !== null) parts.push(`delivered up to ${deliveredUpTo.toISOString().slice(0, 19)}Z`);
+  if (deliveredUpTo !== null) parts.push(`delivered up to ${toSeconds(deliveredUpTo)}`);
   if (pace !== null) parts.push(`${Math.round(pace.entriesPerSecond)}/s`);
   if (pace !== null && pace.secondsLeft !== null) parts.push(`${humanSeconds(pace.secondsLeft)} left`);
   return parts.join(', ');

@@ -1,15 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import {
-  countQuarantined,
-  discardQuarantined,
-  findQuarantined,
-  listQuarantined,
-  openQuarantineIds,
-  QUARANTINE_STATES,
-  type QuarantinedEntry,
-  type QuarantineState,
-  readPayload,
-} from '../storage/quarantined-entries.js';
+import type { QuarantinedEntry } from '../storage/quarantined-entries.js';
+import { QUARANTINE_STATES, type QuarantineState } from '../storage/schema.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { confirm } from './confirm.js';
 import { wholeNumber } from './emulator-options.js';
@@ -18,12 +9,7 @@ import { counted, toSeconds } from './human.js';
 import { progressLine } from './progress-line.js';
 import { type Replayed, replayEntry } from './replay-entry.js';
 import { type Column, printable, table } from './table.js';
-import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
-
-interface Common {
-  readonly feed?: string;
-  readonly json?: true;
-}
+import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from './with-feed.js';
 
 /** `scanfeed quarantine`: what could not be stored, and what to do with it. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
@@ -38,7 +24,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--limit <number>', 'how many at most', positive, 50)
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((options: Common & { state: QuarantineState | 'all'; limit: number }) => list(options, io));
+    .action((options: FeedOptions & { state: QuarantineState | 'all'; limit: number }) => list(options, io));
   command
     .command('show')
     .description('Show why an entry is in quarantine.')
@@ -46,7 +32,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--payload', "write the entry's bytes as received to stdout, and nothing else: document content")
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((id: string, options: Common & { payload?: true }) => show(id, options, io));
+    .action((id: string, options: FeedOptions & { payload?: true }) => show(id, options, io));
   command
     .command('replay')
     .description('Check entries again and store those that pass. What is still bad stays where it is.')
@@ -54,7 +40,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--all', 'all open entries')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((ids: readonly string[], options: Common & { all?: true }) => replay(ids, options, io));
+    .action((ids: readonly string[], options: FeedOptions & { all?: true }) => replay(ids, options, io));
   command
     .command('discard')
     .description(
@@ -65,7 +51,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
-    .action((ids: readonly string[], options: Common & { all?: true; yes?: true }) => discard(ids, options, io));
+    .action((ids: readonly string[], options: FeedOptions & { all?: true; yes?: true }) => discard(ids, options, io));
 }
 
 const examples = `
@@ -79,16 +65,16 @@ Examples:
   $ scanfeed quarantine discard 12 13`;
 
 async function list(
-  { feed, state, limit, json }: Common & { state: QuarantineState | 'all'; limit: number },
+  { feed, state, limit, json }: FeedOptions & { state: QuarantineState | 'all'; limit: number },
   io: CommandProcess,
 ): Promise<void> {
-  await withFeed(io, { feed }, async ({ database, tables, feed: { name } }) => {
+  await withFeed(io, { feed }, async ({ quarantine, feed: { name } }) => {
     const wanted = state === 'all' ? null : state;
-    const entries = await listQuarantined(database.sql, tables, name, { state: wanted, limit });
+    const entries = await quarantine.list(name, { state: wanted, limit });
     if (json) return io.write(`${JSON.stringify(entries)}\n`);
     if (entries.length === 0) return io.write(`No ${wanted ?? ''} entries of the feed ${name}.\n`.replace('  ', ' '));
     io.write(table(entries, LIST, io.columns));
-    const total = await countQuarantined(database.sql, tables, name, wanted);
+    const total = await quarantine.count(name, wanted);
     if (total > entries.length) io.note(`${entries.length} of ${total}; see --limit\n`);
   });
 }
@@ -103,11 +89,11 @@ const LIST: readonly Column<QuarantinedEntry>[] = [
   { head: 'SCAN', cell: ({ scanId }) => scanId ?? '-', shrinks: true },
 ];
 
-async function show(id: string, { feed, payload, json }: Common & { payload?: true }, io: CommandProcess) {
+async function show(id: string, { feed, payload, json }: FeedOptions & { payload?: true }, io: CommandProcess) {
   await withFeed(io, { feed }, async (work) => {
     const [entry] = await requireEntries(work, [id]);
     if (payload) {
-      const bytes = await readPayload(work.database.sql, work.tables, work.feed.name, id);
+      const bytes = await work.quarantine.readPayload(work.feed.name, id);
       io.write(bytes ?? '');
     } else if (entry !== undefined) io.write(json ? `${JSON.stringify(entry)}\n` : describe(entry));
   });
@@ -127,7 +113,7 @@ function describe(entry: QuarantinedEntry): string {
   return lines.map(([name, value]) => `${`${name}:`.padEnd(10)}${printable(value)}\n`).join('');
 }
 
-async function replay(ids: readonly string[], { feed, all, json }: Common & { all?: true }, io: CommandProcess) {
+async function replay(ids: readonly string[], { feed, all, json }: FeedOptions & { all?: true }, io: CommandProcess) {
   await withFeed(io, { feed, need: ['pending'] }, async (work) => {
     const chosen = await choose(work, ids, all);
     const entries = await requireEntries(work, chosen);
@@ -168,7 +154,7 @@ function describeReplayed({ id, scanId, revision, outcome, reason, detail }: Rep
 
 async function discard(
   ids: readonly string[],
-  { feed, all, yes, json }: Common & { all?: true; yes?: true },
+  { feed, all, yes, json }: FeedOptions & { all?: true; yes?: true },
   io: CommandProcess,
 ): Promise<void> {
   await withFeed(io, { feed }, async (work) => {
@@ -176,29 +162,28 @@ async function discard(
     const entries = await requireEntries(work, chosen);
     const settled = entries.find(({ state }) => state !== 'open');
     if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
-    const { database, tables } = work;
     const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be given up: stays missing, and is not\nopened again when it is delivered again. \`quarantine replay ID\` can still store it.\n`;
     if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
-    const discarded = await discardQuarantined(database.sql, tables, work.feed.name, chosen);
+    const discarded = await work.quarantine.discard(work.feed.name, chosen);
     io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
   });
 }
 
 /** The ids given, or those of all open entries. */
 async function choose(
-  { database, tables, feed }: FeedAtWork<never>,
+  { quarantine, feed }: FeedAtWork<never>,
   ids: readonly string[],
   all: true | undefined,
 ): Promise<readonly string[]> {
   if ((all === true) === ids.length > 0) throw new CommandFailure('give ids, or --all', EXIT.usage);
-  return all ? openQuarantineIds(database.sql, tables, feed.name) : [...new Set(ids)];
+  return all ? quarantine.openIds(feed.name) : [...new Set(ids)];
 }
 
 async function requireEntries(
-  { database, tables, feed }: FeedAtWork<never>,
+  { quarantine, feed }: FeedAtWork<never>,
   ids: readonly string[],
 ): Promise<readonly QuarantinedEntry[]> {
-  const entries = await findQuarantined(database.sql, tables, feed.name, ids);
+  const entries = await quarantine.find(feed.name, ids);
   const found = new Set(entries.map(({ id }) => id));
   const missing = ids.filter((id) => !found.has(id));
   if (missing.length === 0) return entries;

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
-import { type FeedRow, readFeed } from '../storage/feed.js';
-import { type RequestedPass, requestReconciliation } from '../storage/request-pass.js';
+import type { FeedRow } from '../storage/feeds.js';
+import type { RequestedPass } from '../storage/request-pass.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { cancel, type PassOptions, passCommand, requestPass, toSeconds } from './pass-command.js';
+import { toSeconds } from './human.js';
+import { cancel, type PassOptions, passCommand, requestPass } from './pass-command.js';
 import { requireRange } from './time-options.js';
 import { type FeedAtWork, withFeed } from './with-feed.js';
 
@@ -42,12 +43,12 @@ async function reconcile(given: Given, io: CommandProcess): Promise<void> {
   }
   requireRange(since, until, io.clock);
   await withFeed(io, { feed: named, need: ['reconcile'] }, async (work) => {
-    const { settings, database, tables, feed } = work;
+    const { settings, passes, feed } = work;
     requireReadRange(feed, since, until);
     const range = { since: since ?? settings.reconcile.windowMs, until };
     const request = async () => {
-      const pass = await requestReconciliation(database.sql, tables, feed.name, full ? 'full' : 'recent', range);
-      if (pass !== null) return pass;
+      const pass = await passes.requestReconciliation(feed.name, full ? 'full' : 'recent', range);
+      if (pass !== undefined) return pass;
       throw new CommandFailure(
         `the feed ${feed.name} has not caught up yet, so its cursor cannot have skipped anything`,
       );
@@ -78,8 +79,8 @@ function requireReadRange(
 /** A cancelled pass, and one whose end was given, do not change it. */
 async function reconciledUpTo(
   { cancelled }: RequestedPass,
-  { database, tables, feed: { name } }: FeedAtWork<never>,
+  { feeds, feed: { name } }: FeedAtWork<never>,
 ): Promise<string> {
-  const upTo = (await readFeed(database.sql, tables, name))?.reconciledAsOf ?? null;
+  const upTo = (await feeds.find(name))?.reconciledAsOf ?? null;
   return cancelled || upTo === null ? '' : `The feed ${name} is reconciled up to ${toSeconds(upTo)}.\n`;
 }

@@ -1,7 +1,6 @@
-import type { Database } from '../storage/pool.js';
 import { buildViews, type ViewFailure } from '../storage/reporting/build-views.js';
 import { findNewFields } from '../storage/reporting/new-documents.js';
-import type { Tables } from '../storage/schema.js';
+import type { StoreConnection } from '../storage/store-connection.js';
 
 /** What a refresh of the typed views did. */
 export interface Refreshed {
@@ -23,21 +22,20 @@ export interface Refreshed {
  * another time
  */
 export async function refreshReports(
-  database: Database,
-  tables: Tables,
+  connection: StoreConnection,
   readerRole: string,
   between: (changes: number) => Promise<boolean> | boolean = () => true,
 ): Promise<Refreshed> {
   let [views, columns, changes] = [0, 0, 0];
   const built = new Set<string>();
   const build = async () => {
-    const done = await buildViews(database.sql, tables, readerRole);
+    const done = await buildViews(connection, readerRole);
     for (const name of done.built) built.add(name);
     return done.failed;
   };
   const end = async (busy: boolean) => ({ views, columns, failed: await build(), built: [...built], busy });
   for (;;) {
-    const found = await findNewFields(database.sql, tables);
+    const found = await findNewFields(connection);
     if (!found?.more) return end(found === null);
     if (found.columns + found.views > 0) await build();
     views += found.views;

@@ -1,12 +1,10 @@
-import { troubleOf } from '../outcome/trouble.js';
-import { type QuarantinedEntry, readPayload, settleQuarantined } from '../storage/quarantined-entries.js';
-import { batchOf, type DraftEntry, refusedEntry } from '../sync/page-draft.js';
+import { classifyError } from '../outcome/classify-error.js';
+import { systemClock } from '../service/system-clock.js';
+import type { QuarantinedEntry } from '../storage/quarantined-entries.js';
+import { batchOf, type CheckedEntry, refusedEntry } from '../sync/check-page.js';
 import type { CommitCounts } from '../sync/ports.js';
 import { recheckPayload } from '../sync/quarantined-payload.js';
-import { openFeedStore } from './feed-store.js';
-import { systemClock } from './system-clock.js';
-import { underPresentEpoch } from './under-present-epoch.js';
-import type { FeedAtWork } from './with-feed.js';
+import { type FeedAtWork, openFeedStore, withCurrentLease } from './with-feed.js';
 
 /** `stored`: by this replay. `present`: this revision was stored already. `overtaken`: a newer one was. */
 export type ReplayOutcome = 'stored' | 'present' | 'overtaken' | 'still_bad';
@@ -30,17 +28,17 @@ export async function replayEntry(
   work: FeedAtWork<'pending'>,
   { id, scanId, revision }: QuarantinedEntry,
 ): Promise<Replayed | null> {
-  const { settings, database, tables, feed } = work;
-  const payload = await readPayload(database.sql, tables, feed.name, id);
-  if (payload === null) return null;
+  const { settings, quarantine, feed } = work;
+  const payload = await quarantine.readPayload(feed.name, id);
+  if (payload === undefined) return null;
   if (payload.length === 0) return { ...GONE, id, scanId, revision };
   const checked = recheckPayload(payload, settings.feed.markdown);
   if (!checked.usable) return stillBad(id, checked.entry);
-  const counts = await store(work, checked.draft);
-  if (counts === 'refused') return stillBad(id, refusedEntry(checked.draft));
+  const counts = await store(work, checked.entry);
+  if (counts === 'refused') return stillBad(id, refusedEntry(checked.entry));
   const outcome = outcomeOf(counts);
-  await settleQuarantined(database.sql, tables, feed.name, id, outcome === 'overtaken' ? 'discarded' : 'replayed');
-  const { run } = checked.draft.accepted;
+  await quarantine.settle(feed.name, id, outcome === 'overtaken' ? 'discarded' : 'replayed');
+  const { run } = checked.entry.accepted;
   return { id, scanId: run.scanId, revision: run.revision, outcome, reason: null, detail: null };
 }
 
@@ -50,15 +48,15 @@ const GONE = {
   detail: 'its content was removed: it was erased, or is past the retention',
 } as const;
 
-async function store(work: FeedAtWork<'pending'>, draft: DraftEntry): Promise<CommitCounts | 'refused'> {
+async function store(work: FeedAtWork<'pending'>, entry: CheckedEntry): Promise<CommitCounts | 'refused'> {
   const feedStore = openFeedStore(work, systemClock);
   try {
-    return await underPresentEpoch(work, async (lease) => {
-      const outcome = await feedStore.commitResults(lease, batchOf([draft], null));
+    return await withCurrentLease(work, async (lease) => {
+      const outcome = await feedStore.commitResults(lease, batchOf([entry], null));
       return outcome.kind === 'fenced' ? null : outcome.counts;
     });
   } catch (error) {
-    if (troubleOf(error).remedy === 'data') return 'refused';
+    if (classifyError(error).action === 'data') return 'refused';
     throw error;
   }
 }

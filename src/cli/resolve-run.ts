@@ -1,11 +1,10 @@
-import { troubleOf } from '../outcome/trouble.js';
-import type { DraftEntry } from '../sync/page-draft.js';
+import { classifyError } from '../outcome/classify-error.js';
+import type { CheckedEntry } from '../sync/check-page.js';
 import type { CommitCounts, FeedService, FeedStore, PendingReason, PendingRun } from '../sync/ports.js';
 import type { ResultLoader } from '../sync/resolve-truncated.js';
 import { pendingPause } from '../sync/retry-pending.js';
 import { storeResult } from '../sync/store-result.js';
-import { underPresentEpoch } from './under-present-epoch.js';
-import type { FeedAtWork } from './with-feed.js';
+import { type FeedAtWork, withCurrentLease } from './with-feed.js';
 
 /** How a try for one pending result ended. */
 export interface Resolved {
@@ -37,16 +36,16 @@ export async function resolveRun(
   const verdict = await parts.loader.loadOnce(run, signal);
   try {
     signal.throwIfAborted();
-    const stored = verdict.kind === 'loaded' ? await storeRun(verdict.draft, work, parts.store) : null;
+    const stored = verdict.kind === 'loaded' ? await storeRun(verdict.entry, work, parts.store) : null;
     if (verdict.kind === 'loaded' && stored?.contradicted === false) {
-      return { scanId, revision: verdict.draft.accepted.run.revision, outcome: 'resolved', reason: null, detail: null };
+      return { scanId, revision: verdict.entry.accepted.run.revision, outcome: 'resolved', reason: null, detail: null };
     }
   } finally {
     verdict.release();
   }
   const reason = verdict.kind === 'pending' ? verdict.reason : 'invalid_result';
   const nextTryInMs = pendingPause(run.attempts + 1, run.pendingForMs, parts.pendingRetryMs);
-  await underPresentEpoch(work, async (lease) =>
+  await withCurrentLease(work, async (lease) =>
     (await parts.store.postponePending(lease, [{ scanId, revision, reason, nextTryInMs }])) ? true : null,
   );
   return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
@@ -57,18 +56,18 @@ export async function resolveRun(
  * stored row leaves it pending. Null: PostgreSQL refuses one of its values.
  */
 export async function storeRun(
-  draft: DraftEntry,
+  entry: CheckedEntry,
   work: FeedAtWork<never>,
   store: FeedStore,
 ): Promise<{ readonly counts: CommitCounts; readonly contradicted: boolean } | null> {
   try {
-    return await underPresentEpoch(work, async (lease) => {
-      const outcome = await storeResult(store, lease, draft);
+    return await withCurrentLease(work, async (lease) => {
+      const outcome = await storeResult(store, lease, entry);
       if (outcome.kind === 'fenced') return null;
       return { counts: outcome.counts, contradicted: outcome.kind === 'contradicted' };
     });
   } catch (error) {
-    if (troubleOf(error).remedy === 'data') return null;
+    if (classifyError(error).action === 'data') return null;
     throw error;
   }
 }
@@ -92,7 +91,7 @@ export function watchService(service: FeedService, onServiceFailure: (error: unk
         return await service.readRun(scanId, options, signal);
       } catch (error) {
         if (error instanceof Error) failures.set(scanId, error.message);
-        if (OF_THE_SERVICE.includes(troubleOf(error).kind)) onServiceFailure(error);
+        if (OF_THE_SERVICE.includes(classifyError(error).kind)) onServiceFailure(error);
         throw error;
       }
     },

@@ -1,26 +1,22 @@
 import { setMaxListeners } from 'node:events';
 import type { Command } from 'commander';
-import { makePendingDue } from '../storage/pending-now.js';
 import type { FeedService } from '../sync/ports.js';
 import { createResultLoader } from '../sync/resolve-truncated.js';
 import { choosePending } from './choose-pending.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { openFeedStore } from './feed-store.js';
 import { giveUpResults } from './give-up-results.js';
 import { counted } from './human.js';
-import { openByteBudget } from './memory.js';
+import { createProcessBudget } from './memory.js';
 import { type ProgressLine, progressLine } from './progress-line.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from './resolve-run.js';
 import { printable } from './table.js';
-import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
+import { type FeedAtWork, type FeedOptions, feedOption, openFeedStore, withFeed } from './with-feed.js';
 import { withService } from './with-service.js';
 
-interface Given {
+interface Given extends FeedOptions {
   readonly all?: true;
-  readonly feed?: string;
   readonly giveUp?: true;
-  readonly json?: true;
   readonly yes?: true;
 }
 
@@ -95,7 +91,7 @@ async function resolveAll(
   let tries = 0;
   for (let from = 0; from < scanIds.length; from += RUNS_AT_ONCE) {
     const some = scanIds.slice(from, from + RUNS_AT_ONCE);
-    const due = await makePendingDue(work.database.sql, work.tables, work.feed.name, some);
+    const due = await work.pending.makeDue(work.feed.name, some);
     const tried = await Promise.all(
       due.map(async (run) => {
         const result = await resolveRun(run, work, parts, stop.signal);
@@ -125,7 +121,7 @@ function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'
   const store = openFeedStore(work, clock);
   const watched = watchService(service, (error) => stop.abort(error));
   const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
-  const budget = openByteBudget(memoryBudgetBytes);
+  const budget = createProcessBudget(memoryBudgetBytes);
   const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency });
   return { store, loader, service: watched, pendingRetryMs: pending.retryIntervalMs } satisfies ResolveParts;
 }

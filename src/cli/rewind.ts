@@ -1,21 +1,18 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { FeedRow } from '../storage/feed.js';
-import { type EarlierPosition, findPosition, listPositions, type RewindTarget, rewindFeed } from '../storage/rewind.js';
+import type { EarlierPosition, FeedRow, RewindTarget } from '../storage/feeds.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { confirm } from './confirm.js';
 import { CommandFailure, EXIT } from './exit.js';
 import { type Column, table } from './table.js';
 import { timeOption } from './time-options.js';
-import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
+import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from './with-feed.js';
 
-interface Given {
+interface Given extends FeedOptions {
   readonly list?: true;
   readonly toCursor?: string;
   readonly since?: Date;
   readonly beginning?: true;
   readonly yes?: true;
-  readonly feed?: string;
-  readonly json?: true;
 }
 
 const examples = `
@@ -58,8 +55,8 @@ async function run(options: Given, io: CommandProcess): Promise<void> {
   await withFeed(io, options, (work) => (list ? showPositions(work, options, io) : rewind(work, options, io)));
 }
 
-async function showPositions({ database, tables, feed }: FeedAtWork<never>, { json }: Given, io: CommandProcess) {
-  const positions = await listPositions(database.sql, tables, feed.name);
+async function showPositions({ feeds, feed }: FeedAtWork<never>, { json }: Given, io: CommandProcess) {
+  const positions = await feeds.listPositions(feed.name);
   if (json) return io.write(`${JSON.stringify(positions)}\n`);
   if (positions.length === 0) return io.write(`The feed ${feed.name} has no earlier positions yet.\n`);
   io.write(table(positions, LIST, io.columns));
@@ -77,7 +74,7 @@ const LIST: readonly Column<EarlierPosition>[] = [
 ];
 
 async function rewind(work: FeedAtWork<never>, options: Given, io: CommandProcess): Promise<void> {
-  const { database, tables, feed } = work;
+  const { feeds, feed } = work;
   const { to, said } = await targetOf(work, options);
   const from = `read up to ${feed.lastDeliveredAt?.toISOString() ?? 'nothing yet'}`;
   const plan = `Feed ${feed.name} of ${feed.baseUrl}
@@ -87,7 +84,7 @@ What was delivered since then is read again, and new runs come after it. Nothing
 that is stored goes back.${feed.leader === null ? '' : ` ${feed.leader} goes on from there at once.`}
 `;
   await confirm(io, { plan, question: 'Rewind the feed?', yes: options.yes === true });
-  if (!(await rewindFeed(database.sql, tables, feed.name, to))) {
+  if (!(await feeds.rewind(feed.name, to))) {
     throw new CommandFailure('this position is no longer in the history; choose another with --list');
   }
   const { name, leader } = feed;
@@ -99,12 +96,12 @@ that is stored goes back.${feed.leader === null ? '' : ` ${feed.leader} goes on 
 }
 
 async function targetOf(
-  { database, tables, feed }: FeedAtWork<never>,
+  { feeds, feed }: FeedAtWork<never>,
   { toCursor, since }: Given,
 ): Promise<{ readonly to: RewindTarget; readonly said: string }> {
   if (toCursor !== undefined) {
-    const position = await findPosition(database.sql, tables, feed.name, toCursor);
-    if (position === null) {
+    const position = (await feeds.listPositions(feed.name)).find(({ id }) => id === toCursor);
+    if (position === undefined) {
       throw new CommandFailure(
         `the feed ${feed.name} has no earlier position ${toCursor}; see \`scanfeed rewind --list\``,
       );

@@ -9,10 +9,12 @@ import { reportSlowStore } from '../observability/report-slow-store.js';
 import type { StatusReport } from '../observability/status-report.js';
 import { observeSync } from '../observability/sync-observer.js';
 import { limitRate } from '../service/rate-limit.js';
+import { systemClock } from '../service/system-clock.js';
 import { readSettings, type Settings } from '../settings.js';
 import { openDatabase, STATEMENT_DEADLINE_MS } from '../storage/pool.js';
-import { tablesOf } from '../storage/schema.js';
 import { createStore } from '../storage/store.js';
+import { connectStore } from '../storage/store-connection.js';
+import { createTroubleNotes } from '../storage/troubles.js';
 import type { FeedContext } from '../sync/context.js';
 import { PAGES_JOINED } from '../sync/join-pages.js';
 import { followFeed } from '../sync/loop.js';
@@ -21,11 +23,10 @@ import { PASS_KINDS } from '../sync/pass-policy.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/resolve-truncated.js';
 import { thisProcess } from './command-process.js';
 import { keepHouse } from './housekeeping.js';
-import { openByteBudget } from './memory.js';
+import { createProcessBudget } from './memory.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { watchSchema } from './schema-watch.js';
 import { untilStopped } from './stop-signals.js';
-import { systemClock } from './system-clock.js';
 import { keepTroubleNotes } from './trouble-notes.js';
 import { packageVersion } from './version.js';
 import { openClient } from './with-service.js';
@@ -94,8 +95,9 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const { feed, service } = settings;
   const clock = systemClock;
   const version = packageVersion();
-  const { connection, poolSize } = settings.database;
-  const database = openDatabase({ connection, maxConnections: poolSize, signal });
+  const { connection: address, poolSize } = settings.database;
+  const database = openDatabase({ connection: address, maxConnections: poolSize, signal });
+  const connection = connectStore(database, settings.database.schema);
   const metrics = createMetrics({
     feed: feed.name,
     version,
@@ -108,11 +110,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const readiness = createReadiness();
   const host = hostname();
   const holder = nameHolder(host, process.pid);
-  const notes = keepTroubleNotes({
-    ...{ database, holder, clock },
-    feed: feed.name,
-    tables: tablesOf(settings.database.schema),
-  });
+  const notes = keepTroubleNotes(createTroubleNotes(connection, feed.name, holder), clock);
   const onOutage = notes.note;
   const observed = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock, onOutage });
   const admin = startAdminServer({
@@ -151,7 +149,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     holder,
     isDead: (other: string) => isDeadPredecessor(other, host, process.pid),
   };
-  const house = { settings: settings.database, database, metrics, logger, clock, onOutage };
+  const house = { settings: settings.database, connection, metrics, logger, clock, onOutage };
   const kept = keepHouse(house, untilEnded);
   const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
     ended.abort();
@@ -165,7 +163,7 @@ type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'rea
 
 function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
-  const budget = openByteBudget(feed.memoryBudgetBytes);
+  const budget = createProcessBudget(feed.memoryBudgetBytes);
   return {
     ...parts,
     budget,

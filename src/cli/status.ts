@@ -1,10 +1,8 @@
 import type { Command } from 'commander';
 import { readSettings } from '../settings.js';
-import { readFeedReports } from '../storage/feed-report.js';
-import { tablesOf } from '../storage/schema.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { EXIT, explain } from './exit.js';
-import { checkSchema, withDatabase } from './open-database.js';
+import { withDatabase } from './open-database.js';
 import { showStatus } from './show-status.js';
 import { intervalOption } from './time-options.js';
 
@@ -34,10 +32,9 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .addHelpText('after', examples)
     .action(async ({ json, watch }: Given) => {
       const { database: settings } = readSettings(io.env, { need: ['database'] });
-      await withDatabase(settings, async (database) => {
-        await checkSchema(settings, database);
+      await withDatabase(settings, async ({ readFeedReports }) => {
         const show = async (columns: number | null) => {
-          const reports = await readFeedReports(database.sql, tablesOf(settings.schema));
+          const reports = await readFeedReports();
           return json
             ? `${JSON.stringify(reports)}\n`
             : showStatus(reports, settings.schema, { now: io.clock.now(), columns });

@@ -1,22 +1,20 @@
 import { InvalidArgumentError } from 'commander';
-import { duration as durationKind, type Kind } from '../settings/kinds.js';
-import { readTimestamp } from '../sync/check-entry.js';
+import { duration as durationKind } from '../settings/kinds.js';
 import type { Clock } from '../sync/ports.js';
+import { readTimestamp } from '../sync/timestamps.js';
 import { CommandFailure, EXIT } from './exit.js';
 
 const window = durationKind('1m', '3650d');
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
-const durationIn = (kind: Kind<number>) => (text: string) => {
-  const { success, data } = kind.schema.safeParse(text);
-  if (!success) throw new InvalidArgumentError(`Expected ${kind.allowed}.`);
-  return data;
-};
+const interval = durationKind('1s', '1d');
 
-/** Milliseconds of an option such as `24h`. */
-export const durationOption = durationIn(window);
 /** Milliseconds of an option such as `5s`. */
-export const intervalOption = durationIn(durationKind('1s', '1d'));
+export function intervalOption(text: string): number {
+  const { success, data } = interval.schema.safeParse(text);
+  if (!success) throw new InvalidArgumentError(`Expected ${interval.allowed}.`);
+  return data;
+}
 
 /**
  * Reads an option that is a time: ISO 8601 with a zone, a day (its beginning in UTC), or a duration before now.

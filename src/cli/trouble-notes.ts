@@ -1,7 +1,5 @@
 import type { ToldOutage } from '../observability/outages.js';
-import type { Database } from '../storage/pool.js';
-import type { Tables } from '../storage/schema.js';
-import { noteTroubles, type TroubleNote } from '../storage/troubles.js';
+import type { TroubleNote } from '../storage/troubles.js';
 import type { Clock } from '../sync/ports.js';
 
 /** What changes within this time is noted together. */
@@ -13,20 +11,15 @@ const LAST_MS = 500;
 /** Outages that wait to be noted, at most; the oldest are forgotten first. */
 const WAITING_AT_MOST = 20;
 
-export interface TroubleNotesOptions {
-  readonly database: Pick<Database, 'sql'>;
-  readonly tables: Tables;
-  readonly feed: string;
-  readonly holder: string;
-  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
-}
-
 /**
  * Writes outages down for `scanfeed status`, which reads the database alone. Beside the feed: nothing waits for it, and what
  * cannot be written is kept and tried again. Nothing runs while there is nothing to write.
+ * @param store see {@link createTroubleNotes}
  */
-export function keepTroubleNotes(options: TroubleNotesOptions) {
-  const { database, tables, clock } = options;
+export function keepTroubleNotes(
+  store: (notes: readonly TroubleNote[]) => Promise<void>,
+  clock: Pick<Clock, 'monotonic' | 'sleep'>,
+) {
   const closing = new AbortController();
   const waiting = new Map<string, ToldOutage>();
   const open = new Map<string, ToldOutage>();
@@ -37,12 +30,7 @@ export function keepTroubleNotes(options: TroubleNotesOptions) {
     const taken = [...waiting];
     try {
       const now = clock.monotonic();
-      await noteTroubles(
-        database.sql,
-        tables,
-        options,
-        taken.map(([, outage]) => noteOf(outage, now)),
-      );
+      await store(taken.map(([, outage]) => noteOf(outage, now)));
     } catch {
       return false;
     }

@@ -1,13 +1,12 @@
-import { readStatus } from '../storage/status.js';
-import { type DeadEnd, type EndVerdict, findDeadEnd, isDeadEnd, isEndOfFeed, isRepeated } from '../sync/end-of-feed.js';
-import type { DraftEntry } from '../sync/page-draft.js';
-import type { Clock, FeedService, Position } from '../sync/ports.js';
-import { type FetchedPage, type ReadSettings, readPage } from '../sync/read-page.js';
-import { createRecentCursors } from '../sync/recent-cursors.js';
+import { createStatus } from '../storage/status.js';
+import { isDeadEnd } from '../sync/end-of-feed.js';
+import type { Clock, FeedService } from '../sync/ports.js';
+import { checkAnsweredPage } from '../sync/read-page.js';
+import { type Step, walkFeed } from '../sync/walk-feed.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { type Patience, patiently } from './patiently.js';
 import { type Verified, verifyPage } from './verify-page.js';
 import type { FeedAtWork } from './with-feed.js';
+import { type RetryOptions, withRetries } from './with-retries.js';
 
 /**
  * Clocks are compared to whole seconds, and within the time that an answer takes (see `service-clock.ts`): so close to
@@ -45,19 +44,19 @@ export async function* verifyFeed(
   { since, until, onPause }: VerifyOptions,
   clock: Clock,
 ): AsyncGenerator<VerifiedPage> {
-  const { database, tables, feed, settings } = work;
+  const { connection, feed, settings } = work;
   const read = { ...settings.feed, markdown: false };
-  const { signal } = new AbortController();
-  const status = await readStatus(database.sql, tables, feed.name, clock.monotonic);
+  const status = await createStatus(connection, clock.monotonic).readStatus(feed.name);
   const completeTo = status.readAt - (status.lagMs ?? Number.POSITIVE_INFINITY);
-  const recent = createRecentCursors();
-  const patience = { clock, onPause };
+  const walk = walkFeed({ cursor: null, since }, { service, read, clock }, new AbortController().signal);
+  const retryOptions = { clock, onPause };
   let deliveredUpTo = since;
   let unclearPages = 0;
-  for (let at: Position = { cursor: null, since }; ; ) {
-    const { page, answeredInMs, verdict } = await readUntilClear(at, read, service, patience, signal);
-    const edgeMs = EDGE_MS + answeredInMs;
-    const entries = await patiently(() => verifyPage(page.draft, work), patience);
+  for (;;) {
+    const { page: answered, progress } = await takeClearStep(walk, retryOptions);
+    const page = checkAnsweredPage(answered);
+    const edgeMs = EDGE_MS + answered.times.receivedAt - answered.times.polledAt;
+    const entries = await withRetries(() => verifyPage(page.checked, work), retryOptions);
     const last = page.provenUpTo ?? deliveredUpTo;
     // What has no delivery time of its own lies no later than the page's last.
     const when = ({ deliveredAt }: Verified) => deliveredAt ?? last;
@@ -67,62 +66,21 @@ export async function* verifyFeed(
     yield { compared: due, tooNew: wanted.length - due.length, deliveredUpTo };
     const tooNew = page.provenUpTo !== null && wanted.length > 0 && due.length === 0;
     const past = (until !== null && last > until) || tooNew;
-    if (past || verdict === 'end') return;
-    unclearPages = verdict === 'unclear' ? unclearPages + 1 : 0;
-    if (isDeadEnd(page) || unclearPages > MOST_UNCLEAR_PAGES || recent.seen(page.next)) {
+    if (past || progress === 'end') return;
+    unclearPages = progress === 'unclear' ? unclearPages + 1 : 0;
+    if (isDeadEnd(page) || progress === 'stuck' || unclearPages > MOST_UNCLEAR_PAGES) {
       throw new CommandFailure(
         `the cursor of the service leads no further after ${last.toISOString()}; what comes later was not compared`,
         EXIT.tryAgain,
       );
     }
-    at = { cursor: page.next, since: null };
   }
 }
 
-interface ClearPage {
-  readonly page: FetchedPage;
-  /** Time between the poll and its answer, milliseconds. */
-  readonly answeredInMs: number;
-  readonly verdict: EndVerdict;
-}
-
-/**
- * Reads the page at a position. A page whose cursor is missing or did not move is asked for again until it leads on, or until
- * a short page repeats: that is the end of the feed, as for the daemon ({@link findDeadEnd}). A full page without a cursor is
- * asked for with another limit. Returns the last page read.
- */
-async function readUntilClear(
-  at: Position,
-  read: ReadSettings,
-  service: FeedService,
-  patience: Patience,
-  signal: AbortSignal,
-): Promise<ClearPage> {
-  const { clock } = patience;
-  let before: FetchedPage | null = null;
-  let deadEnd: DeadEnd | null = null;
+/** Takes the next step; a page whose cursor is missing or did not move is requested again until it leads on or is the end. */
+async function takeClearStep(walk: () => Promise<Step>, retryOptions: RetryOptions): Promise<Step> {
   for (let polls = 1; ; polls += 1) {
-    const asked: ReadSettings = { ...read, pageLimit: deadEnd?.limit ?? read.pageLimit };
-    const page: FetchedPage = await patiently(() => readPage(service, asked, clock, at, signal), patience);
-    const answeredInMs = clock.monotonic() - page.polledAt;
-    const verdict = await patiently(() => isEndOfFeed(page, read.filters, service, signal), patience);
-    const clear = { page, answeredInMs, verdict };
-    if (verdict !== 'more' || !isDeadEnd(page) || polls === MOST_POLLS) return clear;
-    const found = await patiently(() => findDeadEnd(page, read.filters, service, signal), patience);
-    if (before !== null && isRepeated(found, deadEnd) && !hasNewEntries(page, before)) {
-      return { ...clear, verdict: 'end' };
-    }
-    before = page;
-    deadEnd = found;
+    const step = await withRetries(walk, retryOptions);
+    if (step.progress === 'end' || !isDeadEnd(step.page) || polls === MOST_POLLS) return step;
   }
-}
-
-/** Whether a page lists what the page before did not. Pure. */
-function hasNewEntries({ draft }: FetchedPage, before: FetchedPage): boolean {
-  const listed = new Set(before.draft.entries.map(identityOf));
-  return draft.items !== before.draft.items || draft.entries.some((entry) => !listed.has(identityOf(entry)));
-}
-
-function identityOf({ accepted: { run } }: DraftEntry): string {
-  return `${run.scanId}#${run.revision}`;
 }

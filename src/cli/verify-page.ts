@@ -1,8 +1,8 @@
-import { troubleOf } from '../outcome/trouble.js';
-import { type Comparison, compareEntries } from '../storage/compare-entries.js';
+import { classifyError } from '../outcome/classify-error.js';
+import type { Comparison } from '../storage/compare-entries.js';
 import { findQuarantined, identityOf, type Whereabouts } from '../storage/quarantine.js';
+import { batchOf, type CheckedEntry, type CheckedPage, refusedEntry, withPending } from '../sync/check-page.js';
 import { needsFullResult } from '../sync/full-result.js';
-import { batchOf, type DraftEntry, type PageDraft, refusedEntry, withPending } from '../sync/page-draft.js';
 import type { QuarantineEntry } from '../sync/ports.js';
 import type { FeedAtWork } from './with-feed.js';
 
@@ -20,42 +20,39 @@ export const VERDICTS = [
 export type Verdict = (typeof VERDICTS)[number];
 
 /** What became of one delivered entry. */
-export interface Verified {
+export interface Verified extends Pick<Comparison, 'storedRevision' | 'differing'> {
   readonly scanId: string | null;
   readonly revision: number | null;
   readonly verdict: Verdict;
-  readonly storedRevision: number | null;
-  /** Interface fields whose content differs. */
-  readonly differing: readonly string[];
   /** Null: it has none, or it cannot be read. */
   readonly deliveredAt: Date | null;
   /** The feed leaves the data out, so that it was not compared. */
   readonly truncated: boolean;
 }
 
-type Source = Pick<FeedAtWork<never>, 'database' | 'tables' | 'feed' | 'settings'>;
+type Source = Pick<FeedAtWork<never>, 'compareEntries' | 'connection' | 'feed' | 'settings'>;
 
 /** Compares a page with the database, entry by entry. Writes nothing. */
-export async function verifyPage(draft: PageDraft, source: Source): Promise<readonly Verified[]> {
-  const entries = draft.entries.map((entry) =>
+export async function verifyPage(checked: CheckedPage, source: Source): Promise<readonly Verified[]> {
+  const entries = checked.entries.map((entry) =>
     needsFullResult(entry.accepted.run, false) ? withPending(entry, 'not_loaded') : entry,
   );
-  const unusable = draft.quarantine.filter(({ state }) => state === 'open');
+  const unusable = checked.quarantine.filter(({ state }) => state === 'open');
   return [...(await verifyEntries(entries, source)), ...(await verifyUnusable(unusable, source))];
 }
 
 /** Where PostgreSQL refuses a value the entries are compared in halves; one refused alone belongs into quarantine. */
-async function verifyEntries(entries: readonly DraftEntry[], source: Source): Promise<readonly Verified[]> {
+async function verifyEntries(entries: readonly CheckedEntry[], source: Source): Promise<readonly Verified[]> {
   try {
-    const { database, tables, feed, settings } = source;
+    const { compareEntries, feed, settings } = source;
     const { runs: keptDays } = settings.database.retention;
-    const found = await compareEntries(database.sql, tables, feed.name, batchOf(entries, null), keptDays);
+    const found = await compareEntries(feed.name, batchOf(entries, null), keptDays);
     return found.flatMap((comparison) => {
       const entry = entries[comparison.index];
       return entry === undefined ? [] : [verified(comparison, entry)];
     });
   } catch (error) {
-    if (troubleOf(error).remedy !== 'data') throw error;
+    if (classifyError(error).action !== 'data') throw error;
     const [first] = entries;
     if (first !== undefined && entries.length === 1) return verifyUnusable([refusedEntry(first)], source);
     const middle = Math.ceil(entries.length / 2);
@@ -64,7 +61,7 @@ async function verifyEntries(entries: readonly DraftEntry[], source: Source): Pr
   }
 }
 
-function verified(comparison: Comparison, { accepted: { run, pending } }: DraftEntry): Verified {
+function verified(comparison: Comparison, { accepted: { run, pending } }: CheckedEntry): Verified {
   const { scanId, revision, storedRevision, differing } = comparison;
   const verdict = verdictOf(comparison);
   const truncated = pending !== null;
@@ -88,9 +85,9 @@ function setAside(state: Whereabouts | null): Verdict | null {
 
 async function verifyUnusable(
   entries: readonly QuarantineEntry[],
-  { database, tables, feed }: Source,
+  { connection, feed }: Source,
 ): Promise<readonly Verified[]> {
-  const known = await findQuarantined(database.sql, tables, feed.name, entries);
+  const known = await findQuarantined(connection, feed.name, entries);
   return entries.map((entry) => {
     const { scanId, revision } = entry;
     const state = known.get(identityOf(entry)) ?? null;

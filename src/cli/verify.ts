@@ -3,20 +3,18 @@ import { filterChange } from '../sync/filter-change.js';
 import type { FeedFilters } from '../sync/ports.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { counted } from './human.js';
+import { counted, toSeconds } from './human.js';
 import { progressLine } from './progress-line.js';
 import { printable } from './table.js';
 import { requireRange, timeOption } from './time-options.js';
 import { verifyFeed } from './verify-feed.js';
 import { VERDICTS, type Verdict, type Verified } from './verify-page.js';
-import { type FeedAtWork, feedOption, withFeed } from './with-feed.js';
+import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from './with-feed.js';
 import { withService } from './with-service.js';
 
-interface Given {
+interface Given extends FeedOptions {
   readonly since: Date;
   readonly until?: Date;
-  readonly feed?: string;
-  readonly json?: true;
 }
 
 interface Summary extends Record<Verdict, number> {
@@ -168,8 +166,4 @@ function describeSummary(summary: Summary): string {
     .map(([number, what]) => `${String(number).padStart(width)} ${what}`);
   const head = `${counted(compared, 'entry', 'entries')} compared, delivered from ${toSeconds(since)} to ${toSeconds(deliveredUpTo)}`;
   return [head, ...lines].map((line) => `${line}\n`).join('');
-}
-
-function toSeconds(time: Date): string {
-  return `${time.toISOString().slice(0, 19)}Z`;
 }

@@ -1,16 +1,15 @@
 import { type Command, Option } from 'commander';
 import { describeError } from '../observability/describe-error.js';
 import { readSettings } from '../settings.js';
-import type { Database } from '../storage/pool.js';
 import { forgetProgress } from '../storage/reporting/new-documents.js';
 import type { ReportColumn } from '../storage/reporting/report-view.js';
 import { type ListedView, listReportViews, readReportViews } from '../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../storage/reporting/view-definition.js';
-import { type Tables, tablesOf } from '../storage/schema.js';
+import type { StoreConnection } from '../storage/store-connection.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
 import { counted, toSeconds } from './human.js';
-import { checkSchema, withDatabase } from './open-database.js';
+import { withDatabase } from './open-database.js';
 import { progressLine } from './progress-line.js';
 import { type Refreshed, refreshReports } from './refresh-reports.js';
 import { type Column, table } from './table.js';
@@ -57,25 +56,19 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .action((name: string, options: Given) => show(name, options, io));
 }
 
-interface Work {
-  readonly database: Database;
-  readonly tables: Tables;
-  readonly readerRole: string;
-}
-
-function withReports(io: CommandProcess, work: (context: Work) => Promise<void>): Promise<void> {
+function withReports(
+  io: CommandProcess,
+  work: (connection: StoreConnection, readerRole: string) => Promise<void>,
+): Promise<void> {
   const { database: settings } = readSettings(io.env, { need: ['database'] });
-  return withDatabase(settings, async (database) => {
-    await checkSchema(settings, database);
-    await work({ database, tables: tablesOf(settings.schema), readerRole: settings.readerRole });
-  });
+  return withDatabase(settings, ({ connection }) => work(connection, settings.readerRole));
 }
 
 function refresh({ all, json }: Given & { all?: true }, io: CommandProcess): Promise<void> {
-  return withReports(io, async ({ database, tables, readerRole }) => {
-    if (all) await forgetProgress(database.sql, tables);
+  return withReports(io, async (connection, readerRole) => {
+    if (all) await forgetProgress(connection);
     const progress = progressLine(io);
-    const done = await refreshReports(database, tables, readerRole, (soFar) => {
+    const done = await refreshReports(connection, readerRole, (soFar) => {
       progress.show(() => `${counted(soFar, 'change', 'changes')} looked through`);
       return true;
     }).finally(() => progress.clear());
@@ -101,8 +94,8 @@ function describe({ views, columns, built }: Refreshed): string {
 }
 
 function list({ json }: Given, io: CommandProcess): Promise<void> {
-  return withReports(io, async ({ database, tables }) => {
-    const views = await listReportViews(database.sql, tables);
+  return withReports(io, async (connection) => {
+    const views = await listReportViews(connection);
     if (json) io.write(`${JSON.stringify(views)}\n`);
     else if (views.length === 0) io.write('No documents were looked through yet: see `scanfeed views refresh`.\n');
     else io.write(table(views, LIST, io.columns));
@@ -126,14 +119,14 @@ function rowsOf(arrays: readonly (readonly string[])[]): string {
 }
 
 function show(name: string, { json }: Given, io: CommandProcess): Promise<void> {
-  return withReports(io, async ({ database, tables }) => {
-    const view = (await readReportViews(database.sql, tables)).find((each) => each.name === name);
+  return withReports(io, async (connection) => {
+    const view = (await readReportViews(connection)).find((each) => each.name === name);
     if (view === undefined)
       throw new CommandFailure(`there is no view ${JSON.stringify(name)}; see \`scanfeed views list\``);
     const columns = view.columns.map((column) => ({ ...column, type: sqlTypeOf(column.type) }));
     if (json) return io.write(`${JSON.stringify({ name, documentType: view.slug, arrays: view.arrays, columns })}\n`);
     io.write(
-      `${tables.reportingSchema}.${name}: ${rowsOf(view.arrays)} of the document type ${JSON.stringify(view.slug)}\n\n`,
+      `${connection.tables.reportingSchema}.${name}: ${rowsOf(view.arrays)} of the document type ${JSON.stringify(view.slug)}\n\n`,
     );
     io.write(table(columns, COLUMNS, io.columns));
   });

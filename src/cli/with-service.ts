@@ -2,7 +2,7 @@ import { RecognitionClient, type RecognitionClientOptions } from '../service/cli
 import { createDispatcher } from '../service/dispatcher.js';
 import { limitRate } from '../service/rate-limit.js';
 import type { ServiceSettings } from '../settings.js';
-import type { FeedRow } from '../storage/feed.js';
+import type { FeedRow } from '../storage/feeds.js';
 import type { FeedService } from '../sync/ports.js';
 import { CommandFailure } from './exit.js';
 import { largestAnswerBytes } from './memory.js';

@@ -5,20 +5,17 @@
 
 /** Whole cents to `1234.50`. */
 export function amount(cents: number): string {
-  const sign = cents < 0 ? '-' : '';
-  const digits = String(Math.abs(cents)).padStart(3, '0');
-  return `${sign}${digits.slice(0, -2)}.${digits.slice(-2)}`;
+  return (cents / 100).toFixed(2);
 }
 
 /** Whole thousandths to `12.500`. */
 export function quantity(thousandths: number): string {
-  const digits = String(thousandths).padStart(4, '0');
-  return `${digits.slice(0, -3)}.${digits.slice(-3)}`;
+  return (thousandths / 1_000).toFixed(3);
 }
 
 /** Ten-thousandths to a confidence such as `0.9730`. */
 export function confidence(tenThousandths: number): string {
-  return `${Math.floor(tenThousandths / 10_000)}.${String(tenThousandths % 10_000).padStart(4, '0')}`;
+  return (tenThousandths / 10_000).toFixed(4);
 }
 
 /** A string or null as JSON. */

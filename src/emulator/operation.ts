@@ -78,8 +78,6 @@ async function handle(service: Service, request: FastifyRequest, query: Query, f
 
 async function pause(sleep: Service['options']['sleep'], ms: number, reply: FastifyReply): Promise<void> {
   const gone = new AbortController();
-  const abort = () => gone.abort();
-  reply.raw.once('close', abort);
+  reply.raw.once('close', () => gone.abort());
   await sleep(ms, gone.signal).catch(() => undefined);
-  reply.raw.off('close', abort);
 }

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
-import { JSON_BYTES, type Range, textOf } from './ranges.js';
-import { type Member, scanMembers } from './scan.js';
+import { textOf } from './ranges.js';
+import { JSON_BYTES, type Member, type Range, scanMembers } from './scan.js';
 
 /** From this size on a body is parsed lightly: as parsed values it would take some ten times its bytes. */
 export const LIGHT_FROM_BYTES = 1024 * 1024;
@@ -77,7 +77,8 @@ export function parseLight(
   let entries = 0;
   const all = scanMembers(json, lightening?.depth ?? 0, (member) => {
     if (lightening === undefined) return;
-    if (member.depth === 1 && nameOf(json, member) === lightening.entries) entries = member.elements;
+    const { entries: wanted } = lightening;
+    if (wanted !== undefined && member.depth === 1 && nameOf(json, member) === wanted) entries = member.elements;
     if (isHeavy(json, member, lightening)) heavy.push(member);
   });
   const values = heavy.reduce((left, member) => left - member.values + 1, all);

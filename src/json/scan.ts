@@ -1,5 +1,20 @@
-import { isDigit, isSpace, JSON_BYTES, type Range } from './ranges.js';
+/** A value's bytes: from `start` up to but not including `end`. */
+export interface Range {
+  readonly start: number;
+  readonly end: number;
+}
 
+/** The bytes that JSON is built of. */
+export const JSON_BYTES = {
+  QUOTE: 0x22,
+  BACKSLASH: 0x5c,
+  COMMA: 0x2c,
+  COLON: 0x3a,
+  OPEN_ARRAY: 0x5b,
+  CLOSE_ARRAY: 0x5d,
+  OPEN_OBJECT: 0x7b,
+  CLOSE_OBJECT: 0x7d,
+} as const;
 const { QUOTE, BACKSLASH, COMMA, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
 const MINUS = 0x2d;
 const PLUS = 0x2b;
@@ -36,14 +51,32 @@ export interface Member {
  * Nesting costs one bit a level. Returns the number of values in the text, every container and scalar counted.
  * @param depth of the deepest objects whose members are reported
  * @param onMember called at the end of each of those members
+ * @param from where the text begins
  * @throws JsonSyntaxError
  */
-export function scanMembers(json: Uint8Array, depth: number, onMember: (member: Member) => void): number {
+export function scanMembers(
+  json: Uint8Array,
+  depth: number,
+  onMember: (member: Member) => void,
+  from: number = 0,
+): number {
+  const { values, end } = scanValue(json, afterSpace(json, from), depth, onMember);
+  const at = afterSpace(json, end);
+  if (at < json.length) throw unexpected(json, at);
+  return values;
+}
+
+/** Where the value that starts at `at` ends. */
+export function valueEnd(json: Uint8Array, at: number): number {
+  return scanValue(json, at, 0, () => {}).end;
+}
+
+function scanValue(json: Uint8Array, start: number, depth: number, onMember: (member: Member) => void) {
   const open = createContainerStack();
   /** By depth: the members whose values are being scanned. */
   const current: (OpenMember | undefined)[] = [];
   let values = 0;
-  let at = afterSpace(json, 0);
+  let at = start;
 
   const readName = () => {
     const start = at;
@@ -63,7 +96,7 @@ export function scanMembers(json: Uint8Array, depth: number, onMember: (member: 
         onMember({ depth: open.depth, name, value: { start, end: at }, values: values - valuesBefore, elements });
       }
     }
-    at = afterSpace(json, at);
+    if (open.depth > 0) at = afterSpace(json, at);
   };
 
   for (;;) {
@@ -85,12 +118,10 @@ export function scanMembers(json: Uint8Array, depth: number, onMember: (member: 
       at += 1;
       valueEnded();
     }
-    if (open.depth === 0) break;
+    if (open.depth === 0) return { values, end: at };
     at = afterSpace(json, after(json, at, COMMA));
     if (open.closing === CLOSE_OBJECT) readName();
   }
-  if (at < json.length) throw unexpected(json, at);
-  return values;
 }
 
 /** The containers that are open, one bit each: endless nesting must not use up memory. */
@@ -134,7 +165,7 @@ export function findSyntaxError(json: Uint8Array): number | null {
 }
 
 /** Where the string that starts at `at` ends. */
-function stringEnd(json: Uint8Array, at: number): number {
+export function stringEnd(json: Uint8Array, at: number): number {
   let position = after(json, at, QUOTE);
   for (;;) {
     const byte = json[position];
@@ -184,7 +215,7 @@ function after(json: Uint8Array, at: number, byte: number): number {
   return at + 1;
 }
 
-function afterSpace(json: Uint8Array, at: number): number {
+export function afterSpace(json: Uint8Array, at: number): number {
   let end = at;
   while (isSpace(json[end])) end += 1;
   return end;
@@ -204,6 +235,14 @@ export class JsonSyntaxError extends SyntaxError {
 
 function unexpected(json: Uint8Array, at: number): SyntaxError {
   return new JsonSyntaxError(at, json.length);
+}
+
+export function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 function isHexDigit(byte: number | undefined): boolean {

@@ -1,15 +1,12 @@
-import { troubleOf } from '../outcome/trouble.js';
-import { systemClock } from '../service/deadline.js';
+import { classifyError } from '../outcome/classify-error.js';
 import { type FeedQuery, filtersOf } from '../service/feed-query.js';
 import { InvalidArgumentError } from '../service/request-errors.js';
+import { systemClock } from '../service/system-clock.js';
 import type { FeedEntry } from '../service/wire.js';
 import { pauseAfter, pauseUntilPoll } from '../sync/backoff.js';
-import { type DeadEnd, type EndVerdict, findDeadEnd, isEndOfFeed, isRepeated } from '../sync/end-of-feed.js';
-import { isTooMuch } from '../sync/page-limit.js';
-import type { Clock, FeedService, Position, RawPage, Trouble } from '../sync/ports.js';
-import { startAt } from '../sync/read-page.js';
-import { createRecentCursors } from '../sync/recent-cursors.js';
-import { isUsableCursor } from '../sync/rejected-cursor.js';
+import { isDeadEnd } from '../sync/end-of-feed.js';
+import type { Clock, Failure, FeedService } from '../sync/ports.js';
+import { type Step, walkFeed } from '../sync/walk-feed.js';
 import { sortEntries, type UnusableEntry } from './sort-entries.js';
 
 /** How to follow the feed. Without `cursor` and `since` it begins at the beginning of the history. */
@@ -25,16 +22,16 @@ export interface FollowOptions
   readonly untilEnd?: boolean | undefined;
   /** Ends the iteration, whatever it waits for. */
   readonly signal?: AbortSignal | undefined;
-  /** Which failures are waited out; the others are thrown. Default: those that pass by themselves (`remedy` is `retry`). */
+  /** Which failures are waited out; the others are thrown. Default: those that pass by themselves (`action` is `retry`). */
   readonly waitOut?: ((error: FeedFailure) => boolean) | undefined;
   /** Told of each failure that is waited out. */
   readonly onFailure?: ((failure: WaitedOut) => void) | undefined;
   /** For tests. */
-  readonly clock?: Pick<Clock, 'monotonic' | 'sleep' | 'random'> | undefined;
+  readonly clock?: Clock | undefined;
 }
 
-/** An error that knows what it is (`kind`), and whether it passes by itself (`remedy`). */
-export type FeedFailure = Error & Trouble;
+/** An error that knows what it is (`kind`), and whether it passes by itself (`action`). */
+export type FeedFailure = Error & Failure;
 
 /** A failure after which the feed is asked again. */
 export interface WaitedOut {
@@ -59,8 +56,6 @@ export interface FollowedPage {
   readonly body: Uint8Array;
 }
 
-const realClock = { ...systemClock, random: () => Math.random() };
-
 /**
  * Follows the delivery feed, page by page, for those who have a store of their own. Each page is asked for when the one
  * before has been dealt with.
@@ -79,103 +74,56 @@ export async function* followFeed(
   client: Pick<FeedService, 'readPage'>,
   options: FollowOptions = {},
 ): AsyncGenerator<FollowedPage, void, undefined> {
-  const { clock = realClock, signal = new AbortController().signal, untilEnd = false } = options;
+  const { clock = systemClock, signal = new AbortController().signal, untilEnd = false } = options;
   const pollIntervalMs = checkedInterval(options.pollIntervalMs ?? 5_000);
-  const reader = createReader(client, options, clock, signal);
-  const recent = createRecentCursors();
-  let at: Position = { cursor: options.cursor ?? null, since: options.since ?? null };
+  const { cursor = null, since = null, markdown = false, limit: pageLimit = 200 } = options;
+  const read = { filters: filtersOf(options), markdown, pageLimit };
+  const walk = walkFeed({ cursor, since }, { service: client, read, clock }, signal);
   let wasAtEnd = false;
-  /** The last page, if it led nowhere. */
-  let before: Read | null = null;
-  while (!signal.aborted) {
-    const polledAt = clock.monotonic();
-    const read = await reader.next(at, before?.deadEnd ?? null);
-    if (read === null) return;
-    const { page, next, verdict, deadEnd } = read;
-    const moved = next !== null && next !== at.cursor;
-    const again: boolean = !moved && before !== null && Buffer.compare(page.body, before.page.body) === 0;
-    const atEnd: boolean = verdict === 'end' || (again && isRepeated(deadEnd, before?.deadEnd ?? null));
-    before = moved ? null : read;
-    const wait = !moved || verdict === 'unclear' || recent.seen(next);
-    at = { ...at, cursor: next ?? at.cursor };
-    const entries = again ? { entries: [], unusable: [] } : sortEntries(page);
-    if ((page.items.length > 0 && !again) || moved || (atEnd && !wasAtEnd)) {
-      yield { ...entries, cursor: at.cursor, atEnd, body: page.body };
+  for (;;) {
+    const step = await waitOutFailures(walk, options, clock, signal);
+    if (step === null) return;
+    const { page, progress, isRepeated } = step;
+    const { raw, at, next, items } = page;
+    const atEnd = progress === 'end';
+    if ((items > 0 && !isRepeated) || !isDeadEnd(page) || (atEnd && !wasAtEnd)) {
+      const entries = isRepeated ? { entries: [], unusable: [] } : sortEntries(raw);
+      yield { ...entries, cursor: next ?? at.cursor, atEnd, body: raw.body };
     }
     wasAtEnd = atEnd;
     if (atEnd && untilEnd) return;
-    if (atEnd || wait) await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt), signal);
+    if (progress !== 'more') {
+      await clock.sleep(pauseUntilPoll(pollIntervalMs, clock.monotonic() - page.times.polledAt), signal);
+    }
   }
 }
 
-interface Read {
-  readonly page: RawPage;
-  /** Null where the service gave none that can be used. */
-  readonly next: string | null;
-  readonly verdict: EndVerdict;
-  /** Of a short page only. */
-  readonly deadEnd: DeadEnd | null;
-}
-
-/** Reads pages, and waits out what passes. */
-function createReader(
-  client: Pick<FeedService, 'readPage'>,
-  { waitOut = ({ remedy }) => remedy === 'retry', onFailure, ...options }: FollowOptions,
-  clock: NonNullable<FollowOptions['clock']>,
+/** Takes the next step, and waits out the failures that pass. Null when the signal aborts. */
+async function waitOutFailures(
+  walk: () => Promise<Step>,
+  { waitOut = ({ action }) => action === 'retry', onFailure }: FollowOptions,
+  clock: Clock,
   signal: AbortSignal,
-) {
-  const filters = filtersOf(options);
-  const { markdown = false } = options;
-  let most = options.limit ?? 200;
-  const read = async (at: Position, limit: number): Promise<Read> => {
-    const page = await client.readPage({ filters, markdown, limit, start: startAt(at) }, signal);
-    const { nextCursor } = page;
-    const next = nextCursor !== null && isUsableCursor(nextCursor) ? nextCursor : null;
-    const items = page.items.length;
-    const polled = {
-      at,
-      next,
-      cursorUnusable: next !== nextCursor,
-      draft: { items },
-      through: [{ items, next }],
-      limit,
-    };
-    const verdict = await isEndOfFeed(polled, filters, client, signal);
-    const mayBeLast = verdict === 'more' && items < limit;
-    const deadEnd = mayBeLast ? await findDeadEnd(polled, filters, client, signal) : null;
-    return { page, next, verdict, deadEnd };
-  };
-  return {
-    /** Null when the signal aborts. */
-    next: async (at: Position, deadEnd: DeadEnd | null): Promise<Read | null> => {
-      let limit = deadEnd?.limit ?? most;
-      for (let failures = 1; ; ) {
-        try {
-          const found = await read(at, limit);
-          return signal.aborted ? null : found;
-        } catch (error) {
-          if (signal.aborted) return null;
-          const trouble = troubleOf(error);
-          if (isTooMuch(error) && limit > 1) {
-            limit = Math.floor(limit / 2);
-            most = Math.min(most, limit);
-            continue;
-          }
-          if (!isFailure(error, trouble) || !waitOut(error)) throw error;
-          const pauseMs = pauseAfter(failures, trouble, clock.random());
-          onFailure?.({ error, failures, pauseMs });
-          failures += 1;
-          await clock.sleep(pauseMs, signal);
-          if (signal.aborted) return null;
-        }
-      }
-    },
-  };
+): Promise<Step | null> {
+  for (let failures = 1; !signal.aborted; failures += 1) {
+    try {
+      const step = await walk();
+      return signal.aborted ? null : step;
+    } catch (error) {
+      if (signal.aborted) return null;
+      const failure = classifyError(error);
+      if (!isFailure(error, failure) || !waitOut(error)) throw error;
+      const pauseMs = pauseAfter(failures, failure, clock.random());
+      onFailure?.({ error, failures, pauseMs });
+      await clock.sleep(pauseMs, signal);
+    }
+  }
+  return null;
 }
 
 /** What does not say what it is was not thrown by the service's client. */
-function isFailure(error: unknown, trouble: Trouble): error is FeedFailure {
-  return error === trouble && error instanceof Error;
+function isFailure(error: unknown, failure: Failure): error is FeedFailure {
+  return error === failure && error instanceof Error;
 }
 
 function checkedInterval(ms: number): number {

@@ -1,4 +1,12 @@
-import type { AsOf, CommitCounts, FeedStatus, PollOutcome, Reading, ReadingProgress, Stage } from '../sync/ports.js';
+import type {
+  CommitCounts,
+  FeedStatus,
+  Freshness,
+  PollOutcome,
+  Reading,
+  ReadingProgress,
+  Stage,
+} from '../sync/ports.js';
 import { fresher, lagSeconds } from './freshness.js';
 import {
   BUCKETS,
@@ -19,7 +27,7 @@ import { PACE_HOLDS_MS } from './readings.js';
 export interface MetricsOptions {
   readonly feed: string;
   readonly version: string;
-  /** Monotonic milliseconds: the clock of `AsOf.readAt` and of everything said here. */
+  /** Monotonic milliseconds: the clock of `Freshness.readAt` and of everything said here. */
   readonly monotonic: () => number;
   readonly pollIntervalMs: number;
   readonly requestTimeoutMs: number;
@@ -40,12 +48,12 @@ export function createMetrics(options: MetricsOptions) {
   const instruments = createInstruments({ feed }, { nodeMetrics: options.nodeMetrics ?? true });
   const { gauge, gauges, counter, histogram } = instruments;
 
-  let freshness: AsOf | null = null;
+  let freshness: Freshness | null = null;
   let status: FeedStatus | null = null;
   const readings: TimedReadings = new Map();
   let leaderUntil: number | null = null;
   let endSeenAt: number | null = null;
-  const learn = (asOf: AsOf) => {
+  const learn = (asOf: Freshness) => {
     freshness = fresher(freshness, asOf);
   };
   const isLeader = () => leaderUntil !== null && monotonic() < leaderUntil;

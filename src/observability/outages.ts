@@ -1,4 +1,4 @@
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
 import type { Clock } from '../sync/ports.js';
 import { describeError } from './describe-error.js';
 import type { Logger } from './logger.js';
@@ -127,7 +127,7 @@ export function createOutages<What extends string>({
     /** @param pauseMs until the next try */
     failed(what: What, error: unknown, pauseMs: number): void {
       passed();
-      const { kind, remedy } = troubleOf(error);
+      const { kind, action } = classifyError(error);
       const { type, message } = describeError(error);
       const now = clock.monotonic();
       const outage = known.get(what) ?? begin(what, now);
@@ -144,14 +144,14 @@ export function createOutages<What extends string>({
         ...(kind === 'internal' && { remedy: BUG }),
         error,
       };
-      const level = remedy === 'hold' ? holdingLevel : 'warn';
+      const level = action === 'hold' ? holdingLevel : 'warn';
       const text = words(what);
       const isTold = outage.told.has(outage.way);
       const isDue = now >= outage.remindAt || (!outage.isSaid && now - outage.resumedAt >= LULL_MS);
       if (!isTold && !isToldByAnother(outage)) {
         outage.told.add(outage.way);
         Object.assign(outage, { isSaid: true, ...remindedAfter(FIRST_REMINDER_MS, now) });
-        logger[level](remedy === 'hold' ? text.holding : text.passing, shown);
+        logger[level](action === 'hold' ? text.holding : text.passing, shown);
       } else if (isTold && isDue) {
         const againAfterMs = Math.min(LAST_REMINDER_MS, 2 * outage.remindAfterMs);
         Object.assign(outage, { isSaid: true, ...remindedAfter(againAfterMs, now) });

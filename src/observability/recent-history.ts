@@ -1,4 +1,4 @@
-import type { AsOf, Clock } from '../sync/ports.js';
+import type { Clock, Freshness } from '../sync/ports.js';
 import { fresher, lagSeconds } from './freshness.js';
 
 /** How far the memory reaches back. */
@@ -30,7 +30,7 @@ export type RecentHistory = ReturnType<typeof createRecentHistory>;
  */
 export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>) {
   const minutes = new Map<number, RecentMinute>();
-  let asOf: AsOf | null = null;
+  let asOf: Freshness | null = null;
   let leaderUntil: number | null = null;
   let latest: number | null = null;
 
@@ -70,7 +70,7 @@ export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>) {
   return {
     /** Something was told. */
     awake: () => told(),
-    knows(read: AsOf): void {
+    knows(read: Freshness): void {
       told(); // the lag is at its worst right before
       asOf = fresher(asOf, read);
       told();

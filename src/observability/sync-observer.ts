@@ -1,5 +1,5 @@
-import { troubleOf } from '../outcome/trouble.js';
-import type { AsOf, Clock, FeedStatus, Stage, SyncObserver } from '../sync/ports.js';
+import { classifyError } from '../outcome/classify-error.js';
+import type { Clock, FeedStatus, Freshness, Stage, SyncObserver } from '../sync/ports.js';
 import { createActivity } from './activity.js';
 import { fresher, lagSeconds } from './freshness.js';
 import type { Liveness } from './liveness.js';
@@ -36,7 +36,7 @@ export function observeSync(options: SyncObserverOptions) {
   const warnings = createSparingWarnings(logger, clock);
   const history = createRecentHistory(clock);
   let status: FeedStatus | null = null;
-  let asOf: AsOf | null = null;
+  let asOf: Freshness | null = null;
   let runsWritten = 0;
   const activity = createActivity(logger, clock, () => ({
     lagSeconds: rounded(lagSeconds(asOf, clock.monotonic())),
@@ -49,7 +49,7 @@ export function observeSync(options: SyncObserverOptions) {
     warnings.passed();
     outages.passed();
   };
-  const learn = (read: AsOf) => {
+  const learn = (read: Freshness) => {
     asOf = fresher(asOf, read);
     history.knows(read);
   };
@@ -97,7 +97,7 @@ export function observeSync(options: SyncObserverOptions) {
       if (outcome === 'resolved') activity.resolved(entries);
     },
     failed(stage, error, _, pauseMs) {
-      metrics.failed(stage, troubleOf(error).kind);
+      metrics.failed(stage, classifyError(error).kind);
       activity.failed();
       history.failed();
       outages.failed(stage, error, pauseMs);

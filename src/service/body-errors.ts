@@ -3,7 +3,7 @@ import { ServiceError } from './service-error.js';
 /** The answer is not JSON: another content type, HTML, 204, an empty body. Says its size and hash, never its content. */
 export class NotJsonError extends ServiceError {
   readonly kind = 'not_json';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor(
     override readonly status: number,
     reason: string,
@@ -18,7 +18,7 @@ export class NotJsonError extends ServiceError {
 /** The answer is JSON that does not fit the interface. Names places and fields, never values. */
 export class WrongShapeError extends ServiceError {
   readonly kind = 'wrong_shape';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor(
     override readonly status: number,
     /** What does not fit: `the page`, `entry 3`, … */
@@ -34,7 +34,7 @@ export class WrongShapeError extends ServiceError {
 /** The body is over the bound on its decompressed size. Nothing of it is kept. */
 export class BodyTooLargeError extends ServiceError {
   readonly kind = 'too_large';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor(
     /** The bound, where it is the client's own and not its dispatcher's. */
     readonly maxBytes: number | undefined,
@@ -49,7 +49,7 @@ export class BodyTooLargeError extends ServiceError {
 /** The answer holds more JSON values than there is memory for. None of them was made. */
 export class TooManyValuesError extends ServiceError {
   readonly kind = 'too_many_values';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor(
     override readonly status: number,
     /** Number of values that would have to be held; long values of an entry are not counted. */
@@ -67,7 +67,7 @@ export class TooManyValuesError extends ServiceError {
 /** The page has far more entries than any page may have. */
 export class TooManyEntriesError extends ServiceError {
   readonly kind = 'too_many_entries';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor(
     override readonly status: number,
     readonly entries: number,
@@ -82,7 +82,7 @@ export class TooManyEntriesError extends ServiceError {
 /** The body ended early, or its compression or framing is broken: fetch the whole of it again. */
 export class CutBodyError extends ServiceError {
   readonly kind = 'cut_body';
-  readonly remedy = 'retry';
+  readonly action = 'retry';
   constructor(
     override readonly status: number,
     reason: string,

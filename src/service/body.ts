@@ -71,20 +71,20 @@ function syntaxReason(bytes: Uint8Array, error: unknown): string {
  */
 export async function readBytes(
   { body, headers }: { readonly body: Readable; readonly headers: Response['headers'] },
-  { maxBytes, arrived }: Pick<BodyOptions, 'maxBytes' | 'arrived'>,
+  { maxBytes, onReceived }: Pick<BodyOptions, 'maxBytes' | 'onReceived'>,
 ): Promise<Buffer> {
   const announced = Number(headers['content-length'] ?? 0);
   if (announced > maxBytes) {
     body.on('error', () => undefined).destroy();
     throw new BodyTooLargeError(maxBytes);
   }
-  if (announced > 0) arrived?.(announced);
+  if (announced > 0) onReceived?.(announced);
   const held = createCollector(announced);
   let size = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBytes) throw new BodyTooLargeError(maxBytes); // leaving the loop destroys the body
-    if (size > announced) arrived?.(size);
+    if (size > announced) onReceived?.(size);
     held.add(chunk);
   }
   return held.bytes();

@@ -7,13 +7,14 @@ import { parseBaseUrl } from './base-url.js';
 import type { BodyOptions } from './body.js';
 import { TooManyEntriesError, TooManyValuesError, WrongShapeError } from './body-errors.js';
 import { checked, jsonObject } from './checked-answer.js';
-import { type RequestClock, systemClock } from './deadline.js';
+import type { RequestClock } from './deadline.js';
 import { createDispatcher } from './dispatcher.js';
 import { type FeedQuery, feedRequestOf } from './feed-query.js';
 import { exchange, type HttpAnswer, type HttpOptions, type HttpRequest, type RequestObservation } from './http.js';
 import { ClientClosedError, InvalidArgumentError } from './request-errors.js';
 import { feedPath, runPath, type SubmitRequest, submitForm, submitHeaders, submitPath } from './requests.js';
 import { OF_A_PAGE, OF_A_RUN } from './steering-fields.js';
+import { systemClock } from './system-clock.js';
 import { type FeedPage, feedPageSchema, type Run, runSchema, type Submission, submissionSchema } from './wire.js';
 
 const MIB = 1024 * 1024;
@@ -176,10 +177,10 @@ export class RecognitionClient implements FeedService {
     return this.#exchange({ operation: 'run', path, success: [200], body: this.#bounded(options, lightening) }, signal);
   }
 
-  #bounded({ maxBytes, arrived }: Partial<BodyBounds> = {}, lightening?: Lightening): BodyOptions {
+  #bounded({ maxBytes, onReceived }: Partial<BodyBounds> = {}, lightening?: Lightening): BodyOptions {
     return {
       maxBytes: Math.min(maxBytes ?? this.#maxResponseBytes, this.#maxResponseBytes),
-      ...(arrived === undefined ? {} : { arrived }),
+      ...(onReceived === undefined ? {} : { onReceived }),
       lightening,
     };
   }

@@ -1,16 +1,8 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../sync/ports.js';
 
 /** The part of a clock that requests need. */
 export type RequestClock = Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
-
-/** The real clock. */
-export const systemClock: RequestClock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined),
-};
 
 /**
  * Runs `work` until it settles, `ms` have passed, or one of `signals` aborts, whichever comes first. It rejects at

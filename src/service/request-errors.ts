@@ -3,7 +3,7 @@ import { ServiceError } from './service-error.js';
 /** The whole request took longer than allowed; waiting for a connection counts. */
 export class TimeoutError extends ServiceError {
   readonly kind = 'timeout';
-  readonly remedy = 'retry';
+  readonly action = 'retry';
   constructor(timeoutMs: number) {
     super(`no complete answer within ${timeoutMs} ms; try again, or allow more time with SCANFEED_REQUEST_TIMEOUT`);
   }
@@ -12,7 +12,7 @@ export class TimeoutError extends ServiceError {
 /** No answer: the connection could not be made, or broke before one came. */
 export class ConnectionError extends ServiceError {
   readonly kind = 'connection';
-  readonly remedy = 'retry';
+  readonly action = 'retry';
   constructor(
     origin: string,
     /** Code of Node, OpenSSL or undici, such as `ECONNREFUSED`. */
@@ -25,7 +25,7 @@ export class ConnectionError extends ServiceError {
 /** The service's certificate was refused; the key was not sent. */
 export class CertificateError extends ServiceError {
   readonly kind = 'certificate';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor(
     origin: string,
     readonly code: string,
@@ -39,7 +39,7 @@ export class CertificateError extends ServiceError {
 /** The answer is not HTTP as it should be, or its header is too large. */
 export class BadHttpError extends ServiceError {
   readonly kind = 'bad_http';
-  readonly remedy = 'retry';
+  readonly action = 'retry';
   constructor(readonly code: string) {
     super(`the answer is not valid HTTP (${code}); check the base URL and what stands between`);
   }
@@ -48,19 +48,19 @@ export class BadHttpError extends ServiceError {
 /** The API key could not be had, or holds characters a header cannot. It is never shown. */
 export class ApiKeyError extends ServiceError {
   readonly kind = 'api_key';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
 }
 
 /** A request that would be wrong was not sent. Messages name the argument, not its value. */
 export class InvalidArgumentError extends ServiceError {
   readonly kind = 'invalid_argument';
-  readonly remedy = 'data';
+  readonly action = 'data';
 }
 
 /** The client was closed before or while the request ran. */
 export class ClientClosedError extends ServiceError {
   readonly kind = 'closed';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor() {
     super('the client is closed');
   }

@@ -1,13 +1,13 @@
-import type { Trouble } from '../sync/ports.js';
+import type { Failure } from '../sync/ports.js';
 
 /**
  * Everything the client rejects with, apart from the reason of a caller's own abort. Messages name the cause and the
  * remedy in one line; neither they nor any property hold the key, a cursor or document content.
  */
-export abstract class ServiceError extends Error implements Trouble {
+export abstract class ServiceError extends Error implements Failure {
   /** Stable, low-cardinality word: `http_401`, `timeout`, `cut_body`, … */
   abstract readonly kind: string;
-  abstract readonly remedy: Trouble['remedy'];
+  abstract readonly action: Failure['action'];
   /** Floor for the pause before the next try, milliseconds (`Retry-After`, at most one hour). */
   readonly retryAfterMs?: number | undefined;
   /** The HTTP status, where there was one. */

@@ -1,4 +1,4 @@
-import type { Trouble } from '../sync/ports.js';
+import type { Failure } from '../sync/ports.js';
 import { ServiceError } from './service-error.js';
 
 /** The operations of the service (interface 1.6). */
@@ -28,7 +28,7 @@ export abstract class HttpStatusError extends ServiceError {
 
   constructor(
     { operation, status, germanText, retryAfterMs }: Refusal,
-    readonly remedy: Trouble['remedy'],
+    readonly action: Failure['action'],
     meaning: string,
   ) {
     const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
@@ -79,7 +79,7 @@ const NO_DOCUMENT_TYPE = 'the document type was not found; check its slug and th
 const REDIRECTED = 'a redirect, which is never followed so that the key stays with its origin; check the base URL';
 const UNEXPECTED = 'a status the interface does not show; check the base URL and what stands between';
 
-/** The error of a status, with its remedy (interface 7). */
+/** The error of a status, with its action (interface 7). */
 export function httpStatusError(of: Refusal): HttpStatusError {
   const { status, operation } = of;
   const isSubmission = operation === 'submit';

@@ -28,7 +28,7 @@ export function readConnection(variable: Variable<ConnectionParameters | null>, 
   if (tls === null) return null;
   const negotiation = sslNegotiation(parameters, tls, blame);
   const binding = channelBinding(parameters, reader, blame);
-  const password = source?.().password === undefined ? fallbacks.password : passwordOf(source);
+  const password = source?.().password === undefined ? fallbacks.password : () => source().password ?? '';
   return {
     host,
     port: Number(parameters.port ?? 5432),
@@ -43,10 +43,6 @@ export function readConnection(variable: Variable<ConnectionParameters | null>, 
     ...(tls.opportunistic ? { stream: () => new OpportunisticTlsSocket(tls.ssl) } : {}),
     application_name: 'scanfeed',
   };
-}
-
-function passwordOf(source: Secret<ConnectionParameters>): Secret<string> {
-  return () => source().password ?? '';
 }
 
 function readFallbacks(reader: Reader) {

@@ -1,35 +1,64 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
 import { NO_COUNTS } from '../outcome/counts.js';
-import type { CommitCounts, CommitOutcome, EntryBatch, FeedStore, LeaseGrant } from '../sync/ports.js';
+import type { CommitOutcome, FeedStore } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
 import { type CommitInput, commitStatement, type FenceAnswer } from './commit-statement.js';
 import { DATABASE_MS } from './database-clock.js';
 import { DatabaseError, OVERTAKEN, sqlstateOf } from './errors.js';
-import { type FenceRow, fenceOnEpoch, fenceOnPosition } from './fence.js';
+import { fenceOnLease, fenceOnPosition } from './fence.js';
 import { fenceOnPass, passPosition } from './passes.js';
 import { checkpointRows } from './position.js';
 import type { Tables } from './schema.js';
+import type { StoreConnection } from './store-connection.js';
 
 /**
  * The commits of the store. Each is one statement with its fence, so that no error in between can be swallowed and an
  * unknown outcome leaves either everything or nothing. `fenced` if the lease was lost, or another position is stored.
  */
 export function createCommits(
-  db: Kysely<unknown>,
-  tables: Tables,
+  { db, tables }: StoreConnection,
   settings: CommitSettings,
 ): Pick<FeedStore, 'commitPage' | 'commitPass' | 'commitResults' | 'tryEntries'> {
-  // Statements are built once a connection is at hand: the ages in them must not grow while they wait for one.
-  const commit = (input: CommitInput): Promise<CommitOutcome> =>
-    db.connection().execute(async (connection) => {
-      const result = isEmpty(input)
-        ? await runFence(connection, settings, input)
-        : await retryOvertaken(tables, () => writeEntries(connection, tables, settings, input));
-      if (result === null) return { kind: 'fenced' };
-      const { readAt, fence, counts } = result;
-      const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = fence;
-      return { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
-    });
+  const { monotonic, databaseClock, onTransaction } = settings;
+
+  /** Runs the fence alone, for a commit without entries. Returns null if it does not hold. */
+  const runFence = async (connected: QueryExecutorProvider, { fence, notes = sql`` }: CommitInput) => {
+    const readAt = monotonic();
+    const statement = sql<FenceAnswer>`${fence(readAt)}${notes} SELECT fence.*, ${DATABASE_MS} FROM fence`;
+    const { rows } = await statement.execute(connected);
+    const row = databaseClock.note(rows[0]);
+    return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
+  };
+
+  /** Runs the statement once. Returns null if the fence does not hold; fails with SF002 if another writer overtakes it. */
+  const writeEntries = async (connected: QueryExecutorProvider, input: CommitInput) => {
+    const readAt = monotonic();
+    const { rows } = await commitStatement(tables, settings, input, readAt).execute(connected);
+    const row = databaseClock.note(rows[0]);
+    if (row === undefined) return null;
+    const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
+    const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
+    return { readAt, fence: row, counts };
+  };
+
+  // Statements are built once a connection is available: the ages in them must not grow while they wait for one.
+  const commit = async (input: CommitInput): Promise<CommitOutcome> => {
+    const startedAt = monotonic();
+    try {
+      return await db.connection().execute(async (connected) => {
+        const result = isEmpty(input)
+          ? await runFence(connected, input)
+          : await retryOvertaken(tables, () => writeEntries(connected, input));
+        if (result === null) return { kind: 'fenced' };
+        const { readAt, fence, counts } = result;
+        const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = fence;
+        return { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
+      });
+    } finally {
+      onTransaction?.(monotonic() - startedAt);
+    }
+  };
+
   return {
     commitPage: (page) =>
       commit({
@@ -37,17 +66,36 @@ export function createCommits(
         fence: (now) =>
           sql`${withFence(fenceOnPosition(tables, page, settings, now))}, ${checkpointRows(tables, page)}`,
       }),
+
     commitPass: (page) =>
       commit({
         ...page,
         fence: () => withFence(fenceOnPass(tables, page)),
         notes: sql`, ${passPosition(tables, page)}`,
       }),
+
     commitResults: (lease, batch, quarantine = []) =>
-      commit({ lease, batch, quarantine, fence: () => withFence(fenceOnEpoch(tables, lease)) }),
-    tryEntries: (lease, batch) => tryEntries(db, tables, settings, lease, batch),
+      commit({ lease, batch, quarantine, fence: () => withFence(fenceOnLease(tables, lease)) }),
+
+    /** Checks too what PostgreSQL checks at a commit. */
+    async tryEntries(lease, batch) {
+      const fence = () => withFence(fenceOnLease(tables, lease));
+      await retryOvertaken(tables, async () => {
+        const transaction = await db.startTransaction().execute();
+        try {
+          await sql`SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_IDLE}`.execute(transaction);
+          await writeEntries(transaction, { lease, batch, quarantine: [], fence });
+          await sql`SET CONSTRAINTS ALL IMMEDIATE`.execute(transaction);
+        } finally {
+          await transaction.rollback().execute();
+        }
+      });
+    },
   };
 }
+
+/** Of the transaction that is rolled back: if this process is frozen or cut off meanwhile, the feed's row is free again soon. */
+const LONGEST_IDLE = sql.lit('5s');
 
 function withFence(fence: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`WITH fence AS MATERIALIZED (${fence})`;
@@ -55,43 +103,6 @@ function withFence(fence: RawBuilder<unknown>): RawBuilder<unknown> {
 
 function isEmpty({ batch, quarantine }: CommitInput): boolean {
   return batch.entries.length === 0 && quarantine.length === 0;
-}
-
-interface CommitResult {
-  /** When the ages in the fence were read, monotonic milliseconds. */
-  readonly readAt: number;
-  readonly fence: FenceRow;
-  readonly counts: CommitCounts;
-}
-
-/** Runs the fence alone, for a commit without entries. Returns null if it does not hold. */
-async function runFence(
-  db: Kysely<unknown>,
-  { monotonic, databaseClock }: CommitSettings,
-  { fence, notes = sql`` }: CommitInput,
-): Promise<CommitResult | null> {
-  const readAt = monotonic();
-  const { rows } = await sql<FenceAnswer>`${fence(readAt)}${notes} SELECT fence.*, ${DATABASE_MS} FROM fence`.execute(
-    db,
-  );
-  const row = databaseClock.note(rows[0]);
-  return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
-}
-
-/** Runs the statement once. Returns null if the fence does not hold; fails with SF002 if another writer overtakes it. */
-async function writeEntries(
-  db: Kysely<unknown>,
-  tables: Tables,
-  settings: CommitSettings,
-  input: CommitInput,
-): Promise<CommitResult | null> {
-  const readAt = settings.monotonic();
-  const { rows } = await commitStatement(tables, settings, input, readAt).execute(db);
-  const row = settings.databaseClock.note(rows[0]);
-  if (row === undefined) return null;
-  const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
-  const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
-  return { readAt, fence: row, counts };
 }
 
 /** Maximum number of tries of a statement that other writers overtake. */
@@ -112,28 +123,4 @@ async function retryOvertaken<T>({ schema }: Tables, write: () => Promise<T>): P
   }
   const message = `a run of this page could not be written: other writers overtook each of ${MOST_TRIES} tries, or a trigger on ${schema}.runs skips it (SQLSTATE ${OVERTAKEN})`;
   throw new DatabaseError(OVERTAKEN, 'serialization', 'retry', message);
-}
-
-/** Of the transaction that is rolled back: if this process is frozen or cut off meanwhile, the feed's row is free again soon. */
-const LONGEST_IDLE = sql.lit('5s');
-
-/** Writes the entries, checks what is checked at a commit, and rolls back: tells whether PostgreSQL takes all of their values. */
-async function tryEntries(
-  db: Kysely<unknown>,
-  tables: Tables,
-  settings: CommitSettings,
-  lease: LeaseGrant,
-  batch: EntryBatch,
-): Promise<void> {
-  const fence = () => withFence(fenceOnEpoch(tables, lease));
-  await retryOvertaken(tables, async () => {
-    const transaction = await db.startTransaction().execute();
-    try {
-      await sql`SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_IDLE}`.execute(transaction);
-      await writeEntries(transaction, tables, settings, { lease, batch, quarantine: [], fence });
-      await sql`SET CONSTRAINTS ALL IMMEDIATE`.execute(transaction);
-    } finally {
-      await transaction.rollback().execute();
-    }
-  });
 }

@@ -52,10 +52,5 @@ export function quarantineParameter(entries: readonly QuarantineEntry[]): string
  */
 export function payloadRows(entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
   if (entries.length === 0) return sql`(SELECT NULL::integer, NULL::bytea WHERE false)`;
-  return sql`(VALUES ${sql.join(entries.map(({ payload }, position) => sql`(${position}::integer, ${bytesOf(payload)}::bytea)`))})`;
-}
-
-/** The driver sends a Buffer as it is. */
-function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
+  return sql`(VALUES ${sql.join(entries.map(({ payload }, position) => sql`(${position}::integer, ${new LongParameter([payload])}::bytea)`))})`;
 }

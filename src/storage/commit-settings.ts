@@ -10,4 +10,6 @@ export interface CommitSettings {
   /** Monotonic milliseconds of this process. */
   readonly monotonic: () => number;
   readonly databaseClock: DatabaseClock;
+  /** Called with the duration of each commit, milliseconds, failed ones included. */
+  readonly onTransaction?: (durationMs: number) => void;
 }

@@ -11,7 +11,7 @@ import type { Tables } from './schema.js';
 import { changes, contradiction, entry, steeringDiffers, storedRow, unionOf } from './union-of-sources.js';
 
 /*
- * The commit: one statement, whose parts follow here in the order in which they run. A part may refer to earlier ones only.
+ * The commit: one statement. Its parts follow here in the order in which they refer to each other: to earlier ones only.
  * The first two, which turn a page into one entry per scan, are in page-entries.ts.
  */
 

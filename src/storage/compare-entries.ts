@@ -1,9 +1,9 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { EntryBatch } from '../sync/ports.js';
 import { isBarred } from './deleted-runs.js';
 import { received } from './page-entries.js';
-import type { QuarantineState } from './quarantined-entries.js';
-import type { Tables } from './schema.js';
+import type { QuarantineState } from './schema.js';
+import type { StoreConnection } from './store-connection.js';
 
 /** What the database holds against a delivered entry. */
 export interface Comparison {
@@ -26,49 +26,46 @@ export interface Comparison {
   readonly quarantine: QuarantineState | null;
 }
 
-/**
- * Compares entries with what is stored, inside PostgreSQL and by the very reading that stores them: no value passes
- * through JavaScript, so that no digit is lost in the comparison. Writes nothing.
- * @param keptDays runs delivered this many days ago are not stored (SCANFEED_RETENTION_DAYS); null: all are
- */
-export async function compareEntries(
-  db: Kysely<unknown>,
-  tables: Tables,
-  feed: string,
-  batch: EntryBatch,
-  keptDays: number | null = null,
-): Promise<readonly Comparison[]> {
-  if (batch.entries.length === 0) return [];
-  const { rows } = await sql<Comparison>`
-    WITH ${received(batch)}
-    SELECT received.position::int - 1 AS index, received.scan_id AS "scanId", received.revision,
-      run.revision AS "storedRevision",
-      CASE WHEN run.revision = received.revision THEN array_remove(ARRAY[
-        CASE WHEN run.status <> received.status THEN 'status' END,
-        CASE WHEN run.environment <> received.environment THEN 'environment' END,
-        CASE WHEN ${differs('document_type_slug')} THEN 'documentType' END,
-        CASE WHEN received.states_test_mode AND run.partner_test_mode <> received.partner_test_mode THEN 'partnerTestMode' END,
-        -- A complete row without data lacks what a truncated entry is short of, too.
-        CASE WHEN run.result_state = 'complete' AND (${differs('data')}
-          OR received.pending IS NOT NULL AND run.data IS NULL AND run.status = 'completed') THEN 'data' END,
-        CASE WHEN ${failureDiffers('failure_reason')} THEN 'failureReason' END,
-        CASE WHEN ${failureDiffers('error')} THEN 'error' END,
-        CASE WHEN ${isMissing('partner_name')} THEN 'partnerName' END,
-        CASE WHEN ${isMissing('ocr_confidence')} THEN 'ocrConfidence' END,
-        CASE WHEN ${isMissing('submitted_at')} THEN 'submittedAt' END,
-        CASE WHEN ${isMissing('completed_at')} THEN 'completedAt' END,
-        CASE WHEN ${isMissing('delivered_at')} THEN 'deliveredAt' END
-      ], NULL) ELSE '{}'::text[] END AS differing,
-      COALESCE(run.revision = received.revision AND run.result_state = 'pending', false) AS pending,
-      ${isBarred(sql`received`, keptDays)} AS barred,
-      quarantined.state AS quarantine
-    FROM received
-    LEFT JOIN ${tables.runs} AS run ON run.scan_id = received.scan_id
-    LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = received.scan_id
-    LEFT JOIN ${tables.quarantine} AS quarantined ON quarantined.feed = ${feed}
-      AND quarantined.identity = received.scan_id || '#' || received.revision
-    ORDER BY position`.execute(db);
-  return rows;
+/** Compares entries with what is stored. Writes nothing. */
+export function createEntryComparison({ db, tables }: StoreConnection) {
+  /**
+   * Compares inside PostgreSQL, and reads the entries as the commit does: no value passes through JavaScript, so that no digit
+   * is lost.
+   * @param keptDays runs delivered this many days ago are not stored (SCANFEED_RETENTION_DAYS); null: all are
+   */
+  return async (feed: string, batch: EntryBatch, keptDays: number | null): Promise<readonly Comparison[]> => {
+    if (batch.entries.length === 0) return [];
+    const { rows } = await sql<Comparison>`
+      WITH ${received(batch)}
+      SELECT received.position::int - 1 AS index, received.scan_id AS "scanId", received.revision,
+        run.revision AS "storedRevision",
+        CASE WHEN run.revision = received.revision THEN array_remove(ARRAY[
+          CASE WHEN run.status <> received.status THEN 'status' END,
+          CASE WHEN run.environment <> received.environment THEN 'environment' END,
+          CASE WHEN ${differs('document_type_slug')} THEN 'documentType' END,
+          CASE WHEN received.states_test_mode AND run.partner_test_mode <> received.partner_test_mode THEN 'partnerTestMode' END,
+          -- A complete row without data lacks what a truncated entry is short of, too.
+          CASE WHEN run.result_state = 'complete' AND (${differs('data')}
+            OR received.pending IS NOT NULL AND run.data IS NULL AND run.status = 'completed') THEN 'data' END,
+          CASE WHEN ${failureDiffers('failure_reason')} THEN 'failureReason' END,
+          CASE WHEN ${failureDiffers('error')} THEN 'error' END,
+          CASE WHEN ${isMissing('partner_name')} THEN 'partnerName' END,
+          CASE WHEN ${isMissing('ocr_confidence')} THEN 'ocrConfidence' END,
+          CASE WHEN ${isMissing('submitted_at')} THEN 'submittedAt' END,
+          CASE WHEN ${isMissing('completed_at')} THEN 'completedAt' END,
+          CASE WHEN ${isMissing('delivered_at')} THEN 'deliveredAt' END
+        ], NULL) ELSE '{}'::text[] END AS differing,
+        COALESCE(run.revision = received.revision AND run.result_state = 'pending', false) AS pending,
+        ${isBarred(sql`received`, keptDays)} AS barred,
+        quarantined.state AS quarantine
+      FROM received
+      LEFT JOIN ${tables.runs} AS run ON run.scan_id = received.scan_id
+      LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = received.scan_id
+      LEFT JOIN ${tables.quarantine} AS quarantined ON quarantined.feed = ${feed}
+        AND quarantined.identity = received.scan_id || '#' || received.revision
+      ORDER BY position`.execute(db);
+    return rows;
+  };
 }
 
 function differs(column: string): RawBuilder<boolean> {

@@ -52,15 +52,15 @@ interface Login {
 }
 
 /**
- * The error of a connection that could not be had, with host, port and remedy. Kind and remedy of the engine are those of
+ * The error of a connection that could not be had, with host, port and remedy. The kind and action are those of
  * {@link databaseError}. What the server said is dropped: it may be anything.
  */
 export function connectError(error: unknown, to: Destination): DatabaseError | SchemaMismatch {
   const plain = databaseError(error);
   if (!(plain instanceof DatabaseError)) return plain;
-  const { sqlstate, kind, remedy } = plain;
+  const { sqlstate, kind, action } = plain;
   const message = sqlstate === null ? unreached(error, to) : refused(sqlstate, kind, to);
-  return new DatabaseError(sqlstate, kind, remedy, message);
+  return new DatabaseError(sqlstate, kind, action, message);
 }
 
 /** No connection came free in time: the server is there, and takes long. */

@@ -1,6 +1,7 @@
-import { type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import { MIGRATION_LOCK } from './migrate.js';
 import { quoted, type Tables } from './schema.js';
+import type { StoreConnection } from './store-connection.js';
 
 /** What a role needs that runs the daemon and its commands on tables of another role. */
 export function daemonGrantStatements({ schema, reportingSchema }: Tables, role: string): readonly string[] {
@@ -21,8 +22,9 @@ export function daemonGrantStatements({ schema, reportingSchema }: Tables, role:
  * Gives the daemon's role its rights on tables that belong to the role that is connected. Does nothing where it has them,
  * and where there is no such role.
  */
-export async function grantDaemon(db: Kysely<unknown>, tables: Tables, role: string): Promise<void> {
-  if ((await findMissingRights(db, tables, role)).length === 0) return;
+export async function grantDaemon(connection: StoreConnection, role: string): Promise<void> {
+  if ((await findMissingRights(connection, role)).length === 0) return;
+  const { db, tables } = connection;
   await db.transaction().execute(async (tx) => {
     // One starter at a time: two that grant on one object at once would fail.
     await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
@@ -36,8 +38,7 @@ export async function grantDaemon(db: Kysely<unknown>, tables: Tables, role: str
  * @param role the one that is connected unless another is named
  */
 export async function findMissingRights(
-  db: Kysely<unknown>,
-  tables: Tables,
+  { db, tables }: StoreConnection,
   role: string | null = null,
 ): Promise<readonly string[]> {
   const { rows } = await sql<{ missing: string }>`

@@ -1,7 +1,9 @@
 import { sql } from 'kysely';
 
 /** A column of answers that show the database's clock: milliseconds since 1970. */
-export const DATABASE_MS = sql<number>`extract(epoch FROM clock_timestamp())::double precision * 1000 AS database_ms`;
+export const DATABASE_MS = sql<number>`extract(epoch FROM clock_timestamp())::double precision * 1000`.as(
+  'database_ms',
+);
 
 /** The database's clock, as its answers show it. */
 export interface DatabaseClock {

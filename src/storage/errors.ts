@@ -1,4 +1,4 @@
-import type { Trouble } from '../sync/ports.js';
+import type { Failure } from '../sync/ports.js';
 
 /** Raised by the schema itself: `change_clock` has no row. */
 const MISSING_CLOCK = 'SF001';
@@ -6,7 +6,7 @@ const MISSING_CLOCK = 'SF001';
 export const OVERTAKEN = 'SF002';
 
 /** What a SQLSTATE means to the engine. First match wins; the list is ordered from the particular to the general. */
-const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, remedy: Trouble['remedy']])[] = [
+const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, action: Failure['action']])[] = [
   [/^25006$/, 'read_only', 'retry'], // a standby, or a failover under way
   [/^25P04$/, 'deadline', 'retry'], // transaction_timeout
   [/^40P01$/, 'deadlock', 'retry'],
@@ -51,12 +51,12 @@ const ADVICE: Readonly<Record<string, string>> = {
  * PostgreSQL refused or failed a statement. Its `detail` and `where` echo document content, so only the SQLSTATE and
  * the names of the constraint and column are kept.
  */
-export class DatabaseError extends Error implements Trouble {
+export class DatabaseError extends Error implements Failure {
   override readonly name = 'DatabaseError';
   constructor(
     readonly sqlstate: string | null,
     readonly kind: string,
-    readonly remedy: Trouble['remedy'],
+    readonly action: Failure['action'],
     message: string,
   ) {
     super(message);
@@ -64,10 +64,10 @@ export class DatabaseError extends Error implements Trouble {
 }
 
 /** The schema in the database is missing, or is one that this release cannot use. Held, and looked at again. */
-export class SchemaMismatch extends Error implements Trouble {
+export class SchemaMismatch extends Error implements Failure {
   override readonly name = 'SchemaMismatch';
   readonly kind = 'schema';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
 }
 
 export function missingClock(table: string): string {
@@ -116,10 +116,10 @@ export function databaseError(error: unknown): DatabaseError | SchemaMismatch {
     const message = `the connection to PostgreSQL failed${code}; ${ADVICE.connection}`;
     return new DatabaseError(null, 'connection', 'retry', message);
   }
-  const [, kind, remedy] = MEANINGS.find(([pattern]) => pattern.test(sqlstate)) ?? [null, 'internal', 'retry' as const];
+  const [, kind, action] = MEANINGS.find(([pattern]) => pattern.test(sqlstate)) ?? [null, 'internal', 'retry' as const];
   const constraint = (error as PgError).constraint;
   const named = typeof constraint === 'string' ? `, constraint ${constraint}` : '';
   const advice = Object.hasOwn(ADVICE, kind) ? `; ${ADVICE[kind]}` : '';
   const message = `PostgreSQL refused the statement: ${kind} (SQLSTATE ${sqlstate}${named})${advice}`;
-  return new DatabaseError(sqlstate, kind, remedy, message);
+  return new DatabaseError(sqlstate, kind, action, message);
 }

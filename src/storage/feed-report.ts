@@ -1,7 +1,8 @@
-import { type Kysely, sql } from 'kysely';
-import { IS_RETRIED } from './given-up.js';
+import { sql } from 'kysely';
+import { LEADER } from './fence.js';
 import { backfillIsComplete } from './passes.js';
-import type { Tables } from './schema.js';
+import { IS_RETRIED } from './pending.js';
+import type { StoreConnection } from './store-connection.js';
 import { type ReportedTrouble, troublesOfFeed } from './troubles.js';
 
 /** What an operator asks about a feed. Times are null until they are known. */
@@ -74,97 +75,77 @@ export interface ReportedPass {
   readonly pace: ReportedPace | null;
 }
 
-interface ReportRow
-  extends Omit<FeedReport, 'runs' | 'runsEstimated' | 'pending' | 'quarantined' | 'passes' | 'positions' | 'troubles'> {
-  readonly positions: readonly ReportedPosition[] | null;
-  readonly troubles: readonly ReportedTrouble[] | null;
-  readonly passes: readonly ReportedPass[] | null;
-  /** Null where there are too many runs to count. */
-  readonly counted: number | null;
-  readonly pending: Record<string, number> | null;
-  readonly quarantined: Record<string, number> | null;
-}
-
 /** Runs of the schema that are counted one by one at most. */
 const COUNTED_AT_MOST = 100_000;
 /** Latest changes of the schema that are looked through at most for what was stored lately. */
 const LATELY_AT_MOST = 10_000;
 const POSITIONS_SHOWN = 5;
 
-/**
- * All feeds of the schema, by name.
- * @param countedAtMost with more runs than this in the schema, their number is estimated
- */
-export async function readFeedReports(
-  db: Kysely<unknown>,
-  tables: Tables,
-  countedAtMost = COUNTED_AT_MOST,
-): Promise<readonly FeedReport[]> {
-  const reports = await readReportRows(db, tables, countedAtMost);
-  return Promise.all(
-    reports.map(async ({ counted, ...row }) => ({
-      ...row,
-      runs: counted ?? (await estimateRuns(db, tables, row.feed)),
-      runsEstimated: counted === null,
-      passes: row.passes ?? [],
-      positions: row.positions ?? [],
-      troubles: row.troubles ?? [],
-      pending: row.pending ?? {},
-      quarantined: row.quarantined ?? {},
-    })),
-  );
-}
-
-async function readReportRows(
-  db: Kysely<unknown>,
-  tables: Tables,
-  countedAtMost: number,
-): Promise<readonly ReportRow[]> {
-  const { rows } = await sql<ReportRow>`
-    WITH size AS MATERIALIZED (
-      SELECT count(*) <= ${countedAtMost} AS small FROM (SELECT FROM ${tables.runs} LIMIT ${countedAtMost} + 1) AS first
-    ), latest AS MATERIALIZED (
-      SELECT feed, synced_at FROM ${tables.runs} ORDER BY change_seq DESC LIMIT ${LATELY_AT_MOST}
-    )
-    SELECT name AS feed, base_url AS "baseUrl", filters,
-      data_complete_as_of AS "dataCompleteAsOf",
-      extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision AS "lagSeconds",
-      NULLIF(complete_from, '-infinity') AS "completeFrom",
-      reconciled_as_of AS "reconciledAsOf",
-      ${backfillIsComplete(tables)} AS "backfillComplete",
-      ${PACE} AS pace,
-      (SELECT jsonb_agg(jsonb_build_object('kind', kind, 'since', since, 'until', until, 'deliveredUpTo', delivered_up_to,
-          'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)
-        FROM ${tables.passes} AS pass WHERE pass.feed = feed.name AND finished_at IS NULL) AS passes,
-      last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
-      stuck_since AS "stuckSince",
-      CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS leader,
-      CASE WHEN (SELECT small FROM size) THEN
-        (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
-      (SELECT count(*)::int FROM latest
-        WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedLately",
-      (SELECT min(pending_since) FROM ${tables.runs} AS run
-        WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingSince",
-      (SELECT min(next_try_at) FROM ${tables.runs} AS run
-        WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingNextTryAt",
-      (SELECT max(last_seen_at) FROM ${tables.quarantine} AS entry
-        WHERE entry.feed = feed.name AND state = 'open') AS "quarantinedLastAt",
-      (SELECT jsonb_agg(jsonb_build_object('id', id::text, 'notedAt', noted_at, 'reason', reason,
-          'deliveredUpTo', last_delivered_at) ORDER BY id DESC)
-        FROM (SELECT * FROM ${tables.cursorHistory} AS noted WHERE noted.feed = feed.name
-          ORDER BY id DESC LIMIT ${POSITIONS_SHOWN}) AS earlier) AS positions,
-      ${troublesOfFeed(tables)} AS troubles,
-      (SELECT jsonb_object_agg(reason, number) FROM (
-        SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run
-        WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}
-        GROUP BY pending_reason) AS pending) AS pending,
-      (SELECT count(*)::int FROM ${tables.runs} AS run
-        WHERE run.feed = feed.name AND result_state = 'pending' AND NOT ${IS_RETRIED}) AS "givenUp",
-      (SELECT jsonb_object_agg(reason, number) FROM (
-        SELECT reason, count(*) AS number FROM ${tables.quarantine} AS entry
-        WHERE entry.feed = feed.name AND state = 'open' GROUP BY reason) AS open) AS quarantined
-    FROM ${tables.feeds} AS feed ORDER BY name`.execute(db);
-  return rows;
+/** Reads the reports on the feeds of a schema. */
+export function createFeedReports({ db, tables }: StoreConnection) {
+  /** As the planner sees it, from the statistics of the table. */
+  const estimateRuns = async (feed: string): Promise<number> => {
+    const { rows } = await sql<Explained>`
+      EXPLAIN (FORMAT JSON) SELECT FROM ${tables.runs} WHERE feed = ${sql.lit(feed)}`.execute(db);
+    return rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
+  };
+  /**
+   * All feeds of the schema, by name.
+   * @param countedAtMost with more runs than this in the schema, their number is estimated
+   */
+  return async (countedAtMost = COUNTED_AT_MOST): Promise<readonly FeedReport[]> => {
+    const { rows } = await sql<Omit<FeedReport, 'runs' | 'runsEstimated'> & { counted: number | null }>`
+      WITH size AS MATERIALIZED (
+        SELECT count(*) <= ${countedAtMost} AS small FROM (SELECT FROM ${tables.runs} LIMIT ${countedAtMost} + 1) AS first
+      ), latest AS MATERIALIZED (
+        SELECT feed, synced_at FROM ${tables.runs} ORDER BY change_seq DESC LIMIT ${LATELY_AT_MOST}
+      )
+      SELECT name AS feed, base_url AS "baseUrl", filters,
+        data_complete_as_of AS "dataCompleteAsOf",
+        extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision AS "lagSeconds",
+        NULLIF(complete_from, '-infinity') AS "completeFrom",
+        reconciled_as_of AS "reconciledAsOf",
+        ${backfillIsComplete(tables)} AS "backfillComplete",
+        ${PACE} AS pace,
+        COALESCE((SELECT jsonb_agg(jsonb_build_object('kind', kind, 'since', since, 'until', until,
+            'deliveredUpTo', delivered_up_to, 'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)
+          FROM ${tables.passes} AS pass WHERE pass.feed = feed.name AND finished_at IS NULL), '[]') AS passes,
+        last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
+        stuck_since AS "stuckSince",
+        ${LEADER} AS leader,
+        CASE WHEN (SELECT small FROM size) THEN
+          (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
+        (SELECT count(*)::int FROM latest
+          WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedLately",
+        (SELECT min(pending_since) FROM ${tables.runs} AS run
+          WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingSince",
+        (SELECT min(next_try_at) FROM ${tables.runs} AS run
+          WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingNextTryAt",
+        (SELECT max(last_seen_at) FROM ${tables.quarantine} AS entry
+          WHERE entry.feed = feed.name AND state = 'open') AS "quarantinedLastAt",
+        COALESCE((SELECT jsonb_agg(jsonb_build_object('id', id::text, 'notedAt', noted_at, 'reason', reason,
+            'deliveredUpTo', last_delivered_at) ORDER BY id DESC)
+          FROM (SELECT * FROM ${tables.cursorHistory} AS noted WHERE noted.feed = feed.name
+            ORDER BY id DESC LIMIT ${POSITIONS_SHOWN}) AS earlier), '[]') AS positions,
+        COALESCE(${troublesOfFeed(tables)}, '[]') AS troubles,
+        COALESCE((SELECT jsonb_object_agg(reason, number) FROM (
+          SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run
+          WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}
+          GROUP BY pending_reason) AS pending), '{}') AS pending,
+        (SELECT count(*)::int FROM ${tables.runs} AS run
+          WHERE run.feed = feed.name AND result_state = 'pending' AND NOT ${IS_RETRIED}) AS "givenUp",
+        COALESCE((SELECT jsonb_object_agg(reason, number) FROM (
+          SELECT reason, count(*) AS number FROM ${tables.quarantine} AS entry
+          WHERE entry.feed = feed.name AND state = 'open' GROUP BY reason) AS open), '{}') AS quarantined
+      FROM ${tables.feeds} AS feed ORDER BY name`.execute(db);
+    return Promise.all(
+      rows.map(async ({ counted, ...report }) => ({
+        ...report,
+        runs: counted ?? (await estimateRuns(report.feed)),
+        runsEstimated: counted === null,
+      })),
+    );
+  };
 }
 
 /** Of a row of `feeds` or `passes`: what was said of its pace, if not too long ago to hold still. */
@@ -173,11 +154,4 @@ const PACE = sql`CASE WHEN paced_at > clock_timestamp() - interval '1 minute' TH
 
 interface Explained {
   readonly 'QUERY PLAN': readonly [{ readonly Plan: { readonly 'Plan Rows': number } }];
-}
-
-/** As the planner sees it, from the statistics of the table. */
-async function estimateRuns(db: Kysely<unknown>, tables: Tables, feed: string): Promise<number> {
-  const { rows } = await sql<Explained>`
-    EXPLAIN (FORMAT JSON) SELECT FROM ${tables.runs} WHERE feed = ${sql.lit(feed)}`.execute(db);
-  return rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
 }

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Freshness, LeaseGrant, PageCommit } from '../sync/ports.js';
+import type { FreshnessClaim, LeaseGrant, PageCommit } from '../sync/ports.js';
 import type { CommitSettings } from './commit-settings.js';
 import type { Tables } from './schema.js';
+import { timestamp } from './store-connection.js';
 
 /** Columns of every fence's row: how fresh the feed is after this statement. */
 export interface FenceRow {
@@ -10,6 +11,17 @@ export interface FenceRow {
 }
 export const AS_OF = sql`data_complete_as_of, read_up_to,
     extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS lag_ms`;
+
+/** Of a row of `feeds`: the process that holds it now; null: none does. */
+export const LEADER = sql<string | null>`CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END`;
+
+/**
+ * Whether the feed's row is still held as it was granted. The holder is compared too: a database that loses commits grants the
+ * same epoch twice.
+ */
+export function isHeld({ feed, epoch, holder }: LeaseGrant): RawBuilder<boolean> {
+  return sql`(name = ${feed} AND lease_epoch = ${epoch} AND COALESCE(lease_holder, '') = ${holder})`;
+}
 
 /**
  * Moves the feed to its new position if nobody else did: no row means that another process holds the feed or moved its
@@ -30,34 +42,38 @@ export function fenceOnPosition(
     ${freshness === null ? sql`` : freshnessColumns(freshness, settings, now)}
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
-  WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor IS NOT DISTINCT FROM ${from}::text
+  WHERE ${isHeld(lease)} AND cursor IS NOT DISTINCT FROM ${from}::text
   RETURNING ${AS_OF}`;
 }
 
 /** For writes that leave the cursor alone. Locks the row too: a new holder waits for this commit, or voids it. */
-export function fenceOnEpoch(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
+export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
   return sql`
-  SELECT ${AS_OF} FROM ${tables.feeds} WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} FOR NO KEY UPDATE`;
+  SELECT ${AS_OF} FROM ${tables.feeds} WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
 }
 
 /**
  * At the end of the feed everything up to the sending of the poll is here; before the end, everything up to the delivery
  * that the page proves. Neither instant may be dated later than it was by the database's clock, however long the statement takes to
- * arrive: it is dated by an earlier answer (database-clock.ts), which the lease or the position always was. Its age when the
+ * arrive: it is dated by an earlier answer of the database (database-clock.ts); taking the lease gave the first. Its age when the
  * statement is sent is the limit if the database's clock was set back since, or is another one after a failover.
  */
-function freshnessColumns(freshness: Freshness, { databaseClock }: CommitSettings, now: number): RawBuilder<unknown> {
+function freshnessColumns(
+  freshness: FreshnessClaim,
+  { databaseClock }: CommitSettings,
+  now: number,
+): RawBuilder<unknown> {
   const dated = (instant: number) => sql`LEAST(
       to_timestamp(${databaseClock.reachedAt(instant)}::double precision / 1000),
       transaction_timestamp() - ${Math.max(0, now - instant)} * interval '1 millisecond')`;
   const polled = dated(freshness.polledAt);
   const delivered = freshness.lastDelivered === null ? sql`NULL::timestamptz` : dated(freshness.lastDelivered);
   const complete = freshness.atEnd ? polled : delivered;
-  const lastDeliveredAt = freshness.lastDeliveredAt?.toISOString() ?? null;
+  const lastDeliveredAt = timestamp(freshness.lastDeliveredAt);
   return sql`
     data_complete_as_of = GREATEST(data_complete_as_of, ${complete}),
     end_reached_at = ${freshness.atEnd ? sql`COALESCE(end_reached_at, clock_timestamp())` : sql`end_reached_at`},
-    last_delivered_at = GREATEST(last_delivered_at, ${lastDeliveredAt}::timestamptz),
-    read_up_to = GREATEST(read_up_to, ${lastDeliveredAt}::timestamptz),
+    last_delivered_at = GREATEST(last_delivered_at, ${lastDeliveredAt}),
+    read_up_to = GREATEST(read_up_to, ${lastDeliveredAt}),
     last_poll_at = ${polled},`;
 }

@@ -1,6 +1,7 @@
-import { type Kysely, sql } from 'kysely';
-import type { Database } from './pool.js';
-import { quoted, type Tables } from './schema.js';
+import { sql } from 'kysely';
+import type { FeedStore } from '../sync/ports.js';
+import { quoted } from './schema.js';
+import { anyOf, type StoreConnection } from './store-connection.js';
 
 /** So long it holds that the index has outgrown the memory, or has not: it grows in days. Milliseconds. */
 const LOOKED_AT_EVERY_MS = 60_000;
@@ -18,21 +19,21 @@ const PAGES_WAITING = 10;
  * after a failure until the next look at the index.
  */
 export function createKeyReader(
-  database: Pick<Database, 'sql' | 'free'>,
-  tables: Tables,
+  connection: StoreConnection,
+  freeConnections: () => number,
   monotonic: () => number,
-): (scanIds: readonly string[]) => Promise<void> {
+): Pick<FeedStore, 'announce'> {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let outgrown = false;
   let lookups = 0;
   let waiting: (readonly string[])[] = [];
-  const hasConnection = () => database.free() >= FREE_AT_LEAST;
+  const hasConnection = () => freeConnections() >= FREE_AT_LEAST;
   const announce = async (scanIds: readonly string[]) => {
     if (lookups === 0 && !hasConnection()) return;
     const now = monotonic();
     if (now - lookedAt >= LOOKED_AT_EVERY_MS && hasConnection()) {
       lookedAt = now;
-      outgrown = await outgrowsMemory(database.sql, tables);
+      outgrown = await outgrowsMemory(connection);
     }
     if (!outgrown) return;
     waiting = [...waiting, scanIds].slice(-PAGES_WAITING);
@@ -40,22 +41,24 @@ export function createKeyReader(
     lookups++;
     try {
       while (outgrown && waiting.length > 0 && hasConnection()) {
-        await readKeys(database.sql, tables, waiting.splice(0).flat());
+        await readKeys(connection, waiting.splice(0).flat());
       }
     } finally {
       lookups--;
       if (lookups === 0) waiting = []; // they would be committed before the next look-up
     }
   };
-  return (scanIds) =>
-    announce(scanIds).catch((error: unknown) => {
-      outgrown = false;
-      throw error;
-    });
+  return {
+    announce: (scanIds) =>
+      announce(scanIds).catch((error: unknown) => {
+        outgrown = false;
+        throw error;
+      }),
+  };
 }
 
 /** Half of the memory is for the table's own pages: new ones pass through it all the time. */
-async function outgrowsMemory(db: Kysely<unknown>, tables: Tables): Promise<boolean> {
+async function outgrowsMemory({ db, tables }: StoreConnection): Promise<boolean> {
   const table = `${quoted(tables.schema)}.runs`;
   const { rows } = await sql<{ outgrown: boolean }>`
     SELECT pg_relation_size(indexrelid) > pg_size_bytes(current_setting('shared_buffers')) / 2 AS outgrown
@@ -65,6 +68,10 @@ async function outgrowsMemory(db: Kysely<unknown>, tables: Tables): Promise<bool
 }
 
 /** The revision is asked for so that the rows of those that are stored are fetched as well: the commit compares them. */
-async function readKeys(db: Kysely<unknown>, tables: Tables, scanIds: readonly string[]): Promise<void> {
-  await sql`SELECT count(revision) FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])`.execute(db);
+async function readKeys({ db }: StoreConnection, scanIds: readonly string[]): Promise<void> {
+  await db
+    .selectFrom('runs')
+    .select(({ fn }) => fn.count('revision').as('revisions'))
+    .where('scan_id', '=', anyOf(scanIds))
+    .execute();
 }

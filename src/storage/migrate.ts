@@ -1,8 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { troubleOf } from '../outcome/trouble.js';
+import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
+import { classifyError } from '../outcome/classify-error.js';
 import { missingClock, SchemaMismatch } from './errors.js';
 import { quoted, type Tables } from './schema.js';
+import type { StoreConnection } from './store-connection.js';
 
 /** A plain `.sql` file of `migrations/`, named `NNNN_what_it_adds.sql`. */
 export interface Migration {
@@ -43,19 +44,19 @@ export interface SchemaState {
  * service sends, and where of an earlier installation only the reports are left, so that they could not be made anew.
  */
 export async function inspectSchema(
-  db: Kysely<unknown>,
-  tables: Tables,
+  connection: StoreConnection,
   migrations: readonly Migration[],
 ): Promise<SchemaState> {
+  const { db, tables } = connection;
   const ledger = `${quoted(tables.schema)}.migrations`;
   const { rows: found } = await sql<InDatabase & { exists: boolean }>`
     SELECT to_regclass(${ledger}) IS NOT NULL AS exists, ${IN_DATABASE}`.execute(db);
   for (const database of found) requireEncoding(database);
   if (!found[0]?.exists) {
-    await requireNoReports(db, tables);
+    await requireNoReports(connection);
     return stateOf(undefined, migrations);
   }
-  const { rows: applied } = await sql<Ledger>`${readLedger(tables)}`.execute(db);
+  const { rows: applied } = await readLedger(tables).execute(db);
   return stateOf(applied[0], migrations);
 }
 
@@ -63,11 +64,8 @@ export async function inspectSchema(
  * Rejects with a {@link SchemaMismatch} that names the remedy unless this release can work on the schema. One statement where
  * it can: a daemon looks with each renewal of its lease.
  */
-export async function requireSchema(
-  db: Kysely<unknown>,
-  tables: Tables,
-  migrations: readonly Migration[],
-): Promise<void> {
+export async function requireSchema(connection: StoreConnection, migrations: readonly Migration[]): Promise<void> {
+  const { db, tables } = connection;
   const { schema, runs, deletedRuns, changeClock } = tables;
   // The next number of a change must be higher than all that are stored: readers remember the highest that they have seen.
   // It is not where the tables were restored without their sequence.
@@ -79,7 +77,7 @@ export async function requireSchema(
     .execute(db)
     .catch(async (error) => {
       // A table is missing or may not be read: what the ledger says, if there is one, says more.
-      if (troubleOf(error).remedy === 'hold') requireVersion(await inspectSchema(db, tables, migrations), tables);
+      if (classifyError(error).action === 'hold') requireVersion(await inspectSchema(connection, migrations), tables);
       throw error;
     });
   for (const row of rows) {
@@ -137,7 +135,7 @@ function requireEncoding({ database, encoding }: InDatabase): void {
 }
 
 /** Where the tables are gone: views go with the tables they read, functions of ours (of one text each) stay. */
-async function requireNoReports(db: Kysely<unknown>, { schema, reportingSchema }: Tables): Promise<void> {
+async function requireNoReports({ db, tables: { schema, reportingSchema } }: StoreConnection): Promise<void> {
   const { rows: left } = await sql`
     SELECT FROM pg_proc
     WHERE pronamespace = to_regnamespace(${quoted(reportingSchema)})
@@ -159,23 +157,21 @@ function numbersBehind(sequence: string, highest: string): string {
  * through PgBouncer, and several starters cannot race. Returns what was applied.
  */
 export async function migrate(
-  db: Kysely<unknown>,
-  tables: Tables,
+  connection: StoreConnection,
   migrations: readonly Migration[],
 ): Promise<readonly Migration[]> {
   // Nothing to do is the usual case, and one that needs no right to create anything.
-  if ((await inspectSchema(db, tables, migrations)).missing.length === 0) return [];
+  if ((await inspectSchema(connection, migrations)).missing.length === 0) return [];
+  const { db, tables } = connection;
   return db.transaction().execute(async (tx) => {
     await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
     await createSchema(tx, tables.schema);
     await createSchema(tx, tables.reportingSchema);
     await sql.raw(withNames(LEDGER, tables)).execute(tx);
-    const { missing } = await inspectSchema(tx, tables, migrations);
-    for (const migration of missing) {
-      await sql.raw(withNames(migration.text, tables)).execute(tx);
-      await sql`
-        INSERT INTO ${tables.migrations} (version, name, works_from)
-        VALUES (${migration.version}, ${migration.name}, ${migration.worksFrom})`.execute(tx);
+    const { missing } = await inspectSchema({ db: tx, tables }, migrations);
+    for (const { version, name, worksFrom, text } of missing) {
+      await sql.raw(withNames(text, tables)).execute(tx);
+      await tx.insertInto('migrations').values({ version, name, works_from: worksFrom }).execute();
     }
     return missing;
   });
@@ -187,7 +183,7 @@ function withNames(text: string, { schema, reportingSchema }: Tables): string {
 }
 
 /** Asks first: `IF NOT EXISTS` would want the right to create one even where there is nothing to do. */
-async function createSchema(tx: Kysely<unknown>, name: string): Promise<void> {
+async function createSchema(tx: QueryExecutorProvider, name: string): Promise<void> {
   const { rows } = await sql`SELECT FROM pg_namespace WHERE nspname = ${name}`.execute(tx);
   if (rows.length === 0) await sql`CREATE SCHEMA ${sql.id(name)}`.execute(tx);
 }

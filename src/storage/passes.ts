@@ -1,16 +1,8 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type {
-  FeedIdentity,
-  LastPass,
-  LeaseGrant,
-  NewPass,
-  Pass,
-  PassCommit,
-  PassKind,
-  ReadingPace,
-} from '../sync/ports.js';
-import { AS_OF } from './fence.js';
-import type { Tables } from './schema.js';
+import type { FeedIdentity, LastPass, NewPass, Pass, PassCommit, PassStore, ReadingPace } from '../sync/ports.js';
+import { AS_OF, isHeld } from './fence.js';
+import type { ScanfeedSchema, Tables } from './schema.js';
+import { type StoreConnection, timestamp } from './store-connection.js';
 
 const PASS = sql`pass.id::text, pass.kind, pass.since, pass.until, pass.cursor,
       pass.delivered_up_to AS "deliveredUpTo", pass.entries::double precision, pass.stored::double precision`;
@@ -19,45 +11,67 @@ const PASS = sql`pass.id::text, pass.kind, pass.since, pass.until, pass.cursor,
 const IS_OUTDATED = sql`(pass.kind = 'full' AND pass.begun_at <= COALESCE(feed.widened_at, '-infinity'))`;
 
 /** Of a row of `passes`: it has read everything up to what the feed was complete to when it began. */
-const IS_COMPLETED = sql`(finished_at IS NOT NULL AND NOT cancelled AND complete_as_of IS NOT NULL)`;
+const IS_COMPLETED = sql<boolean>`(finished_at IS NOT NULL AND NOT cancelled AND complete_as_of IS NOT NULL)`;
 
-/** See {@link PassStore}. */
-export async function nextPass(
-  db: Kysely<unknown>,
-  tables: Tables,
-  feed: string,
-  kind: PassKind,
-): Promise<Pass | null> {
-  const { rows } = await sql<Pass>`
-    SELECT ${PASS} FROM ${tables.passes} AS pass JOIN ${tables.feeds} AS feed ON feed.name = pass.feed
-    WHERE pass.feed = ${feed} AND pass.kind = ${kind} AND finished_at IS NULL AND NOT ${IS_OUTDATED}
-      AND feed.last_commit_at IS NOT NULL
-    ORDER BY pass.id LIMIT 1`.execute(db);
-  return rows[0] ?? null;
-}
+/** Passes, as the engine runs them one after the other. */
+export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, 'commitPass'> {
+  return {
+    async nextPass(feed, kind) {
+      const { rows } = await sql<Pass>`
+        SELECT ${PASS} FROM ${tables.passes} AS pass JOIN ${tables.feeds} AS feed ON feed.name = pass.feed
+        WHERE pass.feed = ${feed} AND pass.kind = ${kind} AND finished_at IS NULL AND NOT ${IS_OUTDATED}
+          AND feed.last_commit_at IS NOT NULL
+        ORDER BY pass.id LIMIT 1`.execute(db);
+      return rows[0] ?? null;
+    },
 
-/** See {@link PassStore}. */
-export async function readLastPass(
-  db: Kysely<unknown>,
-  tables: Tables,
-  feed: string,
-  kind: NewPass['kind'],
-): Promise<LastPass | null> {
-  const { rows } = await sql<LastPass>`
-    WITH feed AS (SELECT * FROM ${tables.feeds} WHERE name = ${feed}),
-    pass AS (
-      SELECT id, kind, begun_at, finished_at FROM ${tables.passes}
-      WHERE feed = ${feed} AND kind = ${kind} AND (finished_at IS NULL OR cancelled OR ${IS_COMPLETED})
-      UNION ALL
-      SELECT 0, 'full', created_at, GREATEST(end_reached_at, ${historyReadAt(tables)})
-      FROM feed WHERE ${kind} = 'full' AND ${backfillIsComplete(tables)}
-    )
-    SELECT CASE WHEN ${IS_OUTDATED} THEN 'Infinity'
-        ELSE extract(epoch FROM clock_timestamp() - finished_at)::double precision * 1000 END AS "endedMsAgo",
-      ${completedUntil(tables, feed, kind)} AS "completedUntil"
-    FROM pass CROSS JOIN feed WHERE finished_at IS NOT NULL OR ${IS_OUTDATED}
-    ORDER BY pass.id DESC LIMIT 1`.execute(db);
-  return rows[0] ?? null;
+    async readLastPass(feed, kind) {
+      const { rows } = await sql<LastPass>`
+        WITH feed AS (SELECT * FROM ${tables.feeds} WHERE name = ${feed}),
+        pass AS (
+          SELECT id, kind, begun_at, finished_at FROM ${tables.passes}
+          WHERE feed = ${feed} AND kind = ${kind} AND (finished_at IS NULL OR cancelled OR ${IS_COMPLETED})
+          UNION ALL
+          SELECT 0, 'full', created_at, GREATEST(end_reached_at, ${historyReadAt(tables)})
+          FROM feed WHERE ${kind} = 'full' AND ${backfillIsComplete(tables)}
+        )
+        SELECT CASE WHEN ${IS_OUTDATED} THEN 'Infinity'
+            ELSE extract(epoch FROM clock_timestamp() - finished_at)::double precision * 1000 END AS "endedMsAgo",
+          ${completedUntil(tables, feed, kind)} AS "completedUntil"
+        FROM pass CROSS JOIN feed WHERE finished_at IS NOT NULL OR ${IS_OUTDATED}
+        ORDER BY pass.id DESC LIMIT 1`.execute(db);
+      return rows[0] ?? null;
+    },
+
+    /**
+     * Begins a recent or full pass, not before the feed's own start. It counts as of the time that its end was derived from,
+     * although the feed may be more complete by now.
+     */
+    async beginPass(lease, { kind, since, until, completeAsOf }) {
+      const { rows } = await sql<Pass>`
+        WITH feed AS MATERIALIZED (
+          SELECT * FROM ${tables.feeds} WHERE ${isHeld(lease)} FOR NO KEY UPDATE
+        ),
+        outdated AS (
+          UPDATE ${tables.passes} AS pass SET finished_at = clock_timestamp(), cancelled = true
+          FROM feed WHERE pass.feed = feed.name AND pass.kind = ${kind} AND finished_at IS NULL AND ${IS_OUTDATED}
+          RETURNING pass.id
+        )
+        INSERT INTO ${tables.passes} AS pass (feed, kind, since, until, complete_as_of)
+        SELECT name, ${kind}, GREATEST(${timestamp(since)}, start_since), ${timestamp(until)},
+          LEAST(data_complete_as_of, ${timestamp(completeAsOf)})
+        FROM feed WHERE data_complete_as_of IS NOT NULL AND (SELECT count(*) FROM outdated) >= 0 -- after it
+          AND (${kind} = 'recent' OR ${hasCaughtUpSinceWidening(sql`feed`)})
+        ON CONFLICT (feed, kind) WHERE finished_at IS NULL AND kind <> 'backfill' DO NOTHING
+        RETURNING ${PASS}`.execute(db);
+      if (rows.length > 0) await prunePasses(db, lease.feed, kind);
+      return rows[0] ?? null;
+    },
+
+    async notePace(lease, pace) {
+      await sql`UPDATE ${tables.feeds} SET ${paceColumns(pace)} WHERE ${isHeld(lease)}`.execute(db);
+    },
+  };
 }
 
 /** The end of the last completed pass of a kind; null: there is none. */
@@ -66,52 +80,25 @@ export function completedUntil(tables: Tables, feed: string, kind: NewPass['kind
         WHERE feed = ${feed} AND kind = ${kind} AND ${IS_COMPLETED} ORDER BY id DESC LIMIT 1)`;
 }
 
-/**
- * Begins a recent or full pass, not before the feed's own start. It counts as of the time that its end was derived from,
- * although the feed may be more complete by now.
- */
-export async function beginPass(
-  db: Kysely<unknown>,
-  tables: Tables,
-  lease: LeaseGrant,
-  { kind, since, until, completeAsOf }: NewPass,
-): Promise<Pass | null> {
-  const { rows } = await sql<Pass>`
-    WITH feed AS MATERIALIZED (
-      SELECT * FROM ${tables.feeds} WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch} FOR NO KEY UPDATE
-    ),
-    outdated AS (
-      UPDATE ${tables.passes} AS pass SET finished_at = clock_timestamp(), cancelled = true
-      FROM feed WHERE pass.feed = feed.name AND pass.kind = ${kind} AND finished_at IS NULL AND ${IS_OUTDATED}
-      RETURNING pass.id
-    )
-    INSERT INTO ${tables.passes} AS pass (feed, kind, since, until, complete_as_of)
-    SELECT name, ${kind}, GREATEST(${since?.toISOString() ?? null}::timestamptz, start_since), ${until.toISOString()}::timestamptz,
-      LEAST(data_complete_as_of, ${completeAsOf.toISOString()}::timestamptz)
-    FROM feed WHERE data_complete_as_of IS NOT NULL AND (SELECT count(*) FROM outdated) >= 0 -- after it
-      AND (${kind} = 'recent' OR ${hasCaughtUpSinceWidening(sql`feed`)})
-    ON CONFLICT (feed, kind) WHERE finished_at IS NULL AND kind <> 'backfill' DO NOTHING
-    RETURNING ${PASS}`.execute(db);
-  if (rows.length > 0) await prunePasses(db, tables, lease.feed, kind);
-  return rows[0] ?? null;
-}
-
 /** A full pass ends where the feed is complete to: earlier it would miss runs that the cursor passed with the filters of before. */
 export function hasCaughtUpSinceWidening(feed: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql`(${feed}.data_complete_as_of >= COALESCE(${feed}.widened_at, '-infinity'))`;
 }
 
 /** Deletes the passes of a kind before the last completed one. */
-export async function prunePasses(
-  db: Kysely<unknown>,
-  tables: Tables,
-  feed: string,
-  kind: NewPass['kind'],
-): Promise<void> {
-  await sql`
-    DELETE FROM ${tables.passes} WHERE feed = ${feed} AND kind = ${kind} AND id < (
-      SELECT max(id) FROM ${tables.passes}
-      WHERE feed = ${feed} AND kind = ${kind} AND ${IS_COMPLETED})`.execute(db);
+export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind: NewPass['kind']): Promise<void> {
+  const lastCompleted = db
+    .selectFrom('passes')
+    .select(({ fn }) => fn.max('id').as('id'))
+    .where('feed', '=', feed)
+    .where('kind', '=', kind)
+    .where(IS_COMPLETED);
+  await db
+    .deleteFrom('passes')
+    .where('feed', '=', feed)
+    .where('kind', '=', kind)
+    .where('id', '<', lastCompleted)
+    .execute();
 }
 
 /**
@@ -122,9 +109,9 @@ export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unkn
   const { lease, id, from, until, finished, feedHadCursor } = commit;
   return sql`
   SELECT ${AS_OF} FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
-  WHERE feed.name = ${lease.feed} AND feed.lease_epoch = ${lease.epoch} AND pass.id = ${id}::bigint
+  WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint
     AND pass.finished_at IS NULL AND pass.cursor IS NOT DISTINCT FROM ${from}::text
-    AND pass.until = ${until.toISOString()}::timestamptz
+    AND pass.until = ${timestamp(until)}
     AND (${!finished || feedHadCursor} OR pass.kind <> 'history' OR feed.cursor IS NULL)
   FOR NO KEY UPDATE`;
 }
@@ -151,7 +138,7 @@ claimed AS (
 pass AS (
   UPDATE ${tables.passes} SET
     cursor = ${to}::text,
-    delivered_up_to = GREATEST(delivered_up_to, ${deliveredUpTo?.toISOString() ?? null}::timestamptz),
+    delivered_up_to = GREATEST(delivered_up_to, ${timestamp(deliveredUpTo)}),
     entries = entries + ${entries},
     stored = stored + ${runsStored(commit)},
     last_commit_at = clock_timestamp(),
@@ -166,18 +153,6 @@ pass AS (
 function runsStored({ batch }: PassCommit): RawBuilder<number> {
   if (batch.entries.length === 0) return sql`0`;
   return sql`(SELECT count(*) FROM stored) + (SELECT count(*) FROM filled)`;
-}
-
-/** Stores how fast the feed is catching up. */
-export async function notePace(
-  db: Kysely<unknown>,
-  tables: Tables,
-  lease: LeaseGrant,
-  pace: ReadingPace | null,
-): Promise<void> {
-  await sql`
-    UPDATE ${tables.feeds} SET ${paceColumns(pace)}
-    WHERE name = ${lease.feed} AND lease_epoch = ${lease.epoch}`.execute(db);
 }
 
 function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {

@@ -27,7 +27,7 @@ export interface DatabaseOptions {
 /** One statement, whole, milliseconds, where nothing else is said. */
 export const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 10_000;
-/** Longer than what is done at rest is apart: a login costs more than all of it. */
+/** Longer than the pause between two statements at rest: a login costs more than all of them. */
 const IDLE_MS = 60_000;
 /** Maximum age of a connection, seconds: one to a former primary that still answers reads must not be used without end. */
 const LIFETIME_S = 600;
@@ -123,19 +123,22 @@ function guardedPool(
 ): PostgresPool {
   const outdated = new WeakSet<pg.PoolClient>();
   const guarded = (client: pg.PoolClient): PostgresPoolClient => {
-    let broken = false;
+    let brokenBy: unknown = null;
     const query = async (sql: string, parameters: readonly unknown[]) => {
+      // A rollback would wait behind the statement that was not answered, for another deadline.
+      if (brokenBy !== null) throw brokenBy;
       try {
         return await withDeadline(client.query(sql, [...parameters]), statementDeadlineMs);
       } catch (error) {
-        broken ||= endsConnection(error);
+        const failure = databaseError(error);
+        if (endsConnection(error)) brokenBy = failure;
         if (isReadOnly(error)) for (const each of clients) outdated.add(each);
-        throw databaseError(error);
+        throw failure;
       }
     };
     return {
       query: query as unknown as PostgresPoolClient['query'],
-      release: () => client.release(broken || outdated.has(client)),
+      release: () => client.release(brokenBy !== null || outdated.has(client)),
     };
   };
   return {

@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto';
-import { type Kysely, sql } from 'kysely';
-import type { QuarantineEntry } from '../sync/ports.js';
+import { sql } from 'kysely';
+import type { FeedStore, QuarantineEntry } from '../sync/ports.js';
 import { isBarred } from './deleted-runs.js';
-import type { QuarantineState } from './quarantined-entries.js';
-import type { Tables } from './schema.js';
+import type { QuarantineState } from './schema.js';
+import type { StoreConnection } from './store-connection.js';
 
 /** Where an entry that cannot be stored is: in the feed's quarantine, or with the runs that were removed. */
 export type Whereabouts = QuarantineState | 'deleted';
 
 /** Of the entries that are known already, by identity. */
 export async function findQuarantined(
-  db: Kysely<unknown>,
-  tables: Tables,
+  { db, tables }: StoreConnection,
   feed: string,
   entries: readonly QuarantineEntry[],
 ): Promise<ReadonlyMap<string, Whereabouts>> {
@@ -28,15 +27,14 @@ export async function findQuarantined(
   return new Map(rows.map(({ identity, state }) => [identity, state]));
 }
 
-/** Those of the entries that are not in the feed's quarantine yet, in whatever state, and may come into it. */
-export async function notYetQuarantined(
-  db: Kysely<unknown>,
-  tables: Tables,
-  feed: string,
-  entries: readonly QuarantineEntry[],
-): Promise<readonly QuarantineEntry[]> {
-  const known = await findQuarantined(db, tables, feed, entries);
-  return entries.filter((entry) => !known.has(identityOf(entry)));
+/** The quarantine, as the engine asks about it. */
+export function createQuarantine(connection: StoreConnection): Pick<FeedStore, 'notYetQuarantined'> {
+  return {
+    async notYetQuarantined(feed, entries) {
+      const known = await findQuarantined(connection, feed, entries);
+      return entries.filter((entry) => !known.has(identityOf(entry)));
+    },
+  };
 }
 
 /** What makes a delivery of an entry the same as an earlier one. */

@@ -1,5 +1,6 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Tables } from './schema.js';
+import type { StoreConnection } from './store-connection.js';
 
 /** So many of a feed are kept. */
 const KEPT = sql.lit(20);
@@ -37,31 +38,29 @@ export interface ReportedTrouble {
   readonly holder: string;
 }
 
-/** Notes outages of a feed, each in one row however often it is noted, and forgets all but the latest and those that go on. */
-export async function noteTroubles(
-  db: Kysely<unknown>,
-  tables: Tables,
-  { feed, holder }: { readonly feed: string; readonly holder: string },
-  notes: readonly TroubleNote[],
-): Promise<void> {
-  const given = JSON.stringify(notes.map((note) => ({ ...note, message: storable(note.message) })));
-  await sql`
-    WITH noted AS (
-      INSERT INTO ${tables.troubles} (holder, stage, number, feed, kind, message, failures, since, last_at, next_try_at, ended_at)
-      SELECT ${holder}::text, stage, number, ${feed}::text, kind, message, failures,
-        ${ago('sinceMs')}, ${ago('lastMs')}, ${ago('nextTryMs')}, ${ago('endedMs')}
-      FROM jsonb_to_recordset(${given}::jsonb) AS note (stage text, number integer, kind text, message text,
-        failures integer, "sinceMs" double precision, "lastMs" double precision, "nextTryMs" double precision,
-        "endedMs" double precision)
-      WHERE EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})
-      ON CONFLICT (holder, stage, number) DO UPDATE SET kind = EXCLUDED.kind, message = EXCLUDED.message,
-        failures = EXCLUDED.failures, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
-        ended_at = EXCLUDED.ended_at
-    )
-    DELETE FROM ${tables.troubles} WHERE feed = ${feed} AND NOT ${GOES_ON} AND since < (
-      SELECT since FROM ${tables.troubles} WHERE feed = ${feed} ORDER BY since DESC OFFSET ${KEPT} - 1 LIMIT 1)`.execute(
-    db,
-  );
+/** Notes outages of one process on a feed. */
+export function createTroubleNotes({ db, tables }: StoreConnection, feed: string, holder: string) {
+  /** Notes each outage in one row however often it is noted, and forgets all but the latest and those that go on. */
+  return async (notes: readonly TroubleNote[]): Promise<void> => {
+    const given = JSON.stringify(notes.map((note) => ({ ...note, message: storable(note.message) })));
+    await sql`
+      WITH noted AS (
+        INSERT INTO ${tables.troubles} (holder, stage, number, feed, kind, message, failures, since, last_at, next_try_at, ended_at)
+        SELECT ${holder}::text, stage, number, ${feed}::text, kind, message, failures,
+          ${ago('sinceMs')}, ${ago('lastMs')}, ${ago('nextTryMs')}, ${ago('endedMs')}
+        FROM jsonb_to_recordset(${given}::jsonb) AS note (stage text, number integer, kind text, message text,
+          failures integer, "sinceMs" double precision, "lastMs" double precision, "nextTryMs" double precision,
+          "endedMs" double precision)
+        WHERE EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})
+        ON CONFLICT (holder, stage, number) DO UPDATE SET kind = EXCLUDED.kind, message = EXCLUDED.message,
+          failures = EXCLUDED.failures, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
+          ended_at = EXCLUDED.ended_at
+      )
+      DELETE FROM ${tables.troubles} WHERE feed = ${feed} AND NOT ${GOES_ON} AND since < (
+        SELECT since FROM ${tables.troubles} WHERE feed = ${feed} ORDER BY since DESC OFFSET ${KEPT} - 1 LIMIT 1)`.execute(
+      db,
+    );
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
-import type { PageDraft } from './page-draft.js';
-import type { FeedStore, QuarantineEntry, Trouble } from './ports.js';
+import type { CheckedPage } from './check-page.js';
+import type { Failure, FeedStore, QuarantineEntry } from './ports.js';
 
 /** How much of a page is unusable. */
 export interface PageQuality {
@@ -8,27 +8,27 @@ export interface PageQuality {
   readonly bad: Readonly<Record<string, number>>;
 }
 
-/** Pages that are looked at together at least, the present one among them. */
+/** Minimum number of pages to judge together, including the current one. */
 const PAGES = 3;
-/** Fewer entries say nothing about the feed: of small pages so many more are looked at. */
+/** Minimum number of entries to judge: if pages are small, more of them are included. */
 const ENTRIES = 100;
 
-/** At least half of what the feed lately delivered is unusable: its shape has changed. Held instead of quarantined. */
-export class MostlyBad extends Error implements Trouble {
+/** At least half of the recent entries are unusable: their shape has changed. The feed holds instead of quarantining them. */
+export class MostlyBad extends Error implements Failure {
   override readonly name = 'MostlyBad';
   readonly kind = 'mostly_bad';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor(pages: readonly PageQuality[]) {
     super(
-      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasonsOf(pages)}): the service has probably changed what it sends. The page is neither stored nor passed by, and is looked at again. Ask the operators of the service what changed, or use a release of scanfeed that knows it`,
+      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasonsOf(pages)}): the service has probably changed what it sends. The page is neither stored nor skipped, and is requested again. Ask the operators of the service what changed, or use a release of scanfeed that knows it`,
     );
   }
 }
 
-/** Keeps a feed that turns bad from being quarantined as a whole (promise 5). One for each stretch of pages read in a row. */
+/** Holds a feed whose entries become unusable, so that it is not quarantined as a whole (promise 5). One for each feed or pass. */
 export interface Breaker {
   /**
-   * Whether this page may be quarantined from. Changes nothing, so a page that is held may be asked about again.
+   * Checks whether entries of this page may be quarantined. Has no effect, so a page that is held may be checked again.
    * @throws MostlyBad
    */
   check(page: PageQuality): void;
@@ -49,8 +49,8 @@ export function createBreaker(): Breaker {
   };
 }
 
-/** The quality of a page, of which these entries would go to quarantine. */
-export function qualityOf({ items }: Pick<PageDraft, 'items'>, quarantine: readonly QuarantineEntry[]): PageQuality {
+/** Returns the quality of a page if these entries of it are quarantined. */
+export function qualityOf({ items }: Pick<CheckedPage, 'items'>, quarantine: readonly QuarantineEntry[]): PageQuality {
   const bad: Record<string, number> = {};
   for (const { state, reason } of quarantine) {
     if (state === 'open') bad[reason] = (bad[reason] ?? 0) + 1;
@@ -59,19 +59,19 @@ export function qualityOf({ items }: Pick<PageDraft, 'items'>, quarantine: reado
 }
 
 /**
- * The same without the entries that are in the feed's quarantine already, long ago perhaps: they are no sign of a change.
- * Asks the store only about what is bad.
+ * Returns the same without the entries that are in the feed's quarantine already, perhaps for long: they are no sign of a change.
+ * Queries the store only if there are bad entries.
  */
 export async function qualityOfNew(
-  draft: Pick<PageDraft, 'items'>,
+  page: Pick<CheckedPage, 'items'>,
   quarantine: readonly QuarantineEntry[],
   feed: string,
   store: Pick<FeedStore, 'notYetQuarantined'>,
 ): Promise<PageQuality> {
-  return qualityOf(draft, quarantine.length === 0 ? [] : await store.notYetQuarantined(feed, quarantine));
+  return qualityOf(page, quarantine.length === 0 ? [] : await store.notYetQuarantined(feed, quarantine));
 }
 
-/** The last pages, as many as are looked at together. */
+/** Returns the last pages, as many as are judged together. */
 function latest(pages: readonly PageQuality[]): readonly PageQuality[] {
   let first = pages.length;
   for (let entries = 0; first > 0 && (pages.length - first < PAGES || entries < ENTRIES); ) {

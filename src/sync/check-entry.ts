@@ -6,16 +6,14 @@ import type { FeedRun } from './ports.js';
 import { fitsIn, isStorable } from './storable-text.js';
 import { readTimestamp, type Timestamp } from './timestamps.js';
 
-export { readTimestamp };
-
-/** An entry's fields as they may be stored, or why it cannot be (promise 5). */
-export type Checked =
+/** The fields of an entry as they may be stored, or the reason why it cannot be stored (promise 5). */
+export type EntryCheck =
   | {
       readonly usable: true;
       readonly run: FeedRun;
-      /** Bad optional values: what stands in their place. */
+      /** Replacements of bad optional values. */
       readonly replaced: Readonly<Record<string, string | boolean | null>>;
-      /** Those of them whose notation alone was changed. */
+      /** Those of which only the notation was changed. */
       readonly normalised: readonly string[];
       readonly unknownFields: boolean;
     }
@@ -60,15 +58,15 @@ type Problem = { readonly reason: RejectReason; readonly detail: string };
 
 /**
  * Checks an entry of the feed, or a finished single run, against interface 2.1. Pure; values are never quoted.
- * @param bytes the entry's, where they may hold what parsing hides: invalid UTF-8, exponents, very many elements, values
- * that were left empty
- * @param stored what of them is to be stored, where it is not all: pieces cut between values
+ * @param bytes of the entry, if they may hold something that parsing hides: invalid UTF-8, exponents, very many elements,
+ * values that were left empty
+ * @param stored the pieces of them to store, cut between values, if not all are stored
  */
 export function checkEntry(
   entry: unknown,
   bytes?: Uint8Array,
   stored: readonly Uint8Array[] = bytes === undefined ? [] : [bytes],
-): Checked {
+): EntryCheck {
   if (!isObject(entry)) return unusable({ reason: 'not_an_object', detail: 'the entry is not an object' }, null, null);
   const scanId = hasInvalidScanId(bytes) ? null : usableScanId(entry.scanId);
   const revision = usableRevision(entry.revision);
@@ -109,7 +107,7 @@ function limitProblem(entry: Fields, stored: readonly Uint8Array[]): Problem | n
 function checkOptional(
   entry: Fields,
   bytes: Uint8Array | undefined,
-): Omit<Extract<Checked, { usable: true }>, 'usable'> {
+): Omit<Extract<EntryCheck, { usable: true }>, 'usable'> {
   const replaced: Record<string, string | boolean | null> = {};
   const normalised: string[] = [];
   for (const name of OPTIONAL_TEXTS) if (!isTextOrNull(entry[name])) replaced[name] = null;
@@ -151,7 +149,7 @@ function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag:
   };
 }
 
-function unusable({ reason, detail }: Problem, scanId: string | null, revision: number | null): Checked {
+function unusable({ reason, detail }: Problem, scanId: string | null, revision: number | null): EntryCheck {
   return { usable: false, reason, detail, scanId, revision };
 }
 

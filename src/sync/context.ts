@@ -1,5 +1,5 @@
-import type { ByteBudget } from './byte-budget.js';
 import type { DatabaseWatch } from './database-watch.js';
+import type { MemoryBudget } from './memory-budget.js';
 import type { PageLimit } from './page-limit.js';
 import type { Clock, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports.js';
 import type { ReadSettings } from './read-page.js';
@@ -35,7 +35,7 @@ export interface FeedContext {
   readonly resultCommits: number;
   readonly reconcile: ReconcileSettings;
   /** Bytes of pages and results held at once; the loader's too. */
-  readonly budget: ByteBudget;
+  readonly budget: MemoryBudget;
   readonly pageLimit: PageLimit;
   /** Pages held at once, the one being committed included. */
   readonly pagesAhead: number;

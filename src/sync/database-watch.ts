@@ -1,14 +1,14 @@
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
 import { linkedSignal } from './linked-signal.js';
 import type { Clock, FeedStore } from './ports.js';
 
-/** Knows from its own statements whether the database answers, and tells those who wait when it does again. */
+/** Notices from the store's own statements whether the database answers, and ends pauses when it answers again. */
 export interface DatabaseWatch {
   /** The store, watched. */
   readonly store: FeedStore;
   /**
-   * The pause after a failure. Where the database was away it ends as soon as any statement of the process succeeds: that
-   * of the lease comes often, while pauses grow to a minute. A `Retry-After` is waited for to its end.
+   * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of the process succeeds: the
+   * lease is renewed often, while pauses grow to a minute. A `Retry-After` is waited for to its end.
    */
   waitOut(error: unknown, ms: number, signal: AbortSignal): Promise<void>;
 }
@@ -29,15 +29,15 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
         return result;
       },
       (error) => {
-        // What will not pass by itself, and values that are refused, are answers.
-        if (troubleOf(error).remedy === 'retry') away = true;
+        // Errors that need a person and refused values are answers of the database, too.
+        if (classifyError(error).action === 'retry') away = true;
         throw error;
       },
     );
   return {
     store: watchedStore(store, watched),
     waitOut: async (error, ms, signal) => {
-      if (!away || troubleOf(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
+      if (!away || classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
       const until = linkedSignal(signal, back.signal);
       try {
         await clock.sleep(ms, until.signal);
@@ -48,7 +48,7 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
   };
 }
 
-/** All of its methods, each of which is one or a few statements; but not announcements, which mostly ask the database nothing. */
+/** Watches every method, each of which is one or a few statements, except `announce`, which often sends none. */
 function watchedStore(store: FeedStore, watched: <T>(work: Promise<T>) => Promise<T>): FeedStore {
   return new Proxy(store, {
     get: (target, name) => {

@@ -1,11 +1,9 @@
 import { askingFirst, type PageLimit } from './page-limit.js';
-import type { CommitCounts, FeedFilters, FeedService, Position } from './ports.js';
+import type { FeedFilters, FeedService, Position } from './ports.js';
 import { listEntries, listsAnything } from './probe.js';
-import { type FetchedPage, startAt } from './read-page.js';
+import { type FetchedPage, type PolledPage, startAt } from './read-page.js';
+import type { RecentCursors } from './recent-cursors.js';
 import { mayRejectCursor } from './rejected-cursor.js';
-
-/** What of a page tells the end. */
-export type PolledPage = Pick<FetchedPage, 'at' | 'next'> & { readonly draft: Pick<FetchedPage['draft'], 'items'> };
 
 /** `unclear`: more may follow, and the next request would not show it either, so it waits for the next poll. */
 export type EndVerdict = 'end' | 'more' | 'unclear';
@@ -15,17 +13,17 @@ export type EndVerdict = 'end' | 'more' | 'unclear';
  * moved may have passed runs that the filters hide, and more may follow; then the same position is asked once without
  * filters. The answer holds as of the sending of the page's own poll, which was first. A service that binds cursors to their
  * filters refuses this request as it refuses a rejected cursor; then the next poll decides. A missing cursor says nothing
- * ({@link isEndAfterCommit}).
+ * ({@link findProgress}).
  */
 export async function isEndOfFeed(
-  page: PolledPage,
+  page: Pick<PolledPage, 'at' | 'next' | 'items'>,
   filters: FeedFilters,
   service: Pick<FeedService, 'readPage'>,
   signal: AbortSignal,
 ): Promise<EndVerdict> {
-  const { at, next, draft } = page;
-  if (draft.items > 0 || next === null) return 'more';
-  // `since` may leave out entries of this page, and more may follow: the next page tells.
+  const { at, next, items } = page;
+  if (items > 0 || next === null) return 'more';
+  // `since` may leave out entries of this page, and more may follow: the next page decides.
   if (at.cursor === null && at.since !== null) return 'more';
   if (next === at.cursor || hidesNothing(filters)) return 'end';
   try {
@@ -42,7 +40,7 @@ export function reachesBeyond({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, u
 }
 
 /** Whether a page leads nowhere: its cursor is missing or did not move. */
-export function isDeadEnd({ at, next }: Pick<FetchedPage, 'at' | 'next'>): boolean {
+export function isDeadEnd({ at, next }: Pick<PolledPage, 'at' | 'next'>): boolean {
   return next === null || next === at.cursor;
 }
 
@@ -51,40 +49,37 @@ const MOST_ENTRIES = 200;
 
 /** The position from which the last page led nowhere. */
 export interface DeadEnd extends Pick<Position, 'cursor'> {
-  /** Whether fewer entries follow the position, hidden ones included, than were asked for; null: the service refuses to say. */
+  /** Whether fewer entries follow the position, including hidden ones, than were requested; null: the service refuses that. */
   readonly isShort: boolean | null;
-  /** Number of entries that the position is asked for next. */
+  /** Number of entries to request from the position next. */
   readonly limit: number;
 }
-
-/** What of a page tells a dead end. */
-export type AnsweredPage = PolledPage & Pick<FetchedPage, 'cursorUnusable' | 'through' | 'limit'>;
 
 /**
  * Returns the position if the page may be the last one that can be had from it, else null. Filters may have shortened the page,
  * so they count only if they hide nothing: otherwise the same position is asked once without filters, with the same limit.
  * Where that brings a full page or a cursor, the page does not show the end. Asked for more entries it does, if it is the end;
- * where no more may be asked for, one entry less than it listed brings a cursor. Of several pages that were committed together
- * none is the last: their cursor returned.
+ * where no more may be asked for, one entry less than it listed brings a cursor. Several pages that were committed together and
+ * end where they began are a circle, not the end.
  */
-export async function findDeadEnd(
-  page: AnsweredPage,
+async function findDeadEnd(
+  page: PolledPage,
   filters: FeedFilters,
   service: Pick<FeedService, 'readPage'>,
   signal: AbortSignal,
 ): Promise<DeadEnd | null> {
-  const { at, next, draft, limit } = page;
-  if (!isDeadEnd(page) || page.cursorUnusable || page.through.length > 1) return null;
-  const isShort = draft.items < limit && (await isShortUnfiltered(page, filters, service, signal));
+  const { at, next, items, limit } = page;
+  if (!isDeadEnd(page) || page.cursorUnusable || page.polls.length > 1) return null;
+  const isShort = items < limit && (await isShortUnfiltered(page, filters, service, signal));
   if (isShort !== false) return { cursor: at.cursor, isShort, limit };
   if (next !== null) return null;
-  const another = limit < MOST_ENTRIES ? Math.min(2 * limit, MOST_ENTRIES) : Math.max(1, draft.items - 1);
+  const another = limit < MOST_ENTRIES ? Math.min(2 * limit, MOST_ENTRIES) : Math.max(1, items - 1);
   return { cursor: at.cursor, isShort, limit: another };
 }
 
 /** Whether a short page that leads nowhere is the same without filters; null if the service refuses to say. */
 async function isShortUnfiltered(
-  { at, limit }: AnsweredPage,
+  { at, limit }: PolledPage,
   filters: FeedFilters,
   service: Pick<FeedService, 'readPage'>,
   signal: AbortSignal,
@@ -99,17 +94,46 @@ async function isShortUnfiltered(
   }
 }
 
-/** A dead end is the end of the feed once its position, asked again, brought a short page with nothing new (promise 10). Pure. */
-export function isEndAfterCommit(deadEnd: DeadEnd | null, before: DeadEnd | null, counts: CommitCounts): boolean {
-  return isRepeated(deadEnd, before) && counts.inserted + counts.updated === 0;
+/**
+ * Where a page leads. `unclear`: perhaps this is the end; the same position, asked again later, decides. `stuck`: its cursor
+ * leads nowhere.
+ */
+export type Progress = EndVerdict | 'stuck';
+
+/** The facts about a page and the one before that show where it leads. */
+export interface Reached {
+  readonly verdict: EndVerdict;
+  /** Where the page before led nowhere. */
+  readonly before: DeadEnd | null;
+  /** The page brought an entry that was not known yet. */
+  readonly bringsNew: boolean;
+  /** The cursors that earlier pages led to. */
+  readonly recent: RecentCursors;
 }
 
-/** Whether a short page led nowhere from where the page before led nowhere. Pure. */
-export function isRepeated(deadEnd: DeadEnd | null, before: DeadEnd | null): boolean {
-  return deadEnd?.isShort === true && before !== null && deadEnd.cursor === before.cursor;
+/**
+ * Returns where a page leads, and remembers its cursor. A short page that leads nowhere is the end of the feed once its
+ * position, asked again, brought nothing new (promise 10). Cursors that go in circles lead nowhere.
+ */
+export async function findProgress(
+  page: PolledPage,
+  { verdict, before, bringsNew, recent }: Reached,
+  filters: FeedFilters,
+  service: Pick<FeedService, 'readPage'>,
+  signal: AbortSignal,
+): Promise<{ readonly progress: Progress; readonly deadEnd: DeadEnd | null }> {
+  const deadEnd = verdict === 'more' ? await findDeadEnd(page, filters, service, signal) : null;
+  // Each cursor is remembered, also after one that is known.
+  const circles = page.polls.filter(({ next }) => recent.seen(next)).length > 0;
+  if (verdict !== 'more') return { progress: verdict, deadEnd };
+  if (deadEnd === null || deadEnd.isShort === false) {
+    return { progress: circles || isDeadEnd(page) ? 'stuck' : 'more', deadEnd };
+  }
+  const isRepeated = deadEnd.isShort && before?.cursor === deadEnd.cursor;
+  return { progress: isRepeated && !bringsNew ? 'end' : 'unclear', deadEnd };
 }
 
-/** The limit of a page at a position: that of the dead end where it is one. */
+/** Returns the limit of a page at a position: that of the dead end if it is one. */
 export function pageLimitAt({ cursor }: Position, deadEnd: DeadEnd | null, limit: PageLimit): PageLimit {
   return deadEnd !== null && deadEnd.cursor === cursor ? askingFirst(deadEnd.limit, limit) : limit;
 }

@@ -3,14 +3,14 @@ import type { LeaseGrant } from './ports.js';
 import type { FetchedPage } from './read-page.js';
 import { createPaceMeter } from './reading-pace.js';
 
-/** The pace is noted in the store this often at most. */
+/** Minimum interval between two writes of the pace, milliseconds. */
 const NOTED_EVERY_MS = 10_000;
 
-/** Tells how far the feed is from its end while it is read from behind. */
+/** Reports how far the feed is from its end while it catches up. */
 export interface FeedProgress {
   /** A page was committed, and more follows. */
   passed(page: FetchedPage): Promise<void>;
-  /** The feed is no longer being read from behind its end. */
+  /** The feed has caught up, or is stuck. */
   over(): Promise<void>;
 }
 
@@ -19,11 +19,10 @@ export function createFeedProgress(lease: LeaseGrant, { store, observer, clock }
   let entries = 0;
   let notedAt: number | null = null;
   return {
-    passed: async ({ draft, provenUpTo, polledAt, instantOf }) => {
+    passed: async ({ items, provenUpTo, polledAt, instantOf }) => {
       const now = clock.monotonic();
-      const items = draft.items;
       entries += items;
-      // The end moves on with the time: what remains is what the feed is behind.
+      // The end moves with the time, so the remaining time is the lag of the feed.
       const behindMs = provenUpTo === null ? null : polledAt - instantOf(provenUpTo);
       const pace = meter.passed(now, items, behindMs);
       observer.reading('feed', { entries, deliveredUpTo: provenUpTo, pace });

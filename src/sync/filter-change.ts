@@ -8,7 +8,7 @@ export function filterChange(before: FeedFilters, now: FeedFilters): FilterChang
   return { hides: included(before, now), leavesBehind: included(now, before) };
 }
 
-/** What `these` include and `those` do not. */
+/** Returns the runs that `these` include and `those` do not. */
 function included(these: FeedFilters, those: FeedFilters): string[] {
   const statuses = STATUSES.filter((status) => these.status.includes(status) && !those.status.includes(status));
   const environments = ENVIRONMENTS.filter((name) => includes(these, name) && !includes(those, name));

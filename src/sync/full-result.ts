@@ -1,10 +1,10 @@
-import { type DraftEntry, draftRun, withoutMarkdown } from './page-draft.js';
+import { type CheckedEntry, checkRun, withoutMarkdown } from './check-page.js';
 import type { FeedRun, PendingReason, RawRun, StoredResult } from './ports.js';
 
-/** What a single-run answer gives for an entry that came truncated. */
+/** The result of a single-run answer for a truncated entry. */
 export type ResultVerdict =
   /** The same revision with its full values, or a higher one. */
-  | { readonly kind: 'loaded'; readonly draft: DraftEntry }
+  | { readonly kind: 'loaded'; readonly entry: CheckedEntry }
   | { readonly kind: 'pending'; readonly reason: PendingReason };
 
 /** Whether something that is wanted is missing from the entry (interface 4.2 rule 6 does not say which value was too large). */
@@ -20,7 +20,7 @@ export function isStoredInFull(run: FeedRun, stored: StoredResult | undefined, m
 }
 
 /**
- * Judges a single-run answer against the scan and revision it was asked for. Pure.
+ * Judges a single-run answer against the requested scan and revision. Pure.
  * @param revision 0: of this run none is stored
  */
 export function judgeResult(
@@ -31,9 +31,9 @@ export function judgeResult(
   const { run } = answer;
   if (run.scanId !== scanId) return pending('invalid_result');
   if (run.status === 'processing') return pending('processing');
-  const draft = draftRun(answer);
-  if (draft === null || 'data' in draft.accepted.replaced) return pending('invalid_result');
-  const found = draft.accepted.run;
+  const entry = checkRun(answer);
+  if (entry === null || 'data' in entry.accepted.replaced) return pending('invalid_result');
+  const found = entry.accepted.run;
   if (found.revision < revision) return pending('older_revision');
   // Of a revision that no feed entry vouches for, nothing else says that the partner is not in test mode.
   if (found.revision > revision && leavesTestModeOpen(run)) return pending('test_mode_unknown');
@@ -42,8 +42,8 @@ export function judgeResult(
   if (empty || needsFullResult(found, markdown)) return pending('still_truncated');
   // One revision cannot be completed and failed: neither answer is believed before a newer one settles it.
   if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
-  // In full and without markdown: there is none. Not remembered, it would be asked for with every delivery.
-  return { kind: 'loaded', draft: markdown && !found.hasMarkdown ? withoutMarkdown(draft) : draft };
+  // A full answer without markdown: there is none. If that were not stored, every delivery would request it again.
+  return { kind: 'loaded', entry: markdown && !found.hasMarkdown ? withoutMarkdown(entry) : entry };
 }
 
 function leavesTestModeOpen({ status, partnerTestMode }: RawRun['run']): boolean {

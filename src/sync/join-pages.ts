@@ -1,20 +1,19 @@
 import type { CompletedPage } from './read-ahead.js';
 import { leadsFurther } from './read-page.js';
 
-/** So many pages of the feed are committed together at most. */
+/** Maximum number of pages of the feed that are committed together. */
 export const PAGES_JOINED = 5;
-/** So many bytes, where it is more than one page: beyond them a statement's own cost is small. */
+/** Maximum size of several pages that are committed together, bytes. Beyond that the cost of a statement itself is small. */
 const BYTES_JOINED = 2 * 1024 * 1024;
 
-/** Whether a page may be committed with those after it: all of it is stored just as it came, and it leads further. */
+/** Whether a page may be committed with those after it: it is stored exactly as received, and it leads further. */
 function isJoinable(page: CompletedPage): boolean {
-  const { draft, completed } = page;
-  const asReceived = draft.items === completed.length && completed.every((entry) => entry.asReceived);
-  const further = leadsFurther({ ...page, items: draft.items });
-  return further && asReceived && draft.quarantine.length === 0;
+  const { checked, completed } = page;
+  const asReceived = checked.items === completed.length && completed.every((entry) => entry.asReceived);
+  return leadsFurther(page) && asReceived && checked.quarantine.length === 0;
 }
 
-/** How many of these pages, which follow each other, are to be committed together: 1 at least. */
+/** Returns how many of these consecutive pages to commit together, at least 1. */
 export function countJoined(pages: readonly CompletedPage[], most: number): number {
   let bytes = 0;
   const end = pages.slice(0, most).findIndex((page) => {
@@ -25,23 +24,25 @@ export function countJoined(pages: readonly CompletedPage[], most: number): numb
 }
 
 /**
- * Pages in a row as one: from where the first was read to where the last leads. What a statement costs besides its rows
- * (planning, the write-ahead log's way to the disk, the way there and back) is paid once for all of them.
+ * Joins consecutive pages into one, from the position of the first to where the last leads. So the cost of a statement besides
+ * its rows (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
  */
 export function joinPages(first: CompletedPage, more: readonly CompletedPage[]): CompletedPage {
   const last = more.at(-1);
   if (last === undefined) return first;
   const pages = [first, ...more];
+  const items = pages.reduce((sum, page) => sum + page.items, 0);
   return {
     ...last,
     at: first.at,
-    through: pages.flatMap((page) => page.through),
+    items,
+    polls: pages.flatMap((page) => page.polls),
     bytes: pages.reduce((sum, page) => sum + page.bytes, 0),
     provenUpTo: pages.findLast((page) => page.provenUpTo !== null)?.provenUpTo ?? null,
-    draft: {
-      pages: pages.flatMap((page) => page.draft.pages),
-      items: pages.reduce((sum, page) => sum + page.draft.items, 0),
-      entries: pages.flatMap((page) => page.draft.entries),
+    checked: {
+      pages: pages.flatMap((page) => page.checked.pages),
+      items,
+      entries: pages.flatMap((page) => page.checked.entries),
       quarantine: [],
     },
     completed: pages.flatMap((page) => page.completed),

@@ -1,4 +1,5 @@
-import { isDigit, JSON_BYTES, memberRanges, skipString, textOf } from '../json/ranges.js';
+import { memberRanges, textOf } from '../json/ranges.js';
+import { isDigit, JSON_BYTES, stringEnd } from '../json/scan.js';
 
 const { QUOTE, COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
 const PLUS = 0x2b;
@@ -15,7 +16,7 @@ export const JSON_LIMITS = {
   expansion: 2 ** 20,
 } as const;
 
-/** What of an entry goes too far. */
+/** The limit that an entry exceeds. */
 export type ExceededLimit = 'nesting' | 'elements' | 'expansion';
 
 /** An exponent of two digits or more. May see one in a string; sees every one of a number. */
@@ -66,7 +67,7 @@ export function exceededLimit(...pieces: readonly Uint8Array[]): ExceededLimit |
   for (const json of pieces) {
     for (let at = 0; at < json.length; ) {
       const byte = json[at] as number;
-      if (byte === QUOTE) at = skipString(json, at);
+      if (byte === QUOTE) at = stringEnd(json, at);
       else if (byte === MINUS || isDigit(byte)) {
         const end = numberEnd(json, at);
         expansion += gainedInFull(json, at, end);

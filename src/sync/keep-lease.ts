@@ -3,9 +3,9 @@ import type { LeaseGrant } from './ports.js';
 import { LOOKS_PER_TTL } from './take-lease.js';
 
 /**
- * Extends the lease well inside its time to live and refreshes the figures read from the database; resolves when the
- * lease is lost or the signal aborts. While the database is away it goes on trying: if nobody else took the feed, it is
- * still ours, and if somebody did, the fence keeps our commits out.
+ * Renews the lease well before it expires and refreshes the figures read from the database. Resolves when the lease is lost
+ * or the signal aborts. While the database is unreachable it keeps trying: if no other replica took the feed, the lease is
+ * still valid, and if one did, the fence rejects the commits of this one.
  */
 export async function keepLease(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
   const { clock, observer, store, leaseTtlMs } = context;

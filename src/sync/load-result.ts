@@ -1,87 +1,92 @@
-import { troubleOf } from '../outcome/trouble.js';
-import type { Holding } from './byte-budget.js';
+import { classifyError } from '../outcome/classify-error.js';
 import { judgeResult, type ResultVerdict } from './full-result.js';
 import { limitConcurrency } from './limit-concurrency.js';
+import type { Reservation } from './memory-budget.js';
 import { LARGEST_ENTRY_BYTES } from './page-limit.js';
 import type { Clock, FeedService, PendingReason, RawRun } from './ports.js';
 
-/** A Retry-After of the single-run endpoint is obeyed up to this, milliseconds: the page has no longer. */
-const LONGEST_QUIET_MS = 20_000;
+/** Maximum pause for a Retry-After of the single-run endpoint, milliseconds. A page waits no longer for its results. */
+const MAX_RETRY_AFTER_MS = 20_000;
 
 export type WantedRun = Parameters<typeof judgeResult>[0];
 
-/** How a try ended. What was loaded is held until it is released; where there was no room it was no try at all. */
-export type Tried =
-  | (Extract<ResultVerdict, { kind: 'loaded' }> & { readonly holding: Holding })
+/**
+ * The outcome of one attempt. A loaded result stays reserved until its reservation is released. `does_not_fit`: there was no
+ * memory for it, so the attempt does not count; with its size in bytes, 0 while unknown.
+ */
+export type LoadOutcome =
+  | (Extract<ResultVerdict, { kind: 'loaded' }> & { readonly reservation: Reservation })
   | Extract<ResultVerdict, { kind: 'pending' }>
-  | { readonly kind: 'no_room'; readonly bytes: number }; // its size, 0 while unknown
+  | { readonly kind: 'does_not_fit'; readonly bytes: number };
 
-/** One page's turn among others, or that of one pending run. */
-export interface Turn {
+/** How the results of one page, or one pending result, are loaded. */
+export interface LoadOptions {
   readonly signal: AbortSignal;
   /** Higher goes first. */
   readonly priority: number;
-  /** Called when the request is about to be sent; null where there is no room for it. */
-  readonly hold: () => Holding | null;
-  /** There is no room for a larger result. */
+  /** Reserves memory when the request is about to be sent. Returns null if there is none. */
+  readonly reserve: () => Reservation | null;
+  /** Maximum size of a result, bytes. */
   readonly maxBytes: number;
-  readonly onStarted: () => void;
+  /** Called when the request is sent. */
+  readonly onRequest: () => void;
 }
 
-/** One try for one result. Never rejects. */
-export type TryResult = (run: WantedRun, turn: Turn) => Promise<Tried>;
+/** Makes one attempt to load a result. Never rejects. */
+export type LoadResult = (run: WantedRun, options: LoadOptions) => Promise<LoadOutcome>;
 
-export interface TryOptions {
+export interface LoadSettings {
   readonly service: FeedService;
   readonly clock: Clock;
   readonly markdown: boolean;
-  /** Requests at once. */
+  /** Maximum number of requests at once. */
   readonly concurrency: number;
 }
 
-/** Tries for full results, bounded in number over the whole process. */
-export function createTries({ service, clock, markdown, concurrency }: TryOptions): TryResult {
+/** Bounds the number of requests for results in the whole process. */
+export function createLoadResult({ service, clock, markdown, concurrency }: LoadSettings): LoadResult {
   const limited = limitConcurrency(concurrency);
-  let quietUntil = Number.NEGATIVE_INFINITY;
+  let pausedUntil = Number.NEGATIVE_INFINITY;
 
-  const request = async (run: WantedRun, maxBytes: number, holding: Holding): Promise<RawRun> => {
-    const { signal } = holding;
-    // One Retry-After is meant for all requests.
-    if (clock.monotonic() < quietUntil) await clock.sleep(quietUntil - clock.monotonic(), signal);
+  const request = async (run: WantedRun, maxBytes: number, reservation: Reservation): Promise<RawRun> => {
+    const { signal } = reservation;
+    // A Retry-After applies to all requests.
+    if (clock.monotonic() < pausedUntil) await clock.sleep(pausedUntil - clock.monotonic(), signal);
     signal.throwIfAborted();
-    const bounds = { maxBytes, arrived: (bytes: number) => holding.arrived(bytes) };
+    const bounds = { maxBytes, onReceived: (bytes: number) => reservation.grow(bytes) };
     const answer = await service.readRun(run.scanId, { markdown, ...bounds }, signal);
     signal.throwIfAborted();
     return answer;
   };
 
-  const attempt = async (run: WantedRun, { hold, maxBytes, onStarted }: Turn): Promise<Tried> => {
-    const holding = hold();
-    if (holding === null) return { kind: 'no_room', bytes: 0 };
-    onStarted();
+  const attempt = async (run: WantedRun, { reserve, maxBytes, onRequest }: LoadOptions): Promise<LoadOutcome> => {
+    const reservation = reserve();
+    if (reservation === null) return { kind: 'does_not_fit', bytes: 0 };
+    onRequest();
     try {
-      const answer = await request(run, maxBytes, holding);
+      const answer = await request(run, maxBytes, reservation);
       const verdict = judgeResult(run, answer, markdown);
       if (verdict.kind === 'loaded') {
-        holding.finished(answer.body.length);
-        return { ...verdict, holding };
+        reservation.finish(answer.body.length);
+        return { ...verdict, reservation };
       }
-      holding.release();
+      reservation.release();
       return verdict;
     } catch (error) {
-      holding.release();
-      if (holding.needs !== null) return { kind: 'no_room', bytes: holding.needs };
-      const { kind, retryAfterMs } = troubleOf(error);
-      if (kind === 'too_large' && maxBytes < LARGEST_ENTRY_BYTES) return { kind: 'no_room', bytes: 0 };
+      reservation.release();
+      if (reservation.preemptedFor !== null) return { kind: 'does_not_fit', bytes: reservation.preemptedFor };
+      const { kind, retryAfterMs } = classifyError(error);
+      if (kind === 'too_large' && maxBytes < LARGEST_ENTRY_BYTES) return { kind: 'does_not_fit', bytes: 0 };
       if (retryAfterMs !== undefined) {
-        quietUntil = Math.max(quietUntil, clock.monotonic() + Math.min(retryAfterMs, LONGEST_QUIET_MS));
+        pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
       }
       return { kind: 'pending', reason: reasonOf(kind) };
     }
   };
 
-  return (run, turn) =>
-    limited(() => attempt(run, turn), turn).catch(() => ({ kind: 'pending', reason: 'not_loaded' })); // its turn did not come in time
+  return (run, options) =>
+    // Rejects only if the signal aborts while the request waits for others.
+    limited(() => attempt(run, options), options).catch(() => ({ kind: 'pending', reason: 'not_loaded' }));
 }
 
 function reasonOf(kind: string): PendingReason {

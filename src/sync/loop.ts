@@ -1,8 +1,7 @@
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
 import { pauseAfter, pauseUntilPoll } from './backoff.js';
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
-import { CursorReplaced } from './cursor-replaced.js';
 import { watchDatabase } from './database-watch.js';
 import type { DeadEnd } from './end-of-feed.js';
 import { createFeedProgress, type FeedProgress } from './feed-progress.js';
@@ -16,7 +15,7 @@ import type { LeaseGrant, Position, SyncObserver } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { recoverCursor } from './recover-cursor.js';
-import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
+import { type CursorRefusals, CursorReplaced, createCursorRefusals } from './rejected-cursor.js';
 import { retryPending } from './retry-pending.js';
 import { createRetryWakeUp } from './retry-wake-up.js';
 import type { PageProgress } from './store-page.js';
@@ -47,13 +46,13 @@ export async function followFeed(given: FeedContext, signal: AbortSignal): Promi
     } finally {
       held.abort();
       held.unlink();
-      await giveBack(context, lease);
+      await releaseLease(context, lease);
     }
   }
 }
 
-/** Best effort: a lease that cannot be given back expires. */
-async function giveBack({ store, observer }: FeedContext, lease: LeaseGrant) {
+/** Best effort: a lease that cannot be released expires. */
+async function releaseLease({ store, observer }: FeedContext, lease: LeaseGrant) {
   observer.leading(null);
   observer.caughtUp(null);
   observer.reading('feed', null);
@@ -96,7 +95,7 @@ async function syncPages(
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
-      const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
+      const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.polled('failed', 0);
       observer.failed('feed', error, failures, pauseMs);
       await pause(pauseMs, (ms, until) => context.waitOut(error, ms, until));
@@ -104,7 +103,7 @@ async function syncPages(
   }
 }
 
-/** What is remembered from page to page. */
+/** State that is kept from page to page. */
 interface PageMemory {
   recent: RecentCursors;
   readonly breaker: Breaker;
@@ -116,7 +115,7 @@ interface PageMemory {
   cursor: string | null;
 }
 
-/** Pages from a position on, each committed in its turn, until one leads no further. */
+/** Commits pages in order from a position on, until one leads no further. */
 async function syncFrom(
   start: Position,
   lease: LeaseGrant,
@@ -127,9 +126,14 @@ async function syncFrom(
 ): Promise<PageProgress> {
   const { observer } = context;
   const pageContext = { ...context, filters: context.identity.filters, lease, breaker: memory.breaker };
-  const ahead = openAhead(start, { line: 'feed', maxJoined: PAGES_JOINED, deadEnd: memory.deadEnd }, context, signal);
+  const ahead = openAhead(
+    start,
+    { priority: 'feed', maxJoined: PAGES_JOINED, deadEnd: memory.deadEnd },
+    context,
+    signal,
+  );
   let at = start;
-  // The database has lost commits, or another writer moved the feed: what is read again is no circle.
+  // The database has lost commits, or another writer moved the feed: a cursor that returns then is no circle.
   if (start.cursor !== memory.cursor) memory.recent = createRecentCursors();
   try {
     for (;;) {
@@ -137,35 +141,34 @@ async function syncFrom(
       const page = await ahead.next();
       if (page === null) return 'more';
       memory.refusals.accepted();
-      const { progress, deadEnd } = await syncPage(page, { ...pageContext, deadEnd: memory.deadEnd }, signal);
+      const { recent } = memory;
+      const { progress, deadEnd } = await syncPage(page, { ...pageContext, recent, deadEnd: memory.deadEnd }, signal);
       if (progress === 'fenced') return progress;
       memory.deadEnd = deadEnd;
       onCommitted(page);
       at = { ...at, cursor: page.next ?? at.cursor };
       memory.cursor = at.cursor;
-      const circles = page.through.filter(({ next }) => memory.recent.seen(next)).length > 0;
-      const reached = progress === 'more' && circles ? 'stuck' : progress;
-      reportPolls(page, reached, observer);
-      observer.caughtUp(reached === 'end' ? page.polledAt : null);
-      if (reached === 'more') await memory.progress.passed(page);
+      reportPolls(page, progress, observer);
+      observer.caughtUp(progress === 'end' ? page.polledAt : null);
+      if (progress === 'more') await memory.progress.passed(page);
       else await memory.progress.over();
-      await memory.stuck.reached(reached === 'stuck');
-      if (reached !== 'more') return reached;
+      await memory.stuck.reached(progress === 'stuck');
+      if (progress !== 'more') return progress;
     }
   } catch (error) {
-    if (!memory.refusals.persist(at.cursor, error)) throw error;
+    if (!memory.refusals.isPersistent(at.cursor, error)) throw error;
     await recoverCursor(error, at, lease, context, signal);
-    memory.recent = createRecentCursors(); // what is read again is no circle
+    memory.recent = createRecentCursors(); // a cursor that returns now is no circle
     throw new CursorReplaced('the feed', error, context.pollIntervalMs);
   } finally {
     ahead.stop();
   }
 }
 
-/** What was reached is the outcome of the last poll; those before it brought entries. */
-function reportPolls({ through }: CompletedPage, reached: PageProgress, observer: SyncObserver) {
-  through.forEach(({ items }, index) => {
-    const last = index === through.length - 1;
+/** The last poll has the outcome of the page; those before it brought entries. */
+function reportPolls({ polls }: CompletedPage, reached: PageProgress, observer: SyncObserver) {
+  polls.forEach(({ items }, index) => {
+    const last = index === polls.length - 1;
     const outcome = last && (reached === 'end' || reached === 'stuck') ? reached : items > 0 ? 'entries' : 'skipped';
     observer.polled(outcome, items);
   });

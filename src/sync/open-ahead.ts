@@ -1,24 +1,24 @@
-import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
 import { type DeadEnd, pageLimitAt } from './end-of-feed.js';
+import type { Priority } from './memory-budget.js';
 import type { Position } from './ports.js';
 import { type ReadAhead, readAhead } from './read-ahead.js';
 import { receivePageWithin } from './read-page.js';
 
-/** How pages are read ahead. */
+/** How pages are prefetched. */
 export interface Ahead {
-  /** Whose memory they take. */
-  readonly line: Line;
-  /** So many are handed out as one at most. */
+  /** The priority of their memory. */
+  readonly priority: Priority;
+  /** Maximum number of pages that are joined for one commit. */
   readonly maxJoined: number;
-  /** The position that led nowhere last. */
+  /** The position from which the page before led nowhere. */
   readonly deadEnd: DeadEnd | null;
 }
 
-/** Reads the feed ahead from a position on, within the memory budget, and loads what its pages lack. */
+/** Prefetches pages from a position on, within the memory budget, and loads their truncated results. */
 export function openAhead(
   start: Position,
-  { line, maxJoined, deadEnd }: Ahead,
+  { priority, maxJoined, deadEnd }: Ahead,
   context: Pick<FeedContext, 'service' | 'store' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'pagesAhead'>,
   signal: AbortSignal,
 ): ReadAhead {
@@ -26,18 +26,18 @@ export function openAhead(
   return readAhead(
     start,
     {
-      read: (room, at, until) =>
-        receivePageWithin(room, { ...context, pageLimit: pageLimitAt(at, deadEnd, pageLimit) }, at, until),
-      // A timer, not less: the client of the service writes a request on a used connection one turn of the event loop later.
+      read: (ticket, at, until) =>
+        receivePageWithin(ticket, { ...context, pageLimit: pageLimitAt(at, deadEnd, pageLimit) }, at, until),
+      // Needs a timer: on a used connection the client writes a request only in the next iteration of the event loop.
       afterNextRequest: (until) => clock.sleep(0, until),
-      complete: (draft, room, until) => loader.completePage(draft, room, until),
+      complete: (page, ticket, until) => loader.completePage(page, ticket, until),
       announce: ({ entries }) => {
-        // No harm where it fails: the commit itself meets what is wrong.
+        // A failure does no harm: the commit itself meets the same one.
         store.announce(entries.map(({ accepted: { run } }) => run.scanId)).catch(() => {});
       },
       maxPages,
       maxJoined,
-      openRoom: () => budget.open(line),
+      enqueue: () => budget.enqueue(priority),
     },
     signal,
   );

@@ -1,23 +1,23 @@
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
 
-/** How many entries to ask for, so that pages fit the memory budget (promise 11). */
+/** Number of entries to request, so that pages fit the memory budget (promise 11). */
 export interface PageLimit {
   readonly entries: number;
-  /** Bytes that the page may have: {@link LARGEST_PAGE_BYTES} or the budget, or for an entry by itself whatever can be stored. */
+  /** Maximum size of the page, bytes: {@link LARGEST_PAGE_BYTES} or the budget; for a single entry as much as can be stored. */
   readonly maxBytes: number;
-  /** Bytes that the next page will have, going by the one before. */
+  /** Expected size of the next page, bytes: that of the page before. */
   readonly expectedBytes: number;
-  /** A page of this many entries was more than can be held, as the error says. */
+  /** A page of this many entries was too large, as the error says. */
   tooLarge(entries: number, error: unknown): void;
   /** A page fitted. */
   fitted(page: FittingPage): void;
 }
 
 export interface FittingPage {
-  /** Entries asked for. */
+  /** Number of entries requested. */
   readonly asked: number;
-  /** Entries that came. */
-  readonly came: number;
+  /** Number of entries received. */
+  readonly received: number;
   /** Whether the cursor moved: then more may follow, and filters may have shortened the page. */
   readonly moved: boolean;
   readonly bytes: number;
@@ -31,19 +31,19 @@ export const LARGEST_PAGE_BYTES = 16 * 1024 * 1024;
 /** A page of one entry, bytes; PostgreSQL takes no larger value either. */
 export const LARGEST_ENTRY_BYTES = 256 * 1024 * 1024;
 
-/** Kinds of errors after which fewer entries are asked for: what came is more than can be held. */
+/** Kinds of errors after which fewer entries are requested: the answer was more than can be held. */
 const TOO_MUCH: ReadonlySet<string> = new Set(['too_large', 'too_many_values', 'too_many_entries']);
 
 /** Whether an answer was more than can be held, so that a page with fewer entries may fit. */
 export function isTooMuch(error: unknown): boolean {
-  return TOO_MUCH.has(troubleOf(error).kind);
+  return TOO_MUCH.has(classifyError(error).kind);
 }
 
 /** Number of easy pages in a row that double the limit again. A page is easy if it fits four times into what is allowed. */
 const EASY_PAGES = 8;
 const EASILY = 4;
 
-/** What is asked for, and how many easy pages came since. */
+/** The limit, and the number of easy pages in a row since it changed. */
 export interface LimitState {
   readonly entries: number;
   readonly easy: number;
@@ -60,11 +60,11 @@ export function halved(state: LimitState, entries: number): LimitState {
  */
 export function regrown(
   state: LimitState,
-  { asked, came, moved, bytes }: FittingPage,
+  { asked, received, moved, bytes }: FittingPage,
   most: number,
   budget: number,
 ): LimitState {
-  if (state.entries === most || asked < state.entries || (came < asked && !moved)) return state;
+  if (state.entries === most || asked < state.entries || (received < asked && !moved)) return state;
   if (bytes * EASILY > budget) return { ...state, easy: 0 };
   const easy = state.easy + 1;
   return easy < EASY_PAGES ? { ...state, easy } : { entries: Math.min(most, state.entries * 2), easy: 0 };

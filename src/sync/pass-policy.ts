@@ -32,7 +32,7 @@ const RECONCILING = {
 
 export const PASS_POLICIES: Readonly<Record<PassKind, PassPolicy>> = {
   recent: { ...RECONCILING, pauseMs: 0 },
-  // Nobody waits for it: the pauses leave service and database to others.
+  // Not urgent: the pauses leave the service and the database to other requests.
   full: { ...RECONCILING, pauseMs: 1_000 },
   history: {
     readsAhead: true,

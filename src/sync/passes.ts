@@ -5,7 +5,7 @@ import { linkedSignal } from './linked-signal.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
 import type { LeaseGrant, Pass, PassKind } from './ports.js';
 import { createPassMemory, type PassContext, type PassMemory, type PassResult, runPass } from './run-pass.js';
-import { takeTurns } from './take-turns.js';
+import { runRepeatedly } from './run-repeatedly.js';
 
 /**
  * Runs the passes of a feed, those of each kind one after the other: it begins recent and full passes when they are due, and
@@ -42,7 +42,7 @@ async function runPassesOfKind(
   };
   const find = (until: AbortSignal) => findPass(kind, lease, context, until);
   const runner = createPassRunner(find, lease, context, idle);
-  await takeTurns(kind, context, signal, async () => {
+  await runRepeatedly(kind, context, signal, async () => {
     const result = await runner.runSlice(signal);
     if (result === 'fenced' && !(await store.renewLease(lease, leaseTtlMs))) return 'over';
     return { pauseMs: result === 'none' || result === 'stuck' ? pauses[result] : 0 };
@@ -71,7 +71,7 @@ async function findPass(
 export interface PassRunner {
   /**
    * Runs a slice of the pass that is next; `none`: there is no pass. The next slice continues from the stored position.
-   * @throws Trouble, or the signal's reason
+   * @throws Failure, or the signal's reason
    */
   runSlice(signal: AbortSignal): Promise<PassResult | 'none'>;
   /** Reports that no pass is being read any longer. */

@@ -1,6 +1,6 @@
 /**
- * What the engine needs from outside, in its own words. `service/`, `storage/` and `observability/` fit these
- * shapes; the engine imports none of them, so that it runs under a virtual clock in simulation.
+ * The interfaces through which the engine uses the outside. `service/`, `storage/` and `observability/` implement
+ * them; the engine imports none of them, so that it runs under a virtual clock in simulation.
  */
 export type * from './ports/clock.js';
 export type * from './ports/entries.js';

@@ -1,15 +1,15 @@
-import type { Line } from './byte-budget.js';
 import type { FeedContext } from './context.js';
+import type { Priority } from './memory-budget.js';
 import { isTooMuch, LARGEST_ENTRY_BYTES } from './page-limit.js';
 import type { FeedRequest, FeedService } from './ports.js';
 
-/** What is asked without wanting what comes: one entry tells. */
+/** A request for one entry, which shows whether anything is listed. */
 export type Probe = Pick<FeedRequest, 'filters' | 'start'>;
 
-/** More of an answer is not waited for: so little is not counted towards the memory budget. */
+/** Maximum size of an answer that is read, bytes. That is too little to count towards the memory budget. */
 const ENOUGH_BYTES = 1024 * 1024;
 
-/** Whether the service lists anything there. Rejects where it refuses to say. */
+/** Whether the service lists anything there. Rejects if it refuses the request. */
 export async function listsAnything(
   service: Pick<FeedService, 'readPage'>,
   probe: Probe,
@@ -20,8 +20,8 @@ export async function listsAnything(
 }
 
 /**
- * Returns how many entries the service lists there, and its cursor; null if the answer is longer than 1 MiB. Rejects where the
- * service refuses to say. It may be asked while pages are held, since it never waits for room.
+ * Returns how many entries the service lists there, and its cursor; null if the answer is longer than 1 MiB. Rejects if the
+ * service refuses the request. It may be called while pages are held, since it never waits for memory.
  */
 export async function listEntries(
   service: Pick<FeedService, 'readPage'>,
@@ -29,7 +29,7 @@ export async function listEntries(
   limit: number,
   signal: AbortSignal,
 ): Promise<{ readonly items: number; readonly next: string | null } | null> {
-  const bounds = { maxBytes: ENOUGH_BYTES, arrived: () => {} };
+  const bounds = { maxBytes: ENOUGH_BYTES, onReceived: () => {} };
   try {
     const { items, nextCursor } = await service.readPage({ ...probe, limit, markdown: false, ...bounds }, signal);
     return { items: items.length, next: nextCursor };
@@ -42,27 +42,27 @@ export async function listEntries(
 /** The date of the service's answer. The answer itself is read within the memory budget; nothing may be held before it. */
 export async function readServiceDate(
   probe: Probe,
-  line: Line,
+  priority: Priority,
   { service, budget }: Pick<FeedContext, 'service' | 'budget'>,
   signal: AbortSignal,
 ): Promise<Date | null> {
-  const room = budget.open(line);
+  const ticket = budget.enqueue(priority);
   try {
     for (let expected = 0; ; ) {
-      const holding = await room.hold(expected, 'page', signal);
-      const bounds = { maxBytes: LARGEST_ENTRY_BYTES, arrived: (bytes: number) => holding.arrived(bytes) };
+      const reservation = await ticket.reserve(expected, 'page', signal);
+      const bounds = { maxBytes: LARGEST_ENTRY_BYTES, onReceived: (bytes: number) => reservation.grow(bytes) };
       try {
         const request = { ...probe, limit: 1, markdown: false, ...bounds };
-        return (await service.readPage(request, holding.signal)).serviceDate;
+        return (await service.readPage(request, reservation.signal)).serviceDate;
       } catch (error) {
         signal.throwIfAborted();
-        if (holding.needs === null) throw error;
-        expected = holding.needs;
+        if (reservation.preemptedFor === null) throw error;
+        expected = reservation.preemptedFor;
       } finally {
-        holding.release();
+        reservation.release();
       }
     }
   } finally {
-    room.close();
+    ticket.close();
   }
 }

@@ -1,4 +1,4 @@
-import type { PageDraft } from './page-draft.js';
+import type { CheckedPage } from './check-page.js';
 
 /**
  * Returns the delivery time up to which every entry of the feed was read with this page or before it; null if the page
@@ -8,7 +8,7 @@ import type { PageDraft } from './page-draft.js';
  * @param isBelievable whether a delivery time may have passed by the service's clock
  */
 export function provenDelivery(
-  { entries }: Pick<PageDraft, 'entries'>,
+  { entries }: Pick<CheckedPage, 'entries'>,
   isBelievable: (time: Date) => boolean,
 ): Date | null {
   let proven: Date | null = null;

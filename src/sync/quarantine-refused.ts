@@ -1,9 +1,9 @@
-import { troubleOf } from '../outcome/trouble.js';
-import { batchOf, type DraftEntry, refusedEntry } from './page-draft.js';
+import { classifyError } from '../outcome/classify-error.js';
+import { batchOf, type CheckedEntry, refusedEntry } from './check-page.js';
 import type { CommitOutcome, EntryBatch, QuarantineEntry } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
 
-/** What of a page is stored. */
+/** The entries of a page to store and to quarantine. */
 export interface PageContent {
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
@@ -12,7 +12,7 @@ export interface PageContent {
 /** A page that was committed, or would have been: what of it is stored. */
 export interface CommittedPage {
   readonly outcome: CommitOutcome;
-  readonly entries: readonly DraftEntry[];
+  readonly entries: readonly CheckedEntry[];
   readonly content: PageContent;
 }
 
@@ -24,19 +24,21 @@ export interface CommittedPage {
  * @param tryEntries as in {@link FeedStore}
  */
 export async function commitWithoutRefused(
-  { draft, completed }: Pick<CompletedPage, 'draft' | 'completed'>,
+  { checked, completed }: Pick<CompletedPage, 'checked' | 'completed'>,
   commit: (content: PageContent) => Promise<CommitOutcome>,
   tryEntries: (batch: EntryBatch) => Promise<void>,
   signal: AbortSignal,
 ): Promise<CommittedPage> {
-  const quarantine = [...draft.quarantine, ...repairedOriginals(completed)];
-  const content = { batch: batchOf(completed, draft), quarantine };
+  const content = {
+    batch: batchOf(completed, checked),
+    quarantine: [...checked.quarantine, ...repairedOriginals(completed)],
+  };
   try {
     return { outcome: await commit(content), entries: completed, content };
   } catch (error) {
     if (!isRefused(error) || completed.length === 0) throw error;
   }
-  const isStorable = async (entries: readonly DraftEntry[]) => {
+  const isStorable = async (entries: readonly CheckedEntry[]) => {
     signal.throwIfAborted();
     try {
       await tryEntries(batchOf(entries, null));
@@ -47,23 +49,24 @@ export async function commitWithoutRefused(
     }
   };
   const { storable, refused } = await addStorable({ storable: [], refused: [] }, completed, isStorable);
-  const rest = { batch: batchOf(storable, null), quarantine: [...quarantine, ...refused.map(refusedEntry)] };
+  const quarantine = [...checked.quarantine, ...repairedOriginals(storable), ...refused.map(refusedEntry)];
+  const rest = { batch: batchOf(storable, null), quarantine };
   return { outcome: await commit(rest), entries: storable, content: rest };
 }
 
 /** Whether PostgreSQL refused a value. */
 function isRefused(error: unknown): boolean {
-  return troubleOf(error).remedy === 'data';
+  return classifyError(error).action === 'data';
 }
 
-/** What loaded results were before their text was repaired. */
-function repairedOriginals(entries: readonly DraftEntry[]): readonly QuarantineEntry[] {
+/** Returns the loaded results before their text was repaired. */
+function repairedOriginals(entries: readonly CheckedEntry[]): readonly QuarantineEntry[] {
   return entries.flatMap(({ fallback, original }) => (fallback !== undefined && original !== null ? [original] : []));
 }
 
 interface Sorted {
-  readonly storable: readonly DraftEntry[];
-  readonly refused: readonly DraftEntry[];
+  readonly storable: readonly CheckedEntry[];
+  readonly refused: readonly CheckedEntry[];
 }
 
 /**
@@ -72,8 +75,8 @@ interface Sorted {
  */
 async function addStorable(
   sorted: Sorted,
-  entries: readonly DraftEntry[],
-  isStorable: (entries: readonly DraftEntry[]) => Promise<boolean>,
+  entries: readonly CheckedEntry[],
+  isStorable: (entries: readonly CheckedEntry[]) => Promise<boolean>,
 ): Promise<Sorted> {
   const [first] = entries;
   const together = [...sorted.storable, ...entries];

@@ -1,27 +1,27 @@
+import { type CheckedEntry, checkPage, withPending } from './check-page.js';
 import { needsFullResult } from './full-result.js';
-import { type DraftEntry, draftPage, withPending } from './page-draft.js';
 import type { QuarantineEntry, RawPage } from './ports.js';
 
-/** What the present checks say of an entry that was quarantined. */
+/** The result of checking a quarantined entry again. */
 export type Rechecked =
-  | { readonly usable: true; readonly draft: DraftEntry }
+  | { readonly usable: true; readonly entry: CheckedEntry }
   | { readonly usable: false; readonly entry: QuarantineEntry };
 
 /**
- * Checks an entry again from its bytes, exactly as if a page delivered it now. A truncated one comes back pending: the
+ * Checks an entry again from its bytes, exactly as if a page delivered it now. A truncated one is returned as pending: the
  * feed's leader loads its result.
- * @param payload the bytes of one entry, valid JSON (it was parsed when it came)
+ * @param payload the bytes of one entry, valid JSON (it was parsed when it was received)
  */
 export function recheckPayload(payload: Uint8Array, markdown: boolean): Rechecked {
-  const { entries, quarantine } = draftPage(pageOf(payload));
-  const [draft] = entries;
-  if (draft !== undefined) {
-    const lacking = needsFullResult(draft.accepted.run, markdown);
-    return { usable: true, draft: lacking ? withPending(draft, 'not_loaded') : draft };
+  const { entries, quarantine } = checkPage(pageOf(payload));
+  const [entry] = entries;
+  if (entry !== undefined) {
+    const lacking = needsFullResult(entry.accepted.run, markdown);
+    return { usable: true, entry: lacking ? withPending(entry, 'not_loaded') : entry };
   }
-  const [entry] = quarantine;
-  if (entry === undefined) throw new RangeError('the payload is not one entry');
-  return { usable: false, entry };
+  const [rejected] = quarantine;
+  if (rejected === undefined) throw new RangeError('the payload is not one entry');
+  return { usable: false, entry: rejected };
 }
 
 /** A page that holds this entry alone. */

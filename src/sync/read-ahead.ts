@@ -1,50 +1,50 @@
-import type { Room } from './byte-budget.js';
+import type { CheckedEntry, CheckedPage } from './check-page.js';
 import { countJoined, joinPages } from './join-pages.js';
 import { linkedSignal } from './linked-signal.js';
-import type { DraftEntry, PageDraft } from './page-draft.js';
+import type { MemoryTicket } from './memory-budget.js';
 import type { Position } from './ports.js';
 import { type FetchedPage, leadsFurther, type ReceivedPage } from './read-page.js';
 
 /** A page with its truncated results loaded, as far as that was possible. */
 export interface CompletedPage extends FetchedPage {
   /** Its entries, with what was loaded for them. */
-  readonly completed: readonly DraftEntry[];
+  readonly completed: readonly CheckedEntry[];
 }
 
 export interface ReadAheadOptions {
-  readonly read: (room: Room, at: Position, signal: AbortSignal) => Promise<ReceivedPage>;
-  /** Resolves once what is to be sent at once was sent: the request for the next page goes before the checks of this one. */
+  readonly read: (ticket: MemoryTicket, at: Position, signal: AbortSignal) => Promise<ReceivedPage>;
+  /** Resolves once pending requests are sent: the next page is requested before this one is checked. */
   readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
-  readonly complete: (draft: PageDraft, room: Room, signal: AbortSignal) => Promise<readonly DraftEntry[]>;
-  /** Told of each page with entries that is complete while those before it are not committed yet. */
-  readonly announce: (draft: PageDraft) => void;
-  /** Pages held at once, those being committed included. */
+  readonly complete: (page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal) => Promise<readonly CheckedEntry[]>;
+  /** Called for each page with entries that is complete while those before it are not committed yet. */
+  readonly announce: (page: CheckedPage) => void;
+  /** Maximum number of pages held at once, including those that are being committed. */
   readonly maxPages: number;
-  /** So many are handed out as one at most. */
+  /** Maximum number of pages that are joined for one commit. */
   readonly maxJoined: number;
-  /** Makes room for the next page and its results. */
-  readonly openRoom: () => Room;
+  /** Takes the ticket of the next page and its results. */
+  readonly enqueue: () => MemoryTicket;
 }
 
 export interface ReadAhead {
   /**
-   * The next page in order, once it is complete, together with those behind it that are complete as well: while the store
-   * is slower than the service. Asking for it gives back the bytes of the page before. Null after a page that leads no
-   * further. Rejects with the failure of a page in its place; nothing comes after it.
+   * Returns the next page in order once it is complete, joined with the following ones that are complete too, as they are if the
+   * store is slower than the service. Releases the memory of the page before. Returns null after a page that leads no
+   * further. Rejects with the failure of a page; no page follows that.
    */
   next(): Promise<CompletedPage | null>;
-  /** Ends what is under way, and gives everything back. */
+  /** Cancels all requests and releases all memory. */
   stop(): void;
 }
 
 interface HeldPage {
-  readonly room: Room;
+  readonly ticket: MemoryTicket;
   readonly page: Promise<CompletedPage>;
   /** The page, once it is complete. */
   complete: CompletedPage | null;
 }
 
-/** Reads pages from a position on: while one is being committed the next are fetched and their results loaded. */
+/** Reads pages from a position on: while one is committed, the next are requested and their results loaded. */
 export function readAhead(start: Position, options: ReadAheadOptions, signal: AbortSignal): ReadAhead {
   const linked = linkedSignal(signal);
   const until = linked.signal;
@@ -54,30 +54,30 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
   let finished = false;
 
   const isBehindAnother = (entry: HeldPage) => !until.aborted && handedOut > 0 && held.indexOf(entry) >= handedOut;
-  const hold = (room: Room, page: Promise<CompletedPage>) => {
-    const entry: HeldPage = { room, page, complete: null };
+  const add = (ticket: MemoryTicket, page: Promise<CompletedPage>) => {
+    const entry: HeldPage = { ticket, page, complete: null };
     page.then(
       (completed) => {
         entry.complete = completed;
-        if (isBehindAnother(entry) && completed.draft.entries.length > 0) options.announce(completed.draft);
+        if (isBehindAnother(entry) && completed.checked.entries.length > 0) options.announce(completed.checked);
       },
-      () => {}, // thrown where the page is asked for
+      () => {}, // thrown by next()
     );
     held.push(entry);
     change.happened();
   };
   const readAll = async () => {
     for (let at: Position | null = start; at !== null && !until.aborted; ) {
-      const room = options.openRoom();
-      const reading = options.read(room, at, until);
-      hold(room, complete(reading, room, options, until));
+      const ticket = options.enqueue();
+      const reading = options.read(ticket, at, until);
+      add(ticket, complete(reading, ticket, options, until));
       const received: ReceivedPage = await reading;
       at = leadsFurther(received) ? { ...received.at, cursor: received.next } : null;
       while (!until.aborted && held.length >= options.maxPages) await change.next();
     }
   };
   void readAll()
-    .catch(() => {}) // thrown where the page is asked for
+    .catch(() => {}) // thrown by next()
     .finally(() => {
       finished = true;
       change.happened();
@@ -85,7 +85,7 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
 
   return {
     next: async () => {
-      for (const { room } of held.splice(0, handedOut)) room.close();
+      for (const { ticket } of held.splice(0, handedOut)) ticket.close();
       handedOut = 0;
       change.happened();
       while (held.length === 0 && !finished) await change.next();
@@ -93,21 +93,21 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       if (first === undefined) return null;
       handedOut = 1;
       const page = await first.page;
-      const behind = completeBehind(held);
-      handedOut = countJoined([page, ...behind], options.maxJoined);
-      return joinPages(page, behind.slice(0, handedOut - 1));
+      const following = completeAfterFirst(held);
+      handedOut = countJoined([page, ...following], options.maxJoined);
+      return joinPages(page, following.slice(0, handedOut - 1));
     },
     stop: () => {
       linked.abort();
       linked.unlink();
-      for (const { room } of held) room.close();
+      for (const { ticket } of held) ticket.close();
       change.happened();
     },
   };
 }
 
-/** Of the pages behind the first those that are complete, up to one that is not. */
-function completeBehind(held: readonly HeldPage[]): CompletedPage[] {
+/** Returns the pages after the first that are complete, up to one that is not. */
+function completeAfterFirst(held: readonly HeldPage[]): CompletedPage[] {
   const pages = held.slice(1).map((entry) => entry.complete);
   const end = pages.indexOf(null);
   return pages.slice(0, end === -1 ? pages.length : end).filter((page) => page !== null);
@@ -115,14 +115,14 @@ function completeBehind(held: readonly HeldPage[]): CompletedPage[] {
 
 async function complete(
   reading: Promise<ReceivedPage>,
-  room: Room,
+  ticket: MemoryTicket,
   options: ReadAheadOptions,
   until: AbortSignal,
 ): Promise<CompletedPage> {
   const received = await reading;
   if (leadsFurther(received)) await options.afterNextRequest(until);
   const page = received.check();
-  return { ...page, completed: await options.complete(page.draft, room, until) };
+  return { ...page, completed: await options.complete(page.checked, ticket, until) };
 }
 
 /** Lets one side wait until the other has changed something. */

@@ -1,10 +1,10 @@
 import type { ReadingPace } from './ports.js';
 
-/** What is said about the pace rests on this much of the past. */
+/** The pace is measured over this much of the past, milliseconds. */
 const WINDOW_MS = 5 * 60_000;
-/** Less says nothing yet. */
+/** Minimum time to measure a pace, milliseconds. */
 const LEAST_MS = 1_000;
-/** Pages that follow each other more quickly are one sample. */
+/** Minimum time between two samples, milliseconds. */
 const SAMPLE_MS = 1_000;
 
 interface Sample {
@@ -14,13 +14,13 @@ interface Sample {
   readonly entries: number;
 }
 
-/** Measures how fast a stretch of the feed is read, by the entries that pass and by the delivery time that is left. */
+/** Measures how fast the feed or a pass is read, by its entries and by the delivery time that is left. */
 export interface PaceMeter {
   /**
-   * Told after every page. Null while too little was read to say anything.
+   * Called after every page. Returns null while too little was read.
    * @param at monotonic time, milliseconds
    * @param entries of this page
-   * @param remainingMs delivery time between what was read and the goal; null where the page does not show it
+   * @param remainingMs delivery time between the page and the end; null if the page does not show it
    */
   passed(at: number, entries: number, remainingMs: number | null): ReadingPace | null;
 }

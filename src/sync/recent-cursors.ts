@@ -1,7 +1,7 @@
-/** Cursors remembered, enough for any loop that a service could run into by mistake. */
+/** Maximum number of cursors to remember, enough for any circle that a service might produce by mistake. */
 const REMEMBERED = 1_000;
 
-/** Notices a cursor that comes back: the feed goes in circles, and polling on at once would spin. */
+/** Notices a cursor that returns: the feed goes in circles, and polling without a pause would spin. */
 export interface RecentCursors {
   /** Whether this cursor was reached before; remembers it. */
   seen(cursor: string | null): boolean;

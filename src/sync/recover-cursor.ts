@@ -1,22 +1,22 @@
-import { troubleOf } from '../outcome/trouble.js';
-import type { Line } from './byte-budget.js';
+import { classifyError } from '../outcome/classify-error.js';
 import type { FeedContext } from './context.js';
+import type { Priority } from './memory-budget.js';
 import { createPageLimit } from './page-limit.js';
-import type { FeedRun, FeedStart, LeaseGrant, Position, Trouble } from './ports.js';
+import type { Failure, FeedRun, FeedStart, LeaseGrant, Position } from './ports.js';
 import { listsAnything, type Probe, readServiceDate } from './probe.js';
 import { readPageWithin } from './read-page.js';
 import { mayRejectCursor } from './rejected-cursor.js';
 
-/** So many of the runs stored for a time are asked about, each by its id. */
+/** Maximum number of stored runs that are requested by their ids. */
 const ASKED = 3;
-/** Where a feed goes on in time when no earlier cursor is accepted: this long before the last delivery that it has read. */
+/** If no earlier cursor is accepted, the feed continues this long before the last delivery that it has read, milliseconds. */
 const OVERLAP_MS = 24 * 3_600_000;
 
-/** The feed behind this key knows none of the runs stored here: going on would mix two organizations. Held. */
-export class AnotherOrganization extends Error implements Trouble {
+/** The service knows none of the stored runs with this key: continuing would mix two organizations. The feed holds. */
+export class AnotherOrganization extends Error implements Failure {
   override readonly name = 'AnotherOrganization';
   readonly kind = 'another_organization';
-  readonly remedy = 'hold';
+  readonly action = 'hold';
   constructor() {
     super(
       'the service rejects the stored cursor, and its feed knows none of the runs stored for that time, nor are they found one by one: the key probably belongs to another organization. Use the key of the organization that is stored here, or another SCANFEED_DATABASE_SCHEMA',
@@ -52,7 +52,7 @@ export async function recoverCursor(
   if (since !== null && readUpTo !== null) {
     observer.ticked(context.stepMs);
     const again = await listedFrom(since, 'feed', context, signal).catch((error) => {
-      if (troubleOf(error).kind === 'http_400') return [];
+      if (classifyError(error).kind === 'http_400') return [];
       throw error;
     });
     if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
@@ -72,16 +72,16 @@ export async function recoverCursor(
 export async function positionWithin(
   since: Date,
   readUpTo: Date,
-  line: Line,
+  priority: Priority,
   context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
   signal: AbortSignal,
 ): Promise<Position | null> {
   const ofOne = { ...context, pageLimit: createPageLimit(1, context.budget.bytes) };
   try {
-    const { next } = await readAt({ cursor: null, since }, line, ofOne, signal);
+    const { next } = await readAt({ cursor: null, since }, priority, ofOne, signal);
     if (next === null) return null;
     const within = { cursor: next, since: null };
-    const { runs } = await readAt(within, line, context, signal);
+    const { runs } = await readAt(within, priority, context, signal);
     const isRead = ({ revision, deliveredAt }: FeedRun) =>
       revision === 1 && deliveredAt !== null && deliveredAt < readUpTo;
     return runs.some(isRead) ? within : null;
@@ -149,35 +149,36 @@ async function newestAccepted(
 /** Returns the usable runs of a page from a time on. */
 export async function listedFrom(
   since: Date,
-  line: Line,
+  priority: Priority,
   context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
   signal: AbortSignal,
 ): Promise<readonly FeedRun[]> {
-  return (await readAt({ cursor: null, since }, line, context, signal)).runs;
+  return (await readAt({ cursor: null, since }, priority, context, signal)).runs;
 }
 
 /** Reads a page within the memory budget, like every page, and releases it. */
 async function readAt(
   at: Position,
-  line: Line,
+  priority: Priority,
   { budget, read, ...context }: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
   signal: AbortSignal,
 ): Promise<{ readonly runs: readonly FeedRun[]; readonly next: string | null }> {
-  const room = budget.open(line);
+  const ticket = budget.enqueue(priority);
   try {
     const withoutMarkdown = { ...context, read: { ...read, markdown: false } };
-    const { draft, next } = await readPageWithin(room, withoutMarkdown, at, signal);
-    return { runs: draft.entries.map(({ accepted }) => accepted.run), next };
+    const { checked, next } = await readPageWithin(ticket, withoutMarkdown, at, signal);
+    return { runs: checked.entries.map(({ accepted }) => accepted.run), next };
   } finally {
-    room.close();
+    ticket.close();
   }
 }
 
 /**
- * What is delivered again should hold something that is known, if anything is stored for its time. It may rightly not:
- * filters may include more than before, and what is stored may have been corrected or taken from the feed. So the
- * runs stored for that time are asked about one by one, which no filter hides (interface 4.3). False: there is no telling.
- * @throws AnotherOrganization none of them exists
+ * Whether the entries that are delivered again are of the organization that is stored. They should include a known run if any is
+ * stored for that time. They may rightly include none: filters may include more than before, and stored runs may have been
+ * corrected or removed from the feed. So the runs stored for that time are requested one by one, which no filter hides
+ * (interface 4.3). Returns false if even that does not show it.
+ * @throws AnotherOrganization if none of them exists
  */
 export async function isSameOrganization(
   listed: readonly FeedRun[],
@@ -196,7 +197,7 @@ export async function isSameOrganization(
   const answers = await Promise.all(
     stored.map(async (run) => {
       const verdict = await loader.loadOnce(run, signal);
-      verdict.release(); // that it exists is all that is asked
+      verdict.release(); // only its existence matters
       return verdict.kind === 'loaded' ? 'known' : verdict.reason;
     }),
   );

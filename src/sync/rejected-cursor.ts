@@ -1,9 +1,10 @@
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
+import type { Failure } from './ports.js';
 import { isStorable } from './storable-text.js';
 
 /**
  * Maximum length of a cursor as it is sent, percent-encoded, characters. HTTP servers and proxies accept request lines of some
- * 8,000 (RFC 9112 section 3; nginx, Apache and most others by default), and the rest of the line needs its part of that. A
+ * 8,000 (RFC 9112 section 3; nginx, Apache and most others by default), and the rest of that request needs its part. A
  * longer cursor would be refused when it is sent, and is never stored.
  */
 export const MAX_CURSOR_LENGTH = 7_500;
@@ -24,7 +25,7 @@ const RESETS: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SO
  * interface names 400 for it; everything else has to persist, and may also mean the settings or an outage. Pure.
  */
 export function mayRejectCursor(error: unknown): 'at once' | 'if it persists' | null {
-  const { kind } = troubleOf(error);
+  const { kind } = classifyError(error);
   if (kind === 'http_400') return 'at once';
   const isReset = kind === 'connection' && RESETS.has((error as { readonly code?: unknown }).code);
   return isReset || AMBIGUOUS.has(kind) ? 'if it persists' : null;
@@ -35,8 +36,8 @@ const PERSISTENT = 3;
 
 /** Counts the errors in a row that may mean that one and the same cursor is rejected. */
 export interface CursorRefusals {
-  /** Whether it is time to find out if the cursor is rejected. */
-  persist(cursor: string | null, error: unknown): boolean;
+  /** Counts the error. Returns whether it is time to find out if the cursor is rejected. */
+  isPersistent(cursor: string | null, error: unknown): boolean;
   /** The service answered. */
   accepted(): void;
 }
@@ -45,7 +46,7 @@ export function createCursorRefusals(): CursorRefusals {
   let refused: string | null = null;
   let errors = 0;
   return {
-    persist: (cursor, error) => {
+    isPersistent: (cursor, error) => {
       const may = cursor === null ? null : mayRejectCursor(error);
       errors = may === null ? 0 : cursor === refused ? errors + 1 : 1;
       refused = cursor;
@@ -55,4 +56,26 @@ export function createCursorRefusals(): CursorRefusals {
       errors = 0;
     },
   };
+}
+
+/**
+ * The service rejected a cursor, and the feed or the pass continues from an earlier position. A failure like others, so that
+ * a service that rejects every cursor is not requested without pause.
+ */
+export class CursorReplaced extends Error implements Failure {
+  override readonly name = 'CursorReplaced';
+  readonly kind: string;
+  readonly action = 'retry';
+  /**
+   * @param refusal the error of the rejected request
+   * @param retryAfterMs the pause, milliseconds
+   */
+  constructor(
+    whose: 'the feed' | 'a pass',
+    refusal: unknown,
+    readonly retryAfterMs: number,
+  ) {
+    super(`the service rejected the cursor of ${whose}, which falls back to an earlier position`, { cause: refusal });
+    this.kind = classifyError(refusal).kind;
+  }
 }

@@ -1,133 +1,143 @@
 import { pauseAfter } from './backoff.js';
-import type { ByteBudget, Holding, Line, Room } from './byte-budget.js';
+import { type CheckedEntry, type CheckedPage, type Loading, withPending } from './check-page.js';
 import { isStoredInFull, needsFullResult, type ResultVerdict } from './full-result.js';
-import { createTries, type Tried, type TryOptions, type Turn, type WantedRun } from './load-result.js';
-import { type DraftEntry, type Loading, type PageDraft, withPending } from './page-draft.js';
+import {
+  createLoadResult,
+  type LoadOptions,
+  type LoadOutcome,
+  type LoadSettings,
+  type WantedRun,
+} from './load-result.js';
+import type { MemoryBudget, MemoryTicket, Priority, Reservation } from './memory-budget.js';
 import { LARGEST_ENTRY_BYTES, LARGEST_PAGE_BYTES } from './page-limit.js';
 import type { FeedStore, PendingReason } from './ports.js';
-import { withinTime } from './within-time.js';
+import { withTimeout } from './with-timeout.js';
 
 /** Bounds of loading full results (promise 3). */
 export const RESULT_LIMITS = {
-  /** Tries of one result before its page commits without it. */
+  /** Maximum number of attempts for one result before its page is committed without it. */
   tries: 3,
-  /** All tries of one page, milliseconds. */
+  /** Maximum duration of all attempts for one page, milliseconds. */
   pageMs: 20_000,
-  /** All results that are committed with one page: they are part of its statement. */
+  /** Maximum size of all results that are committed with one page, bytes: they are part of its statement. */
   pageBytes: LARGEST_PAGE_BYTES,
 } as const;
 
 const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
-/** Loads full results through the single-run endpoint, bounded in number and bytes over the whole process. */
+/** Loads full results through the single-run endpoint, bounded in number and bytes for the whole process. */
 export interface ResultLoader {
   /**
-   * Loads what a page lacks. Returns its entries, those whose result could not be loaded as `pending`: with the reason
-   * `no_memory` where there was only no room for it.
-   * Rejects with a `Trouble` of the store.
-   * @param room the page's, which holds the results
+   * Loads the truncated results of a page. Returns its entries; those whose result could not be loaded are `pending`, with
+   * the reason `no_memory` if the result only did not fit into memory. Rejects with a `Failure` of the store.
+   * @param ticket of the page, which reserves memory for the results
    */
-  completePage(draft: PageDraft, room: Room, signal: AbortSignal): Promise<readonly DraftEntry[]>;
-  /** One try for one pending run. Never rejects. What it loaded is held until it is released. */
+  completePage(page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal): Promise<readonly CheckedEntry[]>;
+  /** Makes one attempt to load a pending result. Never rejects. A loaded result stays reserved until it is released. */
   loadOnce(
     run: WantedRun,
     signal: AbortSignal,
-    line?: Extract<Line, 'deferred' | 'pending'>,
+    priority?: Extract<Priority, 'deferred' | 'pending'>,
   ): Promise<ResultVerdict & { release(): void }>;
 }
 
-export interface ResultLoaderOptions extends TryOptions {
+export interface ResultLoaderOptions extends LoadSettings {
   readonly store: Pick<FeedStore, 'findStored'>;
-  readonly budget: ByteBudget;
+  readonly budget: MemoryBudget;
 }
 
 export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
   const { store, clock, budget, markdown } = options;
-  const tryResult = createTries(options);
+  const loadResult = createLoadResult(options);
 
-  const loadPatiently = async (run: WantedRun, turn: Turn): Promise<Tried> => {
-    const { signal } = turn;
+  const loadWithRetries = async (run: WantedRun, how: LoadOptions): Promise<LoadOutcome> => {
+    const { signal } = how;
     for (let tries = 1; ; tries += 1) {
-      const tried = await tryResult(run, turn);
-      if (tried.kind === 'no_room') return signal.aborted ? NOT_LOADED : tried;
-      const last = tried.kind === 'loaded' || tried.reason === 'too_large' || tries === RESULT_LIMITS.tries;
-      if (last || signal.aborted) return tried;
-      await clock.sleep(pauseAfter(tries, { remedy: 'retry' }, clock.random(), RESULT_BACKOFF), signal);
-      if (signal.aborted) return tried;
+      const outcome = await loadResult(run, how);
+      if (outcome.kind === 'does_not_fit') return signal.aborted ? NOT_LOADED : outcome;
+      const isFinal = outcome.kind === 'loaded' || outcome.reason === 'too_large' || tries === RESULT_LIMITS.tries;
+      if (isFinal || signal.aborted) return outcome;
+      await clock.sleep(pauseAfter(tries, { action: 'retry' }, clock.random(), RESULT_BACKOFF), signal);
+      if (signal.aborted) return outcome;
     }
   };
 
-  const loadAll = async (wanted: readonly DraftEntry[], room: Room, signal: AbortSignal) => {
-    let full = false; // the budget is used up: no other result is begun
-    let left: number = RESULT_LIMITS.pageBytes;
-    const hold = (until: AbortSignal) => {
-      const holding = full ? null : room.tryHold(0, 'result', until);
-      full ||= holding === null;
-      return holding;
+  const loadAll = async (wanted: readonly CheckedEntry[], ticket: MemoryTicket, signal: AbortSignal) => {
+    let outOfMemory = false; // no further result is requested then
+    let bytesLeft: number = RESULT_LIMITS.pageBytes;
+    const reserve = (until: AbortSignal) => {
+      const reservation = outOfMemory ? null : ticket.tryReserve(0, 'result', until);
+      outOfMemory ||= reservation === null;
+      return reservation;
     };
-    const fitting = (tried: Tried): Tried => {
-      if (tried.kind !== 'loaded') return tried;
-      const { bytes } = tried.holding;
-      if (bytes > left) {
-        tried.holding.release();
-        return { kind: 'no_room', bytes };
+    const fitIntoPage = (outcome: LoadOutcome): LoadOutcome => {
+      if (outcome.kind !== 'loaded') return outcome;
+      const { bytes } = outcome.reservation;
+      if (bytes > bytesLeft) {
+        outcome.reservation.release();
+        return { kind: 'does_not_fit', bytes };
       }
-      left -= bytes;
-      return tried;
+      bytesLeft -= bytes;
+      return outcome;
     };
-    return withinTime(clock, RESULT_LIMITS.pageMs, signal, (until, onStarted) => {
-      const turn = { signal: until, priority: -room.rank, maxBytes: RESULT_LIMITS.pageBytes, onStarted };
+    return withTimeout(clock, RESULT_LIMITS.pageMs, signal, (until, startTimer) => {
+      const how = {
+        signal: until,
+        priority: -ticket.rank,
+        reserve: () => reserve(until),
+        maxBytes: RESULT_LIMITS.pageBytes,
+        onRequest: startTimer,
+      };
       return Promise.all(
         wanted.map(async (entry) => {
-          const tried = await loadPatiently(entry.accepted.run, { ...turn, hold: () => hold(until) });
-          full ||= tried.kind === 'no_room' && tried.bytes > 0; // it had to give way
-          return [entry, fitting(tried)] as const;
+          const outcome = await loadWithRetries(entry.accepted.run, how);
+          outOfMemory ||= outcome.kind === 'does_not_fit' && outcome.bytes > 0; // it was preempted
+          return [entry, fitIntoPage(outcome)] as const;
         }),
       );
     });
   };
 
-  const notStoredYet = async (entries: readonly DraftEntry[]): Promise<readonly DraftEntry[]> => {
+  const notStoredYet = async (entries: readonly CheckedEntry[]): Promise<readonly CheckedEntry[]> => {
     if (entries.length === 0) return [];
     const stored = await store.findStored(entries.map((entry) => entry.accepted.run.scanId));
     const known = new Map(stored.map((result) => [result.scanId, result]));
     return entries.filter(({ accepted: { run } }) => !isStoredInFull(run, known.get(run.scanId), markdown));
   };
 
-  const completePage: ResultLoader['completePage'] = async ({ entries }, room, signal) => {
+  const completePage: ResultLoader['completePage'] = async ({ entries }, ticket, signal) => {
     const lacking = new Set(entries.filter((entry) => needsFullResult(entry.accepted.run, markdown)));
     const wanted = await notStoredYet([...lacking]);
-    const tried = new Map(wanted.length === 0 ? [] : await loadAll(wanted, room, signal));
+    const outcomes = new Map(wanted.length === 0 ? [] : await loadAll(wanted, ticket, signal));
     signal.throwIfAborted();
     return entries.map((entry) => {
-      const result = tried.get(entry);
-      if (result !== undefined) return withResult(entry, result);
+      const outcome = outcomes.get(entry);
+      if (outcome !== undefined) return withResult(entry, outcome);
       if (!entry.accepted.run.truncated) return entry;
-      // One that is stored in full already goes as pending: it changes nothing there.
-      return became('skipped', lacking.has(entry) ? withPending(entry, 'not_loaded') : entry);
+      // A result that is stored in full already is committed as pending: that changes nothing in its row.
+      return withLoading('skipped', lacking.has(entry) ? withPending(entry, 'not_loaded') : entry);
     });
   };
 
-  const loadOnce: ResultLoader['loadOnce'] = async (run, signal, line = 'pending') => {
-    const room = budget.open(line);
-    const release = () => room.close();
+  const loadOnce: ResultLoader['loadOnce'] = async (run, signal, priority = 'pending') => {
+    const ticket = budget.enqueue(priority);
+    const release = () => ticket.close();
     for (let bytes = 0; ; ) {
-      // Waits outside the queue: what it waits for may need a place in it.
-      const holding: Holding | null = await room.hold(bytes, 'result', signal).catch(() => null);
-      if (holding === null) return { ...NOT_LOADED, release };
-      const turn = {
+      // Waits for memory before it waits for a free request: downloads that will release memory may need that request.
+      const reservation: Reservation | null = await ticket.reserve(bytes, 'result', signal).catch(() => null);
+      if (reservation === null) return { ...NOT_LOADED, release };
+      const outcome = await loadResult(run, {
         signal,
-        priority: -room.rank,
-        hold: () => holding,
+        priority: -ticket.rank,
+        reserve: () => reservation,
         maxBytes: LARGEST_ENTRY_BYTES,
-        onStarted: () => {},
-      };
-      const tried = await tryResult(run, turn);
-      if (tried.kind !== 'no_room') {
-        if (tried.kind === 'pending') release();
-        return { ...tried, release };
+        onRequest: () => {},
+      });
+      if (outcome.kind !== 'does_not_fit') {
+        if (outcome.kind === 'pending') release();
+        return { ...outcome, release };
       }
-      bytes = tried.bytes;
+      bytes = outcome.bytes;
     }
   };
 
@@ -136,16 +146,16 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
 
 const NOT_LOADED = { kind: 'pending', reason: 'not_loaded' } as const;
 
-function withResult(entry: DraftEntry, tried: Tried): DraftEntry {
-  if (tried.kind === 'no_room') return pendingEntry(entry, 'no_memory');
-  if (tried.kind === 'pending') return pendingEntry(entry, tried.reason);
-  return became('resolved', { ...tried.draft, fallback: pendingEntry(entry, 'invalid_result') });
+function withResult(entry: CheckedEntry, outcome: LoadOutcome): CheckedEntry {
+  if (outcome.kind === 'does_not_fit') return pendingEntry(entry, 'no_memory');
+  if (outcome.kind === 'pending') return pendingEntry(entry, outcome.reason);
+  return withLoading('resolved', { ...outcome.entry, fallback: pendingEntry(entry, 'invalid_result') });
 }
 
-function pendingEntry(entry: DraftEntry, reason: PendingReason): DraftEntry {
-  return became('pending', withPending(entry, reason));
+function pendingEntry(entry: CheckedEntry, reason: PendingReason): CheckedEntry {
+  return withLoading('pending', withPending(entry, reason));
 }
 
-function became(loading: Loading, entry: DraftEntry): DraftEntry {
+function withLoading(loading: Loading, entry: CheckedEntry): CheckedEntry {
   return { ...entry, loading };
 }

@@ -1,23 +1,23 @@
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { type LimitedRun, limitConcurrency } from './limit-concurrency.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from './ports.js';
+import { runRepeatedly } from './run-repeatedly.js';
 import { storeResult } from './store-result.js';
-import { takeTurns } from './take-turns.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** How often it is looked for pending results that nobody retries any more. */
+/** How often orphaned pending results are adopted: those that no replica retries. */
 const ADOPT_EVERY_MS = 10 * MINUTE_MS;
-/** Runs looked at in one go; the rest are due the next time. */
+/** Maximum number of results to retry in one round. */
 const RUNS_AT_ONCE = 50;
-/** The pause between rounds comes before them: a page that was just committed has tried its results. */
-const NEXT = { pauseMs: 0 };
+/** The pause between rounds is part of the round, at its beginning: a page that was just committed has tried to load its results. */
+const NEXT_ROUND = { pauseMs: 0 };
 
 /**
- * The pause before a pending result is tried again (promise 3): doubles from the first one up to an hour, after seven days
- * once a day, without end. Pure.
+ * Returns the pause before a pending result is retried, milliseconds (promise 3). It doubles from the first one up to an hour;
+ * after seven days it is a day, without end. Pure.
  */
 export function pendingPause(attempts: number, pendingForMs: number, firstMs: number): number {
   if (pendingForMs > 7 * DAY_MS) return DAY_MS;
@@ -29,7 +29,7 @@ export async function retryPending(lease: LeaseGrant, context: LeaderContext, si
   const { clock, pendingRetryMs, retryWakeUp } = context;
   let more = false;
   let adoptAt = clock.monotonic();
-  await takeTurns('result', context, signal, async () => {
+  await runRepeatedly('result', context, signal, async () => {
     if (!more) await retryWakeUp.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
     if (signal.aborted) return 'over';
     if (clock.monotonic() >= adoptAt) {
@@ -38,19 +38,19 @@ export async function retryPending(lease: LeaseGrant, context: LeaderContext, si
     }
     const round = await retryDue(lease, context, signal);
     more = round === 'full';
-    return round === 'fenced' ? 'over' : NEXT;
+    return round === 'fenced' ? 'over' : NEXT_ROUND;
   });
 }
 
-/** Results that another feed left pending when it was renamed or retired would wait for ever. */
+/** Adopts pending results of feeds that were renamed or retired: no replica retries them. */
 async function adoptOrphans(lease: LeaseGrant, { store, observer }: FeedContext): Promise<void> {
   const results = await store.adoptPending(lease);
   if (results > 0) observer.adopted(results);
 }
 
 /**
- * One round. `full`: more may be due at once; `fenced`: the lease was lost. Rejects where the store failed, once every other
- * try is over and noted.
+ * Runs one round. `full`: more results may be due; `fenced`: the lease was lost. Rejects if the store failed, after all other
+ * attempts have ended and are stored.
  */
 async function retryDue(
   lease: LeaseGrant,
@@ -70,7 +70,7 @@ async function retryDue(
   return due.length === RUNS_AT_ONCE ? 'full' : 'done';
 }
 
-/** What it loaded counts towards the memory budget until it is committed. */
+/** Loads and stores a result. It counts towards the memory budget until it is committed. */
 async function retryRun(
   run: PendingRun,
   lease: LeaseGrant,
@@ -83,8 +83,8 @@ async function retryRun(
   if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs);
   try {
     const outcome = await limited(async () => {
-      signal.throwIfAborted(); // its turn may come late
-      return storeResult(store, lease, tried.draft);
+      signal.throwIfAborted(); // it may have waited for other commits
+      return storeResult(store, lease, tried.entry);
     });
     if (outcome.kind === 'fenced') return 'fenced';
     observer.committed(outcome.counts, []);
@@ -92,7 +92,7 @@ async function retryRun(
     observer.truncated('resolved', 1);
     return 'stored';
   } catch (error) {
-    if (troubleOf(error).remedy !== 'data') throw error;
+    if (classifyError(error).action !== 'data') throw error;
     return postponed(run, 'invalid_result', pendingRetryMs);
   } finally {
     tried.release();

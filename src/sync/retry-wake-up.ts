@@ -1,12 +1,12 @@
+import type { CheckedEntry } from './check-page.js';
 import { linkedSignal } from './linked-signal.js';
-import type { DraftEntry } from './page-draft.js';
 import type { Clock } from './ports.js';
 
-/** Ends the pause between two rounds of loading pending results when a page left some for which there was only no memory. */
+/** Ends the pause between two rounds of pending results when a page leaves results that only lacked memory. */
 export interface RetryWakeUp {
-  /** Told of the entries of each page that was committed. */
-  committed(entries: readonly DraftEntry[]): void;
-  /** Resolves after `ms`, when a result was left, or when the signal aborts. At once where one was left since the last time. */
+  /** Called with the entries of each page that was committed. */
+  committed(entries: readonly CheckedEntry[]): void;
+  /** Resolves after `ms`, when a result is left, or when the signal aborts; at once if one was left since the last pause. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 

@@ -1,7 +1,5 @@
 import { type Breaker, createBreaker } from './breaker.js';
 import type { FeedContext, LeaderContext } from './context.js';
-import { CursorReplaced } from './cursor-replaced.js';
-import { requireFeedCursor } from './cursor-witness.js';
 import { type DeadEnd, reachesBeyond } from './end-of-feed.js';
 import type { IdleGate } from './idle-gate.js';
 import { linkedSignal } from './linked-signal.js';
@@ -12,10 +10,10 @@ import type { CompletedPage } from './read-ahead.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
 import { createRecentCursors, type RecentCursors } from './recent-cursors.js';
 import { isRejected } from './recover-cursor.js';
-import { type CursorRefusals, createCursorRefusals } from './rejected-cursor.js';
-import { reportLoading } from './report-loading.js';
+import { type CursorRefusals, CursorReplaced, createCursorRefusals } from './rejected-cursor.js';
 import { positionWithoutCursor } from './restart-pass.js';
-import { type PageProgress, type StoredPage, storePage } from './store-page.js';
+import { type PageProgress, reportLoading, type StoredPage, storePage } from './store-page.js';
+import { assertSameOrganization } from './verify-organization.js';
 
 /** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */
 const SLICE_MS = 30_000;
@@ -88,7 +86,7 @@ export async function runPass(
   const feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
   const start = await startOf(memory, context, signal);
   const pagesAhead = readsAhead ? context.pagesAhead : 1;
-  const how = { line: memory.pass.kind, maxJoined: 1, deadEnd: memory.deadEnd };
+  const how = { priority: memory.pass.kind, maxJoined: 1, deadEnd: memory.deadEnd };
   const ahead = openAhead(start, how, { ...context, pagesAhead }, signal);
   const begunAt = clock.monotonic();
   // The database has lost commits, or another writer moved it: what is read again is no circle.
@@ -100,24 +98,21 @@ export async function runPass(
       memory.refusals.accepted();
       if (waitsForFeed && !(await isIdleSoon(idle, clock, signal))) return 'more';
       signal.throwIfAborted();
-      await requireFeedCursor(page, lease, context, signal);
+      await assertSameOrganization(page, lease, context, signal);
       const { progress, deadEnd } = await storePassPage(page, feedHadCursor, memory, lease, context, signal);
       if (progress === 'fenced') return progress;
       memory.rejected = null;
       memory.deadEnd = deadEnd;
       memory.reached = memory.pass.cursor;
       if (progress === 'unclear') return 'stuck';
-      if (progress === 'more' && memory.recent.seen(page.next)) {
-        memory.recent = createRecentCursors(); // after the pause it may go round once more
-        return 'stuck';
-      }
+      if (progress === 'stuck') memory.recent = createRecentCursors(); // after the pause it may go round once more
       if (progress !== 'more') return progress;
       if (pauseMs > 0) await clock.sleep(pauseMs, signal);
     }
     return 'more';
   } catch (error) {
     const { cursor } = memory.pass;
-    if (cursor === null || memory.rejected !== null || !memory.refusals.persist(cursor, error)) throw error;
+    if (cursor === null || memory.rejected !== null || !memory.refusals.isPersistent(cursor, error)) throw error;
     if (!(await isRejected(cursor, error, context, signal))) throw error;
     memory.rejected = { cursor, refusal: error };
     memory.recent = createRecentCursors(); // what is read again is no circle
@@ -127,7 +122,7 @@ export async function runPass(
   }
 }
 
-/** Waits a short time for the feed to be idle. If it is not, the pages at hand must not keep their memory from others. */
+/** Waits a short time for the feed to be idle. After that the pages must release their memory for others. */
 async function isIdleSoon(idle: IdleGate, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<boolean> {
   if (idle.isOpen) return true;
   const patience = linkedSignal(signal);
@@ -157,19 +152,19 @@ function storePassPage(
   signal: AbortSignal,
 ): Promise<StoredPage> {
   const { store, read } = context;
-  const { breaker, deadEnd, pace, pass } = memory;
+  const { breaker, deadEnd, recent, pace, pass } = memory;
   const { id, until, cursor } = pass;
   const { endsAtUntil, findsSkipped } = PASS_POLICIES[pass.kind];
   return storePage(
     findsSkipped ? withoutLaterEntries(page, until) : page,
     endsAtUntil && reachesBeyond(page, until),
     {
-      ...{ ...context, lease, filters: read.filters, breaker, stored: cursor, deadEnd },
+      ...{ ...context, lease, filters: read.filters, breaker, stored: cursor, deadEnd, recent },
       commit: (content, { from, to, atEnd, again }) =>
         store.commitPass({
           ...{ lease, id, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },
           deliveredUpTo: deliveredUpTo(page, until),
-          entries: again ? 0 : page.draft.items,
+          entries: again ? 0 : page.items,
         }),
       onCommitted: ({ counts }, entries) => {
         notePage(page, counts, memory, context);
@@ -200,11 +195,11 @@ function notePage(
 ): void {
   const { pass, meter } = memory;
   const upTo = later(pass.deliveredUpTo, deliveredUpTo(page, pass.until));
-  const entries = pass.entries + page.draft.items;
+  const entries = pass.entries + page.items;
   const stored = pass.stored + inserted + updated;
   memory.pass = { ...pass, cursor: page.next ?? page.at.cursor, deliveredUpTo: upTo, entries, stored };
   const leftMs = upTo === null ? null : pass.until.getTime() - upTo.getTime();
-  memory.pace = meter.passed(clock.monotonic(), page.draft.items, leftMs);
+  memory.pace = meter.passed(clock.monotonic(), page.items, leftMs);
   observer.reading(pass.kind, { entries, deliveredUpTo: upTo, pace: memory.pace });
 }
 

@@ -1,6 +1,6 @@
-/** `Date` is cut to whole seconds, and an answer is under way for a moment: within this no difference is assumed. */
+/** Difference of clocks that is ignored, milliseconds: `Date` has whole seconds, and an answer takes a moment to arrive. */
 const TOLERANCE_MS = 2_000;
-/** What the header may have lost of the service's time. */
+/** Maximum part of the service's time that the header may have lost, milliseconds. */
 const LOST_FRACTION_MS = 999;
 
 /** Whether the `Date` header shows a clock that differs from ours. */
@@ -8,7 +8,7 @@ export function isServiceClockOff(serviceDate: Date | null, wallClockNow: number
   return serviceDate !== null && Math.abs(serviceDate.getTime() - wallClockNow) > TOLERANCE_MS;
 }
 
-/** When an answer was asked for and came, in monotonic milliseconds; the wall clock at its coming, and its `Date` header. */
+/** Monotonic times at which an answer was requested and received, the wall clock then, and its `Date` header. */
 export interface AnswerTimes {
   readonly polledAt: number;
   readonly receivedAt: number;
@@ -27,7 +27,7 @@ export function instantOf(then: Date, { polledAt, receivedAt, wallClock, service
   return Math.min(polledAt, byHeader, isServiceClockOff(serviceDate, wallClock) ? byHeader : byOwnClock);
 }
 
-/** Whether something may have happened by then, by the service's clock: a time in the future says nothing. Pure. */
+/** Whether a delivery time may have passed by the service's clock: a time in the future proves nothing. Pure. */
 export function isBelievable(then: Date, { wallClock, serviceDate }: AnswerTimes): boolean {
   const now = isServiceClockOff(serviceDate, wallClock) ? serviceDate.getTime() + LOST_FRACTION_MS : wallClock;
   return then.getTime() <= now + TOLERANCE_MS;

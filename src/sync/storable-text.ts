@@ -35,7 +35,7 @@ const U = 0x75;
 /** An escape of four digits, and a pair of them. */
 const ESCAPE_BYTES = 6;
 
-/** Escapes in turn, so that an escaped backslash before a `u` is not misread; pairs of surrogates are one. */
+/** Reads escapes in order, so that an escaped backslash before a `u` is not misread. A pair of surrogates is one. */
 function escapeAt(json: Uint8Array, at: number): { readonly length: number; readonly storable: boolean } {
   const unit = codeUnitAt(json, at);
   if (unit === null) return { length: 2, storable: true };
@@ -44,7 +44,7 @@ function escapeAt(json: Uint8Array, at: number): { readonly length: number; read
   return { length: ESCAPE_BYTES, storable: unit !== 0 && !isHighSurrogate(unit) && !isLowSurrogate(unit) };
 }
 
-/** The code unit that the escape at `at` stands for; null where there is none of four digits. */
+/** Returns the code unit of the escape at `at`; null if it is not one of four digits. */
 function codeUnitAt(json: Uint8Array, at: number): number | null {
   if (json[at] !== BACKSLASH || json[at + 1] !== U) return null;
   return Number.parseInt(String.fromCharCode(...json.subarray(at + 2, at + ESCAPE_BYTES)), 16);

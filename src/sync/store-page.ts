@@ -1,29 +1,27 @@
 import { type Breaker, qualityOf, qualityOfNew } from './breaker.js';
-import { type DeadEnd, findDeadEnd, isDeadEnd, isEndAfterCommit, isEndOfFeed } from './end-of-feed.js';
-import type { DraftEntry } from './page-draft.js';
-import type { CommitOutcome, FeedFilters, FeedService, FeedStore, LeaseGrant } from './ports.js';
+import type { CheckedEntry, Loading } from './check-page.js';
+import { type DeadEnd, findProgress, isEndOfFeed, type Progress } from './end-of-feed.js';
+import type { CommitOutcome, FeedFilters, FeedService, FeedStore, LeaseGrant, SyncObserver } from './ports.js';
 import { commitWithoutRefused, type PageContent } from './quarantine-refused.js';
 import type { CompletedPage } from './read-ahead.js';
+import type { RecentCursors } from './recent-cursors.js';
 import type { RetryWakeUp } from './retry-wake-up.js';
 
-/**
- * Where a page leaves what is being read. `unclear`: perhaps this is the end; the same position, asked again later, decides.
- * `stuck`: its cursor leads nowhere. `fenced`: the lease was lost, or another position is stored.
- */
-export type PageProgress = 'end' | 'more' | 'unclear' | 'stuck' | 'fenced';
+/** Where a page leads. `fenced`: the lease was lost, or another position is stored. */
+export type PageProgress = Progress | 'fenced';
 
 /** A commit of a page. */
 export interface PageMove {
   /** The position that has to be stored, and the one that is stored with the page. */
   readonly from: string | null;
   readonly to: string | null;
-  /** The page is the end: what it proves may be claimed. */
+  /** Whether the page is the end, so that what it proves may be claimed. */
   readonly atEnd: boolean;
-  /** The page was committed before; now it is known to be the end. */
+  /** Whether the page was committed before, and is now known to be the end. */
   readonly again: boolean;
 }
 
-/** What is being read: the feed or a pass. */
+/** The feed or the pass whose page is stored. */
 export interface Reader {
   readonly service: Pick<FeedService, 'readPage'>;
   readonly store: Pick<FeedStore, 'notYetQuarantined' | 'tryEntries'>;
@@ -35,10 +33,11 @@ export interface Reader {
   readonly stored: string | null;
   /** Where the page before led nowhere. */
   readonly deadEnd: DeadEnd | null;
-  /** Commits what is stored of a page with its position. */
+  readonly recent: RecentCursors;
+  /** Commits the content of a page with its position. */
   readonly commit: (content: PageContent, move: PageMove) => Promise<CommitOutcome>;
-  /** Told of a page that was committed, before anything else is asked. */
-  readonly onCommitted: (outcome: Committed, entries: readonly DraftEntry[]) => void;
+  /** Called right after the commit of a page, before any further request. */
+  readonly onCommitted: (outcome: Committed, entries: readonly CheckedEntry[]) => void;
 }
 
 type Committed = Extract<CommitOutcome, { kind: 'committed' }>;
@@ -49,24 +48,25 @@ export interface StoredPage {
 }
 
 /**
- * Stores a page with its position, and tells where that leaves what is being read.
- * @param isLast it is known to be the last page, whatever follows
+ * Stores a page with its position. Returns where the page leads.
+ * @param isLast whether it is known to be the last page, whatever follows
  * @throws MostlyBad
  */
 export async function storePage(
   page: CompletedPage,
   isLast: boolean,
-  { service, store, filters, lease, breaker, retryWakeUp, stored, deadEnd: before, commit, onCommitted }: Reader,
+  reader: Reader,
   signal: AbortSignal,
 ): Promise<StoredPage> {
+  const { service, store, filters, lease, breaker, retryWakeUp, stored, commit, onCommitted } = reader;
   const verdict = isLast ? 'end' : await isEndOfFeed(page, filters, service, signal);
   // The stored cursor may be rejected: then this page was requested from another position.
   const to = page.next ?? page.at.cursor;
-  let quality = qualityOf(page.draft, page.draft.quarantine);
+  let quality = qualityOf(page.checked, page.checked.quarantine);
   const { outcome, entries, content } = await commitWithoutRefused(
     page,
     async (toStore) => {
-      quality = await qualityOfNew(page.draft, toStore.quarantine, lease.feed, store);
+      quality = await qualityOfNew(page.checked, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
       return commit(toStore, { from: stored, to, atEnd: verdict === 'end', again: false });
     },
@@ -79,14 +79,20 @@ export async function storePage(
   onCommitted(outcome, entries);
 
   // After the commit: what is stored does not depend on another request.
-  const deadEnd = verdict === 'more' ? await findDeadEnd(page, filters, service, signal) : null;
-  if (isEndAfterCommit(deadEnd, before, outcome.counts)) {
-    // The database may have lost the first commit (a failover). The cursor did not move, so the fence does not notice: the
-    // claim is committed with the entries that it rests on.
-    const end = await commit(content, { from: to, to, atEnd: true, again: true });
-    return { progress: end.kind === 'fenced' ? 'fenced' : 'end', deadEnd };
-  }
-  if (verdict !== 'more') return { progress: verdict, deadEnd };
-  if (deadEnd !== null && deadEnd.isShort !== false) return { progress: 'unclear', deadEnd };
-  return { progress: isDeadEnd(page) ? 'stuck' : 'more', deadEnd };
+  const { inserted, updated } = outcome.counts;
+  const { deadEnd: before, recent } = reader;
+  const brought = { verdict, before, bringsNew: inserted + updated > 0, recent };
+  const reached = await findProgress(page, brought, filters, service, signal);
+  if (reached.progress !== 'end' || verdict === 'end') return reached;
+  // The database may have lost the first commit (a failover). The cursor did not move, so the fence does not notice: the
+  // claim is committed with the entries that it rests on.
+  const end = await commit(content, { from: to, to, atEnd: true, again: true });
+  return end.kind === 'fenced' ? { ...reached, progress: 'fenced' } : reached;
+}
+
+const LOADINGS: readonly Loading[] = ['resolved', 'pending', 'skipped'];
+
+/** Reports the outcomes for the truncated entries among those that were committed. */
+export function reportLoading(entries: readonly CheckedEntry[], observer: Pick<SyncObserver, 'truncated'>): void {
+  for (const kind of LOADINGS) observer.truncated(kind, entries.filter(({ loading }) => loading === kind).length);
 }

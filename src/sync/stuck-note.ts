@@ -1,14 +1,14 @@
 import type { FeedContext } from './context.js';
 import type { LeaseGrant } from './ports.js';
 
-/** Notes in the database whether the feed's cursor leads on, so that an operator sees it: whenever that has changed. */
+/** Stores whether the feed's cursor leads nowhere, for the operators, whenever that changes. */
 export interface StuckNote {
-  /** After each page. Rejects with a `Trouble` of the store; the next page notes it then. */
+  /** Called after each page. Rejects with a `Failure` of the store; the change is then stored after the next page. */
   reached(stuck: boolean): Promise<void>;
 }
 
 export function createStuckNote(lease: LeaseGrant, { store, observer }: FeedContext): StuckNote {
-  /** Null: what the process before has noted is not known. */
+  /** Null: it is not known what the last process stored. */
   let noted: boolean | null = null;
   return {
     reached: async (stuck) => {

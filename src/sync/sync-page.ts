@@ -1,23 +1,24 @@
 import type { Breaker } from './breaker.js';
+import type { CheckedEntry } from './check-page.js';
 import type { LeaderContext } from './context.js';
 import type { DeadEnd } from './end-of-feed.js';
-import type { DraftEntry } from './page-draft.js';
 import type { CommitOutcome, FeedStore, LeaseGrant } from './ports.js';
 import type { CompletedPage } from './read-ahead.js';
-import { freshnessOf } from './read-page.js';
-import { reportLoading } from './report-loading.js';
-import { type StoredPage, storePage } from './store-page.js';
+import { freshnessClaimOf } from './read-page.js';
+import type { RecentCursors } from './recent-cursors.js';
+import { reportLoading, type StoredPage, storePage } from './store-page.js';
 
-/** What a page of the feed needs to become rows. */
+/** The parts of the engine that storing a page of the feed needs. */
 export interface PageContext extends Pick<LeaderContext, 'service' | 'store' | 'observer' | 'stepMs' | 'retryWakeUp'> {
   readonly filters: LeaderContext['identity']['filters'];
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
   /** Where the page before led nowhere. */
   readonly deadEnd: DeadEnd | null;
+  readonly recent: RecentCursors;
 }
 
-/** Stores one page of the feed with its cursor and what it proves about freshness, and tells what happened. */
+/** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */
 export function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<StoredPage> {
   const { store, observer, stepMs, lease } = context;
   const tryEntries: FeedStore['tryEntries'] = (...given) => {
@@ -33,7 +34,7 @@ export function syncPage(page: CompletedPage, context: PageContext, signal: Abor
       stored: page.at.cursor,
       commit: async (content, { from, to, atEnd, again }) => {
         observer.ticked(stepMs);
-        const freshness = freshnessOf(page, atEnd);
+        const freshness = freshnessClaimOf(page, atEnd);
         const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
         if (again && outcome.kind === 'committed') observer.freshness(outcome.asOf);
         return outcome;
@@ -46,7 +47,7 @@ export function syncPage(page: CompletedPage, context: PageContext, signal: Abor
 
 function report(
   { counts, asOf }: Extract<CommitOutcome, { kind: 'committed' }>,
-  entries: readonly DraftEntry[],
+  entries: readonly CheckedEntry[],
   page: CompletedPage,
   { observer }: PageContext,
 ): void {

@@ -1,10 +1,10 @@
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
 import { pauseAfter } from './backoff.js';
 import type { FeedContext } from './context.js';
 import { filterChange } from './filter-change.js';
 import type { LeaseGrant } from './ports.js';
 
-/** Looks at the lease this many times within its time to live: a holder misses two before it is silent. */
+/** Attempts to renew the lease within its time to live: a holder may miss two of them. */
 export const LOOKS_PER_TTL = 3;
 
 /**
@@ -33,7 +33,7 @@ export async function takeLease(
       if (lease !== null) observer.leading(askedAt + leaseTtlMs);
       const before = lease?.filtersBefore ?? null;
       if (before !== null) observer.filtersChanged(filterChange(before, identity.filters));
-      // Also what failed while the lease was held, and ended with it: this is the first success since.
+      // Without failures here, this ends what was reported while the lease was held: it is the first success since.
       observer.recovered('lease', failures);
       failures = 0;
       if (lease !== null) return lease;
@@ -43,7 +43,7 @@ export async function takeLease(
     } catch (error) {
       if (signal.aborted) return null;
       failures += 1;
-      const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
+      const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.failed('lease', error, failures, pauseMs);
       observer.ticked(pauseMs);
       await clock.sleep(pauseMs, signal);

@@ -4,7 +4,7 @@ export interface Timestamp {
   readonly text: string;
   /** The instant, in whole milliseconds. */
   readonly at: Date;
-  /** It came without a zone and was read as UTC (promise 5). */
+  /** Whether it had no zone and was read as UTC (promise 5). */
   readonly zoneAdded: boolean;
 }
 

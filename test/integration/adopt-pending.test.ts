@@ -1,7 +1,5 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { adoptFeed } from '../../src/storage/adopt.js';
-import { giveUpPending } from '../../src/storage/given-up.js';
 import { findStranded } from '../../src/storage/pending.js';
 import { commitPending } from '../support/pending.js';
 import { type TestFeed, tables, useStore } from '../support/store.js';
@@ -33,7 +31,7 @@ const due = async (feed: string) => {
   await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = clock_timestamp() WHERE next_try_at IS NOT NULL`);
   return (await bench.store.duePending(feed, 10)).map(({ scanId }) => scanId);
 };
-const stranded = () => findStranded(bench.database.sql, tables);
+const stranded = () => findStranded(bench.connection);
 const pending = async (feed: string) => (await bench.store.readStatus(feed)).pendingResults;
 
 describe('pending results of another feed', () => {
@@ -84,7 +82,7 @@ describe('pending results of another feed', () => {
     const [address] = await bench.rows<{ base_url: string }>(
       sql`SELECT base_url FROM ${tables.feeds} WHERE name = 'own'`,
     );
-    await adoptFeed(bench.database.sql, tables, 'former', { from: baseUrl, baseUrl: address?.base_url ?? '' });
+    await bench.operatorStore.feeds.adopt('former', { from: baseUrl, baseUrl: address?.base_url ?? '' });
     expect(await stranded()).toEqual([]);
     expect(await adopted()).toBe(1);
   });
@@ -95,7 +93,7 @@ describe('pending results of another feed', () => {
     expect(await stranded()).toEqual([]);
     await silentFor(2);
     expect(await stranded()).toHaveLength(1);
-    expect(await giveUpPending(bench.database.sql, tables, 'former', new Map([['pending', 1]]))).toEqual(['pending']);
+    expect(await bench.operatorStore.pending.giveUp('former', new Map([['pending', 1]]))).toEqual(['pending']);
     expect(await stranded()).toEqual([]);
   });
 

@@ -187,7 +187,7 @@ describe('on a table that somebody else has changed', () => {
     const page = entriesOf({ swallowed: {}, neighbour: {} });
     await expect(feed.commit(page)).rejects.toMatchObject({
       kind: 'serialization',
-      remedy: 'retry',
+      action: 'retry',
       sqlstate: 'SF002',
       message: expect.stringContaining('a trigger on'),
     });
@@ -207,7 +207,7 @@ describe('on a table that somebody else has changed', () => {
     sent.splice(0);
     await expect(feed.commit(entriesOf({ again: { fileName: 'unique.pdf' } }))).rejects.toMatchObject({
       sqlstate: '23505',
-      remedy: 'data',
+      action: 'data',
       message: expect.stringContaining('theirs'),
     });
     expect(sent).toEqual(['page']);

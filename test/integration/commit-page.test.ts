@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { readMigrations, requireSchema } from '../../src/storage/migrate.js';
-import { draftPage } from '../../src/sync/page-draft.js';
+import { checkPage } from '../../src/sync/check-page.js';
 import type { PageCommit } from '../../src/sync/ports.js';
 import { entryJson, type Fields, pageJson } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
@@ -17,11 +17,11 @@ const feedRow = async () => (await bench.rows(sql<{ cursor: string | null }>`SEL
 
 /** The batch of several pages. */
 function together(...pages: readonly (readonly Fields[])[]): Pick<PageCommit, 'batch'> {
-  const drafts = pages.map((entries) => draftPage(rawPage(pageJson(entries.map(entryJson)))));
+  const checkedPages = pages.map((entries) => checkPage(rawPage(pageJson(entries.map(entryJson)))));
   return {
     batch: {
-      pages: drafts.flatMap((draft) => draft.pages),
-      entries: drafts.flatMap((draft) => draft.entries.map(({ accepted }) => accepted)),
+      pages: checkedPages.flatMap((checked) => checked.pages),
+      entries: checkedPages.flatMap((checked) => checked.entries.map(({ accepted }) => accepted)),
     },
   };
 }
@@ -117,11 +117,11 @@ describe('the clock that orders changes', () => {
     const before = await feedRow();
     const migrations = await readMigrations();
     await withoutClock(async () => {
-      await expect(feed.commit([entryJson({ scanId })])).rejects.toMatchObject({ kind: 'schema', remedy: 'hold' });
+      await expect(feed.commit([entryJson({ scanId })])).rejects.toMatchObject({ kind: 'schema', action: 'hold' });
       const later = bench.store.commitResults(feed.lease, pendingBatch({ scanId }).batch);
       await expect(later).rejects.toThrow('INSERT INTO change_clock');
-      const schema = requireSchema(bench.database.sql, tables, migrations);
-      await expect(schema).rejects.toMatchObject({ kind: 'schema', remedy: 'hold' });
+      const schema = requireSchema(bench.connection, migrations);
+      await expect(schema).rejects.toMatchObject({ kind: 'schema', action: 'hold' });
       await expect(schema).rejects.toThrow('INSERT INTO "scanfeed".change_clock DEFAULT VALUES');
       expect(await feedRow()).toEqual(before);
       // What writes nothing needs no clock.

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { batchOf, draftPage, withoutMarkdown } from '../../src/sync/page-draft.js';
+import { batchOf, checkPage, withoutMarkdown } from '../../src/sync/check-page.js';
 import type { PageCommit } from '../../src/sync/ports.js';
 import { entryJson, type Fields, pageJson } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
@@ -17,9 +17,9 @@ const systemColumns = (scanId: string) =>
 
 /** Results of the single-run endpoint, asked for with markdown, that have none; after entries that came in full. */
 function bareBatch(bare: readonly Fields[], before: readonly Fields[] = []): Pick<PageCommit, 'batch'> {
-  const draft = draftPage(rawPage(pageJson([...before, ...bare].map(entryJson))));
-  const entries = draft.entries.map((entry, index) => (index < before.length ? entry : withoutMarkdown(entry)));
-  return { batch: batchOf(entries, draft) };
+  const checked = checkPage(rawPage(pageJson([...before, ...bare].map(entryJson))));
+  const entries = checked.entries.map((entry, index) => (index < before.length ? entry : withoutMarkdown(entry)));
+  return { batch: batchOf(entries, checked) };
 }
 
 describe('the highest revision wins', () => {

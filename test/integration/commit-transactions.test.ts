@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { requestBackfill } from '../../src/storage/request-pass.js';
 import type { CommitOutcome } from '../../src/sync/ports.js';
 import { concurrently, entriesOf } from '../support/concurrent-commits.js';
 import { entryJson } from '../support/entries.js';
@@ -49,7 +48,7 @@ describe('two feeds that store the same scans at the same time', () => {
       const one = await bench.takeFeed({ name: `beside a ${name}` });
       const { lease } = await feedAtEnd(bench, { name, start: kind === 'history' ? 'live' : 'beginning' });
       const range = { since: null, until: new Date() };
-      if (kind === 'backfill') await requestBackfill(bench.database.sql, tables, name, range);
+      if (kind === 'backfill') await bench.operatorStore.passes.requestBackfill(name, range);
       if (kind === 'recent' || kind === 'full') {
         await bench.store.beginPass(lease, { kind, ...range, completeAsOf: new Date() });
       }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { createStore } from '../../src/storage/store.js';
-import type { CommitOutcome, Freshness } from '../../src/sync/ports.js';
+import type { CommitOutcome, FreshnessClaim } from '../../src/sync/ports.js';
 import { entryJson } from '../support/entries.js';
 import { untilWaiting } from '../support/lock-waits.js';
 import { useDatabase } from '../support/postgres/index.js';
@@ -22,7 +22,7 @@ function storeAt(time: { now: number }, database = bench.database) {
   };
   return createStore(database, settings);
 }
-const polledAt = (at: number): Freshness => ({
+const polledAt = (at: number): FreshnessClaim => ({
   atEnd: true,
   polledAt: at,
   lastDelivered: null,

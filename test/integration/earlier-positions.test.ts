@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type RewindTarget, rewindFeed } from '../../src/storage/rewind.js';
+import type { RewindTarget } from '../../src/storage/feeds.js';
 import { entryJson } from '../support/entries.js';
 import { passRows } from '../support/passes.js';
 import { type TestFeed, tables, useStore } from '../support/store.js';
@@ -28,7 +28,7 @@ async function readUpTo(...days: readonly number[]): Promise<void> {
   }
 }
 async function rewind(to: RewindTarget): Promise<void> {
-  expect(await rewindFeed(bench.database.sql, tables, 'default', to)).toBe(true);
+  expect(await bench.operatorStore.feeds.rewind('default', to)).toBe(true);
   feed = await bench.takeFeed();
 }
 const offered = async () => (await bench.store.readEarlierPositions('default')).cursors;

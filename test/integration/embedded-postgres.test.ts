@@ -7,14 +7,11 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
-import {
-  type EmbeddedPostgres,
-  startEmbeddedPostgres,
-  startTemporaryPostgres,
-} from '../../src/cli/embedded-postgres/index.js';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/cli/embedded-postgres/index.js';
 import { waitForOrphans } from '../../src/cli/embedded-postgres/orphans.js';
 import { CommandFailure } from '../../src/cli/exit.js';
 import { withConnection } from '../support/postgres/maintenance.js';
+import { startTemporaryPostgres } from '../support/postgres/temporary-server.js';
 
 let parent: string;
 /** One cluster serves most tests, each of which starts and stops it. */

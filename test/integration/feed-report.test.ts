@@ -1,12 +1,11 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { readFeedReports } from '../../src/storage/feed-report.js';
 import { entryJson } from '../support/entries.js';
 import { tables, useStore } from '../support/store.js';
 
 const bench = useStore();
 const runsOf = async (countedAtMost?: number) =>
-  (await readFeedReports(bench.database.sql, tables, countedAtMost)).map(({ feed, runs, runsEstimated }) => ({
+  (await bench.operatorStore.readFeedReports(countedAtMost)).map(({ feed, runs, runsEstimated }) => ({
     feed,
     runs,
     runsEstimated,

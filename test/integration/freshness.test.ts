@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { createStore } from '../../src/storage/store.js';
-import { batchOf } from '../../src/sync/page-draft.js';
-import type { FeedStore, Freshness } from '../../src/sync/ports.js';
+import { batchOf } from '../../src/sync/check-page.js';
+import type { FeedStore, FreshnessClaim } from '../../src/sync/ports.js';
 import { useDatabase } from '../support/postgres/index.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, testFeed, useStore } from '../support/store.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
@@ -17,7 +17,7 @@ const databaseTime = async () =>
   (await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`))[0]?.now.getTime() ?? Number.NaN;
 
 /** What a commit says that ends with a poll, or with an entry's delivery, of that monotonic time. */
-const known = (instant: number, atEnd: boolean): Freshness => ({
+const known = (instant: number, atEnd: boolean): FreshnessClaim => ({
   atEnd,
   polledAt: instant,
   lastDelivered: instant,

@@ -1,4 +1,4 @@
-import { type KyselyPlugin, sql, ValueNode } from 'kysely';
+import { type KyselyPlugin, OperationNodeTransformer, sql, type ValueNode } from 'kysely';
 import { expect, it } from 'vitest';
 import type { Database } from '../../src/storage/pool.js';
 import { createStore } from '../../src/storage/store.js';
@@ -173,14 +173,14 @@ async function whileLocked<T>(work: () => Promise<T>): Promise<T> {
 
 /** Notes the arrays that statements have as parameters. */
 function arraysGiven(arrays: string[][]): KyselyPlugin {
-  return {
-    transformQuery: ({ node }) => {
-      const parameters = node.kind === 'RawNode' ? node.parameters : [];
-      for (const parameter of parameters) {
-        if (ValueNode.is(parameter) && Array.isArray(parameter.value)) arrays.push(parameter.value);
-      }
+  class Listener extends OperationNodeTransformer {
+    override transformValue(node: ValueNode): ValueNode {
+      if (Array.isArray(node.value)) arrays.push(node.value);
       return node;
-    },
+    }
+  }
+  return {
+    transformQuery: ({ node, queryId }) => new Listener().transformNode(node, queryId),
     transformResult: async ({ result }) => result,
   };
 }

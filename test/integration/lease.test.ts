@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { entryJson } from '../support/entries.js';
 import { passCommit } from '../support/passes.js';
-import { tables, testFeed, useStore } from '../support/store.js';
+import { tables, takeFeed, testFeed, useStore } from '../support/store.js';
 
 const bench = useStore();
 const TTL = 30_000;
@@ -56,6 +57,19 @@ describe('the lease of a feed', () => {
     expect(await bench.store.renewLease(later, TTL)).toBe(true);
   });
 
+  it('lets only the later holder write when the database has lost commits and grants an epoch twice', async () => {
+    const old = await bench.takeFeed({ start: 'now' });
+    await bench.rows(sql`DELETE FROM ${tables.feeds}`); // the first grant is lost, and with it where the feed starts
+    const later = await takeFeed(bench.store, testFeed(), 'later');
+    expect(later.lease.epoch).toBe(old.lease.epoch);
+    expect(await old.commit([entryJson()])).toEqual({ kind: 'fenced' });
+    expect(await bench.store.movePosition(old.lease, null, { cursor: 'elsewhere', since: null }, 'rejected')).toBe(
+      false,
+    );
+    expect(await bench.store.adoptPending(old.lease)).toBe(0);
+    expect(await later.counts([entryJson()])).toMatchObject({ inserted: 1 });
+  });
+
   it('goes to a successor of the holder that it names, and to no other', async () => {
     await take('a');
     const succeed = (replaced: string) => bench.store.acquireLease(testFeed(), 'b', TTL, replaced);
@@ -105,7 +119,7 @@ describe('another base URL', () => {
     await bench.store.releaseLease(lease);
     await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now()`);
     const elsewhere = bench.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b', TTL);
-    await expect(elsewhere).rejects.toMatchObject({ kind: 'another_service', remedy: 'hold' });
+    await expect(elsewhere).rejects.toMatchObject({ kind: 'another_service', action: 'hold' });
     await expect(elsewhere).rejects.toThrow('scanfeed adopt');
     expect((await bench.store.readStatus('default')).leaseHolder).toBeNull();
     expect(await take('a')).toMatchObject({ epoch: 2 });

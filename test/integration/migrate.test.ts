@@ -1,22 +1,24 @@
-import { type Kysely, type KyselyPlugin, sql } from 'kysely';
+import { type KyselyPlugin, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { prepareSchema } from '../../src/cli/open-database.js';
-import { eraseRuns } from '../../src/storage/deleted-runs.js';
+import { createDeletedRuns } from '../../src/storage/deleted-runs.js';
 import { inspectSchema, migrate, readMigrations, requireSchema } from '../../src/storage/migrate.js';
 import type { Database } from '../../src/storage/pool.js';
-import { tablesOf } from '../../src/storage/schema.js';
 import { createStore } from '../../src/storage/store.js';
+import { connectStore, type StoreConnection } from '../../src/storage/store-connection.js';
 import { entryJson } from '../support/entries.js';
 import { createTestDatabase } from '../support/postgres/index.js';
 import { dropDatabase, urlOfDatabase, withConnection } from '../support/postgres/maintenance.js';
 import { settingsWith } from '../support/settings.js';
-import { openTestDatabase, tables, takeFeed, testFeed } from '../support/store.js';
+import { openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed } from '../support/store.js';
 
-async function withDatabase(work: (database: Database, url: string) => Promise<void>): Promise<void> {
+type Connected = Database & { readonly connection: StoreConnection };
+
+async function withDatabase(work: (database: Connected, url: string) => Promise<void>): Promise<void> {
   const created = await createTestDatabase();
   const database = openTestDatabase(created.url);
   try {
-    await work(database, created.url);
+    await work({ ...database, connection: connectStore(database, TEST_SCHEMA) }, created.url);
   } finally {
     await database.close();
     await created.drop();
@@ -24,7 +26,7 @@ async function withDatabase(work: (database: Database, url: string) => Promise<v
 }
 
 /** The same connection, and how many statements went through it. */
-function countingStatements(db: Kysely<unknown>) {
+function countingStatements({ db, tables }: StoreConnection) {
   let statements = 0;
   const plugin: KyselyPlugin = {
     transformQuery: ({ node }) => {
@@ -33,7 +35,7 @@ function countingStatements(db: Kysely<unknown>) {
     },
     transformResult: async ({ result }) => result,
   };
-  return { db: db.withPlugin(plugin), statements: () => statements };
+  return { connection: { db: db.withPlugin(plugin), tables }, statements: () => statements };
 }
 
 describe('migrations', () => {
@@ -41,10 +43,12 @@ describe('migrations', () => {
     withDatabase(async (database, url) => {
       const migrations = await readMigrations();
       const others = [openTestDatabase(url), openTestDatabase(url)];
-      const applied = await Promise.all([database, ...others].map(({ sql: db }) => migrate(db, tables, migrations)));
+      const applied = await Promise.all(
+        [database, ...others].map((each) => migrate(connectStore(each, TEST_SCHEMA), migrations)),
+      );
       await Promise.all(others.map((other) => other.close()));
       expect(applied.map((list) => list.length).sort()).toEqual([0, 0, migrations.length]);
-      expect(await inspectSchema(database.sql, tables, migrations)).toEqual({
+      expect(await inspectSchema(database.connection, migrations)).toEqual({
         version: migrations.length,
         missing: [],
         tooNew: false,
@@ -52,25 +56,25 @@ describe('migrations', () => {
     }));
 
   it('leave nothing behind when one of them fails', () =>
-    withDatabase(async ({ sql: db }) => {
+    withDatabase(async ({ connection }) => {
       const migrations = await readMigrations();
       const broken = { version: 9999, name: 'broken', worksFrom: 9999, text: 'SELECT 1; SELECT nonsense' };
-      await expect(migrate(db, tables, [...migrations, broken])).rejects.toMatchObject({ kind: 'schema' });
-      expect((await inspectSchema(db, tables, migrations)).version).toBe(0);
+      await expect(migrate(connection, [...migrations, broken])).rejects.toMatchObject({ kind: 'schema' });
+      expect((await inspectSchema(connection, migrations)).version).toBe(0);
     }));
 
   it('go to the schema that the settings name, whatever characters it has', () =>
-    withDatabase(async ({ sql: db }) => {
-      const odd = tablesOf('Rechnungen "Süd"');
-      await migrate(db, odd, await readMigrations());
+    withDatabase(async (database) => {
+      const { db, tables: odd } = connectStore(database, 'Rechnungen "Süd"');
+      await migrate({ db, tables: odd }, await readMigrations());
       const { rows } = await sql`SELECT FROM ${odd.runs}`.execute(db);
       expect(rows).toEqual([]);
       expect((await sql`SELECT FROM pg_namespace WHERE nspname = 'scanfeed'`.execute(db)).rows).toEqual([]);
     }));
 
   it('comment on every table and column', () =>
-    withDatabase(async ({ sql: db }) => {
-      await migrate(db, tables, await readMigrations());
+    withDatabase(async ({ sql: db, connection }) => {
+      await migrate(connection, await readMigrations());
       const { rows } = await sql`
         SELECT c.relname, a.attname FROM pg_class c
         LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -90,11 +94,11 @@ describe('a database of another encoding than UTF8', () => {
       try {
         const migrations = await readMigrations();
         for (const refused of [migrate, requireSchema]) {
-          const error: Error = await refused(database.sql, tables, migrations).then(
+          const error: Error = await refused(connectStore(database, TEST_SCHEMA), migrations).then(
             () => Promise.reject(),
             (e) => e,
           );
-          expect(error).toMatchObject({ kind: 'schema', remedy: 'hold' });
+          expect(error).toMatchObject({ kind: 'schema', action: 'hold' });
           expect(error.message).toContain(`the database "${name}" has the encoding ${encoding}`);
           expect(error.message).toContain("ENCODING 'UTF8' TEMPLATE template0");
         }
@@ -111,25 +115,25 @@ describe('a database of another encoding than UTF8', () => {
 describe('of an installation of which only the reports are left', () => {
   it('every start says what to drop, drops nothing, and makes both anew when that is done', () =>
     withDatabase(async (database, url) => {
-      const { sql: db } = database;
+      const { sql: db, connection } = database;
       const migrations = await readMigrations();
       const { database: settings } = settingsWith({ DATABASE_URL: url });
       const daemon = () => prepareSchema(settings, database, migrations, new AbortController().signal);
       // Made by an administrator beforehand: nothing of ours is in it.
       await sql`CREATE SCHEMA scanfeed_reporting`.execute(db);
-      await migrate(db, tables, migrations);
+      await migrate(connection, migrations);
       for (const gone of ['DROP SCHEMA scanfeed CASCADE', 'CREATE SCHEMA scanfeed']) {
         await sql.raw(gone).execute(db);
         for (const start of [
-          () => migrate(db, tables, migrations),
-          () => requireSchema(db, tables, migrations),
+          () => migrate(connection, migrations),
+          () => requireSchema(connection, migrations),
           daemon,
         ]) {
           const refusal: Error = await start().then(
             () => Promise.reject(),
             (e) => e,
           );
-          expect(refusal).toMatchObject({ kind: 'schema', remedy: 'hold' });
+          expect(refusal).toMatchObject({ kind: 'schema', action: 'hold' });
           expect(refusal.message).toContain('run DROP SCHEMA "scanfeed_reporting" CASCADE,');
         }
       }
@@ -141,20 +145,20 @@ describe('of an installation of which only the reports are left', () => {
 
 describe('a schema that this release cannot use', () => {
   it('is told from one that lacks migrations, with the remedy', () =>
-    withDatabase(async ({ sql: db }) => {
+    withDatabase(async ({ sql: db, connection }) => {
       const migrations = await readMigrations();
-      await expect(requireSchema(db, tables, migrations)).rejects.toThrow('run `scanfeed migrate`');
-      await migrate(db, tables, migrations);
-      await requireSchema(db, tables, migrations);
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('run `scanfeed migrate`');
+      await migrate(connection, migrations);
+      await requireSchema(connection, migrations);
       await sql`INSERT INTO ${tables.migrations} VALUES (9998, 'additive', 1), (9999, 'later', 9999)`.execute(db);
-      await expect(requireSchema(db, tables, migrations)).rejects.toThrow('too new');
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('too new');
     }));
 
   it('is one whose numbers of changes would not rise any more, with the remedy', () =>
     withDatabase(async (database) => {
       const migrations = await readMigrations();
-      const { sql: db } = database;
-      await migrate(db, tables, migrations);
+      const { sql: db, connection } = database;
+      await migrate(connection, migrations);
       const store = createStore(database, {
         schema: 'scanfeed',
         leaseTtlMs: 1,
@@ -163,60 +167,60 @@ describe('a schema that this release cannot use', () => {
         monotonic: () => 0,
       });
       await (await takeFeed(store, testFeed())).commit([entryJson(), entryJson({ scanId: 'scan-2' })]);
-      await requireSchema(db, tables, migrations);
+      await requireSchema(connection, migrations);
       // As where the table was restored and its sequence was not.
       await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 2`.execute(db);
-      const refusal: Error = await requireSchema(db, tables, migrations).catch((error) => error);
-      expect(refusal).toMatchObject({ remedy: 'hold' });
+      const refusal: Error = await requireSchema(connection, migrations).catch((error) => error);
+      expect(refusal).toMatchObject({ action: 'hold' });
       const [, statement = ''] = /run (SELECT .*); see/.exec(refusal.message) ?? [];
       await sql.raw(statement).execute(db);
-      await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
+      await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
       await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
-      await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
+      await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
       // Removals have numbers of the same sequence.
-      await eraseRuns(db, tables, ['scan-2']);
+      await createDeletedRuns(connectStore(database, TEST_SCHEMA)).erase(['scan-2']);
       await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
-      await expect(requireSchema(db, tables, migrations)).rejects.toThrow('stands behind');
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('stands behind');
     }));
 
   it('is named by its version where the release that made it has tables no more, or others', () =>
-    withDatabase(async ({ sql: db }) => {
+    withDatabase(async ({ sql: db, connection }) => {
       const migrations = await readMigrations();
-      await migrate(db, tables, migrations);
+      await migrate(connection, migrations);
       await sql`DROP TABLE ${tables.changeClock} CASCADE`.execute(db);
-      await expect(requireSchema(db, tables, migrations)).rejects.toMatchObject({ kind: 'schema', sqlstate: '42P01' });
+      await expect(requireSchema(connection, migrations)).rejects.toMatchObject({ kind: 'schema', sqlstate: '42P01' });
       await sql`INSERT INTO ${tables.migrations} VALUES (9999, 'later', 9999)`.execute(db);
-      await expect(requireSchema(db, tables, migrations)).rejects.toThrow('is at version 9999, too new');
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('is at version 9999, too new');
       await sql`DROP TABLE ${tables.migrations}`.execute(db);
-      await expect(requireSchema(db, tables, migrations)).rejects.toThrow('is at version 0 and lacks');
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('is at version 0 and lacks');
     }));
 
   it('costs one statement to tell from one that it can, which a daemon asks again and again', () =>
-    withDatabase(async ({ sql: db }) => {
+    withDatabase(async ({ connection }) => {
       const migrations = await readMigrations();
-      await migrate(db, tables, migrations);
-      const counted = countingStatements(db);
-      await requireSchema(counted.db, tables, migrations);
+      await migrate(connection, migrations);
+      const counted = countingStatements(connection);
+      await requireSchema(counted.connection, migrations);
       expect(counted.statements()).toBe(1);
     }));
 
   it('is not one that a newer release only added to', () =>
-    withDatabase(async ({ sql: db }) => {
+    withDatabase(async ({ sql: db, connection }) => {
       const migrations = await readMigrations();
-      await migrate(db, tables, migrations);
+      await migrate(connection, migrations);
       await sql`INSERT INTO ${tables.migrations} VALUES (9998, 'additive', 1)`.execute(db);
-      await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
+      await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
     }));
 
   it('is worked on as before where a newer release added columns, tables and views', () =>
     withDatabase(async (database) => {
       const migrations = await readMigrations();
-      const { sql: db } = database;
+      const { sql: db, connection } = database;
       const newer = { version: 9999, name: 'newer', worksFrom: migrations.length, text: ADDITIVE };
-      await migrate(db, tables, [...migrations, newer]);
+      await migrate(connection, [...migrations, newer]);
       // What the release before does with it, that does not know the newer migration.
-      await expect(migrate(db, tables, migrations)).resolves.toEqual([]);
-      await expect(requireSchema(db, tables, migrations)).resolves.toBeUndefined();
+      await expect(migrate(connection, migrations)).resolves.toEqual([]);
+      await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
       const store = createStore(database, {
         schema: 'scanfeed',
         leaseTtlMs: 30_000,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { troubleOf } from '../../src/outcome/trouble.js';
+import { classifyError } from '../../src/outcome/classify-error.js';
 import { createStore } from '../../src/storage/store.js';
 import type { FeedStore, Pass } from '../../src/sync/ports.js';
 import { type ModelFeed, ModelStore } from '../simulation/model-store.js';
@@ -87,7 +87,7 @@ async function perform(store: FeedStore, { name, args }: Operation): Promise<unk
   try {
     return await (store[name] as (...args: unknown[]) => Promise<unknown>).apply(store, [...args]);
   } catch (error) {
-    return { refused: troubleOf(error).kind };
+    return { refused: classifyError(error).kind };
   }
 }
 

@@ -1,31 +1,19 @@
 import { sql } from 'kysely';
-import { beforeEach, describe, expect, it } from 'vitest';
-import { readFeedReports } from '../../src/storage/feed-report.js';
-import { cancelPasses, readPass, requestBackfill } from '../../src/storage/request-pass.js';
-import type { FeedIdentity, LeaseGrant, NewPass, Pass, PassKind } from '../../src/sync/ports.js';
+import { describe, expect, it } from 'vitest';
+import type { LeaseGrant, NewPass, Pass, PassKind } from '../../src/sync/ports.js';
 import { entryJson } from '../support/entries.js';
 import { untilWaiting } from '../support/lock-waits.js';
-import { feedAtEnd, finishPass, nextPass, passCommit, passRows } from '../support/passes.js';
-import { type TestFeed, tables, testFeed, useStore } from '../support/store.js';
+import { finishPass, passCommit, passRows, useNewFeed, WIDER } from '../support/passes.js';
+import { type TestFeed, tables, useStore } from '../support/store.js';
 
 const bench = useStore();
 const HOUR = 3_600_000;
 const START = new Date('2026-03-01T00:00:00Z');
 const UNTIL = new Date('2026-03-02T00:00:00Z');
 const KINDS: readonly PassKind[] = ['recent', 'full', 'history', 'backfill'];
-const { filters } = testFeed();
-const WIDER = { filters: { ...filters, environment: 'all' } } as const;
-let feeds = 0;
-let name = '';
-
-beforeEach(() => {
-  feeds += 1;
-  name = `feed-${feeds}`;
-});
-
-const take = (over: Partial<FeedIdentity> = {}) => feedAtEnd(bench, { name, ...over });
-const next = (kind: PassKind) => nextPass(bench, name, kind);
-const status = () => bench.store.readStatus(name);
+const current = useNewFeed(bench);
+const { take, next } = current;
+const status = () => bench.store.readStatus(current.name);
 
 function begin(lease: LeaseGrant, kind: NewPass['kind'], over: Partial<NewPass> = {}): Promise<Pass | null> {
   return bench.store.beginPass(lease, { kind, since: START, until: UNTIL, completeAsOf: new Date(), ...over });
@@ -35,36 +23,37 @@ function begin(lease: LeaseGrant, kind: NewPass['kind'], over: Partial<NewPass> 
 async function unfinished(kind: PassKind): Promise<{ readonly lease: LeaseGrant; readonly pass: Pass }> {
   const { lease } = await take({ start: kind === 'history' ? 'live' : 'beginning' });
   if (kind === 'recent' || kind === 'full') await begin(lease, kind);
-  if (kind === 'backfill') await requestBackfill(bench.database.sql, tables, name, { since: START, until: UNTIL });
+  if (kind === 'backfill')
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: START, until: UNTIL });
   return { lease, pass: await next(kind) };
 }
 
 async function feedRow(): Promise<Record<string, unknown> | undefined> {
   const [row] = await bench.rows(sql<Record<string, unknown>>`
     SELECT cursor, start_since, complete_from::text, widened_at, reconciled_as_of FROM ${tables.feeds}
-    WHERE name = ${name}`);
+    WHERE name = ${current.name}`);
   return row;
 }
 
 describe('the history of a live feed', () => {
   it('is stored with the start of the feed before its first request, once', async () => {
-    await bench.takeFeed({ name, start: 'live' });
-    await bench.takeFeed({ name, start: 'live' });
-    const { since } = await bench.store.readPosition(name);
-    const rows = await passRows(bench, name);
+    await bench.takeFeed({ name: current.name, start: 'live' });
+    await bench.takeFeed({ name: current.name, start: 'live' });
+    const { since } = await bench.store.readPosition(current.name);
+    const rows = await passRows(bench, current.name);
     expect(rows).toMatchObject([{ kind: 'history', since: null }]);
     expect((rows[0]?.until.getTime() ?? 0) - (since?.getTime() ?? 0)).toBeCloseTo(HOUR, -3);
   });
 
   it('is not stored when the feed was first started otherwise', async () => {
-    await bench.takeFeed({ name, start: 'now' });
-    await bench.takeFeed({ name, start: 'live' });
-    expect(await passRows(bench, name)).toEqual([]);
+    await bench.takeFeed({ name: current.name, start: 'now' });
+    await bench.takeFeed({ name: current.name, start: 'live' });
+    expect(await passRows(bench, current.name)).toEqual([]);
   });
 
   it('cannot be read before the feed has read its first page', async () => {
-    const feed = await bench.takeFeed({ name, start: 'live' });
-    expect(await bench.store.nextPass(name, 'history')).toBeNull();
+    const feed = await bench.takeFeed({ name: current.name, start: 'live' });
+    expect(await bench.store.nextPass(current.name, 'history')).toBeNull();
     await feed.commit([]);
     expect(await next('history')).toMatchObject({ kind: 'history', since: null, cursor: null, entries: 0 });
   });
@@ -83,23 +72,25 @@ describe('the history of a live feed', () => {
     await finishPass(bench, lease, pass);
     expect(await status()).toMatchObject({ endReached: true, backfillComplete: true });
     expect(await feedRow()).toMatchObject({ complete_from: '-infinity', start_since: null });
-    expect(await bench.store.nextPass(name, 'history')).toBeNull();
+    expect(await bench.store.nextPass(current.name, 'history')).toBeNull();
   });
 
   it('does not make it complete when the filters have widened since it began', async () => {
     const { pass } = await unfinished('history');
-    const { lease } = await bench.takeFeed({ name, ...WIDER });
+    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
     const before = await feedRow();
     await finishPass(bench, lease, pass);
     expect(await feedRow()).toMatchObject({ complete_from: before?.complete_from, start_since: null });
-    expect(await bench.store.readLastPass(name, 'full')).toMatchObject({ endedMsAgo: Number.POSITIVE_INFINITY });
+    expect(await bench.store.readLastPass(current.name, 'full')).toMatchObject({
+      endedMsAgo: Number.POSITIVE_INFINITY,
+    });
   });
 
   it('counts as a full pass when it is finished, and not before', async () => {
     const { lease, pass } = await unfinished('history');
-    expect(await bench.store.readLastPass(name, 'full')).toBeNull();
+    expect(await bench.store.readLastPass(current.name, 'full')).toBeNull();
     await finishPass(bench, lease, pass);
-    const last = await bench.store.readLastPass(name, 'full');
+    const last = await bench.store.readLastPass(current.name, 'full');
     expect(last?.endedMsAgo).toBeLessThan(60_000);
     expect(last?.completedUntil).toBeNull();
   });
@@ -108,7 +99,7 @@ describe('the history of a live feed', () => {
 describe('a page of a pass', () => {
   it.each(KINDS)('stores its entries and the position of the %s pass, and not the cursor of the feed', async (kind) => {
     const { lease, pass } = await unfinished(kind);
-    const commit = passCommit(lease, pass, { deliveredUpTo: UNTIL }, [entryJson({ scanId: `${name}-a` })]);
+    const commit = passCommit(lease, pass, { deliveredUpTo: UNTIL }, [entryJson({ scanId: `${current.name}-a` })]);
     const outcome = await bench.store.commitPass(commit);
     expect(outcome).toMatchObject({ kind: 'committed', counts: { inserted: 1 } });
     expect(await next(kind)).toMatchObject({ cursor: 'on', deliveredUpTo: UNTIL, entries: 1, stored: 1 });
@@ -122,19 +113,19 @@ describe('a page of a pass', () => {
     [
       'the pass was cancelled',
       async () => {
-        await cancelPasses(bench.database.sql, tables, name, KINDS);
+        await bench.operatorStore.passes.cancel(current.name, KINDS);
         return {};
       },
     ],
   ] as const)('writes nothing when %s', async (_, wrong) => {
     for (const kind of KINDS) {
-      name = `feed-${++feeds}`;
+      current.renew();
       const { lease, pass } = await unfinished(kind);
-      const entries = [entryJson({ scanId: `${name}-a` })];
+      const entries = [entryJson({ scanId: `${current.name}-a` })];
       const commit = passCommit(lease, pass, await wrong(lease), entries);
       expect(await bench.store.commitPass(commit)).toEqual({ kind: 'fenced' });
-      expect(await bench.store.findStored([`${name}-a`])).toEqual([]);
-      expect(await readPass(bench.database.sql, tables, pass.id)).toMatchObject({ idleMs: null, entries: 0 });
+      expect(await bench.store.findStored([`${current.name}-a`])).toEqual([]);
+      expect(await bench.operatorStore.passes.find(pass.id)).toMatchObject({ idleMs: null, entries: 0 });
     }
   });
 
@@ -144,7 +135,7 @@ describe('a page of a pass', () => {
     { kept: null, finished: false },
   ])('writes nothing when the database fell back to position $kept (finished: $finished)', async (lost) => {
     for (const kind of KINDS) {
-      name = `feed-${++feeds}`;
+      current.renew();
       const { lease, pass } = await unfinished(kind);
       if (lost.kept !== null) await bench.store.commitPass(passCommit(lease, pass, { to: lost.kept }));
       const kept = await next(kind);
@@ -152,7 +143,7 @@ describe('a page of a pass', () => {
       await bench.store.commitPass(passCommit(lease, kept, { to: 'read' }));
       const read = await next(kind);
       // As after a failover to a standby that had not received the last commit.
-      await bench.rows(sql`UPDATE ${tables.passes} SET cursor = ${kept.cursor} WHERE feed = ${name}`);
+      await bench.rows(sql`UPDATE ${tables.passes} SET cursor = ${kept.cursor} WHERE feed = ${current.name}`);
       const before = await feedRow();
       const commit = passCommit(lease, read, { finished: lost.finished, to: 'further' });
       expect(await bench.store.commitPass(commit)).toEqual({ kind: 'fenced' });
@@ -221,24 +212,24 @@ describe('a recent or full pass', () => {
 
   it('does not begin when the lease was lost', async () => {
     const { lease } = await take();
-    await bench.takeFeed({ name });
+    await bench.takeFeed({ name: current.name });
     expect(await begin(lease, 'recent')).toBeNull();
-    expect(await passRows(bench, name)).toEqual([]);
+    expect(await passRows(bench, current.name)).toEqual([]);
   });
 
   it('does not begin when the freshness of the feed is unknown', async () => {
-    const { lease } = await bench.takeFeed({ name });
+    const { lease } = await bench.takeFeed({ name: current.name });
     expect(await begin(lease, 'recent')).toBeNull();
   });
 
   it.each(['recent', 'full', 'history'] as const)('exists once when two writers begin a %s pass', async (kind) => {
     const insert = (feed: string) =>
       bench.rows(sql`INSERT INTO ${tables.passes} (feed, kind, until) VALUES (${feed}, ${kind}, now())`);
-    await insert(name);
-    await expect(insert(name)).rejects.toThrow(/passes_unfinished/);
-    await insert(`${name} beside`);
-    await bench.rows(sql`UPDATE ${tables.passes} SET finished_at = now() WHERE feed = ${name}`);
-    await insert(name);
+    await insert(current.name);
+    await expect(insert(current.name)).rejects.toThrow(/passes_unfinished/);
+    await insert(`${current.name} beside`);
+    await bench.rows(sql`UPDATE ${tables.passes} SET finished_at = now() WHERE feed = ${current.name}`);
+    await insert(current.name);
   });
 
   it.each([
@@ -246,7 +237,7 @@ describe('a recent or full pass', () => {
     ['no more than what the feed is complete to', '2026-03-03T00:00:00Z', '2026-03-02T00:00:00Z'],
   ])('reconciles up to %s', async (_, derivedFrom, reconciled) => {
     const { lease } = await take();
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${UNTIL} WHERE name = ${name}`);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${UNTIL} WHERE name = ${current.name}`);
     const pass = await begin(lease, 'recent', { completeAsOf: new Date(derivedFrom) });
     await finishPass(bench, lease, pass ?? (await next('recent')));
     expect(await feedRow()).toMatchObject({ reconciled_as_of: new Date(reconciled) });
@@ -254,45 +245,51 @@ describe('a recent or full pass', () => {
 
   it('is cancelled and begun again when the filters have widened and it is a full one', async () => {
     const { pass } = await unfinished('full');
-    const { lease } = await bench.takeFeed({ name, ...WIDER });
-    expect(await bench.store.nextPass(name, 'full')).toBeNull();
-    expect(await bench.store.readLastPass(name, 'full')).toMatchObject({ endedMsAgo: Number.POSITIVE_INFINITY });
+    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
+    expect(await bench.store.nextPass(current.name, 'full')).toBeNull();
+    expect(await bench.store.readLastPass(current.name, 'full')).toMatchObject({
+      endedMsAgo: Number.POSITIVE_INFINITY,
+    });
     expect(await begin(lease, 'full')).toBeNull(); // the feed has not caught up since
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${name}`);
+    await bench.rows(
+      sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${current.name}`,
+    );
     const again = await begin(lease, 'full');
     expect(again?.id).not.toBe(pass.id);
-    expect(await passRows(bench, name)).toMatchObject([{ cancelled: true }, { finished: false }]);
+    expect(await passRows(bench, current.name)).toMatchObject([{ cancelled: true }, { finished: false }]);
     expect(await begin(lease, 'full')).toBeNull();
   });
 
   it('leaves what a backfill with the earlier filters has skipped unclaimed when both are finished', async () => {
     const { lease: earlier } = await take({ start: START });
-    await requestBackfill(bench.database.sql, tables, name, { since: null, until: UNTIL });
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
     const backfill = await next('backfill');
     expect(earlier.epoch).toBe(1);
-    const { lease } = await bench.takeFeed({ name, start: START, ...WIDER });
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${name}`);
+    const { lease } = await bench.takeFeed({ name: current.name, start: START, ...WIDER });
+    await bench.rows(
+      sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${current.name}`,
+    );
     const full = await begin(lease, 'full');
     if (full === null) throw new Error('no pass was begun');
     await finishPass(bench, lease, full);
     expect((await feedRow())?.complete_from).toMatch(/^2026-0[23]-/);
     await finishPass(bench, lease, backfill);
     expect((await feedRow())?.complete_from).toMatch(/^2026-0[23]-/);
-    await requestBackfill(bench.database.sql, tables, name, { since: null, until: UNTIL });
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
     await finishPass(bench, lease, await next('backfill'));
     expect((await feedRow())?.complete_from).toBe('-infinity');
   });
 
   it('continues when the filters have widened and it is a recent one', async () => {
     const { pass } = await unfinished('recent');
-    const { lease } = await bench.takeFeed({ name, ...WIDER });
+    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
     expect(await begin(lease, 'recent')).toBeNull();
     expect(await next('recent')).toEqual(pass);
   });
 });
 
 describe('the last pass of a kind', () => {
-  const ended = async (kind: NewPass['kind'] = 'recent') => bench.store.readLastPass(name, kind);
+  const ended = async (kind: NewPass['kind'] = 'recent') => bench.store.readLastPass(current.name, kind);
   const finishOne = async ({ lease }: TestFeed, until: Date) => {
     await begin(lease, 'recent', { until });
     await finishPass(bench, lease, await next('recent'));
@@ -310,9 +307,11 @@ describe('the last pass of a kind', () => {
   it('has ended but completed nothing when it was cancelled', async () => {
     const feed = await take();
     await finishOne(feed, START);
-    await bench.rows(sql`UPDATE ${tables.passes} SET finished_at = now() - interval '1 day' WHERE feed = ${name}`);
+    await bench.rows(
+      sql`UPDATE ${tables.passes} SET finished_at = now() - interval '1 day' WHERE feed = ${current.name}`,
+    );
     await begin(feed.lease, 'recent');
-    await cancelPasses(bench.database.sql, tables, name, ['recent']);
+    await bench.operatorStore.passes.cancel(current.name, ['recent']);
     expect(await ended()).toMatchObject({ completedUntil: START });
     expect((await ended())?.endedMsAgo).toBeLessThan(60_000);
   });
@@ -321,11 +320,11 @@ describe('the last pass of a kind', () => {
     const feed = await take();
     await begin(feed.lease, 'full');
     await finishPass(bench, feed.lease, await next('full'));
-    await requestBackfill(bench.database.sql, tables, name, { since: null, until: START });
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: START });
     const days = [1, 2, 3].map((day) => new Date(Date.UTC(2026, 2, day)));
     for (const until of days) await finishOne(feed, until);
     await begin(feed.lease, 'recent');
-    const rows = await passRows(bench, name);
+    const rows = await passRows(bench, current.name);
     expect(rows.filter(({ kind }) => kind === 'recent')).toMatchObject([
       { until: days[2], finished: true },
       { until: UNTIL, finished: false },
@@ -339,11 +338,14 @@ describe('the last pass of a kind', () => {
     await finishOne(feed, START);
     for (const _ of [1, 2]) {
       await begin(feed.lease, 'recent');
-      await cancelPasses(bench.database.sql, tables, name, ['recent']);
+      await bench.operatorStore.passes.cancel(current.name, ['recent']);
     }
     await finishOne(feed, UNTIL);
     await begin(feed.lease, 'recent');
-    expect(await passRows(bench, name)).toMatchObject([{ until: UNTIL, cancelled: false }, { finished: false }]);
+    expect(await passRows(bench, current.name)).toMatchObject([
+      { until: UNTIL, cancelled: false },
+      { finished: false },
+    ]);
     expect(await ended()).toMatchObject({ completedUntil: UNTIL });
   });
 });
@@ -352,7 +354,7 @@ describe('the pace', () => {
   it('of the feed and its passes is reported while it is recent, and noted only under the present lease', async () => {
     const { lease, pass } = await unfinished('history');
     const pace = { entriesPerSecond: 812.5, secondsLeft: 90 };
-    const report = async () => (await readFeedReports(bench.database.sql, tables)).find(({ feed }) => feed === name);
+    const report = async () => (await bench.operatorStore.readFeedReports()).find(({ feed }) => feed === current.name);
     await bench.store.notePace(lease, pace);
     await begin(lease, 'full');
     for (const each of [pass, await next('full')]) {
@@ -366,14 +368,16 @@ describe('the pace', () => {
         { kind: 'history', ...progress },
       ],
     });
-    await bench.rows(sql`UPDATE ${tables.passes} SET paced_at = paced_at - interval '2 minutes' WHERE feed = ${name}`);
+    await bench.rows(
+      sql`UPDATE ${tables.passes} SET paced_at = paced_at - interval '2 minutes' WHERE feed = ${current.name}`,
+    );
     expect(await report()).toMatchObject({
       passes: [
         { kind: 'full', pace: null },
         { kind: 'history', pace: null },
       ],
     });
-    await bench.takeFeed({ name });
+    await bench.takeFeed({ name: current.name });
     expect(await report()).toMatchObject({ pace: null });
     await bench.store.notePace(lease, pace);
     expect(await report()).toMatchObject({ pace: null });

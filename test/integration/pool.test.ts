@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
+import pg from 'pg';
 import pgConnection from 'pg-connection-string';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type Database, type DatabaseOptions, openDatabase } from '../../src/storage/pool.js';
 import { useDatabase } from '../support/postgres/index.js';
 
@@ -33,7 +34,7 @@ describe('a connection', () => {
       await expect(sql`SELECT 1/0`.execute(database.sql)).rejects.toMatchObject({
         sqlstate: '22012',
         kind: 'data',
-        remedy: 'data',
+        action: 'data',
       });
       expect(await backend(database)).toBe(before);
     }));
@@ -43,7 +44,7 @@ describe('a connection', () => {
       const before = await backend(database);
       await expect(sql`SELECT pg_sleep(3600)`.execute(database.sql)).rejects.toMatchObject({
         kind: 'deadline',
-        remedy: 'retry',
+        action: 'retry',
       });
       expect(await backend(database)).not.toBe(before);
     }));
@@ -51,17 +52,21 @@ describe('a connection', () => {
   it('that dies under a statement is replaced, and the process lives on', () =>
     withPool({}, async (database) => {
       await expect(sql`SELECT pg_terminate_backend(pg_backend_pid())`.execute(database.sql)).rejects.toMatchObject({
-        remedy: 'retry',
+        action: 'retry',
       });
       expect(await backend(database)).toBeTypeOf('number');
     }));
 
   it('never comes back into the pool inside a transaction that was given up', () =>
     withPool({ statementDeadlineMs: 300 }, async (database) => {
+      const sent = vi.spyOn(pg.Client.prototype, 'query');
       const given = database.sql.transaction().execute(async (tx) => {
         await sql`SELECT pg_sleep(3600)`.execute(tx);
       });
-      await expect(given).rejects.toMatchObject({ remedy: 'retry' });
+      await expect(given).rejects.toMatchObject({ kind: 'deadline', action: 'retry' });
+      // It would wait behind the statement, for a second deadline.
+      expect(sent.mock.calls.map(([text]) => text)).not.toContain('rollback');
+      sent.mockRestore();
       const { rows } =
         await sql`SELECT pg_current_xact_id_if_assigned() AS xid, now() = statement_timestamp() AS alone`.execute(
           database.sql,
@@ -85,7 +90,7 @@ describe('errors', () => {
       await backend(database); // logged in
       await database.sql.connection().execute(async () => {
         const waited = await backend(database).catch((error) => error);
-        expect(waited).toMatchObject({ kind: 'pool_used_up', remedy: 'retry' });
+        expect(waited).toMatchObject({ kind: 'pool_used_up', action: 'retry' });
         expect(waited.message).toMatch(
           /^all connections to PostgreSQL at \S+ were in use for 2 s; look why statements are slow .* raise SCANFEED_DATABASE_POOL$/,
         );
@@ -95,7 +100,7 @@ describe('errors', () => {
 
   it('of a server that cannot be reached are to be retried', () =>
     withPool({ connection: { host: '127.0.0.1', port: 1, user: 'nobody', database: 'none' } }, async (database) => {
-      await expect(backend(database)).rejects.toMatchObject({ kind: 'connection', remedy: 'retry' });
+      await expect(backend(database)).rejects.toMatchObject({ kind: 'connection', action: 'retry' });
     }));
 
   it.each([
@@ -111,7 +116,7 @@ describe('errors', () => {
     const connection = { host: host ?? 'localhost', port: Number(port ?? 5432), user, database, ...login };
     await withPool({ connection: connection as DatabaseOptions['connection'] }, async (refusing) => {
       const failed = await backend(refusing).catch((error) => error);
-      expect(failed).toMatchObject({ kind: 'authentication', remedy: 'hold', sqlstate });
+      expect(failed).toMatchObject({ kind: 'authentication', action: 'hold', sqlstate });
       expect(failed.message).toContain(`PostgreSQL at ${host}:${port} ${text}`);
       expect(`${failed.stack} ${JSON.stringify(failed)}`).not.toContain('canary');
     });
@@ -137,7 +142,7 @@ describe('errors', () => {
         ...(password && { password: password as string }),
       };
       await withPool({ connection }, async (missing) => {
-        await expect(backend(missing)).rejects.toMatchObject({ sqlstate: '3D000', remedy: 'hold' });
+        await expect(backend(missing)).rejects.toMatchObject({ sqlstate: '3D000', action: 'hold' });
       });
     }));
 });
@@ -147,6 +152,6 @@ it('closing ends also the connections that are busy', async () => {
     const hanging = sql`SELECT pg_sleep(3600)`.execute(database.sql).catch((error) => error);
     await expect.poll(() => database.usage().active).toBe(1);
     await database.close();
-    expect(await hanging).toMatchObject({ remedy: 'retry' });
+    expect(await hanging).toMatchObject({ action: 'retry' });
   });
 });

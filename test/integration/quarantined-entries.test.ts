@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
-import { discardQuarantined, openQuarantineIds, settleQuarantined } from '../../src/storage/quarantined-entries.js';
-import { batchOf } from '../../src/sync/page-draft.js';
+import type { OperatorStore } from '../../src/storage/operator-store.js';
+import { batchOf } from '../../src/sync/check-page.js';
 import { entryJson } from '../support/entries.js';
 import { untilWaiting } from '../support/lock-waits.js';
 import { tables, useStore } from '../support/store.js';
@@ -9,18 +9,18 @@ import { tables, useStore } from '../support/store.js';
 const bench = useStore();
 
 it.each([
-  ['discarding', discardQuarantined],
-  ['settling', (db, of, feed, [id]) => settleQuarantined(db, of, feed, id ?? '', 'replayed')],
+  ['discarding', (quarantine, feed, ids) => quarantine.discard(feed, ids)],
+  ['settling', (quarantine, feed, [id]) => quarantine.settle(feed, id ?? '', 'replayed')],
 ] as const satisfies readonly (readonly [
   string,
-  (...args: Parameters<typeof discardQuarantined>) => Promise<unknown>,
+  (quarantine: OperatorStore['quarantine'], feed: string, ids: readonly string[]) => Promise<unknown>,
 ])[])('%s entries waits for a commit on its way before it locks any of them', async (name, change) => {
   const feed = await bench.takeFeed({ name });
   await feed.commit([entryJson({ scanId: `${name}-1`, status: 'x' }), entryJson({ scanId: `${name}-2`, status: 'x' })]);
-  const ids = await openQuarantineIds(bench.database.sql, tables, name);
+  const ids = await bench.operatorStore.quarantine.openIds(name);
   const changing = await bench.database.sql.transaction().execute(async (tx) => {
     await sql`SELECT FROM ${tables.feeds} WHERE name = ${name} FOR NO KEY UPDATE`.execute(tx);
-    const begun = change(bench.database.sql, tables, name, ids);
+    const begun = change(bench.operatorStore.quarantine, name, ids);
     await Promise.race([
       untilWaiting(bench.database.sql, 1),
       begun.then(() => {
@@ -33,7 +33,7 @@ it.each([
     return { begun };
   });
   await changing.begun;
-  expect(await openQuarantineIds(bench.database.sql, tables, name)).toHaveLength(name === 'discarding' ? 0 : 1);
+  expect(await bench.operatorStore.quarantine.openIds(name)).toHaveLength(name === 'discarding' ? 0 : 1);
 });
 
 it('an entry too long for JSON to carry its bytes is kept byte for byte', async () => {

@@ -1,10 +1,11 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { draftPage } from '../../src/sync/page-draft.js';
+import { checkPage, checkRun, withPending } from '../../src/sync/check-page.js';
+import type { PageContent } from '../../src/sync/quarantine-refused.js';
 import { commitWithoutRefused } from '../../src/sync/quarantine-refused.js';
 import { commitAsEngine } from '../support/commit-as-engine.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
-import { rawPage } from '../support/pages.js';
+import { rawPage, rawRun } from '../support/pages.js';
 import { tables, useStore } from '../support/store.js';
 
 const bench = useStore();
@@ -63,10 +64,35 @@ describe('a value that PostgreSQL refuses', () => {
 });
 
 it('looks for no refused value when the statement failed for another reason', async () => {
-  const lost = Object.assign(new Error('gone'), { kind: 'connection', remedy: 'retry' });
-  const draft = draftPage(rawPage(pageJson([entryJson()])));
+  const lost = Object.assign(new Error('gone'), { kind: 'connection', action: 'retry' });
+  const checked = checkPage(rawPage(pageJson([entryJson()])));
   const neverCalled = () => Promise.reject(new Error('must not be called'));
-  const page = { draft, completed: draft.entries };
+  const page = { checked, completed: checked.entries };
   const committed = commitWithoutRefused(page, () => Promise.reject(lost), neverCalled, new AbortController().signal);
   await expect(committed).rejects.toBe(lost);
+});
+
+it('keeps no repaired original of a result when the result is refused and its feed entry is stored', async () => {
+  const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true })])));
+  const result = checkRun(rawRun(entryJson({ data: { text: raw('"\\u0000"') } })));
+  const [entry] = checked.entries;
+  if (entry === undefined || result === null) throw new Error('nothing to store');
+  expect(result.original).toMatchObject({ state: 'repaired' });
+  const completed = [{ ...result, fallback: withPending(entry, 'invalid_result') }];
+  const refused = Object.assign(new Error('refused'), { kind: 'data', action: 'data' });
+  const refuseAnswers = async ({ entries }: PageContent['batch']) => {
+    if (entries.some(({ isAnswer }) => isAnswer)) throw refused;
+  };
+  const commit = async ({ batch }: PageContent) => {
+    await refuseAnswers(batch);
+    return { kind: 'fenced' } as const;
+  };
+  const { content } = await commitWithoutRefused(
+    { checked, completed },
+    commit,
+    refuseAnswers,
+    new AbortController().signal,
+  );
+  expect(content.batch.entries).toMatchObject([{ pending: 'invalid_result' }]);
+  expect(content.quarantine).toEqual([]);
 });

@@ -1,48 +1,31 @@
 import { sql } from 'kysely';
-import { beforeEach, describe, expect, it } from 'vitest';
-import {
-  cancelPasses,
-  type PassRange,
-  type PassRequest,
-  readPass,
-  requestBackfill,
-  requestReconciliation,
-} from '../../src/storage/request-pass.js';
-import type { FeedIdentity, LeaseGrant, PassKind } from '../../src/sync/ports.js';
+import { describe, expect, it } from 'vitest';
+import type { PassRange, PassRequest } from '../../src/storage/request-pass.js';
+import type { LeaseGrant, PassKind } from '../../src/sync/ports.js';
 import { entryJson } from '../support/entries.js';
 import { untilWaiting } from '../support/lock-waits.js';
-import { feedAtEnd, finishPass, nextPass, passCommit, passRows } from '../support/passes.js';
-import { tables, testFeed, useStore } from '../support/store.js';
+import { finishPass, passCommit, passRows, useNewFeed, WIDER } from '../support/passes.js';
+import { tables, useStore } from '../support/store.js';
 
 const bench = useStore();
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const day = (n: number) => new Date(Date.UTC(2026, 0, n));
-const { filters } = testFeed();
-const WIDER = { filters: { ...filters, environment: 'all' } } as const;
-let feeds = 0;
-let name = '';
-
-beforeEach(() => {
-  feeds += 1;
-  name = `feed-${feeds}`;
-});
-
-const take = (over: Partial<FeedIdentity> = {}) => feedAtEnd(bench, { name, ...over });
-const next = (kind: PassKind) => nextPass(bench, name, kind);
+const current = useNewFeed(bench);
+const { take, next } = current;
 const finish = async (lease: LeaseGrant, kind: PassKind) => finishPass(bench, lease, await next(kind));
 
 const backfill = (since: Date | null, until: Date | null) =>
-  requestBackfill(bench.database.sql, tables, name, { since, until });
+  bench.operatorStore.passes.requestBackfill(current.name, { since, until });
 
 type Reconciliation = { readonly since?: Date | number; readonly until?: PassRange['until'] };
 
 const tryReconcile = (kind: 'recent' | 'full', { since = HOUR, until = null }: Reconciliation = {}) =>
-  requestReconciliation(bench.database.sql, tables, name, kind, { since, until });
+  bench.operatorStore.passes.requestReconciliation(current.name, kind, { since, until });
 
 async function reconcile(kind: 'recent' | 'full', range?: Reconciliation): Promise<PassRequest> {
   const request = await tryReconcile(kind, range);
-  if (request === null) throw new Error('the pass was refused');
+  if (request === undefined) throw new Error('the pass was refused');
   return request;
 }
 
@@ -52,7 +35,7 @@ const begin = (lease: LeaseGrant, kind: 'recent' | 'full', until = day(9)) =>
 
 async function reconciledAsOf(): Promise<Date | null> {
   const [row] = await bench.rows(sql<{ at: Date | null }>`
-    SELECT reconciled_as_of AS at FROM ${tables.feeds} WHERE name = ${name}`);
+    SELECT reconciled_as_of AS at FROM ${tables.feeds} WHERE name = ${current.name}`);
   return row?.at ?? null;
 }
 
@@ -66,7 +49,7 @@ describe('a requested backfill', () => {
     await finish(lease, 'backfill');
     expect(await next('backfill')).toMatchObject({ since: day(1) });
     await finish(lease, 'backfill');
-    expect(await bench.store.nextPass(name, 'backfill')).toBeNull();
+    expect(await bench.store.nextPass(current.name, 'backfill')).toBeNull();
     expect(await next('history')).toMatchObject({ kind: 'history' });
   });
 
@@ -97,7 +80,7 @@ describe('a requested backfill', () => {
   it('joins none when the filters have widened since that began', async () => {
     await take();
     await backfill(day(1), day(10));
-    await bench.takeFeed({ name, ...WIDER });
+    await bench.takeFeed({ name: current.name, ...WIDER });
     expect(await backfill(day(1), day(10))).toMatchObject({ joined: false });
   });
 
@@ -106,7 +89,7 @@ describe('a requested backfill', () => {
     const { until } = await backfill(day(1), null);
     expect(Math.abs(until.getTime() - Date.now())).toBeLessThan(60_000);
     const ahead = new Date(Date.now() + DAY);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET last_delivered_at = ${ahead} WHERE name = ${name}`);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET last_delivered_at = ${ahead} WHERE name = ${current.name}`);
     expect((await backfill(day(1), null)).until).toEqual(ahead);
   });
 
@@ -125,7 +108,7 @@ describe('a requested backfill', () => {
     await finish(lease, 'backfill');
     const [row] = await bench.rows(
       sql<{ from: string; start: Date }>`SELECT to_char(complete_from AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS "from",
-        start_since AS start FROM ${tables.feeds} WHERE name = ${name}`,
+        start_since AS start FROM ${tables.feeds} WHERE name = ${current.name}`,
     );
     expect(row).toEqual({ from, start: day(10) });
     expect(await reconciledAsOf()).toBeNull();
@@ -147,7 +130,7 @@ describe('a requested recent pass', () => {
     await take();
     const endsAt = async (complete: string, delivered: string) => {
       await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${complete}, last_delivered_at = ${delivered}
-        WHERE name = ${name}`);
+        WHERE name = ${current.name}`);
       return (await reconcile('recent')).until.toISOString();
     };
     const [early, late] = ['2026-01-01T00:00:00.1234Z', '2026-01-02T00:00:00.1234Z'];
@@ -158,23 +141,26 @@ describe('a requested recent pass', () => {
   });
 
   it('is refused while the feed has not reached its end', async () => {
-    const feed = await bench.takeFeed({ name });
+    const feed = await bench.takeFeed({ name: current.name });
     await feed.commit([]);
-    expect(await tryReconcile('recent')).toBeNull();
-    expect(await passRows(bench, name)).toEqual([]);
+    expect(await tryReconcile('recent')).toBeUndefined();
+    expect(await passRows(bench, current.name)).toEqual([]);
   });
 
   it('is not refused while the history is unfinished', async () => {
     await take({ start: 'live' });
-    expect(await tryReconcile('recent')).not.toBeNull();
+    expect(await tryReconcile('recent')).toBeDefined();
   });
 
   it('replaces the unfinished one, and the leader keeps its lease', async () => {
     const { lease } = await take();
     const unfinished = await begin(lease, 'recent');
     const request = await reconcile('recent', { since: HOUR });
-    expect(await passRows(bench, name)).toMatchObject([{ finished: true, cancelled: true }, { finished: false }]);
-    expect(await readPass(bench.database.sql, tables, unfinished?.id ?? '')).toMatchObject({ cancelled: true });
+    expect(await passRows(bench, current.name)).toMatchObject([
+      { finished: true, cancelled: true },
+      { finished: false },
+    ]);
+    expect(await bench.operatorStore.passes.find(unfinished?.id ?? '')).toMatchObject({ cancelled: true });
     expect(await bench.store.renewLease(lease, 30_000)).toBe(true);
     expect(await next('recent')).toMatchObject({ id: request.id, cursor: null });
     await finish(lease, 'recent');
@@ -194,13 +180,13 @@ describe('a requested recent pass', () => {
     const { lease } = await take();
     const unfinished = await begin(lease, 'recent');
     if (unfinished === null) throw new Error('no pass was begun');
-    const page = passCommit(lease, unfinished, {}, [entryJson({ scanId: `${name}-a` })]);
+    const page = passCommit(lease, unfinished, {}, [entryJson({ scanId: `${current.name}-a` })]);
     const queue = [() => reconcile('recent'), () => bench.store.commitPass(page)] as const;
     const [request, commit] = await queued(first === 'request', ...queue);
     expect(commit.kind).toBe(outcome);
-    expect(await bench.store.findStored([`${name}-a`])).toHaveLength(outcome === 'committed' ? 1 : 0);
+    expect(await bench.store.findStored([`${current.name}-a`])).toHaveLength(outcome === 'committed' ? 1 : 0);
     expect(await next('recent')).toMatchObject({ id: request.id, cursor: null });
-    expect(await readPass(bench.database.sql, tables, unfinished.id)).toMatchObject({
+    expect(await bench.operatorStore.passes.find(unfinished.id)).toMatchObject({
       cancelled: true,
       entries: outcome === 'committed' ? 1 : 0,
     });
@@ -218,7 +204,7 @@ describe('a requested recent pass', () => {
     );
     expect(begun === null).toBe(first === 'request');
     expect(await next('recent')).toMatchObject({ id: request.id });
-    expect(await passRows(bench, name)).toHaveLength(passes);
+    expect(await passRows(bench, current.name)).toHaveLength(passes);
   });
 
   it('claims how far the feed is reconciled, and where the next one begins, when it has no end of its own', async () => {
@@ -226,24 +212,24 @@ describe('a requested recent pass', () => {
     const { until } = await reconcile('recent');
     await finish(lease, 'recent');
     const [row] = await bench.rows(sql<{ same: boolean }>`
-      SELECT reconciled_as_of = data_complete_as_of AS same FROM ${tables.feeds} WHERE name = ${name}`);
+      SELECT reconciled_as_of = data_complete_as_of AS same FROM ${tables.feeds} WHERE name = ${current.name}`);
     expect(row).toEqual({ same: true });
-    expect(await bench.store.readLastPass(name, 'recent')).toMatchObject({ completedUntil: until });
+    expect(await bench.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: until });
   });
 
   it('claims neither when it has an end of its own', async () => {
     const { lease } = await take();
     await begin(lease, 'recent');
     await finish(lease, 'recent');
-    await bench.rows(sql`UPDATE ${tables.feeds} SET reconciled_as_of = ${day(9)} WHERE name = ${name}`);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET reconciled_as_of = ${day(9)} WHERE name = ${current.name}`);
     await reconcile('recent', { since: day(1), until: day(2) });
     await finish(lease, 'recent');
     expect(await reconciledAsOf()).toEqual(day(9));
-    expect(await bench.store.readLastPass(name, 'recent')).toMatchObject({ completedUntil: day(9) });
+    expect(await bench.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(9) });
     await begin(lease, 'recent', day(12));
-    expect(await bench.store.readLastPass(name, 'recent')).toMatchObject({ completedUntil: day(9) });
+    expect(await bench.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(9) });
     await finish(lease, 'recent');
-    expect(await bench.store.readLastPass(name, 'recent')).toMatchObject({ completedUntil: day(12) });
+    expect(await bench.store.readLastPass(current.name, 'recent')).toMatchObject({ completedUntil: day(12) });
   });
 
   it('deletes the passes before the last completed one when it is requested', async () => {
@@ -254,7 +240,7 @@ describe('a requested recent pass', () => {
     }
     const first = await reconcile('recent');
     const second = await reconcile('recent');
-    expect(await passRows(bench, name)).toMatchObject([
+    expect(await passRows(bench, current.name)).toMatchObject([
       { until: day(8), cancelled: false },
       { until: first.until, cancelled: true },
       { until: second.until, finished: false },
@@ -275,9 +261,9 @@ describe('a requested full pass', () => {
 
   it('is refused while the history is unfinished', async () => {
     const { lease } = await take({ start: 'live' });
-    expect(await tryReconcile('full')).toBeNull();
+    expect(await tryReconcile('full')).toBeUndefined();
     await finish(lease, 'history');
-    expect(await tryReconcile('full')).not.toBeNull();
+    expect(await tryReconcile('full')).toBeDefined();
   });
 
   it('joins the unfinished one, and what that has read stays', async () => {
@@ -294,14 +280,16 @@ describe('a requested full pass', () => {
   it('replaces the unfinished one when the filters have widened since that began', async () => {
     const { lease } = await take();
     const unfinished = await begin(lease, 'full');
-    await bench.takeFeed({ name, ...WIDER });
-    expect(await tryReconcile('full')).toBeNull(); // the feed has not caught up since
-    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${name}`);
+    await bench.takeFeed({ name: current.name, ...WIDER });
+    expect(await tryReconcile('full')).toBeUndefined(); // the feed has not caught up since
+    await bench.rows(
+      sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${current.name}`,
+    );
     const request = await reconcile('full');
     expect(request).toMatchObject({ joined: false });
     expect(request.id).not.toBe(unfinished?.id);
     expect(await next('full')).toMatchObject({ id: request.id });
-    expect(await passRows(bench, name)).toMatchObject([{ cancelled: true }, { finished: false }]);
+    expect(await passRows(bench, current.name)).toMatchObject([{ cancelled: true }, { finished: false }]);
   });
 });
 
@@ -324,7 +312,7 @@ describe('a requested recent pass after a pause', () => {
     await afterPause();
     await reconcile('recent', { since: new Date(Date.now() - HOUR) });
     const claims = await bench.rows(sql`
-      SELECT complete_as_of FROM ${tables.passes} WHERE feed = ${name} AND finished_at IS NULL`);
+      SELECT complete_as_of FROM ${tables.passes} WHERE feed = ${current.name} AND finished_at IS NULL`);
     expect(claims).toEqual([{ complete_as_of: null }]);
   });
 });
@@ -336,21 +324,21 @@ describe('cancelling passes', () => {
     await backfill(day(4), day(5));
     await begin(lease, 'recent');
     await bench.store.commitPass(passCommit(lease, await next('backfill'), { to: 'half-way', entries: 3 }));
-    const cancelled = await cancelPasses(bench.database.sql, tables, name, ['backfill']);
+    const cancelled = await bench.operatorStore.passes.cancel(current.name, ['backfill']);
     expect(cancelled).toMatchObject([
       { id, kind: 'backfill', entries: 3, cancelled: true, finishedAt: expect.any(Date) },
       { kind: 'backfill', since: day(4), cancelled: true },
     ]);
-    expect(await bench.store.nextPass(name, 'backfill')).toBeNull();
+    expect(await bench.store.nextPass(current.name, 'backfill')).toBeNull();
     expect(await next('history')).toMatchObject({ kind: 'history' });
     expect(await next('recent')).toMatchObject({ kind: 'recent' });
-    expect(await cancelPasses(bench.database.sql, tables, name, ['backfill'])).toEqual([]);
+    expect(await bench.operatorStore.passes.cancel(current.name, ['backfill'])).toEqual([]);
   });
 
   it('leaves the passes of other feeds alone', async () => {
     const { lease } = await take();
     await begin(lease, 'recent');
-    expect(await cancelPasses(bench.database.sql, tables, `${name} beside`, ['recent', 'full'])).toEqual([]);
+    expect(await bench.operatorStore.passes.cancel(`${current.name} beside`, ['recent', 'full'])).toEqual([]);
     expect(await next('recent')).toMatchObject({ kind: 'recent' });
   });
 
@@ -358,16 +346,16 @@ describe('cancelling passes', () => {
     const { lease } = await take({ start: day(10) });
     await begin(lease, 'full');
     await backfill(null, null);
-    const before = await bench.rows(sql`SELECT * FROM ${tables.feeds} WHERE name = ${name}`);
-    expect(await cancelPasses(bench.database.sql, tables, name, ['full', 'backfill'])).toHaveLength(2);
-    expect(await bench.rows(sql`SELECT * FROM ${tables.feeds} WHERE name = ${name}`)).toEqual(before);
+    const before = await bench.rows(sql`SELECT * FROM ${tables.feeds} WHERE name = ${current.name}`);
+    expect(await bench.operatorStore.passes.cancel(current.name, ['full', 'backfill'])).toHaveLength(2);
+    expect(await bench.rows(sql`SELECT * FROM ${tables.feeds} WHERE name = ${current.name}`)).toEqual(before);
   });
 });
 
 /** Runs both so that they queue for the feed's row: in this order, or the second one first. */
 async function queued<A, B>(inOrder: boolean, first: () => Promise<A>, second: () => Promise<B>): Promise<[A, B]> {
   const started = await bench.database.sql.transaction().execute(async (tx) => {
-    await sql`SELECT FROM ${tables.feeds} WHERE name = ${name} FOR UPDATE`.execute(tx);
+    await sql`SELECT FROM ${tables.feeds} WHERE name = ${current.name} FOR UPDATE`.execute(tx);
     const one = inOrder ? first() : null;
     if (inOrder) await untilWaiting(bench.database.sql, 1);
     const two = second();

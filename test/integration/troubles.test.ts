@@ -3,8 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import * as status from '../../src/cli/status.js';
 import { keepTroubleNotes } from '../../src/cli/trouble-notes.js';
 import type { ToldOutage } from '../../src/observability/outages.js';
-import { readFeedReports } from '../../src/storage/feed-report.js';
-import type { Database } from '../../src/storage/pool.js';
+import { createTroubleNotes, type TroubleNote } from '../../src/storage/troubles.js';
 import { runCommand } from '../support/command.js';
 import { gate } from '../support/observed.js';
 import { useDatabase } from '../support/postgres/index.js';
@@ -24,8 +23,12 @@ const outage = (over: Partial<ToldOutage> = {}): ToldOutage => ({
   ...over,
 });
 
+type StoreNotes = (notes: readonly TroubleNote[]) => Promise<void>;
+
+const storeNotes: StoreNotes = (notes) => createTroubleNotes(bench.connection, 'default', 'pod-1/7/abc')(notes);
+
 /** At a time of the process; `slept` are the pauses, which take no time, but for the patience at the end. */
-function notesAt(monotonic: number, database: Pick<Database, 'sql'> = bench.database, isPatient = true) {
+function notesAt(monotonic: number, store = storeNotes, isPatient = true) {
   const slept: number[] = [];
   let onSleep = () => {};
   const clock = {
@@ -37,7 +40,7 @@ function notesAt(monotonic: number, database: Pick<Database, 'sql'> = bench.data
       await new Promise(setImmediate);
     },
   };
-  const notes = keepTroubleNotes({ database, tables, feed: 'default', holder: 'pod-1/7/abc', clock });
+  const notes = keepTroubleNotes(store, clock);
   const whenSleeping = (what: () => void) => {
     onSleep = what;
   };
@@ -58,7 +61,7 @@ async function written(count: number): Promise<void> {
   }
 }
 
-const troubles = async () => (await readFeedReports(bench.database.sql, tables))[0]?.troubles ?? [];
+const troubles = async () => (await bench.operatorStore.readFeedReports())[0]?.troubles ?? [];
 const shown = async (columns?: number) =>
   (await runCommand(status, ['status'], { env: { DATABASE_URL: given.url }, ...(columns && { columns }) })).out;
 
@@ -149,13 +152,10 @@ describe('the last errors', () => {
 describe('notes of troubles', () => {
   it('are kept while the database is away, and written once it is back', async () => {
     let away = true;
-    const database = {
-      get sql() {
-        if (away) throw new Error('away');
-        return bench.database.sql;
-      },
-    };
-    const { notes, slept, whenSleeping } = notesAt(90_000, database);
+    const { notes, slept, whenSleeping } = notesAt(90_000, async (noted) => {
+      if (away) throw new Error('away');
+      await storeNotes(noted);
+    });
     const triedTwice = gate();
     whenSleeping(() => slept.length === 3 && triedTwice.open());
     notes.note(outage());
@@ -167,9 +167,7 @@ describe('notes of troubles', () => {
   });
 
   it('do not keep a process from ending while the database hangs', async () => {
-    const executor = { transformQuery: () => {}, compileQuery: () => {}, executeQuery: () => new Promise(() => {}) };
-    const database = { sql: { getExecutor: () => executor } as unknown as Database['sql'] };
-    const { notes, slept } = notesAt(90_000, database, false);
+    const { notes, slept } = notesAt(90_000, () => new Promise(() => {}), false);
     notes.note(outage());
     await notes.close();
     expect(slept).toContain(500);

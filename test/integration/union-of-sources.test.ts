@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { batchOf, type CheckedEntry, checkPage, withPending } from '../../src/sync/check-page.js';
 import { judgeResult } from '../../src/sync/full-result.js';
-import { batchOf, type DraftEntry, draftPage, withPending } from '../../src/sync/page-draft.js';
 import { storeResult } from '../../src/sync/store-result.js';
 import { entryJson, type Fields, pageJson, raw } from '../support/entries.js';
 import { rawPage, rawRun } from '../support/pages.js';
@@ -22,17 +22,17 @@ async function columns(scanId: string): Promise<Record<string, unknown>> {
 }
 
 /** A feed entry whose result is to be loaded. */
-function entryOf(fields: Fields): DraftEntry {
-  const draft = draftPage(rawPage(pageJson([entryJson({ data: undefined, ...fields, resultTruncated: true })])));
-  const [entry] = draft.entries;
+function entryOf(fields: Fields): CheckedEntry {
+  const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, ...fields, resultTruncated: true })])));
+  const [entry] = checked.entries;
   if (entry === undefined) throw new Error('unusable');
   return withPending(entry, 'invalid_result');
 }
 
-function answerTo({ accepted: { run } }: DraftEntry, fields: Fields): DraftEntry {
+function answerTo({ accepted: { run } }: CheckedEntry, fields: Fields): CheckedEntry {
   const verdict = judgeResult(run, rawRun(entryJson({ markdown: '# Rechnung', ...fields })), true);
   if (verdict.kind !== 'loaded') throw new Error(verdict.reason);
-  return verdict.draft;
+  return verdict.entry;
 }
 
 type Sources = { readonly entry: Fields; readonly answer: Fields };

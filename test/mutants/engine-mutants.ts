@@ -6,7 +6,7 @@ const storePage = 'src/sync/store-page.ts';
 const syncPage = 'src/sync/sync-page.ts';
 const loop = 'src/sync/loop.ts';
 const readPage = 'src/sync/read-page.ts';
-const pageDraft = 'src/sync/page-draft.ts';
+const checkPage = 'src/sync/check-page.ts';
 const fullResult = 'src/sync/full-result.ts';
 const quarantineRefused = 'src/sync/quarantine-refused.ts';
 const recover = 'src/sync/recover-cursor.ts';
@@ -52,7 +52,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'an older revision of a page is dropped before the newer one is checked',
     patch(
-      pageDraft,
+      checkPage,
       'page.items.forEach((item, index) => {',
       `const runs = page.items as { scanId: string; revision: number }[];
        page.items.forEach((item, index) => {
@@ -68,7 +68,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Truncated results get completed (promise 3).
   engine(
     'an entry whose result could not be loaded is called complete',
-    patch('src/sync/resolve-truncated.ts', 'return pendingEntry(entry, tried.reason);', 'return entry;'),
+    patch('src/sync/resolve-truncated.ts', 'return pendingEntry(entry, outcome.reason);', 'return entry;'),
   ),
   engine(
     'pending results are never tried again',
@@ -86,23 +86,24 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One bad entry never stops the feed, and only bad entries are quarantined (promise 5).
   engine(
     'unusable entries are dropped',
-    patch(quarantineRefused, '[...draft.quarantine, ...repairedOriginals(completed)]', 'repairedOriginals(completed)'),
+    patch(
+      quarantineRefused,
+      '[...checked.quarantine, ...repairedOriginals(completed)]',
+      'repairedOriginals(completed)',
+    ),
   ),
-  engine(
-    'refused entries are dropped',
-    patch(quarantineRefused, '[...quarantine, ...refused.map(refusedEntry)]', 'quarantine'),
-  ),
+  engine('refused entries are dropped', patch(quarantineRefused, ', ...refused.map(refusedEntry)', '')),
   engine(
     'a lost connection is taken for a bad entry',
-    patch(quarantineRefused, "return troubleOf(error).remedy === 'data';", 'return true;'),
+    patch(quarantineRefused, "return classifyError(error).action === 'data';", 'return true;'),
   ),
 
   // Memory is bounded (promise 11).
   engine(
-    'what is committed is not given back',
+    'the memory of committed pages is not released',
     patch(
       'src/sync/read-ahead.ts',
-      'for (const { room } of held.splice(0, handedOut)) room.close();',
+      'for (const { ticket } of held.splice(0, handedOut)) ticket.close();',
       'held.splice(0, handedOut);',
     ),
   ),
@@ -124,10 +125,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'failures are tried again without a pause',
     patch(backoff, 'return floor > 0 ? floor + random * Math.min(bound, 1000) : random * bound;', 'return 0;'),
   ),
-  engine('Retry-After is ignored', patch(backoff, 'Math.min(trouble.retryAfterMs ?? 0, RETRY_AFTER_CAP_MS)', '0')),
+  engine('Retry-After is ignored', patch(backoff, 'Math.min(failure.retryAfterMs ?? 0, RETRY_AFTER_CAP_MS)', '0')),
   engine(
     'cursors that go in circles are followed without a pause',
-    patch(loop, "progress === 'more' && circles ? 'stuck'", "progress === 'more' && false ? 'stuck'"),
+    patch(endOfFeed, 'circles || isDeadEnd(page)', 'isDeadEnd(page)'),
   ),
 
   // A rejected cursor heals (promise 8).
@@ -174,7 +175,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a pass ends at a page that the filters emptied',
-    patch(runPass, 'reachesBeyond(page, until),', '(reachesBeyond(page, until) || page.draft.items === 0),'),
+    patch(runPass, 'reachesBeyond(page, until),', '(reachesBeyond(page, until) || page.items === 0),'),
   ),
 
   // Freshness is knowable (promise 10).
@@ -192,7 +193,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a full page whose cursor stands still is the end',
-    patch(endOfFeed, 'draft.items < limit &&', 'draft.items <= limit &&'),
+    patch(endOfFeed, '= items < limit &&', '= items <= limit &&'),
     patch(endOfFeed, 'listed.items < limit &&', 'listed.items <= limit &&'),
   ),
   engine(
@@ -201,7 +202,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a repeated page that brings something new is the end',
-    patch(storePage, 'before, outcome.counts)', 'before, { ...outcome.counts, inserted: 0, updated: 0 })'),
+    patch(storePage, 'bringsNew: inserted + updated > 0', 'bringsNew: false'),
   ),
   engine(
     "the service's clock is taken for our own",
@@ -218,7 +219,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(
       runPass,
       'reachesBeyond(page, until),',
-      'page.draft.entries.some((entry) => (entry.accepted.run.deliveredAt ?? until) > until),',
+      'page.checked.entries.some((entry) => (entry.accepted.run.deliveredAt ?? until) > until),',
     ),
   ),
   engine(

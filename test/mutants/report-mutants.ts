@@ -11,7 +11,7 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
   ),
   reports(
     'a page that was judged before an erasure lands after it',
-    patch('src/storage/deleted-runs.ts', 'SET lease_epoch = lease_epoch + 1', 'SET lease_epoch = lease_epoch'),
+    patch('src/storage/deleted-runs.ts', 'sql`lease_epoch + 1`', 'sql`lease_epoch`'),
   ),
   reports(
     'what is read of a document fails a report',

@@ -11,11 +11,11 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a page of another epoch is committed',
-    patch(
-      'src/storage/fence.ts',
-      'name = ${lease.feed} AND lease_epoch = ${lease.epoch} AND cursor',
-      'name = ${lease.feed} AND cursor',
-    ),
+    patch('src/storage/fence.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
+  ),
+  statements(
+    'a commit of an epoch that was granted twice lands',
+    patch('src/storage/fence.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
   ),
   statements(
     'a held lease is taken away',
@@ -88,7 +88,11 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   ),
   statements(
     'a rejected cursor is offered again',
-    patch('src/storage/position.ts', "later.reason = 'rejected' AND later.cursor = noted.cursor\n            OR ", ''),
+    patch(
+      'src/storage/position.ts',
+      "later.reason = 'rejected' AND later.cursor = noted.cursor\n                OR ",
+      '',
+    ),
   ),
   statements(
     'a feed is complete before its history is read',

@@ -14,8 +14,8 @@ function observed() {
   return { outages, clock, log, told };
 }
 
-const trouble = (kind: string, remedy: 'retry' | 'hold' = 'retry', type = 'ServiceError') =>
-  Object.assign(new Error('no answer'), { name: type, kind, remedy });
+const trouble = (kind: string, action: 'retry' | 'hold' = 'retry', type = 'ServiceError') =>
+  Object.assign(new Error('no answer'), { name: type, kind, action });
 
 test('an outage is told as it begins and as it ends, with how long it was and how often it failed', () => {
   const { outages, clock, log, told } = observed();

@@ -11,7 +11,7 @@ function observed() {
   return { ...sync, metrics, clock, sample, liveness, log };
 }
 
-const outage = Object.assign(new Error('no answer from the service'), { kind: 'connection', remedy: 'retry' });
+const outage = Object.assign(new Error('no answer from the service'), { kind: 'connection', action: 'retry' });
 
 test('an outage stands in the report until it is over, and each failure is counted', async () => {
   const { observer, report, sample, clock } = observed();
@@ -48,7 +48,7 @@ test('the end of what failed now and then is told a minute after it, with whatev
 
 test('what will not pass by itself is logged as an error, a bug of ours counts as internal', async () => {
   const { observer, sample, log } = observed();
-  observer.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', remedy: 'hold' }), 1, 1);
+  observer.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', action: 'hold' }), 1, 1);
   observer.failed('lease', new TypeError('undefined is no function'), 1, 1);
   expect(log.lines.map(({ level }) => level)).toEqual(['error', 'warn']);
   expect(await sample('scanfeed_errors_total{stage="lease",kind="internal"}')).toBe(1);

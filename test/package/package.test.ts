@@ -86,7 +86,7 @@ export async function follow(client: RecognitionClient, cursor: string | null, s
     cursor,
     signal,
     environment: 'all',
-    waitOut: ({ kind, remedy }) => remedy === 'retry' || kind === 'not_json',
+    waitOut: ({ kind, action }) => action === 'retry' || kind === 'not_json',
     onFailure: ({ error, pauseMs }) => console.log(error.message, pauseMs.toFixed(0)),
   });
   for await (const page of pages) {
@@ -105,7 +105,7 @@ export async function submit(client: RecognitionClient, file: Blob): Promise<Run
     return await client.getRun(result.scanId);
   } catch (error) {
     if (error instanceof AuthenticationError) console.log(error.germanText);
-    if (error instanceof ServiceError && error.remedy === 'retry') return null;
+    if (error instanceof ServiceError && error.action === 'retry') return null;
     throw error;
   }
 }

@@ -77,7 +77,7 @@ describe('a page as received', () => {
     context.service.answer(reply(200, json));
     const error = await rejection(readPage());
     expect(error).toBeInstanceOf(WrongShapeError);
-    expect(error).toMatchObject({ kind: 'wrong_shape', remedy: 'hold', fields: [field] });
+    expect(error).toMatchObject({ kind: 'wrong_shape', action: 'hold', fields: [field] });
   });
 });
 
@@ -190,11 +190,13 @@ describe('a compressed answer, though none was asked for,', () => {
     context.service.answer(reply(200, answer, { 'content-encoding': 'gzip' }));
     const stop = new AbortController();
     const counts: number[] = [];
-    const arrived = (bytes: number) => {
+    const onReceived = (bytes: number) => {
       counts.push(bytes);
       if (bytes > 100_000) stop.abort(new Error('no room'));
     };
-    const error = await rejection(context.client().readPage({ ...page, maxBytes: 20_000_000, arrived }, stop.signal));
+    const error = await rejection(
+      context.client().readPage({ ...page, maxBytes: 20_000_000, onReceived }, stop.signal),
+    );
     expect(error).toMatchObject({ message: 'no room' });
     for (let before = 0; before < counts.length; await readPage()) {
       before = counts.length;
@@ -207,7 +209,7 @@ describe('a compressed answer, though none was asked for,', () => {
     context.service.answer(reply(200, gzipSync(json).subarray(0, 60), { 'content-encoding': 'gzip' }));
     const error = await rejection(readPage());
     expect(error).toBeInstanceOf(CutBodyError);
-    expect(error).toMatchObject({ remedy: 'retry' });
+    expect(error).toMatchObject({ action: 'retry' });
   });
 
   it.each(['zstd', 'gzip, gzip', 'constructor'])('is refused where it is %s', async (encoding) => {

@@ -109,7 +109,7 @@ describe('a dispatcher with a proxy', () => {
   it('whose tunnel is refused fails with an error to retry that shows no password', async () => {
     proxy.answer = 'refuse';
     const error = await rejection(read({ httpProxy: `http://user:proxy-password@${address}` }));
-    expect(error).toMatchObject({ kind: 'connection', remedy: 'retry' });
+    expect(error).toMatchObject({ kind: 'connection', action: 'retry' });
     expect((error as Error).message).not.toContain('proxy-password');
     expect(context.service.requests).toEqual([]);
   });
@@ -120,7 +120,7 @@ describe('a dispatcher with a proxy', () => {
       proxy.answer = answer;
       const settings = { httpProxy: `http://user:proxy-password@${address}` };
       const error = await rejection(read(settings));
-      expect(error).toMatchObject({ kind: 'connection', remedy: 'retry', code: 'PROXY_CLOSED' });
+      expect(error).toMatchObject({ kind: 'connection', action: 'retry', code: 'PROXY_CLOSED' });
       expect((error as Error).message).not.toContain('proxy-password');
       expect(proxy.connections).toBe(1);
       proxy.answer = 'tunnel';

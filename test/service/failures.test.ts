@@ -29,7 +29,7 @@ describe('an answer that is not JSON', () => {
     context.service.answer(answer);
     const error = (await rejection(readPage())) as errors.NotJsonError;
     expect(error).toBeInstanceOf(errors.NotJsonError);
-    expect(error).toMatchObject({ kind: 'not_json', remedy: 'hold' });
+    expect(error).toMatchObject({ kind: 'not_json', action: 'hold' });
     expect(error.message).toMatch(/\(\d+ bytes, sha256 [0-9a-f]{12}…\)/);
     expect(error.message).not.toContain('canary');
   });
@@ -75,7 +75,7 @@ describe('a body that is cut', () => {
     context.service.answer(answer);
     const error = await rejection(readPage());
     expect(error).toBeInstanceOf(errors.CutBodyError);
-    expect(error).toMatchObject({ kind: 'cut_body', remedy: 'retry', status: 200 });
+    expect(error).toMatchObject({ kind: 'cut_body', action: 'retry', status: 200 });
     expect(context.service.requests).toHaveLength(1);
   });
 
@@ -99,7 +99,7 @@ describe('the deadline', () => {
   it.each(['feed', 'run', 'submit'] as const)('of %s ends a request that is never answered', async (operation) => {
     const error = await expire(silence, operation);
     expect(error).toBeInstanceOf(errors.TimeoutError);
-    expect(error).toMatchObject({ kind: 'timeout', remedy: 'retry' });
+    expect(error).toMatchObject({ kind: 'timeout', action: 'retry' });
     expect((error as Error).message).toContain('5000 ms');
   });
 
@@ -215,7 +215,7 @@ describe('a size', () => {
     context.service.answer(reply(200, `{"items":[${'{},'.repeat(4_999)}{}],"nextCursor":"c"}`));
     const error = await rejection(context.client().readPage({ ...page, limit: 50 }, never));
     expect(error).toBeInstanceOf(errors.TooManyEntriesError);
-    expect(error).toMatchObject({ kind: 'too_many_entries', remedy: 'hold', entries: 5_000 });
+    expect(error).toMatchObject({ kind: 'too_many_entries', action: 'hold', entries: 5_000 });
     expect((error as Error).message).toMatch(/5000 entries, though 50 at most/);
   });
 
@@ -247,13 +247,13 @@ describe('a connection', () => {
     const { baseUrl } = context.service;
     await context.service.stop();
     const error = (await rejection(context.client({ baseUrl }).readPage(page, never))) as errors.ConnectionError;
-    expect(error).toMatchObject({ kind: 'connection', remedy: 'retry', code: 'ECONNREFUSED' });
+    expect(error).toMatchObject({ kind: 'connection', action: 'retry', code: 'ECONNREFUSED' });
     expect(error.message).toContain(new URL(baseUrl).origin);
   });
 
   it('to something else than HTTP is an error', async () => {
     context.service.answer(raw('SSH-2.0-OpenSSH_9.9\r\n'));
-    expect(await rejection(readPage())).toMatchObject({ kind: 'bad_http', remedy: 'retry' });
+    expect(await rejection(readPage())).toMatchObject({ kind: 'bad_http', action: 'retry' });
   });
 
   it.each([
@@ -272,7 +272,7 @@ describe('a connection', () => {
     context.service.answer(emptyPage, reset, reset, emptyPage);
     const { client, dispatcher } = onOneConnection();
     await client.readPage(page, never);
-    expect(await rejection(client.readPage(page, never))).toMatchObject({ kind: 'connection', remedy: 'retry' });
+    expect(await rejection(client.readPage(page, never))).toMatchObject({ kind: 'connection', action: 'retry' });
     expect(context.service.requests).toHaveLength(3);
     await dispatcher.destroy();
   });

@@ -66,7 +66,7 @@ describe('a key', () => {
   ])('with %s is not sent and not shown', async (_, apiKey) => {
     const error = await rejection(operations.feed(context.client({ apiKey: () => apiKey })));
     expect(error).toBeInstanceOf(ApiKeyError);
-    expect(error).toMatchObject({ kind: 'api_key', remedy: 'hold' });
+    expect(error).toMatchObject({ kind: 'api_key', action: 'hold' });
     expect(everythingOf(error)).not.toMatch(/canary/);
     expect(context.service.connections).toBe(0);
   });

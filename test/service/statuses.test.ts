@@ -8,7 +8,7 @@ const context = useService();
 type Operation = keyof typeof operations;
 const perform = (operation: Operation) => rejection(operations[operation](context.client()));
 
-/** Interface 7, and what else may come; by operation: class, kind, remedy. */
+/** Interface 7, and what else may come; by operation: class, kind, action. */
 const meanings: [Operation, number, new (...args: never[]) => Error, string, string][] = [
   ['submit', 400, errors.InvalidRequestError, 'http_400', 'data'],
   ['submit', 401, errors.AuthenticationError, 'http_401', 'hold'],
@@ -47,12 +47,12 @@ const meanings: [Operation, number, new (...args: never[]) => Error, string, str
 
 describe('a status that is not success', () => {
   it.each(meanings)(
-    'of %s, %i, is one class with its kind and remedy',
-    async (operation, status, type, kind, remedy) => {
+    'of %s, %i, is one class with its kind and action',
+    async (operation, status, type, kind, action) => {
       context.service.answer(refuse(status, 'Fehler'));
       const error = await perform(operation);
       expect(error).toBeInstanceOf(type);
-      expect(error).toMatchObject({ name: type.name, kind, remedy, status, operation });
+      expect(error).toMatchObject({ name: type.name, kind, action, status, operation });
       expect(context.service.requests).toHaveLength(1);
     },
   );

@@ -15,9 +15,9 @@ import { startAt } from '../../src/sync/read-page.js';
 import { batchTexts } from '../support/pages.js';
 import type { Coverage, Happening } from './coverage.js';
 import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';
+import { ModelFailure } from './model-failure.js';
 import { type ModelPass, unfinishedPass } from './model-passes.js';
 import { type ModelRow, ModelStore } from './model-store.js';
-import { ModelTrouble } from './model-trouble.js';
 import type { SimulatedService } from './simulated-service.js';
 import type { Traits } from './traits.js';
 
@@ -266,5 +266,5 @@ function told({ scanId, revision }: Delivery): string {
 }
 
 function requireStorable(batch: EntryBatch): void {
-  if (batchTexts(batch).some((text) => text.includes(POISON))) throw new ModelTrouble('data', 'data');
+  if (batchTexts(batch).some((text) => text.includes(POISON))) throw new ModelFailure('data', 'data');
 }

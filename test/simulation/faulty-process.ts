@@ -1,11 +1,11 @@
-import { createByteBudget } from '../../src/sync/byte-budget.js';
 import { followFeed } from '../../src/sync/loop.js';
+import { createMemoryBudget } from '../../src/sync/memory-budget.js';
 import type { Clock, FeedIdentity, FeedStore } from '../../src/sync/ports.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import { type CheckedStore, FEED } from './checked-store.js';
 import type { Coverage, Happening } from './coverage.js';
-import { ModelTrouble } from './model-trouble.js';
+import { ModelFailure } from './model-failure.js';
 import type { Choices } from './random-choices.js';
 import type { SimulatedService } from './simulated-service.js';
 import type { Faults, Traits } from './traits.js';
@@ -33,15 +33,15 @@ export interface World {
 
 /** How a statement that did not happen is reported, as `storage/errors.ts` would. */
 const STATEMENT_FAILURES = [
-  new ModelTrouble('connection'),
-  new ModelTrouble('deadlock'),
-  new ModelTrouble('lock_timeout'),
-  new ModelTrouble('disk_full'),
-  new ModelTrouble('read_only'),
-  new ModelTrouble('authentication', 'hold'),
-  new ModelTrouble('schema', 'hold'),
+  new ModelFailure('connection'),
+  new ModelFailure('deadlock'),
+  new ModelFailure('lock_timeout'),
+  new ModelFailure('disk_full'),
+  new ModelFailure('read_only'),
+  new ModelFailure('authentication', 'hold'),
+  new ModelFailure('schema', 'hold'),
 ];
-const CUT = new ModelTrouble('connection');
+const CUT = new ModelFailure('connection');
 
 /** One process of the daemon: the production engine, until it is killed. */
 export class FaultyProcess {
@@ -71,7 +71,7 @@ export class FaultyProcess {
       pollIntervalMs: POLL_INTERVAL_MS,
       read: { filters, markdown, pageLimit },
       pagesAhead,
-      budget: createByteBudget(memoryBudget),
+      budget: createMemoryBudget(memoryBudget),
       reconcile,
     });
     this.#following = followFeed(context, this.#stop.signal);
@@ -190,7 +190,7 @@ export class FaultyProcess {
 
 /** Nobody waits for a straggler's result. */
 function expectTrouble(error: unknown): void {
-  if (!(error instanceof ModelTrouble)) throw error;
+  if (!(error instanceof ModelFailure)) throw error;
 }
 
 /** The settings of a process: all the same but for the start, which counts only once. */

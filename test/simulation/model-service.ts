@@ -1,9 +1,9 @@
 import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
 import { pageJson } from '../support/entries.js';
 import { rawPage, rawRun } from '../support/pages.js';
-import { ModelTrouble } from './model-trouble.js';
+import { ModelFailure } from './model-failure.js';
 
-export { ModelTrouble } from './model-trouble.js';
+export { ModelFailure } from './model-failure.js';
 
 export interface ModelServiceOptions {
   /** Called before each answer; throws to fail the request, or waits. */
@@ -38,7 +38,7 @@ export class ModelService implements FeedService {
     await this.options.before?.('run', scanId, signal);
     signal.throwIfAborted();
     const run = this.runs.get(scanId);
-    if (run === undefined) throw new ModelTrouble('http_404');
+    if (run === undefined) throw new ModelFailure('http_404');
     return bounded(rawRun(run), options, signal);
   }
 
@@ -57,11 +57,11 @@ export class ModelService implements FeedService {
 /** As the client does: the size is told first, and what is too large is not given. */
 function bounded<T extends { readonly body: Uint8Array }>(
   answer: T,
-  { maxBytes, arrived }: Partial<BodyBounds>,
+  { maxBytes, onReceived }: Partial<BodyBounds>,
   signal: AbortSignal,
 ): T {
-  if (answer.body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new ModelTrouble('too_large', 'hold');
-  arrived?.(answer.body.length);
+  if (answer.body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new ModelFailure('too_large', 'hold');
+  onReceived?.(answer.body.length);
   signal.throwIfAborted();
   return answer;
 }

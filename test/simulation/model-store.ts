@@ -1,5 +1,4 @@
 import type {
-  AsOf,
   CommitOutcome,
   EarlierPositions,
   EntryBatch,
@@ -7,6 +6,7 @@ import type {
   FeedStatus,
   FeedStore,
   Freshness,
+  FreshnessClaim,
   LastPass,
   LeaseGrant,
   MoveReason,
@@ -23,6 +23,7 @@ import type {
   ReadingPace,
   StoredResult,
 } from '../../src/sync/ports.js';
+import { ModelFailure } from './model-failure.js';
 import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
 import {
   backfillIsComplete,
@@ -36,7 +37,6 @@ import {
   unfinishedPass,
 } from './model-passes.js';
 import { type ModelRow, ModelRows, replaceEntries } from './model-rows.js';
-import { ModelTrouble } from './model-trouble.js';
 
 export type { ModelFeed } from './model-feed.js';
 export type { ModelQuarantine, ModelRow } from './model-rows.js';
@@ -98,7 +98,7 @@ export class ModelStore implements FeedStore {
   ): Promise<LeaseGrant | null> {
     const feed = this.feeds.get(identity.name) ?? newFeed(identity, this.now());
     const elsewhere = feed.baseUrl !== identity.baseUrl && feed.lastCommitAt !== null;
-    if (elsewhere) throw new ModelTrouble('another_service', 'hold');
+    if (elsewhere) throw new ModelFailure('another_service', 'hold');
     const held = feed.holder !== null && feed.holder !== holder && feed.holder !== replaced;
     if (held && feed.expiresAt >= this.now()) return null;
     feed.baseUrl = identity.baseUrl;
@@ -117,14 +117,14 @@ export class ModelStore implements FeedStore {
 
   async renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean> {
     const feed = this.#held(lease);
-    if (feed === null || feed.holder !== lease.holder) return false;
+    if (feed === null) return false;
     feed.expiresAt = this.now() + ttlMs;
     return true;
   }
 
   async releaseLease(lease: LeaseGrant): Promise<void> {
     const feed = this.#held(lease);
-    if (feed !== null && feed.holder === lease.holder) Object.assign(feed, { holder: null, expiresAt: 0 });
+    if (feed !== null) Object.assign(feed, { holder: null, expiresAt: 0 });
   }
 
   async readPosition(name: string): Promise<Position> {
@@ -343,11 +343,11 @@ export class ModelStore implements FeedStore {
 
   #held(lease: LeaseGrant): ModelFeed | null {
     const feed = this.feeds.get(lease.feed);
-    return feed !== undefined && feed.epoch === lease.epoch ? feed : null;
+    return feed?.epoch === lease.epoch && (feed.holder ?? '') === lease.holder ? feed : null;
   }
 
   /** Ages become times of the database's clock. */
-  #refresh(feed: ModelFeed, { atEnd, polledAt, lastDelivered, lastDeliveredAt }: Freshness): void {
+  #refresh(feed: ModelFeed, { atEnd, polledAt, lastDelivered, lastDeliveredAt }: FreshnessClaim): void {
     const timeOf = (instant: number) => this.now() - Math.max(0, this.#settings.monotonic() - instant);
     const complete = atEnd ? polledAt : lastDelivered;
     if (complete !== null) {
@@ -370,7 +370,7 @@ export class ModelStore implements FeedStore {
     feed.earlier.splice(0, feed.earlier.length - POSITIONS_KEPT);
   }
 
-  #asOf(feed: ModelFeed | undefined): AsOf {
+  #asOf(feed: ModelFeed | undefined): Freshness {
     const complete = feed?.completeAsOf ?? null;
     return {
       readAt: this.#settings.monotonic(),

@@ -240,16 +240,16 @@ export class SimulatedService implements FeedService {
   }
 
   /** The way back: what was answered grows old on it. */
-  async #transit(body: Buffer, { maxBytes, arrived }: Partial<BodyBounds>, signal: AbortSignal): Promise<void> {
+  async #transit(body: Buffer, { maxBytes, onReceived }: Partial<BodyBounds>, signal: AbortSignal): Promise<void> {
     if (body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new BodyTooLargeError(maxBytes);
     // Told at the beginning, or when all is there.
     const announced = this.choices.chance(0.5);
-    if (announced) arrived?.(body.length);
+    if (announced) onReceived?.(body.length);
     const slow = this.choices.chance(this.faultShare / 4);
     if (slow) await this.clock.sleep(this.#unrest(this.choices.between(1_000, 25_000)), signal);
     // A short answer may come with the next packet.
     else if (this.choices.chance(0.5)) await this.clock.sleep(this.choices.between(1, 100), signal);
-    if (!announced) arrived?.(body.length);
+    if (!announced) onReceived?.(body.length);
     signal.throwIfAborted();
   }
 

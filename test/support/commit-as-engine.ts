@@ -1,4 +1,4 @@
-import { draftPage } from '../../src/sync/page-draft.js';
+import { checkPage } from '../../src/sync/check-page.js';
 import type { CommitCounts } from '../../src/sync/ports.js';
 import { commitWithoutRefused } from '../../src/sync/quarantine-refused.js';
 import { rawPage } from './pages.js';
@@ -8,9 +8,9 @@ import type { StoreBench } from './store.js';
 export async function commitAsEngine(bench: StoreBench, body: string | Uint8Array, to: string): Promise<CommitCounts> {
   const { lease } = await bench.takeFeed();
   const { cursor } = await bench.store.readPosition(lease.feed);
-  const draft = draftPage(rawPage(body));
+  const checked = checkPage(rawPage(body));
   const { outcome } = await commitWithoutRefused(
-    { draft, completed: draft.entries },
+    { checked, completed: checked.entries },
     (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
     (batch) => bench.store.tryEntries(lease, batch),
     new AbortController().signal,

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { batchOf, draftPage } from '../../src/sync/page-draft.js';
+import { batchOf, checkPage } from '../../src/sync/check-page.js';
 import type { PageCommit } from '../../src/sync/ports.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { untilWaiting } from './lock-waits.js';
@@ -31,6 +31,6 @@ export const entriesOf = (fields: Readonly<Record<string, Fields>>): string[] =>
 
 /** What a commit writes of a page with these entries. */
 export function pageOf(entries: readonly string[]): Pick<PageCommit, 'batch' | 'quarantine'> {
-  const draft = draftPage(rawPage(pageJson(entries)));
-  return { batch: batchOf(draft.entries, draft), quarantine: draft.quarantine };
+  const checked = checkPage(rawPage(pageJson(entries)));
+  return { batch: batchOf(checked.entries, checked), quarantine: checked.quarantine };
 }

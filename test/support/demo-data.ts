@@ -5,8 +5,9 @@ import { startDemoService } from '../../src/cli/demo-history.js';
 import { findFreePort } from '../../src/cli/embedded-postgres/ports.js';
 import { refreshReports } from '../../src/cli/refresh-reports.js';
 import { createStore } from '../../src/storage/store.js';
+import { connectStore } from '../../src/storage/store-connection.js';
 import type { Preparation } from './postgres/index.js';
-import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables } from './store.js';
+import { MIGRATED, openTestDatabase, TEST_SCHEMA } from './store.js';
 import { syncToTheEnd } from './sync-to-the-end.js';
 
 const FIRST_PORT = 18_899;
@@ -32,7 +33,7 @@ export const DEMO_DATA: Preparation = {
         JSON.stringify({ ...entry, documentType, scanId: 'no-result', status: 'completed', resultTruncated: true }),
       ]);
       await follow();
-      await refreshReports(database, tables, 'scanfeed_nobody');
+      await refreshReports(connectStore(database, TEST_SCHEMA), 'scanfeed_nobody');
     } finally {
       await database.close();
       await emulator.close();

@@ -1,5 +1,5 @@
-import { createByteBudget } from '../../src/sync/byte-budget.js';
 import type { FeedContext } from '../../src/sync/context.js';
+import { createMemoryBudget } from '../../src/sync/memory-budget.js';
 import { createPageLimit } from '../../src/sync/page-limit.js';
 import type { Clock, FeedService, FeedStore, SyncObserver } from '../../src/sync/ports.js';
 import { createResultLoader } from '../../src/sync/resolve-truncated.js';
@@ -12,7 +12,7 @@ export function engineContext(
   const { service, store, clock } = parts;
   const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
   const read = { filters, markdown: false, pageLimit: 10, ...parts.read };
-  const budget = parts.budget ?? createByteBudget(64 * 1024 * 1024);
+  const budget = parts.budget ?? createMemoryBudget(64 * 1024 * 1024);
   return {
     observer: silentObserver(),
     loader: createResultLoader({ service, store, clock, budget, markdown: read.markdown, concurrency: 4 }),

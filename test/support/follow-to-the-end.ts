@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/cli/system-clock.js';
-import { troubleOf } from '../../src/outcome/trouble.js';
+import { classifyError } from '../../src/outcome/classify-error.js';
+import { systemClock } from '../../src/service/system-clock.js';
 import { type DatabaseOptions, openDatabase } from '../../src/storage/pool.js';
 import { createStore } from '../../src/storage/store.js';
 import type { FeedContext } from '../../src/sync/context.js';
@@ -59,7 +59,7 @@ export async function followToTheEnd(options: FollowOptions, signal?: AbortSigna
           },
           polled: (outcome) => outcome === 'end' && done.abort(),
           failed: (stage, error) => {
-            followed.failures.push(`${stage} ${troubleOf(error).kind}`);
+            followed.failures.push(`${stage} ${classifyError(error).kind}`);
             options.onFailed?.();
           },
         }),

@@ -1,8 +1,13 @@
 import { sql } from 'kysely';
-import { batchOf } from '../../src/sync/page-draft.js';
+import { beforeEach } from 'vitest';
+import { batchOf } from '../../src/sync/check-page.js';
 import type { FeedIdentity, LeaseGrant, Pass, PassCommit, PassKind } from '../../src/sync/ports.js';
 import { pageOf } from './concurrent-commits.js';
-import { type StoreBench, type TestFeed, tables } from './store.js';
+import { type StoreBench, type TestFeed, tables, testFeed } from './store.js';
+
+const { filters } = testFeed();
+/** Filters that include more than those of {@link testFeed}. */
+export const WIDER = { filters: { ...filters, environment: 'all' } } as const;
 
 /** Takes a feed and has it reach its end, so that it may be read again. */
 export async function feedAtEnd(
@@ -38,6 +43,25 @@ export async function nextPass({ store }: StoreBench, feed: string, kind: PassKi
 export async function finishPass({ store }: StoreBench, lease: LeaseGrant, pass: Pass): Promise<void> {
   const { kind } = await store.commitPass(passCommit(lease, pass, { finished: true }));
   if (kind === 'fenced') throw new Error(`the ${pass.kind} pass was not finished`);
+}
+
+/** A new feed for each test. */
+export function useNewFeed(bench: StoreBench) {
+  let feeds = 0;
+  const feed = {
+    name: '',
+    /** Continues with another feed. */
+    renew: () => {
+      feeds += 1;
+      feed.name = `feed-${feeds}`;
+    },
+    /** Takes the feed and has it reach its end. */
+    take: (over: Partial<FeedIdentity> = {}) => feedAtEnd(bench, { name: feed.name, ...over }),
+    /** Returns its unfinished pass of a kind. */
+    next: (kind: PassKind) => nextPass(bench, feed.name, kind),
+  };
+  beforeEach(feed.renew);
+  return feed;
 }
 
 export interface PassRow {

@@ -1,4 +1,4 @@
-import { batchOf, draftPage, withPending } from '../../src/sync/page-draft.js';
+import { batchOf, checkPage, withPending } from '../../src/sync/check-page.js';
 import type { PageCommit } from '../../src/sync/ports.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
@@ -6,9 +6,9 @@ import type { TestFeed } from './store.js';
 
 /** A truncated entry whose result could not be loaded. */
 export function pendingBatch(over: Fields): Pick<PageCommit, 'batch'> {
-  const draft = draftPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
-  const entries = draft.entries.map((entry) => withPending(entry, 'not_loaded'));
-  return { batch: batchOf(entries, draft) };
+  const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
+  const entries = checked.entries.map((entry) => withPending(entry, 'not_loaded'));
+  return { batch: batchOf(entries, checked) };
 }
 
 export async function commitPending(feed: TestFeed, over: Fields): Promise<void> {

@@ -3,8 +3,8 @@ import { accessSync, constants } from 'node:fs';
 import { chmod, chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { waitForServer } from '../../src/cli/embedded-postgres/index.js';
 import { findFreePort } from '../../src/cli/embedded-postgres/ports.js';
+import { waitForServer } from '../../src/cli/embedded-postgres/postmaster.js';
 import { findServerUser, type ServerUser } from '../../src/cli/embedded-postgres/server-user.js';
 
 /** PgBouncer in front of one database. */

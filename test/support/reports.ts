@@ -7,8 +7,8 @@ import { type StoreBench, type TestFeed, tables } from './store.js';
 /** A role that is nowhere: what is built is granted to nobody. */
 export const NO_READER = 'scanfeed_nobody';
 
-export function refresh({ database }: StoreBench): Promise<Refreshed> {
-  return refreshReports(database, tables, NO_READER);
+export function refresh({ connection }: StoreBench): Promise<Refreshed> {
+  return refreshReports(connection, NO_READER);
 }
 
 /** `name type`, of the columns of a view that come from fields. */

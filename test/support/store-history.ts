@@ -1,10 +1,10 @@
-import { batchOf, type DraftEntry, draftPage, withoutMarkdown, withPending } from '../../src/sync/page-draft.js';
+import { batchOf, type CheckedEntry, checkPage, withoutMarkdown, withPending } from '../../src/sync/check-page.js';
 import type {
   EntryBatch,
   FeedIdentity,
   FeedRun,
   FeedStore,
-  Freshness,
+  FreshnessClaim,
   LeaseGrant,
   NewPass,
   Pass,
@@ -191,7 +191,7 @@ export class StoreHistory {
   }
 
   /** Ages are whole hours, so that the moments at which two stores are asked make no difference. */
-  #freshness(): Freshness | null {
+  #freshness(): FreshnessClaim | null {
     const { between, chance, pick } = this.#choices;
     if (chance(0.4)) return null;
     const age = () => -HOUR_MS * between(0, 4);
@@ -207,21 +207,21 @@ export class StoreHistory {
   #entries(): { readonly batch: EntryBatch; readonly quarantine: readonly QuarantineEntry[] } {
     const { between, chance, pick } = this.#choices;
     const page = rawPage(pageJson(Array.from({ length: between(0, 5) }, () => this.#entry())));
-    const draft = draftPage(page);
-    const answers = draftPage(
-      rawPage(pageJson(draft.entries.map(({ accepted: { run } }) => this.#answer(run)))),
+    const checked = checkPage(page);
+    const answers = checkPage(
+      rawPage(pageJson(checked.entries.map(({ accepted: { run } }) => this.#answer(run)))),
     ).entries;
     const reasons: readonly PendingReason[] = ['not_loaded', 'processing', 'still_truncated'];
-    const found = (entry: DraftEntry, index: number) => {
+    const found = (entry: CheckedEntry, index: number) => {
       const answer = answers[index];
       if (answer !== undefined && chance(0.1)) return { ...answer, fallback: withPending(entry, 'invalid_result') };
       if (chance(0.2)) return withPending(entry, pick(reasons));
       return !entry.accepted.run.hasMarkdown && chance(0.3) ? withoutMarkdown(entry) : entry;
     };
-    const entries = draft.entries.map(found);
+    const entries = checked.entries.map(found);
     // Which of two that are the same entry is kept is not said.
     const seen = new Set<string>();
-    const quarantine = draft.quarantine.filter(({ scanId, revision, payload }) => {
+    const quarantine = checked.quarantine.filter(({ scanId, revision, payload }) => {
       const identity = scanId === null ? Buffer.from(payload).toString() : `${scanId}#${revision}`;
       return !seen.has(identity) && seen.add(identity);
     });

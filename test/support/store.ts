@@ -1,12 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import pgConnection from 'pg-connection-string';
 import { afterAll, beforeAll } from 'vitest';
-import { type EmbeddedPostgres, startTemporaryPostgres } from '../../src/cli/embedded-postgres/index.js';
 import { migrate, readMigrations } from '../../src/storage/migrate.js';
+import { createOperatorStore, type OperatorStore } from '../../src/storage/operator-store.js';
 import { type Database, type DatabaseConnection, openDatabase } from '../../src/storage/pool.js';
 import { tablesOf } from '../../src/storage/schema.js';
 import { createStore } from '../../src/storage/store.js';
-import { batchOf, draftPage } from '../../src/sync/page-draft.js';
+import { connectStore, type StoreConnection } from '../../src/storage/store-connection.js';
+import { batchOf, checkPage } from '../../src/sync/check-page.js';
 import type {
   CommitCounts,
   CommitOutcome,
@@ -19,6 +20,7 @@ import { overhearError } from './canaries/overhear.js';
 import { pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 import { type Preparation, useDatabase } from './postgres/index.js';
+import { startTemporaryPostgres, type TemporaryPostgres } from './postgres/temporary-server.js';
 
 export const TEST_SCHEMA = 'scanfeed';
 export const tables = tablesOf(TEST_SCHEMA);
@@ -44,7 +46,7 @@ export const MIGRATED: Preparation = {
   key: 'migrated',
   prepare: async (url) => {
     const database = openTestDatabase(url, 1);
-    await migrate(database.sql, tables, await readMigrations());
+    await migrate(connectStore(database, TEST_SCHEMA), await readMigrations());
     await database.close();
   },
 };
@@ -60,7 +62,7 @@ export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
 
 /** A migrated database on a server of its own, for what is measured of the server as a whole. */
 export function useServerOfItsOwn(): { readonly url: string } {
-  let server: EmbeddedPostgres | undefined;
+  let server: TemporaryPostgres | undefined;
   beforeAll(async () => {
     server = await startTemporaryPostgres();
     await MIGRATED.prepare(server.url);
@@ -78,6 +80,8 @@ export function useServerOfItsOwn(): { readonly url: string } {
 export interface StoreBench {
   readonly store: FeedStore;
   readonly database: Database;
+  readonly connection: StoreConnection;
+  readonly operatorStore: OperatorStore;
   rows<T>(query: RawBuilder<T>): Promise<T[]>;
   /** Takes a feed of this name and gives a way to commit pages of entries (JSON texts) to it. */
   takeFeed(over?: Partial<FeedIdentity>): Promise<TestFeed>;
@@ -119,6 +123,12 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
     get database() {
       return opened();
     },
+    get connection() {
+      return connectStore(opened(), TEST_SCHEMA);
+    },
+    get operatorStore() {
+      return createOperatorStore(connectStore(opened(), TEST_SCHEMA));
+    },
     rows: async (query) => (await query.execute(opened().sql)).rows,
     takeFeed: (over) => takeFeed(createdStore(), testFeed(over)),
   };
@@ -149,13 +159,13 @@ export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 't
   const commit = async (entries: readonly string[], over: Partial<PageCommit> = {}) => {
     const to = `${lease.epoch}-${pages++}`;
     const page = rawPage(pageJson(entries, to));
-    const draft = draftPage(page);
+    const checked = checkPage(page);
     const outcome = await store.commitPage({
       lease,
       from: cursor,
       to,
-      batch: batchOf(draft.entries, draft),
-      quarantine: draft.quarantine,
+      batch: batchOf(checked.entries, checked),
+      quarantine: checked.quarantine,
       freshness: null,
       ...over,
     });

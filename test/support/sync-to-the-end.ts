@@ -1,6 +1,6 @@
-import { systemClock } from '../../src/cli/system-clock.js';
 import type { Emulator } from '../../src/emulator/index.js';
 import { RecognitionClient } from '../../src/service/client.js';
+import { systemClock } from '../../src/service/system-clock.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { CommitCounts, FeedStore } from '../../src/sync/ports.js';
 import { engineContext, silentObserver } from './engine.js';

@@ -7,7 +7,7 @@ const HOUR = 3_600_000;
 
 describe('the pause after failures', () => {
   it('doubles its bound up to a minute', () => {
-    const longest = [1, 2, 3, 7, 8, 100].map((failures) => pauseAfter(failures, { remedy: 'retry' }, 1));
+    const longest = [1, 2, 3, 7, 8, 100].map((failures) => pauseAfter(failures, { action: 'retry' }, 1));
     expect(longest).toEqual([500, 1000, 2000, 32_000, 60_000, 60_000]);
   });
 
@@ -18,7 +18,7 @@ describe('the pause after failures', () => {
         fc.double({ min: 0, max: 0.999, noNaN: true }),
         fc.nat(),
         (n, random, after) => {
-          const pause = pauseAfter(n, { remedy: 'retry', retryAfterMs: after }, random);
+          const pause = pauseAfter(n, { action: 'retry', retryAfterMs: after }, random);
           expect(pause).toBeGreaterThanOrEqual(Math.min(after, HOUR));
           expect(pause).toBeLessThanOrEqual(Math.max(Math.min(after, HOUR) + 1000, FEED_BACKOFF.maxMs));
         },
@@ -27,8 +27,8 @@ describe('the pause after failures', () => {
   });
 
   it('is slow but bounded where only a person can help', () => {
-    expect(pauseAfter(1, { remedy: 'hold' }, 0)).toBeGreaterThanOrEqual(1000);
-    expect(pauseAfter(50, { remedy: 'hold' }, 1)).toBeLessThanOrEqual(60_000);
+    expect(pauseAfter(1, { action: 'hold' }, 0)).toBeGreaterThanOrEqual(1000);
+    expect(pauseAfter(50, { action: 'hold' }, 1)).toBeLessThanOrEqual(60_000);
   });
 });
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createByteBudget } from '../../src/sync/byte-budget.js';
 import { followFeed } from '../../src/sync/loop.js';
+import { createMemoryBudget } from '../../src/sync/memory-budget.js';
 import { createPageLimit } from '../../src/sync/page-limit.js';
 import type { CommitCounts, PageCommit, SyncObserver } from '../../src/sync/ports.js';
-import { ModelService, ModelTrouble } from '../simulation/model-service.js';
+import { ModelFailure, ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, type Fields } from '../support/entries.js';
@@ -22,14 +22,14 @@ function bench(budgetBytes: number, pageLimit = 20) {
   const clock = new VirtualClock();
   const service = new ModelService();
   const store = new ModelStore(clock.monotonic);
-  const budget = createByteBudget(budgetBytes);
+  const budget = createMemoryBudget(budgetBytes);
   const commits: PageCommit[] = [];
   const counted: CommitCounts[] = [];
   const failures: string[] = [];
   let largest = 0;
   const commitPage = store.commitPage.bind(store);
   store.commitPage = async (commit) => {
-    largest = Math.max(largest, budget.held);
+    largest = Math.max(largest, budget.reservedBytes);
     commits.push(commit);
     return commitPage(commit);
   };
@@ -52,7 +52,7 @@ function bench(budgetBytes: number, pageLimit = 20) {
   const limits = () => service.requests.flatMap((request) => (typeof request === 'string' ? [] : [request.limit]));
   const downloads = () => service.requests.filter((request) => typeof request === 'string').length;
   const inserted = () => counted.reduce((sum, counts) => sum + counts.inserted, 0);
-  const held = () => ({ largest, now: budget.held });
+  const held = () => ({ largest, now: budget.reservedBytes });
   return { clock, service, store, commits, counted, failures, follow, limits, downloads, inserted, held };
 }
 
@@ -76,7 +76,7 @@ describe('a page that is too large for the budget', () => {
     service.feed.push(entry(0));
     service.readPage = async (request) => {
       service.requests.push(request);
-      throw new ModelTrouble('too_large', 'hold');
+      throw new ModelFailure('too_large', 'hold');
     };
     await follow(60_000);
     expect(limits().slice(0, 3)).toEqual([4, 2, 1]);
@@ -92,7 +92,7 @@ describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) =>
     const readPage = service.readPage.bind(service);
     service.readPage = async (request, signal) => {
       const page = await readPage(request, signal);
-      if (request.limit > 2) throw new ModelTrouble(kind, 'hold');
+      if (request.limit > 2) throw new ModelFailure(kind, 'hold');
       return page;
     };
     await follow(1_000);
@@ -104,7 +104,7 @@ describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) =>
     const { service, failures, follow, limits } = bench(64 * RUN_BYTES, 4);
     service.readPage = async (request) => {
       service.requests.push(request);
-      throw new ModelTrouble(kind, 'hold');
+      throw new ModelFailure(kind, 'hold');
     };
     await follow(60_000);
     expect(limits().slice(0, 4)).toEqual([4, 2, 1, 1]);
@@ -114,7 +114,7 @@ describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) =>
 
 describe('results that are more than the budget', () => {
   const COUNT = 12;
-  /** Room for the page and three of its results. */
+  /** Fits the page and three of its results. */
   const BUDGET = 8 * RUN_BYTES;
 
   function largeResults() {
@@ -144,7 +144,7 @@ describe('results that are more than the budget', () => {
     let commits = 0;
     store.commitPage = async (commit) => {
       commits += 1;
-      if (commits === 1) throw new ModelTrouble('connection');
+      if (commits === 1) throw new ModelFailure('connection');
       return commitPage(commit);
     };
     await follow(30_000);
@@ -180,7 +180,7 @@ describe('results that are more than the budget', () => {
 it.each(['too_large', 'too_many_values'])('a result that is %s stays pending as too large', async (kind) => {
   const { service, store, follow } = bench(64 * RUN_BYTES);
   service.feed.push(truncated(0));
-  service.readRun = async () => Promise.reject(new ModelTrouble(kind, 'hold'));
+  service.readRun = async () => Promise.reject(new ModelFailure(kind, 'hold'));
   await follow(1_000);
   expect(store.rows.get('scan-0')?.pending).toBe('too_large');
 });

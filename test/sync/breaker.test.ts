@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createBreaker, MostlyBad, type PageQuality, qualityOf } from '../../src/sync/breaker.js';
-import { draftPage, refusedEntry } from '../../src/sync/page-draft.js';
+import { checkPage, refusedEntry } from '../../src/sync/check-page.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
 
@@ -76,13 +76,13 @@ describe('the message', () => {
   });
 
   it('is one to hold for', () => {
-    expect(thrown).toMatchObject({ kind: 'mostly_bad', remedy: 'hold', name: 'MostlyBad' });
+    expect(thrown).toMatchObject({ kind: 'mostly_bad', action: 'hold', name: 'MostlyBad' });
   });
 });
 
 describe('the quality of a page', () => {
   it('counts what would be quarantined, not what is stored repaired', () => {
-    const draft = draftPage(
+    const checked = checkPage(
       rawPage(
         pageJson([
           entryJson(),
@@ -93,11 +93,11 @@ describe('the quality of a page', () => {
         ]),
       ),
     );
-    expect(qualityOf(draft, draft.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
+    expect(qualityOf(checked, checked.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
   });
 
   it('counts what PostgreSQL refused', () => {
-    const draft = draftPage(rawPage(pageJson([entryJson()])));
-    expect(qualityOf(draft, draft.entries.map(refusedEntry))).toEqual({ entries: 1, bad: { refused: 1 } });
+    const checked = checkPage(rawPage(pageJson([entryJson()])));
+    expect(qualityOf(checked, checked.entries.map(refusedEntry))).toEqual({ entries: 1, bad: { refused: 1 } });
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkEntry, readTimestamp } from '../../src/sync/check-entry.js';
+import { checkEntry } from '../../src/sync/check-entry.js';
+import { readTimestamp } from '../../src/sync/timestamps.js';
 import { entryJson, type Fields, raw } from '../support/entries.js';
 
 const check = (over: Fields) => checkEntry(JSON.parse(entryJson(over)));

@@ -3,7 +3,7 @@ import { watchDatabase } from '../../src/sync/database-watch.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
-const outage = Object.assign(new Error('no answer from the database'), { kind: 'connection', remedy: 'retry' });
+const outage = Object.assign(new Error('no answer from the database'), { kind: 'connection', action: 'retry' });
 const PAUSE_MS = 60_000;
 
 /** A database that failed just now, and when the pause that follows ends, in milliseconds. */

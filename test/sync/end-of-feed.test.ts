@@ -3,8 +3,8 @@ import { followFeed as followInLibrary } from '../../src/library/follow-feed.js'
 import { ConnectionError } from '../../src/service/request-errors.js';
 import { isEndOfFeed } from '../../src/sync/end-of-feed.js';
 import type { FeedRequest } from '../../src/sync/ports.js';
+import { ModelFailure } from '../simulation/model-failure.js';
 import { ModelService } from '../simulation/model-service.js';
-import { ModelTrouble } from '../simulation/model-trouble.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../support/filtered-feed.js';
 
 const MINUTE = 60_000;
@@ -21,7 +21,7 @@ const boundWith =
 type Reading = [description: string, nextCursor: Parameters<typeof filteredFeed>[0]];
 const REFUSALS = [
   ...['http_400', 'http_404', 'http_410', 'http_414', 'http_422', 'http_431'].map(
-    (kind) => new ModelTrouble(kind, 'hold'),
+    (kind) => new ModelFailure(kind, 'hold'),
   ),
   new ConnectionError('https://service.test', 'ECONNRESET'),
 ];
@@ -62,12 +62,12 @@ describe.each<Reading>([
 });
 
 it('restores the page limit after an answer that was too large, although filters leave no page full', async () => {
-  const { deliver, follow, service, store } = filteredFeed(boundWith(new ModelTrouble('http_400', 'hold')), 10);
+  const { deliver, follow, service, store } = filteredFeed(boundWith(new ModelFailure('http_400', 'hold')), 10);
   const asSent = service.readPage.bind(service);
   let tooLarge = 3;
   service.readPage = async (request, signal) => {
     tooLarge -= 1;
-    if (tooLarge >= 0) throw new ModelTrouble('too_large', 'hold');
+    if (tooLarge >= 0) throw new ModelFailure('too_large', 'hold');
     return asSent(request, signal);
   };
   deliver(300, 2);
@@ -79,7 +79,7 @@ it('restores the page limit after an answer that was too large, although filters
 });
 
 it('does not take an empty page for the end when it was requested by time', async () => {
-  const page = { at: { cursor: null, since: new Date(0) }, next: '5', draft: { items: 0 } };
+  const page = { at: { cursor: null, since: new Date(0) }, next: '5', items: 0 };
   const filters = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;
   expect(await isEndOfFeed(page, filters, new ModelService(), new AbortController().signal)).toBe('more');
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports.js';
-import { ModelService, type ModelServiceOptions, ModelTrouble } from '../simulation/model-service.js';
+import { ModelFailure, ModelService, type ModelServiceOptions } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, type Fields } from '../support/entries.js';
@@ -91,7 +91,7 @@ describe('following a feed', () => {
 
   it('starts a feed without a cursor where it was first started, whatever the settings say now', async () => {
     const { service, store, follow, clock } = bench({
-      service: { before: async () => Promise.reject(new ModelTrouble('http_503')) },
+      service: { before: async () => Promise.reject(new ModelFailure('http_503')) },
     });
     const start = new Date(clock.now());
     const identity = engineContext({ clock, service, store }).identity;
@@ -217,7 +217,7 @@ describe('outages', () => {
     let away = true;
     const pauses: number[] = [];
     const { service, store, start, clock } = bench({
-      service: { before: async () => (away ? Promise.reject(new ModelTrouble('http_503')) : undefined) },
+      service: { before: async () => (away ? Promise.reject(new ModelFailure('http_503')) : undefined) },
       observer: { failed: (_stage, _error, _failures, pauseMs) => pauses.push(pauseMs) },
     });
     service.feed.push(...runs(3));
@@ -242,7 +242,7 @@ describe('outages', () => {
           const member: unknown = Reflect.get(target, name);
           if (typeof member !== 'function') return member;
           return async (...args: unknown[]) => {
-            if (database.away) throw new ModelTrouble('connection');
+            if (database.away) throw new ModelFailure('connection');
             return Reflect.apply(member, target, args);
           };
         },
@@ -279,7 +279,7 @@ describe('outages', () => {
             void all.clock.pause(5_000).then(() => {
               all.database.away = false;
             });
-            throw new ModelTrouble('http_429', 'retry', 40_000);
+            throw new ModelFailure('http_429', 'retry', 40_000);
           },
         },
       });
@@ -298,7 +298,7 @@ describe('outages', () => {
       service: {
         before: async () => {
           polls.push(clock.monotonic());
-          throw new ModelTrouble('http_429', 'retry', 600_000);
+          throw new ModelFailure('http_429', 'retry', 600_000);
         },
       },
     });

@@ -62,11 +62,11 @@ describe('a full answer without markdown', () => {
     ['whose markdown is null says so too', { markdown: null }, true, true],
     ['that was asked for without markdown says nothing of it', {}, false, false],
   ] as const)('%s', (_what, over, markdown, markdownAbsent) => {
-    expect(judge(over, markdown)).toMatchObject({ kind: 'loaded', draft: { accepted: { markdownAbsent } } });
+    expect(judge(over, markdown)).toMatchObject({ kind: 'loaded', entry: { accepted: { markdownAbsent } } });
   });
 
   it('says nothing where there is markdown, or where it is truncated', () => {
-    expect(judge({ markdown: '# Rechnung' }, true)).toMatchObject({ draft: { accepted: { markdownAbsent: false } } });
+    expect(judge({ markdown: '# Rechnung' }, true)).toMatchObject({ entry: { accepted: { markdownAbsent: false } } });
     expect(judge({ resultTruncated: true }, true)).toEqual({ kind: 'pending', reason: 'still_truncated' });
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { followFeed as followInLibrary } from '../../src/library/follow-feed.js';
 import type { FeedRequest } from '../../src/sync/ports.js';
-import { ModelTrouble } from '../simulation/model-trouble.js';
+import { ModelFailure } from '../simulation/model-failure.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../support/filtered-feed.js';
 
 const MINUTE = 60_000;
@@ -104,7 +104,7 @@ it('finishes a pass only when its last position, asked again after a pause, brin
 
 it('stores the last page when the service refuses requests without filters', async () => {
   const { deliver, follow, feed, store } = filteredFeed((place, end, { filters }) => {
-    if (filters.environment === 'all') throw new ModelTrouble('http_403', 'hold');
+    if (filters.environment === 'all') throw new ModelFailure('http_403', 'hold');
     return withoutCursorAtEnd(place, end);
   });
   deliver(5);
@@ -117,7 +117,7 @@ it('finishes a backfill whose cursor was rejected when the last page has no curs
   const cursors = { issued: 0, rejectedUpTo: 0 };
   const { clock, deliver, follow, store } = filteredFeed((place, end, { start }) => {
     const isRejected = 'cursor' in start && Number(start.cursor.split('#')[1]) <= cursors.rejectedUpTo;
-    if (isRejected) throw new ModelTrouble('http_400', 'hold');
+    if (isRejected) throw new ModelFailure('http_400', 'hold');
     cursors.issued += 1;
     return place < end ? `${place}#${cursors.issued}` : null;
   });

@@ -17,8 +17,8 @@ describe('a limit', () => {
     expect(halved(before, entries)).toEqual(after);
   });
 
-  const full = (entries: number, bytes: number) => ({ asked: entries, came: entries, moved: true, bytes });
-  const notFull = (moved: boolean, bytes: number) => ({ asked: 10, came: 9, moved, bytes });
+  const full = (entries: number, bytes: number) => ({ asked: entries, received: entries, moved: true, bytes });
+  const notFull = (moved: boolean, bytes: number) => ({ asked: 10, received: 9, moved, bytes });
 
   it.each([
     ['one more that is easy', { entries: 10, easy: 0 }, full(10, 250), { entries: 10, easy: 1 }],
@@ -49,7 +49,7 @@ describe('the number of entries that a page is asked for', () => {
 
   it('doubles after eight pages in a row that would have fitted four times, up to what is set', () => {
     const limit = createPageLimit(150, BUDGET);
-    const page = (bytes: number) => limit.fitted({ asked: limit.entries, came: limit.entries, moved: true, bytes });
+    const page = (bytes: number) => limit.fitted({ asked: limit.entries, received: limit.entries, moved: true, bytes });
     limit.tooLarge(150, null);
     limit.tooLarge(75, null);
     for (let pages = 0; pages < 7; pages += 1) page(BUDGET / 4);
@@ -69,7 +69,7 @@ describe('the number of entries that a page is asked for', () => {
   it('stays between one and what is set, whatever comes', () => {
     const event = fc.record({
       tooLarge: fc.boolean(),
-      came: fc.nat(250),
+      received: fc.nat(250),
       moved: fc.boolean(),
       bytes: fc.nat(2 * BUDGET),
     });
@@ -99,7 +99,7 @@ describe('the number of entries that a page is asked for', () => {
 
   it('is expected to bring as many bytes as the page before', () => {
     const limit = createPageLimit(200, BUDGET);
-    limit.fitted({ asked: 200, came: 200, moved: true, bytes: 321 });
+    limit.fitted({ asked: 200, received: 200, moved: true, bytes: 321 });
     expect(limit.expectedBytes).toBe(321);
   });
 });

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, Pass, ReadingPace, ReadingProgress, SyncObserver } from '../../src/sync/ports.js';
+import { ModelFailure } from '../simulation/model-failure.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { ModelTrouble } from '../simulation/model-trouble.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, pageJson } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
@@ -31,7 +31,7 @@ function bench({
     before: async (_, request) => {
       if (latencyMs > 0) await clock.pause(latencyMs);
       const kind = typeof request === 'string' ? null : refuse(request);
-      if (kind !== null) throw new ModelTrouble(kind, kind === 'http_503' ? 'retry' : 'hold');
+      if (kind !== null) throw new ModelFailure(kind, kind === 'http_503' ? 'retry' : 'hold');
     },
   });
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { createByteBudget } from '../../src/sync/byte-budget.js';
+import { createMemoryBudget } from '../../src/sync/memory-budget.js';
 import { listsAnything, readServiceDate } from '../../src/sync/probe.js';
+import { ModelFailure } from '../simulation/model-failure.js';
 import { ModelService } from '../simulation/model-service.js';
-import { ModelTrouble } from '../simulation/model-trouble.js';
 import { entryJson } from '../support/entries.js';
 
 const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
@@ -30,17 +30,17 @@ it.each([
 
 it('whether anything is listed is not told where the service refuses to say', async () => {
   const service = new ModelService();
-  service.readPage = async () => Promise.reject(new ModelTrouble('http_400', 'hold'));
+  service.readPage = async () => Promise.reject(new ModelFailure('http_400', 'hold'));
   await expect(listsAnything(service, probe, never)).rejects.toMatchObject({ kind: 'http_400' });
 });
 
-it('an answer that is read for its date waits until there is room for it, and begins again', async () => {
+it('an answer that is read for its date waits for memory, and is requested again when it is preempted', async () => {
   const service = new ModelService();
   service.feed.push(large());
-  const budget = createByteBudget(3 * MIB);
-  const page = await budget.open('feed').hold(0, 'page', never);
-  page.arrived(2 * MIB);
-  page.finished(2 * MIB);
+  const budget = createMemoryBudget(3 * MIB);
+  const page = await budget.enqueue('feed').reserve(0, 'page', never);
+  page.grow(2 * MIB);
+  page.finish(2 * MIB);
   const readPage = service.readPage.bind(service);
   let tries = 0;
   let largest = 0;
@@ -51,14 +51,18 @@ it('an answer that is read for its date waits until there is room for it, and be
   service.readPage = async (request, signal) => {
     tries += 1;
     return readPage(request, signal).finally(() => {
-      largest = Math.max(largest, budget.held);
+      largest = Math.max(largest, budget.reservedBytes);
       gaveWay();
     });
   };
   const date = readServiceDate(probe, 'recent', { service, budget }, never);
   await first;
-  expect(budget.held).toBe(2 * MIB);
+  expect(budget.reservedBytes).toBe(2 * MIB);
   page.release();
   await date;
-  expect({ tries, held: budget.held, counted: largest > 2 * MIB }).toEqual({ tries: 2, held: 0, counted: true });
+  expect({ tries, held: budget.reservedBytes, counted: largest > 2 * MIB }).toEqual({
+    tries: 2,
+    held: 0,
+    counted: true,
+  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/cli/system-clock.js';
+import { systemClock } from '../../src/service/system-clock.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import { openAhead } from '../../src/sync/open-ahead.js';
 import { ModelService } from '../simulation/model-service.js';
@@ -20,7 +20,7 @@ function readingOf(service: ModelService, over: Partial<FeedContext> = {}) {
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const start = { cursor: null, since: null };
   const stop = new AbortController();
-  return openAhead(start, { line: 'feed', maxJoined: 1, deadEnd: null }, { ...context, ...over }, stop.signal);
+  return openAhead(start, { priority: 'feed', maxJoined: 1, deadEnd: null }, { ...context, ...over }, stop.signal);
 }
 
 /** What is asked for and what is looked at, in this order, of a feed of so many pages of ten entries. */

@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/cli/system-clock.js';
-import { readPage } from '../../src/sync/read-page.js';
+import { systemClock } from '../../src/service/system-clock.js';
+import { readPageWithin } from '../../src/sync/read-page.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext } from '../support/engine.js';
@@ -23,8 +23,9 @@ async function readOne() {
     entry = new WeakRef(page.items[0] as object);
     return page;
   };
-  const { read } = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
-  const page = await readPage(service, read, systemClock, { cursor: null, since: null }, new AbortController().signal);
+  const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
+  const ticket = context.budget.enqueue('feed');
+  const page = await readPageWithin(ticket, context, { cursor: null, since: null }, new AbortController().signal);
   return { page, isHeld: () => entry?.deref() !== undefined };
 }
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { createByteBudget } from '../../src/sync/byte-budget.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
+import { createMemoryBudget } from '../../src/sync/memory-budget.js';
 import type { FeedRequest, Position, SyncObserver } from '../../src/sync/ports.js';
+import { ModelFailure } from '../simulation/model-failure.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { ModelTrouble } from '../simulation/model-trouble.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, pageJson } from '../support/entries.js';
 import { rawPage } from '../support/pages.js';
@@ -21,7 +21,7 @@ function bench(over: Partial<SyncObserver> = {}) {
   const service = new ModelService({
     before: async (_operation, request) => {
       const cursor = typeof request === 'string' ? null : cursorOf(request);
-      if (refused(cursor) || (cursor !== null && rejected.has(cursor))) throw new ModelTrouble('http_400', 'hold');
+      if (refused(cursor) || (cursor !== null && rejected.has(cursor))) throw new ModelFailure('http_400', 'hold');
     },
   });
   const store = new ModelStore(clock.monotonic);
@@ -142,7 +142,7 @@ describe('a cursor that the service rejects', () => {
     await follow(1_000);
     const readPage = service.readPage.bind(service);
     service.readPage = async (request, signal) => {
-      if (request.limit > 2) throw new ModelTrouble('too_large', 'hold');
+      if (request.limit > 2) throw new ModelFailure('too_large', 'hold');
       return readPage(request, signal);
     };
     for (const cursor of ['10', '12']) rejected.add(cursor);
@@ -199,9 +199,9 @@ describe('a cursor that the service rejects', () => {
   });
 
   describe('while what is delivered again is unknown, as after filters were widened,', () => {
-    async function rejectedAmongUnknown(answers: (scanId: string) => ModelTrouble | null) {
+    async function rejectedAmongUnknown(answers: (scanId: string) => ModelFailure | null) {
       const failures: string[] = [];
-      const budget = createByteBudget(64 * 1024 * 1024);
+      const budget = createMemoryBudget(64 * 1024 * 1024);
       const it = bench({ failed: (_stage, error) => failures.push((error as Error).constructor.name) });
       it.deliver(8, 'ours');
       await it.follow(1_000);
@@ -221,7 +221,7 @@ describe('a cursor that the service rejects', () => {
 
     it('the feed goes on where the service has one of the runs stored for that time', async () => {
       const { resets, store, failures } = await rejectedAmongUnknown((scanId) =>
-        scanId === 'ours-6' ? null : new ModelTrouble('http_404'),
+        scanId === 'ours-6' ? null : new ModelFailure('http_404'),
       );
       expect(resets).toHaveLength(1);
       expect(store.rows.has('widened-7')).toBe(true);
@@ -231,15 +231,15 @@ describe('a cursor that the service rejects', () => {
     it('what was loaded to tell takes no room from what comes later', async () => {
       const { resets, budget } = await rejectedAmongUnknown(() => null);
       expect(resets).toHaveLength(1);
-      expect(budget.held).toBe(0);
+      expect(budget.reservedBytes).toBe(0);
     });
 
     it('the feed neither goes on nor blames the key where there is no telling', async () => {
       const { resets, failures } = await rejectedAmongUnknown((scanId) =>
-        scanId === 'ours-6' ? new ModelTrouble('http_503') : new ModelTrouble('http_404'),
+        scanId === 'ours-6' ? new ModelFailure('http_503') : new ModelFailure('http_404'),
       );
       expect(resets).toEqual([]);
-      expect(new Set(failures)).toEqual(new Set(['ModelTrouble']));
+      expect(new Set(failures)).toEqual(new Set(['ModelFailure']));
     });
   });
 

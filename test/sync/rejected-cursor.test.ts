@@ -10,7 +10,7 @@ import {
   MAX_CURSOR_LENGTH,
   mayRejectCursor,
 } from '../../src/sync/rejected-cursor.js';
-import { ModelService, ModelTrouble } from '../simulation/model-service.js';
+import { ModelFailure, ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson, pageJson } from '../support/entries.js';
@@ -151,14 +151,14 @@ it('takes a 400 for a rejection at once, other refusals when they persist, and n
   for (const [, error] of PERSISTING) expect(mayRejectCursor(error())).toBe('if it persists');
   for (const other of [401, 403, 408, 409, 413, 429, 500, 503]) expect(mayRejectCursor(status(other))).toBeNull();
   const refusedConnection = new ConnectionError('https://service.test', 'ECONNREFUSED');
-  for (const other of [refusedConnection, new ModelTrouble('timeout'), new Error('bug')]) {
+  for (const other of [refusedConnection, new ModelFailure('timeout'), new Error('bug')]) {
     expect(mayRejectCursor(other)).toBeNull();
   }
 });
 
 it('counts refusals of one cursor in a row', () => {
   const refusals = createCursorRefusals();
-  const persist = (cursor: string | null, error: Error = status(414)) => refusals.persist(cursor, error);
+  const persist = (cursor: string | null, error: Error = status(414)) => refusals.isPersistent(cursor, error);
   expect([persist('a'), persist('a'), persist('b'), persist('b'), persist('b')]).toEqual([
     ...[false, false, false, false, true],
   ]);

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { followFeed } from '../../src/sync/loop.js';
+import { ModelFailure } from '../simulation/model-failure.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
-import { ModelTrouble } from '../simulation/model-trouble.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 import { entryJson } from '../support/entries.js';
 import { VirtualClock } from '../support/virtual-clock.js';
@@ -50,7 +50,7 @@ it('pending results are committed a few at once, so that connections are left fo
 
 it('a result that cannot be stored now neither hides nor repeats the failed tries of others', async () => {
   const { store, failures, pending } = await retried(async (scanId) => {
-    if (scanId === 'scan-0') throw new ModelTrouble('deadline', 'retry');
+    if (scanId === 'scan-0') throw new ModelFailure('deadline', 'retry');
   });
   expect(new Set(failures)).toEqual(new Set(['result deadline']));
   expect(pending).toEqual(['scan-0', `scan-${COUNT - 1}`]);

@@ -42,7 +42,7 @@ describe('the check of the architecture', () => {
       'src/storage/a.ts',
       `import a from './a.js'; import b from '../service/b.js';`,
     ],
-    ['more than types of the ports', 'src/storage/a.ts', `import { type Trouble, thing } from '../sync/ports.js';`],
+    ['more than types of the ports', 'src/storage/a.ts', `import { type Failure, thing } from '../sync/ports.js';`],
     ['types of the engine besides the ports', 'src/storage/a.ts', `import type { Loop } from '../sync/loop.js';`],
     ['an emulator that shares a reading', 'src/emulator/a.ts', `import type { Run } from '../service/wire.js';`],
     ['an emulator that counts as the program does', 'src/emulator/a.ts', `import { a } from '../outcome/counts.js';`],
@@ -57,8 +57,8 @@ describe('the check of the architecture', () => {
   });
 
   test.each([
-    ['types of the ports', 'src/storage/a.ts', `import type { Trouble } from '../sync/ports.js';`],
-    ['what an error means', 'src/observability/a.ts', `import { troubleOf } from '../outcome/trouble.js';`],
+    ['types of the ports', 'src/storage/a.ts', `import type { Failure } from '../sync/ports.js';`],
+    ['what an error means', 'src/observability/a.ts', `import { classifyError } from '../outcome/classify-error.js';`],
     ['types of the ports, one by one', 'src/service/a.ts', `import { type A, type B } from '../sync/ports.js';`],
     [
       'neighbours and packages',

@@ -62,7 +62,7 @@ describe.each(STAGES)('a server that falls silent %s', (_, parameters, answer) =
     const asking = failureOf(sql`SELECT 1`.execute(database.sql));
     await heard;
     await database.close();
-    expect(await asking).toMatchObject({ kind: 'connection', remedy: 'retry' });
+    expect(await asking).toMatchObject({ kind: 'connection', action: 'retry' });
   });
 
   it('is let go when the signal aborts', async () => {
@@ -78,7 +78,7 @@ describe.each(STAGES)('a server that falls silent %s', (_, parameters, answer) =
     const asking = failureOf(sql`SELECT 1`.execute(database.sql));
     await heard;
     stop.abort();
-    expect(await asking).toMatchObject({ kind: 'connection', remedy: 'retry' });
+    expect(await asking).toMatchObject({ kind: 'connection', action: 'retry' });
   });
 });
 
@@ -90,7 +90,7 @@ describe('a connection that cannot be had', () => {
     undos.push(() => database.close());
     expect(await failureOf(sql`SELECT 1`.execute(database.sql))).toMatchObject({
       kind: 'connection',
-      remedy: 'retry',
+      action: 'retry',
       message: `no connection to PostgreSQL at 127.0.0.1:${port} (ECONNREFUSED): nothing listens there; start PostgreSQL, or correct host and port (DATABASE_URL, or PGHOST and PGPORT)`,
     });
   });

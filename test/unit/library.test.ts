@@ -101,7 +101,7 @@ describe('followFeed', () => {
 
   it('throws what does not pass, unless it is to be waited out', async () => {
     const { toTheEnd, failures, emulator } = await open({ history: 5 });
-    await expect(toTheEnd({ cursor: 'nonsense' })).rejects.toMatchObject({ kind: 'http_400', remedy: 'hold' });
+    await expect(toTheEnd({ cursor: 'nonsense' })).rejects.toMatchObject({ kind: 'http_400', action: 'hold' });
     emulator.addFault({ kind: 'status', status: 401, next: 2 });
     await expect(toTheEnd()).rejects.toMatchObject({ kind: 'http_401' });
     expect((await toTheEnd({ waitOut: ({ kind }) => kind === 'http_401' })).scanIds).toHaveLength(5);
@@ -147,6 +147,13 @@ describe('followFeed', () => {
     await expect(small.toTheEnd()).rejects.toMatchObject({ kind: 'too_large' });
   });
 
+  it.each([1, 3, 6])('finds the end when the last page has no cursor, with a limit of %i', async (limit) => {
+    const { toTheEnd } = await open({ history: 6, switches: { endCursor: 'null' } });
+    const { pages, scanIds } = await toTheEnd({ limit });
+    expect(new Set(scanIds).size).toBe(6);
+    expect(pages.at(-1)).toMatchObject({ atEnd: true, entries: [] });
+  });
+
   it.each(['missing-cursor', 'empty-cursor', 'stuck-cursor'] as const)(
     'never gives a cursor to store that leads nowhere (%s)',
     async (kind) => {
@@ -157,7 +164,9 @@ describe('followFeed', () => {
       const second = (await pages.next()).value;
       expect(second).toMatchObject({ cursor: first?.cursor, entries: { length: 3 } });
       const again = (await pages.next()).value;
-      expect(again?.entries).toEqual(second?.entries);
+      // A full page without a cursor is requested again with a higher limit.
+      expect(again?.entries).toHaveLength(kind === 'missing-cursor' ? 6 : 3);
+      expect(again?.entries.slice(0, 3)).toEqual(second?.entries);
       expect(again?.cursor).not.toBe(first?.cursor);
       await pages.return();
     },

@@ -1,12 +1,12 @@
 import type { DatabaseSettings, FeedSettings } from '../../settings.js';
 import { findMissingRights } from '../../storage/daemon-role.js';
-import { readFeed } from '../../storage/feed.js';
+import { createFeeds } from '../../storage/feeds.js';
 import { inspectSchema, readMigrations, requireSchema } from '../../storage/migrate.js';
 import { type Database, openDatabase } from '../../storage/pool.js';
 import { findPoolerMode } from '../../storage/pooler-mode.js';
 import { inspectReaderRole } from '../../storage/reporting/reader-role.js';
-import { tablesOf } from '../../storage/schema.js';
 import { readServerFacts } from '../../storage/server-facts.js';
+import { connectStore, type StoreConnection } from '../../storage/store-connection.js';
 import type { Clock } from '../../sync/ports.js';
 import { told } from './finding.js';
 
@@ -54,23 +54,27 @@ async function seeServer(database: Database, clock: Pick<Clock, 'now' | 'monoton
   return { ...facts, tookMs, askedAt: (sentAt + clock.now()) / 2 };
 }
 
-async function examineContents(settings: DatabaseSettings, feed: Pick<FeedSettings, 'name'> | null, { sql }: Database) {
-  const tables = tablesOf(settings.schema);
-  const schema = await told(seeSchema(settings, sql));
+async function examineContents(
+  settings: DatabaseSettings,
+  feed: Pick<FeedSettings, 'name'> | null,
+  database: Database,
+) {
+  const connection = connectStore(database, settings.schema);
+  const schema = await told(seeSchema(connection));
   const exists = 'value' in schema && schema.value.version > 0;
   return {
     schema,
     pooler: await told(findPoolerMode(settings.connection, DEADLINE_MS)),
-    missingRights: await told(findMissingRights(sql, tables)),
-    reader: await told(inspectReaderRole(sql, tables, settings.readerRole)),
-    feed: exists && feed !== null ? await told(readFeed(sql, tables, feed.name)) : { value: null },
+    missingRights: await told(findMissingRights(connection)),
+    reader: await told(inspectReaderRole(connection, settings.readerRole)),
+    feed: exists && feed !== null ? await told(createFeeds(connection).find(feed.name)) : { value: undefined },
   };
 }
 
-async function seeSchema({ schema }: DatabaseSettings, sql: Database['sql']) {
-  const [tables, known] = [tablesOf(schema), await readMigrations()];
-  const { version, missing } = await inspectSchema(sql, tables, known);
-  const required = await told(requireSchema(sql, tables, known));
+async function seeSchema(connection: StoreConnection) {
+  const known = await readMigrations();
+  const { version, missing } = await inspectSchema(connection, known);
+  const required = await told(requireSchema(connection, known));
   // What keeps this release from working on it, with the remedy.
   return { version, missing: missing.length, unfit: 'error' in required ? required.error : null };
 }

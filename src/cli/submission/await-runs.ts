@@ -3,8 +3,8 @@ import { WrongShapeError } from '../../service/body-errors.js';
 import type { RecognitionClient } from '../../service/client.js';
 import { ServiceError } from '../../service/service-error.js';
 import { misfit, runSchema } from '../../service/wire.js';
-import type { Clock } from '../../sync/ports.js';
 import { humanSeconds } from '../human.js';
+import type { RequestPace } from './patient-requests.js';
 import type { SubmittedFile } from './submission.js';
 import { problemOf } from './submit-file.js';
 
@@ -18,14 +18,10 @@ const TRIES = 15;
 /** A pause after a failure that is not told: it is over before it is read. */
 const SHORT_PAUSE_MS = 5_000;
 
-export interface AwaitParts {
+export interface AwaitParts extends Omit<RequestPace, 'onPause'> {
   readonly client: Pick<RecognitionClient, 'readRun'>;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
   /** Requests at once. */
   readonly concurrency: number;
-  /** Requests a second at most; null: as many as are polite. */
-  readonly perSecond: number | null;
   /** Told of each file whose run is over, or given up. */
   readonly onFile: (submitted: SubmittedFile) => void;
   /** Told how many runs are still processing. */
@@ -112,8 +108,8 @@ function createLooks({ client, signal }: Pick<AwaitParts, 'client' | 'signal'>) 
         const failed = (failures.get(scanId) ?? 0) + 1;
         failures.set(scanId, failed);
         // Also of one that is given up: the pause that it asks for is for all.
-        if (error.remedy === 'retry' && (error.retryAfterMs ?? 0) >= (last?.retryAfterMs ?? 0)) last = error;
-        return error.remedy !== 'retry' || failed >= TRIES ? { problem: problemOf(error) } : null;
+        if (error.action === 'retry' && (error.retryAfterMs ?? 0) >= (last?.retryAfterMs ?? 0)) last = error;
+        return error.action !== 'retry' || failed >= TRIES ? { problem: problemOf(error) } : null;
       }
     },
   };

@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../../sync/ports.js';
-import { type Patience, patiently } from '../patiently.js';
+import { type RetryOptions, withRetries } from '../with-retries.js';
 
 /** Sends a request, spaced from those before, and again while its failures are passing ones. */
 export type PatientRequests = <T>(request: (signal: AbortSignal) => Promise<T>) => Promise<T>;
@@ -23,9 +23,9 @@ export function createPatientRequests({ perSecond, clock, signal, onPause }: Req
     await turns.add(async () => {}, { signal });
     signal.throwIfAborted();
   };
-  const pause: Patience['onPause'] = (said, pauseMs, trouble) => {
-    if (trouble.retryAfterMs !== undefined) quietUntil = Math.max(quietUntil, clock.monotonic() + pauseMs);
+  const pause: RetryOptions['onPause'] = (said, pauseMs, failure) => {
+    if (failure.retryAfterMs !== undefined) quietUntil = Math.max(quietUntil, clock.monotonic() + pauseMs);
     onPause(said);
   };
-  return (request) => patiently(() => turn().then(() => request(signal)), { clock, signal, onPause: pause });
+  return (request) => withRetries(() => turn().then(() => request(signal)), { clock, signal, onPause: pause });
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type Kysely, sql } from 'kysely';
-import { troubleOf } from '../../outcome/trouble.js';
-import type { Tables } from '../schema.js';
+import { sql } from 'kysely';
+import { classifyError } from '../../outcome/classify-error.js';
+import type { StoreConnection } from '../store-connection.js';
 import { grantView } from './reader-role.js';
 import { type ReportView, viewKey } from './report-view.js';
 import { readReportViews } from './stored-views.js';
@@ -17,24 +17,24 @@ export interface ViewFailure {
 }
 
 /** Builds the views that are not as they were decided, each by itself: one that fails holds up no other. */
-export async function buildViews(db: Kysely<unknown>, tables: Tables, readerRole: string) {
+export async function buildViews(connection: StoreConnection, readerRole: string) {
   // First what stands, then what was decided: so a definition that is older than what stands is not built.
-  const standing = await readBuilt(db, tables);
-  const views = await readReportViews(db, tables);
+  const standing = await readBuilt(connection);
+  const views = await readReportViews(connection);
   const within = viewsWithin(views);
   const built: string[] = [];
   const failed: ViewFailure[] = [];
   for (const view of views) {
-    const definition = viewDefinition(tables, view, within.get(viewKey(view)) ?? []);
+    const definition = viewDefinition(connection.tables, view, within.get(viewKey(view)) ?? []);
     const fingerprint = createHash('sha256').update(definition).digest('hex');
     const before = standing.get(view.name);
     if (before?.exists && before.fingerprint === fingerprint) continue;
     try {
       const build = { definition, fingerprint, replaces: before?.fingerprint ?? null, readerRole };
-      if (await buildView(db, tables, view, build)) built.push(view.name);
+      if (await buildView(connection, view, build)) built.push(view.name);
     } catch (error) {
       failed.push({ view: view.name, error });
-      if (troubleOf(error).kind === 'connection') break;
+      if (classifyError(error).kind === 'connection') break;
     }
   }
   return { built, failed };
@@ -49,7 +49,7 @@ interface Built {
 }
 
 /** By name. */
-async function readBuilt(db: Kysely<unknown>, tables: Tables): Promise<ReadonlyMap<string, Built>> {
+async function readBuilt({ db, tables }: StoreConnection): Promise<ReadonlyMap<string, Built>> {
   const { rows } = await sql<Built & { name: string }>`
     SELECT name, built_as AS fingerprint, EXISTS (
       SELECT FROM pg_class WHERE relkind = 'v' AND relname = view.name
@@ -68,25 +68,30 @@ interface Build {
 
 /** False: another process is at it, or has built it since. */
 function buildView(
-  db: Kysely<unknown>,
-  tables: Tables,
+  { db, tables }: StoreConnection,
   { id, name }: ReportView,
   { definition, fingerprint, replaces, readerRole }: Build,
 ): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     await sql`SET LOCAL lock_timeout = ${sql.lit(LOCK_WAIT)}`.execute(tx);
-    const { rows } = await sql`
-      SELECT FROM ${tables.reportViews} WHERE id = ${id} AND built_as IS NOT DISTINCT FROM ${replaces}
-      FOR NO KEY UPDATE SKIP LOCKED`.execute(tx);
-    if (rows.length === 0) return false;
+    const locked = await tx
+      .selectFrom('report_views')
+      .select('id')
+      .where('id', '=', id)
+      .where('built_as', 'is not distinct from', replaces)
+      .forNoKeyUpdate()
+      .skipLocked()
+      .executeTakeFirst();
+    if (locked === undefined) return false;
     await sql.raw(definition).execute(tx);
     if ((await sql`SELECT FROM pg_roles WHERE rolname = ${readerRole}`.execute(tx)).rows.length > 0) {
-      await grantView(tx, tables, name, readerRole);
+      await grantView({ db: tx, tables }, name, readerRole);
     }
-    await sql`
-      UPDATE ${tables.reportViews} SET built_as = ${fingerprint}, built_at = clock_timestamp() WHERE id = ${id}`.execute(
-      tx,
-    );
+    await tx
+      .updateTable('report_views')
+      .set({ built_as: fingerprint, built_at: sql`clock_timestamp()` })
+      .where('id', '=', id)
+      .execute();
     return true;
   });
 }

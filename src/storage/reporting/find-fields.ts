@@ -1,5 +1,5 @@
-import { type Kysely, sql } from 'kysely';
-import type { Tables } from '../schema.js';
+import { sql } from 'kysely';
+import type { StoreConnection } from '../store-connection.js';
 import { type ColumnType, REPORT_LIMITS } from './report-view.js';
 
 /**
@@ -23,8 +23,7 @@ const FIELDS = 50_000;
 
 /** Where a batch of changes ends: after so many runs, or so many bytes as they are stored. */
 export async function endOfBatch(
-  db: Kysely<unknown>,
-  tables: Tables,
+  { db, tables }: StoreConnection,
   after: string,
   { runs, bytes }: { readonly runs: number; readonly bytes: number },
 ): Promise<string | null> {
@@ -43,8 +42,7 @@ export async function endOfBatch(
 
 /** The fields of the documents changed after one number, up to another. Values do not leave PostgreSQL. */
 export async function findFields(
-  db: Kysely<unknown>,
-  tables: Tables,
+  { db, tables }: StoreConnection,
   after: string,
   last: string,
 ): Promise<readonly SeenField[]> {

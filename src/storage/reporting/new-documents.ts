@@ -1,5 +1,5 @@
-import { type Kysely, sql } from 'kysely';
-import type { Tables } from '../schema.js';
+import { sql } from 'kysely';
+import type { StoreConnection } from '../store-connection.js';
 import { decideColumns, type Surroundings } from './decide-columns.js';
 import { endOfBatch, findFields } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
@@ -15,25 +15,30 @@ const BATCH = { runs: 250, bytes: 2 ** 20 };
  * Looks through the next documents and notes new types and fields. Takes no lock that a commit waits for. Returns how many
  * changes it looked through, about, and whether there may be more. Null: another process is at it.
  */
-export async function findNewFields(db: Kysely<unknown>, tables: Tables) {
+export async function findNewFields({ db, tables }: StoreConnection) {
   return db.transaction().execute(async (tx) => {
-    const { rows } = await sql<{ at: string }>`
-      SELECT change_seq::text AS at FROM ${tables.reportProgress} FOR UPDATE SKIP LOCKED`.execute(tx);
-    const at = rows[0]?.at;
-    if (at === undefined) return null;
-    const last = await endOfBatch(tx, tables, at, BATCH);
+    const connection = { db: tx, tables };
+    const progress = await tx
+      .selectFrom('report_progress')
+      .select('change_seq as at')
+      .forUpdate()
+      .skipLocked()
+      .executeTakeFirst();
+    if (progress === undefined) return null;
+    const { at } = progress;
+    const last = await endOfBatch(connection, at, BATCH);
     if (last === null) return { more: false, changes: 0, views: 0, columns: 0 };
-    const seen = await findFields(tx, tables, at, last);
-    const known = await readReportViews(tx, tables);
-    const views = seen.length === 0 ? known : decideColumns(known, seen, await readSurroundings(tx, tables));
-    const added = await storeDecisions(tx, tables, known, views);
-    await sql`UPDATE ${tables.reportProgress} SET change_seq = ${last}::bigint`.execute(tx);
+    const seen = await findFields(connection, at, last);
+    const known = await readReportViews(connection);
+    const views = seen.length === 0 ? known : decideColumns(known, seen, await readSurroundings(connection));
+    const added = await storeDecisions(connection, known, views);
+    await tx.updateTable('report_progress').set({ change_seq: last }).execute();
     return { more: true, changes: Number(BigInt(last) - BigInt(at)), ...added };
   });
 }
 
 /** Whether documents were stored since the last look. Locks nothing. */
-export async function hasNewDocuments(db: Kysely<unknown>, tables: Tables): Promise<boolean> {
+export async function hasNewDocuments({ db, tables }: StoreConnection): Promise<boolean> {
   const { rows } = await sql`
     SELECT FROM ${tables.reportProgress} AS progress
     WHERE EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.change_seq > progress.change_seq)`.execute(db);
@@ -41,11 +46,11 @@ export async function hasNewDocuments(db: Kysely<unknown>, tables: Tables): Prom
 }
 
 /** Makes the next look begin with the first document. What was decided stays. */
-export async function forgetProgress(db: Kysely<unknown>, tables: Tables): Promise<void> {
-  await sql`UPDATE ${tables.reportProgress} SET change_seq = 0`.execute(db);
+export async function forgetProgress({ db }: StoreConnection): Promise<void> {
+  await db.updateTable('report_progress').set({ change_seq: 0 }).execute();
 }
 
-async function readSurroundings(db: Kysely<unknown>, tables: Tables): Promise<Surroundings> {
+async function readSurroundings({ db, tables }: StoreConnection): Promise<Surroundings> {
   const { rows } = await sql<{ taken: string[] | null; reserved: string[] }>`
     SELECT
       (SELECT array_agg(relname::text) FROM pg_class

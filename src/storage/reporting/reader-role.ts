@@ -1,7 +1,8 @@
-import { type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import { sqlstateOf } from '../errors.js';
 import { MIGRATION_LOCK } from '../migrate.js';
 import { quoted, type Tables } from '../schema.js';
+import type { StoreConnection } from '../store-connection.js';
 
 /** A report that runs longer than this has gone wrong. Counts for logins of the role itself, not for its members. */
 const STATEMENT_TIMEOUT = '5min';
@@ -40,7 +41,7 @@ export interface ReaderRole {
   readonly reads: boolean;
 }
 
-export async function inspectReaderRole(db: Kysely<unknown>, tables: Tables, role: string): Promise<ReaderRole> {
+export async function inspectReaderRole({ db, tables }: StoreConnection, role: string): Promise<ReaderRole> {
   const { rows } = await sql<ReaderRole>`
     SELECT reader.oid IS NOT NULL AS exists,
       COALESCE(has_schema_privilege(reader.oid, schema.oid, 'USAGE') AND NOT EXISTS (
@@ -56,20 +57,20 @@ export async function inspectReaderRole(db: Kysely<unknown>, tables: Tables, rol
  * Makes the role where it is missing and lets it read the views that are there. Asks first, so that where nothing is to be
  * done no right is needed. False: the role that is connected may not do it; the statements are to be run by one that may.
  */
-export async function grantReader(db: Kysely<unknown>, tables: Tables, role: string): Promise<boolean> {
-  const found = await inspectReaderRole(db, tables, role);
+export async function grantReader(connection: StoreConnection, role: string): Promise<boolean> {
+  const found = await inspectReaderRole(connection, role);
   if (found.reads) return true;
   try {
-    if (!found.exists) await createRole(db, role);
-    await grantViews(db, tables, role);
+    if (!found.exists) await createRole(connection, role);
+    await grantViews(connection, role);
   } catch (error) {
     if (sqlstateOf(error) === REFUSED) return false;
     throw error;
   }
-  return (await inspectReaderRole(db, tables, role)).reads;
+  return (await inspectReaderRole(connection, role)).reads;
 }
 
-async function createRole(db: Kysely<unknown>, role: string): Promise<void> {
+async function createRole({ db }: StoreConnection, role: string): Promise<void> {
   try {
     await db.transaction().execute(async (tx) => {
       for (const statement of readerRoleStatements(role)) await sql.raw(statement).execute(tx);
@@ -80,7 +81,7 @@ async function createRole(db: Kysely<unknown>, role: string): Promise<void> {
 }
 
 /** One starter at a time: two that grant on one object at once would fail. Views may belong to the daemon or the migrator. */
-async function grantViews(db: Kysely<unknown>, tables: Tables, role: string): Promise<void> {
+async function grantViews({ db, tables }: StoreConnection, role: string): Promise<void> {
   const schema = tables.reportingSchema;
   await db.transaction().execute(async (tx) => {
     await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
@@ -89,11 +90,11 @@ async function grantViews(db: Kysely<unknown>, tables: Tables, role: string): Pr
       SELECT relname AS view FROM pg_class
       WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${schema}) AND relkind = 'v'
         AND pg_has_role(relowner, 'USAGE') AND NOT has_table_privilege(${role}, oid, 'SELECT')`.execute(tx);
-    for (const { view } of rows) await grantView(tx, tables, view, role);
+    for (const { view } of rows) await grantView({ db: tx, tables }, view, role);
   });
 }
 
 /** For a view just made. */
-export async function grantView(tx: Kysely<unknown>, tables: Tables, view: string, role: string): Promise<void> {
-  await sql`GRANT SELECT ON ${sql.id(tables.reportingSchema, view)} TO ${sql.id(role)}`.execute(tx);
+export async function grantView({ db, tables }: StoreConnection, view: string, role: string): Promise<void> {
+  await sql`GRANT SELECT ON ${sql.id(tables.reportingSchema, view)} TO ${sql.id(role)}`.execute(db);
 }

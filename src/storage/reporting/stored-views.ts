@@ -1,9 +1,9 @@
-import { type Kysely, sql } from 'kysely';
-import type { Tables } from '../schema.js';
+import { sql } from 'kysely';
+import type { StoreConnection } from '../store-connection.js';
 import { type ReportColumn, type ReportView, viewKey } from './report-view.js';
 
 /** All typed views as they were decided, outer ones first. */
-export async function readReportViews(db: Kysely<unknown>, tables: Tables): Promise<readonly ReportView[]> {
+export async function readReportViews({ db, tables }: StoreConnection): Promise<readonly ReportView[]> {
   const { rows } = await sql<ReportView>`
     SELECT view.id, view.name, document_type_slug AS slug, arrays,
       COALESCE(jsonb_agg(jsonb_build_object('name', field.name, 'path', field.path, 'type', field.type)
@@ -14,28 +14,29 @@ export async function readReportViews(db: Kysely<unknown>, tables: Tables): Prom
 }
 
 /** A typed view as it is listed. */
-export interface ListedView {
-  readonly name: string;
-  readonly slug: string;
-  readonly arrays: readonly (readonly string[])[];
-  readonly fields: number;
-  /** Null: not built yet. */
-  readonly builtAt: Date | null;
-}
+export type ListedView = Awaited<ReturnType<typeof listReportViews>>[number];
 
 /** By document type, outer views first. */
-export async function listReportViews(db: Kysely<unknown>, tables: Tables): Promise<readonly ListedView[]> {
-  const { rows } = await sql<ListedView>`
-    SELECT name, document_type_slug AS slug, arrays, built_at AS "builtAt",
-      (SELECT count(*)::int FROM ${tables.reportColumns} WHERE view_id = view.id) AS fields
-    FROM ${tables.reportViews} AS view ORDER BY document_type_slug, jsonb_array_length(arrays), view.id`.execute(db);
-  return rows;
+export function listReportViews({ db, tables }: StoreConnection) {
+  return db
+    .selectFrom('report_views as view')
+    .select([
+      'name',
+      'document_type_slug as slug',
+      'arrays',
+      // Null: not built yet.
+      'built_at as builtAt',
+      sql<number>`(SELECT count(*)::int FROM ${tables.reportColumns} WHERE view_id = view.id)`.as('fields'),
+    ])
+    .orderBy('document_type_slug')
+    .orderBy(sql`jsonb_array_length(arrays)`)
+    .orderBy('id')
+    .execute();
 }
 
 /** Stores what was decided beyond what was known; how many views and columns that is. */
 export async function storeDecisions(
-  tx: Kysely<unknown>,
-  tables: Tables,
+  connection: StoreConnection,
   known: readonly ReportView[],
   views: readonly ReportView[],
 ): Promise<{ readonly views: number; readonly columns: number }> {
@@ -43,23 +44,24 @@ export async function storeDecisions(
   let columns = 0;
   for (const view of views) {
     const had = before.get(viewKey(view)) ?? 0;
-    const id = view.id ?? (await storeView(tx, tables, view));
-    await storeColumns(tx, tables, id, view.columns.slice(had), had);
+    const id = view.id ?? (await storeView(connection, view));
+    await storeColumns(connection, id, view.columns.slice(had), had);
     columns += view.columns.length - had;
   }
   return { views: views.length - known.length, columns };
 }
 
-async function storeView(tx: Kysely<unknown>, tables: Tables, { name, slug, arrays }: ReportView): Promise<number> {
-  const { rows } = await sql<{ id: number }>`
-    INSERT INTO ${tables.reportViews} (name, document_type_slug, arrays)
-    VALUES (${name}, ${slug}, ${JSON.stringify(arrays)}::jsonb) RETURNING id`.execute(tx);
-  return rows[0]?.id ?? 0;
+async function storeView({ db }: StoreConnection, { name, slug, arrays }: ReportView): Promise<number> {
+  const { id } = await db
+    .insertInto('report_views')
+    .values({ name, document_type_slug: slug, arrays: JSON.stringify(arrays) })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return id;
 }
 
 async function storeColumns(
-  tx: Kysely<unknown>,
-  tables: Tables,
+  { db, tables }: StoreConnection,
   view: number,
   columns: readonly ReportColumn[],
   behind: number,
@@ -71,6 +73,6 @@ async function storeColumns(
       ARRAY(SELECT key FROM jsonb_array_elements_text(entry->'path') WITH ORDINALITY AS step (key, place) ORDER BY place),
       entry->>'type'
     FROM jsonb_array_elements(${JSON.stringify(columns)}::jsonb) WITH ORDINALITY AS given (entry, position)`.execute(
-    tx,
+    db,
   );
 }

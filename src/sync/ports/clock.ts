@@ -10,15 +10,15 @@ export interface Clock {
   random(): number;
 }
 
-/** How a failed request or statement is to be taken. Errors of `service/` and `storage/` carry these fields. */
-export interface Trouble {
-  /** Stable, low-cardinality word for metrics and logs, such as `http_500`, `timeout`, `connection`. */
+/** What a failed request or statement means. Errors of `service/` and `storage/` have these fields. */
+export interface Failure {
+  /** A stable word for metrics and logs, such as `http_500`, `timeout`, `connection`. Of low cardinality. */
   readonly kind: string;
   /**
-   * `retry`: passing, back off and try again. `hold`: nothing will change by itself soon (credentials, settings, schema):
-   * report and try again slowly. `data`: the values themselves were refused.
+   * `retry`: temporary; retried with growing pauses. `hold`: needs a person (credentials, settings, schema); reported and
+   * retried slowly. `data`: the values themselves were refused.
    */
-  readonly remedy: 'retry' | 'hold' | 'data';
-  /** Floor for the pause before the next try, milliseconds. */
+  readonly action: 'retry' | 'hold' | 'data';
+  /** Minimum pause before the next try, milliseconds. */
   readonly retryAfterMs?: number | undefined;
 }

@@ -1,6 +1,6 @@
 /** Why a run's full result is not stored yet. */
 export type PendingReason =
-  | 'no_memory' // there was no memory for it beside the other results of its page
+  | 'no_memory' // it did not fit into memory with the other results of its page
   | 'not_loaded' // the time or tries allowed before a commit were used up, or it failed in passing
   | 'processing' // the single-run endpoint says the run is processing again
   | 'not_found' // 404
@@ -39,7 +39,7 @@ export interface AcceptedEntry {
   readonly pending: PendingReason | null;
 }
 
-/** Entries to store, and the JSON they came in: of one page of the service, or of several in a row. */
+/** Entries to store, and their JSON as received: of one page of the service, or of several consecutive pages. */
 export interface EntryBatch {
   readonly pages: readonly PageJson[];
   readonly entries: readonly AcceptedEntry[];

@@ -40,7 +40,7 @@ export interface LastPass {
 /** A pass to be started by the engine. */
 export interface NewPass extends Pick<Pass, 'since' | 'until'> {
   readonly kind: 'recent' | 'full';
-  /** What `until` is by the database's clock: when it has read everything, the feed is reconciled up to there at most. */
+  /** `until` by the database's clock: the feed is reconciled up to this time at most when the pass has ended. */
   readonly completeAsOf: Date;
 }
 
@@ -74,7 +74,7 @@ export interface ReadingPace {
   readonly secondsLeft: number | null;
 }
 
-/** What is being read: the feed, while it catches up, or a pass. */
+/** What progress is reported for: the feed, while it catches up, or a pass. */
 export type Reading = 'feed' | PassKind;
 
 /** Progress of the feed or of a pass. */

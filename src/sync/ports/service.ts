@@ -20,11 +20,8 @@ export interface FeedRequest {
 export interface BodyBounds {
   /** Bytes at most, decompressed. */
   readonly maxBytes: number;
-  /**
-   * Told how many bytes are held: all of them as soon as the answer names its length, else as they arrive. Whoever finds
-   * them too many aborts the request.
-   */
-  readonly arrived: (bytes: number) => void;
+  /** Called with the bytes in memory: with all of them once the answer states its length, otherwise as they are received. */
+  readonly onReceived: (bytes: number) => void;
 }
 
 /** A response body that is JSON of the interface's outer shape; its entries are not checked. */
@@ -35,7 +32,7 @@ export interface RawPage {
   readonly items: readonly unknown[];
   /** Long values in `items` are left empty, but for those that steer; the body has them. */
   readonly emptied: boolean;
-  /** Null where the service sent none; empty where it sent what cannot be a cursor, or one too long to be read. */
+  /** Null if the service sent none; empty if it sent something that cannot be a cursor, or one that is too long to be read. */
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
   readonly serviceDate: Date | null;
@@ -50,7 +47,7 @@ export interface RawRun {
   readonly emptied: boolean;
 }
 
-/** The service, as the engine uses it. Both reject with a {@link Trouble} or with the signal's reason. */
+/** The service, as the engine uses it. Both reject with a {@link Failure} or with the signal's reason. */
 export interface FeedService {
   readPage(request: FeedRequest & Partial<BodyBounds>, signal: AbortSignal): Promise<RawPage>;
   readRun(

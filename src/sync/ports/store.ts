@@ -2,8 +2,8 @@ import type { EntryBatch, PendingReason, QuarantineEntry } from './entries.js';
 import type { PassStore } from './passes.js';
 import type { FeedFilters } from './service.js';
 
-/** What a commit may say about freshness. Instants of the monotonic clock, which the store dates by the database's clock. */
-export interface Freshness {
+/** What a commit claims about freshness. Monotonic times, which the store converts to the database's clock. */
+export interface FreshnessClaim {
   /** The poll saw the end of the feed: everything up to its sending is here. */
   readonly atEnd: boolean;
   /** Monotonic time at which the poll was sent. */
@@ -19,11 +19,11 @@ export interface PageCommit {
   readonly lease: LeaseGrant;
   /** The cursor the page was read from. The commit is void if the stored one differs. */
   readonly from: string | null;
-  /** The new cursor; equal to `from` where it must stay (no `nextCursor`). */
+  /** The new cursor; equal to `from` if there is no `nextCursor`. */
   readonly to: string | null;
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
-  readonly freshness: Freshness | null;
+  readonly freshness: FreshnessClaim | null;
 }
 
 export interface CommitCounts {
@@ -41,11 +41,11 @@ export interface CommitCounts {
 
 /** `fenced`: nothing was written, since another process holds the feed or the stored position is not the expected one. */
 export type CommitOutcome =
-  | { readonly kind: 'committed'; readonly counts: CommitCounts; readonly asOf: AsOf }
+  | { readonly kind: 'committed'; readonly counts: CommitCounts; readonly asOf: Freshness }
   | { readonly kind: 'fenced' };
 
 /** How fresh a feed is, at a moment. */
-export interface AsOf {
+export interface Freshness {
   /** Monotonic time of this process when it was read. */
   readonly readAt: number;
   readonly dataCompleteAsOf: Date | null;
@@ -58,35 +58,35 @@ export interface LeaseGrant {
   readonly feed: string;
   readonly holder: string;
   readonly epoch: number;
-  /** The filters that the feed had until now, where they were others. */
+  /** The filters that the feed had until now, if they were different. */
   readonly filtersBefore: FeedFilters | null;
 }
 
-/** Where a feed stands. */
+/** A position in the feed. */
 export interface Position {
   readonly cursor: string | null;
-  /** Where it goes on while it has no cursor; null is the beginning of the history. */
+  /** Where the feed continues while it has no cursor; null: the beginning of the history. */
   readonly since: Date | null;
 }
 
-/** Places that a feed may go back to. */
+/** Positions that a feed may fall back to. */
 export interface EarlierPositions {
-  /** Newest first, each once, without the present one. */
+  /** Newest first, each once, without the current one. */
   readonly cursors: readonly string[];
   /** The latest delivery time that was read since the feed was last rewound, or the one it was rewound to. */
   readonly readUpTo: Date | null;
 }
 
-/** Why a position was left: the service rejected its cursor, or a person asked for it. */
+/** Why a position was left: the service rejected its cursor, or a person requested it. */
 export type MoveReason = 'rejected' | 'rewind';
 
 /** Figures about a feed that every replica reports alike. */
-export interface FeedStatus extends AsOf {
+export interface FeedStatus extends Freshness {
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
   /** The feed's own end was reached, if not yet from its beginning. */
   readonly endReached: boolean;
-  /** Since when the cursor is missing, stands still or goes in circles; null: it leads on. */
+  /** Since when the cursor is missing, does not move or goes in circles; null: it leads further. */
   readonly stuckSince: Date | null;
   /** Everything from its beginning to its end was read. */
   readonly backfillComplete: boolean;
@@ -95,7 +95,7 @@ export interface FeedStatus extends AsOf {
   readonly leaseHolder: string | null;
 }
 
-/** What the database holds of a scan. */
+/** What is stored of a scan. */
 export interface StoredResult {
   readonly scanId: string;
   readonly revision: number;
@@ -116,45 +116,45 @@ export interface PendingRun {
   readonly pendingForMs: number;
 }
 
-/** PostgreSQL, as the engine uses it. Everything rejects with a {@link Trouble}. */
+/** PostgreSQL, as the engine uses it. Everything rejects with a {@link Failure}. */
 export interface FeedStore extends PassStore {
   /** Takes the lease if it is free, expired, already ours or held by `replaced`; null while another process holds it. */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
   /** Extends the lease; false when it was lost. */
   renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean>;
-  /** Gives the lease back, so that a standby need not wait for it to expire. */
+  /** Releases the lease, so that a standby need not wait for it to expire. */
   releaseLease(lease: LeaseGrant): Promise<void>;
   readPosition(feed: string): Promise<Position>;
   readEarlierPositions(feed: string): Promise<EarlierPositions>;
   /** Runs of any feed whose delivery lies between these times (service clock), both included; the latest first. */
   findDelivered(from: Date, to: Date, limit: number): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
-  /** Goes on elsewhere and keeps the old cursor in the history; false when the lease was lost or the cursor moved. */
+  /** Moves the feed and keeps the old cursor in the history. Returns false if the lease was lost or the cursor moved. */
   movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
-  /** Notes that the feed's cursor leads nowhere, or that it leads on. Nothing happens where the lease was lost. */
+  /** Stores whether the feed's cursor leads nowhere. Has no effect if the lease was lost. */
   noteStuck(lease: LeaseGrant, stuck: boolean): Promise<void>;
   readStatus(feed: string): Promise<FeedStatus>;
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
   /**
-   * Told of scans whose commit waits for earlier ones: it may fetch meanwhile what theirs will need. Nobody waits for it,
-   * and its failure does no harm.
+   * Called with scans whose commit waits for earlier ones, so that the store may prefetch what the commit will need. The engine
+   * does not wait for it, and a failure does no harm.
    */
   announce(scanIds: readonly string[]): Promise<void>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
-  /** Writes the entries and rolls back. Rejects with a `Trouble` of remedy `data` where PostgreSQL refuses one of their values. */
+  /** Writes the entries and rolls back. Rejects with a `Failure` of action `data` if PostgreSQL refuses one of their values. */
   tryEntries(lease: LeaseGrant, batch: EntryBatch): Promise<void>;
   /**
-   * Takes over pending runs that nobody retries: of feeds that are gone, or of the same address and without a leader for a
-   * day. Their number, a bounded one; 0 where the lease was lost.
+   * Adopts pending runs that no replica retries: of removed feeds, or of feeds with the same address and without a leader for a
+   * day. Returns their number, at most that of one batch; 0 if the lease was lost.
    */
   adoptPending(lease: LeaseGrant): Promise<number>;
-  /** Runs of the feed whose next try is due: those that a page left for want of memory, then the longest waiting. */
+  /** Returns runs of the feed whose next try is due: those that only lacked memory, then those that wait longest. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
-  /** Those of the entries that are not in the feed's quarantine yet, in whatever state. */
+  /** Returns those of the entries that are not in the feed's quarantine yet, in any state. */
   notYetQuarantined(feed: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]>;
-  /** Stores a loaded result (as a batch without a cursor), under the epoch. */
+  /** Stores a loaded result, fenced by the lease. Leaves the cursor alone. */
   commitResults(lease: LeaseGrant, batch: EntryBatch, quarantine?: readonly QuarantineEntry[]): Promise<CommitOutcome>;
-  /** Notes a failed try and when the next is due. False when the lease was lost. */
+  /** Stores failed tries and when the next ones are due. Returns false if the lease was lost. */
   postponePending(lease: LeaseGrant, tries: readonly PostponedTry[]): Promise<boolean>;
 }
 
@@ -171,6 +171,6 @@ export interface FeedIdentity {
   readonly baseUrl: string;
   readonly filters: FeedFilters;
   readonly keepHistory: boolean;
-  /** Where a feed that has never started begins; `live`: with its new runs, the history is read behind them. */
+  /** Where a feed that has never started begins; `live`: with new runs, while a pass reads the history. */
   readonly start: 'beginning' | 'now' | 'live' | Date;
 }

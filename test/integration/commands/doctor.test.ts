@@ -51,7 +51,7 @@ const examine = async (env: Record<string, string> = {}) => {
 };
 
 const withReader = async () => {
-  await grantReader(bench.database.sql, tables, reader);
+  await grantReader(bench.connection, reader);
   afterwards(async () => {
     await sql`DROP OWNED BY ${sql.id(reader)}`.execute(bench.database.sql);
     await sql`DROP ROLE ${sql.id(reader)}`.execute(bench.database.sql);

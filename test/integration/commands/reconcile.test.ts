@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as reconcile from '../../../src/cli/reconcile.js';
-import { batchOf } from '../../../src/sync/page-draft.js';
+import { batchOf } from '../../../src/sync/check-page.js';
 import type { Pass, PassCommit } from '../../../src/sync/ports.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';

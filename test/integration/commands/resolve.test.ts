@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import * as resolve from '../../../src/cli/resolve.js';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
-import { giveUpPending } from '../../../src/storage/given-up.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson, raw } from '../../support/entries.js';
 import { commitPending } from '../../support/pending.js';
@@ -157,9 +156,9 @@ describe('resolve --give-up', () => {
 
   it('leaves a revision alone that came after the one that was shown', async () => {
     const scanId = await pending(null);
-    expect(await giveUpPending(bench.database.sql, tables, 'default', new Map([[scanId, 2]]))).toEqual([]);
+    expect(await bench.operatorStore.pending.giveUp('default', new Map([[scanId, 2]]))).toEqual([]);
     expect(await bench.store.readStatus('default')).toMatchObject({ pendingResults: 1 });
-    expect(await giveUpPending(bench.database.sql, tables, 'default', new Map([[scanId, 1]]))).toEqual([scanId]);
+    expect(await bench.operatorStore.pending.giveUp('default', new Map([[scanId, 1]]))).toEqual([scanId]);
   });
 
   it('asks first', async () => {

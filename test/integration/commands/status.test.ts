@@ -2,7 +2,6 @@ import { Command } from 'commander';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import * as status from '../../../src/cli/status.js';
-import { giveUpPending } from '../../../src/storage/given-up.js';
 import { hastyClock, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -53,7 +52,7 @@ describe('status', () => {
     const [due] = await bench.rows<{ due: string }>(
       sql`SELECT next_try_at::text AS due FROM ${tables.runs} WHERE scan_id = 'b'`,
     );
-    await giveUpPending(bench.database.sql, tables, 'default', new Map([['b', 1]]));
+    await bench.operatorStore.pending.giveUp('default', new Map([['b', 1]]));
     expect((await runCommand(status, ['status'], { env: env() })).out).toMatch(/^Pending results: none; 1 given up$/m);
     await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
   });

@@ -2,7 +2,6 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as verify from '../../../src/cli/verify.js';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
-import { eraseRuns } from '../../../src/storage/deleted-runs.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
 import { entryJson, raw } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -189,7 +188,7 @@ describe('verify', () => {
     const [erased, expired, lost] = [deliver(), deliver({ deliveredAt: hoursAgo(50) }), deliver()];
     await sync();
     await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${expired}, ${lost})`);
-    await eraseRuns(bench.database.sql, tables, [erased]);
+    await bench.operatorStore.deletedRuns.erase([erased]);
     const kept = await run('--since 72h', { env: { SCANFEED_RETENTION_DAYS: 'runs=2' } });
     expect(kept).toMatchObject({ exitCode: 1, out: expect.stringContaining('  2 erased, or past the retention\n') });
     expect(kept.out).toContain(`${lost}, revision 1: missing\n`);
@@ -200,7 +199,7 @@ describe('verify', () => {
     const bad = [deliver({ status: 'odd' }), deliver({ revision: 0 }), deliver({ data: { n: raw('1e131072') } })];
     const nameless = deliver({ scanId: ['nameless'] });
     await sync();
-    await eraseRuns(bench.database.sql, tables, [...bad, ...(nameless as unknown as string[])]);
+    await bench.operatorStore.deletedRuns.erase([...bad, ...(nameless as unknown as string[])]);
     expect(await run('--since 24h')).toMatchObject({
       exitCode: 0,
       out: expect.stringMatching(/\n {2}1 discarded from quarantine\n {2}3 erased, or past the retention\n$/),

@@ -63,7 +63,7 @@ describe('a pool whose connections are idle', () => {
     await warmUp();
     proxy.cutAll('silence');
     for (let idle = 3; idle > 0; idle -= 1) {
-      await expect(query()).rejects.toMatchObject({ kind: 'deadline', remedy: 'retry' });
+      await expect(query()).rejects.toMatchObject({ kind: 'deadline', action: 'retry' });
     }
     expect((await query()).rows).toHaveLength(1);
     await Promise.all(proxy.connections.slice(0, 3).map(({ closed }) => closed));
@@ -72,7 +72,7 @@ describe('a pool whose connections are idle', () => {
   it('gives up a connection that is accepted and never answered', async () => {
     open({ connectDeadlineMs: 300 });
     proxy.set({ blackhole: true });
-    await expect(query()).rejects.toMatchObject({ kind: 'connection', remedy: 'retry' });
+    await expect(query()).rejects.toMatchObject({ kind: 'connection', action: 'retry' });
     proxy.heal();
     expect((await query()).rows).toHaveLength(1);
   });

@@ -8,7 +8,6 @@ import { samplesOf } from '../../support/observed.js';
 import { type Attack, attack } from '../../support/program/attacker.js';
 import { useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
-import { imageOptions } from '../../support/program/image-options.js';
 
 const bench = useProgram();
 const PATIENCE = { timeout: 240_000 };
@@ -33,7 +32,7 @@ describe.runIf(process.platform === 'linux')('in 256 MiB with 1,024 descriptors'
     const database = await bench.createDatabase();
     service.deliver(5);
     const env = { ...bench.environment(service, database), SCANFEED_POLL_INTERVAL: '1s' };
-    const daemon = bench.daemon(env, imageOptions());
+    const daemon = bench.daemonInImage(env);
     await promisify(execFile)('prlimit', ['--pid', String(daemon.pid), `--nofile=${DESCRIPTORS}`]);
     await daemon.catchesUp();
     const url = await daemon.adminUrl();

@@ -93,7 +93,7 @@ test('a process on the same host waits for the lease of one that is stopped but 
   const waiting = bench.daemon(env);
   await waiting.reaches({ role: 'standby', leaseHolder: before[0]?.holder ?? '' });
   const refused = () =>
-    database.query("SELECT FROM pg_stat_activity WHERE state = 'idle' AND query LIKE '%SELECT base_url FROM%'");
+    database.query("SELECT FROM pg_stat_activity WHERE state = 'idle' AND query LIKE 'select \"base_url\" from%'");
   await eventually(async () => (await refused()).length).toBeGreaterThan(0);
   expect(await lease(database)).toEqual(before);
   stopped.signal('SIGCONT');

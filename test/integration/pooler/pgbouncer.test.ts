@@ -3,11 +3,12 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { refreshReports } from '../../../src/cli/refresh-reports.js';
-import { systemClock } from '../../../src/cli/system-clock.js';
 import { RecognitionClient } from '../../../src/service/client.js';
-import { eraseRuns } from '../../../src/storage/deleted-runs.js';
+import { systemClock } from '../../../src/service/system-clock.js';
+import { createDeletedRuns } from '../../../src/storage/deleted-runs.js';
 import { inspectSchema, migrate, readMigrations } from '../../../src/storage/migrate.js';
 import { createStore } from '../../../src/storage/store.js';
+import { connectStore } from '../../../src/storage/store-connection.js';
 import { followFeed } from '../../../src/sync/loop.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
@@ -60,10 +61,11 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
     it('migrate it once, although the pool is smaller than their number', async () => {
       const migrations = await readMigrations();
       const databases = [1, 2, 3].map(() => openTestDatabase(bouncer.url));
-      const applied = await Promise.all(databases.map((database) => migrate(database.sql, tables, migrations)));
+      const connections = databases.map((database) => connectStore(database, TEST_SCHEMA));
+      const applied = await Promise.all(connections.map((connection) => migrate(connection, migrations)));
       expect(applied.map((list) => list.length).sort()).toEqual([0, 0, migrations.length]);
-      const [database] = databases;
-      expect(database && (await inspectSchema(database.sql, tables, migrations)).missing).toEqual([]);
+      const [connection] = connections;
+      expect(connection && (await inspectSchema(connection, migrations)).missing).toEqual([]);
       await Promise.all(databases.map((each) => each.close()));
     });
   });
@@ -76,11 +78,13 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
     it('get their typed views, and go when they are erased', async () => {
       await (await bench.takeFeed()).commit([entryJson({ scanId: 'a', data: { betrag: 1, posten: [{ menge: 2 }] } })]);
       const database = openTestDatabase(bouncer.url);
-      const done = await Promise.all([1, 2, 3].map(() => refreshReports(database, tables, 'scanfeed_nobody')));
+      const connection = connectStore(database, TEST_SCHEMA);
+      const done = await Promise.all([1, 2, 3].map(() => refreshReports(connection, 'scanfeed_nobody')));
       // Those that come at the same time may each build them: the second time changes nothing.
       const built = new Set(done.flatMap((each) => each.built));
       expect([...built].sort()).toEqual(['document_rechnung', 'document_rechnung_posten']);
-      expect(await eraseRuns(database.sql, tables, ['a'])).toMatchObject([{ scanId: 'a', stored: true }]);
+      const erased = await createDeletedRuns(connection).erase(['a']);
+      expect(erased).toMatchObject([{ scanId: 'a', stored: true }]);
       await database.close();
       expect(await bench.rows(sql`SELECT FROM scanfeed_reporting.document_rechnung`)).toEqual([]);
     });

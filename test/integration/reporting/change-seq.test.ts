@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
-import { eraseRuns, purgeRuns } from '../../../src/storage/deleted-runs.js';
 import { createStore } from '../../../src/storage/store.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -42,7 +41,7 @@ async function write(name: string): Promise<void> {
 }
 
 async function remove(writing: { done: boolean }): Promise<void> {
-  while (!writing.done) await purgeRuns(bench.database.sql, tables, 365, 7);
+  while (!writing.done) await bench.operatorStore.deletedRuns.purgeRuns(365, 7);
 }
 
 it('a reader that remembers the highest number misses no change of several writers at once', async () => {
@@ -67,7 +66,7 @@ it('a reader that remembers the highest number misses no change of several write
   await Promise.all(FEEDS.map(write));
   writing.done = true;
   await reading;
-  await eraseRuns(bench.database.sql, tables, ['shared-0']);
+  await bench.operatorStore.deletedRuns.erase(['shared-0']);
   await poll();
   await reader.close();
   const rows = await bench.rows(

@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as migrateCommand from '../../../src/cli/migrate.js';
 import { refreshReports } from '../../../src/cli/refresh-reports.js';
 import { grantDaemon } from '../../../src/storage/daemon-role.js';
-import { eraseRuns, purgeHistory, purgeQuarantine, purgeRuns } from '../../../src/storage/deleted-runs.js';
+import { createDeletedRuns } from '../../../src/storage/deleted-runs.js';
 import { readMigrations, requireSchema } from '../../../src/storage/migrate.js';
 import { type Database, openDatabase } from '../../../src/storage/pool.js';
 import { createStore } from '../../../src/storage/store.js';
+import { connectStore } from '../../../src/storage/store-connection.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -59,15 +60,17 @@ afterAll(async () => {
 describe("the daemon's role, where tables belong to another", () => {
   it('may do all that the daemon does, and no more', async () => {
     const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+    const connection = connectStore(daemon, TEST_SCHEMA);
     const store = createStore(daemon, { ...settings, monotonic: () => performance.now() });
-    await requireSchema(daemon.sql, tables, await readMigrations()); // what the daemon looks at first
+    await requireSchema(connection, await readMigrations()); // what the daemon looks at first
     const feed = await takeFeed(store, testFeed());
     await feed.commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b', status: 'odd' })]);
     expect(await feed.counts([entryJson({ scanId: 'a', revision: 2 })])).toMatchObject({ updated: 1 });
-    expect(await refreshReports(daemon, tables, READER)).toMatchObject({ built: ['document_rechnung'], failed: [] });
-    expect(await refreshReports(daemon, tables, READER)).toMatchObject({ built: [], failed: [] });
-    for (const purge of [purgeRuns, purgeHistory, purgeQuarantine]) await purge(daemon.sql, tables, 1, 10);
-    await eraseRuns(daemon.sql, tables, ['a']);
+    expect(await refreshReports(connection, READER)).toMatchObject({ built: ['document_rechnung'], failed: [] });
+    expect(await refreshReports(connection, READER)).toMatchObject({ built: [], failed: [] });
+    const { erase, purgeRuns, purgeHistory, purgeQuarantine } = createDeletedRuns(connection);
+    for (const purge of [purgeRuns, purgeHistory, purgeQuarantine]) await purge(1, 10);
+    await erase(['a']);
     const denied = { sqlstate: '42501' };
     await expect(sql`DROP TABLE ${tables.runs}`.execute(daemon.sql)).rejects.toMatchObject(denied);
     await expect(sql`DELETE FROM ${tables.migrations}`.execute(daemon.sql)).rejects.toMatchObject(denied);
@@ -89,7 +92,7 @@ describe("the daemon's role, where tables belong to another", () => {
     const owner = openAs(OWNER);
     for (const right of ['DELETE ON scanfeed.runs', 'EXECUTE ON FUNCTION scanfeed.refuse_overtaken()']) {
       await sql.raw(`REVOKE ${right} FROM PUBLIC, ${DAEMON}`).execute(owner.sql);
-      await Promise.all([1, 2, 3].map(() => grantDaemon(owner.sql, tables, DAEMON)));
+      await Promise.all([1, 2, 3].map(() => grantDaemon(connectStore(owner, TEST_SCHEMA), DAEMON)));
     }
     await owner.close();
     const { rows } = await sql`

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as erase from '../../../src/cli/erase.js';
-import { eraseRuns, purgeHistory, purgeQuarantine, purgeRuns } from '../../../src/storage/deleted-runs.js';
 import { createStore } from '../../../src/storage/store.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson, type Fields } from '../../support/entries.js';
@@ -69,7 +68,7 @@ describe('erase', () => {
 
   it('bars every later revision, whoever delivers it, good or bad', async () => {
     await feed.commit([entry('a')]);
-    await eraseRuns(bench.database.sql, tables, ['a']);
+    await bench.operatorStore.deletedRuns.erase(['a']);
     feed = await bench.takeFeed();
     const counts = await feed.counts([
       entry('a'),
@@ -85,14 +84,14 @@ describe('erase', () => {
   });
 
   it('has nothing of an erased run loaded', async () => {
-    await eraseRuns(bench.database.sql, tables, ['a']);
+    await bench.operatorStore.deletedRuns.erase(['a']);
     expect(await bench.store.findStored(['a', 'b'])).toEqual([
       { scanId: 'a', revision: 2 ** 31 - 1, complete: true, markdownKnown: true },
     ]);
   });
 
   it('does not take a bad entry of an erased run for a new one', async () => {
-    await eraseRuns(bench.database.sql, tables, ['a']);
+    await bench.operatorStore.deletedRuns.erase(['a']);
     const bad = { revision: null, reason: 'revision', detail: '', state: 'open' } as const;
     const entries = ['a', 'b'].map((scanId) => ({ ...bad, scanId, payload: Buffer.from(scanId) }));
     expect(await bench.store.notYetQuarantined('default', entries)).toEqual([entries[1]]);
@@ -100,7 +99,7 @@ describe('erase', () => {
 
   it('empties what cannot be named, for good', async () => {
     await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary' })]);
-    await eraseRuns(bench.database.sql, tables, ['a']);
+    await bench.operatorStore.deletedRuns.erase(['a']);
     feed = await bench.takeFeed();
     await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary' })]);
     expect(await everything()).not.toContain('canary');
@@ -115,7 +114,7 @@ describe('erase', () => {
     await other.sql.transaction().execute(async (before) => {
       // The erasure waits behind this writer, and the commit behind the erasure.
       await sql`SELECT FROM ${tables.feeds} FOR UPDATE`.execute(before);
-      const erasing = eraseRuns(bench.database.sql, tables, ['a']);
+      const erasing = bench.operatorStore.deletedRuns.erase(['a']);
       await untilWaiting(other.sql, 1);
       committing = feed.commit([entry('a'), entry('a', { revision: 2, status: 'odd' })]);
       await untilWaiting(other.sql, 2);
@@ -128,7 +127,7 @@ describe('erase', () => {
 
   it('draws its number in the order of commits, as every change does', async () => {
     await feed.commit([entry('a'), entry('b')]);
-    await eraseRuns(bench.database.sql, tables, ['a']);
+    await bench.operatorStore.deletedRuns.erase(['a']);
     feed = await bench.takeFeed();
     await feed.commit([entry('c')]);
     const rows = await bench.rows(sql`
@@ -172,8 +171,8 @@ describe('the retention', () => {
     await bench.rows(
       sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days' WHERE scan_id = 'stored long ago'`,
     );
-    expect(await purgeRuns(bench.database.sql, tables, 10, 100)).toBe(2);
-    expect(await purgeRuns(bench.database.sql, tables, 10, 100)).toBe(0);
+    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(2);
+    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(0);
     expect(await stored()).toEqual(['corrected#2', 'new#1', 'undated#1']);
     expect(await bench.rows(sql`SELECT scan_id FROM ${tables.runHistory}`)).toEqual([{ scan_id: 'corrected' }]);
     expect((await deleted()).map(({ reason }) => reason)).toEqual(['expired', 'expired']);
@@ -190,7 +189,7 @@ describe('the retention', () => {
     await bench.rows(
       sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days' WHERE scan_id IN ('delivered', 'both')`,
     );
-    expect(await purgeRuns(bench.database.sql, tables, 10, 100)).toBe(3);
+    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(3);
     expect(await stored()).toEqual(['new#1']);
   });
 
@@ -198,7 +197,7 @@ describe('the retention', () => {
     const old = { deliveredAt: daysAgo(11), completedAt: daysAgo(11) };
     await feed.commit([entry('a', old), entry('undated', { deliveredAt: null, completedAt: null })]);
     await bench.rows(sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days'`);
-    expect(await purgeRuns(bench.database.sql, tables, 10, 100)).toBe(2);
+    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(2);
     const keptFeed = await keeping(10);
     await keptFeed.commit([entry('a', old), entry('undated', { deliveredAt: null, completedAt: null })]);
     expect(await stored()).toEqual([]);
@@ -224,7 +223,7 @@ describe('the retention', () => {
     let purging: Promise<unknown> = Promise.resolve();
     await other.sql.transaction().execute(async (writer) => {
       await sql`SELECT FROM ${tables.changeClock} FOR UPDATE`.execute(writer);
-      purging = purgeRuns(bench.database.sql, tables, 10, 100);
+      purging = bench.operatorStore.deletedRuns.purgeRuns(10, 100);
       await untilWaiting(other.sql, 1);
       await sql`UPDATE ${tables.runs} SET revision = 2, delivered_at = now()`.execute(writer);
     });
@@ -240,11 +239,11 @@ describe('the retention', () => {
     await feed.commit([entry('b', { status: 'odd', fileName: 'canary' }), entry('c', { fileName: '\u0000canary' })]);
     await bench.rows(sql`UPDATE ${tables.runHistory} SET superseded_at = now() - interval '11 days'`);
     await bench.rows(sql`UPDATE ${tables.quarantine} SET first_seen_at = now() - interval '11 days'`);
-    expect(await purgeHistory(bench.database.sql, tables, 12, 100)).toBe(0);
-    expect(await purgeHistory(bench.database.sql, tables, 10, 100)).toBe(1);
-    expect(await purgeQuarantine(bench.database.sql, tables, 12, 100)).toBe(0);
-    expect(await purgeQuarantine(bench.database.sql, tables, 10, 100)).toBe(2);
-    expect(await purgeQuarantine(bench.database.sql, tables, 10, 100)).toBe(0);
+    expect(await bench.operatorStore.deletedRuns.purgeHistory(12, 100)).toBe(0);
+    expect(await bench.operatorStore.deletedRuns.purgeHistory(10, 100)).toBe(1);
+    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(12, 100)).toBe(0);
+    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(10, 100)).toBe(2);
+    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(10, 100)).toBe(0);
     await feed.commit([entry('b', { status: 'odd', fileName: 'canary' })]);
     expect(
       await bench.rows(sql`SELECT scan_id, state, payload_bytes FROM scanfeed_reporting.quarantined ORDER BY 1`),

@@ -53,7 +53,7 @@ function keep(
   };
   const logger = { debug: () => {}, info: say('info'), warn: say('warn') } as unknown as Logger;
   const metrics = { isLeader, isReading, purged: on.purged ?? (() => {}) };
-  const done = keepHouse({ settings, database: bench.database, metrics, logger, clock, onOutage }, stop.signal);
+  const done = keepHouse({ settings, connection: bench.connection, metrics, logger, clock, onOutage }, stop.signal);
   return { stop: () => stop.abort(), done };
 }
 

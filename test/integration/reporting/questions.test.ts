@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { grantReader } from '../../../src/storage/reporting/reader-role.js';
 import { DEMO_DATA } from '../../support/demo-data.js';
 import { useDatabase } from '../../support/postgres/index.js';
-import { tables, useStore } from '../../support/store.js';
+import { useStore } from '../../support/store.js';
 
 const bench = useStore(useDatabase(DEMO_DATA));
 const TEXT = readFileSync(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
@@ -49,7 +49,7 @@ async function run(role: string | null, statement: string): Promise<Record<strin
 }
 
 beforeAll(async () => {
-  expect(await grantReader(bench.database.sql, tables, READER)).toBe(true);
+  expect(await grantReader(bench.connection, READER)).toBe(true);
 });
 afterAll(async () => {
   await bench.rows(sql`DROP OWNED BY ${sql.id(READER)}`);

@@ -4,10 +4,11 @@ import * as migrateCommand from '../../../src/cli/migrate.js';
 import { migrate, readMigrations } from '../../../src/storage/migrate.js';
 import { type Database, openDatabase } from '../../../src/storage/pool.js';
 import { grantReader, inspectReaderRole } from '../../../src/storage/reporting/reader-role.js';
+import { connectStore } from '../../../src/storage/store-connection.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { createTestDatabase, type TestDatabase, useDatabase } from '../../support/postgres/index.js';
-import { connectionOf, MIGRATED, openTestDatabase, tables, useStore } from '../../support/store.js';
+import { connectionOf, MIGRATED, openTestDatabase, TEST_SCHEMA, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
 const bench = useStore(given);
@@ -51,8 +52,8 @@ afterEach(async () => {
 describe('the reader role', () => {
   it('reads the reports and nothing else, and cannot write', async () => {
     const reader = roleName();
-    expect(await grantReader(admin(), tables, reader)).toBe(true);
-    expect(await inspectReaderRole(admin(), tables, reader)).toEqual({ exists: true, reads: true });
+    expect(await grantReader(bench.connection, reader)).toBe(true);
+    expect(await inspectReaderRole(bench.connection, reader)).toEqual({ exists: true, reads: true });
     await (await bench.takeFeed()).commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b', status: 'odd' })]);
     const member = await login(`IN ROLE ${reader}`);
     const { sql: db } = openAs(member);
@@ -77,7 +78,7 @@ describe('the reader role', () => {
 
   it('cannot log in; given a login, it reads only and has a time limit', async () => {
     const reader = roleName();
-    await grantReader(admin(), tables, reader);
+    await grantReader(bench.connection, reader);
     const { rows } =
       await sql`SELECT rolcanlogin, rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = ${reader}`.execute(
         admin(),
@@ -97,28 +98,28 @@ describe('the reader role', () => {
     const databases = await Promise.all([another(), another(), another(), another()]);
     const open = databases.map(({ url }) => openTestDatabase(url));
     cleanUp.unshift(() => Promise.all(open.map((each) => each.close())));
-    for (const { sql: db } of open) await migrate(db, tables, await readMigrations());
+    for (const each of open) await migrate(connectStore(each, TEST_SCHEMA), await readMigrations());
     const twice = [...open, ...open];
-    expect(await Promise.all(twice.map(({ sql: db }) => grantReader(db, tables, reader)))).toEqual(
+    expect(await Promise.all(twice.map((each) => grantReader(connectStore(each, TEST_SCHEMA), reader)))).toEqual(
       twice.map(() => true),
     );
   });
 
   it('is left alone by a second look, which needs no right', async () => {
     const reader = roleName();
-    await grantReader(admin(), tables, reader);
-    const { sql: db } = openAs(await login('NOCREATEROLE'));
-    expect(await grantReader(db, tables, reader)).toBe(true);
+    await grantReader(bench.connection, reader);
+    const connection = connectStore(openAs(await login('NOCREATEROLE')), TEST_SCHEMA);
+    expect(await grantReader(connection, reader)).toBe(true);
   });
 
   it('may also read a view that was made later', async () => {
     const reader = roleName();
-    await grantReader(admin(), tables, reader);
+    await grantReader(bench.connection, reader);
     await sql`CREATE VIEW scanfeed_reporting.later AS SELECT 1 AS one`.execute(admin());
     cleanUp.unshift(() => sql`DROP VIEW scanfeed_reporting.later`.execute(admin()));
-    expect(await inspectReaderRole(admin(), tables, reader)).toEqual({ exists: true, reads: false });
-    expect(await grantReader(admin(), tables, reader)).toBe(true);
-    expect(await inspectReaderRole(admin(), tables, reader)).toEqual({ exists: true, reads: true });
+    expect(await inspectReaderRole(bench.connection, reader)).toEqual({ exists: true, reads: false });
+    expect(await grantReader(bench.connection, reader)).toBe(true);
+    expect(await inspectReaderRole(bench.connection, reader)).toEqual({ exists: true, reads: true });
   });
 });
 
@@ -137,7 +138,7 @@ describe('migrate', () => {
     const database = openTestDatabase(url);
     cleanUp.unshift(() => database.close());
     await sql.raw(statements).execute(database.sql);
-    expect(await inspectReaderRole(database.sql, tables, reader)).toEqual({ exists: true, reads: true });
+    expect(await inspectReaderRole(connectStore(database, TEST_SCHEMA), reader)).toEqual({ exists: true, reads: true });
     expect((await runCommand(migrateCommand, ['migrate', '--json'], { env })).out).toBe(
       '{"schema":"scanfeed","applied":[],"readerRole":true}\n',
     );

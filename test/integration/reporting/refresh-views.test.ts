@@ -2,10 +2,11 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { buildViews } from '../../../src/storage/reporting/build-views.js';
 import { findNewFields, hasNewDocuments } from '../../../src/storage/reporting/new-documents.js';
+import { connectStore } from '../../../src/storage/store-connection.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { fieldColumns, NO_READER, readAllViews, readView, refresh, useDocuments } from '../../support/reports.js';
-import { MIGRATED, openTestDatabase, tables, useStore } from '../../support/store.js';
+import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, useStore } from '../../support/store.js';
 
 const given = useDatabase(MIGRATED);
 const bench = useStore(given);
@@ -14,9 +15,9 @@ const { store, build, viewNames } = useDocuments(bench);
 describe('a refresh', () => {
   it('looks through each change once, and again when told to', async () => {
     await store({ a: 1 });
-    expect(await hasNewDocuments(bench.database.sql, tables)).toBe(true);
+    expect(await hasNewDocuments(bench.connection)).toBe(true);
     await build();
-    expect(await hasNewDocuments(bench.database.sql, tables)).toBe(false);
+    expect(await hasNewDocuments(bench.connection)).toBe(false);
     await bench.rows(sql`UPDATE ${tables.runs} SET data = '{"b": 1}'`); // unnoticed: not by the daemon
     expect(await build()).toMatchObject({ columns: 0 });
     await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
@@ -64,13 +65,13 @@ describe('a refresh', () => {
 
   it('never puts an older definition in the place of one that another process has built since', async () => {
     await store({ a: 1 });
-    await findNewFields(bench.database.sql, tables);
+    await findNewFields(bench.connection);
     const late = openTestDatabase(given.url, 1);
     let building: ReturnType<typeof buildViews> | undefined;
     await bench.database.sql.transaction().execute(async (other) => {
       // The late one has seen what stands, and waits to read what was decided.
       await sql`LOCK TABLE ${tables.reportColumns} IN ACCESS EXCLUSIVE MODE`.execute(other);
-      building = buildViews(late.sql, tables, NO_READER);
+      building = buildViews(connectStore(late, TEST_SCHEMA), NO_READER);
       await untilWaiting(bench.database.sql, 1);
       await sql`UPDATE ${tables.reportViews} SET built_as = 'newer'`.execute(other);
     });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { readTimestamp } from '../../../src/sync/check-entry.js';
+import { readTimestamp } from '../../../src/sync/timestamps.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { tables, useStore } from '../../support/store.js';
 import { CASES, CASES_A_PAGE, deliver, PAGES, PATIENCE } from './deliver.js';

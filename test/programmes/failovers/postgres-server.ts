@@ -1,13 +1,9 @@
-import { readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { findBinaryPackage, prepareBinaries } from '../../../src/cli/embedded-postgres/binaries.js';
-import {
-  makeDataDirectory,
-  makeTemporaryDirectory,
-  newPassword,
-} from '../../../src/cli/embedded-postgres/cluster-files.js';
+import { makeDataDirectory, newPassword } from '../../../src/cli/embedded-postgres/cluster-files.js';
 import { waitForOrphans } from '../../../src/cli/embedded-postgres/orphans.js';
 import { findFreePort } from '../../../src/cli/embedded-postgres/ports.js';
 import {
@@ -18,6 +14,7 @@ import {
   urlOf,
 } from '../../../src/cli/embedded-postgres/postmaster.js';
 import { findServerUser, type ServerUser } from '../../../src/cli/embedded-postgres/server-user.js';
+import { makeTemporaryFolder, type TemporaryFolder } from '../../support/postgres/temporary-folder.js';
 import { killServer } from '../support/kill-server.js';
 
 /** Attempts to start on a port; another process may take it in between. */
@@ -29,7 +26,7 @@ export class PostgresServer {
   #pool: pg.Pool | null = null;
 
   private constructor(
-    private readonly root: string,
+    private readonly folder: TemporaryFolder,
     private readonly cluster: Cluster,
     private readonly settings: Readonly<Record<string, string>>,
     private readonly signal: AbortSignal,
@@ -39,11 +36,12 @@ export class PostgresServer {
   /** Makes an empty folder for a server. It has no data yet, and does not run. */
   static async create(settings: Readonly<Record<string, string>>, signal: AbortSignal, password = newPassword()) {
     const user = await findServerUser(null);
-    const root = await makeTemporaryDirectory(user);
-    const binaries = await prepareBinaries(await findBinaryPackage(), user, root);
-    const cluster = { binaries, user, data: join(root, 'data'), logFile: join(root, 'postgres.log'), password };
+    const folder = await makeTemporaryFolder(user);
+    const { path, data } = folder;
+    const binaries = await prepareBinaries(await findBinaryPackage(), user, path);
+    const cluster = { binaries, user, data, logFile: join(path, 'postgres.log'), password };
     await makeDataDirectory(cluster.data, user);
-    return new PostgresServer(root, cluster, settings, signal, await findFreePort(null));
+    return new PostgresServer(folder, cluster, settings, signal, await findFreePort(null));
   }
 
   /** Makes a new, empty database cluster in its folder. */
@@ -74,7 +72,7 @@ export class PostgresServer {
   /** Starts it and waits until it answers, as a standby once it is consistent. */
   async start(): Promise<void> {
     await waitForOrphans(this.data, () => sleep(20, undefined, { signal: this.signal }));
-    const options = { port: this.port, settings: this.settings, temporary: this.root };
+    const options = { port: this.port, settings: this.settings };
     for (let attempt = 1; this.#postmaster === null; attempt += 1) {
       if (attempt > START_ATTEMPTS) throw new Error(`port ${this.port} is taken`);
       this.#postmaster = await startPostmaster(this.cluster, options, this.signal);
@@ -110,7 +108,7 @@ export class PostgresServer {
 
   async remove(): Promise<void> {
     await this.kill();
-    await rm(this.root, { recursive: true, force: true });
+    await this.folder.remove();
   }
 
   async #disconnect(): Promise<void> {

@@ -1,5 +1,6 @@
-import { startTemporaryPostgres, waitForServer } from '../../../src/cli/embedded-postgres/index.js';
+import { waitForServer } from '../../../src/cli/embedded-postgres/postmaster.js';
 import { CommandFailure } from '../../../src/cli/exit.js';
+import { startTemporaryPostgres } from './temporary-server.js';
 
 /** A PostgreSQL on which the tests may create databases. */
 export interface TestServer {
@@ -38,7 +39,7 @@ async function useServer(url: string): Promise<TestServer> {
 }
 
 async function startEmbedded(binariesFrom?: string): Promise<TestServer> {
-  const server = await startTemporaryPostgres({ binariesFrom }).catch((error: unknown) => {
+  const server = await startTemporaryPostgres(binariesFrom).catch((error: unknown) => {
     // The message says it all; vitest would print a stack below it.
     if (error instanceof CommandFailure) delete error.stack;
     throw error;

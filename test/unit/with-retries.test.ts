@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { CommandProcess } from '../../src/cli/command-process.js';
-import { patiently } from '../../src/cli/patiently.js';
 import { progressLine } from '../../src/cli/progress-line.js';
-import { systemClock } from '../../src/cli/system-clock.js';
+import { withRetries } from '../../src/cli/with-retries.js';
 import { ConnectionError } from '../../src/service/request-errors.js';
 import { httpStatusError } from '../../src/service/status-errors.js';
+import { systemClock } from '../../src/service/system-clock.js';
 
 const away = new ConnectionError('https://service.example', 'ECONNREFUSED');
 
@@ -17,7 +17,7 @@ test('a command says what it waits for, and how long', async () => {
     return 'the run';
   };
   const clock = { ...systemClock, random: () => 0.5, sleep: async () => {} };
-  expect(await patiently(work, { clock, onPause: (line) => said.push(line) })).toBe('the run');
+  expect(await withRetries(work, { clock, onPause: (line) => said.push(line) })).toBe('the run');
   expect(said).toEqual([
     expect.stringMatching(/ answered 503: .*; trying again in 10 min$/),
     expect.stringMatching(/^no answer from https:\/\/service\.example .*; trying again in 0\.5 s$/),
@@ -39,7 +39,7 @@ test('a command that is interrupted neither sits out what it waits for nor tries
     tries += 1;
     throw away;
   };
-  await expect(patiently(work, { clock, signal: stop.signal, onPause: () => {} })).rejects.toBe(away);
+  await expect(withRetries(work, { clock, signal: stop.signal, onPause: () => {} })).rejects.toBe(away);
   expect({ tries, sleeps }).toEqual({ tries: 1, sleeps: [stop.signal] });
 });
 

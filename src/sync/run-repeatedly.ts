@@ -1,25 +1,25 @@
-import { troubleOf } from '../outcome/trouble.js';
+import { classifyError } from '../outcome/classify-error.js';
 import { pauseAfter } from './backoff.js';
 import type { LeaderContext } from './context.js';
 import type { Stage } from './ports.js';
 
-/** What follows a turn: the next one, after a pause in milliseconds; or none. */
-export type TurnEnd = { readonly pauseMs: number } | 'over';
+/** What follows an iteration: the next one after a pause, milliseconds, or none. */
+export type IterationEnd = { readonly pauseMs: number } | 'over';
 
 /**
- * Takes the turns of a stage one after the other, until one says that it is over or the signal aborts. One that fails is
- * told of, and the next is taken after a pause that grows with the failures in a row. Never rejects.
+ * Runs an iteration of a stage again and again, until one returns `over` or the signal aborts. A failed iteration is
+ * reported, and the pause before the next one grows with the number of failures in a row. Never rejects.
  */
-export async function takeTurns(
+export async function runRepeatedly(
   stage: Stage,
   { clock, observer, waitOut }: Pick<LeaderContext, 'clock' | 'observer' | 'waitOut'>,
   signal: AbortSignal,
-  turn: () => Promise<TurnEnd>,
+  iteration: () => Promise<IterationEnd>,
 ): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
     try {
-      const end = await turn();
+      const end = await iteration();
       if (end === 'over') return;
       if (failures > 0) observer.recovered(stage, failures);
       failures = 0;
@@ -27,7 +27,7 @@ export async function takeTurns(
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
-      const pauseMs = pauseAfter(failures, troubleOf(error), clock.random());
+      const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.failed(stage, error, failures, pauseMs);
       await waitOut(error, pauseMs, signal);
     }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { allMembers, elementRanges, memberRanges, type Range } from '../json/ranges.js';
-import { type Checked, checkEntry } from './check-entry.js';
+import { allMembers, elementRanges, memberRanges } from '../json/ranges.js';
+import type { Range } from '../json/scan.js';
+import { checkEntry, type EntryCheck } from './check-entry.js';
 import { mayExceedLimits, mayUnderflow } from './json-limits.js';
 import type {
   AcceptedEntry,
@@ -14,43 +15,44 @@ import type {
 } from './ports.js';
 import { mayNeedRepair, repairJson } from './storable-text.js';
 
-/** An entry on its way to the store: what the checks found, and its JSON. */
-export interface DraftEntry {
+/** An entry that passed the checks, and its JSON. */
+export interface CheckedEntry {
   readonly accepted: AcceptedEntry;
-  /** The JSON to store, in pieces: what was received, repaired where it had to be. */
+  /** The JSON to store, in pieces: as received, or repaired. */
   json(): readonly Uint8Array[];
   /** The bytes as received. */
   payload(): Uint8Array;
-  /** The page's own bytes may be stored as a whole, as far as this entry goes. */
+  /** Whether this entry is stored exactly as received, so that the bytes of its page may be stored as a whole. */
   readonly asReceived: boolean;
-  /** What it was before its text was repaired, for the quarantine. */
+  /** The entry before its text was repaired, for the quarantine. */
   readonly original: QuarantineEntry | null;
-  /** For a loaded result: its entry, pending. Stored alone if PostgreSQL refuses the result. */
-  readonly fallback?: DraftEntry;
-  /** What became of an entry that came truncated. `skipped`: stored in full already, or nothing wanted is missing. */
+  /** For a loaded result: its feed entry as pending, which is stored if PostgreSQL refuses the result. */
+  readonly fallback?: CheckedEntry;
+  /** For an entry that was delivered truncated. */
   readonly loading?: Loading;
 }
 
+/** The outcome for a truncated entry. `skipped`: it is stored in full already, or nothing wanted is missing. */
 export type Loading = 'resolved' | 'pending' | 'skipped';
 
 /** A page after the checks: what to store, and what to quarantine. */
-export interface PageDraft {
-  /** What was received: a page, or several in a row that are to be committed together. */
+export interface CheckedPage {
+  /** The JSON of the page, or of several consecutive pages that are committed together. */
   readonly pages: readonly PageJson[];
-  /** Entries received, whatever they are. */
+  /** Number of entries received, usable or not. */
   readonly items: number;
-  readonly entries: readonly DraftEntry[];
+  readonly entries: readonly CheckedEntry[];
   readonly quarantine: readonly QuarantineEntry[];
 }
 
 /**
- * Checks every entry of a page. Order matters: validate, quarantine, and only then (in the store) deduplicate. The bytes
- * of entries are looked at only where a quick look at the page raised a suspicion, or where it was not parsed whole.
+ * Checks every entry of a page. Order matters: validate, quarantine, and only then (in the store) deduplicate. The bytes of the
+ * entries are checked only if a fast check of the page finds something suspicious, or if the page was not parsed whole.
  */
-export function draftPage(page: RawPage): PageDraft {
+export function checkPage(page: RawPage): CheckedPage {
   const bytesOf = entrySource(page.body);
   const suspect = isSuspect(page, page.items);
-  const entries: DraftEntry[] = [];
+  const entries: CheckedEntry[] = [];
   const quarantine: QuarantineEntry[] = [];
   page.items.forEach((item, index) => {
     const payload = () => bytesOf(index);
@@ -59,9 +61,9 @@ export function draftPage(page: RawPage): PageDraft {
       quarantine.push(rejectedEntry(checked, payload()));
       return;
     }
-    const draft = draftEntry(checked, payload, suspect ? repaired([payload()]) : undefined);
-    entries.push(draft);
-    if (draft.original !== null) quarantine.push(draft.original);
+    const entry = checkedEntry(checked, payload, suspect ? repaired([payload()]) : undefined);
+    entries.push(entry);
+    if (entry.original !== null) quarantine.push(entry.original);
   });
   const items = page.items.length;
   return { pages: [{ items, json: [page.body] }], items, entries, quarantine };
@@ -74,7 +76,7 @@ function isSuspect({ body, emptied }: Pick<RawPage, 'body' | 'emptied'>, items: 
   return mayNeedRepair(text) || mayExceedLimits(text) || (items.some(isZero) && mayUnderflow(text));
 }
 
-/** What is looked for is ASCII, which Latin-1 shows as it is and much sooner. */
+/** Latin-1 is much faster than UTF-8, and all that is searched for is ASCII. */
 function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }
@@ -83,15 +85,15 @@ function isZero(item: unknown): boolean {
   return (item as { ocrConfidence?: unknown } | null)?.ocrConfidence === 0;
 }
 
-/** A draft of a single-run answer (interface 4.3), without its `rawOcrResult`; null where it is unusable. */
-export function draftRun(raw: RawRun): DraftEntry | null {
+/** Checks a single-run answer (interface 4.3) without its `rawOcrResult`. Returns null if it is unusable. */
+export function checkRun(raw: RawRun): CheckedEntry | null {
   const { rawOcrResult: _, ...run } = raw.run;
   const received = withoutMember(raw.body, 'rawOcrResult');
   const checked = isSuspect(raw, [run]) ? checkEntry(run, raw.body, received) : checkEntry(run);
-  return checked.usable ? draftEntry(checked, () => raw.body, repaired(received)) : null;
+  return checked.usable ? checkedEntry(checked, () => raw.body, repaired(received)) : null;
 }
 
-/** The object that the bytes are, with null in place of a member's value. */
+/** Returns the bytes of an object with null in place of one member's value. */
 function withoutMember(json: Uint8Array, left: string): readonly Uint8Array[] {
   const pieces: Uint8Array[] = [];
   let from = 0;
@@ -105,38 +107,41 @@ function withoutMember(json: Uint8Array, left: string): readonly Uint8Array[] {
 
 const NULL = Buffer.from('null');
 
-/** An entry and the result that was loaded for it, which the store unites where they are of one revision. */
-function sourcesOf(draft: DraftEntry): readonly DraftEntry[] {
-  const { fallback, accepted } = draft;
-  if (fallback === undefined || fallback.accepted.run.revision !== accepted.run.revision) return [draft];
-  return [fallback, { ...draft, accepted: { ...accepted, isAnswer: true } }];
+/** Returns an entry and the result that was loaded for it. The store unites them if they are of the same revision. */
+function sourcesOf(entry: CheckedEntry): readonly CheckedEntry[] {
+  const { fallback, accepted } = entry;
+  if (fallback === undefined || fallback.accepted.run.revision !== accepted.run.revision) return [entry];
+  return [fallback, { ...entry, accepted: { ...accepted, isAnswer: true } }];
 }
 
-/** The batch of these entries; the page's own bytes where they are all of it, as it came. */
-export function batchOf(drafts: readonly DraftEntry[], page: Pick<PageDraft, 'pages' | 'items'> | null): EntryBatch {
-  const whole = page !== null && drafts.length === page.items && drafts.every((draft) => draft.asReceived);
-  const sources = drafts.flatMap(sourcesOf);
-  return { pages: whole ? page.pages : [pageOf(sources)], entries: sources.map((draft) => draft.accepted) };
+/** Returns the batch of these entries. It has the bytes of the page itself if they are all of its entries, as received. */
+export function batchOf(
+  entries: readonly CheckedEntry[],
+  page: Pick<CheckedPage, 'pages' | 'items'> | null,
+): EntryBatch {
+  const whole = page !== null && entries.length === page.items && entries.every((entry) => entry.asReceived);
+  const sources = entries.flatMap(sourcesOf);
+  return { pages: whole ? page.pages : [pageOf(sources)], entries: sources.map((entry) => entry.accepted) };
 }
 
-function pageOf(drafts: readonly DraftEntry[]): PageJson {
-  const items = drafts.flatMap((draft, index) => (index === 0 ? draft.json() : [SEPARATOR, ...draft.json()]));
-  return { items: drafts.length, json: [BEGIN, ...items, END] };
+function pageOf(entries: readonly CheckedEntry[]): PageJson {
+  const items = entries.flatMap((entry, index) => (index === 0 ? entry.json() : [SEPARATOR, ...entry.json()]));
+  return { items: entries.length, json: [BEGIN, ...items, END] };
 }
 
 const [BEGIN, SEPARATOR, END] = ['{"items":[', ',', ']}'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
 
-/** A result that was asked for with its markdown and has none. */
-export function withoutMarkdown(draft: DraftEntry): DraftEntry {
-  return { ...draft, accepted: { ...draft.accepted, markdownAbsent: true } };
+/** Marks a result that was requested with its markdown and has none. */
+export function withoutMarkdown(entry: CheckedEntry): CheckedEntry {
+  return { ...entry, accepted: { ...entry.accepted, markdownAbsent: true } };
 }
 
-export function withPending(draft: DraftEntry, pending: PendingReason): DraftEntry {
-  return { ...draft, accepted: { ...draft.accepted, pending } };
+export function withPending(entry: CheckedEntry, pending: PendingReason): CheckedEntry {
+  return { ...entry, accepted: { ...entry.accepted, pending } };
 }
 
 /** A quarantine row for an entry that PostgreSQL would not take. */
-export function refusedEntry({ accepted, payload }: DraftEntry): QuarantineEntry {
+export function refusedEntry({ accepted, payload }: CheckedEntry): QuarantineEntry {
   const { scanId, revision } = accepted.run;
   return {
     scanId,
@@ -148,9 +153,9 @@ export function refusedEntry({ accepted, payload }: DraftEntry): QuarantineEntry
   };
 }
 
-type Usable = Extract<Checked, { usable: true }>;
+type Usable = Extract<EntryCheck, { usable: true }>;
 
-/** JSON to store in place of bytes that may not be storable as they are. */
+/** JSON to store in place of bytes that PostgreSQL may refuse. */
 interface Repaired {
   readonly json: readonly Uint8Array[];
   readonly changed: boolean;
@@ -161,8 +166,8 @@ function repaired(received: readonly Uint8Array[]): Repaired {
   return { json, changed: json.some((piece, index) => piece !== received[index]) };
 }
 
-/** @param other what to store where it is not the page's own */
-function draftEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired): DraftEntry {
+/** @param other the JSON to store if it is not the page's own */
+function checkedEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired): CheckedEntry {
   const { run, replaced, normalised, unknownFields } = checked;
   const changed = other?.changed === true;
   return {
@@ -183,7 +188,7 @@ function draftEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired
   };
 }
 
-function rejectedEntry(checked: Extract<Checked, { usable: false }>, payload: Uint8Array): QuarantineEntry {
+function rejectedEntry(checked: Extract<EntryCheck, { usable: false }>, payload: Uint8Array): QuarantineEntry {
   const { scanId, revision, reason, detail } = checked;
   return { scanId, revision, reason, detail, payload, state: 'open' };
 }
@@ -199,7 +204,7 @@ function repairedOriginal({ scanId, revision }: FeedRun, payload: Uint8Array): Q
   };
 }
 
-/** The bytes of entry n, found when first asked for: most pages never need them. */
+/** Returns the bytes of entry n. They are located on first use: most pages never need them. */
 function entrySource(body: Uint8Array): (index: number) => Uint8Array {
   let ranges: readonly Range[] | undefined;
   return (index) => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { elementRanges, memberRanges, textOf } from '../../src/json/ranges.js';
-import { batchOf, draftPage, draftRun } from '../../src/sync/page-draft.js';
+import { batchOf, checkPage, checkRun } from '../../src/sync/check-page.js';
 import { entryJson, pageJson, raw } from '../support/entries.js';
 import { batchTexts, rawPage, rawRun } from '../support/pages.js';
 
@@ -60,7 +60,7 @@ describe('whatever bytes a page is', () => {
         pages += 1;
         const ranges = elementRanges(body, memberRanges(body).get('items')?.start);
         expect(ranges.map((range) => JSON.parse(textOf(body, range)))).toEqual(items);
-        const { entries, quarantine } = draftPage(rawPage(body));
+        const { entries, quarantine } = checkPage(rawPage(body));
         const open = quarantine.filter(({ state }) => state === 'open');
         expect(entries.length + open.length).toBe(items.length);
         for (const { payload } of open) expect(items).toContainEqual(JSON.parse(decode(payload)));
@@ -103,7 +103,7 @@ describe('entries that are JSON of any kind', () => {
         const entries = cases.map((of) =>
           Array.isArray(of) && of.length === 2 ? entryJson(Object(of[0])) : JSON.stringify(of),
         );
-        const { entries: usable, quarantine } = draftPage(rawPage(pageJson(entries)));
+        const { entries: usable, quarantine } = checkPage(rawPage(pageJson(entries)));
         const open = quarantine.filter(({ state }) => state === 'open');
         expect(usable.length + open.length).toBe(entries.length);
         for (const { payload } of open) expect(entries).toContain(decode(payload));
@@ -115,8 +115,8 @@ describe('entries that are JSON of any kind', () => {
 
 describe('the text that goes to PostgreSQL', () => {
   const batch = (page: ReturnType<typeof rawPage>) => {
-    const draft = draftPage(page);
-    return batchTexts(batchOf(draft.entries, draft)).join();
+    const checked = checkPage(page);
+    return batchTexts(batchOf(checked.entries, checked)).join();
   };
 
   it('is the page as it came, where nothing in it is suspicious', () => {
@@ -138,24 +138,24 @@ describe('the text that goes to PostgreSQL', () => {
   ])('leaves out what stands beside the entries, where it is suspicious: %s', (_what, value) => {
     const page = rawPage(`{"a":${value},"items":[${entryJson()}]}`);
     expect(batch(page)).toBe(`{"items":[${entryJson()}]}`);
-    expect(draftPage(page).quarantine).toEqual([]);
+    expect(checkPage(page).quarantine).toEqual([]);
   });
 });
 
 describe('a result loaded in the place of its entry', () => {
   const entryWith = (deliveredAt: unknown) =>
-    only(draftPage(rawPage(pageJson([entryJson({ resultTruncated: true, deliveredAt })]))).entries);
+    only(checkPage(rawPage(pageJson([entryJson({ resultTruncated: true, deliveredAt })]))).entries);
   const resultWith = (over: Record<string, unknown>) => {
-    const draft = draftRun(rawRun(entryJson(over)));
-    if (draft === null) throw new Error('unusable');
-    return draft;
+    const checked = checkRun(rawRun(entryJson(over)));
+    if (checked === null) throw new Error('unusable');
+    return checked;
   };
 
   it('goes to PostgreSQL after its entry, which is not counted as a delivery of its own', () => {
     const [entry, result] = [entryWith('2026-01-02T08:00:31Z'), resultWith({ partnerName: 'Muster' })];
     const { entries, pages } = batchOf([{ ...result, fallback: entry }], null);
     expect(entries.map(({ isAnswer }) => isAnswer)).toEqual([false, true]);
-    const texts = [entry, result].map((draft) => Buffer.concat(draft.json()).toString());
+    const texts = [entry, result].map((checked) => Buffer.concat(checked.json()).toString());
     expect(batchTexts({ pages })).toEqual([`{"items":[${texts.join()}]}`]);
   });
 
@@ -167,13 +167,13 @@ describe('a result loaded in the place of its entry', () => {
 
   it('leaves out the raw result, whatever it holds', () => {
     const wild = raw(`[${'['.repeat(5_000)}${']'.repeat(5_000)},1e400000,"\\u0000"]`);
-    const draft = resultWith({ rawOcrResult: wild });
-    expect(Buffer.concat(draft.json()).toString()).toBe(entryJson({ rawOcrResult: null }));
-    expect(draft.accepted.repaired).toBe(false);
+    const checked = resultWith({ rawOcrResult: wild });
+    expect(Buffer.concat(checked.json()).toString()).toBe(entryJson({ rawOcrResult: null }));
+    expect(checked.accepted.repaired).toBe(false);
   });
 
   it('is unusable beyond the bounds of an entry', () => {
-    expect(draftRun(rawRun(entryJson({ data: { n: raw(`[${'1e131071,'.repeat(20)}1]`) } })))).toBeNull();
-    expect(draftRun(rawRun(entryJson({ data: raw(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`) })))).toBeNull();
+    expect(checkRun(rawRun(entryJson({ data: { n: raw(`[${'1e131071,'.repeat(20)}1]`) } })))).toBeNull();
+    expect(checkRun(rawRun(entryJson({ data: raw(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`) })))).toBeNull();
   });
 });

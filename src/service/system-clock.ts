@@ -1,4 +1,4 @@
-import { systemClock as requestClock } from '../service/deadline.js';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../sync/ports.js';
 
 /** Timers of Node overflow beyond this, and would fire at once. */
@@ -6,7 +6,8 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Time and chance of this machine. */
 export const systemClock: Clock = {
-  ...requestClock,
-  sleep: (ms, signal) => requestClock.sleep(Math.min(ms, LONGEST_TIMER_MS), signal),
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: (ms, signal) => delay(Math.min(ms, LONGEST_TIMER_MS), undefined, { signal }).catch(() => undefined),
   random: () => Math.random(),
 };

@@ -1,0 +1,12 @@
+import type { Failure } from '../../src/sync/ports.js';
+
+/** An error as the client and the store throw them. */
+export class ModelFailure extends Error implements Failure {
+  constructor(
+    readonly kind: string,
+    readonly action: Failure['action'] = 'retry',
+    readonly retryAfterMs?: number,
+  ) {
+    super(kind);
+  }
+}
