@@ -1,51 +1,67 @@
-/** How a check came out. `warning`: it works, and somebody should look at it. `skipped`: what it needs did not work. */
+/** How a check ended. `warning`: it works, but somebody should look at it. `skipped`: something that it needs failed. */
 export type Outcome = 'ok' | 'warning' | 'failing' | 'skipped';
 
-/** What one check found. No secrets, no document content. */
+/** The result of one check, without secrets and document content. */
 export interface Finding {
-  /** What was checked, as people call it: `API key`. */
+  /** Name of the check for people, such as `API key`. */
   readonly check: string;
   readonly outcome: Outcome;
-  /** One line: what is fine, or what is wrong and how to mend it. */
+  /** One line: the confirmation, or the problem and its remedy. */
   readonly message: string;
-  /** SQL that mends it, ready to paste; for a person with more rights. */
+  /** SQL statements that fix the problem, for a person with more rights. */
   readonly statements?: readonly string[];
 }
 
-/** What was looked at: the answer, or what came in its way. */
-export type Told<T> = { readonly value: T } | { readonly error: unknown };
+/** A finding without the name of its check. */
+export type Result = Omit<Finding, 'check'>;
 
-/** Takes an error for an answer, so that other checks go on. */
-export async function told<T>(work: Promise<T>): Promise<Told<T>> {
-  try {
-    return { value: await work };
-  } catch (error) {
-    return { error };
-  }
-}
-
-/** What a check found, without its name. */
-export type Verdict = Omit<Finding, 'check'>;
-
-const verdict =
+const result =
   (outcome: Outcome) =>
-  (message: string, statements?: readonly string[]): Verdict => ({
+  (message: string, statements?: readonly string[]): Result => ({
     outcome,
     message,
     ...(statements && { statements }),
   });
-export const ok = verdict('ok');
-export const warning = verdict('warning');
-export const failing = verdict('failing');
-export const skipped = verdict('skipped');
+export const ok = result('ok');
+export const warning = result('warning');
+export const failing = result('failing');
+export const skipped = result('skipped');
 
-/** Judges by each of the named checks, in their order. */
-export function findingsOf<T>(checks: Readonly<Record<string, T>>, judge: (check: T) => Verdict): readonly Finding[] {
-  return Object.entries(checks).map(([name, check]) => ({ check: name, ...judge(check) }));
+/** Checks by name, in the order of their findings. A check may reject with the error that it met. */
+export type Checks<Context> = Readonly<Record<string, (context: Context) => Result | Promise<Result>>>;
+
+/** Runs the checks one after the other. One that rejects is failing, and the next ones run all the same. */
+export async function runChecks<Context>(checks: Checks<Context>, context: Context): Promise<readonly Finding[]> {
+  const findings: Finding[] = [];
+  for (const [check, run] of Object.entries(checks)) {
+    const found = await (async () => run(context))().catch((error) => failing(messageOf(error)));
+    findings.push({ check, ...found });
+  }
+  return findings;
 }
 
-/** Of our own errors: they name the remedy and hold no secret. Of others only that they happened. */
-export function wordsOf(error: unknown): string {
+/** Returns a skipped finding for each of the named checks, with the reason as its message. */
+export function skipChecks(names: readonly string[], reason: string): readonly Finding[] {
+  return names.map((check) => ({ check, ...skipped(reason) }));
+}
+
+/** The message of an error of scanfeed, which names the remedy and holds no secret. Others are bugs and may hold anything. */
+export function messageOf(error: unknown): string {
   const { kind, message } = (error ?? {}) as { kind?: unknown; message?: unknown };
   return typeof kind === 'string' && typeof message === 'string' ? message : 'an unexpected error; please report it';
+}
+
+/** Precision of a compared clock, milliseconds: a `Date` header is cut to seconds, and the answer took some time. */
+const CLOCK_TOLERANCE_MS = 2_000;
+
+/**
+ * Compares another clock with this machine's.
+ * @param aheadMs how far the other clock is ahead, milliseconds
+ * @param effect of the difference
+ */
+export function compareClocks(owner: string, aheadMs: number, effect: string): Result {
+  if (Math.abs(aheadMs) <= CLOCK_TOLERANCE_MS) return ok('less than 2 s from the clock of this machine');
+  const seconds = Math.round(Math.abs(aheadMs) / 1_000);
+  const direction = aheadMs > 0 ? 'ahead of' : 'behind';
+  return warning(`${owner} is ${seconds} s ${direction} this machine; ${effect}, but one of them needs NTP`);
 }

@@ -3,12 +3,11 @@ import type { Group } from '../../settings/variables.js';
 import { type Mistake, readSettings, SettingsError, type SettingsFor } from '../../settings.js';
 import { type Finding, failing, ok, warning } from './finding.js';
 
-type GivenSettings = ReturnType<typeof readGroups>;
+/** Groups of settings that no other check uses. */
+const OTHER_GROUPS = ['reconcile', 'pending', 'admin', 'process'] as const satisfies readonly Group[];
 
-const OTHERS = ['reconcile', 'pending', 'admin', 'process'] as const satisfies readonly Group[];
-
-/** Reads the settings group by group, null where one is wrong: it does not hide the others. */
-export function readGroups(env: NodeJS.ProcessEnv | undefined) {
+/** Reads and checks the settings group by group. A group with a mistake is null and does not hide the others. */
+export function checkSettings(env: NodeJS.ProcessEnv | undefined) {
   const mistakes: Mistake[] = [];
   const warnings = new Set<string>();
   const read = <G extends Group>(group: G): SettingsFor<G>[G] | null => {
@@ -22,17 +21,17 @@ export function readGroups(env: NodeJS.ProcessEnv | undefined) {
       return null;
     }
   };
-  const groups = { service: read('service'), feed: read('feed'), database: read('database') };
-  for (const group of OTHERS) read(group);
-  return { ...groups, mistakes, warnings: [...warnings] };
+  const settings = { service: read('service'), feed: read('feed'), database: read('database') };
+  for (const group of OTHER_GROUPS) read(group);
+  return { settings, findings: describe(mistakes, [...warnings]) };
 }
 
-/** One line for each setting that is wrong, or looks so. */
-export function judgeSettings({ mistakes, warnings }: GivenSettings): readonly Finding[] {
-  const verdicts = [
+/** One finding for each mistake and warning. */
+function describe(mistakes: readonly Mistake[], warnings: readonly string[]): readonly Finding[] {
+  const results = [
     ...mistakes.map((mistake) => failing(describeMistake(mistake))),
     ...warnings.map((line) => warning(line)),
   ];
-  if (verdicts.length === 0) verdicts.push(ok('all are valid'));
-  return verdicts.map((verdict) => ({ check: 'settings', ...verdict }));
+  if (results.length === 0) results.push(ok('all are valid'));
+  return results.map((result) => ({ check: 'settings', ...result }));
 }

@@ -1,0 +1,248 @@
+import type { DatabaseSettings, FeedSettings, ServiceSettings } from '../../settings.js';
+import { daemonGrantStatements, findMissingRights } from '../../storage/daemon-role.js';
+import { SchemaMismatch } from '../../storage/errors.js';
+import { createFeeds } from '../../storage/feeds.js';
+import { inspectSchema, readMigrations, requireSchema } from '../../storage/migrate.js';
+import { type Database, type DatabaseConnection, openDatabase } from '../../storage/pool.js';
+import { findPoolerMode } from '../../storage/pooler-mode.js';
+import { inspectReaderRole, readerGrantStatements, readerRoleStatements } from '../../storage/reporting/reader-role.js';
+import { quoted } from '../../storage/schema.js';
+import { readServerFacts } from '../../storage/server-facts.js';
+import { connectStore, type StoreConnection } from '../../storage/store-connection.js';
+import type { Clock } from '../../sync/ports.js';
+import {
+  type Checks,
+  compareClocks,
+  type Finding,
+  failing,
+  messageOf,
+  ok,
+  type Result,
+  runChecks,
+  skipChecks,
+  skipped,
+  warning,
+} from './finding.js';
+
+/** Deadline of each login and statement, milliseconds. */
+const DEADLINE_MS = 10_000;
+/** PostgreSQL versions that this release supports. */
+const OLDEST = 15;
+const NEWEST = 18;
+/** Maximum number of missing rights that are named. */
+const NAMED_RIGHTS = 4;
+
+interface DatabaseContext {
+  readonly settings: DatabaseSettings;
+  /** Null if the setting is wrong. */
+  readonly feedName: string | null;
+  /** Null if the setting is wrong. */
+  readonly serviceUrl: string | null;
+  readonly connection: StoreConnection;
+  readonly server: Server;
+  /** The server as the role for migrations sees it; null if that is the same role. */
+  readonly migrator: PromiseSettledResult<Server> | null;
+  readonly schema: PromiseSettledResult<SchemaState>;
+}
+
+type Server = Awaited<ReturnType<typeof readServer>>;
+type SchemaState = Awaited<ReturnType<typeof inspectSchema>>;
+
+const LOGIN = 'database login';
+
+/** The checks that need a login. */
+const CHECKS: Checks<DatabaseContext> = {
+  'database version': checkVersion,
+  'database encoding': checkEncoding,
+  'database writable': checkWritable,
+  'database clock': checkClock,
+  pooler: checkPooler,
+  schema: checkSchema,
+  rights: checkRights,
+  'reader role': checkReaderRole,
+  'stored feed': checkStoredFeed,
+};
+
+interface GivenSettings {
+  readonly database: DatabaseSettings | null;
+  readonly feed: Pick<FeedSettings, 'name'> | null;
+  readonly service: Pick<ServiceSettings, 'baseUrl'> | null;
+}
+
+/** Checks the database from the login to its contents. Writes nothing. */
+export async function checkDatabase(
+  { database: settings, feed, service }: GivenSettings,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): Promise<readonly Finding[]> {
+  if (settings === null) return skipChecks([LOGIN, ...Object.keys(CHECKS)], 'needs the settings of the database');
+  const database = open(settings.connection);
+  const direct = settings.migrationConnection === settings.connection ? null : open(settings.migrationConnection);
+  try {
+    const [[server], [migrator = null]] = await Promise.all([
+      Promise.allSettled([readServer(database, clock)]),
+      Promise.allSettled(direct === null ? [] : [readServer(direct, clock)]),
+    ]);
+    const migrations = migrator === null ? [] : [{ check: 'migrations', ...checkMigrator(migrator) }];
+    if (server.status === 'rejected') {
+      const login = { check: LOGIN, ...failing(messageOf(server.reason)) };
+      return [login, ...skipChecks(Object.keys(CHECKS), 'needs a login'), ...migrations];
+    }
+    const connection = connectStore(database, settings.schema);
+    const [schema] = await Promise.allSettled([readMigrations().then((known) => inspectSchema(connection, known))]);
+    const findings = await runChecks(CHECKS, {
+      ...{ settings, connection, server: server.value, migrator, schema },
+      feedName: feed?.name ?? null,
+      serviceUrl: service?.baseUrl ?? null,
+    });
+    return [{ check: LOGIN, ...checkLogin(settings, server.value) }, ...findings, ...migrations];
+  } finally {
+    await Promise.all([database.close(), direct?.close()]);
+  }
+}
+
+function open(connection: DatabaseConnection): Database {
+  return openDatabase({
+    connection,
+    maxConnections: 1,
+    statementDeadlineMs: DEADLINE_MS,
+    connectDeadlineMs: DEADLINE_MS,
+  });
+}
+
+async function readServer(database: Database, clock: Pick<Clock, 'now' | 'monotonic'>) {
+  const begun = clock.monotonic();
+  await readServerFacts(database.sql); // includes the login, which would blur the comparison of the clocks
+  const [tookMs, sentAt] = [clock.monotonic() - begun, clock.now()];
+  const facts = await readServerFacts(database.sql);
+  return { ...facts, tookMs, clockAheadMs: facts.now.getTime() - (sentAt + clock.now()) / 2 };
+}
+
+function checkLogin({ connection: { host, port } }: DatabaseSettings, { role, database, tls, tookMs }: Server): Result {
+  const at = host.startsWith('/') ? host : `${host}:${port}`;
+  const isLocal = /^(\/|localhost$|127\.|::1$)/.test(host);
+  const line = `${role} at ${at}, database ${database}, ${tls ?? 'no TLS'} (${Math.round(tookMs)} ms)`;
+  return tls !== null || isLocal
+    ? ok(line)
+    : warning(`${line}: documents may cross the network unencrypted; sslmode=verify-full encrypts them`);
+}
+
+function checkVersion({ server: { major, version } }: DatabaseContext): Result {
+  if (major < OLDEST) return failing(`PostgreSQL ${version} is too old: ${OLDEST} or newer is needed`);
+  if (major > NEWEST) return warning(`PostgreSQL ${version} is newer than ${NEWEST}, the newest this release knows`);
+  return ok(`PostgreSQL ${version}`);
+}
+
+function checkEncoding({ server: { encoding, database } }: DatabaseContext): Result {
+  if (encoding === 'UTF8') return ok(encoding);
+  return failing(`${database} has ${encoding}, which cannot store every text: use a database created with`, [
+    "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+  ]);
+}
+
+function checkWritable({ server: { standby, readOnly } }: DatabaseContext): Result {
+  if (standby) return failing('this server is a standby, which takes no writes; point DATABASE_URL to the primary');
+  if (readOnly) {
+    return failing(
+      'transactions are read-only; remove default_transaction_read_only from the role, the database or the server',
+    );
+  }
+  return ok('a primary that takes writes');
+}
+
+function checkClock({ server }: DatabaseContext): Result {
+  return compareClocks('the database', server.clockAheadMs, 'scanfeed compares no times of the two');
+}
+
+async function checkPooler({ settings }: DatabaseContext): Promise<Result> {
+  const [mode] = await Promise.allSettled([findPoolerMode(settings.connection, DEADLINE_MS)]);
+  if (mode.status === 'rejected') return warning(`could not be determined: ${messageOf(mode.reason)}`);
+  switch (mode.value) {
+    case 'none':
+      return ok('none between');
+    case 'transaction':
+      return ok('one in transaction mode');
+    case 'session':
+      return ok(
+        `one in session mode: it needs ${settings.poolSize} server connections for each process (SCANFEED_DATABASE_POOL)`,
+      );
+    case 'statement':
+      return failing('one in statement mode, which refuses transactions; set pool_mode = transaction');
+  }
+}
+
+async function checkSchema({ settings, connection, server, migrator, schema }: DatabaseContext): Promise<Result> {
+  if (schema.status === 'rejected') throw schema.reason;
+  const { version, missing } = schema.value;
+  if (missing.length === 0) {
+    await requireSchema(connection, await readMigrations());
+    return ok(`${settings.schema} is at version ${version}, as this release needs it`);
+  }
+  const state =
+    version === 0
+      ? `${settings.schema} is not there yet`
+      : `${settings.schema} is at version ${version} and lacks ${missing.length}`;
+  if (!settings.autoMigrate) return failing(`${state}: run \`scanfeed migrate\` (SCANFEED_AUTO_MIGRATE is false)`);
+  if (migrator?.status === 'rejected') return skipped(`${state}; creating it needs a login for migrations`);
+  const { role, database, createsSchemas } = migrator?.value ?? server;
+  if (version > 0 || createsSchemas)
+    return ok(`${state}: \`scanfeed run\` or \`scanfeed migrate\` brings it up to date`);
+  return failing(`${state}, and ${role} may not create it: have this run by a role that may`, [
+    `GRANT CREATE ON DATABASE ${quoted(database)} TO ${quoted(role)}`,
+  ]);
+}
+
+/** A schema that may not be read exists: only a right is missing. */
+function schemaExists({ schema }: DatabaseContext): boolean {
+  return schema.status === 'fulfilled' ? schema.value.version > 0 : !(schema.reason instanceof SchemaMismatch);
+}
+
+async function checkRights(context: DatabaseContext): Promise<Result> {
+  if (!schemaExists(context)) return skipped('needs the schema');
+  const { connection, server, settings } = context;
+  const missing = await findMissingRights(connection);
+  if (missing.length === 0) return ok(`${server.role} may read and write ${settings.schema}`);
+  const others = missing.length > NAMED_RIGHTS ? ` and ${missing.length - NAMED_RIGHTS} more` : '';
+  return failing(
+    `${server.role} lacks ${missing.slice(0, NAMED_RIGHTS).join(', ')}${others}: have this run by the owner of the schema`,
+    daemonGrantStatements(connection.tables, server.role),
+  );
+}
+
+async function checkReaderRole(context: DatabaseContext): Promise<Result> {
+  if (!schemaExists(context)) return skipped('needs the schema');
+  const { connection, settings } = context;
+  const { readerRole } = settings;
+  const [reader] = await Promise.allSettled([inspectReaderRole(connection, readerRole)]);
+  if (reader.status === 'rejected') return warning(messageOf(reader.reason));
+  const { exists, reads } = reader.value;
+  if (reads) return ok(`${readerRole} may read every report`);
+  const problem = exists ? 'may not read every report' : 'does not exist, so that only owners read reports';
+  const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(connection.tables, readerRole)];
+  return warning(
+    `${readerRole} ${problem}; scanfeed works all the same. Have this run by a role that may`,
+    statements.filter((statement) => !(exists && statement.startsWith('CREATE ROLE'))),
+  );
+}
+
+async function checkStoredFeed({ schema, connection, feedName, serviceUrl }: DatabaseContext): Promise<Result> {
+  if (schema.status === 'rejected') return skipped('needs the schema');
+  if (feedName === null) return skipped('needs the settings of the feed');
+  const feed = schema.value.version > 0 ? await createFeeds(connection).find(feedName) : undefined;
+  if (feed === undefined) return ok('not started yet: `scanfeed run` starts it');
+  const { name, baseUrl, leader } = feed;
+  if (serviceUrl !== null && baseUrl !== serviceUrl) {
+    return failing(
+      `${name} belongs to ${baseUrl}, and SCANFEED_BASE_URL is ${serviceUrl}: if the service has moved, run \`scanfeed adopt\``,
+    );
+  }
+  return leader === null
+    ? warning(`${name} is led by no process: \`scanfeed run\` continues it`)
+    : ok(`${name} is led by ${leader}`);
+}
+
+function checkMigrator(migrator: PromiseSettledResult<Server>): Result {
+  if (migrator.status === 'rejected') return failing(`${messageOf(migrator.reason)} (SCANFEED_MIGRATION_DATABASE_URL)`);
+  const { role, standby, readOnly } = migrator.value;
+  if (standby || readOnly) return failing('SCANFEED_MIGRATION_DATABASE_URL leads to a server that takes no writes');
+  return ok(`by ${role} (SCANFEED_MIGRATION_DATABASE_URL)`);
+}

@@ -1,0 +1,50 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+
+/** How a request gets to the service. */
+export interface Route {
+  /** `host:port` of the proxy; null: none. */
+  readonly proxy: string | null;
+  /** Of the service or the proxy; null: no connection was made. */
+  readonly address: string | null;
+  readonly tls: { readonly protocol: string; readonly validTo: Date | null } | null;
+}
+
+/** A message of undici about its connections (`undici:client:*`). */
+interface ConnectionEvent {
+  readonly connectParams: { readonly hostname: string; readonly port: string; readonly protocol: string };
+  readonly socket?: Socket;
+}
+
+/** Runs the work and observes the connection that it makes. */
+export async function observeRoute<T>(baseUrl: string, work: () => Promise<T>): Promise<{ route: Route; value: T }> {
+  const service = hostAndPort(new URL(baseUrl));
+  let route: Route = { proxy: null, address: null, tls: null };
+  const onConnect = (event: unknown) => {
+    const host = hostAndPort((event as ConnectionEvent).connectParams);
+    if (host !== service) route = { ...route, proxy: host };
+  };
+  const onConnected = (event: unknown) => {
+    const { socket } = event as ConnectionEvent;
+    route = { ...route, address: socket?.remoteAddress ?? route.address, tls: describeTls(socket) ?? route.tls };
+  };
+  subscribe('undici:client:beforeConnect', onConnect);
+  subscribe('undici:client:connected', onConnected);
+  try {
+    return { value: await work(), route };
+  } finally {
+    unsubscribe('undici:client:beforeConnect', onConnect);
+    unsubscribe('undici:client:connected', onConnected);
+  }
+}
+
+function describeTls(socket: Socket | undefined): Route['tls'] {
+  if (!(socket instanceof TLSSocket)) return null;
+  const validTo = new Date(socket.getPeerCertificate().valid_to ?? '');
+  return { protocol: socket.getProtocol() ?? 'TLS', validTo: Number.isNaN(validTo.getTime()) ? null : validTo };
+}
+
+function hostAndPort({ hostname, port, protocol }: ConnectionEvent['connectParams'] | URL): string {
+  return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+}

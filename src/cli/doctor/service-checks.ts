@@ -1,0 +1,190 @@
+import type { RecognitionClient } from '../../service/client.js';
+import { isLoopback } from '../../settings/kinds.js';
+import type { FeedSettings, ServiceSettings } from '../../settings.js';
+import type { Clock } from '../../sync/ports.js';
+import { withClient } from '../with-service.js';
+import {
+  type Checks,
+  compareClocks,
+  type Finding,
+  failing,
+  messageOf,
+  ok,
+  type Result,
+  runChecks,
+  skipChecks,
+  skipped,
+  warning,
+} from './finding.js';
+import { observeRoute, type Route } from './observe-route.js';
+
+/** Time before the end of a certificate at which it is reported, milliseconds. */
+const CERTIFICATE_WARNING_MS = 14 * 86_400_000;
+
+const UNKNOWN_HOST = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/;
+
+interface ServiceContext {
+  readonly baseUrl: string;
+  readonly filters: FeedSettings['filters'];
+  /** Of the first request. */
+  readonly route: Route;
+  /** The answer to the first request; null if it failed. */
+  readonly answer: Answer | null;
+  /** Why the first request failed; empty if it was answered. */
+  readonly failure: Failure;
+  /** Whether a request got through to the service. */
+  readonly isConnected: boolean;
+  /** Wall clock, milliseconds. */
+  readonly now: number;
+  readonly readEntry: (documentType: string) => Promise<Answer>;
+}
+
+type Answer = Awaited<ReturnType<typeof readFirstEntry>>;
+type Failure = ReturnType<typeof describeFailure>;
+
+/** From the connection to the answer. The consequences of a failure are skipped. */
+const CHECKS: Checks<ServiceContext> = {
+  'service address': checkAddress,
+  'service reached': checkReached,
+  'service TLS': checkTls,
+  'API key': checkKey,
+  'delivery feed': checkFeed,
+  'document type': checkDocumentType,
+  'service clock': checkClock,
+};
+
+interface GivenSettings {
+  readonly service: ServiceSettings | null;
+  readonly feed: Pick<FeedSettings, 'filters'> | null;
+}
+
+/** Checks the service with a request for the first entry of its feed. Stores nothing. */
+export async function checkService(
+  { service, feed }: GivenSettings,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): Promise<readonly Finding[]> {
+  if (service === null || feed === null) {
+    return skipChecks(Object.keys(CHECKS), 'needs the settings of the service');
+  }
+  const { baseUrl } = service;
+  const { filters } = feed;
+  return withClient(service, 1, async (client) => {
+    const readEntry = (documentType: string | null) => readFirstEntry(client, { ...filters, documentType }, clock);
+    const { route, value } = await observeRoute(baseUrl, () => Promise.allSettled([readEntry(null)]));
+    const [first] = value;
+    const failure = describeFailure(first.status === 'rejected' ? first.reason : null);
+    return runChecks(CHECKS, {
+      ...{ baseUrl, filters, route, failure, readEntry },
+      answer: first.status === 'fulfilled' ? first.value : null,
+      isConnected: !isUnreached(failure, route),
+      now: clock.now(),
+    });
+  });
+}
+
+async function readFirstEntry(
+  client: RecognitionClient,
+  filters: FeedSettings['filters'],
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+) {
+  const [begun, sentAt] = [clock.monotonic(), clock.now()];
+  const page = await client.readPage({ filters, start: { beginning: true }, limit: 1, markdown: false });
+  const clockAheadMs = page.serviceDate === null ? null : page.serviceDate.getTime() - (sentAt + clock.now()) / 2;
+  return { tookMs: clock.monotonic() - begun, entries: page.items.length, clockAheadMs };
+}
+
+/** @param error null if the request was answered */
+function describeFailure(error: unknown) {
+  if (error === null) return { kind: '', code: '', status: null, message: '' };
+  const { kind = 'internal', code = '', status } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  return { kind: String(kind), code: String(code), status, message: messageOf(error) };
+}
+
+function isUnreached({ kind }: Failure, { address }: Route): boolean {
+  return kind === 'connection' || kind === 'certificate' || (kind === 'timeout' && address === null);
+}
+
+function checkAddress({ baseUrl, route: { proxy, address }, failure: { code } }: ServiceContext): Result {
+  const { hostname } = new URL(baseUrl);
+  if (UNKNOWN_HOST.test(code)) {
+    const setting = proxy === null ? 'SCANFEED_BASE_URL' : 'HTTPS_PROXY';
+    return failing(`no address is known for ${proxy ?? hostname} (${code}); check ${setting} and DNS`);
+  }
+  if (proxy !== null) return ok(`${hostname} is looked up by the proxy ${proxy}`);
+  if (address === null) return ok(hostname);
+  return ok(hostname === address ? address : `${hostname} is ${address}`);
+}
+
+function checkReached({ route: { proxy, address }, failure, isConnected }: ServiceContext): Result {
+  const { kind, code, message } = failure;
+  if (UNKNOWN_HOST.test(code)) return skipped('needs its address');
+  const through = proxy === null ? '' : ` through the proxy ${proxy}`;
+  if (kind === 'certificate' || isConnected) return ok(`connected${through}`);
+  if (kind === 'timeout') {
+    return failing(`no connection${through} in time; check the network, its policies and firewalls`);
+  }
+  if (proxy === null) return failing(message);
+  if (address === null) return failing(`no connection to the proxy ${proxy} (${code}); check HTTPS_PROXY`);
+  return failing(
+    `${proxy} did not connect to the service (${code}); check HTTPS_PROXY, its login and its log, or NO_PROXY`,
+  );
+}
+
+function checkTls({ baseUrl, route, failure, isConnected, now }: ServiceContext): Result {
+  if (failure.kind === 'certificate') return failing(failure.message);
+  if (!isConnected) return skipped('needs a connection');
+  const url = new URL(baseUrl);
+  if (url.protocol === 'http:') {
+    return isLoopback(url)
+      ? ok('none: a loopback address')
+      : warning(
+          'none: the key and all documents cross the network unencrypted, unless a mesh encrypts them; use https:',
+        );
+  }
+  if (route.tls === null) return ok('encrypted');
+  const { protocol, validTo } = route.tls;
+  if (validTo === null) return ok(protocol);
+  const until = validTo.toISOString().slice(0, 10);
+  return validTo.getTime() - now < CERTIFICATE_WARNING_MS
+    ? warning(`${protocol}; the certificate ends on ${until}: ask the operator of the service to renew it`)
+    : ok(`${protocol}, certificate valid until ${until}`);
+}
+
+function checkKey({ answer, failure: { kind, status, message }, isConnected }: ServiceContext): Result {
+  if (kind === 'api_key') return failing(`${message}; check SCANFEED_API_KEY`);
+  if (!isConnected) return skipped('needs a connection');
+  if (answer !== null) return ok('accepted');
+  if (status === 401 || status === 403) return failing(`${message} (SCANFEED_API_KEY)`);
+  return skipped('needs an answer of the feed');
+}
+
+function checkFeed({ baseUrl, filters, answer, failure, isConnected }: ServiceContext): Result {
+  const request = `status ${filters.status.join(', ')}, environment ${filters.environment}`;
+  if (answer !== null) {
+    const state = answer.entries === 0 ? 'answers, and is empty' : 'answers';
+    return ok(`${state} (${request}; ${Math.round(answer.tookMs)} ms)`);
+  }
+  if (!isConnected) return skipped('needs a connection');
+  const { kind, status, message } = failure;
+  if (status === 401 || status === 403 || kind === 'api_key') return skipped('needs a key that is accepted');
+  if (status === 404) return failing(`${baseUrl} has no feed (404); check SCANFEED_BASE_URL, which ends in /v1`);
+  if (status === 400) return failing(`refused for ${request}: ${message}`);
+  return failing(message);
+}
+
+async function checkDocumentType({ filters, answer, readEntry }: ServiceContext): Promise<Result> {
+  if (filters.documentType === null) return ok('every one: SCANFEED_DOCUMENT_TYPE is not set');
+  if (answer === null) return skipped('needs an answer of the feed');
+  const slug = JSON.stringify(filters.documentType);
+  const [typed] = await Promise.allSettled([readEntry(filters.documentType)]);
+  if (typed.status === 'fulfilled') return ok(`${slug} is known`);
+  const { status, message } = describeFailure(typed.reason);
+  if (status !== 404) return failing(message);
+  return failing(`${slug} is not known to the service; correct SCANFEED_DOCUMENT_TYPE: ${message}`);
+}
+
+function checkClock({ answer }: ServiceContext): Result {
+  if (answer === null) return skipped('needs an answer of the feed');
+  if (answer.clockAheadMs === null) return ok('not known: the service sends no Date header');
+  return compareClocks('the service', answer.clockAheadMs, 'scanfeed takes that out of its freshness');
+}
