@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { RecognitionClient } from '../service/client.js';
-import { readSettings, type ServiceSettings } from '../settings.js';
+import { readSettings } from '../settings.js';
 import { type CommandProcess, thisProcess } from './command-process.js';
 import { wholeNumber } from './emulator-options.js';
 import { CommandFailure, EXIT } from './exit.js';
@@ -9,15 +9,12 @@ import { counted } from './human.js';
 import { progressLine } from './progress-line.js';
 import { untilStopped } from './stop-signals.js';
 import { awaitRuns } from './submission/await-runs.js';
-import { createPatientRequests } from './submission/patient-requests.js';
 import { checkFile, findFiles, type PdfFile, type RefusedFile } from './submission/pdf-files.js';
-import { describeEnded, describeSubmitted, failureOf, summary } from './submission/report.js';
-import type { SubmittedFile } from './submission/submission.js';
-import { submitAll } from './submission/submit-all.js';
+import { type SubmittedFile, submitFiles } from './submission/submit-files.js';
 import { printable } from './table.js';
 import { withClient } from './with-service.js';
 
-interface Given {
+interface SubmitCommandOptions {
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
   readonly new?: true;
@@ -26,20 +23,20 @@ interface Given {
   readonly json?: true;
 }
 
-/** How long an orderly end is waited for when the command is interrupted. */
+/** Time for an orderly end after an interruption, milliseconds. */
 const PATIENCE_MS = 1_500;
 
 const examples = `
-All files are checked before the first is sent: one that is no PDF, empty or not
-to be read keeps all of them back. Of a folder the .pdf files in it are meant.
-A repeat is safe: the same content, document type and environment give the run
-that exists, and the command says so. No database is needed.
+All files are checked before the first is sent: if one is no PDF, empty or
+unreadable, none is sent. A folder stands for the .pdf files directly in it.
+A repeat is safe: for the same content, document type and environment the
+command shows the existing run. No database is needed.
 
 Examples:
   $ scanfeed submit invoice.pdf --document-type rechnung --environment test
   A folder, and wait for what was recognized:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod --wait
-  Those whose run has failed for good once more; the others are left alone:
+  Submit files whose run has failed again, and no others:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod --new
   The scan ids, for a script:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod \\
@@ -64,24 +61,23 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--concurrency <number>', 'files on their way at once', atOnce, 4)
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
-    .action((paths: readonly string[], options: Given) => submit(paths, options, io));
+    .action((paths: readonly string[], options: SubmitCommandOptions) => submit(paths, options, io));
 }
 
-async function submit(paths: readonly string[], given: Given, io: CommandProcess): Promise<void> {
+async function submit(paths: readonly string[], options: SubmitCommandOptions, io: CommandProcess): Promise<void> {
   const { service } = readSettings(io.env, { need: ['service'] });
   let interrupted = false;
-  let failure: CommandFailure | null = null;
+  let results: readonly SubmittedFile[] | null = null;
   await untilStopped(
     async (signal) => {
-      setMaxListeners(0, signal); // some for each file under way
+      setMaxListeners(0, signal); // several for each file under way
       const files = await checkAll(paths, io, signal);
       if (signal.aborted) return;
-      const results = await withClient(service, given.concurrency, (client) =>
-        sendAll(files, given, { service, client, io, signal }),
+      results = await withClient(service, options.concurrency, (client) =>
+        submitAll(files, options, { client, io, signal, perSecond: service.requestsPerSecond }),
       );
-      if (given.json) io.write(`${JSON.stringify(results)}\n`);
-      io.note(`${summary(results, given.wait === true)}\n`);
-      failure = failureOf(results, interrupted);
+      if (options.json) io.write(`${JSON.stringify(results)}\n`);
+      io.note(`${summarize(results, options.wait === true)}\n`);
     },
     PATIENCE_MS,
     () => {
@@ -90,8 +86,8 @@ async function submit(paths: readonly string[], given: Given, io: CommandProcess
   ).catch((error) => {
     throw interrupted ? new CommandFailure('interrupted; nothing else is known', EXIT.interrupted) : error;
   });
+  const failure = interrupted ? interruption(results) : failureOf(results ?? []);
   if (failure !== null) throw failure;
-  if (interrupted) throw new CommandFailure('interrupted; nothing was sent', EXIT.interrupted);
 }
 
 /** @throws CommandFailure unless all files may be sent */
@@ -102,7 +98,7 @@ async function checkAll(paths: readonly string[], io: CommandProcess, signal: Ab
   const found = await findFiles(paths);
   for (const [index, path] of found.entries()) {
     if (signal.aborted) break;
-    progress.show(() => `checking: ${index} of ${counted(found.length, 'file', 'files')}`);
+    progress.show(() => `checking: ${index} of ${countFiles(found)}`);
     const checked = typeof path === 'string' ? await checkFile(path, signal).catch(() => null) : path;
     if (checked === null) break;
     if ('reason' in checked) refused.push(checked);
@@ -111,47 +107,109 @@ async function checkAll(paths: readonly string[], io: CommandProcess, signal: Ab
   progress.clear();
   if (refused.length === 0 || signal.aborted) return files;
   io.note(refused.map(({ path, reason }) => `${printable(path)}: ${reason}\n`).join(''));
-  throw new CommandFailure(`${refused.length} of ${counted(found.length, 'file', 'files')} refused; nothing was sent`);
+  throw new CommandFailure(`${refused.length} of ${countFiles(found)} refused; nothing was sent`);
 }
 
-interface SendParts {
-  readonly service: ServiceSettings;
+interface SubmitParts {
   readonly client: RecognitionClient;
   readonly io: CommandProcess;
   readonly signal: AbortSignal;
+  readonly perSecond: number | null;
 }
 
-async function sendAll(
+/** Submits the files, waits for their runs if `--wait` is given, and prints each result. */
+async function submitAll(
   files: readonly PdfFile[],
-  { documentType, environment, new: anew, wait, concurrency, json }: Given,
-  { service, client, io, signal }: SendParts,
+  { documentType, environment, new: resubmit, wait, concurrency, json }: SubmitCommandOptions,
+  { client, io, signal, perSecond }: SubmitParts,
 ): Promise<readonly SubmittedFile[]> {
-  const { clock } = io;
-  const perSecond = service.requestsPerSecond;
   const progress = progressLine(io);
-  const say = (line: string, { problem }: SubmittedFile) => {
+  const print = (line: string, { problem }: SubmittedFile) => {
     if (json) return;
     progress.clear();
     if (problem === null) io.write(line);
     else io.note(line);
   };
+  const common = { client, clock: io.clock, signal, concurrency, perSecond, onPause: progress.say };
   let done = 0;
-  const onFile = (submitted: SubmittedFile) => {
-    done += 1;
-    say(describeSubmitted(submitted), submitted);
-    progress.show(() => `submitting: ${done} of ${counted(files.length, 'file', 'files')} done`);
-  };
-  const requests = createPatientRequests({ perSecond, clock, signal, onPause: progress.say });
-  const wish = { documentType, environment, anew: anew === true };
-  const submitted = await submitAll(files, wish, { client, requests, signal, concurrency, onFile });
+  const submitted = await submitFiles(files, {
+    ...common,
+    ...{ documentType, environment, resubmitFailed: resubmit === true },
+    onFile: (file) => {
+      done += 1;
+      print(describeSubmitted(file), file);
+      progress.show(() => `submitting: ${done} of ${countFiles(files)} done`);
+    },
+  });
   progress.clear();
   if (!wait) return submitted;
   return awaitRuns(submitted, {
-    ...{ client, clock, signal, concurrency, perSecond },
-    onFile: (ended) => say(describeEnded(ended), ended),
-    onLook: (open) => progress.show(() => `waiting: ${counted(open, 'run', 'runs')} still processing`),
-    onPause: progress.say,
+    ...common,
+    onFile: (file) => print(describeEnded(file), file),
+    onRound: (open) => progress.show(() => `waiting: ${counted(open, 'run', 'runs')} still processing`),
   }).finally(() => progress.clear());
+}
+
+/** One line about a file after its submission; empty for a file that was not sent. */
+function describeSubmitted(submitted: SubmittedFile): string {
+  if (submitted.outcome === 'not_sent') return '';
+  return `${printable(submitted.file)}: ${describeOutcome(submitted)}\n`;
+}
+
+function describeOutcome({ outcome, scanId, status, problem }: SubmittedFile): string {
+  const id = printable(scanId ?? '');
+  if (outcome === 'submitted') return `submitted as ${id}`;
+  if (outcome === 'failed') return `not submitted: ${printable(problem?.message ?? '')}`;
+  if (outcome === 'interrupted') return 'was on its way: perhaps submitted, perhaps not';
+  const again = status === 'failed' ? '; --new submits it again' : '';
+  return `submitted before as ${id}: ${status}${again}`;
+}
+
+/** One line about a file whose run has ended. */
+function describeEnded({ file, scanId, status, failureReason, error, problem }: SubmittedFile): string {
+  const reason = failureReason === null ? '' : ` (${printable(failureReason)})`;
+  const quote = error === null ? '' : `; the service says: "${printable(error)}"`;
+  const state = problem === null ? `${status}${reason}${quote}` : `not known: ${printable(problem.message)}`;
+  return `${printable(file)}: ${printable(scanId ?? '')}: ${state}\n`;
+}
+
+/** All counts in one line. */
+function summarize(files: readonly SubmittedFile[], waited: boolean): string {
+  const count = (matches: (file: SubmittedFile) => boolean) => files.filter(matches).length;
+  const parts: readonly (readonly [number, string])[] = [
+    [count(({ outcome }) => outcome === 'submitted'), 'submitted'],
+    [count(({ outcome }) => outcome === 'repeated'), 'submitted before'],
+    [count(({ outcome }) => outcome === 'failed'), 'not submitted'],
+    [count(({ outcome }) => outcome === 'interrupted'), 'on their way when interrupted'],
+    [count(({ outcome }) => outcome === 'not_sent'), 'not sent'],
+    [waited ? count(({ status }) => status === 'completed') : 0, 'completed'],
+    [count(({ status }) => status === 'failed'), 'failed'],
+    [waited ? count(({ status }) => status === 'processing') : 0, 'still processing'],
+  ];
+  const nonzero = parts.filter(([number]) => number > 0).map(([number, text]) => `${number} ${text}`);
+  return `${countFiles(files)}: ${nonzero.join(', ')}`;
+}
+
+function countFiles(files: readonly unknown[]): string {
+  return counted(files.length, 'file', 'files');
+}
+
+const REPEAT = 'the same command again submits what is left, and nothing twice';
+
+/** @param results null: interrupted before the first file was sent */
+function interruption(results: readonly SubmittedFile[] | null): CommandFailure {
+  if (results === null) return new CommandFailure('interrupted; nothing was sent', EXIT.interrupted);
+  const isLeft = results.some(({ outcome }) => ['failed', 'interrupted', 'not_sent'].includes(outcome));
+  return new CommandFailure(isLeft ? `interrupted; ${REPEAT}` : 'interrupted; all was submitted', EXIT.interrupted);
+}
+
+/** The failure that the command ends with; null: all files have a result. */
+function failureOf(files: readonly SubmittedFile[]): CommandFailure | null {
+  const lasting = files.filter(({ problem, status }) => status === 'failed' || problem?.passing === false).length;
+  const passing = files.filter(({ problem }) => problem?.passing === true).length;
+  if (lasting + passing === 0) return null;
+  const message = `${lasting + passing} of ${countFiles(files)} without a result`;
+  return lasting > 0 ? new CommandFailure(message) : new CommandFailure(`${message}; ${REPEAT}`, EXIT.tryAgain);
 }
 
 function slug(text: string): string {

@@ -7,24 +7,24 @@ import { basename, join } from 'node:path';
 export interface PdfFile {
   /** As it was given, or found in a folder. */
   readonly path: string;
-  /** Its name without folders. */
+  /** Name without folders. */
   readonly name: string;
   readonly content: Blob;
-  /** Of the content, hex. */
+  /** SHA-256 of the content, hex. */
   readonly sha256: string;
 }
 
-/** A file that is not to be sent, with the reason for a person. */
+/** A file that must not be sent, with the reason. */
 export interface RefusedFile {
   readonly path: string;
   readonly reason: string;
 }
 
-/** Readers of PDF look for the header in so many bytes: some files have others before it. */
+/** Part of the file in which PDF readers look for the header, bytes. */
 const HEADER_WITHIN_BYTES = 1024;
 const HEADER = Buffer.from('%PDF-');
 
-/** The files named, and in place of each folder the visible `.pdf` files that lie directly in it. Each path once. */
+/** Returns the given files, and for each folder the visible `.pdf` files directly in it. Each path once. */
 export async function findFiles(paths: readonly string[]): Promise<readonly (string | RefusedFile)[]> {
   const found: (string | RefusedFile)[] = [];
   for (const path of paths) {
@@ -44,7 +44,7 @@ async function filesIn(folder: string): Promise<readonly (string | RefusedFile)[
   return names.map((name) => join(folder, name));
 }
 
-/** Reads the whole file once, piece by piece. Rejects with the signal's reason alone. */
+/** Reads the whole file in pieces and returns it with its hash, or why it is refused. Rejects only with the signal's reason. */
 export async function checkFile(path: string, signal: AbortSignal): Promise<PdfFile | RefusedFile> {
   const refused = (reason: string): RefusedFile => ({ path, reason });
   try {
@@ -73,7 +73,7 @@ async function readThrough(content: Blob, signal: AbortSignal): Promise<{ head: 
   return { head, sha256: hash.digest('hex') };
 }
 
-/** Whether the file is no longer the one that was checked: Node then refuses to read it. */
+/** Whether the file has changed since its check. Node refuses to read such a file. */
 export async function hasChanged({ content }: PdfFile): Promise<boolean> {
   try {
     await content.slice(0, 1).arrayBuffer();

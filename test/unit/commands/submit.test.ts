@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { SubmittedFile } from '../../../src/cli/submission/submission.js';
+import type { SubmittedFile } from '../../../src/cli/submission/submit-files.js';
 import * as submit from '../../../src/cli/submit.js';
 import { type Emulator, type RequestRecord, startEmulator } from '../../../src/emulator/index.js';
 import { runCommand } from '../../support/command.js';
