@@ -1,6 +1,6 @@
 /**
  * The program as the image holds it: a few files instead of the some 760 that Node would have to find, read and
- * compile one by one (docs/decisions/0011). Two folders down, as `dist/cli`, so that it finds `migrations/` and the rest.
+ * compile one by one (docs/decisions/0011). Two folders down, as `dist/core`, so that it finds `migrations/` and the rest.
  */
 export default {
   input: 'src/main.ts',

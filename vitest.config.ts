@@ -1,18 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Folders whose tests need no database; they start without one. */
-const withoutDatabase = [
-  'unit',
-  'json',
-  'sync',
-  'service',
-  'emulator',
-  'observability',
-  'settings',
-  'simulation',
-  'deployment',
-].map((folder) => `test/${folder}/**/*.test.ts`);
+/** Tests that need a database. All others start without one. */
+const withDatabase = ['test/storage/**/*.test.ts', 'test/e2e/**/*.test.ts'];
+/** What has to be built before it is tested has commands of its own. */
+const builtFirst = ['test/image/**', 'test/package/**'];
 
 export default defineConfig({
   test: {
@@ -30,15 +22,15 @@ export default defineConfig({
     // Neither UTC nor a whole number of hours, so that local time shows wherever it slips in.
     env: { TZ: 'America/St_Johns' },
     projects: [
-      { extends: true, test: { name: 'unit', include: withoutDatabase } },
+      {
+        extends: true,
+        test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: [...withDatabase, ...builtFirst] },
+      },
       {
         extends: true,
         test: {
           name: 'database',
-          include: ['test/**/*.test.ts'],
-          // What is published has a run of its own (`npm run test:package`).
-          // What is built before it is tried out has commands of its own.
-          exclude: [...withoutDatabase, 'test/image/**', 'test/package/**'],
+          include: withDatabase,
           globalSetup: ['test/support/postgres/global-setup.ts', 'test/support/program/global-setup.ts'],
         },
       },

@@ -1,4 +1,7 @@
 /** The library: a typed client of the Document Recognition Service, and its feed as an async iterator. */
+
+export type { Clock } from './core/clock.js';
+export type { Failure } from './core/errors.js';
 export {
   type FeedFailure,
   type FollowedPage,
@@ -9,22 +12,18 @@ export {
 export type { UnusableEntry } from './library/sort-entries.js';
 export type { ApiKeySource } from './service/api-key.js';
 export {
+  RecognitionClient,
+  type RecognitionClientOptions,
+  type SubmitResult,
+} from './service/client.js';
+export {
   BodyTooLargeError,
   CutBodyError,
   NotJsonError,
   TooManyEntriesError,
   TooManyValuesError,
   WrongShapeError,
-} from './service/body-errors.js';
-export {
-  RecognitionClient,
-  type RecognitionClientOptions,
-  type SubmitResult,
-} from './service/client.js';
-export type { RequestClock } from './service/deadline.js';
-export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/dispatcher.js';
-export type { FeedQuery } from './service/feed-query.js';
-export type { RequestObservation } from './service/http.js';
+} from './service/errors/body-errors.js';
 export {
   ApiKeyError,
   BadHttpError,
@@ -33,9 +32,8 @@ export {
   ConnectionError,
   InvalidArgumentError,
   TimeoutError,
-} from './service/request-errors.js';
-export type { SubmitRequest } from './service/requests.js';
-export { ServiceError } from './service/service-error.js';
+} from './service/errors/request-errors.js';
+export { ServiceError } from './service/errors/service-error.js';
 export {
   AuthenticationError,
   ConflictError,
@@ -48,7 +46,12 @@ export {
   RedirectError,
   ServerError,
   UnexpectedStatusError,
-} from './service/status-errors.js';
+} from './service/errors/status-errors.js';
+export type { FeedQuery } from './service/feed-query.js';
+export type { RequestClock } from './service/http/deadline.js';
+export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/http/dispatcher.js';
+export type { RequestObservation } from './service/http/exchange.js';
+export type { SubmitRequest } from './service/requests.js';
 export {
   type FeedEntry,
   type FeedPage,
@@ -59,4 +62,4 @@ export {
   type Submission,
   submissionSchema,
 } from './service/wire.js';
-export type { Clock, Failure, FeedFilters, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports.js';
+export type { FeedFilters, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports/index.js';

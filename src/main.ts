@@ -2,30 +2,30 @@
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command } from 'commander';
-import { EXIT, EXIT_HELP, explain } from './cli/exit.js';
-import { endOnSignals } from './cli/first-process.js';
-import { watchOutput } from './cli/output.js';
-import { packageVersion } from './cli/version.js';
+import { EXIT, EXIT_HELP, explain } from './cli/context/exit.js';
+import { endOnSignals } from './cli/context/first-process.js';
+import { watchOutput } from './cli/terminal/output.js';
+import { packageVersion } from './core/package.js';
 
 /** One file a command; only the one that is asked for is loaded, so that the daemon starts quickly. */
 const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Command): void }>>> = {
-  run: () => import('./cli/run.js'),
-  migrate: () => import('./cli/migrate.js'),
-  status: () => import('./cli/status.js'),
-  doctor: () => import('./cli/doctor.js'),
-  verify: () => import('./cli/verify.js'),
-  resolve: () => import('./cli/resolve.js'),
-  quarantine: () => import('./cli/quarantine.js'),
-  rewind: () => import('./cli/rewind.js'),
-  adopt: () => import('./cli/adopt.js'),
-  backfill: () => import('./cli/backfill.js'),
-  reconcile: () => import('./cli/reconcile.js'),
-  views: () => import('./cli/views.js'),
-  erase: () => import('./cli/erase.js'),
-  submit: () => import('./cli/submit.js'),
-  get: () => import('./cli/get.js'),
-  emulator: () => import('./cli/emulator.js'),
-  demo: () => import('./cli/demo.js'),
+  run: () => import('./cli/commands/run.js'),
+  migrate: () => import('./cli/commands/migrate.js'),
+  status: () => import('./cli/commands/status.js'),
+  doctor: () => import('./cli/commands/doctor.js'),
+  verify: () => import('./cli/commands/verify.js'),
+  resolve: () => import('./cli/commands/resolve.js'),
+  quarantine: () => import('./cli/commands/quarantine.js'),
+  rewind: () => import('./cli/commands/rewind.js'),
+  adopt: () => import('./cli/commands/adopt.js'),
+  backfill: () => import('./cli/commands/backfill.js'),
+  reconcile: () => import('./cli/commands/reconcile.js'),
+  views: () => import('./cli/commands/views.js'),
+  erase: () => import('./cli/commands/erase.js'),
+  submit: () => import('./cli/commands/submit.js'),
+  get: () => import('./cli/commands/get.js'),
+  emulator: () => import('./cli/commands/emulator.js'),
+  demo: () => import('./cli/commands/demo.js'),
 };
 
 async function main(args: readonly string[]): Promise<number> {

@@ -5,12 +5,12 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { RecognitionClient } from '../../src/service/client.js';
-import { createCommits } from '../../src/storage/commit-page.js';
-import { createDatabaseClock } from '../../src/storage/database-clock.js';
-import { createLeases } from '../../src/storage/lease.js';
-import { connectStore } from '../../src/storage/store-connection.js';
-import { batchOf, type CheckedPage, checkPage } from '../../src/sync/check-page.js';
-import type { LeaseGrant, PageCommit } from '../../src/sync/ports.js';
+import { createCommits } from '../../src/storage/commit/commit-page.js';
+import { createDatabaseClock } from '../../src/storage/connection/database-clock.js';
+import { connectStore } from '../../src/storage/connection/store-connection.js';
+import { createLeases } from '../../src/storage/feeds/lease.js';
+import { batchOf, type CheckedPage, checkPage } from '../../src/sync/page/check-page.js';
+import type { LeaseGrant, PageCommit } from '../../src/sync/ports/index.js';
 import { feedRequest } from '../service/recording.js';
 import { type ContestConfig, contest } from './contest.js';
 

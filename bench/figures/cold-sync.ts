@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { PAGES_JOINED } from '../../src/sync/join-pages.js';
+import { PAGES_JOINED } from '../../src/sync/prefetch/join-pages.js';
 import type { Contested } from '../contestants/contest.js';
 import { type Contestant, runContest } from '../contestants/run-contest.js';
 import { type BenchService, startService } from '../service/start.js';

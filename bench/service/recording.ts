@@ -1,5 +1,5 @@
 import { feedPath } from '../../src/service/requests.js';
-import type { FeedRequest } from '../../src/sync/ports.js';
+import type { FeedRequest } from '../../src/sync/ports/index.js';
 import type { ServiceAddress } from './protocol.js';
 
 /** How every contestant reads the feed, by scanfeed's defaults. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { startEmbeddedPostgres } from '../../src/cli/embedded-postgres/index.js';
+import { startEmbeddedPostgres } from '../../src/demo/embedded-postgres/index.js';
 import { parentOf } from './process-figures.js';
 import type { Scope } from './scope.js';
 

@@ -1,12 +1,12 @@
-import type { FaultInput } from './faults.js';
+import { createServer } from './http/server.js';
+import type { FaultInput } from './model/faults.js';
+import type { ScriptedAnswer } from './model/run-scripts.js';
+import { type Correction, type RunSpec, toMs } from './model/run-specs.js';
+import type { FilterFacts, RunVersion } from './model/runs.js';
+import { beginning, type Content } from './model/sequence.js';
+import type { Switches, SwitchesPatch } from './model/switches.js';
 import { defaultOptions, type EmulatorOptions } from './options.js';
-import type { ScriptedAnswer } from './run-scripts.js';
-import { type Correction, type RunSpec, toMs } from './run-specs.js';
-import type { FilterFacts, RunVersion } from './runs.js';
-import { beginning, type Content } from './sequence.js';
-import { createServer } from './server.js';
 import { Service } from './service.js';
-import type { Switches, SwitchesPatch } from './switches.js';
 
 /** A feed entry to be passed on byte for byte. */
 export interface VerbatimSpec extends Partial<FilterFacts> {

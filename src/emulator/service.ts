@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { documentTypes } from './catalogue.js';
-import { FaultBox } from './faults.js';
-import { IdempotencyKeys } from './idempotency.js';
+import { documentTypes } from './model/catalogue.js';
+import { FaultBox } from './model/faults.js';
+import { IdempotencyKeys } from './model/idempotency.js';
+import { Organization } from './model/organization.js';
+import { Refusal } from './model/refusal.js';
+import { RequestLog } from './model/request-log.js';
+import { RunScripts } from './model/run-scripts.js';
+import { type Switches, type SwitchesPatch, switchesSchema } from './model/switches.js';
 import type { EmulatorOptions } from './options.js';
-import { Organization } from './organization.js';
-import { Refusal } from './refusal.js';
-import { RequestLog } from './requests.js';
-import { RunScripts } from './run-scripts.js';
-import { type Switches, type SwitchesPatch, switchesSchema } from './switches.js';
 
 /** The state behind the routes: organizations, switches, faults, scripts and the clock. */
 export class Service {

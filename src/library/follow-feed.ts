@@ -1,12 +1,14 @@
-import { classifyError } from '../outcome/classify-error.js';
+import type { Clock } from '../core/clock.js';
+import { systemClock } from '../core/clock.js';
+import type { Failure } from '../core/errors.js';
+import { classifyError } from '../core/errors.js';
+import { InvalidArgumentError } from '../service/errors/request-errors.js';
 import { type FeedQuery, filtersOf } from '../service/feed-query.js';
-import { InvalidArgumentError } from '../service/request-errors.js';
-import { systemClock } from '../service/system-clock.js';
 import type { FeedEntry } from '../service/wire.js';
-import { pauseAfter, pauseUntilPoll } from '../sync/backoff.js';
-import { isDeadEnd } from '../sync/end-of-feed.js';
-import type { Clock, Failure, FeedService } from '../sync/ports.js';
-import { type Step, walkFeed } from '../sync/walk-feed.js';
+import { isDeadEnd } from '../sync/page/end-of-feed.js';
+import { type Step, walkFeed } from '../sync/page/walk-feed.js';
+import type { FeedService } from '../sync/ports/index.js';
+import { pauseAfter, pauseUntilPoll } from '../sync/retry/backoff.js';
 import { sortEntries, type UnusableEntry } from './sort-entries.js';
 
 /** How to follow the feed. Without `cursor` and `since` it begins at the beginning of the history. */

@@ -1,5 +1,5 @@
 import { type FeedEntry, feedEntrySchema, misfit } from '../service/wire.js';
-import type { RawPage } from '../sync/ports.js';
+import type { RawPage } from '../sync/ports/index.js';
 
 /** An entry that does not fit the interface (2.1). */
 export interface UnusableEntry {

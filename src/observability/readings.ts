@@ -1,13 +1,11 @@
-import type { Clock, Pass, PassKind, Reading, ReadingProgress } from '../sync/ports.js';
-import type { Logger } from './logger.js';
-import type { Metrics } from './metrics.js';
-import type { CurrentPass } from './status-report.js';
+import type { Clock } from '../core/clock.js';
+import type { Pass, PassKind, Reading, ReadingProgress } from '../sync/ports/index.js';
+import type { Logger } from './log/logger.js';
+import { type Metrics, PACE_HOLDS_MS } from './metrics/metrics.js';
+import type { CurrentPass } from './status-page/status-report.js';
 
 /** A reading that lasts this long is logged. */
 const TOLD_AFTER_MS = 10_000;
-
-/** Without another page for so long, the pace of before says nothing any more. */
-export const PACE_HOLDS_MS = 60_000;
 
 const RUNNING: Readonly<Record<Reading, string>> = {
   feed: 'catching up with the feed',

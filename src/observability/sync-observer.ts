@@ -1,16 +1,17 @@
-import { classifyError } from '../outcome/classify-error.js';
-import type { Clock, FeedStatus, Freshness, Stage, SyncObserver } from '../sync/ports.js';
-import { createActivity } from './activity.js';
-import { fresher, lagSeconds } from './freshness.js';
-import type { Liveness } from './liveness.js';
-import type { Logger } from './logger.js';
-import type { Metrics } from './metrics.js';
-import { createOutages, type ToldOutage } from './outages.js';
+import type { Clock } from '../core/clock.js';
+import { classifyError } from '../core/errors.js';
+import type { FeedStatus, Freshness, Stage, SyncObserver } from '../sync/ports/index.js';
+import type { Liveness } from './admin/liveness.js';
+import { createActivity } from './log/activity.js';
+import type { Logger } from './log/logger.js';
+import { createOutages, type ToldOutage } from './log/outages.js';
+import { createRoleLines } from './log/role-lines.js';
+import { createSparingWarnings } from './log/sparing-warnings.js';
+import { fresher, lagSeconds } from './metrics/freshness.js';
+import type { Metrics } from './metrics/metrics.js';
 import { createReadings } from './readings.js';
-import { createRecentHistory } from './recent-history.js';
-import { createRoleLines } from './role-lines.js';
-import { createSparingWarnings } from './sparing-warnings.js';
-import type { CurrentPass, StatusReport } from './status-report.js';
+import { createRecentHistory } from './status-page/recent-history.js';
+import type { CurrentPass, StatusReport } from './status-page/status-report.js';
 
 interface SyncObserverOptions {
   readonly feed: string;

@@ -1,4 +1,4 @@
-import { ApiKeyError } from './request-errors.js';
+import { ApiKeyError } from './errors/request-errors.js';
 
 /** A bearer key, or where to get it; asked before every request, so that it can be rotated. */
 export type ApiKeySource = string | (() => string | Promise<string>);

@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from './request-errors.js';
+import { InvalidArgumentError } from './errors/request-errors.js';
 
 /**
  * The service's address. Refused are a user or password, which would compete with the bearer key and show up wherever

@@ -1,20 +1,26 @@
 import { constants } from 'node:buffer';
 import type { Dispatcher } from 'undici';
-import type { Lightening } from '../json/light.js';
-import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../sync/ports.js';
+import { systemClock } from '../core/clock.js';
+import type { Lightening } from '../core/json/skip-large-values.js';
+import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../sync/ports/index.js';
 import type { ApiKeySource } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
-import type { BodyOptions } from './body.js';
-import { TooManyEntriesError, TooManyValuesError, WrongShapeError } from './body-errors.js';
-import { checked, jsonObject } from './checked-answer.js';
-import type { RequestClock } from './deadline.js';
-import { createDispatcher } from './dispatcher.js';
+import { TooManyEntriesError, TooManyValuesError, WrongShapeError } from './errors/body-errors.js';
+import { ClientClosedError, InvalidArgumentError } from './errors/request-errors.js';
 import { type FeedQuery, feedRequestOf } from './feed-query.js';
-import { exchange, type HttpAnswer, type HttpOptions, type HttpRequest, type RequestObservation } from './http.js';
-import { ClientClosedError, InvalidArgumentError } from './request-errors.js';
+import type { BodyOptions } from './http/body.js';
+import { checked, jsonObject } from './http/checked-answer.js';
+import type { RequestClock } from './http/deadline.js';
+import { createDispatcher } from './http/dispatcher.js';
+import {
+  exchange,
+  type HttpAnswer,
+  type HttpOptions,
+  type HttpRequest,
+  type RequestObservation,
+} from './http/exchange.js';
 import { feedPath, runPath, type SubmitRequest, submitForm, submitHeaders, submitPath } from './requests.js';
 import { OF_A_PAGE, OF_A_RUN } from './steering-fields.js';
-import { systemClock } from './system-clock.js';
 import { type FeedPage, feedPageSchema, type Run, runSchema, type Submission, submissionSchema } from './wire.js';
 
 const MIB = 1024 * 1024;

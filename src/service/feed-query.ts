@@ -1,5 +1,5 @@
-import type { FeedFilters, FeedRequest, FeedStart } from '../sync/ports.js';
-import { InvalidArgumentError } from './request-errors.js';
+import type { FeedFilters, FeedRequest, FeedStart } from '../sync/ports/index.js';
+import { InvalidArgumentError } from './errors/request-errors.js';
 
 /** What to read from the feed (interface 4.2). What is left out has the default named here, and is sent all the same. */
 export interface FeedQuery {

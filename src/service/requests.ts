@@ -1,6 +1,6 @@
 import { FormData } from 'undici';
-import type { FeedRequest } from '../sync/ports.js';
-import { InvalidArgumentError } from './request-errors.js';
+import type { FeedRequest } from '../sync/ports/index.js';
+import { InvalidArgumentError } from './errors/request-errors.js';
 
 /** A PDF to submit (interface 4.1). */
 export interface SubmitRequest {

@@ -1,5 +1,5 @@
-import { INTERFACE_FIELDS } from '../interface-fields.js';
-import type { Lightening } from '../json/light.js';
+import type { Lightening } from '../core/json/skip-large-values.js';
+import { INTERFACE_FIELDS } from '../core/run-fields.js';
 
 /** Fields that decide nothing about an entry, and may be of any length. */
 const LONG: readonly string[] = ['fileName', 'data', 'error', 'markdown', 'rawOcrResult'];

@@ -1,16 +1,16 @@
-import type { FeedStore } from '../sync/ports.js';
-import { createCommits } from './commit-page.js';
-import type { CommitSettings } from './commit-settings.js';
-import { createDatabaseClock } from './database-clock.js';
-import { createKeyReader } from './key-reader.js';
-import { createLeases } from './lease.js';
-import { createPasses } from './passes.js';
-import { createPendingRetries } from './pending.js';
-import type { Database } from './pool.js';
-import { createPositions } from './position.js';
-import { createQuarantine } from './quarantine.js';
-import { createStatus } from './status.js';
-import { connectStore } from './store-connection.js';
+import type { FeedStore } from '../sync/ports/index.js';
+import { createCommits } from './commit/commit-page.js';
+import type { CommitSettings } from './commit/commit-settings.js';
+import { createKeyReader } from './commit/key-reader.js';
+import { createPositions } from './commit/position.js';
+import { createQuarantine } from './commit/quarantine.js';
+import { createDatabaseClock } from './connection/database-clock.js';
+import type { Database } from './connection/pool.js';
+import { connectStore } from './connection/store-connection.js';
+import { createLeases } from './feeds/lease.js';
+import { createStatus } from './feeds/status.js';
+import { createPasses } from './passes/passes.js';
+import { createPendingRetries } from './runs/pending.js';
 
 export interface StoreSettings extends Omit<CommitSettings, 'databaseClock'> {
   /** SCANFEED_DATABASE_SCHEMA. */

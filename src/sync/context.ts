@@ -1,16 +1,24 @@
-import type { DatabaseWatch } from './database-watch.js';
-import type { MemoryBudget } from './memory-budget.js';
-import type { PageLimit } from './page-limit.js';
-import type { Clock, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports.js';
-import type { ReadSettings } from './read-page.js';
-import type { ResultLoader } from './resolve-truncated.js';
-import type { RetryWakeUp } from './retry-wake-up.js';
+import type { Clock } from '../core/clock.js';
+import type { MemoryBudget } from './memory/memory-budget.js';
+import type { PageLimit } from './page/page-limit.js';
+import type { FeedFilters, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports/index.js';
+import type { ResultLoader } from './results/resolve-truncated.js';
+import type { RetryWakeUp } from './results/retry-wake-up.js';
+import type { DatabaseWatch } from './retry/database-watch.js';
 
 /** How often recent and full passes begin, and how far back recent ones read. Milliseconds; null: that kind is off. */
 export interface ReconcileSettings {
   readonly intervalMs: number | null;
   readonly windowMs: number;
   readonly fullIntervalMs: number | null;
+}
+
+/** How a feed is read. */
+export interface ReadSettings {
+  readonly filters: FeedFilters;
+  readonly markdown: boolean;
+  /** 1 to 200. */
+  readonly pageLimit: number;
 }
 
 /** Everything the engine works with. */

@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ERROR_KINDS } from '../../src/observability/metric-definitions.js';
+import { ERROR_KINDS } from '../../src/observability/metrics/metric-definitions.js';
 import { type AlertFile, anyHelm, renderAlerts, testFolder } from '../support/deployment/chart.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
 

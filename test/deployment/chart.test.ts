@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { readSettings } from '../../src/settings/settings.js';
 import { VARIABLES } from '../../src/settings/variables.js';
-import { readSettings } from '../../src/settings.js';
 import {
   anyHelm,
   CHART,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readSettings } from '../../src/settings.js';
+import { readSettings } from '../../src/settings/settings.js';
 import { anyHelm, CHART, OLDEST_KUBERNETES, REQUIRED, runTemplate, testFolder } from '../support/deployment/chart.js';
 import { runTool } from '../support/deployment/tools.js';
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { register } from '../../src/cli/emulator.js';
+import { register } from '../../src/cli/commands/emulator.js';
 import { defaultSwitches } from '../../src/emulator/index.js';
 
 /** Runs the command until `use` is done with what it printed. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { scramble, unscramble } from '../../src/emulator/random.js';
-import { runNumberOf, scanIdOf } from '../../src/emulator/scan-ids.js';
+import { scramble, unscramble } from '../../src/emulator/model/random.js';
+import { runNumberOf, scanIdOf } from '../../src/emulator/model/scan-ids.js';
 import { bench, ids, noon } from './client.js';
 
 interface Line {

@@ -2,18 +2,18 @@ import { type Mutant, type Patch, patch } from './mutant.js';
 
 const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'engine', patches });
 
-const storePage = 'src/sync/store-page.ts';
-const syncPage = 'src/sync/sync-page.ts';
+const storePage = 'src/sync/commit/store-page.ts';
+const syncPage = 'src/sync/commit/sync-page.ts';
 const loop = 'src/sync/loop.ts';
-const readPage = 'src/sync/read-page.ts';
-const checkPage = 'src/sync/check-page.ts';
-const fullResult = 'src/sync/full-result.ts';
-const quarantineRefused = 'src/sync/quarantine-refused.ts';
-const recover = 'src/sync/recover-cursor.ts';
-const endOfFeed = 'src/sync/end-of-feed.ts';
-const backoff = 'src/sync/backoff.ts';
-const serviceClock = 'src/sync/service-clock.ts';
-const runPass = 'src/sync/run-pass.ts';
+const readPage = 'src/sync/page/read-page.ts';
+const checkPage = 'src/sync/page/check-page.ts';
+const fullResult = 'src/sync/results/full-result.ts';
+const quarantineRefused = 'src/sync/commit/quarantine-refused.ts';
+const recover = 'src/sync/recovery/recover-cursor.ts';
+const endOfFeed = 'src/sync/page/end-of-feed.ts';
+const backoff = 'src/sync/retry/backoff.ts';
+const serviceClock = 'src/sync/page/service-clock.ts';
+const runPass = 'src/sync/passes/run-pass.ts';
 
 /** Bugs of the engine: one to three for each promise, of the kinds that have happened. */
 export const ENGINE_MUTANTS: readonly Mutant[] = [
@@ -68,11 +68,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Truncated results get completed (promise 3).
   engine(
     'an entry whose result could not be loaded is called complete',
-    patch('src/sync/resolve-truncated.ts', 'return pendingEntry(entry, outcome.reason);', 'return entry;'),
+    patch('src/sync/results/resolve-truncated.ts', 'return pendingEntry(entry, outcome.reason);', 'return entry;'),
   ),
   engine(
     'pending results are never tried again',
-    patch('src/sync/retry-pending.ts', "if (due.length === 0) return 'done';", "return 'done';"),
+    patch('src/sync/results/retry-pending.ts', "if (due.length === 0) return 'done';", "return 'done';"),
   ),
   engine(
     'a result that is truncated too is taken for the full one',
@@ -102,19 +102,22 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the memory of committed pages is not released',
     patch(
-      'src/sync/read-ahead.ts',
+      'src/sync/prefetch/read-ahead.ts',
       'for (const { ticket } of held.splice(0, handedOut)) ticket.close();',
       'held.splice(0, handedOut);',
     ),
   ),
-  engine('the limit is not halved', patch('src/sync/page-limit.ts', 'Math.max(1, Math.floor(entries / 2))', 'entries')),
+  engine(
+    'the limit is not halved',
+    patch('src/sync/page/page-limit.ts', 'Math.max(1, Math.floor(entries / 2))', 'entries'),
+  ),
 
   // One writer a feed (promise 6).
   engine(
     'a lost lease is not noticed',
     patch(loop, "if (reached === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
     patch(
-      'src/sync/keep-lease.ts',
+      'src/sync/lease/keep-lease.ts',
       'if (!(await store.renewLease(lease, leaseTtlMs))) return works(); // lost, and not kept from us',
       'await store.renewLease(lease, leaseTtlMs);',
     ),
@@ -185,7 +188,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a correction shows how far the feed was read',
-    patch('src/sync/proven-delivery.ts', 'if (revision === 1) proven', 'proven'),
+    patch('src/sync/page/proven-delivery.ts', 'if (revision === 1) proven', 'proven'),
   ),
   engine(
     'an empty page is the end of the feed, whatever the filters hide',
@@ -225,7 +228,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the history of another organization is mixed in',
     patch(
-      'src/sync/restart-pass.ts',
+      'src/sync/passes/restart-pass.ts',
       'if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {',
       'if (again === null) {',
     ),

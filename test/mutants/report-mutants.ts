@@ -7,11 +7,11 @@ const reports = (name: string, ...patches: readonly Patch[]): Mutant => ({ name,
 export const REPORT_MUTANTS: readonly Mutant[] = [
   reports(
     'an erased run is stored again',
-    patch('src/storage/commit-statement.ts', "WHEN ${isBarred(sql`candidate`, keptDays)} THEN 'barred'\n", ''),
+    patch('src/storage/commit/commit-statement.ts', "WHEN ${isBarred(sql`candidate`, keptDays)} THEN 'barred'\n", ''),
   ),
   reports(
     'a page that was judged before an erasure lands after it',
-    patch('src/storage/deleted-runs.ts', 'sql`lease_epoch + 1`', 'sql`lease_epoch`'),
+    patch('src/storage/runs/deleted-runs.ts', 'sql`lease_epoch + 1`', 'sql`lease_epoch`'),
   ),
   reports(
     'what is read of a document fails a report',

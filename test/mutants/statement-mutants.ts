@@ -7,29 +7,29 @@ const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ na
 export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the cursor is not part of the fence',
-    patch('src/storage/fence.ts', ' AND cursor IS NOT DISTINCT FROM ${from}::text', ''),
+    patch('src/storage/commit/fence.ts', ' AND cursor IS NOT DISTINCT FROM ${from}::text', ''),
   ),
   statements(
     'a page of another epoch is committed',
-    patch('src/storage/fence.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
+    patch('src/storage/commit/fence.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
   ),
   statements(
     'a commit of an epoch that was granted twice lands',
-    patch('src/storage/fence.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
+    patch('src/storage/commit/fence.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
   ),
   statements(
     'a held lease is taken away',
-    patch('src/storage/lease.ts', 'OR feed.lease_expires_at < clock_timestamp())', 'OR true)'),
+    patch('src/storage/feeds/lease.ts', 'OR feed.lease_expires_at < clock_timestamp())', 'OR true)'),
   ),
   statements(
     'the same revision is written again',
     patch(
-      'src/storage/commit-statement.ts',
+      'src/storage/commit/commit-statement.ts',
       'WHEN candidate.revision > known.revision THEN',
       'WHEN candidate.revision >= known.revision THEN',
     ),
     patch(
-      'src/storage/commit-statement.ts',
+      'src/storage/commit/commit-statement.ts',
       'WHERE excluded.revision > run.revision',
       'WHERE excluded.revision >= run.revision',
     ),
@@ -37,51 +37,51 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'stored data is replaced within a revision',
     patch(
-      'src/storage/union-of-sources.ts',
+      'src/storage/commit/union-of-sources.ts',
       'COALESCE(${a(name)}, ${unless(b(name))})',
       'COALESCE(${unless(b(name))}, ${a(name)})',
     ),
   ),
   statements(
     'a test mode that only the later source states is lost',
-    patch('src/storage/union-of-sources.ts', "OR ${b('partner_test_mode')})`", 'OR false)`'),
+    patch('src/storage/commit/union-of-sources.ts', "OR ${b('partner_test_mode')})`", 'OR false)`'),
   ),
   statements(
     'the position passes by a stored run that another writer has raised meanwhile',
-    patch('src/storage/commit-statement.ts', 'WHEN EXISTS (SELECT FROM overtaken) THEN', 'WHEN false THEN'),
+    patch('src/storage/commit/commit-statement.ts', 'WHEN EXISTS (SELECT FROM overtaken) THEN', 'WHEN false THEN'),
   ),
   statements(
     'unknown fields go unnoticed',
-    patch('src/interface-fields.ts', 'if (!known.has(name)) return true;', '{}'),
+    patch('src/core/run-fields.ts', 'if (!known.has(name)) return true;', '{}'),
   ),
   statements(
     'entries are quarantined although the fence does not hold',
     patch(
-      'src/storage/commit-statement.ts',
+      'src/storage/commit/commit-statement.ts',
       'USING (position)\n  WHERE EXISTS (SELECT FROM fence)',
       'USING (position)',
     ),
   ),
   statements(
     'a page of a cancelled pass is committed',
-    patch('src/storage/passes.ts', 'AND pass.finished_at IS NULL AND pass.cursor', 'AND pass.cursor'),
+    patch('src/storage/passes/passes.ts', 'AND pass.finished_at IS NULL AND pass.cursor', 'AND pass.cursor'),
   ),
   statements(
     'a reconciliation with an end of its own claims freshness',
     patch(
-      'src/storage/request-pass.ts',
+      'src/storage/passes/request-pass.ts',
       'CASE WHEN ${until === null} AND ${leavesNoGap} THEN data_complete_as_of END',
       'data_complete_as_of',
     ),
   ),
   statements(
     'a pass skips pages that the database has lost',
-    patch('src/storage/passes.ts', ' AND pass.cursor IS NOT DISTINCT FROM ${from}::text', ''),
+    patch('src/storage/passes/passes.ts', ' AND pass.cursor IS NOT DISTINCT FROM ${from}::text', ''),
   ),
   statements(
     'freshness goes back',
     patch(
-      'src/storage/fence.ts',
+      'src/storage/commit/fence.ts',
       'data_complete_as_of = GREATEST(data_complete_as_of, ${complete})',
       'data_complete_as_of = ${complete}',
     ),
@@ -89,7 +89,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'a rejected cursor is offered again',
     patch(
-      'src/storage/position.ts',
+      'src/storage/commit/position.ts',
       "later.reason = 'rejected' AND later.cursor = noted.cursor\n                OR ",
       '',
     ),
@@ -97,7 +97,7 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'a feed is complete before its history is read',
     patch(
-      'src/storage/passes.ts',
+      'src/storage/passes/passes.ts',
       'feed.end_reached_at IS NOT NULL AND NOT ${historyIsUnfinished(tables)}',
       'feed.end_reached_at IS NOT NULL',
     ),

@@ -2,10 +2,14 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type AdminServer, type AdminServerOptions, startAdminServer } from '../../src/observability/admin-server.js';
-import { createLiveness } from '../../src/observability/liveness.js';
-import { createReadiness } from '../../src/observability/readiness.js';
-import type { StatusReport } from '../../src/observability/status-report.js';
+import {
+  type AdminServer,
+  type AdminServerOptions,
+  startAdminServer,
+} from '../../src/observability/admin/admin-server.js';
+import { createLiveness } from '../../src/observability/admin/liveness.js';
+import { createReadiness } from '../../src/observability/admin/readiness.js';
+import type { StatusReport } from '../../src/observability/status-page/status-report.js';
 import { overhear } from '../support/canaries/overhear.js';
 import { gate, handClock, recordingLogger, testMetrics } from '../support/observed.js';
 

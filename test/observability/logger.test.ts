@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { describeError } from '../../src/observability/describe-error.js';
-import { createLogger, type LoggerOptions } from '../../src/observability/logger.js';
+import { describeError } from '../../src/observability/log/describe-error.js';
+import { createLogger, type LoggerOptions } from '../../src/observability/log/logger.js';
 import { overhear } from '../support/canaries/overhear.js';
 
 const CANARY = 'canary-77aa';

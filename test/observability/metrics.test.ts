@@ -1,6 +1,6 @@
 import perfHooks from 'node:perf_hooks';
 import { describe, expect, test, vi } from 'vitest';
-import { createMetrics } from '../../src/observability/metrics.js';
+import { createMetrics } from '../../src/observability/metrics/metrics.js';
 import { feedStatus, samplesOf, testMetrics } from '../support/observed.js';
 
 const COUNTS = { inserted: 3, updated: 2, filled: 1, unchanged: 1, stale: 4, quarantined: 5, conflicts: 6, stored: [] };

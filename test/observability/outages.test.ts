@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createOutages } from '../../src/observability/outages.js';
+import { createOutages } from '../../src/observability/log/outages.js';
 import { handClock, recordingLogger } from '../support/observed.js';
 
 function observed() {

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createRecentHistory, REMEMBERED_MINUTES, type RecentMinute } from '../../src/observability/recent-history.js';
+import {
+  createRecentHistory,
+  REMEMBERED_MINUTES,
+  type RecentMinute,
+} from '../../src/observability/status-page/recent-history.js';
 import { handClock } from '../support/observed.js';
 
 const MINUTE = 60_000;

@@ -9,7 +9,7 @@ import {
   type Request,
   type SingleRequestServer,
   textAnswer,
-} from '../../src/observability/single-request-server.js';
+} from '../../src/observability/admin/single-request-server.js';
 import { gate } from '../support/observed.js';
 
 const GET = 'GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { firstFacts } from '../../src/observability/status-page/facts.js';
 import { stateOf } from '../../src/observability/status-page/state.js';
+import type { StatusReport } from '../../src/observability/status-page/status-report.js';
 import { renderTroubles } from '../../src/observability/status-page/troubles.js';
-import type { StatusReport } from '../../src/observability/status-report.js';
 import { caughtUp, inTrouble, readingHistory, starting } from '../support/status-page/states.js';
 
 const { report, now } = caughtUp();

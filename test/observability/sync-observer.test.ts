@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLiveness } from '../../src/observability/liveness.js';
+import { createLiveness } from '../../src/observability/admin/liveness.js';
 import { observeSync } from '../../src/observability/sync-observer.js';
 import { feedStatus, recordingLogger, testMetrics } from '../support/observed.js';
 

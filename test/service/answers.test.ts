@@ -1,6 +1,11 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { BodyTooLargeError, CutBodyError, NotJsonError, WrongShapeError } from '../../src/service/body-errors.js';
+import {
+  BodyTooLargeError,
+  CutBodyError,
+  NotJsonError,
+  WrongShapeError,
+} from '../../src/service/errors/body-errors.js';
 import { entryFields, entryJson, pageJson, raw as rawJson } from '../support/entries.js';
 import { raw, reply } from '../support/scripted-service.js';
 import { never, operations, page, pdf, rejection, textOf, useService } from './harness.js';

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createDispatcher, type ProxySettings } from '../../src/service/dispatcher.js';
+import { createDispatcher, type ProxySettings } from '../../src/service/http/dispatcher.js';
 import { pageJson } from '../support/entries.js';
 import { reply } from '../support/scripted-service.js';
 import { KEY, never, page, rejection, useService } from './harness.js';

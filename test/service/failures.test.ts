@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import * as errors from '../../src/index.js';
-import { createDispatcher } from '../../src/service/dispatcher.js';
-import type { RequestObservation } from '../../src/service/http.js';
+import { createDispatcher } from '../../src/service/http/dispatcher.js';
+import type { RequestObservation } from '../../src/service/http/exchange.js';
 import { entryJson, pageJson } from '../support/entries.js';
 import { hangUp, raw, refuse, reply, reset, silence, stall } from '../support/scripted-service.js';
 import { HandClock, never, operations, page, pdf, rejection, textOf, useService } from './harness.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach } from 'vitest';
 import { RecognitionClient, type RecognitionClientOptions } from '../../src/service/client.js';
-import type { RequestClock } from '../../src/service/deadline.js';
-import type { FeedRequest } from '../../src/sync/ports.js';
+import type { RequestClock } from '../../src/service/http/deadline.js';
+import type { FeedRequest } from '../../src/sync/ports/index.js';
 import { overhearError } from '../support/canaries/overhear.js';
 import { ScriptedService } from '../support/scripted-service.js';
 

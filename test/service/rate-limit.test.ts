@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { limitRate } from '../../src/service/rate-limit.js';
-import type { FeedService } from '../../src/sync/ports.js';
+import { limitRate } from '../../src/service/http/rate-limit.js';
+import type { FeedService } from '../../src/sync/ports/index.js';
 
 function recordingService() {
   const asked: string[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { InvalidArgumentError } from '../../src/service/request-errors.js';
+import { InvalidArgumentError } from '../../src/service/errors/request-errors.js';
 import { pageJson } from '../support/entries.js';
 import { reply } from '../support/scripted-service.js';
 import { KEY, never, page, pdf, rejection, useService } from './harness.js';

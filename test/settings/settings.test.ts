@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readSettings, SettingsError } from '../../src/settings.js';
+import { readSettings, SettingsError } from '../../src/settings/settings.js';
 import { files, LEAST, mistakesWith, settingsWith } from '../support/settings.js';
 
 function outcomeOf(read: () => unknown): string {

@@ -1,6 +1,6 @@
-import { PAGES_JOINED } from '../../src/sync/join-pages.js';
+import type { Clock } from '../../src/core/clock.js';
+import { startAt } from '../../src/sync/page/read-page.js';
 import type {
-  Clock,
   CommitOutcome,
   EntryBatch,
   LeaseGrant,
@@ -10,8 +10,8 @@ import type {
   PassKind,
   Position,
   QuarantineEntry,
-} from '../../src/sync/ports.js';
-import { startAt } from '../../src/sync/read-page.js';
+} from '../../src/sync/ports/index.js';
+import { PAGES_JOINED } from '../../src/sync/prefetch/join-pages.js';
 import { batchTexts } from '../support/pages.js';
 import type { Coverage, Happening } from './coverage.js';
 import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { FeedFilters } from '../../src/sync/ports.js';
+import type { FeedFilters } from '../../src/sync/ports/index.js';
 import type { Fields } from '../support/entries.js';
 
 /** A value that the model of the store refuses, as PostgreSQL refuses some: nothing shows it beforehand. */

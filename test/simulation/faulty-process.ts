@@ -1,6 +1,7 @@
+import type { Clock } from '../../src/core/clock.js';
 import { followFeed } from '../../src/sync/loop.js';
-import { createMemoryBudget } from '../../src/sync/memory-budget.js';
-import type { Clock, FeedIdentity, FeedStore } from '../../src/sync/ports.js';
+import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
+import type { FeedIdentity, FeedStore } from '../../src/sync/ports/index.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import { type CheckedStore, FEED } from './checked-store.js';
@@ -31,7 +32,7 @@ export interface World {
   failovers: number;
 }
 
-/** How a statement that did not happen is reported, as `storage/errors.ts` would. */
+/** How a statement that did not happen is reported, as `storage/connection/errors.ts` would. */
 const STATEMENT_FAILURES = [
   new ModelFailure('connection'),
   new ModelFailure('deadlock'),

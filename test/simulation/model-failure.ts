@@ -1,4 +1,4 @@
-import type { Failure } from '../../src/sync/ports.js';
+import type { Failure } from '../../src/core/errors.js';
 
 /** An error as the client and the store throw them. */
 export class ModelFailure extends Error implements Failure {

@@ -1,4 +1,4 @@
-import type { FeedFilters, FeedIdentity, MoveReason } from '../../src/sync/ports.js';
+import type { FeedFilters, FeedIdentity, MoveReason } from '../../src/sync/ports/index.js';
 import { type ModelPass, newPass } from './model-passes.js';
 
 /** A row of `feeds` and what belongs to it. Times in milliseconds since 1970, by the database's clock. */

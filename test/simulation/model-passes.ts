@@ -1,4 +1,4 @@
-import type { LastPass, NewPass, Pass, PassCommit, PassKind } from '../../src/sync/ports.js';
+import type { LastPass, NewPass, Pass, PassCommit, PassKind } from '../../src/sync/ports/index.js';
 import type { ModelFeed } from './model-feed.js';
 
 /** A row of `passes`. Times in milliseconds since 1970, by the database's clock. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { INTERFACE_FIELDS } from '../../src/interface-fields.js';
-import type { AcceptedEntry, CommitCounts, EntryBatch, QuarantineEntry } from '../../src/sync/ports.js';
+import type { CommitCounts } from '../../src/core/counts.js';
+import { INTERFACE_FIELDS } from '../../src/core/run-fields.js';
+import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../src/sync/ports/index.js';
 import { batchTexts } from '../support/pages.js';
 import { contradicts, type Sources, steeringDiffers, unite } from './model-union.js';
 

@@ -1,4 +1,4 @@
-import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
+import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports/index.js';
 import { pageJson } from '../support/entries.js';
 import { rawPage, rawRun } from '../support/pages.js';
 import { ModelFailure } from './model-failure.js';

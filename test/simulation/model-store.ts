@@ -22,7 +22,7 @@ import type {
   QuarantineEntry,
   ReadingPace,
   StoredResult,
-} from '../../src/sync/ports.js';
+} from '../../src/sync/ports/index.js';
 import { ModelFailure } from './model-failure.js';
 import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
 import {

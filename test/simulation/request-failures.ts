@@ -1,7 +1,17 @@
-import { BodyTooLargeError, CutBodyError, NotJsonError, WrongShapeError } from '../../src/service/body-errors.js';
-import { BadHttpError, CertificateError, ConnectionError, TimeoutError } from '../../src/service/request-errors.js';
-import type { ServiceError } from '../../src/service/service-error.js';
-import { httpStatusError, type Operation } from '../../src/service/status-errors.js';
+import {
+  BodyTooLargeError,
+  CutBodyError,
+  NotJsonError,
+  WrongShapeError,
+} from '../../src/service/errors/body-errors.js';
+import {
+  BadHttpError,
+  CertificateError,
+  ConnectionError,
+  TimeoutError,
+} from '../../src/service/errors/request-errors.js';
+import type { ServiceError } from '../../src/service/errors/service-error.js';
+import { httpStatusError, type Operation } from '../../src/service/errors/status-errors.js';
 import type { Choices } from './random-choices.js';
 
 const STATUSES = [302, 400, 401, 403, 404, 408, 418, 425, 429, 500, 502, 503] as const;

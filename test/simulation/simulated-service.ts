@@ -1,5 +1,5 @@
-import { BodyTooLargeError } from '../../src/service/body-errors.js';
-import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports.js';
+import { BodyTooLargeError } from '../../src/service/errors/body-errors.js';
+import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports/index.js';
 import { pageJson } from '../support/entries.js';
 import { rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';

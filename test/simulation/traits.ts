@@ -1,5 +1,5 @@
 import type { ReconcileSettings } from '../../src/sync/context.js';
-import type { FeedFilters, FeedIdentity } from '../../src/sync/ports.js';
+import type { FeedFilters, FeedIdentity } from '../../src/sync/ports/index.js';
 import type { Choices } from './random-choices.js';
 
 /** What the service of one history is like. */

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import type { CommandProcess } from '../../src/cli/command-process.js';
-import { explain } from '../../src/cli/exit.js';
-import { systemClock } from '../../src/service/system-clock.js';
+import type { CommandProcess } from '../../src/cli/context/command-process.js';
+import { explain } from '../../src/cli/context/exit.js';
+import { systemClock } from '../../src/core/clock.js';
 import { overhear } from './canaries/overhear.js';
 
 /** A command's module. */

@@ -1,6 +1,6 @@
-import { checkPage } from '../../src/sync/check-page.js';
-import type { CommitCounts } from '../../src/sync/ports.js';
-import { commitWithoutRefused } from '../../src/sync/quarantine-refused.js';
+import type { CommitCounts } from '../../src/core/counts.js';
+import { commitWithoutRefused } from '../../src/sync/commit/quarantine-refused.js';
+import { checkPage } from '../../src/sync/page/check-page.js';
 import { rawPage } from './pages.js';
 import type { StoreBench } from './store.js';
 

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
-import { batchOf, checkPage } from '../../src/sync/check-page.js';
-import type { PageCommit } from '../../src/sync/ports.js';
+import { batchOf, checkPage } from '../../src/sync/page/check-page.js';
+import type { PageCommit } from '../../src/sync/ports/index.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { untilWaiting } from './lock-waits.js';
 import { rawPage } from './pages.js';

@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startDemoService } from '../../src/cli/demo-history.js';
-import { findFreePort } from '../../src/cli/embedded-postgres/ports.js';
-import { refreshReports } from '../../src/cli/refresh-reports.js';
+import { refreshReports } from '../../src/daemon/refresh-reports.js';
+import { startDemoService } from '../../src/demo/demo-history.js';
+import { findFreePort } from '../../src/demo/embedded-postgres/ports.js';
+import { connectStore } from '../../src/storage/connection/store-connection.js';
 import { createStore } from '../../src/storage/store.js';
-import { connectStore } from '../../src/storage/store-connection.js';
 import type { Preparation } from './postgres/index.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA } from './store.js';
 import { syncToTheEnd } from './sync-to-the-end.js';

@@ -13,14 +13,14 @@ export const filesBelow = (folder: string): string[] =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).replace(root.pathname, ''));
 
-/** The commands as the program knows them: name and file in `src/cli/`. */
+/** The commands as the program knows them: name and file in `src/cli/commands/`. */
 export const commands = [
-  ...readText('src/main.ts').matchAll(/^ {2}(\w+): \(\) => import\('\.\/cli\/(.+)\.js'\)/gm),
+  ...readText('src/main.ts').matchAll(/^ {2}(\w+): \(\) => import\('\.\/cli\/commands\/(.+)\.js'\)/gm),
 ].map(([, name = '', file = '']) => ({ name, file }));
 
-/** A command of `src/cli/`, as commander has it. */
+/** A command of `src/cli/commands/`, as commander has it. */
 export async function loadCommand(file: string): Promise<Command> {
-  const { register } = (await import(`../../src/cli/${file}.ts`)) as { register(program: Command): void };
+  const { register } = (await import(`../../src/cli/commands/${file}.ts`)) as { register(program: Command): void };
   const program = new Command('scanfeed');
   register(program);
   return program.commands[0] as Command;

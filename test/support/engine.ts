@@ -1,8 +1,9 @@
+import type { Clock } from '../../src/core/clock.js';
 import type { FeedContext } from '../../src/sync/context.js';
-import { createMemoryBudget } from '../../src/sync/memory-budget.js';
-import { createPageLimit } from '../../src/sync/page-limit.js';
-import type { Clock, FeedService, FeedStore, SyncObserver } from '../../src/sync/ports.js';
-import { createResultLoader } from '../../src/sync/resolve-truncated.js';
+import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
+import { createPageLimit } from '../../src/sync/page/page-limit.js';
+import type { FeedService, FeedStore, SyncObserver } from '../../src/sync/ports/index.js';
+import { createResultLoader } from '../../src/sync/results/resolve-truncated.js';
 import { overhearError } from './canaries/overhear.js';
 
 /** The engine as the daemon wires it, with the parts that a test chooses. */

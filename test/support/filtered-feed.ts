@@ -1,5 +1,5 @@
 import { followFeed } from '../../src/sync/loop.js';
-import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports.js';
+import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports/index.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext } from './engine.js';

@@ -1,10 +1,10 @@
-import { classifyError } from '../../src/outcome/classify-error.js';
-import { systemClock } from '../../src/service/system-clock.js';
-import { type DatabaseOptions, openDatabase } from '../../src/storage/pool.js';
+import { systemClock } from '../../src/core/clock.js';
+import { classifyError } from '../../src/core/errors.js';
+import { type DatabaseOptions, openDatabase } from '../../src/storage/connection/pool.js';
 import { createStore } from '../../src/storage/store.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
-import type { FeedService, Stage } from '../../src/sync/ports.js';
+import type { FeedService, Stage } from '../../src/sync/ports/index.js';
 import { engineContext, silentObserver } from './engine.js';
 import { connectionOf, TEST_SCHEMA } from './store.js';
 

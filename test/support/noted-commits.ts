@@ -1,5 +1,5 @@
 import { type KyselyPlugin, type OperationNode, RawNode } from 'kysely';
-import type { Database } from '../../src/storage/pool.js';
+import type { Database } from '../../src/storage/connection/pool.js';
 
 /** A statement of a commit: a page with its position, or a position alone. */
 export type CommitStatement = 'page' | 'position';

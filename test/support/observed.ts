@@ -1,6 +1,6 @@
-import { createLogger, type LogFields, type Logger } from '../../src/observability/logger.js';
-import { createMetrics, type MetricsOptions } from '../../src/observability/metrics.js';
-import type { FeedStatus } from '../../src/sync/ports.js';
+import { createLogger, type LogFields, type Logger } from '../../src/observability/log/logger.js';
+import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
+import type { FeedStatus } from '../../src/sync/ports/index.js';
 import { overhear } from './canaries/overhear.js';
 
 /** The real log at its most talkative. */

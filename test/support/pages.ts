@@ -1,4 +1,4 @@
-import type { EntryBatch, RawPage, RawRun } from '../../src/sync/ports.js';
+import type { EntryBatch, RawPage, RawRun } from '../../src/sync/ports/index.js';
 
 /** A page as the client hands it to the engine. */
 export function rawPage(body: string | Uint8Array, serviceDate: Date | null = null): RawPage {

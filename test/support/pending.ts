@@ -1,5 +1,5 @@
-import { batchOf, checkPage, withPending } from '../../src/sync/check-page.js';
-import type { PageCommit } from '../../src/sync/ports.js';
+import { batchOf, checkPage, withPending } from '../../src/sync/page/check-page.js';
+import type { PageCommit } from '../../src/sync/ports/index.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 import type { TestFeed } from './store.js';

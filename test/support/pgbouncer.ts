@@ -3,9 +3,9 @@ import { accessSync, constants } from 'node:fs';
 import { chmod, chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { findFreePort } from '../../src/cli/embedded-postgres/ports.js';
-import { waitForServer } from '../../src/cli/embedded-postgres/postmaster.js';
-import { findServerUser, type ServerUser } from '../../src/cli/embedded-postgres/server-user.js';
+import { findFreePort } from '../../src/demo/embedded-postgres/ports.js';
+import { waitForServer } from '../../src/demo/embedded-postgres/postmaster.js';
+import { findServerUser, type ServerUser } from '../../src/demo/embedded-postgres/server-user.js';
 
 /** PgBouncer in front of one database. */
 export interface PgBouncer {

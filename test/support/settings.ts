@@ -1,4 +1,4 @@
-import { readSettings, SettingsError } from '../../src/settings.js';
+import { readSettings, SettingsError } from '../../src/settings/settings.js';
 
 /** The least that `run` needs. */
 export const LEAST = {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { FeedRequest, FeedService } from '../../src/sync/ports.js';
+import type { FeedRequest, FeedService } from '../../src/sync/ports/index.js';
 import { entryJson, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 import { type StoreBench, tables } from './store.js';

@@ -1,4 +1,4 @@
-import { batchOf, type CheckedEntry, checkPage, withoutMarkdown, withPending } from '../../src/sync/check-page.js';
+import { batchOf, type CheckedEntry, checkPage, withoutMarkdown, withPending } from '../../src/sync/page/check-page.js';
 import type {
   EntryBatch,
   FeedIdentity,
@@ -10,7 +10,7 @@ import type {
   Pass,
   PendingReason,
   QuarantineEntry,
-} from '../../src/sync/ports.js';
+} from '../../src/sync/ports/index.js';
 import { type Choices, choicesFrom } from '../simulation/random-choices.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { rawPage } from './pages.js';

@@ -1,21 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 import pgConnection from 'pg-connection-string';
 import { afterAll, beforeAll } from 'vitest';
-import { migrate, readMigrations } from '../../src/storage/migrate.js';
+import type { CommitCounts } from '../../src/core/counts.js';
+import { type Database, type DatabaseConnection, openDatabase } from '../../src/storage/connection/pool.js';
+import { connectStore, type StoreConnection } from '../../src/storage/connection/store-connection.js';
 import { createOperatorStore, type OperatorStore } from '../../src/storage/operator-store.js';
-import { type Database, type DatabaseConnection, openDatabase } from '../../src/storage/pool.js';
-import { tablesOf } from '../../src/storage/schema.js';
+import { migrate, readMigrations } from '../../src/storage/schema/migrate.js';
+import { tablesOf } from '../../src/storage/schema/schema.js';
 import { createStore } from '../../src/storage/store.js';
-import { connectStore, type StoreConnection } from '../../src/storage/store-connection.js';
-import { batchOf, checkPage } from '../../src/sync/check-page.js';
-import type {
-  CommitCounts,
-  CommitOutcome,
-  FeedIdentity,
-  FeedStore,
-  LeaseGrant,
-  PageCommit,
-} from '../../src/sync/ports.js';
+import { batchOf, checkPage } from '../../src/sync/page/check-page.js';
+import type { CommitOutcome, FeedIdentity, FeedStore, LeaseGrant, PageCommit } from '../../src/sync/ports/index.js';
 import { overhearError } from './canaries/overhear.js';
 import { pageJson } from './entries.js';
 import { rawPage } from './pages.js';

@@ -1,8 +1,9 @@
+import { systemClock } from '../../src/core/clock.js';
+import type { CommitCounts } from '../../src/core/counts.js';
 import type { Emulator } from '../../src/emulator/index.js';
 import { RecognitionClient } from '../../src/service/client.js';
-import { systemClock } from '../../src/service/system-clock.js';
 import { followFeed } from '../../src/sync/loop.js';
-import type { CommitCounts, FeedStore } from '../../src/sync/ports.js';
+import type { FeedStore } from '../../src/sync/ports/index.js';
 import { engineContext, silentObserver } from './engine.js';
 
 /** Follows the whole feed from its beginning as the daemon does, through HTTP and into PostgreSQL. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/sync/ports.js';
+import type { Clock } from '../../src/core/clock.js';
 
 /** 1 January 2026: any fixed moment does. */
 const START = Date.UTC(2026, 0, 1);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { followFeed } from '../../src/sync/loop.js';
-import type { FeedStore } from '../../src/sync/ports.js';
+import type { FeedStore } from '../../src/sync/ports/index.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext } from '../support/engine.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../src/sync/context.js';
 import { followFeed } from '../../src/sync/loop.js';
-import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports.js';
+import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports/index.js';
 import { ModelFailure, ModelService, type ModelServiceOptions } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';

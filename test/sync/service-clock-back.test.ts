@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { RecognitionClient } from '../../src/service/client.js';
-import { systemClock } from '../../src/service/system-clock.js';
 import { followFeed } from '../../src/sync/loop.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';

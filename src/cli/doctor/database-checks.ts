@@ -1,15 +1,15 @@
-import type { DatabaseSettings, FeedSettings, ServiceSettings } from '../../settings.js';
-import { daemonGrantStatements, findMissingRights } from '../../storage/daemon-role.js';
-import { SchemaMismatch } from '../../storage/errors.js';
-import { createFeeds } from '../../storage/feeds.js';
-import { inspectSchema, readMigrations, requireSchema } from '../../storage/migrate.js';
-import { type Database, type DatabaseConnection, openDatabase } from '../../storage/pool.js';
-import { findPoolerMode } from '../../storage/pooler-mode.js';
+import type { Clock } from '../../core/clock.js';
+import type { DatabaseSettings, FeedSettings, ServiceSettings } from '../../settings/settings.js';
+import { SchemaMismatch } from '../../storage/connection/errors.js';
+import { type Database, type DatabaseConnection, openDatabase } from '../../storage/connection/pool.js';
+import { findPoolerMode } from '../../storage/connection/pooler-mode.js';
+import { readServerFacts } from '../../storage/connection/server-facts.js';
+import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
+import { createFeeds } from '../../storage/feeds/feeds.js';
 import { inspectReaderRole, readerGrantStatements, readerRoleStatements } from '../../storage/reporting/reader-role.js';
-import { quoted } from '../../storage/schema.js';
-import { readServerFacts } from '../../storage/server-facts.js';
-import { connectStore, type StoreConnection } from '../../storage/store-connection.js';
-import type { Clock } from '../../sync/ports.js';
+import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
+import { inspectSchema, readMigrations, requireSchema } from '../../storage/schema/migrate.js';
+import { quoted } from '../../storage/schema/schema.js';
 import {
   type Checks,
   compareClocks,

@@ -1,8 +1,8 @@
+import type { Clock } from '../../core/clock.js';
 import type { RecognitionClient } from '../../service/client.js';
 import { isLoopback } from '../../settings/kinds.js';
-import type { FeedSettings, ServiceSettings } from '../../settings.js';
-import type { Clock } from '../../sync/ports.js';
-import { withClient } from '../with-service.js';
+import type { FeedSettings, ServiceSettings } from '../../settings/settings.js';
+import { withClient } from '../context/with-service.js';
 import {
   type Checks,
   compareClocks,

@@ -1,6 +1,6 @@
 import { describeMistake } from '../../settings/mistakes.js';
+import { type Mistake, readSettings, SettingsError, type SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
-import { type Mistake, readSettings, SettingsError, type SettingsFor } from '../../settings.js';
 import { type Finding, failing, ok, warning } from './finding.js';
 
 /** Groups of settings that no other check uses. */

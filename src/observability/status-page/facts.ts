@@ -1,5 +1,5 @@
-import type { CurrentPass, StatusReport } from '../status-report.js';
 import { counted, describeSeconds, escapeHtml, grouped, timeElement } from './html.js';
+import type { CurrentPass, StatusReport } from './status-report.js';
 
 /** HTML. */
 export interface Fact {

@@ -1,5 +1,5 @@
-import type { StatusReport } from '../status-report.js';
 import { describeSeconds } from './html.js';
+import type { StatusReport } from './status-report.js';
 
 /** How the feed stands, in a few words. Plain text. */
 export interface State {

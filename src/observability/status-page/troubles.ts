@@ -1,5 +1,5 @@
-import type { StatusReport } from '../status-report.js';
 import { counted, describeSeconds, escapeHtml, timeElement } from './html.js';
+import type { StatusReport } from './status-report.js';
 
 /** What fails at the moment, for how long, and what helps; empty where nothing does. */
 export function renderTroubles({ troubles, stuckSince }: StatusReport, now: number): string {

@@ -1,4 +1,4 @@
-import type { RecentMinute } from '../recent-history.js';
+import type { RecentMinute } from './recent-history.js';
 
 /** What is shown, in minutes: the shortest of these that has all that is known; and what a bar and a row of it have. */
 const SPANS = [

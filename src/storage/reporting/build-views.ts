@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import { classifyError } from '../../outcome/classify-error.js';
-import type { StoreConnection } from '../store-connection.js';
+import { classifyError } from '../../core/errors.js';
+import type { StoreConnection } from '../connection/store-connection.js';
 import { grantView } from './reader-role.js';
 import { type ReportView, viewKey } from './report-view.js';
 import { readReportViews } from './stored-views.js';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { StoreConnection } from '../store-connection.js';
+import type { StoreConnection } from '../connection/store-connection.js';
 import { type ColumnType, REPORT_LIMITS } from './report-view.js';
 
 /**

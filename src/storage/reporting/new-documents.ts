@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { StoreConnection } from '../store-connection.js';
+import type { StoreConnection } from '../connection/store-connection.js';
 import { decideColumns, type Surroundings } from './decide-columns.js';
 import { endOfBatch, findFields } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';

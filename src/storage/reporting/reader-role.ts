@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
-import { sqlstateOf } from '../errors.js';
-import { MIGRATION_LOCK } from '../migrate.js';
-import { quoted, type Tables } from '../schema.js';
-import type { StoreConnection } from '../store-connection.js';
+import { sqlstateOf } from '../connection/errors.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { MIGRATION_LOCK } from '../schema/migrate.js';
+import { quoted, type Tables } from '../schema/schema.js';
 
 /** A report that runs longer than this has gone wrong. Counts for logins of the role itself, not for its members. */
 const STATEMENT_TIMEOUT = '5min';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { StoreConnection } from '../store-connection.js';
+import type { StoreConnection } from '../connection/store-connection.js';
 import { type ReportColumn, type ReportView, viewKey } from './report-view.js';
 
 /** All typed views as they were decided, outer ones first. */

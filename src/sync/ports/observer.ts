@@ -1,5 +1,7 @@
+import type { CommitCounts } from '../../core/counts.js';
+import type { Freshness } from './commits.js';
 import type { Pass, PassKind, Reading, ReadingProgress } from './passes.js';
-import type { CommitCounts, FeedStatus, Freshness, Position } from './store.js';
+import type { FeedStatus, Position } from './store.js';
 
 /** How a poll ended, as counted in `scanfeed_polls_total`. */
 export type PollOutcome =

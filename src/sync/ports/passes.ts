@@ -1,5 +1,5 @@
+import type { CommitOutcome, LeaseGrant } from './commits.js';
 import type { EntryBatch, QuarantineEntry } from './entries.js';
-import type { CommitOutcome, LeaseGrant } from './store.js';
 
 /**
  * `recent` and `full` find what the cursor skipped, in the recent past and in everything; `history` is what was delivered

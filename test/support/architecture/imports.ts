@@ -7,7 +7,7 @@ export interface SourceFile {
 }
 
 export interface Import {
-  /** A file of the project (`src/sync/ports.ts`), or a package (`pg`, `@fastify/multipart`, `node:fs`). */
+  /** A file of the project (`src/sync/ports/index.ts`), or a package (`pg`, `@fastify/multipart`, `node:fs`). */
   readonly target: string;
   readonly local: boolean;
   /** It is gone after compilation. */

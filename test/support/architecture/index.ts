@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { SourceFile } from './imports.js';
 
+export { findCycles } from './cycles.js';
 export type { SourceFile } from './imports.js';
 export { findMachinePaths, findViolations } from './rules.js';
 

@@ -8,48 +8,53 @@ interface Layer {
   readonly typesOf: readonly string[];
 }
 
-const ports = 'src/sync/ports.ts';
+const ports = 'src/sync/ports/index.ts';
 const drivers = ['pg', 'kysely', 'undici', 'fastify', 'prom-client', 'pino'];
+/** The folders that put the others together. */
+const outer = ['daemon', 'emulator', 'demo', 'cli'];
 
-/** What each folder below `src/` keeps away from. `cli/` is where everything meets. */
+/** What each folder below `src/` must not import. `cli/`, `daemon/` and `demo/` put everything together. */
 const layers: Readonly<Record<string, Layer>> = {
-  // What JSON is, for all who read it as bytes.
-  json: {
-    folders: ['outcome', 'service', 'storage', 'observability', 'sync', 'emulator', 'cli'],
+  core: {
+    folders: ['service', 'storage', 'observability', 'settings', 'sync', 'library', ...outer],
     packages: drivers,
     typesOf: [],
   },
-  // What came of a step, for all who tell it or are told.
-  outcome: {
-    folders: ['json', 'service', 'storage', 'observability', 'sync', 'emulator', 'cli'],
-    packages: drivers,
-    typesOf: [ports],
-  },
   sync: {
-    folders: ['service', 'storage', 'observability', 'emulator', 'cli'],
+    folders: ['service', 'storage', 'observability', 'settings', 'library', ...outer],
     packages: drivers,
     typesOf: [],
   },
   service: {
-    folders: ['storage', 'observability', 'sync', 'emulator', 'cli'],
+    folders: ['storage', 'observability', 'settings', 'sync', 'library', ...outer],
     packages: ['pg', 'kysely'],
     typesOf: [ports],
   },
-  storage: { folders: ['service', 'observability', 'sync', 'emulator', 'cli'], packages: ['undici'], typesOf: [ports] },
+  storage: {
+    folders: ['service', 'observability', 'settings', 'sync', 'library', ...outer],
+    packages: ['undici'],
+    typesOf: [ports],
+  },
   observability: {
-    folders: ['service', 'storage', 'sync', 'emulator', 'cli'],
+    folders: ['service', 'storage', 'settings', 'sync', 'library', ...outer],
     packages: ['pg', 'kysely', 'undici'],
     typesOf: [ports],
   },
-  // For those who bring a store of their own.
+  settings: {
+    folders: ['service', 'storage', 'observability', 'sync', 'library', ...outer],
+    packages: drivers,
+    typesOf: [],
+  },
+  // For programs with a store of their own.
   library: {
-    folders: ['storage', 'observability', 'emulator', 'cli'],
+    folders: ['storage', 'observability', 'settings', ...outer],
     packages: drivers.filter((name) => name !== 'undici'),
     typesOf: [],
   },
+  daemon: { folders: ['emulator', 'demo', 'cli'], packages: [], typesOf: [] },
   // The emulator shares nothing with the client, so that a misreading of the interface cannot hide in both.
   emulator: {
-    folders: ['service', 'sync', 'storage', 'observability', 'json', 'outcome', 'library', 'cli'],
+    folders: ['core', 'service', 'sync', 'storage', 'observability', 'settings', 'library', 'daemon', 'demo', 'cli'],
     packages: ['pg', 'kysely', 'undici'],
     typesOf: [],
   },
@@ -84,7 +89,7 @@ function explain(file: SourceFile, found: Import, dependencies: readonly string[
 
 function checkText({ path, text }: SourceFile): string[] {
   const found: string[] = [];
-  const readsSettings = path === 'src/settings.ts' || path.startsWith('src/settings/');
+  const readsSettings = path.startsWith('src/settings/');
   if (!readsSettings && /\bprocess\s*(\?\.|\.|\[\s*['"])\s*env\b/.test(withoutComments(text)))
     found.push(`${path} reads process.env: only the settings do`);
   const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { customer, partners } from '../../../src/emulator/catalogue.js';
+import { customer, partners } from '../../../src/emulator/model/catalogue.js';
 
 /** Unmistakable words; in a file of tests each secret is one of its own. */
 export function canary(name: string): string {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { controlDescription as describeControl } from '../../../src/emulator/control-description.js';
+import { controlDescription as describeControl } from '../../../src/emulator/control/control-description.js';
 import type { Emulator, FaultKind, RequestListener, RequestRecord } from '../../../src/emulator/index.js';
 import { type Answer, Description, type OpenApi, type Request } from './description.js';
 

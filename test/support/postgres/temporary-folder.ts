@@ -1,9 +1,9 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { exists } from '../../../src/cli/embedded-postgres/cluster-files.js';
-import { runAfterThisProcess } from '../../../src/cli/embedded-postgres/guardian.js';
-import { canEnter, type ServerUser } from '../../../src/cli/embedded-postgres/server-user.js';
+import { exists } from '../../../src/demo/embedded-postgres/cluster-files.js';
+import { runAfterThisProcess } from '../../../src/demo/embedded-postgres/guardian.js';
+import { canEnter, type ServerUser } from '../../../src/demo/embedded-postgres/server-user.js';
 
 /** A folder for a server whose data is not kept. */
 export interface TemporaryFolder {

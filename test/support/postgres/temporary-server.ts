@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { findBinaryPackage, prepareBinaries } from '../../../src/cli/embedded-postgres/binaries.js';
-import { makeDataDirectory, newPassword } from '../../../src/cli/embedded-postgres/cluster-files.js';
+import { findBinaryPackage, prepareBinaries } from '../../../src/demo/embedded-postgres/binaries.js';
+import { makeDataDirectory, newPassword } from '../../../src/demo/embedded-postgres/cluster-files.js';
 import {
   type Cluster,
   ensureDatabase,
@@ -8,8 +8,8 @@ import {
   type Postmaster,
   startOnFreePort,
   urlOf,
-} from '../../../src/cli/embedded-postgres/postmaster.js';
-import { findServerUser } from '../../../src/cli/embedded-postgres/server-user.js';
+} from '../../../src/demo/embedded-postgres/postmaster.js';
+import { findServerUser } from '../../../src/demo/embedded-postgres/server-user.js';
 import { makeTemporaryFolder } from './temporary-folder.js';
 
 export interface TemporaryPostgres {

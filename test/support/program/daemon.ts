@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { StatusReport } from '../../../src/observability/status-report.js';
+import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
 import { overhear } from '../canaries/overhear.js';
 import { samplesOf } from '../observed.js';
 import { Program } from './program.js';

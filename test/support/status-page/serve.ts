@@ -1,6 +1,6 @@
-import { startAdminServer } from '../../../src/observability/admin-server.js';
-import { createLiveness } from '../../../src/observability/liveness.js';
-import { createReadiness } from '../../../src/observability/readiness.js';
+import { startAdminServer } from '../../../src/observability/admin/admin-server.js';
+import { createLiveness } from '../../../src/observability/admin/liveness.js';
+import { createReadiness } from '../../../src/observability/admin/readiness.js';
 import { recordingLogger, testMetrics } from '../observed.js';
 import type { Shown } from './states.js';
 

@@ -1,6 +1,6 @@
-import { createRecentHistory, type RecentHistory } from '../../../src/observability/recent-history.js';
-import type { StatusPage } from '../../../src/observability/status-page.js';
-import type { StatusReport } from '../../../src/observability/status-report.js';
+import { createRecentHistory, type RecentHistory } from '../../../src/observability/status-page/recent-history.js';
+import type { StatusPage } from '../../../src/observability/status-page/status-page.js';
+import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
 import { handClock } from '../observed.js';
 
 const SECOND = 1_000;

@@ -1,0 +1,71 @@
+import type { Command } from 'commander';
+import { describeMistake } from '../../settings/mistakes.js';
+import { readBaseUrl, readSettings, SettingsError } from '../../settings/settings.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { confirm } from '../terminal/confirm.js';
+
+interface Given extends FeedOptions {
+  readonly baseUrl?: string;
+  readonly yes?: true;
+}
+
+const FLAG = '--base-url';
+
+const examples = `
+A daemon whose SCANFEED_BASE_URL differs from the stored address holds, so that
+two applications on one feed's name do not mix their data. When it is the same
+service at another address, adopt it.
+
+Examples:
+  $ SCANFEED_BASE_URL=https://recognition.example/v1 scanfeed adopt
+  $ scanfeed adopt --base-url https://recognition.example/v1 --yes`;
+
+/** `scanfeed adopt`: the service has moved to another address. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('adopt')
+    .description("Say that the feed's stored position belongs to the service at the configured base URL.")
+    .option(`${FLAG} <url>`, 'the address, with /v1 (default: SCANFEED_BASE_URL)')
+    .option('--yes', 'do not ask')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((options: Given) => adopt(options, io));
+}
+
+async function adopt(options: Given, io: CommandProcess): Promise<void> {
+  const to =
+    options.baseUrl === undefined
+      ? readSettings(io.env, { need: ['service'] }).service.baseUrl
+      : address(options.baseUrl, io.env);
+  await withFeed(io, options, async ({ feeds, feed: { name, baseUrl: from } }) => {
+    const done = (changed: boolean, said: string) =>
+      io.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);
+    if (from === to) return done(false, `The feed ${name} belongs to ${to} already.`);
+    const plan = `Feed ${name}
+  from: ${from}
+  to:   ${to}
+Its position and its runs will be taken for those of the service at the new
+address. If that is another service, or serves another organization, give it a
+feed name or a schema of its own instead.
+`;
+    await confirm(io, { plan, question: 'Is it the same service?', yes: options.yes === true });
+    if (!(await feeds.adopt(name, { from, baseUrl: to }))) {
+      throw new CommandFailure(`the address of the feed ${name} was changed meanwhile; look again`, EXIT.tryAgain);
+    }
+    done(true, `The feed ${name} belongs to ${to} now. A daemon with this base URL goes on within a minute.`);
+  });
+}
+
+/** @throws CommandFailure where the settings would refuse it */
+function address(text: string, env: NodeJS.ProcessEnv | undefined): string {
+  try {
+    return readBaseUrl(text, FLAG, env);
+  } catch (error) {
+    const mistake =
+      error instanceof SettingsError ? error.mistakes.find(({ variable }) => variable === FLAG) : undefined;
+    throw mistake === undefined ? error : new CommandFailure(describeMistake(mistake), EXIT.usage);
+  }
+}

@@ -1,0 +1,138 @@
+import type { Command } from 'commander';
+import { faultKinds } from '../../emulator/model/faults.js';
+import type { ApiKey } from '../../emulator/options.js';
+import { duration, port, size, switchesOf, switchOptions, wholeNumber } from '../context/emulator-options.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+
+interface Given extends Record<string, unknown> {
+  host: string;
+  port: number;
+  key?: ApiKey[];
+  seed: number;
+  history: number;
+  historyPeriod?: number;
+  runBytes?: number;
+  json?: true;
+}
+
+const examples = `
+Examples:
+  A service with 5000 finished runs on port 8899:
+    $ scanfeed emulator
+  A live one: new runs, corrections behind stored cursors, some runs late:
+    $ scanfeed emulator --new-runs-per-second 2 --corrections-per-minute 6 \\
+        --redelivery behind --late-share 0.01
+  A bad day: slow, 5% of the requests answered with 503, 1% of the bodies cut:
+    $ scanfeed emulator --latency 300ms --fault '{"kind":"cut","share":0.01}' \\
+        --fault '{"kind":"status","status":503,"retryAfter":2,"share":0.05}'
+  A key without an organization beside the usual one:
+    $ scanfeed emulator --key secret=demo --key stray=
+  While it runs, slower answers, three corrections, and all cursors refused:
+    $ CONTROL=localhost:8899/_emulator TYPE='content-type: application/json'
+    $ curl -X PATCH $CONTROL/switches -H "$TYPE" -d '{"latencyMs":500}'
+    $ curl -X POST $CONTROL/corrections -H "$TYPE" -d '{"count":3}'
+    $ curl -X POST $CONTROL/cursors/invalidate
+  What can be switched, scripted and asked, and the service, as OpenAPI:
+    $ curl $CONTROL/openapi-control.json
+    $ curl $CONTROL/openapi.json`;
+
+/** The kinds of faults, as commander sets its options. */
+function faultHelp(command: Command): string {
+  const help = command.createHelp();
+  const width = Math.max(...Object.keys(faultKinds).map((kind) => kind.length));
+  const kinds = Object.entries(faultKinds).map(([kind, effect]) => help.formatItem(kind, width, effect, help));
+  return `
+Kinds of faults (besides "kind" a fault has "operation": feed, run, submit or
+any; "next": a number of requests; "share": 0 to 1):
+${kinds.join('\n')}
+`;
+}
+
+/** What the command needs of its process. */
+export interface EmulatorProcess {
+  write(text: string): void;
+  /** Resolves when the emulator is to end. */
+  stopped(): Promise<void>;
+}
+
+const thisProcess: EmulatorProcess = {
+  write: (text) => process.stdout.write(text),
+  stopped: () =>
+    new Promise((resolve) => {
+      process.once('SIGINT', () => resolve());
+      process.once('SIGTERM', () => resolve());
+    }),
+};
+
+/** `scanfeed emulator`: the service, emulated, until SIGINT or SIGTERM. */
+export function register(program: Command, environment: EmulatorProcess = thisProcess): void {
+  const command = program
+    .command('emulator')
+    .description('Run an emulation of the Document Recognition Service, for trying things out and for staging.')
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on; 0 takes a free one', port, 8899)
+    .option('--key <key=organization>', 'an API key and its organization; "key=" belongs to none; repeatable', apiKey)
+    .option('--seed <number>', 'everything that looks like chance comes from it', wholeNumber, 1)
+    .option('--history <runs>', 'finished runs at the start', wholeNumber, 5000)
+    .option(
+      '--history-period <duration>',
+      'period before the start over which they are spread (default: 30d)',
+      duration,
+    )
+    .option('--run-bytes <size>', 'size of a feed entry, on average (default: 1700B)', size)
+    .option('--json', 'print address and key as JSON');
+  for (const option of switchOptions()) command.addOption(option);
+  command
+    .addHelpText('after', () => faultHelp(command) + examples)
+    .action((options: Given) => serve(options, environment));
+}
+
+function apiKey(value: string, earlier: readonly ApiKey[] = []): ApiKey[] {
+  const at = value.lastIndexOf('=');
+  const key = at === -1 ? value : value.slice(0, at);
+  const organization = at === -1 ? 'demo' : value.slice(at + 1);
+  return [...earlier, { key, organization: organization === '' ? null : organization }];
+}
+
+async function serve(options: Given, environment: EmulatorProcess): Promise<void> {
+  const stopped = environment.stopped();
+  const emulator = await start(options);
+  const { url, apiKey: key, controlUrl } = emulator;
+  environment.write(
+    options.json
+      ? `${JSON.stringify({ url, apiKey: key, controlUrl })}\n`
+      : `Emulated service: ${url}\nAPI key:          ${key}\nSwitches:         ${controlUrl}/switches\nCtrl-C ends it.\n`,
+  );
+  await stopped;
+  await emulator.close();
+}
+
+async function start(options: Given) {
+  const { startEmulator } = await import('../../emulator/index.js');
+  const { host, port: wanted, seed, history, key, historyPeriod, runBytes } = options;
+  try {
+    return await startEmulator({
+      ...{ host, port: wanted, seed, history, switches: switchesOf(options) },
+      ...(key === undefined ? {} : { apiKeys: key }),
+      ...(historyPeriod === undefined ? {} : { historyPeriodMs: historyPeriod }),
+      ...(runBytes === undefined ? {} : { runBytes }),
+    });
+  } catch (error) {
+    throw explained(error, `${host}:${wanted}`);
+  }
+}
+
+function explained(error: unknown, address: string): unknown {
+  const { code, name } = (error ?? {}) as { code?: string; name?: string };
+  if (code === 'EADDRINUSE') return new CommandFailure(`${address} is taken; choose another with --port`);
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+    return new CommandFailure(`cannot listen on ${address} (${code}); choose another with --host and --port`);
+  }
+  if (name === 'ZodError') return new CommandFailure(`a switch or fault is wrong: ${issuesOf(error)}`, EXIT.usage);
+  return error;
+}
+
+function issuesOf(error: unknown): string {
+  const { issues } = error as { issues: readonly { path: readonly PropertyKey[]; message: string }[] };
+  return issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('; ');
+}

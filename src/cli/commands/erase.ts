@@ -1,0 +1,60 @@
+import type { Command } from 'commander';
+import { readSettings } from '../../settings/settings.js';
+import type { ErasedRun } from '../../storage/runs/deleted-runs.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { withDatabase } from '../context/open-database.js';
+import { confirm } from '../terminal/confirm.js';
+import { counted } from '../terminal/human.js';
+import { printable } from '../terminal/table.js';
+
+interface Given {
+  readonly scanId: readonly string[];
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+const examples = `
+What is removed cannot be brought back, and no revision of these runs is stored
+again, whoever delivers it. The scan id itself is kept, in deleted_runs, so that
+readers learn of it. Backups and the service are another matter.
+
+Examples:
+  $ scanfeed erase --scan-id 6083ce9e-b870-4e2b-8bbd-88dac083ce9e
+  Several at once:
+    $ scanfeed erase --yes --scan-id 6083ce9e --scan-id 19fa022e`;
+
+/** `scanfeed erase`: personal data of a run goes, and does not come back. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('erase')
+    .description('Remove runs everywhere, history and quarantine included, and bar every later revision of them.')
+    .requiredOption('--scan-id <id>', 'the run; may be given several times', several)
+    .option('--yes', 'do not ask')
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((options: Given) => erase(options, io));
+}
+
+function several(value: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, value];
+}
+
+async function erase({ scanId, yes, json }: Given, io: CommandProcess): Promise<void> {
+  const { database: settings } = readSettings(io.env, { need: ['database'] });
+  await withDatabase(settings, async ({ deletedRuns }) => {
+    const scanIds = [...new Set(scanId)];
+    const plan = `${counted(scanIds.length, 'run', 'runs')} will be removed from the schema ${settings.schema}, with all revisions, and not be\nstored again. This cannot be undone.\n`;
+    await confirm(io, { plan, question: 'Erase?', yes: yes === true });
+    const erased = await deletedRuns.erase(scanIds);
+    io.write(json ? `${JSON.stringify(erased)}\n` : erased.map(describe).join(''));
+  });
+}
+
+function describe({ scanId, stored, revisions, quarantined }: ErasedRun): string {
+  const parts = [
+    stored ? 'the run' : 'not stored',
+    revisions > 0 ? counted(revisions, 'earlier revision', 'earlier revisions') : null,
+    quarantined > 0 ? counted(quarantined, 'entry of the quarantine', 'entries of the quarantine') : null,
+  ];
+  return `${printable(scanId)}: ${parts.filter((part) => part !== null).join(', ')}\n`;
+}

@@ -1,0 +1,143 @@
+import type { Command } from 'commander';
+import { NotFoundError } from '../../service/errors/status-errors.js';
+import { limitRate } from '../../service/http/rate-limit.js';
+import { readSettings, type ServiceSettings } from '../../settings/settings.js';
+import type { FeedService, PendingReason, RawRun } from '../../sync/ports/index.js';
+import { judgeResult } from '../../sync/results/full-result.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { type FeedAtWork, type FeedOptions, feedOption, openFeedStore, withFeed } from '../context/with-feed.js';
+import { withRetries } from '../context/with-retries.js';
+import { withClient, withService } from '../context/with-service.js';
+import { storeRun } from '../results/resolve-run.js';
+import { describeRun, markdownOf, printableLines } from '../terminal/show-run.js';
+import { printable } from '../terminal/table.js';
+
+interface Given extends FeedOptions {
+  readonly markdown?: true;
+  readonly save?: true;
+}
+
+type Work = FeedAtWork<'service' | 'pending'>;
+
+const examples = `
+It shows document content: on a terminal made readable, elsewhere the JSON of
+the service, byte for byte. Only --save needs the database.
+
+Examples:
+  $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e
+  $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e | jq .data
+  $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --markdown >invoice.md
+  Write it into the database, beside a running daemon:
+    $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --save`;
+
+/** `scanfeed get`: one run, as the service has it now. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('get')
+    .description('Show one run as the service has it now, with its full result.')
+    .argument('<scanId>', 'id of the run')
+    .option('--markdown', 'show the recognized markdown, as text')
+    .option('--save', 'write it into the database, as the daemon would')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON, as the service sends it')
+    .addHelpText('after', examples)
+    .action((scanId: string, options: Given) => get(scanId, options, io));
+}
+
+async function get(scanId: string, given: Given, io: CommandProcess): Promise<void> {
+  if (given.save)
+    return withFeed(io, { feed: given.feed, need: ['service', 'pending'] }, (work) => save(scanId, given, work, io));
+  if (given.feed !== undefined) throw new CommandFailure('--feed says nothing without --save', EXIT.usage);
+  const { service: settings } = readSettings(io.env, { need: ['service'] });
+  const run = await withClient(settings, 1, (client) =>
+    read(limitRate(client, settings.requestsPerSecond), { scanId, markdown: given.markdown === true, settings }, io),
+  );
+  show(run, given, io);
+}
+
+interface Wanted {
+  readonly scanId: string;
+  readonly markdown: boolean;
+  readonly settings: Pick<ServiceSettings, 'baseUrl'>;
+}
+
+/** @throws CommandFailure where there is no such run */
+function read(service: FeedService, { scanId, markdown, settings }: Wanted, io: CommandProcess): Promise<RawRun> {
+  const { signal } = new AbortController(); // a signal ends the process, and nothing is left behind
+  const request = () =>
+    service.readRun(scanId, { markdown }, signal).catch((error) => {
+      // To the daemon it may pass: a run that was just listed. To a person it is the answer.
+      throw error instanceof NotFoundError ? notFound(error, settings.baseUrl) : error;
+    });
+  return withRetries(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
+}
+
+/** At an address without the version, which the interface asks for, no run is found: it is doubted before the id. */
+function notFound({ message, germanText }: NotFoundError, baseUrl: string): CommandFailure {
+  if (/\/v1$/.test(baseUrl)) return new CommandFailure(message);
+  const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
+  return new CommandFailure(
+    `${baseUrl} has no such run (404); SCANFEED_BASE_URL should end in /v1: check it, then the id and the key${quoted}`,
+  );
+}
+
+function show(run: RawRun, { markdown, json }: Given, io: CommandProcess): void {
+  if (markdown && !json) io.write(requireMarkdown(run, io));
+  else if (!json && io.columns !== null) io.write(describeRun(run));
+  else {
+    io.write(run.body);
+    io.write('\n');
+  }
+}
+
+function requireMarkdown(answer: RawRun, { columns }: CommandProcess): string {
+  const markdown = markdownOf(answer);
+  if (markdown !== null) return `${columns === null ? markdown : printableLines(markdown)}\n`;
+  const { scanId, status } = answer.run;
+  const processing = status === 'processing';
+  throw new CommandFailure(
+    `the run ${printable(String(scanId))} has no markdown${processing ? ' yet: it is still processing' : ''}`,
+    processing ? EXIT.tryAgain : EXIT.failed,
+  );
+}
+
+/** Loads it first and shows it, whatever becomes of the saving. */
+async function save(scanId: string, given: Given, work: Work, io: CommandProcess): Promise<void> {
+  const { settings, feed } = work;
+  const stored = await findOwn(scanId, work);
+  const markdown = given.markdown === true || settings.feed.markdown;
+  const run = await withService(settings.service, feed, 1, (service) =>
+    read(service, { scanId, markdown, settings: settings.service }, io),
+  );
+  show(run, given, io);
+  const verdict = judgeResult({ scanId, revision: stored?.revision ?? 0 }, run, markdown);
+  if (verdict.kind === 'pending') throw notSaved(verdict.reason);
+  const { revision } = verdict.entry.accepted.run;
+  const saved = await storeRun(verdict.entry, work, openFeedStore(work, io.clock));
+  if (saved === null) throw new CommandFailure('not saved: PostgreSQL refuses one of its values');
+  const { counts } = saved;
+  if (counts.stale > 0)
+    throw new CommandFailure('not saved: a newer revision is stored, or it was erased, or is past the retention');
+  const done = counts.inserted + counts.updated > 0 ? 'saved' : 'was stored already';
+  io.note(`revision ${revision} ${done}${counts.conflicts > 0 ? ', with other content, which was kept' : ''}\n`);
+}
+
+/** What is stored of the run, which stays with the feed that wrote it. */
+async function findOwn(scanId: string, { pending, feed }: Work) {
+  const [stored] = await pending.findScans([scanId]);
+  if (stored === undefined || stored.feed === feed.name) return stored;
+  throw new CommandFailure(`the run belongs to the feed ${stored.feed}: add --feed ${stored.feed}`);
+}
+
+const REASONS: Readonly<Partial<Record<PendingReason, string>>> = {
+  processing: 'it is still processing',
+  still_truncated: 'the service sends it without its result',
+  older_revision: 'a newer revision is stored',
+  test_mode_unknown: 'the answer does not say whether its partner is in test mode; the feed will list this revision',
+};
+
+function notSaved(reason: PendingReason): CommandFailure {
+  const why = REASONS[reason] ?? 'the answer of the service is no usable run';
+  return new CommandFailure(`not saved: ${why}`, reason === 'processing' ? EXIT.tryAgain : EXIT.failed);
+}

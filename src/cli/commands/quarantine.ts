@@ -1,0 +1,207 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
+import { QUARANTINE_STATES, type QuarantineState } from '../../storage/schema/schema.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { wholeNumber } from '../context/emulator-options.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type Replayed, replayEntry } from '../results/replay-entry.js';
+import { confirm } from '../terminal/confirm.js';
+import { counted, toSeconds } from '../terminal/human.js';
+import { progressLine } from '../terminal/progress-line.js';
+import { type Column, printable, table } from '../terminal/table.js';
+
+/** `scanfeed quarantine`: what could not be stored, and what to do with it. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  const command = program
+    .command('quarantine')
+    .description('List, show, replay or discard entries that could not be stored.')
+    .addHelpText('afterAll', examples);
+  command
+    .command('list')
+    .description('List entries, newest first, without their content.')
+    .addOption(new Option('--state <state>', 'only these').choices([...QUARANTINE_STATES, 'all']).default('open'))
+    .option('--limit <number>', 'how many at most', positive, 50)
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((options: FeedOptions & { state: QuarantineState | 'all'; limit: number }) => list(options, io));
+  command
+    .command('show')
+    .description('Show why an entry is in quarantine.')
+    .argument('<id>', 'its id, as listed', entryId)
+    .option('--payload', "write the entry's bytes as received to stdout, and nothing else: document content")
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((id: string, options: FeedOptions & { payload?: true }) => show(id, options, io));
+  command
+    .command('replay')
+    .description('Check entries again and store those that pass. What is still bad stays where it is.')
+    .argument('[ids...]', 'their ids, as listed', entryIds)
+    .option('--all', 'all open entries')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((ids: readonly string[], options: FeedOptions & { all?: true }) => replay(ids, options, io));
+  command
+    .command('discard')
+    .description(
+      'Give open entries up: they are no longer counted, and not opened again when they are delivered again.',
+    )
+    .argument('[ids...]', 'their ids, as listed', entryIds)
+    .option('--all', 'all open entries')
+    .option('--yes', 'do not ask')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .action((ids: readonly string[], options: FeedOptions & { all?: true; yes?: true }) => discard(ids, options, io));
+}
+
+const examples = `
+Examples:
+  $ scanfeed quarantine list
+  $ scanfeed quarantine show 12
+  The entry as it was received (document content!), made readable:
+    $ scanfeed quarantine show 12 --payload | jq .
+  After an update of scanfeed, or a repair, store what passes now:
+    $ scanfeed quarantine replay --all
+  $ scanfeed quarantine discard 12 13`;
+
+async function list(
+  { feed, state, limit, json }: FeedOptions & { state: QuarantineState | 'all'; limit: number },
+  io: CommandProcess,
+): Promise<void> {
+  await withFeed(io, { feed }, async ({ quarantine, feed: { name } }) => {
+    const wanted = state === 'all' ? null : state;
+    const entries = await quarantine.list(name, { state: wanted, limit });
+    if (json) return io.write(`${JSON.stringify(entries)}\n`);
+    if (entries.length === 0) return io.write(`No ${wanted ?? ''} entries of the feed ${name}.\n`.replace('  ', ' '));
+    io.write(table(entries, LIST, io.columns));
+    const total = await quarantine.count(name, wanted);
+    if (total > entries.length) io.note(`${entries.length} of ${total}; see --limit\n`);
+  });
+}
+
+const LIST: readonly Column<QuarantinedEntry>[] = [
+  { head: 'ID', cell: ({ id }) => id, right: true },
+  { head: 'STATE', cell: ({ state }) => state },
+  { head: 'REASON', cell: ({ reason }) => reason },
+  { head: 'LAST SEEN', cell: ({ lastSeenAt }) => toSeconds(lastSeenAt) },
+  { head: 'SEEN', cell: ({ timesSeen }) => String(timesSeen), right: true },
+  { head: 'REV', cell: ({ revision }) => String(revision ?? '-'), right: true },
+  { head: 'SCAN', cell: ({ scanId }) => scanId ?? '-', shrinks: true },
+];
+
+async function show(id: string, { feed, payload, json }: FeedOptions & { payload?: true }, io: CommandProcess) {
+  await withFeed(io, { feed }, async (work) => {
+    const [entry] = await requireEntries(work, [id]);
+    if (payload) {
+      const bytes = await work.quarantine.readPayload(work.feed.name, id);
+      io.write(bytes ?? '');
+    } else if (entry !== undefined) io.write(json ? `${JSON.stringify(entry)}\n` : describe(entry));
+  });
+}
+
+function describe(entry: QuarantinedEntry): string {
+  const { firstSeenAt, lastSeenAt, timesSeen } = entry;
+  const lines: readonly (readonly [string, string])[] = [
+    ['Entry', entry.id],
+    ['State', entry.state],
+    ['Reason', `${entry.reason}: ${entry.detail}`],
+    ['Scan', entry.scanId ?? 'unusable'],
+    ['Revision', String(entry.revision ?? 'unusable')],
+    ['Seen', `${counted(timesSeen, 'time', 'times')}, ${toSeconds(firstSeenAt)} to ${toSeconds(lastSeenAt)}`],
+    ['Size', `${entry.payloadBytes} bytes; --payload shows them`],
+  ];
+  return lines.map(([name, value]) => `${`${name}:`.padEnd(10)}${printable(value)}\n`).join('');
+}
+
+async function replay(ids: readonly string[], { feed, all, json }: FeedOptions & { all?: true }, io: CommandProcess) {
+  await withFeed(io, { feed, need: ['pending'] }, async (work) => {
+    const chosen = await choose(work, ids, all);
+    const entries = await requireEntries(work, chosen);
+    const stored = entries.find(({ state }) => state === 'repaired' || state === 'replayed');
+    if (stored !== undefined) throw new CommandFailure(`entry ${stored.id} is ${stored.state}: its run is stored`);
+    const progress = progressLine(io);
+    const results: Replayed[] = [];
+    for (const entry of entries) {
+      const result = await replayEntry(work, entry);
+      if (result !== null) results.push(result);
+      progress.show(() => `replaying: ${results.length} of ${entries.length}`);
+    }
+    progress.clear();
+    report(results, json, io);
+  });
+}
+
+function report(results: readonly Replayed[], json: true | undefined, io: CommandProcess): void {
+  if (json) io.write(`${JSON.stringify(results)}\n`);
+  else if (results.length === 0) io.write('Nothing to replay.\n');
+  else io.write(results.map(describeReplayed).join(''));
+  const bad = results.filter(({ outcome }) => outcome === 'still_bad').length;
+  if (bad > 0)
+    throw new CommandFailure(`${bad} of ${counted(results.length, 'entry', 'entries')} still bad: kept in quarantine`);
+}
+
+const OUTCOMES: Readonly<Record<Replayed['outcome'], string>> = {
+  stored: 'stored',
+  present: 'was stored already',
+  overtaken: 'discarded: a newer revision is stored',
+  still_bad: 'still bad',
+};
+
+function describeReplayed({ id, scanId, revision, outcome, reason, detail }: Replayed): string {
+  const why = reason === null ? '' : ` (${reason}: ${detail})`;
+  return `${id}: scan ${printable(scanId ?? '-')}, revision ${revision ?? '-'}: ${OUTCOMES[outcome]}${why}\n`;
+}
+
+async function discard(
+  ids: readonly string[],
+  { feed, all, yes, json }: FeedOptions & { all?: true; yes?: true },
+  io: CommandProcess,
+): Promise<void> {
+  await withFeed(io, { feed }, async (work) => {
+    const chosen = await choose(work, ids, all);
+    const entries = await requireEntries(work, chosen);
+    const settled = entries.find(({ state }) => state !== 'open');
+    if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
+    const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be given up: stays missing, and is not\nopened again when it is delivered again. \`quarantine replay ID\` can still store it.\n`;
+    if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
+    const discarded = await work.quarantine.discard(work.feed.name, chosen);
+    io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
+  });
+}
+
+/** The ids given, or those of all open entries. */
+async function choose(
+  { quarantine, feed }: FeedAtWork<never>,
+  ids: readonly string[],
+  all: true | undefined,
+): Promise<readonly string[]> {
+  if ((all === true) === ids.length > 0) throw new CommandFailure('give ids, or --all', EXIT.usage);
+  return all ? quarantine.openIds(feed.name) : [...new Set(ids)];
+}
+
+async function requireEntries(
+  { quarantine, feed }: FeedAtWork<never>,
+  ids: readonly string[],
+): Promise<readonly QuarantinedEntry[]> {
+  const entries = await quarantine.find(feed.name, ids);
+  const found = new Set(entries.map(({ id }) => id));
+  const missing = ids.filter((id) => !found.has(id));
+  if (missing.length === 0) return entries;
+  const named = missing.length === 1 ? `no entry ${missing[0]}` : `no entries ${missing.join(', ')}`;
+  throw new CommandFailure(`there is ${named} in the quarantine of the feed ${feed.name}`);
+}
+
+function entryId(text: string): string {
+  if (!/^\d{1,18}$/.test(text)) throw new InvalidArgumentError('An id is a whole number, as listed.');
+  return String(BigInt(text));
+}
+
+function entryIds(text: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, entryId(text)];
+}
+
+function positive(text: string): number {
+  const number = wholeNumber(text);
+  if (number < 1) throw new InvalidArgumentError('It must be 1 or more.');
+  return number;
+}

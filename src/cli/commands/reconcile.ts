@@ -1,0 +1,86 @@
+import type { Command } from 'commander';
+import type { FeedRow } from '../../storage/feeds/feeds.js';
+import type { RequestedPass } from '../../storage/passes/request-pass.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { requireRange } from '../context/time-options.js';
+import { type FeedAtWork, withFeed } from '../context/with-feed.js';
+import { cancel, type PassOptions, passCommand, requestPass } from '../passes/pass-command.js';
+import { toSeconds } from '../terminal/human.js';
+
+interface Given extends PassOptions {
+  readonly full?: true;
+}
+
+const examples = `
+The running daemon reads that part of the feed again and stores the runs that
+its cursor has skipped. If no daemon runs, this command does. The runs that it
+finds are counted in scanfeed_reconcile_found_total of the daemon. A range that
+ends at --until does not change up to when the feed is reconciled.
+
+Examples:
+  The window of SCANFEED_RECONCILE_WINDOW:
+    $ scanfeed reconcile
+  $ scanfeed reconcile --since 7d --wait
+  The whole feed, one page per second:
+    $ scanfeed reconcile --full
+  $ scanfeed reconcile --cancel`;
+
+/** `scanfeed reconcile`: requests a recent or full pass. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  passCommand(program, 'reconcile', io)
+    .description('Find the runs and corrections that the cursor has skipped, and store them.')
+    .option('--full', 'everything, from the start of the feed')
+    .addHelpText('after', examples)
+    .action((options: Given) => reconcile(options, io));
+}
+
+async function reconcile(given: Given, io: CommandProcess): Promise<void> {
+  const { since = null, until = null, full, feed: named } = given;
+  if (given.cancel) return cancel(full ? ['full'] : ['recent', 'full'], given, io);
+  if (full && (since ?? until) !== null) {
+    throw new CommandFailure('--full cannot be combined with --since or --until', EXIT.usage);
+  }
+  requireRange(since, until, io.clock);
+  await withFeed(io, { feed: named, need: ['reconcile'] }, async (work) => {
+    const { settings, passes, feed } = work;
+    requireReadRange(feed, since, until);
+    const range = { since: since ?? settings.reconcile.windowMs, until };
+    const request = async () => {
+      const pass = await passes.requestReconciliation(feed.name, full ? 'full' : 'recent', range);
+      if (pass !== undefined) return pass;
+      throw new CommandFailure(
+        `the feed ${feed.name} has not caught up yet, so its cursor cannot have skipped anything`,
+      );
+    };
+    await requestPass(request, given, work, io, (pass) => reconciledUpTo(pass, work));
+  });
+}
+
+/** @throws CommandFailure if the range ends before the feed begins, or begins after what the feed has read */
+function requireReadRange(
+  { name, startSince, dataCompleteAsOf, lastDeliveredAt }: FeedRow,
+  since: Date | null,
+  until: Date | null,
+) {
+  if (until !== null && startSince !== null && until <= startSince) {
+    throw new CommandFailure(
+      `the feed ${name} begins at ${toSeconds(startSince)}, which is not before --until: \`scanfeed backfill\` reads earlier runs`,
+    );
+  }
+  const readUpTo = Math.max(dataCompleteAsOf?.getTime() ?? 0, lastDeliveredAt?.getTime() ?? 0);
+  if (since !== null && dataCompleteAsOf !== null && since.getTime() >= readUpTo) {
+    throw new CommandFailure(
+      `the feed ${name} is complete up to ${toSeconds(new Date(readUpTo))} only, which is not after --since`,
+    );
+  }
+}
+
+/** A cancelled pass, and one whose end was given, do not change it. */
+async function reconciledUpTo(
+  { cancelled }: RequestedPass,
+  { feeds, feed: { name } }: FeedAtWork<never>,
+): Promise<string> {
+  const upTo = (await feeds.find(name))?.reconciledAsOf ?? null;
+  return cancelled || upTo === null ? '' : `The feed ${name} is reconciled up to ${toSeconds(upTo)}.\n`;
+}

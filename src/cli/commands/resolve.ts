@@ -1,0 +1,147 @@
+import { setMaxListeners } from 'node:events';
+import type { Command } from 'commander';
+import { createProcessBudget } from '../../daemon/memory.js';
+import type { FeedService } from '../../sync/ports/index.js';
+import { createResultLoader } from '../../sync/results/resolve-truncated.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { type FeedAtWork, type FeedOptions, feedOption, openFeedStore, withFeed } from '../context/with-feed.js';
+import { withService } from '../context/with-service.js';
+import { choosePending } from '../results/choose-pending.js';
+import { giveUpResults } from '../results/give-up-results.js';
+import { type Resolved, type ResolveParts, resolveRun, watchService } from '../results/resolve-run.js';
+import { counted } from '../terminal/human.js';
+import { type ProgressLine, progressLine } from '../terminal/progress-line.js';
+import { printable } from '../terminal/table.js';
+
+interface Given extends FeedOptions {
+  readonly all?: true;
+  readonly giveUp?: true;
+  readonly yes?: true;
+}
+
+type Work = FeedAtWork<'service' | 'pending'>;
+
+/** Runs taken on in one go; of one go no more than the configured number is loaded at once. */
+const RUNS_AT_ONCE = 50;
+
+const examples = `
+What cannot be loaded now stays pending, and the running daemon goes on trying.
+
+Results that cannot come any more, such as those of a feed whose service is
+gone, can be given up: their runs stay as they are, and are neither tried nor
+counted until they are resolved by their ids, or delivered with their results.
+Where the service of a retired feed has only moved, \`scanfeed adopt --feed\`
+hands its results to the feed that has its place.
+
+Examples:
+  $ scanfeed resolve --all
+  $ scanfeed resolve 4711-a 4711-b
+  Why results are pending:
+    $ scanfeed resolve --all --json |
+        jq -r '.[] | select(.outcome == "pending") | [.scanId, .reason] | @tsv'
+  A feed whose service is no more:
+    $ scanfeed resolve --all --give-up --feed former`;
+
+/** `scanfeed resolve`: tries to load pending results now. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('resolve')
+    .description('Load results that are still pending now, instead of when the daemon tries next.')
+    .argument('[scanIds...]', 'ids of the runs')
+    .option('--all', 'all pending results of the feed')
+    .option('--give-up', 'try no more: the runs stay without their results')
+    .option('--yes', 'do not ask')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((scanIds: readonly string[], options: Given) => resolve(scanIds, options, io));
+}
+
+async function resolve(
+  scanIds: readonly string[],
+  { all, feed, giveUp, json, yes }: Given,
+  io: CommandProcess,
+): Promise<void> {
+  if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids, or --all', EXIT.usage);
+  if (giveUp) return withFeed(io, { feed }, (work) => giveUpResults(scanIds, { json, yes }, work, io));
+  await withFeed(io, { feed, need: ['service', 'pending'] }, async (work) => {
+    const { scanIds: chosen, revisions } = await choosePending(scanIds, work);
+    const progress = progressLine(io);
+    const { settings } = work;
+    const results = await withService(settings.service, work.feed, settings.feed.resolveConcurrency, (service) =>
+      resolveAll(chosen, revisions, work, service, io, progress),
+    ).finally(() => progress.clear());
+    report(results, json, io);
+  });
+}
+
+async function resolveAll(
+  scanIds: readonly string[],
+  revisions: ReadonlyMap<string, number>,
+  work: Work,
+  service: FeedService,
+  { clock }: CommandProcess,
+  progress: ProgressLine,
+): Promise<readonly Resolved[]> {
+  const stop = new AbortController();
+  setMaxListeners(0, stop.signal); // one a result under way
+  const parts = partsOf(work, service, clock, stop);
+  const results: Resolved[] = [];
+  let tries = 0;
+  for (let from = 0; from < scanIds.length; from += RUNS_AT_ONCE) {
+    const some = scanIds.slice(from, from + RUNS_AT_ONCE);
+    const due = await work.pending.makeDue(work.feed.name, some);
+    const tried = await Promise.all(
+      due.map(async (run) => {
+        const result = await resolveRun(run, work, parts, stop.signal);
+        tries += 1;
+        progress.show(() => `resolving: ${tries} of ${scanIds.length} tried`);
+        return result;
+      }),
+    );
+    const byScan = new Map(due.map((run, index) => [run.scanId, tried[index]]));
+    for (const scanId of some) {
+      const complete = {
+        scanId,
+        revision: revisions.get(scanId) ?? 0,
+        outcome: 'complete',
+        reason: null,
+        detail: null,
+      } as const;
+      results.push(byScan.get(scanId) ?? complete);
+    }
+  }
+  return results;
+}
+
+/** A failure of the service as a whole ends the command with it: the other tries would meet it too. */
+function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'], stop: AbortController) {
+  const { feed, pending } = work.settings;
+  const store = openFeedStore(work, clock);
+  const watched = watchService(service, (error) => stop.abort(error));
+  const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
+  const budget = createProcessBudget(memoryBudgetBytes);
+  const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency });
+  return { store, loader, service: watched, pendingRetryMs: pending.retryIntervalMs } satisfies ResolveParts;
+}
+
+const OUTCOMES: Readonly<Record<Resolved['outcome'], string>> = {
+  resolved: 'resolved',
+  pending: 'still pending',
+  complete: 'was complete already',
+};
+
+function report(results: readonly Resolved[], json: true | undefined, { write }: CommandProcess): void {
+  if (json) write(`${JSON.stringify(results)}\n`);
+  else if (results.length === 0) write('No results are pending.\n');
+  else write(results.map(describe).join(''));
+  const pending = results.filter(({ outcome }) => outcome === 'pending').length;
+  if (pending > 0)
+    throw new CommandFailure(`${pending} of ${counted(results.length, 'result', 'results')} still pending`);
+}
+
+function describe({ scanId, revision, outcome, reason, detail }: Resolved): string {
+  const why = reason === null ? '' : ` (${reason}${detail === null ? '' : `: ${printable(detail)}`})`;
+  return `${printable(scanId)}, revision ${revision}: ${OUTCOMES[outcome]}${why}\n`;
+}

@@ -1,0 +1,133 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/feeds/feeds.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { timeOption } from '../context/time-options.js';
+import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { confirm } from '../terminal/confirm.js';
+import { type Column, table } from '../terminal/table.js';
+
+interface Given extends FeedOptions {
+  readonly list?: true;
+  readonly toCursor?: string;
+  readonly since?: Date;
+  readonly beginning?: true;
+  readonly yes?: true;
+}
+
+const examples = `
+A running daemon goes on from there at once. Nothing that is stored is lost or
+goes back: what is delivered again changes nothing, and "complete as of" stays.
+
+Examples:
+  Positions to go back to:
+    $ scanfeed rewind --list
+    $ scanfeed rewind --to-cursor 41
+  Read the last two days again:
+    $ scanfeed rewind --since 2d
+  Read everything again, without a question:
+    $ scanfeed rewind --beginning --yes`;
+
+/** `scanfeed rewind`: reads a part of the feed again. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('rewind')
+    .description('Move the feed back to an earlier position, so that what follows is read again.')
+    .option('--list', 'list earlier positions, newest first')
+    .option('--to-cursor <id>', 'to an earlier position, by its id as listed', positionId)
+    .option(
+      '--since <time>',
+      'to a delivery time: ISO 8601, a day, or a time before now such as 24h',
+      timeOption(io.clock.now),
+    )
+    .option('--beginning', 'to where the feed once started')
+    .option('--yes', 'do not ask')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((options: Given) => run(options, io));
+}
+
+async function run(options: Given, io: CommandProcess): Promise<void> {
+  const { list, toCursor, since, beginning } = options;
+  const given = [list, toCursor, since, beginning].filter((option) => option !== undefined);
+  if (given.length !== 1) throw new CommandFailure('give one of --list, --to-cursor, --since, --beginning', EXIT.usage);
+  await withFeed(io, options, (work) => (list ? showPositions(work, options, io) : rewind(work, options, io)));
+}
+
+async function showPositions({ feeds, feed }: FeedAtWork<never>, { json }: Given, io: CommandProcess) {
+  const positions = await feeds.listPositions(feed.name);
+  if (json) return io.write(`${JSON.stringify(positions)}\n`);
+  if (positions.length === 0) return io.write(`The feed ${feed.name} has no earlier positions yet.\n`);
+  io.write(table(positions, LIST, io.columns));
+}
+
+const LIST: readonly Column<EarlierPosition>[] = [
+  { head: 'ID', cell: ({ id }) => id, right: true },
+  { head: 'NOTED', cell: ({ notedAt }) => notedAt.toISOString() },
+  { head: 'REASON', cell: ({ reason }) => reason },
+  {
+    head: 'DELIVERED UP TO',
+    cell: ({ hasCursor, lastDeliveredAt }) =>
+      hasCursor ? (lastDeliveredAt?.toISOString() ?? 'nothing yet') : 'no cursor then',
+  },
+];
+
+async function rewind(work: FeedAtWork<never>, options: Given, io: CommandProcess): Promise<void> {
+  const { feeds, feed } = work;
+  const { to, said } = await targetOf(work, options);
+  const from = `read up to ${feed.lastDeliveredAt?.toISOString() ?? 'nothing yet'}`;
+  const plan = `Feed ${feed.name} of ${feed.baseUrl}
+  from: ${from}
+  to:   ${said}
+What was delivered since then is read again, and new runs come after it. Nothing
+that is stored goes back.${feed.leader === null ? '' : ` ${feed.leader} goes on from there at once.`}
+`;
+  await confirm(io, { plan, question: 'Rewind the feed?', yes: options.yes === true });
+  if (!(await feeds.rewind(feed.name, to))) {
+    throw new CommandFailure('this position is no longer in the history; choose another with --list');
+  }
+  const { name, leader } = feed;
+  io.write(
+    options.json
+      ? `${JSON.stringify({ feed: name, to: said, leader })}\n`
+      : `The feed ${name} goes on from ${said}${leader === null ? ' when a daemon is started' : ''}.\n`,
+  );
+}
+
+async function targetOf(
+  { feeds, feed }: FeedAtWork<never>,
+  { toCursor, since }: Given,
+): Promise<{ readonly to: RewindTarget; readonly said: string }> {
+  if (toCursor !== undefined) {
+    const position = (await feeds.listPositions(feed.name)).find(({ id }) => id === toCursor);
+    if (position === undefined) {
+      throw new CommandFailure(
+        `the feed ${feed.name} has no earlier position ${toCursor}; see \`scanfeed rewind --list\``,
+      );
+    }
+    if (!position.hasCursor) {
+      throw new CommandFailure(`the feed had no cursor at position ${toCursor}: use --beginning or --since`);
+    }
+    const upTo = position.lastDeliveredAt?.toISOString() ?? 'nothing yet';
+    return { to: { positionId: position.id }, said: `position ${position.id} (read up to ${upTo})` };
+  }
+  if (since !== undefined) return { to: { since: notAhead(since, feed) }, said: since.toISOString() };
+  return {
+    to: 'start',
+    said: feed.startSince === null ? 'the beginning of the history' : `its start, ${feed.startSince.toISOString()}`,
+  };
+}
+
+/** A time that was never read would be skipped, and the data would be said to be complete all the same. */
+function notAhead(since: Date, { lastDeliveredAt, startSince, name }: FeedRow): Date {
+  const readTo = lastDeliveredAt ?? startSince;
+  if (readTo !== null && since <= readTo) return since;
+  const read = readTo === null ? 'nothing has been delivered yet' : `it was read up to ${readTo.toISOString()}`;
+  throw new CommandFailure(`the feed ${name} cannot skip ahead to ${since.toISOString()}: ${read}`);
+}
+
+function positionId(text: string): string {
+  if (!/^\d{1,18}$/.test(text)) throw new InvalidArgumentError('An id is a whole number, as listed by --list.');
+  return String(BigInt(text));
+}

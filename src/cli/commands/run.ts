@@ -1,0 +1,55 @@
+import type { Command } from 'commander';
+import { systemClock } from '../../core/clock.js';
+import { packageVersion } from '../../core/package.js';
+import { type Daemon, runDaemon } from '../../daemon/run-daemon.js';
+import { createLogger } from '../../observability/log/logger.js';
+import { readSettings } from '../../settings/settings.js';
+import { thisProcess } from '../context/command-process.js';
+import { untilStopped } from '../context/stop-signals.js';
+
+const examples = `
+Settings come from the environment: see docs/settings.md.
+
+Examples:
+  $ export SCANFEED_BASE_URL=https://recognition.example/v1
+  $ export SCANFEED_API_KEY_FILE=/run/secrets/recognition-key
+  $ export DATABASE_URL=postgres://scanfeed@db.example/invoices
+  $ scanfeed run
+  With a line for each page:
+    $ SCANFEED_LOG_LEVEL=debug scanfeed run
+  With lines for people, in a terminal:
+    $ SCANFEED_LOG_FORMAT=pretty scanfeed run`;
+
+/** `scanfeed run`: the daemon. Ends with 0 on SIGTERM and SIGINT; waits for whatever else is missing. */
+export function register(program: Command): void {
+  program
+    .command('run')
+    .description('Keep the database in step with the delivery feed, until SIGTERM or SIGINT.')
+    .addHelpText('after', examples)
+    .action(async () => {
+      const settings = readSettings();
+      const logger = createLogger({
+        level: settings.process.logLevel,
+        format: settings.process.logFormat,
+        colours: thisProcess.colours === true,
+        feed: settings.feed.name,
+        version: packageVersion(),
+      });
+      for (const warning of settings.warnings) logger.warn(warning);
+      // A terminal that closes does not end the daemon; files with keys and passwords are read again without a signal.
+      process.on('SIGHUP', () => logger.info('SIGHUP ignored'));
+      const startedAt = systemClock.monotonic();
+      let report: Daemon['report'] | undefined;
+      await untilStopped(
+        (signal) => {
+          const daemon = runDaemon(settings, logger, signal);
+          report = daemon.report;
+          return daemon.stopped;
+        },
+        settings.process.shutdownTimeoutMs,
+        (signal) => logger.info('stopping', { signal }),
+      );
+      const seconds = Math.round((systemClock.monotonic() - startedAt) / 1000);
+      logger.info('stopped', { runsWritten: report?.().runsWritten ?? 0, seconds });
+    });
+}

@@ -1,0 +1,74 @@
+import type { Command } from 'commander';
+import { readSettings } from '../../settings/settings.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { EXIT, explain } from '../context/exit.js';
+import { withDatabase } from '../context/open-database.js';
+import { intervalOption } from '../context/time-options.js';
+import { showStatus } from '../terminal/show-status.js';
+
+const examples = `
+Examples:
+  $ scanfeed status
+  How many seconds behind, for a script:
+    $ scanfeed status --json | jq '.[0].lagSeconds'
+  Drawn anew every 5 seconds, until Ctrl-C:
+    $ scanfeed status --watch 5s`;
+
+const WATCH_MS = 2_000;
+
+interface Given {
+  readonly json?: true;
+  /** Milliseconds; true: no interval was named. */
+  readonly watch?: number | true;
+}
+
+/** `scanfeed status`: where the feeds of the schema stand, read from the database alone. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('status')
+    .description('Show how fresh and how complete the data is, who writes it, and what is pending or quarantined.')
+    .option('--json', 'print it as JSON; with --watch one line each time')
+    .option('--watch [interval]', 'show it again and again, every 2s or as named', intervalOption)
+    .addHelpText('after', examples)
+    .action(async ({ json, watch }: Given) => {
+      const { database: settings } = readSettings(io.env, { need: ['database'] });
+      await withDatabase(settings, async ({ readFeedReports }) => {
+        const show = async (columns: number | null) => {
+          const reports = await readFeedReports();
+          return json
+            ? `${JSON.stringify(reports)}\n`
+            : showStatus(reports, settings.schema, { now: io.clock.now(), columns });
+        };
+        if (watch === undefined) io.write(await show(io.columns));
+        else await showAgainAndAgain(show, { everyMs: watch === true ? WATCH_MS : watch, json: json === true }, io);
+      });
+    });
+}
+
+/** Until the process is ended, or nobody reads it any more. An outage is shown in its place, and watched through. */
+async function showAgainAndAgain(
+  show: (columns: number | null) => Promise<string>,
+  { everyMs, json }: { readonly everyMs: number; readonly json: boolean },
+  io: CommandProcess,
+): Promise<void> {
+  const gone = new AbortController();
+  io.onGone?.(() => gone.abort());
+  while (!gone.signal.aborted) {
+    const draws = io.columns !== null && !json;
+    try {
+      const block = await show(io.columns);
+      io.write(draws ? drawn(block) : json ? block : `${block}\n`);
+    } catch (error) {
+      const { message, exitCode } = explain(error);
+      if (exitCode !== EXIT.tryAgain) throw error;
+      if (draws) io.write(drawn(`scanfeed: ${message}\n`));
+      else io.note(`scanfeed: ${message}\n`);
+    }
+    await io.clock.sleep(everyMs, gone.signal);
+  }
+}
+
+/** From the upper left corner, each line over what stood there; the rest of the screen is cleared. */
+function drawn(block: string): string {
+  return `\x1b[H${block.replaceAll('\n', '\x1b[K\n')}\x1b[J`;
+}

@@ -1,0 +1,224 @@
+import { setMaxListeners } from 'node:events';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { RecognitionClient } from '../../service/client.js';
+import { readSettings } from '../../settings/settings.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { wholeNumber } from '../context/emulator-options.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { untilStopped } from '../context/stop-signals.js';
+import { withClient } from '../context/with-service.js';
+import { awaitRuns } from '../submit/await-runs.js';
+import { checkFile, findFiles, type PdfFile, type RefusedFile } from '../submit/pdf-files.js';
+import { type SubmittedFile, submitFiles } from '../submit/submit-files.js';
+import { counted } from '../terminal/human.js';
+import { progressLine } from '../terminal/progress-line.js';
+import { printable } from '../terminal/table.js';
+
+interface SubmitCommandOptions {
+  readonly documentType: string;
+  readonly environment: 'prod' | 'test';
+  readonly new?: true;
+  readonly wait?: true;
+  readonly concurrency: number;
+  readonly json?: true;
+}
+
+/** Time for an orderly end after an interruption, milliseconds. */
+const PATIENCE_MS = 1_500;
+
+const examples = `
+All files are checked before the first is sent: if one is no PDF, empty or
+unreadable, none is sent. A folder stands for the .pdf files directly in it.
+A repeat is safe: for the same content, document type and environment the
+command shows the existing run. No database is needed.
+
+Examples:
+  $ scanfeed submit invoice.pdf --document-type rechnung --environment test
+  A folder, and wait for what was recognized:
+    $ scanfeed submit inbox/ --document-type rechnung --environment prod --wait
+  Submit files whose run has failed again, and no others:
+    $ scanfeed submit inbox/ --document-type rechnung --environment prod --new
+  The scan ids, for a script:
+    $ scanfeed submit inbox/ --document-type rechnung --environment prod \\
+        --json | jq -r '.[].scanId'
+  A result:
+    $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e`;
+
+/** `scanfeed submit`: sends PDFs to be recognized. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  program
+    .command('submit')
+    .description('Submit PDFs to be recognized: files, or all of a folder.')
+    .argument('<files...>', 'PDF files, or folders of them')
+    .requiredOption('--document-type <slug>', 'document type to recognize them against', slug)
+    .addOption(
+      new Option('--environment <name>', 'where the runs belong; it has no default')
+        .choices(['prod', 'test'])
+        .makeOptionMandatory(),
+    )
+    .option('--new', 'make another run of files whose run has failed')
+    .option('--wait', 'wait until the runs are completed or have failed')
+    .option('--concurrency <number>', 'files on their way at once', atOnce, 4)
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((paths: readonly string[], options: SubmitCommandOptions) => submit(paths, options, io));
+}
+
+async function submit(paths: readonly string[], options: SubmitCommandOptions, io: CommandProcess): Promise<void> {
+  const { service } = readSettings(io.env, { need: ['service'] });
+  let interrupted = false;
+  let results: readonly SubmittedFile[] | null = null;
+  await untilStopped(
+    async (signal) => {
+      setMaxListeners(0, signal); // several for each file under way
+      const files = await checkAll(paths, io, signal);
+      if (signal.aborted) return;
+      results = await withClient(service, options.concurrency, (client) =>
+        submitAll(files, options, { client, io, signal, perSecond: service.requestsPerSecond }),
+      );
+      if (options.json) io.write(`${JSON.stringify(results)}\n`);
+      io.note(`${summarize(results, options.wait === true)}\n`);
+    },
+    PATIENCE_MS,
+    () => {
+      interrupted = true;
+    },
+  ).catch((error) => {
+    throw interrupted ? new CommandFailure('interrupted; nothing else is known', EXIT.interrupted) : error;
+  });
+  const failure = interrupted ? interruption(results) : failureOf(results ?? []);
+  if (failure !== null) throw failure;
+}
+
+/** @throws CommandFailure unless all files may be sent */
+async function checkAll(paths: readonly string[], io: CommandProcess, signal: AbortSignal): Promise<PdfFile[]> {
+  const progress = progressLine(io);
+  const refused: RefusedFile[] = [];
+  const files: PdfFile[] = [];
+  const found = await findFiles(paths);
+  for (const [index, path] of found.entries()) {
+    if (signal.aborted) break;
+    progress.show(() => `checking: ${index} of ${countFiles(found)}`);
+    const checked = typeof path === 'string' ? await checkFile(path, signal).catch(() => null) : path;
+    if (checked === null) break;
+    if ('reason' in checked) refused.push(checked);
+    else files.push(checked);
+  }
+  progress.clear();
+  if (refused.length === 0 || signal.aborted) return files;
+  io.note(refused.map(({ path, reason }) => `${printable(path)}: ${reason}\n`).join(''));
+  throw new CommandFailure(`${refused.length} of ${countFiles(found)} refused; nothing was sent`);
+}
+
+interface SubmitParts {
+  readonly client: RecognitionClient;
+  readonly io: CommandProcess;
+  readonly signal: AbortSignal;
+  readonly perSecond: number | null;
+}
+
+/** Submits the files, waits for their runs if `--wait` is given, and prints each result. */
+async function submitAll(
+  files: readonly PdfFile[],
+  { documentType, environment, new: resubmit, wait, concurrency, json }: SubmitCommandOptions,
+  { client, io, signal, perSecond }: SubmitParts,
+): Promise<readonly SubmittedFile[]> {
+  const progress = progressLine(io);
+  const print = (line: string, { problem }: SubmittedFile) => {
+    if (json) return;
+    progress.clear();
+    if (problem === null) io.write(line);
+    else io.note(line);
+  };
+  const common = { client, clock: io.clock, signal, concurrency, perSecond, onPause: progress.say };
+  let done = 0;
+  const submitted = await submitFiles(files, {
+    ...common,
+    ...{ documentType, environment, resubmitFailed: resubmit === true },
+    onFile: (file) => {
+      done += 1;
+      print(describeSubmitted(file), file);
+      progress.show(() => `submitting: ${done} of ${countFiles(files)} done`);
+    },
+  });
+  progress.clear();
+  if (!wait) return submitted;
+  return awaitRuns(submitted, {
+    ...common,
+    onFile: (file) => print(describeEnded(file), file),
+    onRound: (open) => progress.show(() => `waiting: ${counted(open, 'run', 'runs')} still processing`),
+  }).finally(() => progress.clear());
+}
+
+/** One line about a file after its submission; empty for a file that was not sent. */
+function describeSubmitted(submitted: SubmittedFile): string {
+  if (submitted.outcome === 'not_sent') return '';
+  return `${printable(submitted.file)}: ${describeOutcome(submitted)}\n`;
+}
+
+function describeOutcome({ outcome, scanId, status, problem }: SubmittedFile): string {
+  const id = printable(scanId ?? '');
+  if (outcome === 'submitted') return `submitted as ${id}`;
+  if (outcome === 'failed') return `not submitted: ${printable(problem?.message ?? '')}`;
+  if (outcome === 'interrupted') return 'was on its way: perhaps submitted, perhaps not';
+  const again = status === 'failed' ? '; --new submits it again' : '';
+  return `submitted before as ${id}: ${status}${again}`;
+}
+
+/** One line about a file whose run has ended. */
+function describeEnded({ file, scanId, status, failureReason, error, problem }: SubmittedFile): string {
+  const reason = failureReason === null ? '' : ` (${printable(failureReason)})`;
+  const quote = error === null ? '' : `; the service says: "${printable(error)}"`;
+  const state = problem === null ? `${status}${reason}${quote}` : `not known: ${printable(problem.message)}`;
+  return `${printable(file)}: ${printable(scanId ?? '')}: ${state}\n`;
+}
+
+/** All counts in one line. */
+function summarize(files: readonly SubmittedFile[], waited: boolean): string {
+  const count = (matches: (file: SubmittedFile) => boolean) => files.filter(matches).length;
+  const parts: readonly (readonly [number, string])[] = [
+    [count(({ outcome }) => outcome === 'submitted'), 'submitted'],
+    [count(({ outcome }) => outcome === 'repeated'), 'submitted before'],
+    [count(({ outcome }) => outcome === 'failed'), 'not submitted'],
+    [count(({ outcome }) => outcome === 'interrupted'), 'on their way when interrupted'],
+    [count(({ outcome }) => outcome === 'not_sent'), 'not sent'],
+    [waited ? count(({ status }) => status === 'completed') : 0, 'completed'],
+    [count(({ status }) => status === 'failed'), 'failed'],
+    [waited ? count(({ status }) => status === 'processing') : 0, 'still processing'],
+  ];
+  const nonzero = parts.filter(([number]) => number > 0).map(([number, text]) => `${number} ${text}`);
+  return `${countFiles(files)}: ${nonzero.join(', ')}`;
+}
+
+function countFiles(files: readonly unknown[]): string {
+  return counted(files.length, 'file', 'files');
+}
+
+const REPEAT = 'the same command again submits what is left, and nothing twice';
+
+/** @param results null: interrupted before the first file was sent */
+function interruption(results: readonly SubmittedFile[] | null): CommandFailure {
+  if (results === null) return new CommandFailure('interrupted; nothing was sent', EXIT.interrupted);
+  const isLeft = results.some(({ outcome }) => ['failed', 'interrupted', 'not_sent'].includes(outcome));
+  return new CommandFailure(isLeft ? `interrupted; ${REPEAT}` : 'interrupted; all was submitted', EXIT.interrupted);
+}
+
+/** The failure that the command ends with; null: all files have a result. */
+function failureOf(files: readonly SubmittedFile[]): CommandFailure | null {
+  const lasting = files.filter(({ problem, status }) => status === 'failed' || problem?.passing === false).length;
+  const passing = files.filter(({ problem }) => problem?.passing === true).length;
+  if (lasting + passing === 0) return null;
+  const message = `${lasting + passing} of ${countFiles(files)} without a result`;
+  return lasting > 0 ? new CommandFailure(message) : new CommandFailure(`${message}; ${REPEAT}`, EXIT.tryAgain);
+}
+
+function slug(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('It is the slug of a document type.');
+  return text;
+}
+
+function atOnce(text: string): number {
+  const number = wholeNumber(text);
+  if (number < 1 || number > 16) throw new InvalidArgumentError('It is a whole number from 1 to 16.');
+  return number;
+}

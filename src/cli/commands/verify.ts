@@ -1,0 +1,169 @@
+import type { Command } from 'commander';
+import type { FeedFilters } from '../../sync/ports/index.js';
+import { filterChange } from '../../sync/recovery/filter-change.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { requireRange, timeOption } from '../context/time-options.js';
+import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { withService } from '../context/with-service.js';
+import { counted, toSeconds } from '../terminal/human.js';
+import { progressLine } from '../terminal/progress-line.js';
+import { printable } from '../terminal/table.js';
+import { verifyFeed } from '../verify/verify-feed.js';
+import { VERDICTS, type Verdict, type Verified } from '../verify/verify-page.js';
+
+interface Given extends FeedOptions {
+  readonly since: Date;
+  readonly until?: Date;
+}
+
+interface Summary extends Record<Verdict, number> {
+  since: Date;
+  deliveredUpTo: Date;
+  compared: number;
+  truncated: number;
+  tooNew: number;
+}
+
+const DIFFERENCES: readonly Verdict[] = ['missing', 'older_revision', 'other_content', 'quarantined'];
+
+const examples = `
+Nothing is written. Entries that were delivered after the time that the data is
+complete to are no differences. The data of entries that the feed truncates is
+not compared. Ends with 1 where there are differences, and with 75 where nothing
+could be compared.
+
+Examples:
+  $ scanfeed verify --since 24h
+  $ scanfeed verify --since 2026-01-01 --until 2026-02-01
+  Runs that are missing:
+    $ scanfeed verify --since 7d --json |
+        jq -r '.differences[] | select(.what == "missing") | .scanId'`;
+
+/** `scanfeed verify`: does the database hold what the feed lists? */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  const time = timeOption(io.clock.now);
+  program
+    .command('verify')
+    .description('Read the feed again from a time on and compare every entry with the database.')
+    .requiredOption('--since <time>', 'delivery time: ISO 8601, a day, or a time before now such as 24h', time)
+    .option('--until <time>', 'delivery time to stop at (default: the end of the feed)', time)
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples)
+    .action((options: Given) => verify(options, io));
+}
+
+async function verify(given: Given, io: CommandProcess): Promise<void> {
+  const { until = null, json } = given;
+  requireRange(given.since, until, io.clock);
+  await withFeed(io, { feed: given.feed, need: ['service'] }, async (work) => {
+    const since = startOf(work, given.since, io);
+    if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);
+    sayOtherFilters(work, io);
+    const printer = printerOf(json, io);
+    const summary = emptySummary(since);
+    const progress = progressLine(io);
+    await withService(work.settings.service, work.feed, 1, async (service) => {
+      for await (const page of verifyFeed(work, service, { since, until, onPause: progress.say }, io.clock)) {
+        const differences = page.compared.filter(({ verdict }) => DIFFERENCES.includes(verdict));
+        if (differences.length > 0) progress.clear();
+        for (const difference of differences) printer.difference(difference);
+        for (const { verdict, truncated } of page.compared) {
+          summary[verdict] += 1;
+          if (truncated) summary.truncated += 1;
+        }
+        summary.compared += page.compared.length;
+        summary.tooNew += page.tooNew;
+        summary.deliveredUpTo = page.deliveredUpTo;
+        progress.show(() => `${summary.compared} entries compared, delivered up to ${toSeconds(page.deliveredUpTo)}`);
+      }
+    }).finally(() => progress.clear());
+    printer.end(summary);
+    const found = DIFFERENCES.reduce((sum, verdict) => sum + summary[verdict], 0);
+    if (found > 0)
+      throw new CommandFailure(`${found} of ${counted(summary.compared, 'entry', 'entries')} not as in the feed`);
+    if (summary.compared === 0) throw nothingCompared(summary);
+  });
+}
+
+function nothingCompared({ since, tooNew }: Summary): CommandFailure {
+  const reason =
+    tooNew > 0
+      ? `${counted(tooNew, 'entry was', 'entries were')} delivered after the time that the data is complete to. Try again once the lag is lower, or give an earlier --since`
+      : `the feed lists no entry delivered from ${toSeconds(since)} on. Give an earlier --since`;
+  return new CommandFailure(`nothing was compared: ${reason}`, EXIT.tryAgain);
+}
+
+/** What lies before the time that the feed is complete from was never promised. */
+function startOf({ feed }: FeedAtWork<never>, since: Date, { note }: CommandProcess): Date {
+  if (feed.dataCompleteAsOf === null) {
+    throw new CommandFailure(`it is not known yet how complete the feed ${feed.name} is; wait for its first runs`);
+  }
+  if (feed.completeFrom === null || feed.completeFrom <= since) return since;
+  note(`The feed ${feed.name} is complete from ${feed.completeFrom.toISOString()} on: comparing from there.\n`);
+  return feed.completeFrom;
+}
+
+function sayOtherFilters({ feed, settings }: FeedAtWork<never>, { note }: CommandProcess): void {
+  const { hides, leavesBehind } = filterChange(feed.filters as FeedFilters, settings.feed.filters);
+  if (hides.length + leavesBehind.length === 0) return;
+  note('The filters set here are others than those of the daemon: differences may come from that.\n');
+}
+
+function emptySummary(since: Date): Summary {
+  const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0])) as Record<Verdict, number>;
+  return { since, deliveredUpTo: since, compared: 0, ...counts, truncated: 0, tooNew: 0 };
+}
+
+interface Printer {
+  difference(entry: Verified): void;
+  end(summary: Summary): void;
+}
+
+/** Differences are printed as they are found: there may be millions. */
+function printerOf(json: true | undefined, { write }: CommandProcess): Printer {
+  if (!json)
+    return { difference: (entry) => write(describe(entry)), end: (summary) => write(describeSummary(summary)) };
+  let separator = '{"differences":[';
+  return {
+    difference: ({ scanId, revision, verdict, storedRevision, differing, deliveredAt }) => {
+      const difference = { scanId, revision, what: verdict, storedRevision, differing, deliveredAt };
+      write(`${separator}${JSON.stringify(difference)}`);
+      separator = ',\n';
+    },
+    end: (summary) => write(`${separator.startsWith('{') ? separator : ''}],"summary":${JSON.stringify(summary)}}\n`),
+  };
+}
+
+function describe(entry: Verified): string {
+  return `${printable(entry.scanId ?? '(no usable scan id)')}, revision ${entry.revision ?? '-'}: ${describeVerdict(entry)}\n`;
+}
+
+function describeVerdict({ verdict, storedRevision, differing }: Verified): string {
+  if (verdict === 'older_revision') return `the database has revision ${storedRevision}`;
+  if (verdict === 'other_content') return `other content: ${differing.join(', ')}`;
+  return verdict === 'quarantined' ? 'in quarantine' : verdict;
+}
+
+function describeSummary(summary: Summary): string {
+  const { since, deliveredUpTo, compared, tooNew } = summary;
+  const counts: readonly (readonly [number, string])[] = [
+    [summary.same, 'as in the feed, or newer'],
+    [summary.pending, 'pending'],
+    [summary.discarded, 'discarded from quarantine'],
+    [summary.deleted, 'erased, or past the retention'],
+    [summary.missing, 'missing'],
+    [summary.older_revision, 'in an older revision'],
+    [summary.other_content, 'with other content'],
+    [summary.quarantined, 'in quarantine'],
+    [summary.truncated, 'truncated in the feed: data not compared'],
+    [tooNew, 'not compared: delivered after the time that the data is complete to'],
+  ];
+  const width = String(Math.max(compared, tooNew)).length + 2;
+  const lines = counts
+    .filter(([number]) => number > 0)
+    .map(([number, what]) => `${String(number).padStart(width)} ${what}`);
+  const head = `${counted(compared, 'entry', 'entries')} compared, delivered from ${toSeconds(since)} to ${toSeconds(deliveredUpTo)}`;
+  return [head, ...lines].map((line) => `${line}\n`).join('');
+}

@@ -1,0 +1,139 @@
+import { type Command, Option } from 'commander';
+import { type Refreshed, refreshReports } from '../../daemon/refresh-reports.js';
+import { describeError } from '../../observability/log/describe-error.js';
+import { readSettings } from '../../settings/settings.js';
+import type { StoreConnection } from '../../storage/connection/store-connection.js';
+import { forgetProgress } from '../../storage/reporting/new-documents.js';
+import type { ReportColumn } from '../../storage/reporting/report-view.js';
+import { type ListedView, listReportViews, readReportViews } from '../../storage/reporting/stored-views.js';
+import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
+import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { withDatabase } from '../context/open-database.js';
+import { counted, toSeconds } from '../terminal/human.js';
+import { progressLine } from '../terminal/progress-line.js';
+import { type Column, table } from '../terminal/table.js';
+
+interface Given {
+  readonly json?: true;
+}
+
+const examples = `
+A document type has a view document_<slug> with one column for each field of its
+documents, and one for each array of objects. Views only ever gain columns.
+
+Examples:
+  $ scanfeed views list
+  $ scanfeed views show document_rechnung
+  Look through what was stored since the last time:
+    $ scanfeed views refresh
+  Look through everything again:
+    $ scanfeed views refresh --all`;
+
+/** `scanfeed views`: the typed views of documents. */
+export function register(program: Command, io: CommandProcess = thisProcess): void {
+  const json = () => new Option('--json', 'print it as JSON');
+  const command = program
+    .command('views')
+    .description('List, show or refresh the typed views of documents that reports read.')
+    .addHelpText('afterAll', examples);
+  command
+    .command('refresh')
+    .description('Give new document types a view and new fields a column.')
+    .option('--all', 'look through all documents, not only those stored since the last time')
+    .addOption(json())
+    .action((options: Given & { all?: true }) => refresh(options, io));
+  command
+    .command('list')
+    .description('List the views with the document types they show.')
+    .addOption(json())
+    .action((options: Given) => list(options, io));
+  command
+    .command('show')
+    .description('Show the columns of a view and the fields that they come from.')
+    .argument('<name>', 'the view, as listed')
+    .addOption(json())
+    .action((name: string, options: Given) => show(name, options, io));
+}
+
+function withReports(
+  io: CommandProcess,
+  work: (connection: StoreConnection, readerRole: string) => Promise<void>,
+): Promise<void> {
+  const { database: settings } = readSettings(io.env, { need: ['database'] });
+  return withDatabase(settings, ({ connection }) => work(connection, settings.readerRole));
+}
+
+function refresh({ all, json }: Given & { all?: true }, io: CommandProcess): Promise<void> {
+  return withReports(io, async (connection, readerRole) => {
+    if (all) await forgetProgress(connection);
+    const progress = progressLine(io);
+    const done = await refreshReports(connection, readerRole, (soFar) => {
+      progress.show(() => `${counted(soFar, 'change', 'changes')} looked through`);
+      return true;
+    }).finally(() => progress.clear());
+    const { views, columns, built, busy } = done;
+    const failed = done.failed.map(({ view, error }) => ({ view, why: describeError(error).message }));
+    io.write(json ? `${JSON.stringify({ views, columns, built, failed, busy })}\n` : describe(done));
+    if (busy) {
+      throw new CommandFailure(
+        'a daemon is looking through new documents at this moment; it builds what it finds',
+        EXIT.tryAgain,
+      );
+    }
+    const [first] = failed;
+    if (first !== undefined)
+      throw new CommandFailure(`not built: ${failed.map(({ view }) => view).join(', ')}; ${first.why}`);
+  });
+}
+
+function describe({ views, columns, built }: Refreshed): string {
+  if (built.length === 0) return 'All views are up to date.\n';
+  const added = `New: ${counted(views, 'view', 'views')}, ${counted(columns, 'column', 'columns')}.`;
+  return `${added} Built:\n${built.map((name) => `  ${name}\n`).join('')}`;
+}
+
+function list({ json }: Given, io: CommandProcess): Promise<void> {
+  return withReports(io, async (connection) => {
+    const views = await listReportViews(connection);
+    if (json) io.write(`${JSON.stringify(views)}\n`);
+    else if (views.length === 0) io.write('No documents were looked through yet: see `scanfeed views refresh`.\n');
+    else io.write(table(views, LIST, io.columns));
+  });
+}
+
+const LIST: readonly Column<ListedView>[] = [
+  { head: 'VIEW', cell: ({ name }) => name },
+  { head: 'DOCUMENT TYPE', cell: ({ slug }) => slug, shrinks: true },
+  { head: 'ROWS ARE', cell: ({ arrays }) => rowsOf(arrays), shrinks: true },
+  { head: 'FIELDS', cell: ({ fields }) => String(fields), right: true },
+  {
+    head: 'BUILT',
+    cell: ({ builtAt }) => (builtAt === null ? 'not yet' : toSeconds(builtAt)),
+    spare: true,
+  },
+];
+
+function rowsOf(arrays: readonly (readonly string[])[]): string {
+  return arrays.length === 0 ? 'documents' : `elements of ${arrays.map((path) => path.join('.')).join('[].')}`;
+}
+
+function show(name: string, { json }: Given, io: CommandProcess): Promise<void> {
+  return withReports(io, async (connection) => {
+    const view = (await readReportViews(connection)).find((each) => each.name === name);
+    if (view === undefined)
+      throw new CommandFailure(`there is no view ${JSON.stringify(name)}; see \`scanfeed views list\``);
+    const columns = view.columns.map((column) => ({ ...column, type: sqlTypeOf(column.type) }));
+    if (json) return io.write(`${JSON.stringify({ name, documentType: view.slug, arrays: view.arrays, columns })}\n`);
+    io.write(
+      `${connection.tables.reportingSchema}.${name}: ${rowsOf(view.arrays)} of the document type ${JSON.stringify(view.slug)}\n\n`,
+    );
+    io.write(table(columns, COLUMNS, io.columns));
+  });
+}
+
+const COLUMNS: readonly Column<Omit<ReportColumn, 'type'> & { readonly type: string }>[] = [
+  { head: 'COLUMN', cell: ({ name }) => name },
+  { head: 'TYPE', cell: ({ type }) => type },
+  { head: 'FIELD', cell: ({ path }) => path.join('.'), shrinks: true },
+];

@@ -1,0 +1,79 @@
+import { createInterface, type ReadLineOptions } from 'node:readline/promises';
+import type { Clock } from '../../core/clock.js';
+import { systemClock } from '../../core/clock.js';
+import { CommandFailure, EXIT } from './exit.js';
+
+/** What a command needs of its process. */
+export interface CommandProcess {
+  /** The environment; undefined: that of the process. */
+  readonly env: NodeJS.ProcessEnv | undefined;
+  readonly clock: Clock;
+  /** Results: stdout. */
+  write(data: string | Uint8Array): void;
+  /** Everything said besides: stderr. */
+  note(text: string): void;
+  /** Columns of the terminal that results go to; null where they go to a file or another program. */
+  readonly columns: number | null;
+  /** Whether results may be coloured: a terminal that can, and nobody who does not want it (NO_COLOR). */
+  readonly colours?: boolean;
+  /** Calls back when nobody reads results any more: the program that they were piped to has ended. */
+  onGone?(callback: () => void): void;
+  /** Whether notes are seen by a person at once, so that a line may be drawn anew. */
+  readonly redraws: boolean;
+  /** Columns of the terminal that notes go to; null or missing: not known. */
+  readonly noteColumns?: number | null;
+  /** Asks the person at the terminal; null where there is none. */
+  readonly ask: ((question: string) => Promise<string>) | null;
+}
+
+/** The process itself. */
+export const thisProcess: CommandProcess = {
+  env: undefined,
+  clock: systemClock,
+  write: (data) => void process.stdout.write(data),
+  note: (text) => void process.stderr.write(text),
+  get columns() {
+    return process.stdout.isTTY ? process.stdout.columns : null;
+  },
+  get colours() {
+    return process.stdout.isTTY === true && process.stdout.hasColors();
+  },
+  onGone: (callback) => void process.stdout.once('error', callback),
+  get redraws() {
+    return process.stderr.isTTY === true;
+  },
+  get noteColumns() {
+    return process.stderr.isTTY ? process.stderr.columns : null;
+  },
+  get ask() {
+    return process.stdin.isTTY && process.stderr.isTTY ? (question: string) => askPerson(question) : null;
+  },
+};
+
+/**
+ * On stderr, so that a result on stdout stays whole. An empty answer where the input ends without one.
+ * @param terminal the streams of a terminal; by default those of the process
+ * @throws CommandFailure at Ctrl-C, which reaches the question and not the process
+ */
+export async function askPerson(
+  question: string,
+  terminal: ReadLineOptions = { input: process.stdin, output: process.stderr },
+): Promise<string> {
+  const lines = createInterface(terminal);
+  const ended = new Promise<string>((resolve, reject) => {
+    lines.once('SIGINT', () => reject(new CommandFailure('interrupted; nothing was changed', EXIT.interrupted)));
+    lines.once('close', () => resolve(''));
+  });
+  let answered = false;
+  const answer = lines.question(question).then((text) => {
+    answered = true;
+    return text;
+  });
+  try {
+    return await Promise.race([answer, ended]);
+  } finally {
+    lines.close();
+    // What is said next begins a line of its own.
+    if (!answered) terminal.output?.write('\n');
+  }
+}

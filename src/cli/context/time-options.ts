@@ -1,0 +1,46 @@
+import { InvalidArgumentError } from 'commander';
+import type { Clock } from '../../core/clock.js';
+import { duration as durationKind } from '../../settings/kinds.js';
+import { readTimestamp } from '../../sync/page/timestamps.js';
+import { CommandFailure, EXIT } from './exit.js';
+
+const window = durationKind('1m', '3650d');
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+const interval = durationKind('1s', '1d');
+
+/** Milliseconds of an option such as `5s`. */
+export function intervalOption(text: string): number {
+  const { success, data } = interval.schema.safeParse(text);
+  if (!success) throw new InvalidArgumentError(`Expected ${interval.allowed}.`);
+  return data;
+}
+
+/**
+ * Reads an option that is a time: ISO 8601 with a zone, a day (its beginning in UTC), or a duration before now.
+ * @param now milliseconds since 1970
+ */
+export function timeOption(now: () => number): (text: string) => Date {
+  return (text) => {
+    const ago = window.schema.safeParse(text);
+    if (ago.success) return new Date(now() - ago.data);
+    const time = readTimestamp(DAY.test(text) ? `${text}T00:00:00Z` : text);
+    if (time === null || time.zoneAdded) {
+      throw new InvalidArgumentError(
+        'Expected a time with a zone such as 2026-01-31T08:00:00Z, a day such as 2026-01-31 (in UTC), or a time before now such as 24h.',
+      );
+    }
+    return new Date(time.text);
+  };
+}
+
+/**
+ * @param since null: from the beginning
+ * @param until null: up to now
+ * @throws CommandFailure where nothing can have been delivered between the two
+ */
+export function requireRange(since: Date | null, until: Date | null, { now }: Pick<Clock, 'now'>): void {
+  if (since === null) return;
+  if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);
+  if (since.getTime() > now()) throw new CommandFailure('--since is in the future', EXIT.usage);
+}

@@ -1,0 +1,93 @@
+import { Option } from 'commander';
+import type { Clock } from '../../core/clock.js';
+import { readSettings, type SettingsFor } from '../../settings/settings.js';
+import type { Group } from '../../settings/variables.js';
+import type { Database } from '../../storage/connection/pool.js';
+import type { FeedRow } from '../../storage/feeds/feeds.js';
+import type { OperatorStore } from '../../storage/operator-store.js';
+import { createStore } from '../../storage/store.js';
+import type { FeedStore, LeaseGrant } from '../../sync/ports/index.js';
+import type { CommandProcess } from './command-process.js';
+import { CommandFailure, EXIT } from './exit.js';
+import { withDatabase } from './open-database.js';
+
+/** A feed and everything to work on it. */
+export interface FeedAtWork<G extends Group> extends OperatorStore {
+  readonly settings: SettingsFor<G | 'feed' | 'database'>;
+  readonly database: Database;
+  readonly feed: FeedRow;
+}
+
+/** Options of most commands that work on one feed. */
+export interface FeedOptions {
+  readonly feed?: string;
+  readonly json?: true;
+}
+
+/** `--feed NAME` of every command that works on one feed. */
+export function feedOption(): Option {
+  return new Option('--feed <name>', 'the feed (default: SCANFEED_FEED)');
+}
+
+/**
+ * Reads the settings, opens the database and finds the feed.
+ * @param need groups of settings besides those of the feed and the database
+ * @throws CommandFailure if there is no such feed
+ */
+export async function withFeed<T, G extends Group = never>(
+  { env }: CommandProcess,
+  { feed: named, need = [] }: { readonly feed?: string | undefined; readonly need?: readonly G[] },
+  work: (context: FeedAtWork<G>) => Promise<T>,
+): Promise<T> {
+  const settings = readSettings<G | 'feed' | 'database'>(env, { need: ['feed', 'database', ...need] });
+  const { database: databaseSettings, feed: feedSettings } = settings as SettingsFor<'feed' | 'database'>;
+  return withDatabase(databaseSettings, async (store, database) => {
+    const feed = await requireFeed(store, named ?? feedSettings.name);
+    return work({ ...store, settings, database, feed });
+  });
+}
+
+async function requireFeed({ feeds, connection: { tables } }: OperatorStore, name: string): Promise<FeedRow> {
+  const feed = await feeds.find(name);
+  if (feed !== undefined) return feed;
+  const names = await feeds.listNames();
+  const known = names.length === 0 ? 'none was ever started' : `there are: ${names.join(', ')}`;
+  throw new CommandFailure(`there is no feed ${JSON.stringify(name)} in the schema ${tables.schema}; ${known}`);
+}
+
+/** The store of a feed that a command works on, as the daemon would open it. */
+export function openFeedStore({ settings, database }: FeedAtWork<'pending'>, clock: Clock): FeedStore {
+  return createStore(database, {
+    schema: settings.database.schema,
+    leaseTtlMs: settings.feed.leaseTtlMs,
+    pendingRetryMs: settings.pending.retryIntervalMs,
+    keptDays: settings.database.retention.runs,
+    monotonic: clock.monotonic,
+  });
+}
+
+/** The lease under which a command writes, whichever process holds it. */
+export async function requireLease({ feeds, feed }: Pick<FeedAtWork<never>, 'feeds' | 'feed'>): Promise<LeaseGrant> {
+  const lease = await feeds.readLease(feed.name);
+  if (lease === null) throw new CommandFailure(`the feed ${feed.name} has been removed`);
+  return lease;
+}
+
+/** Maximum number of times that the feed may change hands in a row. */
+const TRIES = 20;
+
+/**
+ * Writes under the feed's present lease, and again if the feed changed hands in between. The daemon that holds it is not
+ * disturbed, and no write of an earlier epoch lands.
+ * @param write resolves to null when it was fenced
+ */
+export async function withCurrentLease<T>(
+  work: Pick<FeedAtWork<never>, 'feeds' | 'feed'>,
+  write: (lease: LeaseGrant) => Promise<T | null>,
+): Promise<T> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const written = await write(await requireLease(work));
+    if (written !== null) return written;
+  }
+  throw new CommandFailure(`the feed ${work.feed.name} keeps changing hands; try again later`, EXIT.tryAgain);
+}

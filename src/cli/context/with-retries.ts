@@ -1,0 +1,36 @@
+import type { Clock } from '../../core/clock.js';
+import type { Failure } from '../../core/errors.js';
+import { classifyError } from '../../core/errors.js';
+import { pauseAfter } from '../../sync/retry/backoff.js';
+import { humanSeconds } from '../terminal/human.js';
+
+/** Maximum number of attempts. */
+const TRIES = 5;
+
+export interface RetryOptions {
+  readonly clock: Clock;
+  /** Ends a pause. Without a signal only the end of the process does. */
+  readonly signal?: AbortSignal;
+  /** Called before each pause with one sentence about it: the service may ask for an hour. */
+  readonly onPause: (said: string, pauseMs: number, failure: Failure) => void;
+}
+
+/**
+ * Runs work of a long command and retries it a few times after temporary failures, with growing pauses. Rejects with the
+ * last failure, also if the signal aborts during a pause.
+ */
+export async function withRetries<T>(work: () => Promise<T>, { clock, signal, onPause }: RetryOptions): Promise<T> {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      const failure = classifyError(error);
+      if (failure.kind === 'internal' || failure.action !== 'retry' || failures === TRIES || signal?.aborted)
+        throw error;
+      const pauseMs = pauseAfter(failures, failure, clock.random());
+      onPause(`${(error as Error).message}; trying again in ${humanSeconds(pauseMs / 1000)}`, pauseMs, failure);
+      await clock.sleep(pauseMs, signal ?? new AbortController().signal);
+      if (signal?.aborted) throw error;
+    }
+  }
+}

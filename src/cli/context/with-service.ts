@@ -1,0 +1,39 @@
+import { openClient } from '../../daemon/open-client.js';
+import type { RecognitionClient } from '../../service/client.js';
+import { limitRate } from '../../service/http/rate-limit.js';
+import type { ServiceSettings } from '../../settings/settings.js';
+import type { FeedRow } from '../../storage/feeds/feeds.js';
+import type { FeedService } from '../../sync/ports/index.js';
+import { CommandFailure } from './exit.js';
+
+/** Opens a client for one command and closes it when the work is over. */
+export async function withClient<T>(
+  settings: ServiceSettings,
+  connections: number,
+  work: (client: RecognitionClient) => Promise<T>,
+): Promise<T> {
+  const { client, close } = openClient(settings, connections);
+  return work(client).finally(close);
+}
+
+/**
+ * The service as a feed's own, within the configured rate.
+ * @throws CommandFailure where the feed belongs to another address: its runs must not be mixed with another service's
+ */
+export async function withService<T>(
+  settings: ServiceSettings,
+  feed: FeedRow,
+  connections: number,
+  work: (service: FeedService) => Promise<T>,
+): Promise<T> {
+  requireOwnService(settings, feed);
+  return withClient(settings, connections, (client) => work(limitRate(client, settings.requestsPerSecond)));
+}
+
+/** @throws CommandFailure if the feed belongs to another address */
+export function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
+  if (feed.baseUrl === baseUrl) return;
+  throw new CommandFailure(
+    `the feed ${feed.name} belongs to ${feed.baseUrl}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\``,
+  );
+}

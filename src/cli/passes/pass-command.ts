@@ -1,0 +1,214 @@
+import { type Command, Option } from 'commander';
+import { readSettings } from '../../settings/settings.js';
+import type { PassRequest, RequestedPass } from '../../storage/passes/request-pass.js';
+import type { PassKind } from '../../sync/ports/index.js';
+import type { CommandProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { untilStopped } from '../context/stop-signals.js';
+import { timeOption } from '../context/time-options.js';
+import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { withRetries } from '../context/with-retries.js';
+import { requireOwnService } from '../context/with-service.js';
+import { counted, humanSeconds, toSeconds } from '../terminal/human.js';
+import { progressLine } from '../terminal/progress-line.js';
+import { describeReading, withPassWorker } from './pass-worker.js';
+
+/** Options of every command that requests a pass. */
+export interface PassOptions extends FeedOptions {
+  readonly since?: Date;
+  readonly until?: Date;
+  readonly wait?: true;
+  readonly cancel?: true;
+}
+
+/** A feed and everything to run its passes. */
+type PassWork = FeedAtWork<'service' | 'pending'>;
+
+/** How often a pass that another process runs is looked at, milliseconds. */
+const CHECK_MS = 1_000;
+/** The progress mentions when no page has been committed for this long, milliseconds. */
+const SILENCE_MS = 30_000;
+/** Time for a page under way to end when the command is interrupted, milliseconds. A page that is left is read again. */
+const PATIENCE_MS = 1_500;
+
+/** Adds a command with the options of {@link PassOptions}. */
+export function passCommand(program: Command, name: string, { clock }: CommandProcess): Command {
+  const time = timeOption(clock.now);
+  return program
+    .command(name)
+    .addOption(
+      new Option(
+        '--since <time>',
+        'delivery time to begin at: ISO 8601, a day, or a time before now such as 24h',
+      ).argParser(time),
+    )
+    .addOption(new Option('--until <time>', 'delivery time to end at (default: now)').argParser(time))
+    .option('--wait', 'wait until it is finished, and show its progress')
+    .option('--cancel', 'cancel what is unfinished; the runs that it has stored stay')
+    .addOption(feedOption())
+    .option('--json', 'print it as JSON');
+}
+
+/**
+ * Requests a pass. A running daemon runs it; without one, this command does. Waits for its end where that is wanted or
+ * nobody else would run it.
+ */
+export async function requestPass(
+  request: () => Promise<PassRequest>,
+  { wait, json }: PassOptions,
+  work: FeedAtWork<never>,
+  io: CommandProcess,
+  summary: (pass: RequestedPass) => Promise<string>,
+): Promise<void> {
+  const { name, leader } = work.feed;
+  if (!wait && leader !== null) {
+    const { joined, ...pass } = await request();
+    const follows = `${leader} runs it; \`scanfeed status\` shows its progress.\n`;
+    io.write(json ? toJson(name, pass, joined) : announcement(pass, joined) + follows);
+    return;
+  }
+  // A setting that is missing or wrong ends the command before it has requested anything.
+  const complete = withServiceSettings(work, io);
+  const { joined, ...pass } = await request();
+  const announce = () => {
+    if (json) return;
+    io.write(announcement(pass, joined));
+    if (leader === null) io.write('No daemon is running, so this command runs it.\n');
+  };
+  const done = await runToItsEnd(pass, complete, io, announce);
+  const read = `${counted(done.entries, 'entry', 'entries')} read, ${counted(done.stored, 'run', 'runs')} stored that were missing, older or less complete.\n`;
+  io.write(json ? toJson(name, done, joined) : read + (await summary(done)));
+  if (done.cancelled) {
+    throw new CommandFailure(
+      `the ${namesOf([done.kind])} was cancelled${done.kind === 'backfill' ? '' : ' or replaced'} before it finished`,
+    );
+  }
+}
+
+/** Adds the settings that are needed to run a pass, but not to request one. */
+function withServiceSettings(work: FeedAtWork<never>, { env }: CommandProcess): PassWork {
+  const settings = readSettings(env, { need: ['feed', 'database', 'service', 'pending'] });
+  requireOwnService(settings.service, work.feed);
+  return { ...work, settings };
+}
+
+/** Cancels the unfinished passes of these kinds. */
+export function cancel(kinds: readonly PassKind[], options: PassOptions, io: CommandProcess): Promise<void> {
+  const { since, until, wait, feed: named, json } = options;
+  if (since ?? until ?? wait) {
+    throw new CommandFailure('--cancel cannot be combined with --since, --until or --wait', EXIT.usage);
+  }
+  return withFeed(io, { feed: named }, async ({ passes, feed }) => {
+    const cancelled = await passes.cancel(feed.name, kinds);
+    if (json) io.write(`${JSON.stringify(cancelled)}\n`);
+    else if (cancelled.length === 0) io.write(`The feed ${feed.name} has no unfinished ${namesOf(kinds)}.\n`);
+    else io.write(cancelled.map((pass) => `Cancelled the ${describePass(pass)}: ${readSoFar(pass)}.\n`).join(''));
+  });
+}
+
+/**
+ * Shows the progress until the pass ends. Runs it here while no daemon holds the feed.
+ * @param announce called once the command can be interrupted
+ */
+async function runToItsEnd(
+  requested: RequestedPass,
+  work: PassWork,
+  io: CommandProcess,
+  announce: () => void,
+): Promise<RequestedPass> {
+  const { clock } = io;
+  const progress = progressLine(io);
+  let pass = requested;
+  let leader: string | null = null;
+  let interrupted = false;
+  await untilStopped(
+    (signal) => {
+      announce();
+      return withPassWorker(pass, work, io, progress, async (worker) => {
+        const runOrWait = async () => {
+          leader = await leaderFor(pass, work);
+          const outcome = leader === null ? await worker.runSlice(signal) : 'left';
+          pass = await readAgain(pass, work);
+          if (pass.finishedAt !== null || signal.aborted) return;
+          if (outcome === 'none') {
+            const { name } = work.feed;
+            throw new CommandFailure(
+              `the feed ${name} has read nothing yet: start \`scanfeed run\`, which then runs this ${namesOf([pass.kind])}`,
+            );
+          }
+          if (outcome === 'ran') return;
+          progress.show(() => describeProgress(pass, leader ?? 'another command'));
+          await clock.sleep(CHECK_MS, signal);
+        };
+        const onPause = (line: string) => signal.aborted || progress.say(line);
+        while (pass.finishedAt === null && !signal.aborted) await withRetries(runOrWait, { clock, signal, onPause });
+      });
+    },
+    PATIENCE_MS,
+    () => {
+      interrupted = true;
+    },
+  )
+    .catch((error) => {
+      if (!interrupted) throw error;
+    })
+    .finally(() => progress.clear());
+  if (!interrupted || pass.finishedAt !== null) return pass;
+  throw new CommandFailure(interruption(pass, leader), EXIT.interrupted);
+}
+
+/**
+ * The process that is to run the pass; null: there is no daemon.
+ * @throws CommandFailure if nobody runs it any longer
+ */
+async function leaderFor({ kind, begunAt }: RequestedPass, { feeds, feed }: PassWork): Promise<string | null> {
+  const { leader = null, widenedAt = null } = (await feeds.find(feed.name)) ?? {};
+  if (kind === 'full' && widenedAt !== null && widenedAt > begunAt) {
+    throw new CommandFailure(
+      `the filters of the feed ${feed.name} include more than when this pass began: run \`scanfeed reconcile --full\` again`,
+    );
+  }
+  return leader;
+}
+
+async function readAgain({ id }: RequestedPass, { passes }: PassWork): Promise<RequestedPass> {
+  const pass = await passes.find(id);
+  if (pass === undefined)
+    throw new CommandFailure('the pass has ended and was deleted by a later one; see `scanfeed status`');
+  return pass;
+}
+
+function describeProgress(pass: RequestedPass, reader: string): string {
+  const { entriesPerSecond, secondsLeft, idleMs } = pass;
+  if (idleMs === null) return `waiting for ${reader} to begin`;
+  const pace = entriesPerSecond === null ? null : { entriesPerSecond, secondsLeft };
+  const silence = idleMs > SILENCE_MS ? `, no page for ${humanSeconds(idleMs / 1000)}: see the log of ${reader}` : '';
+  return describeReading({ ...pass, pace }) + silence;
+}
+
+function readSoFar({ entries, deliveredUpTo }: RequestedPass): string {
+  return describeReading({ entries, deliveredUpTo, pace: null });
+}
+
+function announcement(pass: RequestedPass, joined: boolean): string {
+  if (!joined) return `Requested a ${describePass(pass)}.\n`;
+  return `Joined the ${describePass(pass)}, unfinished since ${toSeconds(pass.begunAt)} (${readSoFar(pass)}).\n`;
+}
+
+function describePass({ kind, since, until }: RequestedPass): string {
+  return `${namesOf([kind])} from ${since === null ? 'the beginning' : toSeconds(since)} to ${toSeconds(until)}`;
+}
+
+function namesOf(kinds: readonly PassKind[]): string {
+  return kinds.includes('backfill') ? 'backfill' : `${kinds.join(' or ')} pass`;
+}
+
+function interruption(pass: RequestedPass, leader: string | null): string {
+  const command = pass.kind === 'backfill' ? 'backfill' : 'reconcile';
+  const next = leader === null ? 'the next daemon resumes it' : `${leader} continues it`;
+  return `interrupted (${readSoFar(pass)}); ${next}, and \`scanfeed ${command} --cancel\` cancels it`;
+}
+
+function toJson(feed: string, pass: RequestedPass, joined: boolean): string {
+  return `${JSON.stringify({ feed, ...pass, joined })}\n`;
+}

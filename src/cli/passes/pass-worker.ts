@@ -1,0 +1,144 @@
+import { createProcessBudget } from '../../daemon/memory.js';
+import type { FeedRow } from '../../storage/feeds/feeds.js';
+import { createPageLimit } from '../../sync/page/page-limit.js';
+import type { PassContext } from '../../sync/passes/pass-context.js';
+import { createPassRunner, type PassRunner } from '../../sync/passes/run-passes.js';
+import type { FeedService, Pass, ReadingProgress } from '../../sync/ports/index.js';
+import { createResultLoader } from '../../sync/results/resolve-truncated.js';
+import { createRetryWakeUp } from '../../sync/results/retry-wake-up.js';
+import { createIdleGate } from '../../sync/retry/idle-gate.js';
+import type { CommandProcess } from '../context/command-process.js';
+import { CommandFailure } from '../context/exit.js';
+import { type FeedAtWork, openFeedStore, requireLease } from '../context/with-feed.js';
+import { withService } from '../context/with-service.js';
+import { counted, humanSeconds, toSeconds } from '../terminal/human.js';
+import type { ProgressLine } from '../terminal/progress-line.js';
+
+/** Maximum number of pages held at once. */
+const PAGES_AHEAD = 4;
+/** Pause after another process has moved the pass: it is left to that process for this long, milliseconds. */
+const LEAVE_MS = 10_000;
+
+type Work = FeedAtWork<'service' | 'pending'>;
+
+/** Runs passes in place of a daemon. */
+export interface PassWorker {
+  /**
+   * Runs a slice under the present lease epoch; `left`: another process runs the pass; `none`: there is no pass to run.
+   * @throws Failure
+   */
+  runSlice(signal: AbortSignal): Promise<'ran' | 'left' | 'none'>;
+}
+
+/** Opens a worker for the passes of this kind, oldest first. It sends no request before a slice is run. */
+export async function withPassWorker(
+  pass: Pick<Pass, 'id' | 'kind'>,
+  work: Work,
+  { clock }: Pick<CommandProcess, 'clock'>,
+  progress: ProgressLine,
+  use: (worker: PassWorker) => Promise<void>,
+): Promise<void> {
+  const { settings, feed } = work;
+  const connections = settings.feed.resolveConcurrency + 1;
+  await withService(settings.service, feed, connections, async (service) => {
+    let leaveUntil = Number.NEGATIVE_INFINITY;
+    const run = createSlices(pass, work, service, clock, progress);
+    await use({
+      runSlice: async (signal) => {
+        if (clock.monotonic() < leaveUntil) return 'left';
+        const outcome = await run(signal);
+        if (outcome === 'none') return outcome;
+        if (outcome === 'fenced') {
+          leaveUntil = clock.monotonic() + LEAVE_MS;
+          return 'left';
+        }
+        if (outcome === 'stuck') await clock.sleep(settings.feed.pollIntervalMs, signal);
+        return 'ran';
+      },
+    });
+  });
+}
+
+/** Runs each slice under the present lease epoch, and keeps the state of the pass as long as the epoch stays the same. */
+function createSlices(
+  { id, kind }: Pick<Pass, 'id' | 'kind'>,
+  work: Work,
+  service: FeedService,
+  clock: CommandProcess['clock'],
+  line: ProgressLine,
+) {
+  const { feed } = work;
+  let present: Pass | null = null;
+  const showProgress = (progress: ReadingProgress) =>
+    line.show(() => (present?.id === id ? '' : 'running an earlier one first: ') + describeReading(progress));
+  const context = contextOf(work, service, clock, showProgress);
+  const find = async () => {
+    present = await context.store.nextPass(feed.name, kind);
+    return present;
+  };
+  let current: { readonly epoch: number; readonly runner: PassRunner } | null = null;
+  return async (signal: AbortSignal): ReturnType<PassRunner['runSlice']> => {
+    const lease = await requireLease(work);
+    if (current?.epoch !== lease.epoch) {
+      await requireSameFeed(work);
+      current = { epoch: lease.epoch, runner: createPassRunner(find, lease, context, createIdleGate()) };
+    }
+    try {
+      return await current.runner.runSlice(signal);
+    } catch (error) {
+      if (signal.aborted) return 'more';
+      throw error;
+    }
+  };
+}
+
+/** A daemon may have taken the feed with other settings: then its pages are not to be read as before. */
+async function requireSameFeed({ feeds, feed }: Work): Promise<void> {
+  const now = await feeds.find(feed.name);
+  const settingsOf = (row: FeedRow | undefined) => JSON.stringify([row?.baseUrl, row?.filters]);
+  if (settingsOf(now) === settingsOf(feed)) return;
+  throw new CommandFailure(`the address or the filters of the feed ${feed.name} have changed: run the command again`);
+}
+
+/** As the daemon would read it: with the filters that the feed is stored with. */
+function contextOf(
+  work: Work,
+  service: FeedService,
+  clock: CommandProcess['clock'],
+  showProgress: (progress: ReadingProgress) => void,
+): PassContext {
+  const { settings, feed } = work;
+  const { markdown, pageLimit, resolveConcurrency: concurrency, memoryBudgetBytes, pollIntervalMs } = settings.feed;
+  const store = openFeedStore(work, clock);
+  const budget = createProcessBudget(memoryBudgetBytes);
+  return {
+    ...{
+      service,
+      store,
+      clock,
+      pollIntervalMs,
+      pagesAhead: PAGES_AHEAD,
+      budget,
+      retryWakeUp: createRetryWakeUp(clock),
+    },
+    pageLimit: createPageLimit(pageLimit, budget.bytes),
+    loader: createResultLoader({ service, store, clock, budget, markdown, concurrency }),
+    read: { filters: feed.filters, markdown, pageLimit },
+    observer: {
+      committed: () => {},
+      truncated: () => {},
+      reading: (_, progress) => progress !== null && showProgress(progress),
+      reconciled: () => {},
+      passFinished: () => {},
+    },
+  };
+}
+
+/** How much was read, how fast, and how long the rest will take. */
+export function describeReading({ entries, deliveredUpTo, pace }: ReadingProgress): string {
+  const parts = [`${counted(entries, 'entry', 'entries')} read`];
+  if (deliveredUpTo !== null) parts.push(`delivered up to ${toSeconds(deliveredUpTo)}`);
+  if (pace !== null) parts.push(`${Math.round(pace.entriesPerSecond)}/s`);
+  if (pace !== null && pace.secondsLeft !== null) parts.push(`${humanSeconds(pace.secondsLeft)} left`);
+  return parts.join(', ');
+}

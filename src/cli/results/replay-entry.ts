@@ -1,0 +1,71 @@
+import { systemClock } from '../../core/clock.js';
+import type { CommitCounts } from '../../core/counts.js';
+import { classifyError } from '../../core/errors.js';
+import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
+import { recheckPayload } from '../../sync/commit/quarantined-payload.js';
+import { batchOf, type CheckedEntry, refusedEntry } from '../../sync/page/check-page.js';
+import { type FeedAtWork, openFeedStore, withCurrentLease } from '../context/with-feed.js';
+
+/** `stored`: by this replay. `present`: this revision was stored already. `overtaken`: a newer one was. */
+export type ReplayOutcome = 'stored' | 'present' | 'overtaken' | 'still_bad';
+
+export interface Replayed {
+  readonly id: string;
+  readonly scanId: string | null;
+  readonly revision: number | null;
+  readonly outcome: ReplayOutcome;
+  /** Why it is still bad. */
+  readonly reason: string | null;
+  readonly detail: string | null;
+}
+
+/**
+ * Checks a quarantined entry with the present checks and stores it by the statement that stores pages, under the feed's
+ * present epoch: as safe beside a running daemon as a page that delivers it again. It is stored first and marked after:
+ * a replay that ends in between is done again, and then finds the run present.
+ */
+export async function replayEntry(
+  work: FeedAtWork<'pending'>,
+  { id, scanId, revision }: QuarantinedEntry,
+): Promise<Replayed | null> {
+  const { settings, quarantine, feed } = work;
+  const payload = await quarantine.readPayload(feed.name, id);
+  if (payload === undefined) return null;
+  if (payload.length === 0) return { ...GONE, id, scanId, revision };
+  const checked = recheckPayload(payload, settings.feed.markdown);
+  if (!checked.usable) return stillBad(id, checked.entry);
+  const counts = await store(work, checked.entry);
+  if (counts === 'refused') return stillBad(id, refusedEntry(checked.entry));
+  const outcome = outcomeOf(counts);
+  await quarantine.settle(feed.name, id, outcome === 'overtaken' ? 'discarded' : 'replayed');
+  const { run } = checked.entry.accepted;
+  return { id, scanId: run.scanId, revision: run.revision, outcome, reason: null, detail: null };
+}
+
+const GONE = {
+  outcome: 'still_bad',
+  reason: 'gone',
+  detail: 'its content was removed: it was erased, or is past the retention',
+} as const;
+
+async function store(work: FeedAtWork<'pending'>, entry: CheckedEntry): Promise<CommitCounts | 'refused'> {
+  const feedStore = openFeedStore(work, systemClock);
+  try {
+    return await withCurrentLease(work, async (lease) => {
+      const outcome = await feedStore.commitResults(lease, batchOf([entry], null));
+      return outcome.kind === 'fenced' ? null : outcome.counts;
+    });
+  } catch (error) {
+    if (classifyError(error).action === 'data') return 'refused';
+    throw error;
+  }
+}
+
+function outcomeOf({ inserted, updated, stale }: CommitCounts): ReplayOutcome {
+  if (inserted + updated > 0) return 'stored';
+  return stale > 0 ? 'overtaken' : 'present';
+}
+
+function stillBad(id: string, { scanId, revision, reason, detail }: Omit<Replayed, 'id' | 'outcome'>): Replayed {
+  return { id, scanId, revision, outcome: 'still_bad', reason, detail };
+}

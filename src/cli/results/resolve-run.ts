@@ -1,0 +1,101 @@
+import type { CommitCounts } from '../../core/counts.js';
+import { classifyError } from '../../core/errors.js';
+import type { CheckedEntry } from '../../sync/page/check-page.js';
+import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
+import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
+import { pendingPause } from '../../sync/results/retry-pending.js';
+import { storeResult } from '../../sync/results/store-result.js';
+import { type FeedAtWork, withCurrentLease } from '../context/with-feed.js';
+
+/** How a try for one pending result ended. */
+export interface Resolved {
+  readonly scanId: string;
+  readonly revision: number;
+  /** `complete`: it was before this try. */
+  readonly outcome: 'resolved' | 'pending' | 'complete';
+  readonly reason: PendingReason | null;
+  /** What the service said, where the try failed with an error. */
+  readonly detail: string | null;
+}
+
+export interface ResolveParts {
+  readonly store: FeedStore;
+  readonly loader: ResultLoader;
+  readonly service: WatchedService;
+  /** First pause before the daemon tries again. */
+  readonly pendingRetryMs: number;
+}
+
+/** One try now: stores the result as the daemon would, beside whoever holds the feed; or notes that it failed. */
+export async function resolveRun(
+  run: PendingRun,
+  work: FeedAtWork<never>,
+  parts: ResolveParts,
+  signal: AbortSignal,
+): Promise<Resolved> {
+  const { scanId, revision } = run;
+  const verdict = await parts.loader.loadOnce(run, signal);
+  try {
+    signal.throwIfAborted();
+    const stored = verdict.kind === 'loaded' ? await storeRun(verdict.entry, work, parts.store) : null;
+    if (verdict.kind === 'loaded' && stored?.contradicted === false) {
+      return { scanId, revision: verdict.entry.accepted.run.revision, outcome: 'resolved', reason: null, detail: null };
+    }
+  } finally {
+    verdict.release();
+  }
+  const reason = verdict.kind === 'pending' ? verdict.reason : 'invalid_result';
+  const nextTryInMs = pendingPause(run.attempts + 1, run.pendingForMs, parts.pendingRetryMs);
+  await withCurrentLease(work, async (lease) =>
+    (await parts.store.postponePending(lease, [{ scanId, revision, reason, nextTryInMs }])) ? true : null,
+  );
+  return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
+}
+
+/**
+ * Stores a run that was loaded through the single-run endpoint, under the present lease epoch. A result that contradicts the
+ * stored row leaves it pending. Null: PostgreSQL refuses one of its values.
+ */
+export async function storeRun(
+  entry: CheckedEntry,
+  work: FeedAtWork<never>,
+  store: FeedStore,
+): Promise<{ readonly counts: CommitCounts; readonly contradicted: boolean } | null> {
+  try {
+    return await withCurrentLease(work, async (lease) => {
+      const outcome = await storeResult(store, lease, entry);
+      if (outcome.kind === 'fenced') return null;
+      return { counts: outcome.counts, contradicted: outcome.kind === 'contradicted' };
+    });
+  } catch (error) {
+    if (classifyError(error).action === 'data') return null;
+    throw error;
+  }
+}
+
+/** A service that remembers why it failed. */
+export interface WatchedService extends FeedService {
+  /** What the last request for this run failed with. */
+  failureOf(scanId: string): string | null;
+}
+
+/** Failures that say nothing about one run: the next request would meet them too. */
+const OF_THE_SERVICE = ['connection', 'certificate', 'api_key', 'http_401', 'http_403', 'redirect'];
+
+/** @param onServiceFailure told of a failure that every request would meet */
+export function watchService(service: FeedService, onServiceFailure: (error: unknown) => void): WatchedService {
+  const failures = new Map<string, string>();
+  return {
+    readPage: (request, signal) => service.readPage(request, signal),
+    readRun: async (scanId, options, signal) => {
+      try {
+        return await service.readRun(scanId, options, signal);
+      } catch (error) {
+        if (error instanceof Error) failures.set(scanId, error.message);
+        if (OF_THE_SERVICE.includes(classifyError(error).kind)) onServiceFailure(error);
+        throw error;
+      }
+    },
+    failureOf: (scanId) => failures.get(scanId) ?? null,
+  };
+}

@@ -1,0 +1,135 @@
+import PQueue from 'p-queue';
+import type { Clock } from '../../core/clock.js';
+import type { RecognitionClient } from '../../service/client.js';
+import { WrongShapeError } from '../../service/errors/body-errors.js';
+import { ServiceError } from '../../service/errors/service-error.js';
+import { misfit, runSchema } from '../../service/wire.js';
+import { humanSeconds } from '../terminal/human.js';
+import { problemOf, type SubmittedFile } from './submit-files.js';
+
+/** Pauses between rounds, milliseconds: doubling. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 10_000;
+/** Minimum time between two requests, milliseconds. */
+const SPACING_MS = 100;
+/** Failures in a row after which a run is given up: some two minutes. */
+const TRIES = 15;
+/** Pauses that are shorter are not reported, milliseconds. */
+const REPORTED_PAUSE_MS = 5_000;
+
+export interface AwaitOptions {
+  readonly client: Pick<RecognitionClient, 'readRun'>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Maximum number of requests at once. */
+  readonly concurrency: number;
+  /** Maximum number of requests per second; null: no limit. */
+  readonly perSecond: number | null;
+  /** Called with each file whose run has ended or is given up. */
+  readonly onFile: (submitted: SubmittedFile) => void;
+  /** Called before each round with the number of runs that are still processing. */
+  readonly onRound: (open: number) => void;
+  /** Called with one sentence about each long pause that the service asks for, and once about each outage. */
+  readonly onPause: (message: string) => void;
+}
+
+/** The change that a request found. */
+type Update = Pick<SubmittedFile, 'status' | 'failureReason' | 'error'> | Pick<SubmittedFile, 'problem'>;
+
+/**
+ * Requests the runs that are still processing in rounds, with growing pauses, until none is left. If the signal aborts, the
+ * rest is returned as it is.
+ */
+export async function awaitRuns(
+  files: readonly SubmittedFile[],
+  options: AwaitOptions,
+): Promise<readonly SubmittedFile[]> {
+  const { clock, signal, onFile, onRound } = options;
+  const pollAll = createPoller(options);
+  const reportOutage = createOutageReporter(options.onPause);
+  let current = files;
+  let outage: ServiceError | null = null;
+  const update = (scanId: string, change: Update) => {
+    current = current.map((file) => (file.scanId === scanId && isOpen(file) ? { ...file, ...change } : file));
+    for (const file of current) if (file.scanId === scanId) onFile(file);
+  };
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    const open = new Set(current.filter(isOpen).map(({ scanId }) => scanId as string));
+    if (open.size === 0 || signal.aborted) return current;
+    onRound(open.size);
+    const waitMs = Math.max(pauseMs, outage?.retryAfterMs ?? 0);
+    reportOutage(outage, waitMs, waitMs > pauseMs);
+    await clock.sleep(waitMs, signal);
+    outage = await pollAll([...open], update);
+  }
+}
+
+function isOpen({ scanId, status, problem }: SubmittedFile): boolean {
+  return scanId !== null && status === 'processing' && problem === null;
+}
+
+/** Reports an outage once, unless the service asks for a pause: each of those is reported. */
+function createOutageReporter(onPause: AwaitOptions['onPause']) {
+  let isReported = false;
+  return (outage: ServiceError | null, waitMs: number, isAskedFor: boolean): void => {
+    if (outage === null) isReported = false;
+    else if (waitMs >= REPORTED_PAUSE_MS && (isAskedFor || !isReported)) {
+      isReported = true;
+      onPause(`${outage.message}; trying again in ${humanSeconds(waitMs / 1000)}`);
+    }
+  };
+}
+
+/** Requests each run once and returns the failure after which the next round should pause. Counts the failures of each run. */
+function createPoller({ client, signal, concurrency, perSecond }: AwaitOptions) {
+  const queue = new PQueue({ concurrency, interval: Math.max(SPACING_MS, 1000 / (perSecond ?? 1000)), intervalCap: 1 });
+  const failures = new Map<string, number>();
+  const poll = async (scanId: string, update: (scanId: string, change: Update) => void) => {
+    try {
+      const change = await readState(client, scanId, signal);
+      failures.delete(scanId);
+      if (change !== null) update(scanId, change);
+      return null;
+    } catch (error) {
+      if (signal.aborted) return null;
+      if (!(error instanceof ServiceError)) throw error;
+      const failed = (failures.get(scanId) ?? 0) + 1;
+      failures.set(scanId, failed);
+      if (error.action !== 'retry' || failed >= TRIES) update(scanId, { problem: problemOf(error) });
+      return error.action === 'retry' ? error : null;
+    }
+  };
+  return async (scanIds: readonly string[], update: (scanId: string, change: Update) => void) => {
+    // Requests that wait in the queue are rejected when the signal aborts.
+    const polls = scanIds.map((scanId) =>
+      queue
+        .add(() => poll(scanId, update), { signal })
+        .catch((error) => {
+          if (!signal.aborted) throw error;
+          return null;
+        }),
+    );
+    return longestOf(await Promise.all(polls));
+  };
+}
+
+/** Returns the failure with the longest `Retry-After`, which holds for all runs. */
+function longestOf(failures: readonly (ServiceError | null)[]): ServiceError | null {
+  return failures.reduce(
+    (longest, failure) =>
+      failure !== null && (failure.retryAfterMs ?? 0) >= (longest?.retryAfterMs ?? 0) ? failure : longest,
+    null,
+  );
+}
+
+/** The fields of a run that tell its state. Its data is not checked. */
+const stateSchema = runSchema.pick({ status: true, failureReason: true, error: true });
+
+/** Returns null while the run is processing. */
+async function readState(client: AwaitOptions['client'], scanId: string, signal: AbortSignal): Promise<Update | null> {
+  const { run } = await client.readRun(scanId, { markdown: false }, signal);
+  const { data, error } = stateSchema.safeParse(run);
+  if (error !== undefined) throw new WrongShapeError(200, 'the run', misfit(error).fields);
+  if (data.status === 'processing') return null;
+  return { status: data.status, failureReason: data.failureReason ?? null, error: data.error ?? null };
+}

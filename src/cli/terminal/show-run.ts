@@ -1,0 +1,52 @@
+import { indentJson } from '../../core/json/indent.js';
+import { memberRanges, textOf } from '../../core/json/ranges.js';
+import type { RawRun } from '../../sync/ports/index.js';
+import { printable } from './table.js';
+
+/** A run for a person at a terminal: its steering fields, and its result with every digit that was sent. Pure. */
+export function describeRun({ run, body }: RawRun): string {
+  const lines: readonly (readonly [string, unknown])[] = [
+    ['Scan', run.scanId],
+    ['Revision', run.revision],
+    ['Status', run.status],
+    ['Failure', run.failureReason],
+    ['Service says', run.error],
+    ['Environment', run.environment],
+    ['Document type', documentType(run.documentType)],
+    ['File', run.fileName],
+    ['Partner', run.partnerTestMode === true ? `${run.partnerName ?? 'unknown'} (in test mode)` : run.partnerName],
+    ['Confidence', run.ocrConfidence],
+    ['Submitted', run.submittedAt],
+    ['Completed', run.completedAt],
+    ['Delivered', run.deliveredAt],
+  ];
+  const said = lines.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  return `${said.map(([name, value]) => `${`${name}:`.padEnd(15)}${printable(String(value))}\n`).join('')}${result(body)}`;
+}
+
+function documentType(type: unknown): string | null {
+  const { slug, name } = (type ?? {}) as { readonly slug?: unknown; readonly name?: unknown };
+  if (typeof slug !== 'string') return null;
+  return typeof name === 'string' ? `${slug} (${name})` : slug;
+}
+
+function result(body: Uint8Array): string {
+  const range = memberRanges(body).get('data');
+  if (range === undefined) return '';
+  return `Data:\n${printableLines(indentJson(textOf(body, range)))}\n`;
+}
+
+/** Text of several lines, made safe for a terminal. */
+export function printableLines(text: string): string {
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.split('\t').map(printable).join('\t'))
+    .join('\n');
+}
+
+/** The whole markdown; null where the run has none. */
+export function markdownOf({ body }: RawRun): string | null {
+  const range = memberRanges(body).get('markdown');
+  const value: unknown = range === undefined ? null : JSON.parse(textOf(body, range));
+  return typeof value === 'string' ? value : null;
+}

@@ -1,0 +1,137 @@
+import type { FeedReport, ReportedPace, ReportedPass } from '../../storage/feeds/feed-report.js';
+import type { ReportedTrouble } from '../../storage/feeds/troubles.js';
+import { counted, humanSeconds, toSeconds } from './human.js';
+import { type Column, printable, table } from './table.js';
+import { wrapIndented } from './wrap.js';
+
+type Line = readonly [name: string, value: string];
+
+const NAMED = 17;
+const TROUBLES_SHOWN = 3;
+
+/**
+ * What an operator asks of each feed, for people. Pure.
+ * @param now milliseconds since 1970
+ * @param columns of the terminal; null: lines as long as they are
+ */
+export function showStatus(
+  reports: readonly FeedReport[],
+  schema: string,
+  { now, columns }: { readonly now: number; readonly columns: number | null },
+): string {
+  if (reports.length === 0) return `No feed has been started in the schema ${schema}.\n`;
+  return reports.map((report) => showFeed(report, now, columns)).join('\n');
+}
+
+function showFeed(report: FeedReport, now: number, columns: number | null): string {
+  const lines: readonly Line[] = [
+    ['Feed', `${report.feed} of ${report.baseUrl}`],
+    ['Complete as of', asOf(report)],
+    ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
+    ['Reconciled', report.reconciledAsOf === null ? 'not yet' : `up to ${report.reconciledAsOf.toISOString()}`],
+    ['History', report.backfillComplete ? 'read to its end' : `still being read${pace(report.pace)}`],
+    ...report.passes.map(passLine),
+    ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
+    ['Stored lately', `${counted(report.storedLately, 'run', 'runs')} in the last 5 min`],
+    ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
+    ['In quarantine', counts(report.quarantined) + quarantineTimes(report)],
+    ['Leader', report.leader ?? 'none: no process is writing'],
+    ['Last poll', report.lastPollAt?.toISOString() ?? 'never'],
+    ['Last commit', report.lastCommitAt?.toISOString() ?? 'never'],
+    ['Last delivery', report.lastDeliveredAt?.toISOString() ?? 'none'],
+    ...stuck(report),
+    ...troubles(report, now),
+  ];
+  return lines.map((line) => showLine(line, columns)).join('') + positions(report, columns);
+}
+
+function showLine([name, value]: Line, columns: number | null): string {
+  return `${(name === '' ? '' : `${name}:`).padEnd(NAMED)}${wrapIndented(printable(value), NAMED, columns)}\n`;
+}
+
+function positions({ positions: earlier }: FeedReport, columns: number | null): string {
+  return earlier.length === 0 ? '' : table(earlier, POSITIONS, columns);
+}
+
+const POSITIONS: readonly Column<FeedReport['positions'][number]>[] = [
+  { head: 'CURSOR', cell: ({ id }) => id, right: true },
+  { head: 'NOTED', cell: ({ notedAt }) => toSeconds(notedAt) },
+  { head: 'REASON', cell: ({ reason }) => reason },
+  { head: 'DELIVERED UP TO', cell: ({ deliveredUpTo }) => (deliveredUpTo === null ? '-' : toSeconds(deliveredUpTo)) },
+];
+
+const PASSES: Readonly<Record<string, string>> = {
+  recent: 'Recent pass',
+  full: 'Full pass',
+  history: 'History pass',
+  backfill: 'Backfill',
+};
+
+function passLine({ kind, since, until, deliveredUpTo, pace: measured }: ReportedPass): Line {
+  const progress = deliveredUpTo === null ? 'not begun' : `at ${toSeconds(deliveredUpTo)}${pace(measured)}`;
+  const range = `${since === null ? 'the beginning' : toSeconds(since)} to ${toSeconds(until)}`;
+  return [PASSES[kind] ?? kind, `${range}: ${progress}`];
+}
+
+function pace(measured: ReportedPace | null): string {
+  if (measured === null) return '';
+  const { entriesPerSecond, secondsLeft } = measured;
+  const left = secondsLeft === null ? '' : `, ${humanSeconds(secondsLeft)} left`;
+  return `, ${Math.round(entriesPerSecond)} entries/s${left}`;
+}
+
+/** Those that go on, and the latest ones. Each as long as its message is: that holds the remedy. */
+function troubles({ troubles: all }: FeedReport, now: number): readonly Line[] {
+  const lines = all.slice(0, TROUBLES_SHOWN).map((trouble): string => {
+    const { stage, kind, message, failures } = trouble;
+    return `${toSeconds(trouble.since)}, ${lasted(trouble, now)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
+  });
+  if (lines.length === 0) return [['Last errors', 'none']];
+  return lines.map((line, index) => [index === 0 ? 'Last errors' : '', line]);
+}
+
+function lasted({ since, lastAt, endedAt, goesOn }: ReportedTrouble, now: number): string {
+  const seconds = (until: number) => humanSeconds(Math.max(0, until - Date.parse(since)) / 1_000);
+  if (goesOn) return `for ${seconds(now)} and going on`;
+  if (endedAt !== null) return `over after ${seconds(Date.parse(endedAt))}`;
+  return `for at least ${seconds(Date.parse(lastAt))}, then its process was gone`;
+}
+
+/** Only where there is something to say. */
+function stuck({ stuckSince }: FeedReport): readonly Line[] {
+  if (stuckSince === null) return [];
+  const what = `${STUCK}. Ask the operators of the service, or see \`scanfeed rewind\``;
+  return [['Stuck', `since ${stuckSince.toISOString()}: ${what}`]];
+}
+
+const STUCK =
+  'the cursor that the service gives is missing, stands still or goes in circles; entries are stored, but the feed does not get on';
+
+function asOf({ dataCompleteAsOf, lagSeconds }: FeedReport): string {
+  if (dataCompleteAsOf === null || lagSeconds === null) return 'not known yet';
+  return `${dataCompleteAsOf.toISOString()} (${humanSeconds(lagSeconds)} ago)`;
+}
+
+function counts(byReason: Readonly<Record<string, number>>): string {
+  const total = Object.values(byReason).reduce((sum, number) => sum + number, 0);
+  if (total === 0) return 'none';
+  const reasons = Object.entries(byReason).map(([reason, number]) => `${number} ${reason}`);
+  return `${total} (${reasons.join(', ')})`;
+}
+
+function pendingTimes({ pendingSince, pendingNextTryAt, leader }: FeedReport, now: number): string {
+  if (pendingSince === null) return '';
+  const age = humanSeconds(Math.max(0, now - pendingSince.getTime()) / 1_000);
+  if (leader === null) return `; the oldest for ${age}, none tried without a leader, see \`scanfeed resolve --help\``;
+  const left = pendingNextTryAt === null ? 0 : pendingNextTryAt.getTime() - now;
+  return `; the oldest for ${age}, next try ${left > 0 ? `in ${humanSeconds(left / 1_000)}` : 'now'}`;
+}
+
+function givenUp({ givenUp: results }: FeedReport): string {
+  return results === 0 ? '' : `; ${results} given up`;
+}
+
+function quarantineTimes({ quarantinedLastAt }: FeedReport): string {
+  if (quarantinedLastAt === null) return '';
+  return `; last delivered ${toSeconds(quarantinedLastAt)}, see \`scanfeed quarantine list\``;
+}

@@ -1,0 +1,98 @@
+import { classifyError } from '../../core/errors.js';
+import { findQuarantined, identityOf, type Whereabouts } from '../../storage/commit/quarantine.js';
+import type { Comparison } from '../../storage/runs/compare-entries.js';
+import { batchOf, type CheckedEntry, type CheckedPage, refusedEntry, withPending } from '../../sync/page/check-page.js';
+import type { QuarantineEntry } from '../../sync/ports/index.js';
+import { needsFullResult } from '../../sync/results/full-result.js';
+import type { FeedAtWork } from '../context/with-feed.js';
+
+/** `discarded`: given up by an operator, or overtaken. `deleted`: erased, or past the retention. The last four are differences. */
+export const VERDICTS = [
+  'same',
+  'pending',
+  'discarded',
+  'deleted',
+  'missing',
+  'older_revision',
+  'other_content',
+  'quarantined',
+] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+/** What became of one delivered entry. */
+export interface Verified extends Pick<Comparison, 'storedRevision' | 'differing'> {
+  readonly scanId: string | null;
+  readonly revision: number | null;
+  readonly verdict: Verdict;
+  /** Null: it has none, or it cannot be read. */
+  readonly deliveredAt: Date | null;
+  /** The feed leaves the data out, so that it was not compared. */
+  readonly truncated: boolean;
+}
+
+type Source = Pick<FeedAtWork<never>, 'compareEntries' | 'connection' | 'feed' | 'settings'>;
+
+/** Compares a page with the database, entry by entry. Writes nothing. */
+export async function verifyPage(checked: CheckedPage, source: Source): Promise<readonly Verified[]> {
+  const entries = checked.entries.map((entry) =>
+    needsFullResult(entry.accepted.run, false) ? withPending(entry, 'not_loaded') : entry,
+  );
+  const unusable = checked.quarantine.filter(({ state }) => state === 'open');
+  return [...(await verifyEntries(entries, source)), ...(await verifyUnusable(unusable, source))];
+}
+
+/** Where PostgreSQL refuses a value the entries are compared in halves; one refused alone belongs into quarantine. */
+async function verifyEntries(entries: readonly CheckedEntry[], source: Source): Promise<readonly Verified[]> {
+  try {
+    const { compareEntries, feed, settings } = source;
+    const { runs: keptDays } = settings.database.retention;
+    const found = await compareEntries(feed.name, batchOf(entries, null), keptDays);
+    return found.flatMap((comparison) => {
+      const entry = entries[comparison.index];
+      return entry === undefined ? [] : [verified(comparison, entry)];
+    });
+  } catch (error) {
+    if (classifyError(error).action !== 'data') throw error;
+    const [first] = entries;
+    if (first !== undefined && entries.length === 1) return verifyUnusable([refusedEntry(first)], source);
+    const middle = Math.ceil(entries.length / 2);
+    const halves = [entries.slice(0, middle), entries.slice(middle)];
+    return (await Promise.all(halves.map((half) => verifyEntries(half, source)))).flat();
+  }
+}
+
+function verified(comparison: Comparison, { accepted: { run, pending } }: CheckedEntry): Verified {
+  const { scanId, revision, storedRevision, differing } = comparison;
+  const verdict = verdictOf(comparison);
+  const truncated = pending !== null;
+  return { scanId, revision, storedRevision, differing, verdict, deliveredAt: run.deliveredAt, truncated };
+}
+
+/** Pure. */
+function verdictOf({ revision, storedRevision, differing, pending, barred, quarantine }: Comparison): Verdict {
+  if (storedRevision === null || storedRevision < revision) {
+    if (barred) return 'deleted';
+    return setAside(quarantine) ?? (storedRevision === null ? 'missing' : 'older_revision');
+  }
+  if (differing.length > 0) return 'other_content';
+  return pending ? 'pending' : 'same';
+}
+
+function setAside(state: Whereabouts | null): Verdict | null {
+  if (state === 'open') return 'quarantined';
+  return state === 'discarded' || state === 'deleted' ? state : null;
+}
+
+async function verifyUnusable(
+  entries: readonly QuarantineEntry[],
+  { connection, feed }: Source,
+): Promise<readonly Verified[]> {
+  const known = await findQuarantined(connection, feed.name, entries);
+  return entries.map((entry) => {
+    const { scanId, revision } = entry;
+    const state = known.get(identityOf(entry)) ?? null;
+    const verdict = setAside(state) ?? (state === null ? 'missing' : 'same');
+    const rest = { storedRevision: null, differing: [], deliveredAt: null, truncated: false };
+    return { scanId, revision, verdict, ...rest };
+  });
+}

@@ -1,0 +1,37 @@
+import { getHeapStatistics } from 'node:v8';
+import { createMemoryBudget, type MemoryBudget } from '../sync/memory/memory-budget.js';
+import { LARGEST_ENTRY_BYTES } from '../sync/page/page-limit.js';
+
+const MIB = 1024 * 1024;
+
+/** Released bytes of pages and results after which they are collected: that takes a few milliseconds. */
+const COLLECT_EVERY_BYTES = 32 * MIB;
+
+/** Memory of the process that is not available for one answer, bytes. */
+const RESERVED_BYTES = 220 * MIB;
+
+/**
+ * Returns the size of the largest answer that the process has memory for, bytes: 60 MiB in a container of 256 MiB. The heap
+ * limit of V8 shows how much memory there is: half of the container and three semi-spaces of 4 MiB in the image, some gigabytes
+ * where nothing is set.
+ */
+export function largestAnswerBytes(heapLimit: number = getHeapStatistics().heap_size_limit): number {
+  return Math.min(LARGEST_ENTRY_BYTES, Math.max(16 * MIB, Math.floor(2 * heapLimit) - RESERVED_BYTES));
+}
+
+/**
+ * Creates the memory budget of the process. Released bytes are collected soon: V8 counts buffers outside its heap, but collects
+ * them late, so they would still use memory while the next ones are loaded.
+ * @param collect V8's garbage collector, available if Node was started with `--expose-gc` (the image's entry point does
+ * so). Without it the process needs more memory (docs/decisions/0009).
+ */
+export function createProcessBudget(bytes: number, collect: (() => void) | undefined = globalThis.gc): MemoryBudget {
+  if (collect === undefined) return createMemoryBudget(bytes);
+  let uncollected = 0;
+  return createMemoryBudget(bytes, (released) => {
+    uncollected += released;
+    if (uncollected < COLLECT_EVERY_BYTES) return;
+    uncollected = 0;
+    setImmediate(collect); // nothing refers to the released bytes by then
+  });
+}

@@ -1,0 +1,31 @@
+import { packageVersion } from '../core/package.js';
+import { RecognitionClient, type RecognitionClientOptions } from '../service/client.js';
+import { createDispatcher } from '../service/http/dispatcher.js';
+import type { ServiceSettings } from '../settings/settings.js';
+import { largestAnswerBytes } from './memory.js';
+
+/**
+ * Opens a client of the service as the settings describe it.
+ * @param connections maximum number of requests at once
+ */
+export function openClient(
+  settings: ServiceSettings,
+  connections: number,
+  onRequest?: RecognitionClientOptions['onRequest'],
+) {
+  const dispatcher = createDispatcher({ proxy: settings.readProxy(), connections });
+  const client = new RecognitionClient({
+    baseUrl: settings.baseUrl,
+    apiKey: settings.readApiKey,
+    requestTimeoutMs: settings.requestTimeoutMs,
+    maxResponseBytes: largestAnswerBytes(),
+    dispatcher,
+    userAgent: `scanfeed/${packageVersion()}`,
+    onRequest,
+  });
+  const close = async () => {
+    await client.close();
+    await dispatcher.destroy();
+  };
+  return { client, close };
+}

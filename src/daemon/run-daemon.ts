@@ -1,0 +1,132 @@
+import { hostname } from 'node:os';
+import { systemClock } from '../core/clock.js';
+import { packageVersion } from '../core/package.js';
+import { type AdminServer, startAdminServer } from '../observability/admin/admin-server.js';
+import { createLiveness } from '../observability/admin/liveness.js';
+import { createReadiness } from '../observability/admin/readiness.js';
+import type { Logger } from '../observability/log/logger.js';
+import { reportSlowStore } from '../observability/log/report-slow-store.js';
+import { createMetrics } from '../observability/metrics/metrics.js';
+import type { StatusReport } from '../observability/status-page/status-report.js';
+import { observeSync } from '../observability/sync-observer.js';
+import { limitRate } from '../service/http/rate-limit.js';
+import type { Settings } from '../settings/settings.js';
+import { openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
+import { connectStore } from '../storage/connection/store-connection.js';
+import { createTroubleNotes } from '../storage/feeds/troubles.js';
+import { createStore } from '../storage/store.js';
+import type { FeedContext } from '../sync/context.js';
+import { followFeed } from '../sync/loop.js';
+import { createPageLimit } from '../sync/page/page-limit.js';
+import { PASS_KINDS } from '../sync/passes/pass-policy.js';
+import { PAGES_JOINED } from '../sync/prefetch/join-pages.js';
+import { createResultLoader, RESULT_LIMITS } from '../sync/results/resolve-truncated.js';
+import { keepHouse } from './housekeeping.js';
+import { createProcessBudget } from './memory.js';
+import { openClient } from './open-client.js';
+import { isDeadPredecessor, nameHolder } from './predecessor.js';
+import { watchSchema } from './schema-watch.js';
+import { keepTroubleNotes } from './trouble-notes.js';
+
+/** Pages held at once: those being committed together, and as many that are ready or on their way. */
+const PAGES_AHEAD = 2 * PAGES_JOINED;
+/** One for the feed, and one for the passes of each kind. */
+const CONNECTIONS_BESIDES_RESULTS = 1 + PASS_KINDS.length;
+
+export interface Daemon {
+  readonly admin: AdminServer;
+  report(): StatusReport;
+  /** Settles when everything is stopped, after the signal has aborted. Rejects, everything stopped too, for a bug alone. */
+  readonly stopped: Promise<void>;
+}
+
+/** Puts the parts together: the one place that knows them all. */
+export function runDaemon(settings: Settings, logger: Logger, signal: AbortSignal): Daemon {
+  const { feed, service } = settings;
+  const clock = systemClock;
+  const version = packageVersion();
+  const { connection: address, poolSize } = settings.database;
+  const database = openDatabase({ connection: address, maxConnections: poolSize, signal });
+  const connection = connectStore(database, settings.database.schema);
+  const metrics = createMetrics({
+    feed: feed.name,
+    version,
+    monotonic: clock.monotonic,
+    pollIntervalMs: feed.pollIntervalMs,
+    requestTimeoutMs: service.requestTimeoutMs,
+    databasePool: database.usage,
+  });
+  const liveness = createLiveness(clock.monotonic);
+  const readiness = createReadiness();
+  const host = hostname();
+  const holder = nameHolder(host, process.pid);
+  const notes = keepTroubleNotes(createTroubleNotes(connection, feed.name, holder), clock);
+  const onOutage = notes.note;
+  const observed = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock, onOutage });
+  const admin = startAdminServer({
+    ...settings.admin,
+    metrics,
+    liveness,
+    readiness,
+    status: observed.report,
+    recent: observed.recent,
+    logger,
+    clock,
+    signal,
+  });
+  // One client for all requests of the process, with as many connections as it can use at once.
+  const connections = feed.resolveConcurrency + CONNECTIONS_BESIDES_RESULTS;
+  const { client, close: closeClient } = openClient(service, connections, ({ operation, status, durationMs }) =>
+    metrics.requested(operation, status, durationMs),
+  );
+  const ended = new AbortController();
+  const untilEnded = AbortSignal.any([signal, ended.signal]);
+  const schema = watchSchema(settings.database, database, readiness, logger, untilEnded);
+  const store = createStore(database, {
+    schema: settings.database.schema,
+    leaseTtlMs: feed.leaseTtlMs,
+    pendingRetryMs: settings.pending.retryIntervalMs,
+    keptDays: settings.database.retention.runs,
+    monotonic: clock.monotonic,
+    onTransaction: metrics.transacted,
+  });
+  const parts = {
+    service: limitRate(client, service.requestsPerSecond),
+    store: schema.guard(reportSlowStore(store, logger, clock)),
+    observer: observed.observer,
+    clock,
+    ready: schema.ready,
+    holder,
+    isDead: (other: string) => isDeadPredecessor(other, host, process.pid),
+  };
+  const house = { settings: settings.database, connection, metrics, logger, clock, onOutage };
+  const kept = keepHouse(house, untilEnded);
+  const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
+    ended.abort();
+    await notes.close();
+    await Promise.all([kept, schema.over(), admin.close(), closeClient(), database.close()]);
+  });
+  return { admin, report: observed.report, stopped };
+}
+
+type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready' | 'holder' | 'isDead'>;
+
+function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
+  const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
+  const budget = createProcessBudget(feed.memoryBudgetBytes);
+  return {
+    ...parts,
+    budget,
+    pageLimit: createPageLimit(pageLimit, budget.bytes, parts.observer.pageLimited),
+    loader: createResultLoader({ ...parts, budget, markdown, concurrency }),
+    identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
+    leaseTtlMs: feed.leaseTtlMs,
+    read: { filters, markdown, pageLimit },
+    pollIntervalMs: feed.pollIntervalMs,
+    pendingRetryMs: pending.retryIntervalMs,
+    resultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
+    reconcile,
+    pagesAhead: PAGES_AHEAD,
+    stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
+  };
+}

@@ -1,0 +1,50 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { counted, humanSeconds } from '../cli/terminal/human.js';
+import type { StatusReport } from '../observability/status-page/status-report.js';
+
+const BAR_WIDTH = 24;
+/** On a terminal the line is drawn anew; elsewhere a line is printed now and then. */
+const TERMINAL_EVERY_MS = 500;
+const PLAIN_EVERY_MS = 5_000;
+
+/** Shows one line of progress until the signal aborts. */
+export async function showProgress(report: () => StatusReport, signal: AbortSignal): Promise<void> {
+  const terminal = process.stdout.isTTY === true;
+  const describe = progressLine();
+  while (!signal.aborted) {
+    const line = describe(report(), Date.now());
+    process.stdout.write(terminal ? `\r${line.slice(0, (process.stdout.columns ?? 80) - 1)}\x1b[K` : `${line}\n`);
+    await delay(terminal ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS, undefined, { signal }).catch(() => {});
+  }
+  if (terminal) process.stdout.write('\n');
+}
+
+/** How far it is, from the times alone: from where it was first seen to stand, to now. */
+export function progressLine(): (report: StatusReport, now: number) => string {
+  let begun: { readonly at: number; readonly completeTo: number; readonly written: number } | null = null;
+  return (report, now) => {
+    const { dataCompleteAsOf, lagSeconds, runsWritten } = report;
+    const [trouble] = report.troubles;
+    if (trouble !== undefined) return `${trouble.message} (${counted(trouble.failures, 'time', 'times')}; trying on)`;
+    if (dataCompleteAsOf === null || lagSeconds === null) return 'starting';
+    const completeTo = Date.parse(dataCompleteAsOf);
+    begun ??= { at: now, completeTo, written: runsWritten };
+    if (report.caughtUp || report.backfillComplete) return upToDate(report, lagSeconds);
+    const share = Math.min(1, Math.max(0, (completeTo - begun.completeTo) / Math.max(1, now - begun.completeTo)));
+    const rate = ((runsWritten - begun.written) * 1000) / Math.max(1, now - begun.at);
+    return `catching up ${bar(share)} ${Math.floor(share * 100)}%  ${runsWritten} runs, ${Math.round(rate)}/s`;
+  };
+}
+
+function upToDate({ runsWritten, pendingResults, quarantinedEntries, caughtUp }: StatusReport, lag: number): string {
+  const state = caughtUp ? 'up to date' : 'following';
+  const parts = [`${runsWritten} runs written`, `${humanSeconds(lag)} behind`];
+  if (pendingResults) parts.push(`${pendingResults} pending`);
+  if (quarantinedEntries) parts.push(`${quarantinedEntries} in quarantine`);
+  return `${state}: ${parts.join(', ')}`;
+}
+
+function bar(share: number): string {
+  const done = Math.round(share * BAR_WIDTH);
+  return `[${'#'.repeat(done)}${'-'.repeat(BAR_WIDTH - done)}]`;
+}

@@ -1,0 +1,133 @@
+/** GET /v1/scans: the delivery feed (interface 4.2). */
+
+import { ConnectionReset, jsonAnswer, Refusal } from '../model/refusal.js';
+import type { FilterFacts } from '../model/runs.js';
+import {
+  beforeTime,
+  beginning,
+  behindTime,
+  type Content,
+  comparePlaces,
+  type Place,
+  type Sequence,
+} from '../model/sequence.js';
+import type { Switches } from '../model/switches.js';
+import type { Call, Outcome } from './operation.js';
+import { type FeedParameters, parseFeedParameters } from './parameters.js';
+import { renderEntry } from './render-run.js';
+
+export function feed(call: Call): Outcome {
+  const { service, organization, query } = call;
+  const { switches } = service;
+  const parameters = parseFeedParameters(query);
+  if (parameters.documentType !== null) service.requireDocumentType(parameters.documentType);
+  const nowMs = service.now();
+  organization.advance(nowMs);
+  const from = startOf(call, parameters, nowMs);
+  const { entries, end } = organization.sequence.read({
+    from,
+    nowMs,
+    limit: parameters.limit,
+    scanLimit: switches.scanLimit,
+    accepts: filterOf(parameters),
+  });
+  organization.storedCursors.moved(parameters.cursor === null ? null : from, end, nowMs);
+  const nextCursor = nextCursorOf(call, parameters, from, end, nowMs);
+  const texts = entries.map((entry) =>
+    'verbatim' in entry ? entry.verbatim.text : renderEntry(entry.version, switches, parameters.markdown),
+  );
+  return {
+    answer: jsonAnswer(200, page(texts, nextCursor)),
+    served: entries.flatMap(servedOf),
+    // The OpenAPI description does not allow a page without a cursor.
+    verbatim: nextCursor == null || entries.some((entry) => 'verbatim' in entry),
+    nextCursor: nextCursor ?? null,
+  };
+}
+
+/** Returns the `nextCursor` of a page; undefined if the page has none. */
+function nextCursorOf(
+  { service, organization, fault }: Call,
+  parameters: FeedParameters,
+  from: Place,
+  end: Place,
+  nowMs: number,
+): string | null | undefined {
+  const { cursor } = parameters;
+  const { cursors, cursorFilters, cursorLength, endCursor } = service.switches;
+  if (fault?.kind === 'missing-cursor') return undefined;
+  if (fault?.kind === 'empty-cursor') return '';
+  if (endCursor !== 'sent' && isEnd(organization.sequence, end, nowMs)) return endCursor === 'null' ? null : undefined;
+  const stays = cursors === 'stable' && cursor !== null && comparePlaces(from, end) === 0;
+  const filters = cursorFilters === 'bound' ? filtersText(parameters) : '';
+  const issued = stays ? cursor : organization.cursors.issue(end, cursors, filters, cursorLength);
+  return fault?.kind === 'stuck-cursor' ? (cursor ?? issued) : issued;
+}
+
+/** Whether the sequence has nothing after the place, whatever the filters. */
+function isEnd(sequence: Sequence, place: Place, nowMs: number): boolean {
+  const { entries } = sequence.read({ from: place, nowMs, limit: 1, scanLimit: 1, accepts: () => true });
+  return entries.length === 0;
+}
+
+function filtersText({ status, environment, documentType }: FeedParameters): string {
+  return `${[...status].sort().join()}/${environment}/${documentType ?? ''}`;
+}
+
+function startOf(call: Call, parameters: FeedParameters, nowMs: number): Place {
+  const { service, organization, fault } = call;
+  const { cursor, since } = parameters;
+  if (cursor !== null) {
+    const place = fault?.kind === 'invalid-cursor' ? null : organization.cursors.open(cursor, filtersText(parameters));
+    if (place === null) throw cursorRefusal(service.switches.cursorRefusal);
+    return place;
+  }
+  if (since === null) return beginning;
+  const { sinceBoundary, sinceMeaning } = service.switches;
+  const inclusive = sinceBoundary === 'inclusive';
+  const place = inclusive ? beforeTime(since) : behindTime(since);
+  if (sinceMeaning === 'delivered') return place;
+  // Both times are before the delivery, so the first such run is not before this place.
+  return placeBefore(organization.sequence, place, nowMs, (content) => {
+    const time = 'version' in content ? content.version[`${sinceMeaning}At`] : null;
+    return time === null || (inclusive ? time >= since : time > since);
+  });
+}
+
+/** How a cursor that is not accepted is answered. */
+function cursorRefusal(how: Switches['cursorRefusal']): Error {
+  if (how === 'reset') return new ConnectionReset();
+  const described = how === '400' || how === '404';
+  return new Refusal(Number(how), 'Der Cursor ist ungültig.', described);
+}
+
+/** Returns the place right before the first visible entry that `isMeant` accepts, else the end of the sequence. */
+function placeBefore(sequence: Sequence, from: Place, nowMs: number, isMeant: (content: Content) => boolean): Place {
+  for (let place = from; ; ) {
+    const { entries, end } = sequence.read({ from: place, nowMs, limit: 1, scanLimit: 1, accepts: () => true });
+    const [content] = entries;
+    if (content === undefined || isMeant(content)) return place;
+    place = end;
+  }
+}
+
+/** A fact that an entry does not have (a verbatim one) passes. */
+function filterOf(parameters: FeedParameters): (facts: Partial<FilterFacts>) => boolean {
+  const { status, environment, documentType } = parameters;
+  return (facts) =>
+    (facts.status === undefined || status.has(facts.status)) &&
+    (facts.environment === undefined || environment === 'all' || facts.environment === environment) &&
+    (facts.documentType === undefined || documentType === null || facts.documentType === documentType);
+}
+
+function servedOf(content: Content): { scanId: string; revision: number }[] {
+  return 'version' in content ? [{ scanId: content.version.scanId, revision: content.version.revision }] : [];
+}
+
+/** Text while all entries are text; bytes where a scripted entry is. */
+function page(entries: readonly (string | Uint8Array)[], nextCursor: string | null | undefined): string | Uint8Array {
+  const tail = nextCursor === undefined ? ']}' : `],"nextCursor":${JSON.stringify(nextCursor)}}`;
+  if (entries.every((entry) => typeof entry === 'string')) return `{"items":[${entries.join(',')}${tail}`;
+  const parts = entries.flatMap((entry, i) => [i === 0 ? '' : ',', entry]);
+  return Buffer.concat(['{"items":[', ...parts, tail].map((part) => Buffer.from(part as string)));
+}

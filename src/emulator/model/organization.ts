@@ -1,0 +1,218 @@
+import type { EmulatorOptions } from '../options.js';
+import { CorrectionSchedule } from './correction-schedule.js';
+import { CursorSeal } from './cursors.js';
+import { draw, seedOf } from './random.js';
+import { type Correction, type RunSpec, reviseRun, scriptRun, toMs } from './run-specs.js';
+import { type Environment, type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
+import { runNumberOf, scanIdOf } from './scan-ids.js';
+import { type Content, type GeneratedLane, type Place, type PlacedEntry, Sequence } from './sequence.js';
+import { StoredCursors } from './stored-cursors.js';
+import type { Switches } from './switches.js';
+import { STRETCH_SWITCHES, Timeline } from './timeline.js';
+
+type OrganizationOptions = Pick<EmulatorOptions, 'seed' | 'runBytes' | 'history' | 'historyPeriodMs' | 'liveLimit'> & {
+  readonly name: string;
+  readonly startMs: number;
+};
+
+/** A run that is kept: submitted, scripted, or raised to a later revision. */
+interface LiveRun {
+  readonly number: number;
+  readonly version: RunVersion;
+  readonly entry: PlacedEntry;
+}
+
+export type FoundRun = { readonly version: RunVersion } | { readonly processing: RunVersion };
+
+/** Live runs are numbered from here, so that they never meet a generated one. */
+const liveNumbers = 2 ** 31;
+
+/** What belongs to one organization (interface 5.2): its runs, its sequence, its cursors. */
+export class Organization {
+  readonly name: string;
+  readonly sequence: Sequence;
+  readonly cursors: CursorSeal;
+  readonly storedCursors = new StoredCursors();
+  readonly #source: RunSource;
+  readonly #timeline: Timeline;
+  #corrections: CorrectionSchedule;
+  /** Counts corrections of the emulator's choice, for drawing. */
+  #chosen = 0;
+  readonly #live = new Map<string, LiveRun>();
+  /** Generated runs that were corrected, and whether their first entry left the sequence. */
+  readonly #superseded = new Map<number, Switches['superseded']>();
+  readonly #liveLimit: number;
+  #switches: Switches;
+  #nextNumber = liveNumbers;
+
+  constructor(options: OrganizationOptions, switches: Switches) {
+    const seed = seedOf(options.seed, options.name);
+    this.name = options.name;
+    this.cursors = new CursorSeal(options.seed, options.name, options.startMs);
+    this.#source = { seed, runBytes: options.runBytes };
+    this.#liveLimit = options.liveLimit;
+    this.#switches = switches;
+    this.#timeline = new Timeline(seed);
+    this.#timeline.addHistory(options.history, options.historyPeriodMs, options.startMs, switches);
+    this.#timeline.setRate(switches.newRunsPerSecond, options.startMs, switches);
+    this.#corrections = new CorrectionSchedule(switches.correctionsPerMinute, options.startMs);
+    this.sequence = new Sequence(generatedLane(this.#source, this.#timeline, this.#superseded));
+  }
+
+  /** Lets happen what the rates say should have happened up to now. */
+  advance(nowMs: number): void {
+    for (const at of this.#corrections.due(nowMs)) {
+      const scanId = this.#choose(at);
+      if (scanId !== null) this.#correct(scanId, {}, at, at);
+    }
+  }
+
+  /** Takes over changed switches; runs that exist already stay as they are. */
+  reconfigure(switches: Switches, nowMs: number): void {
+    this.advance(nowMs);
+    const before = this.#switches;
+    this.#switches = switches;
+    const deciding = ['newRunsPerSecond', ...STRETCH_SWITCHES] as const;
+    if (deciding.some((name) => before[name] !== switches[name])) {
+      this.#timeline.setRate(switches.newRunsPerSecond, nowMs, switches);
+    }
+    if (before.correctionsPerMinute !== switches.correctionsPerMinute) {
+      this.#corrections = new CorrectionSchedule(switches.correctionsPerMinute, nowMs);
+    }
+  }
+
+  /** Creates a run that is processed until `processingMs` from now (interface 3). */
+  submit(request: { environment: Environment; documentType: string; fileName: string }, nowMs: number): string {
+    const { status } = factsOf(this.#source, this.#switches, this.#nextNumber);
+    const endMs = nowMs + this.#switches.processingMs;
+    const times = { submittedAt: nowMs, completedAt: endMs, deliveredAt: endMs };
+    return this.append({ ...request, status, ...times }, nowMs).scanId;
+  }
+
+  /** Adds a run to the sequence, made up where the script says nothing. A known scan id adds an entry of that run. */
+  append(spec: RunSpec, nowMs: number): RunVersion {
+    this.advance(nowMs);
+    const number = this.#numberFor(spec.scanId);
+    const deliveredAt = spec.deliveredAt === undefined ? nowMs : toMs(spec.deliveredAt);
+    const version = scriptRun(this.#source, number, spec, { deliveredAt, processingMs: this.#switches.processingMs });
+    const entry = this.sequence.place(deliveredAt, { version });
+    const known = this.#live.get(version.scanId);
+    if (known === undefined || known.version.revision <= version.revision) {
+      this.#live.set(version.scanId, { number, version, entry });
+    }
+    this.#evict();
+    return version;
+  }
+
+  /** Adds an entry byte for byte. */
+  appendVerbatim(text: string | Uint8Array, facts: Partial<FilterFacts>, at: number): void {
+    this.advance(at);
+    this.sequence.place(at, { verbatim: { text, facts } });
+    this.#evict();
+  }
+
+  /** Raises a finished run's revision and delivers it again (interface 3, 4.2 rule 4). Null if there is no such run. */
+  correct(scanId: string, change: Correction, nowMs: number): RunVersion | null {
+    this.advance(nowMs);
+    return this.#correct(scanId, change, nowMs, nowMs);
+  }
+
+  /** Corrects a run of the emulator's choice, mostly a recent one; null when there is none. */
+  correctAny(change: Correction, nowMs: number): RunVersion | null {
+    this.advance(nowMs);
+    const scanId = this.#choose(nowMs);
+    return scanId === null ? null : this.#correct(scanId, change, nowMs, nowMs);
+  }
+
+  find(scanId: string, nowMs: number): FoundRun | null {
+    this.advance(nowMs);
+    const live = this.#live.get(scanId);
+    if (live !== undefined) return live.version.deliveredAt <= nowMs ? live : { processing: live.version };
+    const number = runNumberOf(this.#source.seed, scanId);
+    if (number === null || this.#superseded.has(number) || !this.#timeline.has(number)) return null;
+    const run = this.#timeline.run(number);
+    if (run.deliveredAt <= nowMs) return { version: this.sequence.generated.version(number) };
+    return run.submittedAt <= nowMs ? { processing: this.sequence.generated.version(number) } : null;
+  }
+
+  #correct(scanId: string, change: Correction, at: number, nowMs: number): RunVersion | null {
+    const found = this.find(scanId, nowMs);
+    if (found === null || 'processing' in found) return null;
+    const old = found.version;
+    const live = this.#live.get(scanId);
+    const number = live?.number ?? (runNumberOf(this.#source.seed, scanId) as number);
+    const oldPlace = live?.entry ?? { at: old.deliveredAt, order: number };
+    const redelivery = change.redelivery ?? this.#switches.redelivery;
+    const scripted = change.deliveredAt === undefined ? null : toMs(change.deliveredAt);
+    const deliveredAt = scripted ?? this.#redeliveryTime(oldPlace, at, redelivery);
+    const placedAt = scripted === null && redelivery === 'in-place' ? oldPlace.at : deliveredAt;
+    const version = reviseRun(this.#source, number, old, change, deliveredAt);
+    if (this.#switches.superseded === 'removed' && live !== undefined) this.sequence.remove(live.entry);
+    if (live === undefined) this.#superseded.set(number, this.#switches.superseded);
+    this.#live.set(scanId, { number, version, entry: this.sequence.place(placedAt, { version }) });
+    this.#evict();
+    return version;
+  }
+
+  /**
+   * `ahead`: now, so that every stored cursor still has it before it. `in-place`: now as well, but the entry stays at its
+   * old place in the sequence. `behind`: just before its old place, or just
+   * before the lowest cursor that a client may hold, so that no client that continues ever comes by it.
+   */
+  #redeliveryTime(old: Place, at: number, redelivery: Switches['redelivery']): number {
+    if (redelivery !== 'behind') return at;
+    const stored = this.storedCursors.lowest(at);
+    return Math.min(old.at, stored === null ? old.at : stored.at) - 1;
+  }
+
+  /** A finished run, by chance; null when the chosen one cannot be corrected. */
+  #choose(nowMs: number): string | null {
+    const event = this.#chosen++;
+    const generated = this.#timeline.countAt(nowMs);
+    const placed = this.sequence.placed;
+    const total = generated + placed.length;
+    if (total === 0) return null;
+    const position = Math.floor(draw(this.#source.seed, event, 70) * total);
+    if (position < generated) {
+      return scanIdOf(this.#source.seed, this.#timeline.recent(generated, event));
+    }
+    const content: Content | undefined = placed[position - generated]?.content;
+    return content !== undefined && 'version' in content ? content.version.scanId : null;
+  }
+
+  #numberFor(scanId: string | undefined): number {
+    if (scanId === undefined) return this.#nextNumber++;
+    return this.#live.get(scanId)?.number ?? runNumberOf(this.#source.seed, scanId) ?? this.#nextNumber++;
+  }
+
+  #evict(): void {
+    while (this.sequence.placed.length > this.#liveLimit) {
+      const first = this.sequence.placed[0] as PlacedEntry;
+      this.sequence.remove(first);
+      if (!('version' in first.content)) continue;
+      const { scanId } = first.content.version;
+      if (this.#live.get(scanId)?.entry === first) this.#live.delete(scanId);
+    }
+  }
+}
+
+/** The computed runs as the sequence reads them, see {@link Timeline}. */
+function generatedLane(
+  source: RunSource,
+  timeline: Timeline,
+  superseded: ReadonlyMap<number, Switches['superseded']>,
+): GeneratedLane {
+  return {
+    countAt: (nowMs: number) => timeline.countAt(nowMs),
+    firstAfter: (place: Place, count: number) => timeline.firstAfter(place.at, place.order, count),
+    deliveredAt: (number: number) => timeline.deliveredAt(number),
+    visible: (number: number, nowMs: number) =>
+      superseded.get(number) !== 'removed' && timeline.run(number).visibleAt <= nowMs,
+    facts: (number: number) => factsOf(source, timeline.run(number).shares, number),
+    version: (number: number): RunVersion => {
+      const { submittedAt, deliveredAt, shares } = timeline.run(number);
+      const times = { submittedAt, completedAt: deliveredAt, deliveredAt };
+      return makeVersion(source, { number, revision: 1, facts: factsOf(source, shares, number), ...times });
+    },
+  };
+}

@@ -1,0 +1,146 @@
+/** A run as the service holds it (interface 2.1), and how it is made from its number or a script. */
+
+import { type DocumentType, documentTypes, failures, partners } from './catalogue.js';
+import { type DocumentRequest, dataJson, makeDocument } from './documents.js';
+import { confidence } from './json-text.js';
+import { draw, hash } from './random.js';
+import { markdownOf, rawOcrJson } from './recognised-text.js';
+import { scanIdOf } from './scan-ids.js';
+import type { Switches } from './switches.js';
+
+export type Status = 'completed' | 'failed';
+export type Environment = 'prod' | 'test';
+/** Which values are too large for the feed, whatever their size. */
+export type Withheld = 'data' | 'markdown' | 'both';
+
+/** What the read-time filters look at. */
+export interface FilterFacts {
+  readonly status: Status;
+  readonly environment: Environment;
+  readonly documentType: string | null;
+}
+
+/** One finished revision of a run. Times in milliseconds since 1970. */
+export interface RunVersion {
+  readonly scanId: string;
+  readonly revision: number;
+  readonly status: Status;
+  readonly environment: Environment;
+  readonly documentType: { readonly slug: string | null; readonly name: string | null };
+  readonly fileName: string;
+  readonly partnerName: string | null;
+  readonly partnerTestMode: boolean;
+  /** JSON text of a number, or null. */
+  readonly ocrConfidence: string | null;
+  readonly failureReason: string | null;
+  readonly error: string | null;
+  readonly submittedAt: number | null;
+  readonly completedAt: number | null;
+  readonly deliveredAt: number;
+  /** Share in [0, 1): withheld when it lies under the switch `truncatedShare`. */
+  readonly truncationDraw: number;
+  /** Withheld by a script; undefined leaves it to size and share. */
+  readonly withheld: Withheld | false | undefined;
+  /** The result as JSON text; null for failed runs. */
+  readonly data: () => string | null;
+  readonly markdown: () => string | null;
+  /** The raw OCR result as JSON text; null for failed runs. */
+  readonly rawOcr: () => string | null;
+}
+
+/** What all runs of an organization share. */
+export interface RunSource {
+  readonly seed: number;
+  readonly runBytes: number;
+}
+
+// Purposes of the draws: one number each, so that no two decisions depend on each other.
+const purpose = {
+  environment: 1,
+  status: 2,
+  type: 3,
+  partner: 4,
+  truncation: 5,
+  failure: 6,
+  document: 7,
+  confidence: 8,
+  testMode: 9,
+};
+
+function documentTypeOf(source: RunSource, number: number): DocumentType {
+  // Each type takes 55% of what the earlier ones left: a few types make up most of the traffic.
+  let rest = draw(source.seed, number, purpose.type);
+  for (let i = 0; i < documentTypes.length - 1; i++) {
+    if (rest < 0.55) return documentTypes[i] as DocumentType;
+    rest = (rest - 0.55) / 0.45;
+  }
+  return documentTypes.at(-1) as DocumentType;
+}
+
+/** What the filters need of a generated run, without making its document. */
+export function factsOf(
+  source: RunSource,
+  shares: Pick<Switches, 'failureShare' | 'testEnvironmentShare'>,
+  number: number,
+): FilterFacts {
+  return {
+    status: draw(source.seed, number, purpose.status) < shares.failureShare ? 'failed' : 'completed',
+    environment: draw(source.seed, number, purpose.environment) < shares.testEnvironmentShare ? 'test' : 'prod',
+    documentType: documentTypeOf(source, number).slug,
+  };
+}
+
+export interface VersionRequest {
+  readonly number: number;
+  readonly revision: number;
+  readonly submittedAt: number;
+  readonly completedAt: number;
+  readonly deliveredAt: number;
+  readonly facts: FilterFacts;
+}
+
+/** Revision `revision` of run `number`: a pure function of the source and the request. */
+export function makeVersion(source: RunSource, request: VersionRequest): RunVersion {
+  const { number, facts, revision } = request;
+  const type = documentTypes.find((t) => t.slug === facts.documentType) ?? null;
+  const partnerIndex = hash(source.seed, number, purpose.partner) % (partners.length + 1);
+  const partner = partners[partnerIndex] ?? null;
+  const failed = facts.status === 'failed';
+  const failure = failures[hash(source.seed, number, purpose.failure) % failures.length];
+  const documentRequest: DocumentRequest = {
+    kind: facts.documentType ?? 'beleg',
+    title: type?.name ?? 'Beleg',
+    seed: hash(source.seed, number, purpose.document),
+    revision,
+    at: request.completedAt,
+    partner: partner ?? (partners[0] as (typeof partners)[number]),
+    runBytes: source.runBytes,
+  };
+  // Not kept: a run that is held for long must cost little memory.
+  const document = () => makeDocument(documentRequest);
+  const level = 7000 + (hash(source.seed, number, purpose.confidence) % 3000);
+  const markdown = () => (failed ? null : markdownOf(document()));
+  return {
+    scanId: scanIdOf(source.seed, number),
+    revision,
+    status: facts.status,
+    environment: facts.environment,
+    documentType: { slug: facts.documentType, name: type?.name ?? null },
+    fileName: `${type?.name ?? 'Beleg'}_${String(number % 2 ** 31).padStart(7, '0')}.pdf`,
+    partnerName: partner?.name ?? null,
+    // A partner is in test mode for a document type, not for a run.
+    partnerTestMode:
+      partner !== null && draw(source.seed, partnerIndex * 31 + documentRequest.kind.length, purpose.testMode) < 0.08,
+    ocrConfidence: failed ? null : confidence(level),
+    failureReason: failed ? (failure?.[0] ?? null) : null,
+    error: failed ? (failure?.[1] ?? null) : null,
+    submittedAt: request.submittedAt,
+    completedAt: request.completedAt,
+    deliveredAt: request.deliveredAt,
+    truncationDraw: draw(source.seed, number, purpose.truncation),
+    withheld: undefined,
+    data: () => (failed ? null : dataJson(document())),
+    markdown,
+    rawOcr: () => (failed ? null : rawOcrJson(markdownOf(document()), level)),
+  };
+}

@@ -1,0 +1,135 @@
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+import type { Clock } from '../../core/clock.js';
+import type { Logger } from '../log/logger.js';
+import type { Metrics } from '../metrics/metrics.js';
+import type { RecentMinute } from '../status-page/recent-history.js';
+import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page.js';
+import type { StatusReport } from '../status-page/status-report.js';
+import type { Liveness } from './liveness.js';
+import type { Readiness } from './readiness.js';
+import { type Answer, createSingleRequestServer, type Request, textAnswer } from './single-request-server.js';
+
+export interface AdminServerOptions {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly metrics: Pick<Metrics, 'exposition'>;
+  readonly liveness: Pick<Liveness, 'check'>;
+  readonly readiness: Pick<Readiness, 'check'>;
+  readonly status: () => StatusReport | Promise<StatusReport>;
+  /** The last hours, for the charts; oldest first. */
+  readonly recent: () => readonly RecentMinute[];
+  readonly logger: Logger;
+  readonly clock: Pick<Clock, 'now' | 'sleep'>;
+  /** Ends the tries to get a port. A server that listens does so until it is closed. */
+  readonly signal: AbortSignal;
+}
+
+export type AdminServer = ReturnType<typeof startAdminServer>;
+
+type Route = (options: AdminServerOptions, query: URLSearchParams) => Answer | Promise<Answer>;
+
+const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
+const ALLOWED_METHODS = ['GET', 'HEAD'];
+
+const ROUTES: Readonly<Record<string, Route>> = {
+  '/metrics': async ({ metrics }) => {
+    const { contentType, text } = await metrics.exposition();
+    return { status: 200, contentType, body: text };
+  },
+  '/livez': ({ liveness }) => {
+    const { alive, silentMs } = liveness.check();
+    return alive
+      ? textAnswer(200, 'alive')
+      : textAnswer(503, `the loop has been silent for ${Math.floor(silentMs / 1000)} s`);
+  },
+  '/readyz': ({ readiness }) => {
+    const { ready, reason } = readiness.check();
+    return ready ? textAnswer(200, 'ready') : textAnswer(503, `not ready: ${reason ?? 'unknown'}`);
+  },
+  '/status.json': async ({ status }) => ({
+    status: 200,
+    contentType: 'application/json; charset=utf-8',
+    body: `${JSON.stringify(await status(), null, 2)}\n`,
+  }),
+  '/': async ({ status, recent, clock }, query) => ({
+    status: 200,
+    contentType: 'text/html; charset=utf-8',
+    body: renderStatusPage({
+      report: await status(),
+      recent: recent(),
+      now: clock.now(),
+      refreshed: query.has('refresh'),
+    }),
+    headers: { 'content-security-policy': STATUS_PAGE_POLICY },
+  }),
+};
+
+/**
+ * Metrics, health and status over HTTP. A port that cannot be had is reported and tried again: it is no reason to stop
+ * storing runs.
+ */
+export function startAdminServer(options: AdminServerOptions) {
+  const { server, closeConnections } = createSingleRequestServer(
+    (request) => answerTo(request, options),
+    options.clock,
+  );
+  const closed = new AbortController();
+  const settled = listen(server, options, AbortSignal.any([options.signal, closed.signal]));
+  return {
+    /** Where it listens; null while it does not. */
+    address: () => (server.listening ? (server.address() as AddressInfo) : null),
+    /** Settles when it listens, or has given up because it was closed or the signal aborted. */
+    settled,
+    /** Stops listening and ends all connections at once. May be called again. */
+    async close(): Promise<void> {
+      closed.abort();
+      await settled;
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve()); // also where it does not listen
+        closeConnections();
+      });
+    },
+  };
+}
+
+async function listen(server: Server, { host, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
+  let told: string | undefined;
+  for (let tries = 0; !signal.aborted; tries++) {
+    try {
+      server.listen({ host, port });
+      await once(server, 'listening');
+      server.on('error', (later) => logger.error('the admin server has a problem', { error: later }));
+      const address = server.address() as AddressInfo;
+      return logger.info('metrics, health and status are served', { host: address.address, port: address.port });
+    } catch (error) {
+      const pauseMs = PAUSES_MS[tries] ?? 30_000;
+      const message =
+        'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST';
+      const { code } = error as NodeJS.ErrnoException;
+      const isNews = tries === 0 || code !== told;
+      told = code;
+      logger[isNews ? 'error' : 'debug'](message, { host, port, pauseMs, error });
+      await clock.sleep(pauseMs, signal);
+    }
+  }
+}
+
+/** Never rejects. */
+async function answerTo({ method, path, query }: Request, options: AdminServerOptions): Promise<Answer> {
+  const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
+  if (route === undefined) return textAnswer(404, 'there is nothing here; see /');
+  if (!ALLOWED_METHODS.includes(method)) {
+    return {
+      ...textAnswer(405, 'only GET and HEAD are understood here'),
+      headers: { allow: ALLOWED_METHODS.join(', ') },
+    };
+  }
+  try {
+    return await route(options, query);
+  } catch (error) {
+    options.logger.error('an admin request failed', { path, error });
+    return textAnswer(500, 'this could not be answered; the log says why');
+  }
+}

@@ -1,0 +1,133 @@
+import type { Stage } from '../../sync/ports/index.js';
+
+/**
+ * Every metric of scanfeed's own: the source of the exposition and, held to it by a test, of docs/metrics.md. Each also
+ * has the label `feed`. Label values that are listed exist from the start, at 0.
+ */
+
+export const POLL_OUTCOMES = ['entries', 'skipped', 'end', 'stuck', 'failed'] as const;
+export const RUN_OUTCOMES = ['inserted', 'updated', 'unchanged', 'stale', 'quarantined'] as const;
+export const TRUNCATED_OUTCOMES = ['resolved', 'pending', 'skipped'] as const;
+/** What the retention removes from. */
+export const PURGED_TABLES = ['runs', 'run_history', 'quarantine'] as const;
+export const RECONCILE_REVISIONS = ['first', 'later'] as const;
+export const POOL_STATES = ['active', 'idle', 'waiting'] as const;
+/** The passes that have metrics; `feed` is the feed while it catches up. */
+export const PASSES = ['feed', 'recent', 'full', 'history', 'backfill'] as const;
+/** What the daemon asks of the service: pages of the feed, and single runs. */
+export const OPERATIONS = ['feed', 'run'] as const;
+
+/** Kinds of errors of the service without a status that says so. */
+const REQUEST_FAILURES = [
+  'timeout',
+  'connection',
+  'certificate',
+  'cut_body',
+  'bad_http',
+  'not_json',
+  'wrong_shape',
+  'too_large',
+  'too_many_values',
+  'too_many_entries',
+  'api_key',
+] as const;
+
+/** Kinds of errors that come from the service. */
+const SERVICE_KINDS = [
+  'http_400',
+  'http_401',
+  'http_403',
+  'http_404',
+  'http_408',
+  'http_409',
+  'http_429',
+  'http_500',
+  'http_502',
+  'http_503',
+  'http_504',
+  'http_other',
+  'redirect',
+  ...REQUEST_FAILURES,
+] as const;
+
+/** Kinds of errors that come from PostgreSQL. */
+const DATABASE_KINDS = [
+  'connection',
+  'deadline',
+  'pool_used_up',
+  'read_only',
+  'deadlock',
+  'serialization',
+  'lock_timeout',
+  'cancelled',
+  'shutdown',
+  'disk_full',
+  'resources',
+  'system',
+  'authentication',
+  'database_missing',
+  'permission',
+  'schema',
+  'data',
+] as const;
+
+const ANYWHERE = ['internal', 'other'] as const;
+const SERVICE_AND_DATABASE = [...new Set([...SERVICE_KINDS, ...DATABASE_KINDS, ...ANYWHERE])];
+const READING = [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'];
+
+/** The kinds that a stage can meet. A kind that is not among them is counted as `other`. */
+export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
+  feed: READING,
+  result: SERVICE_AND_DATABASE,
+  recent: READING,
+  full: READING,
+  history: READING,
+  backfill: READING,
+  lease: [...DATABASE_KINDS, 'another_service', ...ANYWHERE],
+};
+
+/** Values of `status` of an HTTP request: a status of the interface, or how the request failed without one. */
+export const REQUEST_STATUSES = [
+  ...['200', '400', '401', '403', '404', '429', '500', '502', '503', '504'],
+  ...REQUEST_FAILURES,
+  ...['aborted', 'other'],
+];
+
+/** Seconds. */
+export const BUCKETS = {
+  request: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+  transaction: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  delivery: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
+} as const;
+
+export const HELP = {
+  scanfeed_lag_seconds: 'Now less data_complete_as_of; +Inf while unknown',
+  scanfeed_data_complete_as_of_timestamp_seconds:
+    'Everything the feed listed up to this time is stored or quarantined; 0 while unknown',
+  scanfeed_last_poll_success_timestamp_seconds: 'Time of the last poll of the feed that succeeded; 0 before the first',
+  scanfeed_last_commit_timestamp_seconds: 'Time of the last commit of a page; 0 before the first',
+  scanfeed_caught_up: '1 on a leader whose last poll saw the end of the feed not long ago',
+  scanfeed_leader: '1 while this process holds the feed',
+  scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
+  scanfeed_pass_entries_per_second:
+    'Entries read per second by a pass, or by the feed while it catches up; 0 if it is not being read',
+  scanfeed_pass_seconds_left: 'Estimated seconds until a pass ends; +Inf while unknown, 0 if it is not being read',
+  scanfeed_pass_delivered_up_to_timestamp_seconds:
+    'Delivery time up to which a pass has read; 0 if it is not being read',
+  scanfeed_pending_results: 'Runs whose full result is still to be loaded; those that were given up are not counted',
+  scanfeed_quarantined_entries: 'Entries in open quarantine',
+  scanfeed_polls_total: 'Polls of the feed',
+  scanfeed_runs_total: 'Entries of the feed by what their commit changed',
+  scanfeed_truncated_results_total: 'Entries with a truncated result',
+  scanfeed_errors_total: 'Failures, each followed by another try',
+  scanfeed_reconcile_found_total:
+    'Runs that a recent or full pass found missing, by whether it was their first revision',
+  scanfeed_purged_total: 'What was removed because it was past the retention',
+  scanfeed_cursor_resets_total: 'Cursors that the service rejected and that were replaced',
+  scanfeed_revision_conflicts_total: 'Entries with a stored revision and other content',
+  scanfeed_http_request_duration_seconds: 'Duration of requests to the service',
+  scanfeed_transaction_duration_seconds: 'Duration of commits',
+  scanfeed_delivery_delay_seconds: 'From delivery in the feed to the commit, while caught up',
+  scanfeed_database_pool: 'Connections to PostgreSQL in use and idle, and callers waiting for one',
+  scanfeed_build_info: 'Always 1',
+} as const;

@@ -1,0 +1,183 @@
+import type { CommitCounts } from '../../core/counts.js';
+import type { FeedStatus, Freshness, PollOutcome, Reading, ReadingProgress, Stage } from '../../sync/ports/index.js';
+import { fresher, lagSeconds } from './freshness.js';
+import {
+  BUCKETS,
+  ERROR_KINDS,
+  OPERATIONS,
+  PASSES,
+  POLL_OUTCOMES,
+  POOL_STATES,
+  PURGED_TABLES,
+  RECONCILE_REVISIONS,
+  REQUEST_STATUSES,
+  RUN_OUTCOMES,
+  TRUNCATED_OUTCOMES,
+} from './metric-definitions.js';
+import { createInstruments, type Instruments, type Name } from './prometheus.js';
+
+/** Without another page for so long, the pace of before says nothing any more. */
+export const PACE_HOLDS_MS = 60_000;
+
+export interface MetricsOptions {
+  readonly feed: string;
+  readonly version: string;
+  /** Monotonic milliseconds: the clock of `Freshness.readAt` and of everything said here. */
+  readonly monotonic: () => number;
+  readonly pollIntervalMs: number;
+  readonly requestTimeoutMs: number;
+  /** Connections to PostgreSQL: in use, idle, and callers waiting for one; asked at each scrape. */
+  readonly databasePool?: () => { readonly active: number; readonly idle: number; readonly waiting: number };
+  /** Also the metrics of Node and the process. Default true; they watch the process for as long as it lives. */
+  readonly nodeMetrics?: boolean;
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/**
+ * What is measured. Nothing here throws, whatever it is told; a label value it does not know becomes `other`. Two feeds, or
+ * two tests, in one process share nothing.
+ */
+export function createMetrics(options: MetricsOptions) {
+  const { feed, version, monotonic } = options;
+  const instruments = createInstruments({ feed }, { nodeMetrics: options.nodeMetrics ?? true });
+  const { gauge, gauges, counter, histogram } = instruments;
+
+  let freshness: Freshness | null = null;
+  let status: FeedStatus | null = null;
+  const readings: TimedReadings = new Map();
+  let leaderUntil: number | null = null;
+  let endSeenAt: number | null = null;
+  const learn = (asOf: Freshness) => {
+    freshness = fresher(freshness, asOf);
+  };
+  const isLeader = () => leaderUntil !== null && monotonic() < leaderUntil;
+  const caughtUpForMs = 3 * options.pollIntervalMs + options.requestTimeoutMs;
+  const isCaughtUp = () => isLeader() && endSeenAt !== null && monotonic() - endSeenAt < caughtUpForMs;
+
+  gauge('scanfeed_lag_seconds', () => lagSeconds(freshness, monotonic()) ?? Number.POSITIVE_INFINITY);
+  gauge('scanfeed_data_complete_as_of_timestamp_seconds', () => unixSeconds(freshness?.dataCompleteAsOf));
+  gauge('scanfeed_last_poll_success_timestamp_seconds', () => unixSeconds(status?.lastPollAt));
+  gauge('scanfeed_last_commit_timestamp_seconds', () => unixSeconds(status?.lastCommitAt));
+  gauge('scanfeed_caught_up', () => Number(isCaughtUp()));
+  gauge('scanfeed_leader', () => Number(isLeader()));
+  gauge('scanfeed_backfill_complete', () => Number(status?.backfillComplete ?? false));
+  gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
+  gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
+  gauges('scanfeed_database_pool', 'state', POOL_STATES, (state) => options.databasePool?.()[state] ?? 0);
+  passGauges(instruments, readings, monotonic);
+  gauges('scanfeed_build_info', 'version', [version], () => 1);
+
+  const polls = counter('scanfeed_polls_total', 'outcome');
+  const runs = counter('scanfeed_runs_total', 'outcome');
+  const truncated = counter('scanfeed_truncated_results_total', 'outcome');
+  const errors = counter('scanfeed_errors_total', 'stage', 'kind');
+  const found = counter('scanfeed_reconcile_found_total', 'revision');
+  const purged = counter('scanfeed_purged_total', 'table');
+  const resets = counter('scanfeed_cursor_resets_total');
+  const conflicts = counter('scanfeed_revision_conflicts_total');
+  const requests = histogram('scanfeed_http_request_duration_seconds', BUCKETS.request, 'operation', 'status');
+  const transactions = histogram('scanfeed_transaction_duration_seconds', BUCKETS.transaction);
+  const delays = histogram('scanfeed_delivery_delay_seconds', BUCKETS.delivery);
+
+  for (const outcome of POLL_OUTCOMES) polls.inc({ outcome }, 0);
+  for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, 0);
+  for (const outcome of TRUNCATED_OUTCOMES) truncated.inc({ outcome }, 0);
+  for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, 0);
+  for (const table of PURGED_TABLES) purged.inc({ table }, 0);
+  for (const [stage, kinds] of Object.entries(ERROR_KINDS)) for (const kind of kinds) errors.inc({ stage, kind }, 0);
+  for (const operation of OPERATIONS) {
+    for (const answer of REQUEST_STATUSES) requests.zero({ operation, status: answer });
+  }
+
+  return {
+    polled: (outcome: PollOutcome) => polls.inc({ outcome }),
+    /** Counts after a known commit. */
+    committed(counts: CommitCounts): void {
+      for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, counts[outcome]);
+      conflicts.inc(counts.conflicts);
+    },
+    truncated: (outcome: (typeof TRUNCATED_OUTCOMES)[number], entries: number) => truncated.inc({ outcome }, entries),
+    failed: (stage: Stage, kind: string) => errors.inc({ stage, kind: knownKind(stage, kind) }),
+    /** @param answer the HTTP status, or the kind of the failure without one */
+    requested: (operation: string, answer: number | string, durationMs: number) =>
+      requests.observe(
+        { operation: known(OPERATIONS, operation), status: known(REQUEST_STATUSES, String(answer)) },
+        durationMs / 1000,
+      ),
+    transacted: (durationMs: number) => transactions.observe(durationMs / 1000),
+    /** Delivery delays of entries just committed, observed only while caught up. `deliveries`: monotonic times. */
+    delivered(deliveries: readonly number[]): void {
+      if (!isCaughtUp()) return;
+      for (const deliveredAt of deliveries) delays.observe(Math.max(0, monotonic() - deliveredAt) / 1000);
+    },
+    reconciled(counts: Readonly<Record<(typeof RECONCILE_REVISIONS)[number], number>>): void {
+      for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, counts[revision]);
+    },
+    cursorReset: () => resets.inc(),
+    purged: (table: (typeof PURGED_TABLES)[number], count: number) => purged.inc({ table }, count),
+    /** How fresh the feed is; the lag grows from here on by itself. */
+    setFreshness: learn,
+    setStatus(read: FeedStatus): void {
+      status = read;
+      learn(read);
+    },
+    /** How far a reading from behind is; null: nothing is read. */
+    setReading(what: Reading, progress: ReadingProgress | null): void {
+      if (progress === null) readings.delete(what);
+      else readings.set(what, { ...progress, toldAt: monotonic() });
+    },
+    /** The lease is ours up to this monotonic time; null: not ours. */
+    setLeader(until: number | null): void {
+      leaderUntil = until;
+    },
+    /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */
+    setCaughtUp(polledAt: number | null): void {
+      endSeenAt = polledAt;
+    },
+    isLeader,
+    isCaughtUp,
+    /** The feed catches up, or much is read again at full speed. */
+    isReading: () =>
+      [...readings].some(([what, { toldAt }]) => BULK.includes(what) && monotonic() - toldAt < PACE_HOLDS_MS),
+    exposition: instruments.exposition,
+  };
+}
+
+function unixSeconds(time: Date | null | undefined): number {
+  return time ? time.getTime() / 1000 : 0;
+}
+
+interface TimedProgress extends ReadingProgress {
+  /** Monotonic milliseconds. */
+  readonly toldAt: number;
+}
+
+type TimedReadings = Map<Reading, TimedProgress>;
+
+/** What is read at full speed. */
+const BULK: readonly Reading[] = ['feed', 'history', 'backfill'];
+
+/** Read at each scrape. */
+function passGauges({ gauges }: Instruments, readings: TimedReadings, monotonic: () => number): void {
+  const paceOf = ({ pace, toldAt }: TimedProgress) => (monotonic() - toldAt < PACE_HOLDS_MS ? pace : null);
+  const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
+    gauges(name, 'pass', PASSES, (reading) => {
+      const progress = readings.get(reading);
+      return progress === undefined ? 0 : value(progress);
+    });
+  gauge('scanfeed_pass_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);
+  gauge('scanfeed_pass_seconds_left', (progress) => paceOf(progress)?.secondsLeft ?? Number.POSITIVE_INFINITY);
+  gauge('scanfeed_pass_delivered_up_to_timestamp_seconds', ({ deliveredUpTo }) => unixSeconds(deliveredUpTo));
+}
+
+function known(values: readonly string[], value: string): string {
+  return values.includes(value) ? value : 'other';
+}
+
+function knownKind(stage: Stage, kind: string): string {
+  const kinds = ERROR_KINDS[stage];
+  return !kinds.includes(kind) && kinds.includes('http_other') && /^http_\d{3}$/.test(kind)
+    ? 'http_other'
+    : known(kinds, kind);
+}

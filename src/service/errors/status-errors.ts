@@ -1,0 +1,106 @@
+import type { Failure } from '../../core/errors.js';
+import { ServiceError } from './service-error.js';
+
+/** The operations of the service (interface 1.6). */
+export type Operation = 'submit' | 'feed' | 'run';
+
+const OPERATION_NAMES: Readonly<Record<Operation, string>> = {
+  submit: 'the submission (POST /scans)',
+  feed: 'the delivery feed (GET /scans)',
+  run: 'the single run (GET /scans/{scanId})',
+};
+
+/** What is known of an answer whose status says that the request failed. */
+export interface Refusal {
+  readonly operation: Operation;
+  readonly status: number;
+  readonly germanText?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+}
+
+/** The service answered with a status that is not success (interface 7). */
+export abstract class HttpStatusError extends ServiceError {
+  readonly kind: string;
+  override readonly status: number;
+  override readonly germanText: string | undefined;
+  override readonly retryAfterMs: number | undefined;
+  readonly operation: Operation;
+
+  constructor(
+    { operation, status, germanText, retryAfterMs }: Refusal,
+    readonly action: Failure['action'],
+    meaning: string,
+  ) {
+    const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
+    super(`${OPERATION_NAMES[operation]} answered ${status}: ${meaning}${quoted}`);
+    this.kind = isRedirect(status) ? 'redirect' : `http_${status}`;
+    this.operation = operation;
+    this.status = status;
+    this.germanText = germanText;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** 400. Of the feed: the cursor, or a setting. Of a submission: the document, its type or the missing Idempotency-Key. */
+export class InvalidRequestError extends HttpStatusError {}
+
+/** 401. */
+export class AuthenticationError extends HttpStatusError {}
+
+/** 403. */
+export class ForbiddenError extends HttpStatusError {}
+
+/** 404. Of the feed and of a submission: no such document type. Of a single run: no such scan, perhaps not yet. */
+export class NotFoundError extends HttpStatusError {}
+
+/** 409 of a submission. Another request needs another key. */
+export class ConflictError extends HttpStatusError {}
+
+/** 429. The interface shows no limits; the pause comes from `Retry-After`, where sent. */
+export class RateLimitedError extends HttpStatusError {}
+
+/** 5xx. */
+export class ServerError extends HttpStatusError {}
+
+/** 3xx: never followed, since the key must not leave its origin. */
+export class RedirectError extends HttpStatusError {}
+
+/** A status that the interface does not show for the operation. */
+export class UnexpectedStatusError extends HttpStatusError {}
+
+const INVALID_REQUEST: Readonly<Record<Operation, string>> = {
+  submit:
+    'the submission is invalid; check the environment, the document type, that the file is a PDF and not too large, and whether an Idempotency-Key is mandatory',
+  feed: 'the request is invalid; check the cursor and the filters',
+  run: 'the request is invalid; check the scan id',
+};
+const NO_RUN = 'no run has this scan id; check the id and that the key belongs to its organization';
+const NO_DOCUMENT_TYPE = 'the document type was not found; check its slug and that the base URL is right';
+const REDIRECTED = 'a redirect, which is never followed so that the key stays with its origin; check the base URL';
+const UNEXPECTED = 'a status the interface does not show; check the base URL and what stands between';
+
+/** The error of a status, with its action (interface 7). */
+export function httpStatusError(of: Refusal): HttpStatusError {
+  const { status, operation } = of;
+  const isSubmission = operation === 'submit';
+  if (isRedirect(status)) return new RedirectError(of, 'hold', REDIRECTED);
+  if (status === 400) return new InvalidRequestError(of, isSubmission ? 'data' : 'hold', INVALID_REQUEST[operation]);
+  if (status === 401) return new AuthenticationError(of, 'hold', 'the API key is missing or invalid; check the key');
+  if (status === 403) {
+    return new ForbiddenError(of, 'hold', 'the API key belongs to no organization; ask the operator of the service');
+  }
+  if (status === 404 && operation === 'run') return new NotFoundError(of, 'retry', NO_RUN);
+  if (status === 404) return new NotFoundError(of, isSubmission ? 'data' : 'hold', NO_DOCUMENT_TYPE);
+  if (status === 409 && isSubmission) {
+    return new ConflictError(of, 'data', 'the Idempotency-Key was already used with a different request');
+  }
+  if (status === 429) return new RateLimitedError(of, 'retry', 'too many requests; try again later');
+  if (status >= 500 && status < 600) {
+    return new ServerError(of, 'retry', 'the service has an internal problem; try again later');
+  }
+  return new UnexpectedStatusError(of, status === 408 || status === 425 ? 'retry' : 'hold', UNEXPECTED);
+}
+
+function isRedirect(status: number): boolean {
+  return status >= 300 && status < 400;
+}

@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { Dispatcher } from 'undici';
+import { findSyntaxError, JsonSyntaxError } from '../../core/json/scan.js';
+import { type Lightening, parseLight, TooManyValues } from '../../core/json/skip-large-values.js';
+import type { BodyBounds } from '../../sync/ports/index.js';
+import { BodyTooLargeError, CutBodyError, NotJsonError, TooManyValuesError } from '../errors/body-errors.js';
+
+type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+
+/** A body that is JSON. */
+export interface JsonBody {
+  /** Decompressed, without a byte order mark. */
+  readonly body: Uint8Array;
+  /** Parsed, with U+FFFD where the bytes are not UTF-8. */
+  readonly value: unknown;
+  /** Long values that were not asked for are left empty in `value`. */
+  readonly emptied: boolean;
+}
+
+/** How much of a body may be held, and how much of it is wanted as values. */
+export interface BodyOptions extends Partial<BodyBounds> {
+  readonly maxBytes: number;
+  readonly lightening?: Lightening | undefined;
+}
+
+const DECOMPRESSORS = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+};
+
+/**
+ * Reads a whole answer as JSON. At most `maxBytes` are held, decompressed.
+ * @throws BodyTooLargeError, TooManyValuesError, CutBodyError, NotJsonError, or the error of the connection
+ */
+export async function readJson(
+  response: Response,
+  options: BodyOptions,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<JsonBody> {
+  const status = response.statusCode;
+  const bytes = withoutByteOrderMark(await readDecompressed(response, options, signal));
+  const notJson = (reason: string) => new NotJsonError(status, reason, fingerprint(bytes));
+  if (bytes.length === 0) throw notJson('an empty body');
+  if (!isJsonType(header(response, 'content-type'))) throw notJson('another content type than application/json');
+  try {
+    return { body: bytes, ...parseLight(bytes, options.lightening) };
+  } catch (error) {
+    if (error instanceof TooManyValues) {
+      throw new TooManyValuesError(status, error.values, error.bytes, error.entries);
+    }
+    // The end of the connection is the end of such a body, so that only its syntax shows whether it is whole.
+    if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
+    throw notJson(syntaxReason(bytes, error));
+  }
+}
+
+/** Where the text is wrong, for whoever looks at the service's side; never what stands there. */
+function syntaxReason(bytes: Uint8Array, error: unknown): string {
+  const at = error instanceof JsonSyntaxError ? error.at : findSyntaxError(bytes);
+  if (at === bytes.length) return 'the text ends too early';
+  return at === null ? 'the syntax is invalid' : `the syntax is invalid at byte ${at}, counted from 0`;
+}
+
+/**
+ * Reads the raw bytes. Over the bound the connection is given up, as the rest could be endless.
+ * @throws BodyTooLargeError, or the error of the connection
+ */
+export async function readBytes(
+  { body, headers }: { readonly body: Readable; readonly headers: Response['headers'] },
+  { maxBytes, onReceived }: Pick<BodyOptions, 'maxBytes' | 'onReceived'>,
+): Promise<Buffer> {
+  const announced = Number(headers['content-length'] ?? 0);
+  if (announced > maxBytes) {
+    body.on('error', () => undefined).destroy();
+    throw new BodyTooLargeError(maxBytes);
+  }
+  if (announced > 0) onReceived?.(announced);
+  const held = createCollector(announced);
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) throw new BodyTooLargeError(maxBytes); // leaving the loop destroys the body
+    if (size > announced) onReceived?.(size);
+    held.add(chunk);
+  }
+  return held.bytes();
+}
+
+/** Puts chunks together. Where the whole length was announced each is copied at once, so that none is held twice. */
+function createCollector(announced: number) {
+  let whole: Buffer | null = null;
+  let size = 0;
+  const chunks: Buffer[] = [];
+  return {
+    add: (chunk: Buffer) => {
+      if (size + chunk.length <= announced) {
+        whole ??= Buffer.allocUnsafeSlow(announced);
+        chunk.copy(whole, size);
+      } else chunks.push(chunk);
+      size += chunk.length;
+    },
+    bytes: () => {
+      if (chunks.length === 0) return whole?.subarray(0, size) ?? Buffer.alloc(0);
+      return Buffer.concat(whole === null ? chunks : [whole.subarray(0, size), ...chunks]);
+    },
+  };
+}
+
+/**
+ * None is asked for, but what stands between may compress all the same. It is decompressed as it arrives, so that its bytes
+ * are counted before they are held.
+ */
+async function readDecompressed(response: Response, options: BodyOptions, signal: AbortSignal): Promise<Buffer> {
+  const { body, statusCode } = response;
+  const encoding = header(response, 'content-encoding')?.trim().toLowerCase() ?? '';
+  if (encoding === '' || encoding === 'identity') return readBytes(response, options);
+  if (!isKnownEncoding(encoding)) {
+    const bytes = await readBytes(response, options);
+    throw new NotJsonError(statusCode, 'an unknown content encoding', fingerprint(bytes));
+  }
+  // The connection may be done with a body of which little is decompressed yet: then nothing else ends this.
+  const decompressed = addAbortSignal(signal, DECOMPRESSORS[encoding]());
+  let connectionError: unknown;
+  const onError = (error: Error) => {
+    connectionError = error;
+    decompressed.destroy(error);
+  };
+  body.on('error', onError).pipe(decompressed);
+  try {
+    return await readBytes({ body: decompressed, headers: {} }, options);
+  } catch (error) {
+    if (error === connectionError || error instanceof BodyTooLargeError) throw error;
+    throw new CutBodyError(statusCode, 'its compression is broken');
+  } finally {
+    body.destroy();
+  }
+}
+
+function isKnownEncoding(encoding: string): encoding is keyof typeof DECOMPRESSORS {
+  return Object.hasOwn(DECOMPRESSORS, encoding);
+}
+
+/** A header's value; the first where it was sent more than once. */
+export function header({ headers }: Pick<Response, 'headers'>, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : value?.[0];
+}
+
+/** `application/json` and its kin; a missing content type is no contradiction. */
+function isJsonType(contentType: string | undefined): boolean {
+  return contentType === undefined || /^\s*application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType);
+}
+
+/** Neither Content-Length nor chunks tell where the body ends. */
+function isCloseDelimited(response: Response): boolean {
+  return header(response, 'content-length') === undefined && header(response, 'transfer-encoding') === undefined;
+}
+
+function withoutByteOrderMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
+function fingerprint(bytes: Uint8Array): { size: number; sha256Prefix: string } {
+  return { size: bytes.length, sha256Prefix: createHash('sha256').update(bytes).digest('hex').slice(0, 12) };
+}

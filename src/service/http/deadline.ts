@@ -1,0 +1,41 @@
+import { setMaxListeners } from 'node:events';
+import type { Clock } from '../../core/clock.js';
+
+/** The part of a clock that requests need. */
+export type RequestClock = Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
+
+/**
+ * Runs `work` until it settles, `ms` have passed, or one of `signals` aborts, whichever comes first. It rejects at
+ * once even when the work itself does not notice: undici looks at a signal only once a request has its connection.
+ * @param expired makes the error for the passed deadline
+ */
+export async function withDeadline<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+  ms: number,
+  expired: () => Error,
+  signals: readonly AbortSignal[],
+  clock: RequestClock,
+): Promise<T> {
+  const stop = new AbortController(); // what the work sees
+  const timer = new AbortController();
+  const onAbort = (event: Event) => stop.abort((event.target as AbortSignal).reason);
+  const stopped = new Promise<never>((_, reject) => {
+    stop.signal.addEventListener('abort', () => reject(stop.signal.reason), { once: true });
+  });
+  try {
+    for (const signal of signals) {
+      signal.throwIfAborted();
+      setMaxListeners(0, signal); // one listener a request under way; Node takes the eleventh for a leak
+      signal.addEventListener('abort', onAbort, { once: true });
+    }
+    void clock.sleep(ms, timer.signal).then(() => {
+      if (!timer.signal.aborted) stop.abort(expired());
+    });
+    const working = work(stop.signal);
+    working.catch(() => undefined); // the loser of the race must not count as unhandled
+    return await Promise.race([working, stopped]);
+  } finally {
+    timer.abort();
+    for (const signal of signals) signal.removeEventListener('abort', onAbort);
+  }
+}

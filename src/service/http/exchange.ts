@@ -1,0 +1,138 @@
+import type { Dispatcher, FormData } from 'undici';
+import { type ApiKeySource, currentApiKey } from '../api-key.js';
+import { connectionError, isKeepAliveReset } from '../errors/connection-errors.js';
+import { readGermanText } from '../errors/german-text.js';
+import { TimeoutError } from '../errors/request-errors.js';
+import { ServiceError } from '../errors/service-error.js';
+import { HttpStatusError, httpStatusError, type Operation } from '../errors/status-errors.js';
+import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
+import { type RequestClock, withDeadline } from './deadline.js';
+import { parseHttpDate, parseRetryAfter } from './http-date.js';
+
+/** What is said about each HTTP request when it is over. */
+export interface RequestObservation {
+  readonly operation: Operation;
+  /** The HTTP status, or the error's kind where the answer was none; `aborted` where the caller gave up. */
+  readonly status: number | string;
+  readonly durationMs: number;
+}
+
+export interface HttpOptions {
+  /** Where the service is, with the version prefix: the only place the key is sent to. */
+  readonly base: URL;
+  readonly apiKey: ApiKeySource;
+  readonly requestTimeoutMs: number;
+  readonly dispatcher: Dispatcher;
+  readonly userAgent: string;
+  readonly onRequest: ((observation: RequestObservation) => void) | undefined;
+  readonly clock: RequestClock;
+  /** Aborts everything that runs when the client is closed. */
+  readonly closed: AbortSignal;
+}
+
+export interface HttpRequest {
+  readonly operation: Operation;
+  /** Path and query below the base URL, encoded: `/scans?limit=1`. */
+  readonly path: string;
+  /** Sent as POST. */
+  readonly form?: FormData;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The statuses that mean success. */
+  readonly success: readonly number[];
+  /** Bounds on the decompressed body, and what of it is wanted. */
+  readonly body: BodyOptions;
+  /** What must not appear in an error, should the service repeat it. */
+  readonly secrets?: readonly string[];
+}
+
+export interface HttpAnswer extends JsonBody {
+  readonly status: number;
+  readonly serviceDate: Date | null;
+}
+
+type Response = Dispatcher.ResponseData;
+
+/**
+ * One request, from key to parsed JSON, within one deadline. Redirects are not followed, and nothing is retried but a
+ * GET that met the end of a kept-alive connection, once.
+ * @throws ServiceError, or the reason of `signal`
+ */
+export async function exchange(request: HttpRequest, options: HttpOptions, signal: AbortSignal): Promise<HttpAnswer> {
+  const { requestTimeoutMs, clock, closed, onRequest } = options;
+  const started = clock.monotonic();
+  let status: number | string = 'aborted';
+  try {
+    const answer = await withDeadline(
+      (stop) => perform(request, options, stop),
+      requestTimeoutMs,
+      () => new TimeoutError(requestTimeoutMs),
+      [closed, signal],
+      clock,
+    );
+    status = answer.status;
+    return answer;
+  } catch (error) {
+    if (error instanceof ServiceError) status = error instanceof HttpStatusError ? error.status : error.kind;
+    throw error;
+  } finally {
+    onRequest?.({ operation: request.operation, status, durationMs: clock.monotonic() - started });
+  }
+}
+
+async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSignal): Promise<HttpAnswer> {
+  const { base, requestTimeoutMs } = options;
+  const key = await currentApiKey(options.apiKey);
+  let response: Response | undefined;
+  try {
+    response = await send(request, key, options, stop);
+    const { statusCode: status } = response;
+    // 204 goes on: it claims success, but is not the JSON that every operation answers with.
+    if (status !== 204 && !request.success.includes(status)) throw await refusal(response, request, key, options);
+    const json = await readJson(response, request.body, stop);
+    return { ...json, status, serviceDate: parseHttpDate(header(response, 'date')) };
+  } catch (error) {
+    throw connectionError(error, base.origin, requestTimeoutMs, response?.statusCode);
+  }
+}
+
+async function send(request: HttpRequest, key: string, options: HttpOptions, signal: AbortSignal): Promise<Response> {
+  const { base, dispatcher, requestTimeoutMs, userAgent } = options;
+  const dispatch = () =>
+    dispatcher.request({
+      origin: base.origin,
+      path: base.pathname.replace(/\/+$/, '') + request.path,
+      method: request.form === undefined ? 'GET' : 'POST',
+      body: request.form ?? null,
+      headers: {
+        ...request.headers,
+        accept: 'application/json',
+        'accept-encoding': 'identity', // the bound is on what is held, not on what travels
+        authorization: `Bearer ${key}`,
+        'user-agent': userAgent,
+      },
+      headersTimeout: requestTimeoutMs,
+      bodyTimeout: requestTimeoutMs,
+      signal,
+    });
+  try {
+    return await dispatch();
+  } catch (error) {
+    if (request.form !== undefined || signal.aborted || !isKeepAliveReset(error)) throw error;
+    return await dispatch();
+  }
+}
+
+async function refusal(
+  response: Response,
+  { operation, secrets = [] }: HttpRequest,
+  key: string,
+  { clock }: HttpOptions,
+): Promise<HttpStatusError> {
+  const date = parseHttpDate(header(response, 'date'));
+  return httpStatusError({
+    operation,
+    status: response.statusCode,
+    retryAfterMs: parseRetryAfter(header(response, 'retry-after'), date, clock.now()),
+    germanText: await readGermanText(response, [key, ...secrets]),
+  });
+}

@@ -1,0 +1,171 @@
+import { readFileSync } from 'node:fs';
+import { type DatabaseConnection, readConnection } from './connection.js';
+import { isLoopback } from './kinds.js';
+import { HIDDEN, SettingsError } from './mistakes.js';
+import { Reader, type ReadFile } from './reader.js';
+import { unknownNames } from './unknown-names.js';
+import { GROUPS, type Group, VARIABLES } from './variables.js';
+
+export { type Mistake, SettingsError } from './mistakes.js';
+export type { Retention } from './retention.js';
+
+/**
+ * Everything users set, by group, checked and frozen. Durations are milliseconds; null is off. Secrets are functions, so that
+ * no log shows them.
+ */
+export type Settings = { readonly [G in Group]: Readonly<ReturnType<(typeof READERS)[G]>> };
+export type ServiceSettings = Settings['service'];
+export type FeedSettings = Settings['feed'];
+export type DatabaseSettings = Settings['database'];
+
+/** The groups asked for, and lines about names that are no settings. */
+export type SettingsFor<G extends Group> = Pick<Settings, G> & { readonly warnings: readonly string[] };
+
+const READERS = {
+  service: readService,
+  feed: readFeed,
+  database: readDatabase,
+  reconcile: (reader: Reader) => ({
+    intervalMs: reader.value(VARIABLES.reconcileInterval),
+    windowMs: reader.value(VARIABLES.reconcileWindow),
+    fullIntervalMs: reader.value(VARIABLES.reconcileFullInterval),
+  }),
+  pending: (reader: Reader) => ({ retryIntervalMs: reader.value(VARIABLES.pendingRetryInterval) }),
+  admin: (reader: Reader) => ({ host: reader.value(VARIABLES.adminHost), port: reader.value(VARIABLES.adminPort) }),
+  process: (reader: Reader) => ({
+    shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
+    logLevel: reader.value(VARIABLES.logLevel),
+    logFormat: reader.value(VARIABLES.logFormat),
+  }),
+} as const satisfies Record<Group, (reader: Reader) => object>;
+
+/**
+ * Reads the environment; the only place that does.
+ * @param need the groups a command needs; the others are neither required nor checked. All by default
+ * @throws SettingsError with every mistake
+ */
+export function readSettings<G extends Group = Group>(
+  env: NodeJS.ProcessEnv = process.env,
+  { need, readFile = readText }: { readonly need?: readonly G[]; readonly readFile?: ReadFile } = {},
+): SettingsFor<G> {
+  const reader = new Reader(env, readFile);
+  const groups: readonly Group[] = need ?? GROUPS;
+  const settings = Object.fromEntries(groups.map((group) => [group, READERS[group](reader)]));
+  if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
+  const warnings = [...reader.warnings, ...unknownNames(env)];
+  return freeze({ ...settings, warnings } as unknown as SettingsFor<G>);
+}
+
+/**
+ * An address of the service that was given elsewhere, by the rule of SCANFEED_BASE_URL and in its form.
+ * @param shownAs where it was given, for the message
+ * @throws SettingsError
+ */
+export function readBaseUrl(text: string, shownAs: string, env: NodeJS.ProcessEnv = process.env): string {
+  const reader = new Reader(env, readText);
+  const url = reader.parse(VARIABLES.baseUrl, text, shownAs);
+  requireEncryption(url, shownAs, reader);
+  if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
+  return addressOf(url);
+}
+
+/** The environment, with defaults for what it leaves open. */
+export function environmentWith(
+  defaults: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv = process.env,
+): NodeJS.ProcessEnv {
+  const open = Object.entries(defaults).filter(([name]) => !isSet([name], env));
+  return { ...env, ...Object.fromEntries(open) };
+}
+
+/** Whether the environment sets one of these, itself or as a file. */
+export function isSet(names: readonly string[], env: NodeJS.ProcessEnv = process.env): boolean {
+  return names.some((name) => Boolean(env[name] || env[`${name}_FILE`]));
+}
+
+function readService(reader: Reader) {
+  const url = reader.value(VARIABLES.baseUrl);
+  requireEncryption(url, VARIABLES.baseUrl.name, reader);
+  const readApiKey = reader.secret(VARIABLES.apiKey);
+  const httpsProxy = proxySetting(reader, VARIABLES.httpsProxy);
+  const noProxy = proxySetting(reader, VARIABLES.noProxy);
+  return {
+    /** With the version prefix, without a slash at its end. */
+    baseUrl: addressOf(url),
+    /** Asked for every request, so that a changed file counts. */
+    readApiKey: readApiKey ?? (() => HIDDEN), // never used: a missing key is a mistake
+    requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
+    requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
+    /** A function, since a proxy's address may hold a password. */
+    readProxy: () => ({ httpsProxy: httpsProxy ?? undefined, noProxy: noProxy ?? undefined }),
+  };
+}
+
+/** Notes a mistake where the key would cross a network as it is. */
+function requireEncryption(url: URL | null, shownAs: string, reader: Reader): void {
+  const allowHttp = reader.value(VARIABLES.allowHttp);
+  if (url?.protocol !== 'http:' || isLoopback(url) || allowHttp !== false) return;
+  const reason = 'http: would show the key to the network; SCANFEED_ALLOW_HTTP=true allows it';
+  reader.mistake(shownAs, url.href, VARIABLES.baseUrl.allowed, reason);
+}
+
+function addressOf(url: URL | null): string {
+  return url?.href.replace(/\/$/, '') ?? '';
+}
+
+/** By custom, the name in small letters goes first. */
+function proxySetting(reader: Reader, variable: typeof VARIABLES.httpsProxy | typeof VARIABLES.noProxy): string | null {
+  const small = variable.name.toLowerCase();
+  const given = reader.env[small];
+  return given ? reader.parse(variable, given, small) : reader.value(variable);
+}
+
+function readFeed(reader: Reader) {
+  return {
+    name: reader.value(VARIABLES.feed),
+    filters: {
+      status: reader.value(VARIABLES.status),
+      environment: reader.value(VARIABLES.environment),
+      documentType: reader.value(VARIABLES.documentType),
+    },
+    markdown: reader.value(VARIABLES.markdown),
+    start: reader.value(VARIABLES.start),
+    pageLimit: reader.value(VARIABLES.pageLimit),
+    pollIntervalMs: reader.value(VARIABLES.pollInterval),
+    resolveConcurrency: reader.value(VARIABLES.resolveConcurrency),
+    memoryBudgetBytes: reader.value(VARIABLES.memoryBudget),
+    leaseTtlMs: reader.value(VARIABLES.leaseTtl),
+    keepHistory: reader.value(VARIABLES.history),
+  };
+}
+
+function readDatabase(reader: Reader) {
+  const connection = readConnection(VARIABLES.databaseUrl, reader);
+  const separate = isSet([VARIABLES.migrationUrl.name], reader.env);
+  const migration = separate ? readConnection(VARIABLES.migrationUrl, reader) : connection;
+  const schema = reader.value(VARIABLES.schema);
+  return {
+    // Null only where a mistake was noted.
+    connection: connection as DatabaseConnection,
+    /** The direct connection for migrations; `connection` where none is set. */
+    migrationConnection: migration as DatabaseConnection,
+    schema,
+    reportingSchema: `${schema}_reporting`,
+    readerRole: reader.value(VARIABLES.readerRole),
+    /** Whether the daemon keeps typed views of documents. */
+    typedViews: reader.value(VARIABLES.typedViews) === 'auto',
+    retention: reader.value(VARIABLES.retention),
+    autoMigrate: reader.value(VARIABLES.autoMigrate),
+    poolSize: reader.value(VARIABLES.poolSize),
+  };
+}
+
+function readText(path: string): string {
+  return readFileSync(path, 'utf8');
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || value instanceof Date || Object.isFrozen(value)) return value;
+  for (const part of Object.values(value)) freeze(part);
+  return Object.freeze(value);
+}

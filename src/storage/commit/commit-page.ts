@@ -1,0 +1,126 @@
+import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
+import { NO_COUNTS } from '../../core/counts.js';
+import type { CommitOutcome, FeedStore } from '../../sync/ports/index.js';
+import { DATABASE_MS } from '../connection/database-clock.js';
+import { DatabaseError, OVERTAKEN, sqlstateOf } from '../connection/errors.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { fenceOnPass, passPosition } from '../passes/passes.js';
+import type { Tables } from '../schema/schema.js';
+import type { CommitSettings } from './commit-settings.js';
+import { type CommitInput, commitStatement, type FenceAnswer } from './commit-statement.js';
+import { fenceOnLease, fenceOnPosition } from './fence.js';
+import { checkpointRows } from './position.js';
+
+/**
+ * The commits of the store. Each is one statement with its fence, so that no error in between can be swallowed and an
+ * unknown outcome leaves either everything or nothing. `fenced` if the lease was lost, or another position is stored.
+ */
+export function createCommits(
+  { db, tables }: StoreConnection,
+  settings: CommitSettings,
+): Pick<FeedStore, 'commitPage' | 'commitPass' | 'commitResults' | 'tryEntries'> {
+  const { monotonic, databaseClock, onTransaction } = settings;
+
+  /** Runs the fence alone, for a commit without entries. Returns null if it does not hold. */
+  const runFence = async (connected: QueryExecutorProvider, { fence, notes = sql`` }: CommitInput) => {
+    const readAt = monotonic();
+    const statement = sql<FenceAnswer>`${fence(readAt)}${notes} SELECT fence.*, ${DATABASE_MS} FROM fence`;
+    const { rows } = await statement.execute(connected);
+    const row = databaseClock.note(rows[0]);
+    return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
+  };
+
+  /** Runs the statement once. Returns null if the fence does not hold; fails with SF002 if another writer overtakes it. */
+  const writeEntries = async (connected: QueryExecutorProvider, input: CommitInput) => {
+    const readAt = monotonic();
+    const { rows } = await commitStatement(tables, settings, input, readAt).execute(connected);
+    const row = databaseClock.note(rows[0]);
+    if (row === undefined) return null;
+    const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
+    const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
+    return { readAt, fence: row, counts };
+  };
+
+  // Statements are built once a connection is available: the ages in them must not grow while they wait for one.
+  const commit = async (input: CommitInput): Promise<CommitOutcome> => {
+    const startedAt = monotonic();
+    try {
+      return await db.connection().execute(async (connected) => {
+        const result = isEmpty(input)
+          ? await runFence(connected, input)
+          : await retryOvertaken(tables, () => writeEntries(connected, input));
+        if (result === null) return { kind: 'fenced' };
+        const { readAt, fence, counts } = result;
+        const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = fence;
+        return { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
+      });
+    } finally {
+      onTransaction?.(monotonic() - startedAt);
+    }
+  };
+
+  return {
+    commitPage: (page) =>
+      commit({
+        ...page,
+        fence: (now) =>
+          sql`${withFence(fenceOnPosition(tables, page, settings, now))}, ${checkpointRows(tables, page)}`,
+      }),
+
+    commitPass: (page) =>
+      commit({
+        ...page,
+        fence: () => withFence(fenceOnPass(tables, page)),
+        notes: sql`, ${passPosition(tables, page)}`,
+      }),
+
+    commitResults: (lease, batch, quarantine = []) =>
+      commit({ lease, batch, quarantine, fence: () => withFence(fenceOnLease(tables, lease)) }),
+
+    /** Checks too what PostgreSQL checks at a commit. */
+    async tryEntries(lease, batch) {
+      const fence = () => withFence(fenceOnLease(tables, lease));
+      await retryOvertaken(tables, async () => {
+        const transaction = await db.startTransaction().execute();
+        try {
+          await sql`SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_IDLE}`.execute(transaction);
+          await writeEntries(transaction, { lease, batch, quarantine: [], fence });
+          await sql`SET CONSTRAINTS ALL IMMEDIATE`.execute(transaction);
+        } finally {
+          await transaction.rollback().execute();
+        }
+      });
+    },
+  };
+}
+
+/** Of the transaction that is rolled back: if this process is frozen or cut off meanwhile, the feed's row is free again soon. */
+const LONGEST_IDLE = sql.lit('5s');
+
+function withFence(fence: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`WITH fence AS MATERIALIZED (${fence})`;
+}
+
+function isEmpty({ batch, quarantine }: CommitInput): boolean {
+  return batch.entries.length === 0 && quarantine.length === 0;
+}
+
+/** Maximum number of tries of a statement that other writers overtake. */
+const MOST_TRIES = 5;
+
+/**
+ * Tries a write again, on a fresh snapshot, if it was overtaken. Entries are judged by the snapshot of their statement; if
+ * another writer has changed one of their rows since, so that it cannot be written as judged, the statement fails as a
+ * whole. No pause is needed: the other writer has committed by then.
+ */
+async function retryOvertaken<T>({ schema }: Tables, write: () => Promise<T>): Promise<T> {
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    try {
+      return await write();
+    } catch (error) {
+      if (sqlstateOf(error) !== OVERTAKEN) throw error;
+    }
+  }
+  const message = `a run of this page could not be written: other writers overtook each of ${MOST_TRIES} tries, or a trigger on ${schema}.runs skips it (SQLSTATE ${OVERTAKEN})`;
+  throw new DatabaseError(OVERTAKEN, 'serialization', 'retry', message);
+}

@@ -1,0 +1,56 @@
+import { type RawBuilder, sql } from 'kysely';
+import { INTERFACE_FIELDS } from '../../core/run-fields.js';
+import type { EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
+import { LongParameter } from '../connection/long-parameter.js';
+import { identityOf } from './quarantine.js';
+
+/** The version byte that PostgreSQL's binary form of `jsonb` begins with; the JSON text follows. */
+const JSONB_VERSION = Buffer.of(1);
+
+/**
+ * The pages as a parameter of type `jsonb`, each with the number of entries before it. Bytes go to PostgreSQL in its
+ * binary form, without passing through a string.
+ */
+export function pagesParameter({ pages }: EntryBatch): LongParameter {
+  const pieces: Uint8Array[] = [JSONB_VERSION];
+  let before = 0;
+  for (const { items, json } of pages) {
+    pieces.push(Buffer.from(`${pieces.length === 1 ? '[' : '},'}{"before":${before},"page":`), ...json);
+    before += items;
+  }
+  return new LongParameter([...pieces, Buffer.from('}]')]);
+}
+
+/** JSON array of what differs from an ordinary entry, by position from 1. */
+export function notesParameter(batch: EntryBatch): string {
+  const notes = batch.entries.flatMap(
+    ({ replaced, normalised, repaired, markdownAbsent, isAnswer, pending }, index) => {
+      const names = Object.keys(replaced);
+      if (names.length === 0 && !repaired && !markdownAbsent && !isAnswer && pending === null) return [];
+      const kept = names.filter((name) => !normalised.includes(name));
+      const hidden = kept.length === 0 ? null : INTERFACE_FIELDS.filter((name) => !kept.includes(name));
+      const found = { repaired, markdown_absent: markdownAbsent, is_answer: isAnswer, pending };
+      return [{ position: index + 1, ...found, replaced: names.length === 0 ? null : replaced, hidden }];
+    },
+  );
+  return JSON.stringify(notes);
+}
+
+/** JSON array of the unusable entries, by position from 0, without their payloads. */
+export function quarantineParameter(entries: readonly QuarantineEntry[]): string {
+  return JSON.stringify(
+    entries.map((entry, position) => {
+      const { scanId, revision, reason, detail, state } = entry;
+      return { position, identity: identityOf(entry), scan_id: scanId, revision, reason, detail, state };
+    }),
+  );
+}
+
+/**
+ * Rows of position and payload. Each payload is a binary parameter of its own: in JSON it would have to be text, a third
+ * longer, and PostgreSQL reads no text over 256 MiB from it. So a payload may be as long as one answer of the service.
+ */
+export function payloadRows(entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
+  if (entries.length === 0) return sql`(SELECT NULL::integer, NULL::bytea WHERE false)`;
+  return sql`(VALUES ${sql.join(entries.map(({ payload }, position) => sql`(${position}::integer, ${new LongParameter([payload])}::bytea)`))})`;
+}

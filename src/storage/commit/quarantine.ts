@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
+import type { FeedStore, QuarantineEntry } from '../../sync/ports/index.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { isBarred } from '../runs/deleted-runs.js';
+import type { QuarantineState } from '../schema/schema.js';
+
+/** Where an entry that cannot be stored is: in the feed's quarantine, or with the runs that were removed. */
+export type Whereabouts = QuarantineState | 'deleted';
+
+/** Of the entries that are known already, by identity. */
+export async function findQuarantined(
+  { db, tables }: StoreConnection,
+  feed: string,
+  entries: readonly QuarantineEntry[],
+): Promise<ReadonlyMap<string, Whereabouts>> {
+  if (entries.length === 0) return new Map();
+  const identities = entries.map(identityOf);
+  const scanIds = entries.map(({ scanId }) => scanId);
+  const revisions = entries.map(({ revision }) => revision);
+  const { rows } = await sql<{ identity: string; state: Whereabouts }>`
+    SELECT bad.identity, COALESCE(known.state, 'deleted') AS state
+    FROM unnest(${identities}::text[], ${scanIds}::text[], ${revisions}::integer[]) AS bad (identity, scan_id, revision)
+    LEFT JOIN ${tables.quarantine} AS known ON known.feed = ${feed} AND known.identity = bad.identity
+    LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = bad.scan_id
+    WHERE known.state IS NOT NULL OR ${isBarred(sql`bad`)}`.execute(db);
+  return new Map(rows.map(({ identity, state }) => [identity, state]));
+}
+
+/** The quarantine, as the engine asks about it. */
+export function createQuarantine(connection: StoreConnection): Pick<FeedStore, 'notYetQuarantined'> {
+  return {
+    async notYetQuarantined(feed, entries) {
+      const known = await findQuarantined(connection, feed, entries);
+      return entries.filter((entry) => !known.has(identityOf(entry)));
+    },
+  };
+}
+
+/** What makes a delivery of an entry the same as an earlier one. */
+export function identityOf({ scanId, revision, payload }: QuarantineEntry): string {
+  if (scanId !== null && revision !== null) return `${scanId}#${revision}`;
+  return `sha256:${createHash('sha256').update(payload).digest('hex')}`;
+}

@@ -1,0 +1,104 @@
+import { type RawBuilder, sql } from 'kysely';
+import { FIRST_VALUE_COLUMNS, type FirstValueColumn, type RunColumn } from '../schema/run-columns.js';
+
+/*
+ * What several sources say about one revision becomes one row: the entries of the feed, whenever they were delivered, and
+ * the single-run answer (docs/decisions/0006). The rules are here alone; the commit applies them to entries of one page
+ * and to an entry and the stored row.
+ */
+
+/** A row in SQL, by its alias. `pending` names the column with the reason why its result is not complete. */
+export interface Source {
+  readonly alias: string;
+  readonly pending: 'pending' | 'pending_reason';
+}
+
+/** An entry, or a row with the columns of one. */
+export const entry = (alias: string): Source => ({ alias, pending: 'pending' });
+/** A row of `runs`. */
+export const storedRow = (alias: string): Source => ({ alias, pending: 'pending_reason' });
+
+/**
+ * Each column of the union, for a select list.
+ * @param contradicts whether the later source contradicts the earlier one: then it adds nothing but a safer value
+ */
+export function unionOf(
+  earlier: Source,
+  later: Source,
+  contradicts: RawBuilder<unknown>,
+): Readonly<Record<RunColumn | 'pending', RawBuilder<unknown>>> {
+  const [a, b] = [columnsOf(earlier), columnsOf(later)];
+  const unless = (value: RawBuilder<unknown>) => sql`CASE WHEN NOT ${contradicts} THEN ${value} END`;
+  const firstValues = FIRST_VALUE_COLUMNS.map((name) => [name, sql`COALESCE(${a(name)}, ${unless(b(name))})`]);
+  return {
+    ...(Object.fromEntries(firstValues) as Record<FirstValueColumn, RawBuilder<unknown>>),
+    status: a('status'),
+    file_name: a('file_name'),
+    environment: sql`CASE WHEN ${b('environment')} = 'test' THEN 'test' ELSE ${a('environment')} END`,
+    partner_test_mode: sql`(${a('partner_test_mode')} OR ${b('partner_test_mode')})`,
+    markdown_absent: sql`((${a('markdown_absent')} OR ${b('markdown_absent')} AND NOT ${contradicts})
+      AND COALESCE(${a('markdown')}, ${unless(b('markdown'))}) IS NULL)`,
+    repaired: sql`(${a('repaired')} OR ${b('repaired')} AND NOT ${contradicts})`,
+    extra: sql`CASE WHEN ${contradicts} THEN ${a('extra')} ELSE ${unionOfExtra(a('extra'), b('extra'))} END`,
+    pending: sql`CASE WHEN ${contradicts} THEN ${a('pending')} ELSE ${unionOfPending(a, b)} END`,
+  };
+}
+
+/** Whether the later source changes the row. Cheap where it has the same values: nothing is read but null flags. */
+export function changes(earlier: Source, later: Source, contradicts: RawBuilder<unknown>): RawBuilder<boolean> {
+  const [a, b] = [columnsOf(earlier), columnsOf(later)];
+  const added = FIRST_VALUE_COLUMNS.map((name) => sql`${a(name)} IS NULL AND ${b(name)} IS NOT NULL`);
+  return sql`(
+    ${b('environment')} = 'test' AND ${a('environment')} <> 'test' OR ${b('partner_test_mode')} AND NOT ${a('partner_test_mode')}
+    OR NOT ${contradicts} AND (
+      ${sql.join(added, sql` OR `)}
+      OR ${b('markdown_absent')} AND NOT ${a('markdown_absent')} AND ${a('markdown')} IS NULL
+      OR ${b('repaired')} AND NOT ${a('repaired')}
+      OR ${b('extra')} IS DISTINCT FROM ${a('extra')} AND ${unionOfExtra(a('extra'), b('extra'))} IS DISTINCT FROM ${a('extra')}
+      OR ${unionOfPending(a, b)} IS DISTINCT FROM ${a('pending')}))`;
+}
+
+/** Whether two sources disagree about what a run contains. A value that one leaves out is no disagreement. */
+export function contradiction(left: Source, right: Source): RawBuilder<boolean> {
+  const [a, b] = [columnsOf(left), columnsOf(right)];
+  const differ = (name: string) => sql`${a(name)} <> ${b(name)}`;
+  return sql`COALESCE(
+    ${differ('status')} OR ${differ('document_type_slug')} OR ${differ('failure_reason')} OR ${differ('error')}
+    -- Fast path: usually byte-identical.
+    OR NOT ROW(${a('data')})::record OPERATOR(pg_catalog.*=) ROW(${b('data')})::record AND ${differ('data')}, false)`;
+}
+
+/**
+ * Whether two sources disagree on the environment or the test mode. The safe value is stored, and this is counted.
+ * @param later an entry
+ */
+export function steeringDiffers(earlier: Source, later: Source): RawBuilder<boolean> {
+  const [a, b] = [columnsOf(earlier), columnsOf(later)];
+  return sql`(${a('environment')} <> ${b('environment')}
+    OR ${b('states_test_mode')} AND ${a('partner_test_mode')} <> ${b('partner_test_mode')})`;
+}
+
+type Columns = (name: string) => RawBuilder<unknown>;
+
+function columnsOf({ alias, pending }: Source): Columns {
+  return (name) => sql.ref(`${alias}.${name === 'pending' ? pending : name}`);
+}
+
+/** Pending until a source has the result in full; one without usable data settles nothing. */
+function unionOfPending(a: Columns, b: Columns): RawBuilder<unknown> {
+  const settles = (of: Columns) =>
+    sql`${of('pending')} IS NULL AND (${of('data')} IS NOT NULL OR ${of('status')} = 'failed')`;
+  return sql`CASE WHEN ${settles(a)} OR ${settles(b)} THEN NULL ELSE COALESCE(${a('pending')}, ${b('pending')}) END`;
+}
+
+/** Field by field, those of the document type too; a field that is null in the first comes from the second. */
+function unionOfExtra(a: RawBuilder<unknown>, b: RawBuilder<unknown>): RawBuilder<unknown> {
+  const withoutNulls = (fields: RawBuilder<unknown>) =>
+    sql`(SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(${fields}) WHERE value <> 'null')`;
+  const merged = (left: RawBuilder<unknown>, right: RawBuilder<unknown>) =>
+    sql`${left} || ${right} || ${withoutNulls(left)}`;
+  const [typeOfA, typeOfB] = [sql`(${a}->'documentType')`, sql`(${b}->'documentType')`];
+  return sql`CASE WHEN ${a} IS NULL OR ${b} IS NULL THEN COALESCE(${a}, ${b})
+    ELSE ${merged(a, b)} || CASE WHEN ${typeOfA} IS NULL OR ${typeOfB} IS NULL THEN '{}'
+      ELSE jsonb_build_object('documentType', ${merged(typeOfA, typeOfB)}) END END`;
+}

@@ -1,0 +1,157 @@
+import { sql } from 'kysely';
+import { LEADER } from '../commit/fence.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { backfillIsComplete } from '../passes/passes.js';
+import { IS_RETRIED } from '../runs/pending.js';
+import { type ReportedTrouble, troublesOfFeed } from './troubles.js';
+
+/** What an operator asks about a feed. Times are null until they are known. */
+export interface FeedReport {
+  readonly feed: string;
+  readonly baseUrl: string;
+  readonly filters: unknown;
+  readonly dataCompleteAsOf: Date | null;
+  readonly lagSeconds: number | null;
+  /** Null: from the beginning of the history. */
+  readonly completeFrom: Date | null;
+  readonly reconciledAsOf: Date | null;
+  readonly backfillComplete: boolean;
+  /** How fast the feed is being read from behind its end; null: it is not, or nobody says so. */
+  readonly pace: ReportedPace | null;
+  /** Unfinished passes. */
+  readonly passes: readonly ReportedPass[];
+  readonly lastPollAt: Date | null;
+  readonly lastCommitAt: Date | null;
+  readonly lastDeliveredAt: Date | null;
+  /** Since when its cursor is missing, stands still or goes in circles; null: it leads on. */
+  readonly stuckSince: Date | null;
+  /** Null: no process holds the feed. */
+  readonly leader: string | null;
+  readonly runs: number;
+  /** `runs` is the planner's estimate: counting a large table would take minutes. */
+  readonly runsEstimated: boolean;
+  /** Runs stored or changed in the last five minutes; 10,000 at most are counted. */
+  readonly storedLately: number;
+  /** Open ones, by reason. */
+  readonly pending: Readonly<Record<string, number>>;
+  /** Since when the oldest is pending, and when one is tried next. */
+  readonly pendingSince: Date | null;
+  readonly pendingNextTryAt: Date | null;
+  /** Pending results that an operator gave up; not among `pending`. */
+  readonly givenUp: number;
+  readonly quarantined: Readonly<Record<string, number>>;
+  /** When one that is open was last delivered. */
+  readonly quarantinedLastAt: Date | null;
+  /** Its last outages, newest first, those that go on before all others. */
+  readonly troubles: readonly ReportedTrouble[];
+  /** Earlier positions of its cursor, newest first, a few. */
+  readonly positions: readonly ReportedPosition[];
+}
+
+/** Times are ISO 8601. The cursor itself is not shown: its id names it. */
+export interface ReportedPosition {
+  readonly id: string;
+  readonly notedAt: string;
+  /** `checkpoint`, `rejected`, `rewind` or `adopt`. */
+  readonly reason: string;
+  /** Delivery time up to which the feed was read there, service clock. */
+  readonly deliveredUpTo: string | null;
+}
+
+export interface ReportedPace {
+  readonly entriesPerSecond: number;
+  readonly secondsLeft: number | null;
+}
+
+/** Times are ISO 8601. */
+export interface ReportedPass {
+  /** `recent`, `full`, `history` or `backfill`. */
+  readonly kind: string;
+  readonly since: string | null;
+  readonly until: string;
+  readonly deliveredUpTo: string | null;
+  readonly entries: number;
+  /** Null: it is not being read now. */
+  readonly pace: ReportedPace | null;
+}
+
+/** Runs of the schema that are counted one by one at most. */
+const COUNTED_AT_MOST = 100_000;
+/** Latest changes of the schema that are looked through at most for what was stored lately. */
+const LATELY_AT_MOST = 10_000;
+const POSITIONS_SHOWN = 5;
+
+/** Reads the reports on the feeds of a schema. */
+export function createFeedReports({ db, tables }: StoreConnection) {
+  /** As the planner sees it, from the statistics of the table. */
+  const estimateRuns = async (feed: string): Promise<number> => {
+    const { rows } = await sql<Explained>`
+      EXPLAIN (FORMAT JSON) SELECT FROM ${tables.runs} WHERE feed = ${sql.lit(feed)}`.execute(db);
+    return rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
+  };
+  /**
+   * All feeds of the schema, by name.
+   * @param countedAtMost with more runs than this in the schema, their number is estimated
+   */
+  return async (countedAtMost = COUNTED_AT_MOST): Promise<readonly FeedReport[]> => {
+    const { rows } = await sql<Omit<FeedReport, 'runs' | 'runsEstimated'> & { counted: number | null }>`
+      WITH size AS MATERIALIZED (
+        SELECT count(*) <= ${countedAtMost} AS small FROM (SELECT FROM ${tables.runs} LIMIT ${countedAtMost} + 1) AS first
+      ), latest AS MATERIALIZED (
+        SELECT feed, synced_at FROM ${tables.runs} ORDER BY change_seq DESC LIMIT ${LATELY_AT_MOST}
+      )
+      SELECT name AS feed, base_url AS "baseUrl", filters,
+        data_complete_as_of AS "dataCompleteAsOf",
+        extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision AS "lagSeconds",
+        NULLIF(complete_from, '-infinity') AS "completeFrom",
+        reconciled_as_of AS "reconciledAsOf",
+        ${backfillIsComplete(tables)} AS "backfillComplete",
+        ${PACE} AS pace,
+        COALESCE((SELECT jsonb_agg(jsonb_build_object('kind', kind, 'since', since, 'until', until,
+            'deliveredUpTo', delivered_up_to, 'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)
+          FROM ${tables.passes} AS pass WHERE pass.feed = feed.name AND finished_at IS NULL), '[]') AS passes,
+        last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", last_delivered_at AS "lastDeliveredAt",
+        stuck_since AS "stuckSince",
+        ${LEADER} AS leader,
+        CASE WHEN (SELECT small FROM size) THEN
+          (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
+        (SELECT count(*)::int FROM latest
+          WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedLately",
+        (SELECT min(pending_since) FROM ${tables.runs} AS run
+          WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingSince",
+        (SELECT min(next_try_at) FROM ${tables.runs} AS run
+          WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingNextTryAt",
+        (SELECT max(last_seen_at) FROM ${tables.quarantine} AS entry
+          WHERE entry.feed = feed.name AND state = 'open') AS "quarantinedLastAt",
+        COALESCE((SELECT jsonb_agg(jsonb_build_object('id', id::text, 'notedAt', noted_at, 'reason', reason,
+            'deliveredUpTo', last_delivered_at) ORDER BY id DESC)
+          FROM (SELECT * FROM ${tables.cursorHistory} AS noted WHERE noted.feed = feed.name
+            ORDER BY id DESC LIMIT ${POSITIONS_SHOWN}) AS earlier), '[]') AS positions,
+        COALESCE(${troublesOfFeed(tables)}, '[]') AS troubles,
+        COALESCE((SELECT jsonb_object_agg(reason, number) FROM (
+          SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run
+          WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}
+          GROUP BY pending_reason) AS pending), '{}') AS pending,
+        (SELECT count(*)::int FROM ${tables.runs} AS run
+          WHERE run.feed = feed.name AND result_state = 'pending' AND NOT ${IS_RETRIED}) AS "givenUp",
+        COALESCE((SELECT jsonb_object_agg(reason, number) FROM (
+          SELECT reason, count(*) AS number FROM ${tables.quarantine} AS entry
+          WHERE entry.feed = feed.name AND state = 'open' GROUP BY reason) AS open), '{}') AS quarantined
+      FROM ${tables.feeds} AS feed ORDER BY name`.execute(db);
+    return Promise.all(
+      rows.map(async ({ counted, ...report }) => ({
+        ...report,
+        runs: counted ?? (await estimateRuns(report.feed)),
+        runsEstimated: counted === null,
+      })),
+    );
+  };
+}
+
+/** Of a row of `feeds` or `passes`: what was said of its pace, if not too long ago to hold still. */
+const PACE = sql`CASE WHEN paced_at > clock_timestamp() - interval '1 minute' THEN
+        jsonb_build_object('entriesPerSecond', entries_per_second, 'secondsLeft', seconds_left) END`;
+
+interface Explained {
+  readonly 'QUERY PLAN': readonly [{ readonly Plan: { readonly 'Plan Rows': number } }];
+}

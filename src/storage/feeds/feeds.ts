@@ -1,0 +1,130 @@
+import { sql } from 'kysely';
+import type { LeaseGrant } from '../../sync/ports/index.js';
+import { LEADER } from '../commit/fence.js';
+import { type StoreConnection, timestamp } from '../connection/store-connection.js';
+
+/** Where to go back to: an earlier position by its id, a delivery time, or the feed's start. */
+export type RewindTarget = { readonly positionId: string } | { readonly since: Date } | 'start';
+
+export type FeedRow = NonNullable<Awaited<ReturnType<ReturnType<typeof createFeeds>['find']>>>;
+export type EarlierPosition = Awaited<ReturnType<ReturnType<typeof createFeeds>['listPositions']>>[number];
+
+/** Feeds, as operators' commands see and move them. */
+export function createFeeds({ db, tables }: StoreConnection) {
+  return {
+    /** Undefined if no feed of this name was ever started. Times are null until they are known. */
+    find: (name: string) =>
+      db
+        .selectFrom('feeds')
+        .where('name', '=', name)
+        .select([
+          'name',
+          'base_url as baseUrl',
+          'filters',
+          // Null: it started at the beginning of the history.
+          'start_since as startSince',
+          // Null: complete from the beginning of the history.
+          sql<Date | null>`NULLIF(complete_from, '-infinity')`.as('completeFrom'),
+          'data_complete_as_of as dataCompleteAsOf',
+          'reconciled_as_of as reconciledAsOf',
+          'last_delivered_at as lastDeliveredAt',
+          // When its filters began to include more than before.
+          'widened_at as widenedAt',
+          LEADER.as('leader'),
+        ])
+        .executeTakeFirst(),
+
+    async listNames(): Promise<readonly string[]> {
+      const rows = await db.selectFrom('feeds').select('name').orderBy('name').execute();
+      return rows.map(({ name }) => name);
+    },
+
+    /**
+     * The present lease, whichever process holds it. A write under its epoch does not disturb the holder, and is void if
+     * the feed changes hands before it. Null if there is no such feed.
+     */
+    async readLease(feed: string): Promise<LeaseGrant | null> {
+      const row = await db
+        .selectFrom('feeds')
+        .where('name', '=', feed)
+        .select(['lease_holder', 'lease_epoch'])
+        .executeTakeFirst();
+      if (row === undefined) return null;
+      return { feed, holder: row.lease_holder ?? '', epoch: Number(row.lease_epoch), filtersBefore: null };
+    },
+
+    /**
+     * Notes that the feed's cursor belongs to the service at `baseUrl`. The epoch goes up with it, so that a process that
+     * still reads the old address cannot commit. False: the feed's address is no longer `from`.
+     */
+    async adopt(
+      feed: string,
+      { from, baseUrl }: { readonly from: string; readonly baseUrl: string },
+    ): Promise<boolean> {
+      const { rows } = await sql`
+        WITH adopted AS (
+          UPDATE ${tables.feeds} SET base_url = ${baseUrl}, lease_epoch = lease_epoch + 1
+          WHERE name = ${feed} AND base_url = ${from}
+          RETURNING name, cursor, read_up_to
+        )
+        INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
+        SELECT name, cursor, read_up_to, 'adopt' FROM adopted
+        RETURNING id`.execute(db);
+      return rows.length > 0;
+    },
+
+    /** The earlier positions of a feed, newest first. The cursors themselves are not shown: their ids name them. */
+    listPositions: (feed: string) =>
+      db
+        .selectFrom('cursor_history')
+        .where('feed', '=', feed)
+        .select([
+          'id',
+          'noted_at as notedAt',
+          'reason',
+          // Delivery time up to which the feed was read there, service clock.
+          'last_delivered_at as lastDeliveredAt',
+          sql<boolean>`cursor IS NOT NULL`.as('hasCursor'),
+        ])
+        .orderBy('id', 'desc')
+        .execute(),
+
+    /**
+     * Moves the feed back in one statement with the epoch, so that no page that was read before can be committed. The old
+     * position goes to the history. What is stored stays, and so does what is known of its freshness. False: the position
+     * is no longer in the history.
+     */
+    async rewind(feed: string, to: RewindTarget): Promise<boolean> {
+      const { rows } = await sql`
+        WITH target AS MATERIALIZED (${targetRow(feed, to)}),
+        -- Locked before it is read: the row as it is now, not as it was when the statement began.
+        old AS MATERIALIZED (
+          SELECT name, cursor, resume_since, read_up_to FROM ${tables.feeds} WHERE name = ${feed} FOR UPDATE
+        ),
+        moved AS (
+          UPDATE ${tables.feeds} AS feed SET cursor = target.cursor, resume_since = target.since,
+            read_up_to = target.read_up_to, lease_epoch = feed.lease_epoch + 1
+          FROM old, target WHERE feed.name = old.name
+          RETURNING old.*, target.id AS target_id, target.since AS target_since
+        )
+        INSERT INTO ${tables.cursorHistory} (feed, cursor, since, last_delivered_at, reason, target_id, target_since)
+        SELECT name, cursor, resume_since, read_up_to, 'rewind', target_id, target_since FROM moved
+        RETURNING id`.execute(db);
+      return rows.length > 0;
+    },
+  };
+
+  function targetRow(feed: string, to: RewindTarget) {
+    if (to === 'start') {
+      return sql`
+        SELECT NULL::bigint AS id, NULL::text AS cursor, NULL::timestamptz AS since, NULL::timestamptz AS read_up_to`;
+    }
+    if ('since' in to) {
+      const since = timestamp(to.since);
+      return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, ${since} AS since, ${since} AS read_up_to`;
+    }
+    return sql`
+        SELECT id, cursor, NULL::timestamptz AS since, last_delivered_at AS read_up_to FROM ${tables.cursorHistory}
+        WHERE feed = ${feed} AND id = ${to.positionId}::bigint AND cursor IS NOT NULL`;
+  }
+}

@@ -1,0 +1,52 @@
+import { sql } from 'kysely';
+import type { FeedStatus, FeedStore } from '../../sync/ports/index.js';
+import { LEADER } from '../commit/fence.js';
+import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { backfillIsComplete } from '../passes/passes.js';
+import { IS_RETRIED } from '../runs/pending.js';
+
+interface StatusRow extends Omit<FeedStatus, 'readAt'> {
+  readonly database_ms: number;
+}
+
+const NEVER_RUN: Omit<FeedStatus, 'readAt'> = {
+  dataCompleteAsOf: null,
+  lagMs: null,
+  lastPollAt: null,
+  lastCommitAt: null,
+  endReached: false,
+  stuckSince: null,
+  backfillComplete: false,
+  pendingResults: 0,
+  quarantinedEntries: 0,
+  leaseHolder: null,
+};
+
+/** The figures that every replica reports alike. */
+export function createStatus(
+  { db, tables }: StoreConnection,
+  monotonic: () => number,
+  databaseClock = createDatabaseClock(monotonic),
+): Pick<FeedStore, 'readStatus'> {
+  return {
+    async readStatus(feed) {
+      const readAt = monotonic();
+      const { rows } = await sql<StatusRow>`
+        SELECT data_complete_as_of AS "dataCompleteAsOf",
+          extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS "lagMs",
+          last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", stuck_since AS "stuckSince",
+          end_reached_at IS NOT NULL AS "endReached", ${backfillIsComplete(tables)} AS "backfillComplete",
+          (SELECT count(*)::int FROM ${tables.runs} AS run
+            WHERE run.feed = feed.name AND run.result_state = 'pending' AND ${IS_RETRIED}) AS "pendingResults",
+          (SELECT count(*)::int FROM ${tables.quarantine} AS entry
+            WHERE entry.feed = feed.name AND entry.state = 'open') AS "quarantinedEntries",
+          ${LEADER} AS "leaseHolder", ${DATABASE_MS}
+        FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
+      const row = databaseClock.note(rows[0]);
+      if (row === undefined) return { readAt, ...NEVER_RUN };
+      const { database_ms: _, ...figures } = row;
+      return { readAt, ...figures };
+    },
+  };
+}

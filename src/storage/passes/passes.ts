@@ -1,0 +1,201 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type {
+  FeedIdentity,
+  LastPass,
+  NewPass,
+  Pass,
+  PassCommit,
+  PassStore,
+  ReadingPace,
+} from '../../sync/ports/index.js';
+import { AS_OF, isHeld } from '../commit/fence.js';
+import { type StoreConnection, timestamp } from '../connection/store-connection.js';
+import type { ScanfeedSchema, Tables } from '../schema/schema.js';
+
+const PASS = sql`pass.id::text, pass.kind, pass.since, pass.until, pass.cursor,
+      pass.delivered_up_to AS "deliveredUpTo", pass.entries::double precision, pass.stored::double precision`;
+
+/** Of rows `pass` and `feed`: a full pass that began before the filters widened has not read what they include now. */
+const IS_OUTDATED = sql`(pass.kind = 'full' AND pass.begun_at <= COALESCE(feed.widened_at, '-infinity'))`;
+
+/** Of a row of `passes`: it has read everything up to what the feed was complete to when it began. */
+const IS_COMPLETED = sql<boolean>`(finished_at IS NOT NULL AND NOT cancelled AND complete_as_of IS NOT NULL)`;
+
+/** Passes, as the engine runs them one after the other. */
+export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, 'commitPass'> {
+  return {
+    async nextPass(feed, kind) {
+      const { rows } = await sql<Pass>`
+        SELECT ${PASS} FROM ${tables.passes} AS pass JOIN ${tables.feeds} AS feed ON feed.name = pass.feed
+        WHERE pass.feed = ${feed} AND pass.kind = ${kind} AND finished_at IS NULL AND NOT ${IS_OUTDATED}
+          AND feed.last_commit_at IS NOT NULL
+        ORDER BY pass.id LIMIT 1`.execute(db);
+      return rows[0] ?? null;
+    },
+
+    async readLastPass(feed, kind) {
+      const { rows } = await sql<LastPass>`
+        WITH feed AS (SELECT * FROM ${tables.feeds} WHERE name = ${feed}),
+        pass AS (
+          SELECT id, kind, begun_at, finished_at FROM ${tables.passes}
+          WHERE feed = ${feed} AND kind = ${kind} AND (finished_at IS NULL OR cancelled OR ${IS_COMPLETED})
+          UNION ALL
+          SELECT 0, 'full', created_at, GREATEST(end_reached_at, ${historyReadAt(tables)})
+          FROM feed WHERE ${kind} = 'full' AND ${backfillIsComplete(tables)}
+        )
+        SELECT CASE WHEN ${IS_OUTDATED} THEN 'Infinity'
+            ELSE extract(epoch FROM clock_timestamp() - finished_at)::double precision * 1000 END AS "endedMsAgo",
+          ${completedUntil(tables, feed, kind)} AS "completedUntil"
+        FROM pass CROSS JOIN feed WHERE finished_at IS NOT NULL OR ${IS_OUTDATED}
+        ORDER BY pass.id DESC LIMIT 1`.execute(db);
+      return rows[0] ?? null;
+    },
+
+    /**
+     * Begins a recent or full pass, not before the feed's own start. It counts as of the time that its end was derived from,
+     * although the feed may be more complete by now.
+     */
+    async beginPass(lease, { kind, since, until, completeAsOf }) {
+      const { rows } = await sql<Pass>`
+        WITH feed AS MATERIALIZED (
+          SELECT * FROM ${tables.feeds} WHERE ${isHeld(lease)} FOR NO KEY UPDATE
+        ),
+        outdated AS (
+          UPDATE ${tables.passes} AS pass SET finished_at = clock_timestamp(), cancelled = true
+          FROM feed WHERE pass.feed = feed.name AND pass.kind = ${kind} AND finished_at IS NULL AND ${IS_OUTDATED}
+          RETURNING pass.id
+        )
+        INSERT INTO ${tables.passes} AS pass (feed, kind, since, until, complete_as_of)
+        SELECT name, ${kind}, GREATEST(${timestamp(since)}, start_since), ${timestamp(until)},
+          LEAST(data_complete_as_of, ${timestamp(completeAsOf)})
+        FROM feed WHERE data_complete_as_of IS NOT NULL AND (SELECT count(*) FROM outdated) >= 0 -- after it
+          AND (${kind} = 'recent' OR ${hasCaughtUpSinceWidening(sql`feed`)})
+        ON CONFLICT (feed, kind) WHERE finished_at IS NULL AND kind <> 'backfill' DO NOTHING
+        RETURNING ${PASS}`.execute(db);
+      if (rows.length > 0) await prunePasses(db, lease.feed, kind);
+      return rows[0] ?? null;
+    },
+
+    async notePace(lease, pace) {
+      await sql`UPDATE ${tables.feeds} SET ${paceColumns(pace)} WHERE ${isHeld(lease)}`.execute(db);
+    },
+  };
+}
+
+/** The end of the last completed pass of a kind; null: there is none. */
+export function completedUntil(tables: Tables, feed: string, kind: NewPass['kind']): RawBuilder<Date | null> {
+  return sql`(SELECT until FROM ${tables.passes}
+        WHERE feed = ${feed} AND kind = ${kind} AND ${IS_COMPLETED} ORDER BY id DESC LIMIT 1)`;
+}
+
+/** A full pass ends where the feed is complete to: earlier it would miss runs that the cursor passed with the filters of before. */
+export function hasCaughtUpSinceWidening(feed: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql`(${feed}.data_complete_as_of >= COALESCE(${feed}.widened_at, '-infinity'))`;
+}
+
+/** Deletes the passes of a kind before the last completed one. */
+export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind: NewPass['kind']): Promise<void> {
+  const lastCompleted = db
+    .selectFrom('passes')
+    .select(({ fn }) => fn.max('id').as('id'))
+    .where('feed', '=', feed)
+    .where('kind', '=', kind)
+    .where(IS_COMPLETED);
+  await db
+    .deleteFrom('passes')
+    .where('feed', '=', feed)
+    .where('kind', '=', kind)
+    .where('id', '<', lastCompleted)
+    .execute();
+}
+
+/**
+ * The fence of a page: the lease epoch and the pass are those that it was read with. Both rows stay locked until the commit:
+ * of two processes that read the same pass (a leader and a command) the second writes nothing.
+ */
+export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
+  const { lease, id, from, until, finished, feedHadCursor } = commit;
+  return sql`
+  SELECT ${AS_OF} FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
+  WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint
+    AND pass.finished_at IS NULL AND pass.cursor IS NOT DISTINCT FROM ${from}::text
+    AND pass.until = ${timestamp(until)}
+    AND (${!finished || feedHadCursor} OR pass.kind <> 'history' OR feed.cursor IS NULL)
+  FOR NO KEY UPDATE`;
+}
+
+/** A backfill extends the range that the feed is complete from if the two overlap by this much, whatever the clocks show. */
+const OVERLAP = sql.lit('1 hour');
+
+/** Part of a commit, after `stored` and `filled`: the new position of the pass, and with its end what the feed may claim. */
+export function passPosition(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
+  const { lease, id, to, finished, deliveredUpTo, entries, pace } = commit;
+  const claims = sql`,
+claimed AS (
+  UPDATE ${tables.feeds} AS feed SET
+    reconciled_as_of = GREATEST(feed.reconciled_as_of, pass.complete_as_of),
+    start_since = CASE WHEN pass.kind = 'history' THEN pass.since ELSE feed.start_since END,
+    complete_from = CASE
+      WHEN pass.kind = 'recent' OR pass.begun_at <= feed.widened_at THEN feed.complete_from
+      WHEN pass.kind IN ('full', 'history') OR pass.until >= feed.complete_from + interval ${OVERLAP}
+        THEN LEAST(feed.complete_from, COALESCE(pass.since, '-infinity'))
+      ELSE feed.complete_from END
+  FROM pass WHERE feed.name = ${lease.feed}
+)`;
+  return sql`
+pass AS (
+  UPDATE ${tables.passes} SET
+    cursor = ${to}::text,
+    delivered_up_to = GREATEST(delivered_up_to, ${timestamp(deliveredUpTo)}),
+    entries = entries + ${entries},
+    stored = stored + ${runsStored(commit)},
+    last_commit_at = clock_timestamp(),
+    ${paceColumns(pace)},
+    finished_at = ${finished ? sql`clock_timestamp()` : sql`NULL`}
+  WHERE EXISTS (SELECT FROM fence) AND id = ${id}::bigint
+  RETURNING *
+)${finished ? claims : sql``}`;
+}
+
+/** How many runs this commit inserts or updates. */
+function runsStored({ batch }: PassCommit): RawBuilder<number> {
+  if (batch.entries.length === 0) return sql`0`;
+  return sql`(SELECT count(*) FROM stored) + (SELECT count(*) FROM filled)`;
+}
+
+function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {
+  return sql`
+    entries_per_second = ${pace?.entriesPerSecond ?? null}::double precision,
+    seconds_left = ${pace?.secondsLeft ?? null}::double precision,
+    paced_at = ${pace === null ? sql`NULL` : sql`clock_timestamp()`}`;
+}
+
+/**
+ * Part of taking a feed, after `taken`: a live feed begins with its new runs, and a pass reads the history up to its first
+ * start. The feed itself begins an hour earlier, so that the two overlap whatever the service's clock shows.
+ */
+export function historyToRead(tables: Tables, { start }: FeedIdentity): RawBuilder<unknown> {
+  if (start !== 'live') return sql``;
+  return sql`,
+    history AS (
+      INSERT INTO ${tables.passes} (feed, kind, until)
+      SELECT name, 'history', date_trunc('milliseconds', clock_timestamp()) FROM taken WHERE lease_epoch = 1 -- created just now
+    )`;
+}
+
+/** Of a row `feed`: when the history before its start was read to its end; null: it is unfinished, or there is none. */
+function historyReadAt(tables: Tables): RawBuilder<Date | null> {
+  return sql`(SELECT finished_at FROM ${tables.passes} AS history
+        WHERE history.feed = feed.name AND history.kind = 'history')`;
+}
+
+/** Of a row `feed`: the history before its start is unfinished. */
+export function historyIsUnfinished(tables: Tables): RawBuilder<boolean> {
+  return sql`EXISTS (SELECT FROM ${tables.passes} AS history
+        WHERE history.feed = feed.name AND history.kind = 'history' AND history.finished_at IS NULL)`;
+}
+
+/** Of a row `feed`: everything from its beginning to its end was read. */
+export function backfillIsComplete(tables: Tables): RawBuilder<boolean> {
+  return sql`(feed.end_reached_at IS NOT NULL AND NOT ${historyIsUnfinished(tables)})`;
+}

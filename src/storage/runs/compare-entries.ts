@@ -1,0 +1,84 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { EntryBatch } from '../../sync/ports/index.js';
+import { received } from '../commit/page-entries.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+import type { QuarantineState } from '../schema/schema.js';
+import { isBarred } from './deleted-runs.js';
+
+/** What the database holds against a delivered entry. */
+export interface Comparison {
+  /** Index in the batch. */
+  readonly index: number;
+  readonly scanId: string;
+  readonly revision: number;
+  /** Null: the scan is not stored. */
+  readonly storedRevision: number | null;
+  /**
+   * Names of interface fields, where the revision is the same: what the entry states and the row does not, since the row is the
+   * union of all sources. Of optional fields other than those that steer, only that the row has a value.
+   */
+  readonly differing: readonly string[];
+  /** The stored result is still to be loaded; its data is not compared. */
+  readonly pending: boolean;
+  /** It is not to be stored: the run was erased, or is past the retention. */
+  readonly barred: boolean;
+  /** Null: this revision is not in quarantine. */
+  readonly quarantine: QuarantineState | null;
+}
+
+/** Compares entries with what is stored. Writes nothing. */
+export function createEntryComparison({ db, tables }: StoreConnection) {
+  /**
+   * Compares inside PostgreSQL, and reads the entries as the commit does: no value passes through JavaScript, so that no digit
+   * is lost.
+   * @param keptDays runs delivered this many days ago are not stored (SCANFEED_RETENTION_DAYS); null: all are
+   */
+  return async (feed: string, batch: EntryBatch, keptDays: number | null): Promise<readonly Comparison[]> => {
+    if (batch.entries.length === 0) return [];
+    const { rows } = await sql<Comparison>`
+      WITH ${received(batch)}
+      SELECT received.position::int - 1 AS index, received.scan_id AS "scanId", received.revision,
+        run.revision AS "storedRevision",
+        CASE WHEN run.revision = received.revision THEN array_remove(ARRAY[
+          CASE WHEN run.status <> received.status THEN 'status' END,
+          CASE WHEN run.environment <> received.environment THEN 'environment' END,
+          CASE WHEN ${differs('document_type_slug')} THEN 'documentType' END,
+          CASE WHEN received.states_test_mode AND run.partner_test_mode <> received.partner_test_mode THEN 'partnerTestMode' END,
+          -- A complete row without data lacks what a truncated entry is short of, too.
+          CASE WHEN run.result_state = 'complete' AND (${differs('data')}
+            OR received.pending IS NOT NULL AND run.data IS NULL AND run.status = 'completed') THEN 'data' END,
+          CASE WHEN ${failureDiffers('failure_reason')} THEN 'failureReason' END,
+          CASE WHEN ${failureDiffers('error')} THEN 'error' END,
+          CASE WHEN ${isMissing('partner_name')} THEN 'partnerName' END,
+          CASE WHEN ${isMissing('ocr_confidence')} THEN 'ocrConfidence' END,
+          CASE WHEN ${isMissing('submitted_at')} THEN 'submittedAt' END,
+          CASE WHEN ${isMissing('completed_at')} THEN 'completedAt' END,
+          CASE WHEN ${isMissing('delivered_at')} THEN 'deliveredAt' END
+        ], NULL) ELSE '{}'::text[] END AS differing,
+        COALESCE(run.revision = received.revision AND run.result_state = 'pending', false) AS pending,
+        ${isBarred(sql`received`, keptDays)} AS barred,
+        quarantined.state AS quarantine
+      FROM received
+      LEFT JOIN ${tables.runs} AS run ON run.scan_id = received.scan_id
+      LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = received.scan_id
+      LEFT JOIN ${tables.quarantine} AS quarantined ON quarantined.feed = ${feed}
+        AND quarantined.identity = received.scan_id || '#' || received.revision
+      ORDER BY position`.execute(db);
+    return rows;
+  };
+}
+
+function differs(column: string): RawBuilder<boolean> {
+  const [run, received] = [sql.ref(`run.${column}`), sql.ref(`received.${column}`)];
+  return sql`(${received} IS NOT NULL AND ${run} IS DISTINCT FROM ${received})`;
+}
+
+/** A completed entry states that there was no failure. */
+function failureDiffers(column: string): RawBuilder<boolean> {
+  const [run, received] = [sql.ref(`run.${column}`), sql.ref(`received.${column}`)];
+  return sql`((${received} IS NOT NULL OR received.status = 'completed') AND ${run} IS DISTINCT FROM ${received})`;
+}
+
+function isMissing(column: string): RawBuilder<boolean> {
+  return sql`(${sql.ref(`received.${column}`)} IS NOT NULL AND ${sql.ref(`run.${column}`)} IS NULL)`;
+}

@@ -1,0 +1,135 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { FeedStore, PendingReason, PostponedTry, StoredResult } from '../../sync/ports/index.js';
+import { fenceOnLease } from '../commit/fence.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+
+const HIGHEST_REVISION = 2 ** 31 - 1;
+
+/** A feed that no process has led for this long is not expected back: another one retries its pending results. */
+const GONE_AFTER = sql.lit('1 day');
+/** Taken over in one statement, at most. */
+const ADOPTED_AT_ONCE = sql.lit(1_000);
+
+/** Of a pending row of `runs`: its result was not given up. */
+export const IS_RETRIED = sql<boolean>`next_try_at < 'infinity'`;
+
+/** What is selected of a pending row of `runs`. */
+export const PENDING_RUN = [
+  'scan_id as scanId',
+  'revision',
+  'status',
+  sql<PendingReason>`pending_reason`.as('reason'),
+  'attempts',
+  sql<number>`extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000`.as('pendingForMs'),
+] as const;
+
+/** Pending results, as the engine loads and retries them. */
+export function createPendingRetries({
+  db,
+  tables,
+}: StoreConnection): Pick<FeedStore, 'findStored' | 'duePending' | 'adoptPending' | 'postponePending'> {
+  return {
+    /** Scans that are not stored are left out. What was removed counts as complete: nothing of it is to be loaded. */
+    async findStored(scanIds) {
+      const { rows } = await sql<StoredResult>`
+        SELECT scan_id AS "scanId", revision,
+          result_state = 'complete' AND (status = 'failed' OR data IS NOT NULL) AS complete,
+          markdown IS NOT NULL OR markdown_absent AS "markdownKnown"
+        FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])
+        UNION ALL
+        SELECT scan_id, COALESCE(revision, ${HIGHEST_REVISION}), true, true
+        FROM ${tables.deletedRuns} AS deleted WHERE scan_id = ANY (${scanIds}::text[])
+          AND NOT EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = deleted.scan_id)`.execute(db);
+      return rows;
+    },
+
+    duePending: (feed, limit) =>
+      db
+        .selectFrom('runs')
+        .select(PENDING_RUN)
+        .where('feed', '=', feed)
+        .where('result_state', '=', 'pending')
+        .where('next_try_at', '<=', sql<Date>`clock_timestamp()`)
+        .orderBy(sql`pending_reason <> 'no_memory'`)
+        .orderBy('next_try_at')
+        .limit(limit)
+        .execute(),
+
+    /** They stay due as they are. No change of the run as reports see it. */
+    async adoptPending(lease) {
+      const { rows } = await sql`
+        WITH fence AS MATERIALIZED (${fenceOnLease(tables, lease)}),
+        present AS (
+          SELECT other.name FROM ${tables.feeds} AS other JOIN ${tables.feeds} AS own ON own.name = ${lease.feed}
+          WHERE other.name = own.name OR other.base_url <> own.base_url OR NOT ${isGone('other')}
+        ),
+        orphaned AS (
+          SELECT scan_id FROM ${tables.runs}
+          WHERE EXISTS (SELECT FROM fence) AND result_state = 'pending' AND feed NOT IN (SELECT name FROM present)
+          ORDER BY scan_id LIMIT ${ADOPTED_AT_ONCE}
+          FOR NO KEY UPDATE SKIP LOCKED
+        )
+        UPDATE ${tables.runs} AS run SET feed = ${lease.feed} FROM orphaned WHERE run.scan_id = orphaned.scan_id
+        RETURNING run.scan_id`.execute(db);
+      return rows.length;
+    },
+
+    /** No change of the run as reports see it, so it draws no `change_seq`. */
+    async postponePending(lease, tries) {
+      const { rows } = await sql<{ held: boolean }>`
+        WITH fence AS MATERIALIZED (${fenceOnLease(tables, lease)}),
+        postponed AS (
+          UPDATE ${tables.runs} AS run SET
+            attempts = run.attempts + 1,
+            pending_reason = failed.reason,
+            next_try_at = clock_timestamp() + failed.next_try_in_ms * interval '1 millisecond'
+          FROM jsonb_to_recordset(${rowsOf(tries)}::jsonb) AS failed (
+            scan_id text, revision integer, reason text, next_try_in_ms double precision
+          )
+          WHERE EXISTS (SELECT FROM fence) AND run.scan_id = failed.scan_id AND run.revision = failed.revision
+            AND run.result_state = 'pending' AND ${IS_RETRIED}
+        )
+        SELECT EXISTS (SELECT FROM fence) AS held`.execute(db);
+      return rows[0]?.held ?? false;
+    },
+  };
+}
+
+/** Pending results that no process retries. */
+export interface StrandedResults {
+  readonly feed: string;
+  readonly baseUrl: string;
+  readonly results: number;
+}
+
+/**
+ * Pending results of feeds that no process has led for a day, and that no feed takes over, since none that is led has their
+ * address: the service that has them is not the present one.
+ */
+export async function findStranded({ db, tables }: StoreConnection): Promise<readonly StrandedResults[]> {
+  const { rows } = await sql<StrandedResults>`
+    SELECT gone.name AS feed, gone.base_url AS "baseUrl", count(*)::int AS results
+    FROM ${tables.feeds} AS gone JOIN ${tables.runs} AS run ON run.feed = gone.name
+    WHERE run.result_state = 'pending' AND ${IS_RETRIED} AND ${isGone('gone')} AND NOT EXISTS (
+      SELECT FROM ${tables.feeds} AS present WHERE present.base_url = gone.base_url AND NOT ${isGone('present')})
+    GROUP BY gone.name ORDER BY gone.name`.execute(db);
+  return rows;
+}
+
+/** Of a row of `feeds`: it is not expected back. */
+function isGone(feed: string): RawBuilder<boolean> {
+  const column = (name: string) => sql.ref(`${feed}.${name}`);
+  return sql`(GREATEST(${column('lease_expires_at')}, ${column('last_commit_at')}, ${column('created_at')})
+        <= clock_timestamp() - interval ${GONE_AFTER})`;
+}
+
+function rowsOf(tries: readonly PostponedTry[]): string {
+  return JSON.stringify(
+    tries.map((failed) => ({
+      scan_id: failed.scanId,
+      revision: failed.revision,
+      reason: failed.reason,
+      next_try_in_ms: failed.nextTryInMs,
+    })),
+  );
+}

@@ -1,0 +1,74 @@
+import { sql } from 'kysely';
+import { anyOf, type StoreConnection } from '../connection/store-connection.js';
+import type { QuarantineState } from '../schema/schema.js';
+
+/** An entry of the quarantine, without its payload. */
+export type QuarantinedEntry = Awaited<ReturnType<ReturnType<typeof createQuarantinedEntries>['list']>>[number];
+
+/** The quarantine of a feed, as operators' commands see and settle it. */
+export function createQuarantinedEntries({ db, tables }: StoreConnection) {
+  const entriesOf = (feed: string, state: QuarantineState | null) => {
+    const entries = db.selectFrom('quarantine').where('feed', '=', feed);
+    return state === null ? entries : entries.where('state', '=', state);
+  };
+  /** First locks the feed's row, as every commit does: two that change several entries must not wait for each other. */
+  const fence = (feed: string) => sql`
+        WITH fence AS MATERIALIZED (SELECT FROM ${tables.feeds} WHERE name = ${feed} FOR NO KEY UPDATE)`;
+  return {
+    /** The newest entries, newest first; of all states if `state` is null. */
+    list: (feed: string, { state, limit }: { readonly state: QuarantineState | null; readonly limit: number }) =>
+      entriesOf(feed, state).select(ENTRY).orderBy('id', 'desc').limit(limit).execute(),
+
+    async count(feed: string, state: QuarantineState | null): Promise<number> {
+      const { entries } = await entriesOf(feed, state)
+        .select(({ fn }) => fn.countAll().as('entries'))
+        .executeTakeFirstOrThrow();
+      return Number(entries);
+    },
+
+    /** Those of the ids that are entries of the feed. */
+    find: (feed: string, ids: readonly string[]) =>
+      entriesOf(feed, null).where('id', '=', anyOf(ids)).select(ENTRY).orderBy('id').execute(),
+
+    /** Ids of all open entries, oldest first. */
+    async openIds(feed: string): Promise<readonly string[]> {
+      const rows = await entriesOf(feed, 'open').select('id').orderBy('id').execute();
+      return rows.map(({ id }) => id);
+    },
+
+    /** The entry's bytes as received; undefined if there is none. */
+    async readPayload(feed: string, id: string): Promise<Uint8Array | undefined> {
+      const entry = await entriesOf(feed, null).where('id', '=', id).select('payload').executeTakeFirst();
+      return entry?.payload;
+    },
+
+    /** Discards those of the ids that are open; the ids it discarded. */
+    async discard(feed: string, ids: readonly string[]): Promise<readonly string[]> {
+      const { rows } = await sql<{ id: string }>`${fence(feed)}
+        UPDATE ${tables.quarantine} SET state = 'discarded'
+        WHERE EXISTS (SELECT FROM fence) AND feed = ${feed} AND state = 'open' AND id = ANY (${ids}::bigint[])
+        RETURNING id`.execute(db);
+      return rows.map(({ id }) => id);
+    },
+
+    /** Notes that an entry's run is stored: by it (`replayed`), or in a newer revision (`discarded`). */
+    async settle(feed: string, id: string, state: 'replayed' | 'discarded'): Promise<void> {
+      await sql`${fence(feed)}
+        UPDATE ${tables.quarantine} SET state = ${state}
+        WHERE EXISTS (SELECT FROM fence) AND feed = ${feed} AND id = ${id}::bigint AND state <> ${state}`.execute(db);
+    },
+  };
+}
+
+const ENTRY = [
+  'id',
+  'state',
+  'scan_id as scanId',
+  'revision',
+  'reason',
+  'detail',
+  sql<number>`octet_length(payload)`.as('payloadBytes'),
+  'first_seen_at as firstSeenAt',
+  'last_seen_at as lastSeenAt',
+  'times_seen as timesSeen',
+] as const;

@@ -1,0 +1,260 @@
+import { type ColumnType, type Generated, type GeneratedAlways, type RawBuilder, sql } from 'kysely';
+import type { FeedFilters, PassKind, PendingReason } from '../../sync/ports/index.js';
+
+export const QUARANTINE_STATES = ['open', 'repaired', 'replayed', 'discarded'] as const;
+export type QuarantineState = (typeof QUARANTINE_STATES)[number];
+
+/** A `timestamptz`: read as a `Date`, written as ISO 8601. */
+type Timestamp = ColumnType<Date, string, string>;
+/** One that may be `infinity` or `-infinity`, which are read as numbers. */
+type BoundlessTimestamp = ColumnType<Date | number, string, string>;
+/** One that defaults to the time of the insert. */
+type InsertTimestamp = ColumnType<Date, string | undefined, string>;
+/** A `bigint`, read as text so that no digit is lost. */
+type BigInteger = ColumnType<string, string | number, string | number>;
+/** The same, with a default. */
+type DefaultBigInteger = ColumnType<string, string | number | undefined, string | number>;
+/** A `jsonb`, read parsed and written as text. */
+type Json<T> = ColumnType<T, string, string>;
+
+interface FeedsTable {
+  name: string;
+  cursor: string | null;
+  filters: Json<FeedFilters>;
+  filters_since: InsertTimestamp;
+  widened_at: Timestamp | null;
+  keep_history: Generated<boolean>;
+  base_url: string;
+  start_since: Timestamp | null;
+  resume_since: Timestamp | null;
+  complete_from: BoundlessTimestamp | null;
+  data_complete_as_of: Timestamp | null;
+  reconciled_as_of: Timestamp | null;
+  end_reached_at: Timestamp | null;
+  last_delivered_at: Timestamp | null;
+  read_up_to: Timestamp | null;
+  last_poll_at: Timestamp | null;
+  last_commit_at: Timestamp | null;
+  stuck_since: Timestamp | null;
+  lease_holder: string | null;
+  lease_epoch: DefaultBigInteger;
+  lease_expires_at: Timestamp | null;
+  entries_per_second: number | null;
+  seconds_left: number | null;
+  paced_at: Timestamp | null;
+  created_at: InsertTimestamp;
+}
+
+interface RunsTable {
+  scan_id: string;
+  revision: number;
+  status: 'completed' | 'failed';
+  environment: 'prod' | 'test';
+  document_type_slug: string | null;
+  document_type_name: string | null;
+  file_name: string;
+  partner_name: string | null;
+  partner_test_mode: boolean;
+  ocr_confidence: number | null;
+  /** The driver loses digits: select `data::text`. */
+  data: Json<unknown> | null;
+  failure_reason: string | null;
+  error: string | null;
+  submitted_at: Timestamp | null;
+  completed_at: Timestamp | null;
+  delivered_at: Timestamp | null;
+  markdown: string | null;
+  markdown_absent: Generated<boolean>;
+  result_state: 'complete' | 'pending';
+  pending_reason: PendingReason | null;
+  pending_since: Timestamp | null;
+  next_try_at: BoundlessTimestamp | null;
+  attempts: Generated<number>;
+  feed: string;
+  repaired: boolean;
+  extra: Json<unknown> | null;
+  first_synced_at: Timestamp;
+  synced_at: Timestamp;
+  change_seq: BigInteger;
+}
+
+interface RunHistoryTable extends RunsTable {
+  superseded_at: Timestamp;
+}
+
+interface CursorHistoryTable {
+  id: GeneratedAlways<string>;
+  feed: string;
+  cursor: string | null;
+  since: Timestamp | null;
+  last_delivered_at: Timestamp | null;
+  reason: 'checkpoint' | 'rejected' | 'rewind' | 'adopt';
+  target_id: BigInteger | null;
+  target_since: Timestamp | null;
+  noted_at: InsertTimestamp;
+}
+
+interface PassesTable {
+  id: GeneratedAlways<string>;
+  feed: string;
+  kind: PassKind;
+  since: Timestamp | null;
+  until: Timestamp;
+  cursor: string | null;
+  delivered_up_to: Timestamp | null;
+  entries: DefaultBigInteger;
+  stored: DefaultBigInteger;
+  entries_per_second: number | null;
+  seconds_left: number | null;
+  paced_at: Timestamp | null;
+  begun_at: InsertTimestamp;
+  complete_as_of: Timestamp | null;
+  last_commit_at: Timestamp | null;
+  finished_at: Timestamp | null;
+  cancelled: Generated<boolean>;
+}
+
+interface TroublesTable {
+  holder: string;
+  stage: string;
+  number: number;
+  feed: string;
+  kind: string;
+  message: string;
+  failures: number;
+  since: Timestamp;
+  last_at: Timestamp;
+  next_try_at: Timestamp;
+  ended_at: Timestamp | null;
+}
+
+interface QuarantineTable {
+  id: GeneratedAlways<string>;
+  feed: string;
+  identity: string;
+  scan_id: string | null;
+  revision: number | null;
+  reason: string;
+  detail: string;
+  payload: Buffer;
+  first_seen_at: InsertTimestamp;
+  last_seen_at: InsertTimestamp;
+  times_seen: Generated<number>;
+  state: QuarantineState;
+}
+
+interface ChangeClockTable {
+  only_row: Generated<boolean>;
+}
+
+interface DeletedRunsTable {
+  scan_id: string;
+  revision: number | null;
+  reason: 'erased' | 'expired';
+  deleted_at: InsertTimestamp;
+  change_seq: BigInteger;
+}
+
+interface ReportViewsTable {
+  id: GeneratedAlways<number>;
+  name: string;
+  document_type_slug: string;
+  arrays: Json<readonly (readonly string[])[]>;
+  built_as: string | null;
+  built_at: Timestamp | null;
+  decided_at: InsertTimestamp;
+}
+
+interface ReportColumnsTable {
+  view_id: number;
+  position: number;
+  name: string;
+  path: readonly string[];
+  type: 'number' | 'boolean' | 'date' | 'timestamp' | 'text' | 'json';
+  decided_at: InsertTimestamp;
+}
+
+interface ReportProgressTable {
+  only_row: Generated<boolean>;
+  change_seq: DefaultBigInteger;
+}
+
+interface MigrationsTable {
+  version: number;
+  name: string;
+  works_from: number;
+  applied_at: InsertTimestamp;
+}
+
+/** The tables of `migrations/` for the query builder, with their values as the driver reads them. */
+export interface ScanfeedSchema {
+  feeds: FeedsTable;
+  runs: RunsTable;
+  run_history: RunHistoryTable;
+  quarantine: QuarantineTable;
+  cursor_history: CursorHistoryTable;
+  passes: PassesTable;
+  troubles: TroublesTable;
+  change_clock: ChangeClockTable;
+  deleted_runs: DeletedRunsTable;
+  report_views: ReportViewsTable;
+  report_columns: ReportColumnsTable;
+  report_progress: ReportProgressTable;
+  migrations: MigrationsTable;
+}
+
+/** The tables of one installation, as quoted names for SQL texts. */
+export interface Tables {
+  readonly schema: string;
+  /** The schema of the views that reports read. */
+  readonly reportingSchema: string;
+  readonly feeds: RawBuilder<unknown>;
+  readonly runs: RawBuilder<unknown>;
+  readonly runHistory: RawBuilder<unknown>;
+  readonly quarantine: RawBuilder<unknown>;
+  readonly cursorHistory: RawBuilder<unknown>;
+  readonly passes: RawBuilder<unknown>;
+  readonly troubles: RawBuilder<unknown>;
+  readonly changeClock: RawBuilder<unknown>;
+  readonly migrations: RawBuilder<unknown>;
+  readonly deletedRuns: RawBuilder<unknown>;
+  readonly reportViews: RawBuilder<unknown>;
+  readonly reportColumns: RawBuilder<unknown>;
+  readonly reportProgress: RawBuilder<unknown>;
+  /** The next number of `change_seq`; only under the lock of `change_clock`. */
+  readonly nextChange: RawBuilder<unknown>;
+  /** Fails the statement: `change_clock` has no row. */
+  readonly refuseMissingClock: RawBuilder<unknown>;
+  /** Fails the statement (SF002): another writer has changed a run that it was to write. */
+  readonly refuseOvertaken: RawBuilder<unknown>;
+}
+
+/** @param schema SCANFEED_DATABASE_SCHEMA */
+export function tablesOf(schema: string): Tables {
+  const sequence = `${quoted(schema)}.change_seq`;
+  return {
+    schema,
+    reportingSchema: `${schema}_reporting`,
+    feeds: sql.id(schema, 'feeds'),
+    runs: sql.id(schema, 'runs'),
+    runHistory: sql.id(schema, 'run_history'),
+    quarantine: sql.id(schema, 'quarantine'),
+    cursorHistory: sql.id(schema, 'cursor_history'),
+    passes: sql.id(schema, 'passes'),
+    troubles: sql.id(schema, 'troubles'),
+    changeClock: sql.id(schema, 'change_clock'),
+    migrations: sql.id(schema, 'migrations'),
+    deletedRuns: sql.id(schema, 'deleted_runs'),
+    reportViews: sql.id(schema, 'report_views'),
+    reportColumns: sql.id(schema, 'report_columns'),
+    reportProgress: sql.id(schema, 'report_progress'),
+    nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,
+    refuseMissingClock: sql`${sql.id(schema, 'refuse_missing_clock')}()`,
+    refuseOvertaken: sql`${sql.id(schema, 'refuse_overtaken')}()`,
+  };
+}
+
+/** An SQL identifier in double quotes. */
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

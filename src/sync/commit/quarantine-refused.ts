@@ -1,0 +1,91 @@
+import { classifyError } from '../../core/errors.js';
+import { batchOf, type CheckedEntry, refusedEntry } from '../page/check-page.js';
+import type { CommitOutcome, EntryBatch, QuarantineEntry } from '../ports/index.js';
+import type { CompletedPage } from '../prefetch/completed-page.js';
+
+/** The entries of a page to store and to quarantine. */
+export interface PageContent {
+  readonly batch: EntryBatch;
+  readonly quarantine: readonly QuarantineEntry[];
+}
+
+/** A page that was committed, or would have been: what of it is stored. */
+export interface CommittedPage {
+  readonly outcome: CommitOutcome;
+  readonly entries: readonly CheckedEntry[];
+  readonly content: PageContent;
+}
+
+/**
+ * Commits a page and its position in one transaction. Where PostgreSQL refuses a value, the entries that hold such values
+ * are found by writing some of them and rolling back; then the page is committed once, with them in quarantine. Any other
+ * error is thrown: a lost connection or a full disk says nothing about an entry.
+ * @param commit commits this content with the page's position
+ * @param tryEntries as in {@link FeedStore}
+ */
+export async function commitWithoutRefused(
+  { checked, completed }: Pick<CompletedPage, 'checked' | 'completed'>,
+  commit: (content: PageContent) => Promise<CommitOutcome>,
+  tryEntries: (batch: EntryBatch) => Promise<void>,
+  signal: AbortSignal,
+): Promise<CommittedPage> {
+  const content = {
+    batch: batchOf(completed, checked),
+    quarantine: [...checked.quarantine, ...repairedOriginals(completed)],
+  };
+  try {
+    return { outcome: await commit(content), entries: completed, content };
+  } catch (error) {
+    if (!isRefused(error) || completed.length === 0) throw error;
+  }
+  const isStorable = async (entries: readonly CheckedEntry[]) => {
+    signal.throwIfAborted();
+    try {
+      await tryEntries(batchOf(entries, null));
+      return true;
+    } catch (error) {
+      if (isRefused(error)) return false;
+      throw error;
+    }
+  };
+  const { storable, refused } = await addStorable({ storable: [], refused: [] }, completed, isStorable);
+  const quarantine = [...checked.quarantine, ...repairedOriginals(storable), ...refused.map(refusedEntry)];
+  const rest = { batch: batchOf(storable, null), quarantine };
+  return { outcome: await commit(rest), entries: storable, content: rest };
+}
+
+/** Whether PostgreSQL refused a value. */
+function isRefused(error: unknown): boolean {
+  return classifyError(error).action === 'data';
+}
+
+/** Returns the loaded results before their text was repaired. */
+function repairedOriginals(entries: readonly CheckedEntry[]): readonly QuarantineEntry[] {
+  return entries.flatMap(({ fallback, original }) => (fallback !== undefined && original !== null ? [original] : []));
+}
+
+interface Sorted {
+  readonly storable: readonly CheckedEntry[];
+  readonly refused: readonly CheckedEntry[];
+}
+
+/**
+ * Adds those entries that PostgreSQL takes together with the storable ones; two may be refused only together. A refused
+ * result gives way to the entry it was loaded for.
+ */
+async function addStorable(
+  sorted: Sorted,
+  entries: readonly CheckedEntry[],
+  isStorable: (entries: readonly CheckedEntry[]) => Promise<boolean>,
+): Promise<Sorted> {
+  const [first] = entries;
+  const together = [...sorted.storable, ...entries];
+  if (first === undefined || (await isStorable(together))) return { ...sorted, storable: together };
+  if (entries.length > 1) {
+    const middle = Math.ceil(entries.length / 2);
+    const half = await addStorable(sorted, entries.slice(0, middle), isStorable);
+    return addStorable(half, entries.slice(middle), isStorable);
+  }
+  if (first.fallback !== undefined) return addStorable(sorted, [first.fallback], isStorable);
+  return { ...sorted, refused: [...sorted.refused, first] };
+}

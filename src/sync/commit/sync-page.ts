@@ -1,0 +1,61 @@
+import type { LeaderContext } from '../context.js';
+import type { CheckedEntry } from '../page/check-page.js';
+import type { DeadEnd } from '../page/end-of-feed.js';
+import { freshnessClaimOf } from '../page/read-page.js';
+import type { RecentCursors } from '../page/recent-cursors.js';
+import type { CommitOutcome, FeedStore, LeaseGrant } from '../ports/index.js';
+import type { CompletedPage } from '../prefetch/completed-page.js';
+import type { Breaker } from '../retry/breaker.js';
+import { reportLoading, type StoredPage, storePage } from './store-page.js';
+
+/** The parts of the engine that storing a page of the feed needs. */
+export interface PageContext extends Pick<LeaderContext, 'service' | 'store' | 'observer' | 'stepMs' | 'retryWakeUp'> {
+  readonly filters: LeaderContext['identity']['filters'];
+  readonly lease: LeaseGrant;
+  readonly breaker: Breaker;
+  /** Where the page before led nowhere. */
+  readonly deadEnd: DeadEnd | null;
+  readonly recent: RecentCursors;
+}
+
+/** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */
+export function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<StoredPage> {
+  const { store, observer, stepMs, lease } = context;
+  const tryEntries: FeedStore['tryEntries'] = (...given) => {
+    observer.ticked(stepMs);
+    return store.tryEntries(...given);
+  };
+  return storePage(
+    page,
+    false,
+    {
+      ...context,
+      store: { tryEntries, notYetQuarantined: store.notYetQuarantined.bind(store) },
+      stored: page.at.cursor,
+      commit: async (content, { from, to, atEnd, again }) => {
+        observer.ticked(stepMs);
+        const freshness = freshnessClaimOf(page, atEnd);
+        const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
+        if (again && outcome.kind === 'committed') observer.freshness(outcome.asOf);
+        return outcome;
+      },
+      onCommitted: (outcome, entries) => report(outcome, entries, page, context),
+    },
+    signal,
+  );
+}
+
+function report(
+  { counts, asOf }: Extract<CommitOutcome, { kind: 'committed' }>,
+  entries: readonly CheckedEntry[],
+  page: CompletedPage,
+  { observer }: PageContext,
+): void {
+  const stored = new Set(counts.stored);
+  const deliveries = entries.flatMap(({ accepted: { run } }) =>
+    stored.has(run.scanId) && run.deliveredAt !== null ? [page.instantOf(run.deliveredAt)] : [],
+  );
+  observer.committed(counts, deliveries);
+  observer.freshness(asOf);
+  reportLoading(entries, observer);
+}

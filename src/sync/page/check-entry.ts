@@ -1,0 +1,194 @@
+import { isUtf8 } from 'node:buffer';
+import { memberRanges } from '../../core/json/ranges.js';
+import { hasUnknownFields } from '../../core/run-fields.js';
+import type { FeedRun } from '../ports/index.js';
+import { type ExceededLimit, exceededLimit, isNestedTooDeep, isUnderflow, JSON_LIMITS } from './json-limits.js';
+import { fitsIn, isStorable } from './storable-text.js';
+import { readTimestamp, type Timestamp } from './timestamps.js';
+
+/** The fields of an entry as they may be stored, or the reason why it cannot be stored (promise 5). */
+export type EntryCheck =
+  | {
+      readonly usable: true;
+      readonly run: FeedRun;
+      /** Replacements of bad optional values. */
+      readonly replaced: Readonly<Record<string, string | boolean | null>>;
+      /** Those of which only the notation was changed. */
+      readonly normalised: readonly string[];
+      readonly unknownFields: boolean;
+    }
+  | {
+      readonly usable: false;
+      readonly reason: RejectReason;
+      readonly detail: string;
+      readonly scanId: string | null;
+      readonly revision: number | null;
+    };
+
+/** Why an entry is quarantined. `refused`: PostgreSQL would not take it. */
+export type RejectReason =
+  | 'not_an_object'
+  | 'scan_id'
+  | 'revision'
+  | 'status'
+  | 'environment'
+  | 'document_type'
+  | 'file_name'
+  | ExceededLimit
+  | 'refused';
+
+/**
+ * Longest values of columns that are indexed, in UTF-8 bytes. An index entry holds 2,704; a report's index may have the
+ * last three together.
+ */
+export const INDEXED_BYTES = { scanId: 1024, slug: 512, partnerName: 1024, failureReason: 512 } as const;
+const HIGHEST_REVISION = 2 ** 31 - 1;
+const TIMESTAMPS = ['submittedAt', 'completedAt', 'deliveredAt'] as const;
+const OPTIONAL_TEXTS = ['error', 'markdown'] as const;
+const INDEXED_TEXTS = ['partnerName', 'failureReason'] as const;
+
+const EXCEEDED: Readonly<Record<ExceededLimit, string>> = {
+  nesting: `the entry is nested more than ${JSON_LIMITS.depth} deep`,
+  elements: `an array or object of the entry has more than ${JSON_LIMITS.elements} elements`,
+  expansion: `the numbers of the entry, written without exponents, are more than ${JSON_LIMITS.expansion} characters longer`,
+};
+
+type Fields = Readonly<Record<string, unknown>>;
+type Problem = { readonly reason: RejectReason; readonly detail: string };
+
+/**
+ * Checks an entry of the feed, or a finished single run, against interface 2.1. Pure; values are never quoted.
+ * @param bytes of the entry, if they may hold something that parsing hides: invalid UTF-8, exponents, very many elements,
+ * values that were left empty
+ * @param stored the pieces of them to store, cut between values, if not all are stored
+ */
+export function checkEntry(
+  entry: unknown,
+  bytes?: Uint8Array,
+  stored: readonly Uint8Array[] = bytes === undefined ? [] : [bytes],
+): EntryCheck {
+  if (!isObject(entry)) return unusable({ reason: 'not_an_object', detail: 'the entry is not an object' }, null, null);
+  const scanId = hasInvalidScanId(bytes) ? null : usableScanId(entry.scanId);
+  const revision = usableRevision(entry.revision);
+  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(entry, stored);
+  if (problem !== null) return unusable(problem, scanId, revision);
+  return { usable: true, ...checkOptional(entry, bytes) };
+}
+
+function requiredFieldProblem(entry: Fields, scanId: string | null, revision: number | null): Problem | null {
+  const { status, environment, documentType, fileName } = entry;
+  if (scanId === null) {
+    return { reason: 'scan_id', detail: `scanId is not a text of 1 to ${INDEXED_BYTES.scanId} bytes` };
+  }
+  if (revision === null) {
+    return { reason: 'revision', detail: `revision is not an integer from 1 to ${HIGHEST_REVISION}` };
+  }
+  if (status !== 'completed' && status !== 'failed') {
+    return { reason: 'status', detail: 'status is neither completed nor failed' };
+  }
+  if (environment !== 'prod' && environment !== 'test') {
+    return { reason: 'environment', detail: 'environment is neither prod nor test' };
+  }
+  if (!isObject(documentType) || !isTextOrNull(documentType.slug) || !isTextOrNull(documentType.name)) {
+    return { reason: 'document_type', detail: 'documentType is not an object with slug and name, each a text or null' };
+  }
+  if (!isIndexable(documentType.slug, INDEXED_BYTES.slug)) {
+    return { reason: 'document_type', detail: `documentType.slug has more than ${INDEXED_BYTES.slug} bytes` };
+  }
+  if (typeof fileName !== 'string') return { reason: 'file_name', detail: 'fileName is not a text' };
+  return null;
+}
+
+function limitProblem(entry: Fields, stored: readonly Uint8Array[]): Problem | null {
+  const limit = isNestedTooDeep(entry) ? 'nesting' : exceededLimit(...stored);
+  return limit === null ? null : { reason: limit, detail: EXCEEDED[limit] };
+}
+
+function checkOptional(
+  entry: Fields,
+  bytes: Uint8Array | undefined,
+): Omit<Extract<EntryCheck, { usable: true }>, 'usable'> {
+  const replaced: Record<string, string | boolean | null> = {};
+  const normalised: string[] = [];
+  for (const name of OPTIONAL_TEXTS) if (!isTextOrNull(entry[name])) replaced[name] = null;
+  for (const name of INDEXED_TEXTS) {
+    if (!isTextOrNull(entry[name]) || !isIndexable(entry[name], INDEXED_BYTES[name])) replaced[name] = null;
+  }
+  let delivered: Timestamp | null = null;
+  for (const name of TIMESTAMPS) {
+    const given = entry[name];
+    if (isAbsent(given)) continue;
+    const time = typeof given === 'string' ? readTimestamp(given) : null;
+    if (name === 'deliveredAt') delivered = time;
+    if (time === null) replaced[name] = null;
+    else if (time.text !== given) {
+      replaced[name] = time.text;
+      normalised.push(name);
+    }
+  }
+  if (!isAbsent(entry.ocrConfidence) && !isDouble(entry.ocrConfidence, bytes)) replaced.ocrConfidence = null;
+  if (!isAbsent(entry.data) && !isObject(entry.data)) replaced.data = null;
+  // A value that cannot be read must not make a run productive: the safe side is the test mode.
+  if (!isAbsent(entry.partnerTestMode) && typeof entry.partnerTestMode !== 'boolean') replaced.partnerTestMode = true;
+  if (!isAbsent(entry.resultTruncated) && typeof entry.resultTruncated !== 'boolean') replaced.resultTruncated = null;
+  const run = steeringFields(entry, delivered?.at ?? null, 'resultTruncated' in replaced);
+  const unknownFields = hasUnknownFields(entry, entry.documentType as Fields);
+  return { run, replaced, normalised, unknownFields };
+}
+
+function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag: boolean): FeedRun {
+  return {
+    scanId: entry.scanId as string,
+    revision: entry.revision as number,
+    status: entry.status as FeedRun['status'],
+    hasData: isObject(entry.data),
+    hasMarkdown: typeof entry.markdown === 'string',
+    // An unreadable flag on a completed run without data is taken for a truncated one: asking once more loses nothing.
+    truncated: entry.resultTruncated === true || unreadableFlag,
+    deliveredAt,
+  };
+}
+
+function unusable({ reason, detail }: Problem, scanId: string | null, revision: number | null): EntryCheck {
+  return { usable: false, reason, detail, scanId, revision };
+}
+
+function usableScanId(value: unknown): string | null {
+  if (typeof value !== 'string' || value === '' || !isStorable(value)) return null;
+  return isIndexable(value, INDEXED_BYTES.scanId) ? value : null;
+}
+
+/** Repaired, two different scan ids could become one. */
+function hasInvalidScanId(bytes: Uint8Array | undefined): boolean {
+  if (bytes === undefined || isUtf8(bytes)) return false;
+  const range = memberRanges(bytes).get('scanId');
+  return range !== undefined && !isUtf8(bytes.subarray(range.start, range.end));
+}
+
+function usableRevision(value: unknown): number | null {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= HIGHEST_REVISION
+    ? (value as number)
+    : null;
+}
+
+/** Whether PostgreSQL reads it as double precision: it refuses what is too large, and what is too close to zero. */
+function isDouble(value: unknown, bytes: Uint8Array | undefined): boolean {
+  if (!Number.isFinite(value)) return false;
+  return value !== 0 || bytes === undefined || !isUnderflow(bytes, 'ocrConfidence');
+}
+
+function isIndexable(value: unknown, bytes: number): boolean {
+  return typeof value !== 'string' || fitsIn(value, bytes);
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isAbsent(value: unknown): value is undefined | null {
+  return value === undefined || value === null;
+}
+
+function isTextOrNull(value: unknown): boolean {
+  return isAbsent(value) || typeof value === 'string';
+}

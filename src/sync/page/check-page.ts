@@ -1,0 +1,221 @@
+import { isUtf8 } from 'node:buffer';
+import { allMembers, elementRanges, memberRanges } from '../../core/json/ranges.js';
+import type { Range } from '../../core/json/scan.js';
+import type {
+  AcceptedEntry,
+  EntryBatch,
+  FeedRun,
+  PageJson,
+  PendingReason,
+  QuarantineEntry,
+  RawPage,
+  RawRun,
+} from '../ports/index.js';
+import { checkEntry, type EntryCheck } from './check-entry.js';
+import { mayExceedLimits, mayUnderflow } from './json-limits.js';
+import { mayNeedRepair, repairJson } from './storable-text.js';
+
+/** An entry that passed the checks, and its JSON. */
+export interface CheckedEntry {
+  readonly accepted: AcceptedEntry;
+  /** The JSON to store, in pieces: as received, or repaired. */
+  json(): readonly Uint8Array[];
+  /** The bytes as received. */
+  payload(): Uint8Array;
+  /** Whether this entry is stored exactly as received, so that the bytes of its page may be stored as a whole. */
+  readonly asReceived: boolean;
+  /** The entry before its text was repaired, for the quarantine. */
+  readonly original: QuarantineEntry | null;
+  /** For a loaded result: its feed entry as pending, which is stored if PostgreSQL refuses the result. */
+  readonly fallback?: CheckedEntry;
+  /** For an entry that was delivered truncated. */
+  readonly loading?: Loading;
+}
+
+/** The outcome for a truncated entry. `skipped`: it is stored in full already, or nothing wanted is missing. */
+export type Loading = 'resolved' | 'pending' | 'skipped';
+
+/** A page after the checks: what to store, and what to quarantine. */
+export interface CheckedPage {
+  /** The JSON of the page, or of several consecutive pages that are committed together. */
+  readonly pages: readonly PageJson[];
+  /** Number of entries received, usable or not. */
+  readonly items: number;
+  readonly entries: readonly CheckedEntry[];
+  readonly quarantine: readonly QuarantineEntry[];
+}
+
+/**
+ * Checks every entry of a page. Order matters: validate, quarantine, and only then (in the store) deduplicate. The bytes of the
+ * entries are checked only if a fast check of the page finds something suspicious, or if the page was not parsed whole.
+ */
+export function checkPage(page: RawPage): CheckedPage {
+  const bytesOf = entrySource(page.body);
+  const suspect = isSuspect(page, page.items);
+  const entries: CheckedEntry[] = [];
+  const quarantine: QuarantineEntry[] = [];
+  page.items.forEach((item, index) => {
+    const payload = () => bytesOf(index);
+    const checked = checkEntry(item, suspect ? payload() : undefined);
+    if (!checked.usable) {
+      quarantine.push(rejectedEntry(checked, payload()));
+      return;
+    }
+    const entry = checkedEntry(checked, payload, suspect ? repaired([payload()]) : undefined);
+    entries.push(entry);
+    if (entry.original !== null) quarantine.push(entry.original);
+  });
+  const items = page.items.length;
+  return { pages: [{ items, json: [page.body] }], items, entries, quarantine };
+}
+
+/** Whether the body may hold what PostgreSQL refuses, or what parsing hides. */
+function isSuspect({ body, emptied }: Pick<RawPage, 'body' | 'emptied'>, items: readonly unknown[]): boolean {
+  if (emptied || !isUtf8(body)) return true;
+  const text = latin1(body);
+  return mayNeedRepair(text) || mayExceedLimits(text) || (items.some(isZero) && mayUnderflow(text));
+}
+
+/** Latin-1 is much faster than UTF-8, and all that is searched for is ASCII. */
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+}
+
+function isZero(item: unknown): boolean {
+  return (item as { ocrConfidence?: unknown } | null)?.ocrConfidence === 0;
+}
+
+/** Checks a single-run answer (interface 4.3) without its `rawOcrResult`. Returns null if it is unusable. */
+export function checkRun(raw: RawRun): CheckedEntry | null {
+  const { rawOcrResult: _, ...run } = raw.run;
+  const received = withoutMember(raw.body, 'rawOcrResult');
+  const checked = isSuspect(raw, [run]) ? checkEntry(run, raw.body, received) : checkEntry(run);
+  return checked.usable ? checkedEntry(checked, () => raw.body, repaired(received)) : null;
+}
+
+/** Returns the bytes of an object with null in place of one member's value. */
+function withoutMember(json: Uint8Array, left: string): readonly Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let from = 0;
+  for (const [name, { start, end }] of allMembers(json)) {
+    if (name !== left) continue;
+    pieces.push(json.subarray(from, start), NULL);
+    from = end;
+  }
+  return [...pieces, json.subarray(from)];
+}
+
+const NULL = Buffer.from('null');
+
+/** Returns an entry and the result that was loaded for it. The store unites them if they are of the same revision. */
+function sourcesOf(entry: CheckedEntry): readonly CheckedEntry[] {
+  const { fallback, accepted } = entry;
+  if (fallback === undefined || fallback.accepted.run.revision !== accepted.run.revision) return [entry];
+  return [fallback, { ...entry, accepted: { ...accepted, isAnswer: true } }];
+}
+
+/** Returns the batch of these entries. It has the bytes of the page itself if they are all of its entries, as received. */
+export function batchOf(
+  entries: readonly CheckedEntry[],
+  page: Pick<CheckedPage, 'pages' | 'items'> | null,
+): EntryBatch {
+  const whole = page !== null && entries.length === page.items && entries.every((entry) => entry.asReceived);
+  const sources = entries.flatMap(sourcesOf);
+  return { pages: whole ? page.pages : [pageOf(sources)], entries: sources.map((entry) => entry.accepted) };
+}
+
+function pageOf(entries: readonly CheckedEntry[]): PageJson {
+  const items = entries.flatMap((entry, index) => (index === 0 ? entry.json() : [SEPARATOR, ...entry.json()]));
+  return { items: entries.length, json: [BEGIN, ...items, END] };
+}
+
+const [BEGIN, SEPARATOR, END] = ['{"items":[', ',', ']}'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
+
+/** Marks a result that was requested with its markdown and has none. */
+export function withoutMarkdown(entry: CheckedEntry): CheckedEntry {
+  return { ...entry, accepted: { ...entry.accepted, markdownAbsent: true } };
+}
+
+export function withPending(entry: CheckedEntry, pending: PendingReason): CheckedEntry {
+  return { ...entry, accepted: { ...entry.accepted, pending } };
+}
+
+/** A quarantine row for an entry that PostgreSQL would not take. */
+export function refusedEntry({ accepted, payload }: CheckedEntry): QuarantineEntry {
+  const { scanId, revision } = accepted.run;
+  return {
+    scanId,
+    revision,
+    reason: 'refused',
+    detail: 'PostgreSQL does not take a value of this entry',
+    payload: payload(),
+    state: 'open',
+  };
+}
+
+type Usable = Extract<EntryCheck, { usable: true }>;
+
+/** JSON to store in place of bytes that PostgreSQL may refuse. */
+interface Repaired {
+  readonly json: readonly Uint8Array[];
+  readonly changed: boolean;
+}
+
+function repaired(received: readonly Uint8Array[]): Repaired {
+  const json = received.map(repairJson);
+  return { json, changed: json.some((piece, index) => piece !== received[index]) };
+}
+
+/** @param other the JSON to store if it is not the page's own */
+function checkedEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired): CheckedEntry {
+  const { run, replaced, normalised, unknownFields } = checked;
+  const changed = other?.changed === true;
+  return {
+    accepted: {
+      run,
+      replaced,
+      normalised,
+      unknownFields,
+      repaired: changed || Object.keys(replaced).length > normalised.length,
+      markdownAbsent: false,
+      isAnswer: false,
+      pending: null,
+    },
+    json: () => other?.json ?? [payload()],
+    payload,
+    asReceived: other === undefined,
+    original: changed ? repairedOriginal(run, payload()) : null,
+  };
+}
+
+function rejectedEntry(checked: Extract<EntryCheck, { usable: false }>, payload: Uint8Array): QuarantineEntry {
+  const { scanId, revision, reason, detail } = checked;
+  return { scanId, revision, reason, detail, payload, state: 'open' };
+}
+
+function repairedOriginal({ scanId, revision }: FeedRun, payload: Uint8Array): QuarantineEntry {
+  return {
+    scanId,
+    revision,
+    reason: 'text',
+    detail: 'the entry holds text that PostgreSQL cannot (U+0000, half a surrogate pair, or invalid UTF-8)',
+    payload,
+    state: 'repaired',
+  };
+}
+
+/** Returns the bytes of entry n. They are located on first use: most pages never need them. */
+function entrySource(body: Uint8Array): (index: number) => Uint8Array {
+  let ranges: readonly Range[] | undefined;
+  return (index) => {
+    ranges ??= itemRanges(body);
+    const range = ranges[index];
+    if (range === undefined) throw new RangeError(`the page has no entry ${index}`);
+    return body.subarray(range.start, range.end);
+  };
+}
+
+function itemRanges(body: Uint8Array): readonly Range[] {
+  const items = memberRanges(body).get('items');
+  return items === undefined ? [] : elementRanges(body, items.start);
+}

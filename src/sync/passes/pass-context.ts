@@ -1,0 +1,11 @@
+import type { FeedContext, LeaderContext } from '../context.js';
+import type { SyncObserver } from '../ports/index.js';
+
+/** The parts of the engine that passes need. */
+export type PassContext = Pick<
+  FeedContext,
+  'service' | 'store' | 'clock' | 'loader' | 'read' | 'budget' | 'pageLimit' | 'pagesAhead' | 'pollIntervalMs'
+> &
+  Pick<LeaderContext, 'retryWakeUp'> & {
+    readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'reconciled' | 'passFinished'>;
+  };

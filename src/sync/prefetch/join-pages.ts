@@ -1,0 +1,50 @@
+import { leadsFurther } from '../page/read-page.js';
+import type { CompletedPage } from './completed-page.js';
+
+/** Maximum number of pages of the feed that are committed together. */
+export const PAGES_JOINED = 5;
+/** Maximum size of several pages that are committed together, bytes. Beyond that the cost of a statement itself is small. */
+const BYTES_JOINED = 2 * 1024 * 1024;
+
+/** Whether a page may be committed with those after it: it is stored exactly as received, and it leads further. */
+function isJoinable(page: CompletedPage): boolean {
+  const { checked, completed } = page;
+  const asReceived = checked.items === completed.length && completed.every((entry) => entry.asReceived);
+  return leadsFurther(page) && asReceived && checked.quarantine.length === 0;
+}
+
+/** Returns how many of these consecutive pages to commit together, at least 1. */
+export function countJoined(pages: readonly CompletedPage[], most: number): number {
+  let bytes = 0;
+  const end = pages.slice(0, most).findIndex((page) => {
+    bytes += page.bytes;
+    return bytes > BYTES_JOINED || !isJoinable(page);
+  });
+  return Math.max(1, end === -1 ? Math.min(pages.length, most) : end);
+}
+
+/**
+ * Joins consecutive pages into one, from the position of the first to where the last leads. So the cost of a statement besides
+ * its rows (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
+ */
+export function joinPages(first: CompletedPage, more: readonly CompletedPage[]): CompletedPage {
+  const last = more.at(-1);
+  if (last === undefined) return first;
+  const pages = [first, ...more];
+  const items = pages.reduce((sum, page) => sum + page.items, 0);
+  return {
+    ...last,
+    at: first.at,
+    items,
+    polls: pages.flatMap((page) => page.polls),
+    bytes: pages.reduce((sum, page) => sum + page.bytes, 0),
+    provenUpTo: pages.findLast((page) => page.provenUpTo !== null)?.provenUpTo ?? null,
+    checked: {
+      pages: pages.flatMap((page) => page.checked.pages),
+      items,
+      entries: pages.flatMap((page) => page.checked.entries),
+      quarantine: [],
+    },
+    completed: pages.flatMap((page) => page.completed),
+  };
+}

@@ -1,0 +1,68 @@
+import type { FeedContext } from '../context.js';
+import type { Priority } from '../memory/memory-budget.js';
+import { isTooMuch, LARGEST_ENTRY_BYTES } from '../page/page-limit.js';
+import type { FeedRequest, FeedService } from '../ports/index.js';
+
+/** A request for one entry, which shows whether anything is listed. */
+export type Probe = Pick<FeedRequest, 'filters' | 'start'>;
+
+/** Maximum size of an answer that is read, bytes. That is too little to count towards the memory budget. */
+const ENOUGH_BYTES = 1024 * 1024;
+
+/** Whether the service lists anything there. Rejects if it refuses the request. */
+export async function listsAnything(
+  service: Pick<FeedService, 'readPage'>,
+  probe: Probe,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const listed = await listEntries(service, probe, 1, signal);
+  return listed === null || listed.items > 0;
+}
+
+/**
+ * Returns how many entries the service lists there, and its cursor; null if the answer is longer than 1 MiB. Rejects if the
+ * service refuses the request. It may be called while pages are held, since it never waits for memory.
+ */
+export async function listEntries(
+  service: Pick<FeedService, 'readPage'>,
+  probe: Probe,
+  limit: number,
+  signal: AbortSignal,
+): Promise<{ readonly items: number; readonly next: string | null } | null> {
+  const bounds = { maxBytes: ENOUGH_BYTES, onReceived: () => {} };
+  try {
+    const { items, nextCursor } = await service.readPage({ ...probe, limit, markdown: false, ...bounds }, signal);
+    return { items: items.length, next: nextCursor };
+  } catch (error) {
+    if (!isTooMuch(error)) throw error;
+    return null;
+  }
+}
+
+/** The date of the service's answer. The answer itself is read within the memory budget; nothing may be held before it. */
+export async function readServiceDate(
+  probe: Probe,
+  priority: Priority,
+  { service, budget }: Pick<FeedContext, 'service' | 'budget'>,
+  signal: AbortSignal,
+): Promise<Date | null> {
+  const ticket = budget.enqueue(priority);
+  try {
+    for (let expected = 0; ; ) {
+      const reservation = await ticket.reserve(expected, 'page', signal);
+      const bounds = { maxBytes: LARGEST_ENTRY_BYTES, onReceived: (bytes: number) => reservation.grow(bytes) };
+      try {
+        const request = { ...probe, limit: 1, markdown: false, ...bounds };
+        return (await service.readPage(request, reservation.signal)).serviceDate;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (reservation.preemptedFor === null) throw error;
+        expected = reservation.preemptedFor;
+      } finally {
+        reservation.release();
+      }
+    }
+  } finally {
+    ticket.close();
+  }
+}

@@ -1,0 +1,207 @@
+import type { Failure } from '../../core/errors.js';
+import { classifyError } from '../../core/errors.js';
+import type { FeedContext } from '../context.js';
+import type { Priority } from '../memory/memory-budget.js';
+import { createPageLimit } from '../page/page-limit.js';
+import { readPageWithin } from '../page/read-page.js';
+import type { FeedRun, FeedStart, LeaseGrant, Position } from '../ports/index.js';
+import { listsAnything, type Probe, readServiceDate } from './probe.js';
+import { mayRejectCursor } from './rejected-cursor.js';
+
+/** Maximum number of stored runs that are requested by their ids. */
+const ASKED = 3;
+/** If no earlier cursor is accepted, the feed continues this long before the last delivery that it has read, milliseconds. */
+const OVERLAP_MS = 24 * 3_600_000;
+
+/** The service knows none of the stored runs with this key: continuing would mix two organizations. The feed holds. */
+export class AnotherOrganization extends Error implements Failure {
+  override readonly name = 'AnotherOrganization';
+  readonly kind = 'another_organization';
+  readonly action = 'hold';
+  constructor() {
+    super(
+      'the service rejects the stored cursor, and its feed knows none of the runs stored for that time, nor are they found one by one: the key probably belongs to another organization. Use the key of the organization that is stored here, or another SCANFEED_DATABASE_SCHEMA',
+    );
+  }
+}
+
+/**
+ * Heals a rejected cursor (promise 8). The text of the refusal says nothing: if the same filters are refused without a
+ * cursor too, the settings are wrong, and the refusal is thrown again, as it is where the cursor is accepted after all.
+ * Otherwise the feed falls back to the newest earlier cursor that is still accepted, else to a day before its last delivery,
+ * else to its beginning.
+ */
+export async function recoverCursor(
+  refusal: unknown,
+  position: Position,
+  lease: LeaseGrant,
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, observer } = context;
+  observer.ticked(context.stepMs);
+  const serviceDate = await readServiceDate(probeOf({ beginning: true }, context), 'feed', context, signal).catch(
+    (error) => {
+      throw mayRejectCursor(error) === null ? error : refusal;
+    },
+  );
+  if (position.cursor !== null && !(await isRejected(position.cursor, refusal, context, signal))) throw refusal;
+  const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
+  const since =
+    readUpTo && later(overlapBefore(readUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
+  let overlap: Position | null = null;
+  if (since !== null && readUpTo !== null) {
+    observer.ticked(context.stepMs);
+    const again = await listedFrom(since, 'feed', context, signal).catch((error) => {
+      if (classifyError(error).kind === 'http_400') return [];
+      throw error;
+    });
+    if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
+    overlap = await positionWithin(since, readUpTo, 'feed', context, signal);
+  }
+  const to = (await newestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
+  if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
+}
+
+/**
+ * Finds a position near a time that lies within what was read. `since` may mean the submission or completion of a run, and may
+ * leave out entries of the page that it is sent with (the interface leaves it open), so that a time may lead past entries
+ * that were not read. The cursor of a page with one entry does not, if an entry of revision 1 that was read is listed after
+ * it: the place of such an entry is its delivery time. It has to be earlier than what was read up to, since others of that
+ * last millisecond may not be read yet. Returns null if nothing shows this.
+ */
+export async function positionWithin(
+  since: Date,
+  readUpTo: Date,
+  priority: Priority,
+  context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  signal: AbortSignal,
+): Promise<Position | null> {
+  const ofOne = { ...context, pageLimit: createPageLimit(1, context.budget.bytes) };
+  try {
+    const { next } = await readAt({ cursor: null, since }, priority, ofOne, signal);
+    if (next === null) return null;
+    const within = { cursor: next, since: null };
+    const { runs } = await readAt(within, priority, context, signal);
+    const isRead = ({ revision, deliveredAt }: FeedRun) =>
+      revision === 1 && deliveredAt !== null && deliveredAt < readUpTo;
+    return runs.some(isRead) ? within : null;
+  } catch (error) {
+    if (mayRejectCursor(error) === null) throw error;
+    return null;
+  }
+}
+
+/** Not from a time that lies ahead of the service's clock, should that have gone back: nothing is listed there. */
+export function overlapBefore(readUpTo: Date, serviceNow: Date): Date {
+  return new Date(Math.min(readUpTo.getTime(), serviceNow.getTime()) - OVERLAP_MS);
+}
+
+/** The feed never goes back to before its start. */
+function later(time: Date, start: Date | null): Date {
+  return start !== null && start > time ? start : time;
+}
+
+function probeOf(start: FeedStart, { read }: Pick<FeedContext, 'read'>): Probe {
+  return { filters: read.filters, start };
+}
+
+/**
+ * Whether the service rejects a cursor that it refused with this error. A 400 is believed. After any other refusal the same
+ * filters have to be answered without the cursor, and the cursor refused once more right after that.
+ * @throws what fails without the cursor: it says nothing about the cursor
+ */
+export async function isRejected(
+  cursor: string,
+  refusal: unknown,
+  context: Pick<FeedContext, 'service' | 'read'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (mayRejectCursor(refusal) === 'at once') return true;
+  await listsAnything(context.service, probeOf({ beginning: true }, context), signal);
+  try {
+    await listsAnything(context.service, probeOf({ cursor }, context), signal);
+    return false;
+  } catch (error) {
+    if (mayRejectCursor(error) === null) throw error;
+    return true;
+  }
+}
+
+/** Every failure but a refusal is thrown, and the recovery is tried again later. */
+async function newestAccepted(
+  cursors: readonly string[],
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<Position | null> {
+  for (const cursor of cursors) {
+    context.observer.ticked(context.stepMs);
+    try {
+      await listsAnything(context.service, probeOf({ cursor }, context), signal);
+      return { cursor, since: null };
+    } catch (error) {
+      if (mayRejectCursor(error) === null) throw error;
+      if (!(await isRejected(cursor, error, context, signal))) return { cursor, since: null };
+    }
+  }
+  return null;
+}
+
+/** Returns the usable runs of a page from a time on. */
+export async function listedFrom(
+  since: Date,
+  priority: Priority,
+  context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  signal: AbortSignal,
+): Promise<readonly FeedRun[]> {
+  return (await readAt({ cursor: null, since }, priority, context, signal)).runs;
+}
+
+/** Reads a page within the memory budget, like every page, and releases it. */
+async function readAt(
+  at: Position,
+  priority: Priority,
+  { budget, read, ...context }: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
+  signal: AbortSignal,
+): Promise<{ readonly runs: readonly FeedRun[]; readonly next: string | null }> {
+  const ticket = budget.enqueue(priority);
+  try {
+    const withoutMarkdown = { ...context, read: { ...read, markdown: false } };
+    const { checked, next } = await readPageWithin(ticket, withoutMarkdown, at, signal);
+    return { runs: checked.entries.map(({ accepted }) => accepted.run), next };
+  } finally {
+    ticket.close();
+  }
+}
+
+/**
+ * Whether the entries that are delivered again are of the organization that is stored. They should include a known run if any is
+ * stored for that time. They may rightly include none: filters may include more than before, and stored runs may have been
+ * corrected or removed from the feed. So the runs stored for that time are requested one by one, which no filter hides
+ * (interface 4.3). Returns false if even that does not show it.
+ * @throws AnotherOrganization if none of them exists
+ */
+export async function isSameOrganization(
+  listed: readonly FeedRun[],
+  since: Date,
+  storedUpTo: Date,
+  { store, loader }: Pick<FeedContext, 'store' | 'loader'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const again = listed.flatMap(({ scanId, deliveredAt }) =>
+    deliveredAt !== null && deliveredAt <= storedUpTo ? [{ scanId, deliveredAt }] : [],
+  );
+  const last = again.at(-1);
+  if (last === undefined || (await store.findStored(again.map(({ scanId }) => scanId))).length > 0) return true;
+  const stored = await store.findDelivered(since, last.deliveredAt, ASKED);
+  if (stored.length === 0) return true;
+  const answers = await Promise.all(
+    stored.map(async (run) => {
+      const verdict = await loader.loadOnce(run, signal);
+      verdict.release(); // only its existence matters
+      return verdict.kind === 'loaded' ? 'known' : verdict.reason;
+    }),
+  );
+  if (answers.every((answer) => answer === 'not_found')) throw new AnotherOrganization();
+  return answers.some((answer) => answer !== 'not_found' && answer !== 'not_loaded');
+}

@@ -1,0 +1,40 @@
+import type { Failure } from '../../core/errors.js';
+import { classifyError } from '../../core/errors.js';
+import type { FeedContext } from '../context.js';
+import type { LeaseGrant, Position } from '../ports/index.js';
+import { listsAnything } from './probe.js';
+import { mayRejectCursor } from './rejected-cursor.js';
+
+/** A pass waits until the feed has continued from another position, or holds as long as the feed does. */
+class FeedCursorRejected extends Error implements Failure {
+  override readonly name = 'FeedCursorRejected';
+  readonly kind: string;
+  readonly action = 'retry';
+  constructor(cause: unknown) {
+    super(
+      "the service rejects the feed's own cursor, perhaps because the key belongs to another organization: passes store nothing until the feed continues",
+      { cause },
+    );
+    this.kind = classifyError(cause).kind;
+  }
+}
+
+/**
+ * Checks that the service still accepts the feed's own cursor, before a page that was requested without a cursor is stored.
+ * Such a page may be another organization's if the key is, and nothing in it shows that. If the cursor is rejected, the feed
+ * finds out which organization it is (promise 8), which it could not once runs of another one are stored.
+ * @throws FeedCursorRejected, or another failure of the request
+ */
+export async function assertSameOrganization(
+  page: { readonly at: Position },
+  lease: LeaseGrant,
+  { service, store, read }: Pick<FeedContext, 'service' | 'store' | 'read'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (page.at.cursor !== null) return; // the page's own cursor was accepted
+  const { cursor } = await store.readPosition(lease.feed);
+  if (cursor === null) return;
+  await listsAnything(service, { filters: read.filters, start: { cursor } }, signal).catch((error) => {
+    throw mayRejectCursor(error) === null ? error : new FeedCursorRejected(error);
+  });
+}

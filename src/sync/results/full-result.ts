@@ -1,0 +1,55 @@
+import { type CheckedEntry, checkRun, withoutMarkdown } from '../page/check-page.js';
+import type { FeedRun, PendingReason, RawRun, StoredResult } from '../ports/index.js';
+
+/** The result of a single-run answer for a truncated entry. */
+export type ResultVerdict =
+  /** The same revision with its full values, or a higher one. */
+  | { readonly kind: 'loaded'; readonly entry: CheckedEntry }
+  | { readonly kind: 'pending'; readonly reason: PendingReason };
+
+/** Whether something that is wanted is missing from the entry (interface 4.2 rule 6 does not say which value was too large). */
+export function needsFullResult(run: FeedRun, markdown: boolean): boolean {
+  if (!run.truncated) return false;
+  return (run.status === 'completed' && !run.hasData) || (markdown && !run.hasMarkdown);
+}
+
+/** Whether the database holds all that is wanted of this revision already, or a higher one. */
+export function isStoredInFull(run: FeedRun, stored: StoredResult | undefined, markdown: boolean): boolean {
+  if (stored === undefined || stored.revision < run.revision) return false;
+  return stored.revision > run.revision || (stored.complete && (stored.markdownKnown || !markdown));
+}
+
+/**
+ * Judges a single-run answer against the requested scan and revision. Pure.
+ * @param revision 0: of this run none is stored
+ */
+export function judgeResult(
+  { scanId, revision, status }: Pick<FeedRun, 'scanId' | 'revision'> & { readonly status?: FeedRun['status'] },
+  answer: RawRun,
+  markdown: boolean,
+): ResultVerdict {
+  const { run } = answer;
+  if (run.scanId !== scanId) return pending('invalid_result');
+  if (run.status === 'processing') return pending('processing');
+  const entry = checkRun(answer);
+  if (entry === null || 'data' in entry.accepted.replaced) return pending('invalid_result');
+  const found = entry.accepted.run;
+  if (found.revision < revision) return pending('older_revision');
+  // Of a revision that no feed entry vouches for, nothing else says that the partner is not in test mode.
+  if (found.revision > revision && leavesTestModeOpen(run)) return pending('test_mode_unknown');
+  // Asked for because something was missing: an answer without it is no result, whether it says so or not.
+  const empty = found.status === 'completed' && !found.hasData;
+  if (empty || needsFullResult(found, markdown)) return pending('still_truncated');
+  // One revision cannot be completed and failed: neither answer is believed before a newer one settles it.
+  if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
+  // A full answer without markdown: there is none. If that were not stored, every delivery would request it again.
+  return { kind: 'loaded', entry: markdown && !found.hasMarkdown ? withoutMarkdown(entry) : entry };
+}
+
+function leavesTestModeOpen({ status, partnerTestMode }: RawRun['run']): boolean {
+  return status === 'completed' && (partnerTestMode === undefined || partnerTestMode === null);
+}
+
+function pending(reason: PendingReason): ResultVerdict {
+  return { kind: 'pending', reason };
+}

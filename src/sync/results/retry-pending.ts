@@ -1,0 +1,105 @@
+import { classifyError } from '../../core/errors.js';
+import type { FeedContext, LeaderContext } from '../context.js';
+import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from '../ports/index.js';
+import { type LimitedRun, limitConcurrency } from '../retry/limit-concurrency.js';
+import { runRepeatedly } from '../retry/run-repeatedly.js';
+import { storeResult } from './store-result.js';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** How often orphaned pending results are adopted: those that no replica retries. */
+const ADOPT_EVERY_MS = 10 * MINUTE_MS;
+/** Maximum number of results to retry in one round. */
+const RUNS_AT_ONCE = 50;
+/** The pause between rounds is part of the round, at its beginning: a page that was just committed has tried to load its results. */
+const NEXT_ROUND = { pauseMs: 0 };
+
+/**
+ * Returns the pause before a pending result is retried, milliseconds (promise 3). It doubles from the first one up to an hour;
+ * after seven days it is a day, without end. Pure.
+ */
+export function pendingPause(attempts: number, pendingForMs: number, firstMs: number): number {
+  if (pendingForMs > 7 * DAY_MS) return DAY_MS;
+  return Math.min(HOUR_MS, firstMs * 2 ** Math.min(attempts, 30));
+}
+
+/** Retries results that could not be loaded before their page was committed, until the lease is lost or the signal aborts. */
+export async function retryPending(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
+  const { clock, pendingRetryMs, retryWakeUp } = context;
+  let more = false;
+  let adoptAt = clock.monotonic();
+  await runRepeatedly('result', context, signal, async () => {
+    if (!more) await retryWakeUp.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
+    if (signal.aborted) return 'over';
+    if (clock.monotonic() >= adoptAt) {
+      await adoptOrphans(lease, context);
+      adoptAt = clock.monotonic() + ADOPT_EVERY_MS;
+    }
+    const round = await retryDue(lease, context, signal);
+    more = round === 'full';
+    return round === 'fenced' ? 'over' : NEXT_ROUND;
+  });
+}
+
+/** Adopts pending results of feeds that were renamed or retired: no replica retries them. */
+async function adoptOrphans(lease: LeaseGrant, { store, observer }: FeedContext): Promise<void> {
+  const results = await store.adoptPending(lease);
+  if (results > 0) observer.adopted(results);
+}
+
+/**
+ * Runs one round. `full`: more results may be due; `fenced`: the lease was lost. Rejects if the store failed, after all other
+ * attempts have ended and are stored.
+ */
+async function retryDue(
+  lease: LeaseGrant,
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<'full' | 'done' | 'fenced'> {
+  const due = await context.store.duePending(lease.feed, RUNS_AT_ONCE);
+  if (due.length === 0) return 'done';
+  const limited = limitConcurrency(context.resultCommits);
+  const tries = await Promise.allSettled(due.map((run) => retryRun(run, lease, limited, context, signal)));
+  const outcomes = tries.flatMap((tried) => (tried.status === 'fulfilled' ? [tried.value] : []));
+  if (outcomes.includes('fenced') || signal.aborted) return 'fenced';
+  const failed = outcomes.filter((outcome) => outcome !== 'stored' && outcome !== 'fenced');
+  if (failed.length > 0 && !(await context.store.postponePending(lease, failed))) return 'fenced';
+  const refused = tries.find((tried) => tried.status === 'rejected');
+  if (refused !== undefined) throw refused.reason;
+  return due.length === RUNS_AT_ONCE ? 'full' : 'done';
+}
+
+/** Loads and stores a result. It counts towards the memory budget until it is committed. */
+async function retryRun(
+  run: PendingRun,
+  lease: LeaseGrant,
+  limited: LimitedRun,
+  context: FeedContext,
+  signal: AbortSignal,
+): Promise<'stored' | 'fenced' | PostponedTry> {
+  const { store, loader, observer, pendingRetryMs } = context;
+  const tried = await loader.loadOnce(run, signal, run.reason === 'no_memory' ? 'deferred' : 'pending');
+  if (tried.kind === 'pending') return postponed(run, tried.reason, pendingRetryMs);
+  try {
+    const outcome = await limited(async () => {
+      signal.throwIfAborted(); // it may have waited for other commits
+      return storeResult(store, lease, tried.entry);
+    });
+    if (outcome.kind === 'fenced') return 'fenced';
+    observer.committed(outcome.counts, []);
+    if (outcome.kind === 'contradicted') return postponed(run, 'invalid_result', pendingRetryMs);
+    observer.truncated('resolved', 1);
+    return 'stored';
+  } catch (error) {
+    if (classifyError(error).action !== 'data') throw error;
+    return postponed(run, 'invalid_result', pendingRetryMs);
+  } finally {
+    tried.release();
+  }
+}
+
+function postponed(run: PendingRun, reason: PendingReason, firstMs: number): PostponedTry {
+  const { scanId, revision, attempts, pendingForMs } = run;
+  return { scanId, revision, reason, nextTryInMs: pendingPause(attempts + 1, pendingForMs, firstMs) };
+}

@@ -1,0 +1,27 @@
+import type { CommitCounts } from '../../core/counts.js';
+import { batchOf, type CheckedEntry } from '../page/check-page.js';
+import type { FeedStore, LeaseGrant } from '../ports/index.js';
+
+/** The outcome for a loaded result. `contradicted`: it contradicts the stored row, which stays pending. */
+export type StoredResultOutcome =
+  | { readonly kind: 'stored' | 'contradicted'; readonly counts: CommitCounts }
+  | { readonly kind: 'fenced' };
+
+/**
+ * Stores a result that was loaded after its page was committed; what it was before its text was repaired goes to
+ * quarantine with it (promise 4). Rejects with a `Failure`, of action `data` if PostgreSQL refuses one of its values.
+ */
+export async function storeResult(
+  store: Pick<FeedStore, 'commitResults' | 'findStored'>,
+  lease: LeaseGrant,
+  entry: CheckedEntry,
+): Promise<StoredResultOutcome> {
+  const originals = entry.original === null ? [] : [entry.original];
+  const outcome = await store.commitResults(lease, batchOf([entry], null), originals);
+  if (outcome.kind === 'fenced') return outcome;
+  const { counts } = outcome;
+  const { scanId, revision } = entry.accepted.run;
+  const isPending = async () =>
+    (await store.findStored([scanId])).some((stored) => stored.revision === revision && !stored.complete);
+  return { kind: counts.conflicts > 0 && (await isPending()) ? 'contradicted' : 'stored', counts };
+}

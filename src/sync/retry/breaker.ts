@@ -1,0 +1,106 @@
+import type { Failure } from '../../core/errors.js';
+import type { CheckedPage } from '../page/check-page.js';
+import type { FeedStore, QuarantineEntry } from '../ports/index.js';
+
+/** How much of a page is unusable. */
+export interface PageQuality {
+  readonly entries: number;
+  /** Entries that would be quarantined, by reason. */
+  readonly bad: Readonly<Record<string, number>>;
+}
+
+/** Minimum number of pages to judge together, including the current one. */
+const PAGES = 3;
+/** Minimum number of entries to judge: if pages are small, more of them are included. */
+const ENTRIES = 100;
+
+/** At least half of the recent entries are unusable: their shape has changed. The feed holds instead of quarantining them. */
+export class MostlyBad extends Error implements Failure {
+  override readonly name = 'MostlyBad';
+  readonly kind = 'mostly_bad';
+  readonly action = 'hold';
+  constructor(pages: readonly PageQuality[]) {
+    super(
+      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasonsOf(pages)}): the service has probably changed what it sends. The page is neither stored nor skipped, and is requested again. Ask the operators of the service what changed, or use a release of scanfeed that knows it`,
+    );
+  }
+}
+
+/** Holds a feed whose entries become unusable, so that it is not quarantined as a whole (promise 5). One for each feed or pass. */
+export interface Breaker {
+  /**
+   * Checks whether entries of this page may be quarantined. Has no effect, so a page that is held may be checked again.
+   * @throws MostlyBad
+   */
+  check(page: PageQuality): void;
+  /** The page was committed. */
+  committed(page: PageQuality): void;
+}
+
+export function createBreaker(): Breaker {
+  let earlier: readonly PageQuality[] = [];
+  return {
+    check: (page) => {
+      const pages = latest([...earlier, page]);
+      if (badOf(page) > 0 && isMostlyBad(pages)) throw new MostlyBad(pages);
+    },
+    committed: (page) => {
+      if (page.entries > 0) earlier = latest([...earlier, page]);
+    },
+  };
+}
+
+/** Returns the quality of a page if these entries of it are quarantined. */
+export function qualityOf({ items }: Pick<CheckedPage, 'items'>, quarantine: readonly QuarantineEntry[]): PageQuality {
+  const bad: Record<string, number> = {};
+  for (const { state, reason } of quarantine) {
+    if (state === 'open') bad[reason] = (bad[reason] ?? 0) + 1;
+  }
+  return { entries: items, bad };
+}
+
+/**
+ * Returns the same without the entries that are in the feed's quarantine already, perhaps for long: they are no sign of a change.
+ * Queries the store only if there are bad entries.
+ */
+export async function qualityOfNew(
+  page: Pick<CheckedPage, 'items'>,
+  quarantine: readonly QuarantineEntry[],
+  feed: string,
+  store: Pick<FeedStore, 'notYetQuarantined'>,
+): Promise<PageQuality> {
+  return qualityOf(page, quarantine.length === 0 ? [] : await store.notYetQuarantined(feed, quarantine));
+}
+
+/** Returns the last pages, as many as are judged together. */
+function latest(pages: readonly PageQuality[]): readonly PageQuality[] {
+  let first = pages.length;
+  for (let entries = 0; first > 0 && (pages.length - first < PAGES || entries < ENTRIES); ) {
+    first -= 1;
+    entries += pages[first]?.entries ?? 0;
+  }
+  return pages.slice(first);
+}
+
+function isMostlyBad(pages: readonly PageQuality[]): boolean {
+  const entries = sum(pages.map((page) => page.entries));
+  return entries >= ENTRIES && sum(pages.map(badOf)) * 2 >= entries;
+}
+
+function badOf({ bad }: PageQuality): number {
+  return sum(Object.values(bad));
+}
+
+/** `status 180, revision 3`: the most frequent first. Reasons are words of a fixed set. */
+function reasonsOf(pages: readonly PageQuality[]): string {
+  const counts = new Map<string, number>();
+  for (const { bad } of pages) {
+    for (const [reason, count] of Object.entries(bad)) counts.set(reason, (counts.get(reason) ?? 0) + count);
+  }
+  const ordered = [...counts].sort(([, a], [, b]) => b - a);
+  return ordered.map(([reason, count]) => `${reason} ${count}`).join(', ');
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

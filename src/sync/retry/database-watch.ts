@@ -1,0 +1,61 @@
+import type { Clock } from '../../core/clock.js';
+import { classifyError } from '../../core/errors.js';
+import type { FeedStore } from '../ports/index.js';
+import { linkedSignal } from './linked-signal.js';
+
+/** Notices from the store's own statements whether the database answers, and ends pauses when it answers again. */
+export interface DatabaseWatch {
+  /** The store, watched. */
+  readonly store: FeedStore;
+  /**
+   * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of the process succeeds: the
+   * lease is renewed often, while pauses grow to a minute. A `Retry-After` is waited for to its end.
+   */
+  waitOut(error: unknown, ms: number, signal: AbortSignal): Promise<void>;
+}
+
+export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): DatabaseWatch {
+  let away = false;
+  let back = new AbortController();
+  const answered = () => {
+    if (!away) return;
+    away = false;
+    back.abort();
+    back = new AbortController();
+  };
+  const watched = <T>(work: Promise<T>): Promise<T> =>
+    work.then(
+      (result) => {
+        answered();
+        return result;
+      },
+      (error) => {
+        // Errors that need a person and refused values are answers of the database, too.
+        if (classifyError(error).action === 'retry') away = true;
+        throw error;
+      },
+    );
+  return {
+    store: watchedStore(store, watched),
+    waitOut: async (error, ms, signal) => {
+      if (!away || classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
+      const until = linkedSignal(signal, back.signal);
+      try {
+        await clock.sleep(ms, until.signal);
+      } finally {
+        until.unlink();
+      }
+    },
+  };
+}
+
+/** Watches every method, each of which is one or a few statements, except `announce`, which often sends none. */
+function watchedStore(store: FeedStore, watched: <T>(work: Promise<T>) => Promise<T>): FeedStore {
+  return new Proxy(store, {
+    get: (target, name) => {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== 'function' || name === 'announce') return method;
+      return (...args: unknown[]) => watched(Reflect.apply(method, target, args) as Promise<unknown>);
+    },
+  });
+}

@@ -1,0 +1,35 @@
+import { classifyError } from '../../core/errors.js';
+import type { LeaderContext } from '../context.js';
+import type { Stage } from '../ports/index.js';
+import { pauseAfter } from './backoff.js';
+
+/** What follows an iteration: the next one after a pause, milliseconds, or none. */
+export type IterationEnd = { readonly pauseMs: number } | 'over';
+
+/**
+ * Runs an iteration of a stage again and again, until one returns `over` or the signal aborts. A failed iteration is
+ * reported, and the pause before the next one grows with the number of failures in a row. Never rejects.
+ */
+export async function runRepeatedly(
+  stage: Stage,
+  { clock, observer, waitOut }: Pick<LeaderContext, 'clock' | 'observer' | 'waitOut'>,
+  signal: AbortSignal,
+  iteration: () => Promise<IterationEnd>,
+): Promise<void> {
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      const end = await iteration();
+      if (end === 'over') return;
+      if (failures > 0) observer.recovered(stage, failures);
+      failures = 0;
+      if (end.pauseMs > 0) await clock.sleep(end.pauseMs, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      failures += 1;
+      const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
+      observer.failed(stage, error, failures, pauseMs);
+      await waitOut(error, pauseMs, signal);
+    }
+  }
+}

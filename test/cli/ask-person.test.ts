@@ -1,0 +1,34 @@
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { askPerson } from '../../src/cli/context/command-process.js';
+import { EXIT } from '../../src/cli/context/exit.js';
+
+/** Asks at a terminal where these keys are pressed; null: where the input ends. */
+async function asked(keys: string | null) {
+  const [input, output] = [new PassThrough(), new PassThrough().setEncoding('utf8')];
+  const answer = askPerson('Go on? [y/N] ', { input, output, terminal: true }).catch((error: unknown) => error);
+  if (keys === null) input.end();
+  else input.write(keys);
+  return { answer: await answer, shown: String(output.read()) };
+}
+
+test('a question is answered by a line', async () => {
+  const { answer, shown } = await asked('yes\r');
+  expect(answer).toBe('yes');
+  expect(shown).toContain('Go on? [y/N] ');
+});
+
+test.each([
+  ['Ctrl-D', '\u0004'],
+  ['the end of the input', null],
+])('a question that %s ends has an empty answer, and a line of its own', async (_, keys) => {
+  const { answer, shown } = await asked(keys);
+  expect(answer).toBe('');
+  expect(shown).toMatch(/\n$/);
+});
+
+test('a question that Ctrl-C ends is an interruption, and has a line of its own', async () => {
+  const { answer, shown } = await asked('\u0003');
+  expect(answer).toMatchObject({ message: 'interrupted; nothing was changed', exitCode: EXIT.interrupted });
+  expect(shown).toMatch(/\n$/);
+});

@@ -1,0 +1,268 @@
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { SubmittedFile } from '../../../src/cli/submit/submit-files.js';
+import * as submit from '../../../src/cli/commands/submit.js';
+import { type Emulator, type RequestRecord, startEmulator } from '../../../src/emulator/index.js';
+import { runCommand } from '../../support/command.js';
+import { folderOf, pdf } from '../../support/pdfs.js';
+
+let emulator: Emulator;
+let asked: RequestRecord[] = [];
+
+beforeAll(async () => {
+  emulator = await startEmulator({ switches: { processingMs: 0, failureShare: 0 } });
+  emulator.requests.observe((record) => asked.push(record));
+});
+afterAll(() => emulator.close());
+beforeEach(() => {
+  emulator.clearFaults();
+  emulator.set({ processingMs: 0, failureShare: 0, maxFileBytes: 1_000_000 });
+  asked = [];
+});
+
+const TEST = ['--document-type', 'rechnung', '--environment', 'test'];
+const run = (args: readonly string[], env: Record<string, string> = {}) =>
+  runCommand(submit, ['submit', ...args], {
+    env: { SCANFEED_BASE_URL: emulator.url, SCANFEED_API_KEY: emulator.apiKey, ...env },
+  });
+const json = async (args: readonly string[]) => {
+  const { out, ...rest } = await run([...args, '--json']);
+  return { ...rest, files: JSON.parse(out) as SubmittedFile[] };
+};
+let made = 0;
+const other = () => pdf(`number ${++made}`);
+
+describe('submit', () => {
+  it('submits each file once, whoever repeats it, and says so', async () => {
+    const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other() });
+    const first = await run([path('a.pdf'), path('b.pdf'), ...TEST]);
+    expect(first).toMatchObject({ exitCode: 0, err: '2 files: 2 submitted\n' });
+    const lines = first.out.split('\n').sort().join('\n'); // each is printed as soon as it is through
+    expect(lines).toMatch(/^\n\S+a\.pdf: submitted as [0-9a-f-]{36}\n\S+b\.pdf: submitted as [0-9a-f-]{36}$/);
+    const again = await run([path('a.pdf'), ...TEST]);
+    expect(again).toMatchObject({ exitCode: 0, err: '1 file: 1 submitted before\n' });
+    expect(again.out).toMatch(/a\.pdf: submitted before as [0-9a-f-]{36}: completed\n$/);
+  });
+
+  it('takes the PDFs of a folder, and sends the same content once', async () => {
+    const same = other();
+    const { path } = await folderOf({
+      ...{ 'x.pdf': same, 'Y.PDF': other(), 'z.pdf': same },
+      ...{ '.hidden.pdf': 'no PDF', 'notes.txt': 'no PDF', 'deeper/d.pdf': 'no PDF' },
+    });
+    const { files, exitCode } = await json([path(), path('x.pdf'), ...TEST]);
+    expect(exitCode).toBe(0);
+    expect(files.map(({ file, outcome }) => [file, outcome])).toEqual([
+      [path('Y.PDF'), 'submitted'],
+      [path('x.pdf'), 'submitted'],
+      [path('z.pdf'), 'repeated'],
+    ]);
+    expect(files[2]?.scanId).toBe(files[1]?.scanId);
+    expect(asked).toHaveLength(2);
+  });
+
+  it('makes another submission of another content, document type or environment', async () => {
+    const { path, write } = await folderOf({ 'a.pdf': other() });
+    const keyFor = async (type: string, environment: string) => {
+      const { files } = await json([path('a.pdf'), '--document-type', type, '--environment', environment]);
+      expect(files).toMatchObject([{ outcome: 'submitted' }]);
+      return files[0]?.idempotencyKey;
+    };
+    const keys = [
+      await keyFor('rechnung', 'test'),
+      await keyFor('lieferschein', 'test'),
+      await keyFor('rechnung', 'prod'),
+    ];
+    await write('a.pdf', other());
+    expect(new Set([...keys, await keyFor('rechnung', 'test')]).size).toBe(4);
+  });
+
+  it('checks all files first and sends nothing while one of them is no PDF', async () => {
+    const { path } = await folderOf({ 'good.pdf': other(), 'empty.pdf': '', 'text.pdf': 'hello', 'none/x.txt': '' });
+    const { exitCode, out, err } = await run([path(), path('missing.pdf'), path('none'), '/dev/null', ...TEST]);
+    expect({ exitCode, out }).toEqual({ exitCode: 1, out: '' });
+    expect(err).toBe(
+      [
+        `${path('empty.pdf')}: it is empty`,
+        `${path('text.pdf')}: it is no PDF: it does not begin with %PDF-`,
+        `${path('missing.pdf')}: there is no such file or folder`,
+        `${path('none')}: the folder holds no .pdf files`,
+        '/dev/null: it is no file',
+        'scanfeed: 5 of 6 files refused; nothing was sent\n',
+      ].join('\n'),
+    );
+    expect(asked).toEqual([]);
+  });
+
+  it('goes on with the others when one is refused, and quotes the service', async () => {
+    emulator.set({ maxFileBytes: 1000 });
+    const { path } = await folderOf({ 'a.pdf': `${other()}${'x'.repeat(2000)}`, 'b.pdf': other(), 'c.pdf': other() });
+    const { exitCode, out, err } = await run([path(), ...TEST]);
+    expect(exitCode).toBe(1);
+    expect(out).toMatch(/^(\S+: submitted as \S+\n){2}$/);
+    expect(err).toMatch(
+      /^\S+a\.pdf: not submitted: .* answered 400: .*not too large.*; the service says: "Die Datei ist zu groß\."\n3 files: 2 submitted, 1 not submitted\nscanfeed: 1 of 3 files without a result\n$/,
+    );
+  });
+
+  it('tries again what passes, under the same key', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 503, next: 2, operation: 'submit' });
+    emulator.addFault({ kind: 'reset', next: 1, operation: 'submit' });
+    expect(await json([path('a.pdf'), ...TEST])).toMatchObject({ exitCode: 0, files: [{ outcome: 'submitted' }] });
+    expect(asked).toHaveLength(4);
+  });
+
+  it('says what it waits for, and how long', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 503, retryAfter: 3600, next: 1, operation: 'submit' });
+    const { exitCode, err } = await run([path('a.pdf'), ...TEST]);
+    expect(exitCode).toBe(0);
+    expect(err).toMatch(/^\S.* answered 503: .*; trying again in 60 min\n1 file: 1 submitted\n$/);
+  });
+
+  it('makes one run where the answer to the first try was lost', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'cut', next: 1, operation: 'submit' });
+    const { files, exitCode } = await json([path('a.pdf'), ...TEST]);
+    expect({ exitCode, files }).toMatchObject({ exitCode: 0, files: [{ outcome: 'repeated' }] });
+    expect(asked.map(({ scanId }) => scanId)).toEqual([files[0]?.scanId, files[0]?.scanId]);
+  });
+
+  it('sends nothing else in the place of what was checked', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 503, next: 1, operation: 'submit' });
+    const end = emulator.requests.observe(() => writeFileSync(path('a.pdf'), `${other()}, changed`));
+    const { files, exitCode } = await json([path('a.pdf'), ...TEST]);
+    end();
+    expect({ exitCode, files }).toMatchObject({ exitCode: 1, files: [{ problem: { kind: 'file_changed' } }] });
+    expect(asked).toHaveLength(1);
+  });
+
+  it('gives up with 75 and the remedy while the service stays away', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 503, operation: 'submit' });
+    expect(await run([path('a.pdf'), ...TEST])).toMatchObject({
+      exitCode: 75,
+      err: expect.stringContaining('the same command again submits what is left, and nothing twice\n'),
+    });
+  });
+
+  it('takes a maintenance page for a service that is away', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'html', operation: 'submit' });
+    expect(await json([path('a.pdf'), ...TEST])).toMatchObject({
+      exitCode: 75,
+      files: [{ outcome: 'failed', problem: { kind: 'not_json', passing: true } }],
+    });
+  });
+
+  it.each([
+    ['a refused key', { SCANFEED_API_KEY: 'another' }, [], 1, /answered 401: .*"API-Schlüssel fehlt/],
+    ['an unknown document type', {}, ['--document-type', 'nonsense'], 1, /answered 404: .*slug.*; the service says: "/],
+    ['a service that is away', { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1' }, [], 75, /no answer from .*ECONNREFUSED/],
+  ])('sends no more files after %s, which all would meet', async (_, env, args, exitCode, message) => {
+    const names = Array.from({ length: 8 }, (_, index) => `${index}.pdf`);
+    const { path } = await folderOf(Object.fromEntries(names.map((name) => [name, other()])));
+    const result = await run([path(), ...TEST, '--concurrency', '2', ...args], env);
+    expect(result.exitCode).toBe(exitCode);
+    expect(result.out).toBe('');
+    expect(result.err).toMatch(message);
+    expect(result.err.match(/: not submitted: /g)).toHaveLength(2);
+    expect(result.err).toContain('8 files: 2 not submitted, 6 not sent\n');
+  });
+
+  it('makes another run with --new where the run has failed, and only there; a repeat of that is safe, too', async () => {
+    emulator.set({ failureShare: 1 });
+    const { path } = await folderOf({ 'bad.pdf': other() });
+    const [failed] = (await json([path(), ...TEST])).files;
+    const repeat = await run([path(), ...TEST]);
+    expect(repeat).toMatchObject({ exitCode: 1, out: expect.stringMatching(/: failed; --new submits it again\n$/) });
+    emulator.set({ failureShare: 0 });
+    const anew = await json([path(), ...TEST, '--new']);
+    expect(anew).toMatchObject({ exitCode: 0, files: [{ outcome: 'submitted' }] });
+    expect(anew.files[0]?.scanId).not.toBe(failed?.scanId);
+    const again = await json([path(), ...TEST, '--new']);
+    expect(again).toMatchObject({ exitCode: 0, files: [{ outcome: 'repeated', scanId: anew.files[0]?.scanId }] });
+  });
+
+  it('takes another key with --new where the first was used for another request', async () => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 409, error: 'Konflikt', next: 2, operation: 'submit' });
+    const refused = await run([path(), ...TEST]);
+    const explained = /409.*"Konflikt"; the key follows from content.*submitted before.*before you use --new/;
+    expect(refused).toMatchObject({ exitCode: 1, err: expect.stringMatching(explained) });
+    expect(await json([path(), ...TEST, '--new'])).toMatchObject({ exitCode: 0, files: [{ outcome: 'submitted' }] });
+  });
+
+  it.each([[[]], [['--new']]])('makes no second run with %j when a 409 follows a lost answer', async (args) => {
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'cut', next: 1, operation: 'submit' });
+    emulator.addFault({ kind: 'status', status: 409, next: 1, operation: 'submit' });
+    const { exitCode, files } = await json([path(), ...TEST, ...args]);
+    const message = expect.stringMatching(/409.*; an earlier try of this command was not answered and may have made/);
+    expect({ exitCode, files }).toMatchObject({ exitCode: 1, files: [{ outcome: 'failed', problem: { message } }] });
+    expect(asked).toHaveLength(2);
+  });
+
+  it('waits until the runs are over, and tells those that failed', async () => {
+    emulator.set({ processingMs: 300 });
+    const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other() });
+    const done = await run([path(), ...TEST, '--wait']);
+    expect(done).toMatchObject({ exitCode: 0, err: '2 files: 2 submitted, 2 completed\n' });
+    expect(done.out.match(/\.pdf: [0-9a-f-]{36}: completed\n/g)).toHaveLength(2);
+    emulator.set({ failureShare: 1 });
+    const bad = await folderOf({ 'c.pdf': other() });
+    const { exitCode, files, err } = await json([bad.path(), ...TEST, '--wait']);
+    expect(exitCode).toBe(1);
+    expect(files).toMatchObject([{ outcome: 'submitted', status: 'failed', failureReason: expect.any(String) }]);
+    expect(err).toBe('1 file: 1 submitted, 1 failed\nscanfeed: 1 of 1 file without a result\n');
+  });
+
+  it('waits through failures that pass, and gives a run up that stays unreachable; its outage is told once', async () => {
+    emulator.set({ processingMs: 100 });
+    const { path, write } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 500, next: 3, operation: 'run' });
+    const passed = await run([path(), ...TEST, '--wait']);
+    expect(passed.exitCode).toBe(0);
+    expect(passed.err).toMatch(
+      /^the single run .* answered 500: .*; trying again in 8\.0 s\n1 file: 1 submitted, 1 completed\n$/,
+    );
+    await write('a.pdf', other());
+    emulator.addFault({ kind: 'status', status: 500, operation: 'run' });
+    const given = await run([path(), ...TEST, '--wait']);
+    expect(given.exitCode).toBe(75);
+    expect(given.err).toMatch(
+      /^the single run .* answered 500: .*; trying again in 8\.0 s\n\S+: \S+: not known: .* answered 500: .*\n1 file: /,
+    );
+  });
+
+  it('says of each long pause that the service asks for while it waits', async () => {
+    emulator.set({ processingMs: 1 });
+    const { path } = await folderOf({ 'a.pdf': other() });
+    emulator.addFault({ kind: 'status', status: 429, retryAfter: 3600, next: 2, operation: 'run' });
+    const { err, files } = await json([path(), ...TEST, '--wait']);
+    expect(files).toMatchObject([{ status: 'completed' }]);
+    expect(err).toMatch(/^(the single run .* answered 429: .*; trying again in 60 min\n){2}1 file: /);
+  });
+
+  it.each([
+    ['no document type', ['x.pdf', '--environment', 'test'], /required option '--document-type <slug>'/],
+    ['an empty document type', ['x.pdf', '--environment', 'test', '--document-type', ' '], /slug of a document type/],
+    ['no environment', ['x.pdf', '--document-type', 'x'], /required option '--environment <name>'/],
+    ['both environments', ['x.pdf', '--document-type', 'x', '--environment', 'all'], /Allowed choices are prod, test/],
+    ['no file', TEST, /missing required argument 'files'/],
+    ['too much at once', ['x.pdf', ...TEST, '--concurrency', '17'], /from 1 to 16/],
+  ])('is wrong usage with %s', async (_, args, message) => {
+    expect(await run(args)).toMatchObject({ exitCode: 64, out: '', err: expect.stringMatching(message) });
+    expect(asked).toEqual([]);
+  });
+
+  it('names all settings that are missing, and needs no database', async () => {
+    const { exitCode, err } = await runCommand(submit, ['submit', 'x.pdf', ...TEST], { env: {} });
+    expect(exitCode).toBe(78);
+    expect(err).toContain('SCANFEED_BASE_URL is not set');
+    expect(err).toContain('SCANFEED_API_KEY is not set');
+    expect(err).not.toContain('DATABASE_URL');
+  });
+});

@@ -1,0 +1,56 @@
+import { CommanderError } from 'commander';
+import { expect, test } from 'vitest';
+import { CommandFailure, explain } from '../../src/cli/context/exit.js';
+import { BodyTooLargeError, NotJsonError, WrongShapeError } from '../../src/service/errors/body-errors.js';
+import { ConnectionError } from '../../src/service/errors/request-errors.js';
+import { httpStatusError } from '../../src/service/errors/status-errors.js';
+import { databaseError, SchemaMismatch } from '../../src/storage/connection/errors.js';
+
+const body = { size: 300, sha256Prefix: '0123abcd' };
+const answered = (status: number) => httpStatusError({ operation: 'feed', status });
+const sqlstate = (code: string) => databaseError(Object.assign(new Error('secret'), { code, severity: 'ERROR' }));
+
+test.each([
+  ['a maintenance page in HTML', new NotJsonError(200, 'another content type', body)],
+  ['a service without a connection', new ConnectionError('https://service.example', 'ECONNREFUSED')],
+  ['an internal error of the service', answered(503)],
+  ['too many requests', answered(429)],
+  ['a lost database', databaseError(new Error('terminated'))],
+  ['a database that is starting', sqlstate('57P03')],
+])('%s is worth another try: 75', (_, error) => {
+  expect(explain(error)).toEqual({ exitCode: 75, message: error.message });
+});
+
+test.each([
+  ['a refused key', answered(401)],
+  ['a redirect', answered(302)],
+  ['JSON of another shape', new WrongShapeError(200, 'the page', ['items'])],
+  ['an answer that is too large', new BodyTooLargeError(1_000)],
+  ['a refused login', sqlstate('28P01')],
+  ['a schema that does not fit', new SchemaMismatch('run `scanfeed migrate`')],
+])('%s wants somebody to change something: 1', (_, error) => {
+  expect(explain(error)).toEqual({ exitCode: 1, message: error.message });
+});
+
+test('a failure that names its exit code ends with that', () => {
+  expect(explain(new CommandFailure('say which', 64))).toEqual({ exitCode: 64, message: 'say which' });
+});
+
+test('what Commander has already said is not said twice', () => {
+  expect(explain(new CommanderError(1, 'commander.unknownOption', 'unknown'))).toEqual({ exitCode: 64, message: null });
+  expect(explain(new CommanderError(0, 'commander.help', '(help)'))).toEqual({ exitCode: 0, message: null });
+});
+
+test('everything else is a bug, and shows where', () => {
+  expect(explain(new TypeError('no function'))).toEqual({
+    exitCode: 1,
+    message: expect.stringMatching(/^this is a bug in scanfeed: TypeError: no function\n +at /),
+  });
+  expect(explain('thrown').message).toBe('this is a bug in scanfeed: thrown');
+});
+
+test('an answer that is too large says what to do', () => {
+  expect(new BodyTooLargeError(1_000).message).toBe(
+    'the answer is larger than the 1000 bytes allowed; where it is a page of the feed, ask for fewer entries at once (SCANFEED_PAGE_LIMIT)',
+  );
+});

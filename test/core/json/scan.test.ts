@@ -1,0 +1,164 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { scanMembers } from '../../../src/core/json/scan.js';
+
+interface Member {
+  readonly name: string;
+  readonly value: unknown;
+}
+
+/** The members at a depth, parsed; null where the text is not JSON. */
+function membersOf(text: string, depth: number): readonly Member[] | null {
+  const json = Buffer.from(text);
+  const parse = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString());
+  const members: Member[] = [];
+  try {
+    scanMembers(json, depth, (member) => {
+      if (member.depth !== depth) return;
+      const { name, value } = member;
+      members.push({
+        name: parse(json.subarray(name.start, name.end)) as string,
+        value: parse(json.subarray(value.start, value.end)),
+      });
+    });
+    return members;
+  } catch (error) {
+    expect(error).toBeInstanceOf(SyntaxError);
+    return null;
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The members of all objects that lie this deep. */
+function expectedMembers(value: unknown, depth: number): readonly Member[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const here =
+    depth === 1 && !Array.isArray(value) ? Object.entries(value).map(([name, of]) => ({ name, value: of })) : [];
+  return [...here, ...Object.values(value).flatMap((inner) => (depth > 1 ? expectedMembers(inner, depth - 1) : []))];
+}
+
+const sorted = (members: readonly Member[]) => members.map((member) => JSON.stringify(member)).sort();
+
+/** Pieces that JSON is made of, and some that it is not. */
+const PIECES = [
+  ...[
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    ':',
+    '"',
+    '\\',
+    '\\u',
+    '\\"',
+    '\\\\',
+    ' ',
+    '\n',
+    '\t',
+    '\v',
+    'null',
+    'nul',
+    'true',
+    'false',
+  ],
+  ...[
+    '0',
+    '1',
+    '-',
+    '01',
+    '1.',
+    '.5',
+    '1e',
+    '1e9',
+    '1E+05',
+    '-0.0',
+    '"a"',
+    '"a":1',
+    '"\\u00e4"',
+    '"\\u00g4"',
+    '"\\x"',
+    '"\u0001"',
+  ],
+  ...['{"a":', '[1,2]', '{}', '[]', '"ß"', '\ufeff', '\u2028'],
+];
+
+/** Number of values that a value consists of, itself included. */
+function countValues(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce((sum: number, inner) => sum + countValues(inner), 1);
+}
+
+describe('going through JSON bytes', () => {
+  it('counts the values of the text and of each member, and the elements of each', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 0, max: 4 }), (value, depth) => {
+        const json = Buffer.from(JSON.stringify(value));
+        const all = scanMembers(json, depth, (member) => {
+          const of: unknown = JSON.parse(json.subarray(member.value.start, member.value.end).toString());
+          const elements = typeof of === 'object' && of !== null ? Object.keys(of).length : 0;
+          expect(member).toMatchObject({ values: countValues(of), elements });
+        });
+        expect(all).toBe(countValues(JSON.parse(json.toString())));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('tells every member of its depth, whatever the value', () => {
+    fc.assert(
+      fc.property(
+        fc.jsonValue({ maxDepth: 5 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.constantFrom(0, 1),
+        (value, depth, indent) => {
+          const members = membersOf(JSON.stringify(value, null, indent), depth);
+          expect(sorted(members ?? [])).toEqual(sorted(expectedMembers(value, depth)));
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('takes what JSON.parse takes, and nothing else', () => {
+    let taken = 0;
+    const text = fc.oneof(
+      fc.array(fc.constantFrom(...PIECES), { maxLength: 8 }).map((of) => of.join('')),
+      fc.tuple(fc.jsonValue({ maxDepth: 3 }), fc.nat(), fc.constantFrom(...PIECES, '')).map(([value, at, piece]) => {
+        const sound = JSON.stringify(value);
+        const place = at % (sound.length + 1);
+        return sound.slice(0, place) + piece + sound.slice(place + (at % 2));
+      }),
+    );
+    fc.assert(
+      fc.property(text, (json) => {
+        // A lone surrogate is none in UTF-8.
+        fc.pre(json.isWellFormed());
+        const sound = isJson(json);
+        if (sound) taken += 1;
+        expect(membersOf(json, 1) !== null).toBe(sound);
+      }),
+      { numRuns: 20_000 },
+    );
+    expect(taken).toBeGreaterThan(2_000);
+  });
+
+  it('notices an end that comes too early, wherever it comes', () => {
+    const json = '{"items":[{"scanId":"s\\u00e4","data":{"a":[1.5e3,true,null,""]}}],"nextCursor":"c"}';
+    for (let end = 0; end < json.length; end += 1) expect(membersOf(json.slice(0, end), 1)).toBeNull();
+    expect(membersOf(json, 1)).toHaveLength(2);
+  });
+
+  it('minds no depth', () => {
+    const depth = 1_000_000;
+    expect(membersOf(`${'[{"a":'.repeat(depth)}1${'}]'.repeat(depth)}`, 0)).toEqual([]);
+  });
+});

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { runDaemon } from '../../src/daemon/run-daemon.js';
+import { recordingLogger } from '../support/observed.js';
+import { settingsWith } from '../support/settings.js';
+
+/** A port that refuses: port 1 is nobody's. */
+const NOWHERE = 'postgres://daemon:pass-of-the-test@127.0.0.1:1/app';
+
+test('a bug in the engine ends the daemon with that bug, and everything it opened is closed', async () => {
+  const settings = settingsWith({
+    DATABASE_URL: NOWHERE,
+    SCANFEED_ADMIN_HOST: '127.0.0.1',
+    SCANFEED_ADMIN_PORT: '0',
+  });
+  const { logger, until } = recordingLogger();
+  const served = until('metrics, health and status are served');
+  const bug = new TypeError('a bug');
+  const broken = {
+    ...logger,
+    warn: () => {
+      throw bug;
+    },
+  };
+  const { admin, stopped } = runDaemon(settings, broken, new AbortController().signal);
+  stopped.catch(() => {});
+  await served;
+  await expect(stopped).rejects.toBe(bug);
+  expect(admin.address()).toBeNull();
+});

@@ -1,0 +1,341 @@
+import { describe, expect, it, test } from 'vitest';
+import * as backfill from '../../../src/cli/commands/backfill.js';
+import * as status from '../../../src/cli/commands/status.js';
+import { runCommand } from '../../support/command.js';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+import { unusedPort } from '../../support/program/gateway.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+
+const bench = useProgram();
+const HISTORY = 60;
+/** Of each answer, so that a reading takes longer than what is done meanwhile. */
+const SLOW = { latencyMs: 1_000 };
+
+/** A service with a history, and a feed that has read it; its pages are small, so that there are some. */
+async function startBench(over: Readonly<Record<string, string>> = {}) {
+  const service = await bench.startService({ history: HISTORY });
+  const database = await bench.createDatabase();
+  const env = { ...bench.environment(service, database), SCANFEED_PAGE_LIMIT: '5', ...over };
+  const daemon = bench.daemon(env);
+  const start = (...args: string[]) => bench.program(['backfill', ...args], env);
+  const run = async (...args: string[]) => {
+    const program = start(...args);
+    const { code } = await program.exited;
+    return { code, stdout: program.stdout, stderr: program.stderr };
+  };
+  const rows = async () =>
+    database.query("SELECT * FROM scanfeed.passes WHERE kind IN ('history', 'backfill') ORDER BY id");
+  const entriesRead = async () => Number((await rows()).at(-1)?.entries ?? 0);
+  const runs = async () =>
+    (await database.query('SELECT scan_id FROM scanfeed.runs ORDER BY 1')).map((row) => row.scan_id);
+  /** Deletes some of what was stored; resolves to the scan ids of everything. */
+  const lose = async () => {
+    const all = await runs();
+    await database.query('DELETE FROM scanfeed.runs WHERE scan_id = ANY ($1)', [all.slice(10, 13)]);
+    return all;
+  };
+  const cursor = async () => (await database.query('SELECT cursor FROM scanfeed.feeds'))[0]?.cursor;
+  return { service, database, env, daemon, start, run, rows, entriesRead, runs, lose, cursor };
+}
+
+/** An environment without the service. */
+const onlyDatabase = (url: string) => ({ env: { DATABASE_URL: url } });
+
+async function startCaughtUp() {
+  const started = await startBench();
+  await started.daemon.catchesUp();
+  return started;
+}
+
+test('--wait shows the result of the running daemon, which stores what is missing while its cursor stays', async () => {
+  const { run, runs, lose, cursor, daemon } = await startCaughtUp();
+  const all = await lose();
+  const before = await cursor();
+  const { code, stdout } = await run('--since', '31d', '--wait');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^Requested a backfill from \S+Z to \S+Z\.\n\d/);
+  expect(stdout).toContain(`${all.length} entries read, 3 runs stored that were missing`);
+  expect(stdout).toContain('is complete from the beginning on.');
+  expect(await runs()).toEqual(all);
+  expect(await cursor()).toBe(before);
+  expect(daemon.logged('finished backfill')).toMatchObject([{ stored: 3 }]);
+});
+
+test('runs the backfill in the command when there is no daemon', async () => {
+  const { run, runs, lose, cursor, daemon } = await startCaughtUp();
+  await daemon.stop();
+  const all = await lose();
+  const before = await cursor();
+  const { code, stdout } = await run('--beginning', '--json');
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({
+    feed: 'default',
+    since: null,
+    kind: 'backfill',
+    entries: all.length,
+    stored: 3,
+    finishedAt: expect.stringMatching(/Z$/),
+    cancelled: false,
+    joined: false,
+  });
+  expect(await runs()).toEqual(all);
+  expect(await cursor()).toBe(before);
+});
+
+test('resumes when the same command is started again after an interruption', async () => {
+  const { service, start, run, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
+  await daemon.stop();
+  const all = await lose();
+  service.set(SLOW);
+  const interrupted = start('--since', '31d');
+  await eventually(entriesRead).toBeGreaterThan(0);
+  interrupted.signal('SIGINT');
+  expect(await interrupted.exited).toMatchObject({ code: 130 });
+  expect(interrupted.stderr).toMatch(
+    /interrupted \(\d+ entries read, .*\); the next daemon resumes it, and `scanfeed backfill --cancel`/,
+  );
+  const read = await entriesRead();
+  expect(read).toBeLessThan(all.length);
+  service.set({ latencyMs: 0 });
+  const { code, stdout } = await run('--since', '31d');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^Joined the backfill from \S+Z to \S+Z, unfinished since \S+Z \(\d+ entries read/);
+  expect(await runs()).toEqual(all);
+  expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
+});
+
+test('ends at once when it is interrupted while the database is silent or away', async () => {
+  const { service, env, database, entriesRead, daemon } = await startCaughtUp();
+  await daemon.stop();
+  const proxy = await TcpProxy.to(database.url);
+  bench.afterwards(() => proxy.close());
+  const start = () =>
+    bench.program(['backfill', '--since', '31d'], { ...env, DATABASE_URL: proxy.urlOf(database.url) });
+
+  service.set(SLOW);
+  const unanswered = start();
+  await eventually(entriesRead).toBeGreaterThan(0);
+  proxy.set({ blackhole: true });
+  expect(await unanswered.stop('SIGINT')).toEqual({ code: 130, signal: null });
+  expect(unanswered.stderr).toMatch(/^scanfeed: interrupted \(\d+ entries read.*; the next daemon resumes it/m);
+
+  proxy.heal();
+  service.set({ latencyMs: 0 });
+  service.addFault({ kind: 'status', status: 503, retryAfter: 3600 });
+  const refused = start();
+  await eventually(() => refused.stderr).toMatch(/^\S.* answered 503: .*; trying again in 60 min$/m);
+  await proxy.close();
+  expect(await refused.stop('SIGINT')).toEqual({ code: 130, signal: null });
+  expect(refused.stderr).toMatch(/^scanfeed: interrupted /m);
+});
+
+test('reads every page once when two commands run at once', async () => {
+  const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
+  await daemon.stop();
+  const all = await lose();
+  service.set(SLOW);
+  const first = start('--since', '31d');
+  await eventually(rows).toHaveLength(1);
+  const second = start('--since', '31d');
+  await eventually(() => second.stdout).toMatch(
+    /^Joined the backfill from \S+Z to \S+Z, unfinished since \S+Z \(\d+ entries read/,
+  );
+  service.set({ latencyMs: 0 });
+  expect(await second.exited).toMatchObject({ code: 0 });
+  expect(await first.exited).toMatchObject({ code: 0 });
+  expect(await runs()).toEqual(all);
+  expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
+});
+
+test('leaves the backfill to a daemon that is started meanwhile', async () => {
+  const { service, env, start, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
+  await daemon.stop();
+  const all = await lose();
+  service.set(SLOW);
+  const command = start('--since', '31d');
+  await eventually(entriesRead).toBeGreaterThan(0);
+  const another = bench.daemon(env);
+  await another.logs('took the feed');
+  service.set({ latencyMs: 0 });
+  expect(await command.exited).toMatchObject({ code: 0 });
+  await another.logs('finished backfill');
+  expect(await runs()).toEqual(all);
+  expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
+});
+
+test('takes over the backfill when the daemon ends meanwhile', async () => {
+  const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
+  const all = await lose();
+  service.set({ latencyMs: 60_000 });
+  const command = start('--since', '31d', '--wait');
+  await eventually(rows).toHaveLength(1);
+  await daemon.stop('SIGKILL');
+  service.set({ latencyMs: 0 });
+  expect(await command.exited).toMatchObject({ code: 0 });
+  expect(command.stdout).not.toContain('No daemon is running');
+  expect(await runs()).toEqual(all);
+  expect(await rows()).toMatchObject([{ entries: String(all.length), stored: '3' }]);
+});
+
+test('keeps waiting when the database is away for a moment', async () => {
+  const { service, env, database, runs, lose, rows } = await startCaughtUp();
+  const proxy = await TcpProxy.to(database.url);
+  bench.afterwards(() => proxy.close());
+  const all = await lose();
+  service.set({ latencyMs: 60_000 });
+  const url = proxy.urlOf(database.url);
+  const command = bench.program(['backfill', '--since', '31d', '--wait'], { ...env, DATABASE_URL: url });
+  await eventually(rows).toHaveLength(1);
+  const server = proxy.target;
+  proxy.target = { host: '127.0.0.1', port: await unusedPort() };
+  proxy.cutAll('reset');
+  await eventually(() => command.stderr).toMatch(/PostgreSQL.*; trying again in \S+ s$/m);
+  proxy.target = server;
+  service.set({ latencyMs: 0 });
+  expect(await command.exited).toMatchObject({ code: 0 });
+  expect(await runs()).toEqual(all);
+});
+
+describe('with a running daemon', () => {
+  it('returns at once without --wait, and needs nothing but the database', async () => {
+    const { service, rows, database, runs, lose, env } = await startCaughtUp();
+    const all = await lose();
+    service.set(SLOW);
+    const { exitCode, out } = await runCommand(backfill, ['backfill', '--since', '31d'], onlyDatabase(database.url));
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(
+      /^Requested a backfill from \S+Z to \S+Z\.\n\S+ runs it; `scanfeed status` shows its progress\.\n$/,
+    );
+    expect(await rows()).toMatchObject([{ finished_at: null }]);
+    const again = await runCommand(backfill, ['backfill', '--since', '31d', '--json'], { env });
+    expect(JSON.parse(again.out)).toMatchObject({ joined: true, finishedAt: null, cancelled: false });
+    service.set({ latencyMs: 0 });
+    await eventually(runs).toEqual(all);
+  });
+
+  it('shows its progress in the status of the daemon and of the feed', async () => {
+    const { service, run, rows, daemon, database } = await startCaughtUp();
+    service.set(SLOW);
+    expect(await run('--since', '31d')).toMatchObject({ code: 0 });
+    await daemon.reaches({ passes: [expect.objectContaining({ pass: 'backfill', entries: expect.any(Number) })] });
+    const upTo = 'scanfeed_pass_delivered_up_to_timestamp_seconds{pass="backfill"}';
+    await eventually(() => daemon.metric(upTo)).toBeGreaterThan(Date.now() / 1_000 - 32 * 86_400);
+    const shown = (...args: string[]) => runCommand(status, ['status', ...args], onlyDatabase(database.url));
+    await eventually(async () => (await shown()).out).toMatch(/^Backfill: +\S+Z to \S+Z: at \S+Z, \d+ entries\/s/m);
+    const [feed] = JSON.parse((await shown('--json')).out) as { passes: unknown[] }[];
+    expect(feed?.passes).toMatchObject([{ kind: 'backfill', entries: expect.any(Number), pace: expect.anything() }]);
+    service.set({ latencyMs: 0 });
+    await eventually(rows).toMatchObject([{ finished_at: expect.any(Date), cancelled: false }]);
+    await daemon.reaches({ passes: [] });
+  });
+
+  it('--cancel ends the backfill, and the command that waits for it fails', async () => {
+    const { service, start, rows, database } = await startCaughtUp();
+    service.set({ latencyMs: 60_000 });
+    const waiting = start('--since', '31d', '--wait');
+    await eventually(rows).toHaveLength(1);
+    const cancel = (...args: string[]) =>
+      runCommand(backfill, ['backfill', '--cancel', ...args], onlyDatabase(database.url));
+    expect((await cancel()).out).toMatch(/^Cancelled the backfill from \S+Z to \S+Z: 0 entries read\.\n$/);
+    expect(await rows()).toMatchObject([{ cancelled: true, finished_at: expect.any(Date) }]);
+    expect(await waiting.exited).toMatchObject({ code: 1 });
+    expect(waiting.stderr).toMatch(/^scanfeed: the backfill was cancelled before it finished$/m);
+    expect((await cancel()).out).toBe('The feed default has no unfinished backfill.\n');
+    expect((await cancel('--json')).out).toBe('[]\n');
+  });
+});
+
+test('leaves a feed that has read nothing yet to a daemon', async () => {
+  const { service, daemon, run, rows } = await startBench();
+  service.set({ latencyMs: 60_000 });
+  await daemon.logs('took the feed');
+  await daemon.stop();
+  expect(await run('--since', '31d')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('has read nothing yet: start `scanfeed run`, which then runs this backfill'),
+  });
+  expect(await rows()).toMatchObject([{ finished_at: null }]);
+});
+
+test('requests nothing when it would have to run the backfill and its settings are of another service', async () => {
+  const { daemon, env, rows, database } = await startCaughtUp();
+  await daemon.stop();
+  const run = (over: Readonly<Record<string, string>>) =>
+    runCommand(backfill, ['backfill', '--since', '31d'], { env: { ...env, ...over } });
+  expect(await run({ SCANFEED_BASE_URL: 'https://other.test/v1' })).toMatchObject({
+    exitCode: 1,
+    err: expect.stringContaining('if the service has moved, run `scanfeed adopt`'),
+  });
+  expect(await runCommand(backfill, ['backfill', '--since', '31d'], onlyDatabase(database.url))).toMatchObject({
+    exitCode: 78,
+    err: expect.stringContaining('SCANFEED_API_KEY'),
+  });
+  expect(await rows()).toEqual([]);
+});
+
+test('runs an earlier backfill first, and its own after it', async () => {
+  const { service, start, run, runs, lose, daemon, rows } = await startCaughtUp();
+  await daemon.stop();
+  const all = await lose();
+  service.set({ latencyMs: 60_000 });
+  const earlier = start('--since', '5d', '--until', '4d');
+  await eventually(() => earlier.stdout).toContain('this command runs it');
+  expect(await earlier.stop('SIGINT')).toMatchObject({ code: 130 });
+  service.set({ latencyMs: 0 });
+  expect(await run('--since', '31d')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Requested a backfill/),
+  });
+  expect(await rows()).toMatchObject([{ finished_at: expect.any(Date) }, { finished_at: expect.any(Date) }]);
+  expect(await runs()).toEqual(all);
+});
+
+describe('a live start', () => {
+  const LIVE = { SCANFEED_START: 'live' };
+
+  it('stores new runs at once and the history behind them, over a kill and a takeover', async () => {
+    const { service, daemon, env, runs, database, entriesRead } = await startBench(LIVE);
+    const [recent] = service.deliver(1);
+    service.set(SLOW);
+    await eventually(runs).toContain(recent);
+    await eventually(entriesRead).toBeGreaterThan(0);
+    const [fresh] = service.deliver(1);
+    await eventually(runs).toContain(fresh);
+    await daemon.reaches({ caughtUp: true, backfillComplete: false });
+    expect(
+      (await database.query("SELECT complete_from > now() - interval '2 hours' AS late FROM scanfeed.feeds"))[0]?.late,
+    ).toBe(true);
+    await daemon.stop('SIGKILL');
+    const read = await entriesRead();
+    service.set({ latencyMs: 0 });
+    const another = bench.daemon(env);
+    await another.catchesUp();
+    expect(await entriesRead()).toBeGreaterThan(read);
+    expect((await runs()).length).toBeGreaterThan(HISTORY * 0.8);
+    expect(
+      await database.query("SELECT complete_from = '-infinity' AS whole, start_since FROM scanfeed.feeds"),
+    ).toEqual([{ whole: true, start_since: null }]);
+    // Read once: what the second process read again of the first one's pages is not counted twice.
+    expect(await entriesRead()).toBeLessThanOrEqual((await runs()).length);
+  });
+});
+
+describe('wrong usage', () => {
+  it.each([
+    [''],
+    ['--until 2026-01-01'],
+    ['--since 1d --beginning'],
+    ['--since 1d --cancel'],
+    ['--cancel --until 1h'],
+    ['--cancel --wait'],
+    ['--cancel --beginning'],
+    ['--beginning --no-wait'],
+    ['--since 1h --until 2h'],
+    ['--since 2999-01-01'],
+    ['--since yesterday'],
+  ])('`backfill %s` is refused', async (args) => {
+    const { exitCode } = await runCommand(backfill, ['backfill', ...args.split(' ').filter(Boolean)], { env: {} });
+    expect(exitCode).toBe(64);
+  });
+});

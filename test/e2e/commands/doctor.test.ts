@@ -1,0 +1,322 @@
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, createServer } from 'node:net';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import * as doctor from '../../../src/cli/commands/doctor.js';
+import type { Finding } from '../../../src/cli/doctor/finding.js';
+import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
+import { grantReader } from '../../../src/storage/reporting/reader-role.js';
+import { testCertificate } from '../../support/certificate.js';
+import { type CommandSetting, runCommand } from '../../support/command.js';
+import { findPgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
+import { createTestDatabase, useDatabase } from '../../support/postgres/index.js';
+import { withConnection } from '../../support/postgres/maintenance.js';
+import { unusedPort } from '../../support/program/gateway.js';
+import { refuse, reply, ScriptedService } from '../../support/scripted-service.js';
+import { MIGRATED, tables, useStore } from '../../support/store.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+const reader = `scanfeed_reader_${process.pid}`;
+const undos: (() => unknown)[] = [];
+const afterwards = (undo: () => unknown) => undos.unshift(undo);
+let emulator: Emulator;
+
+beforeEach(async () => {
+  emulator = await startEmulator({ history: 3 });
+  afterwards(() => emulator.close());
+});
+afterEach(async () => {
+  for (const undo of undos.splice(0)) await undo();
+});
+
+const run = (env: Record<string, string> = {}, args: readonly string[] = [], more: Partial<CommandSetting> = {}) =>
+  runCommand(doctor, ['doctor', ...args], {
+    env: {
+      DATABASE_URL: given.url,
+      SCANFEED_BASE_URL: emulator.url,
+      SCANFEED_API_KEY: emulator.apiKey,
+      SCANFEED_READER_ROLE: reader,
+      ...env,
+    },
+    ...more,
+  });
+
+/** Findings by what was checked. */
+const examine = async (env: Record<string, string> = {}) => {
+  const { out, exitCode } = await run(env, ['--json']);
+  const { ok, findings } = JSON.parse(out) as { ok: boolean; findings: Finding[] };
+  expect(exitCode).toBe(ok ? 0 : 1);
+  return Object.fromEntries(findings.map((finding) => [finding.check, finding]));
+};
+
+const withReader = async () => {
+  await grantReader(bench.connection, reader);
+  afterwards(async () => {
+    await sql`DROP OWNED BY ${sql.id(reader)}`.execute(bench.database.sql);
+    await sql`DROP ROLE ${sql.id(reader)}`.execute(bench.database.sql);
+  });
+};
+
+const scripted = async (...answers: Parameters<ScriptedService['answer']>) => {
+  const service = await ScriptedService.start();
+  afterwards(() => service.stop());
+  return service.answer(...answers);
+};
+
+describe('doctor', () => {
+  it('finds everything well between a service and a database that are, and changes neither', async () => {
+    await withReader();
+    const before = await snapshot();
+    const { exitCode, out, err } = await run();
+    expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
+    for (const line of out.trimEnd().split('\n')) expect(line).toMatch(/^ok {4}\w/);
+    expect(out).toContain('ok    API key            accepted\n');
+    expect(out).toContain('ok    delivery feed      answers (status completed, failed, environment prod; ');
+    expect(out).toMatch(/ok {4}schema +scanfeed is at version \d+, as this release needs it\n/);
+    expect(out).toContain(`${reader} may read every report\n`);
+    expect(await snapshot()).toEqual(before);
+  });
+
+  it('asks the feed for one entry, with the filters of the settings and neither cursor nor time', async () => {
+    const page = reply(200, { items: [], nextCursor: 'c' });
+    const service = await scripted(page, page);
+    await examine({
+      SCANFEED_BASE_URL: service.baseUrl,
+      SCANFEED_ENVIRONMENT: 'test',
+      SCANFEED_STATUS: 'failed',
+      SCANFEED_DOCUMENT_TYPE: 'rechnung',
+    });
+    expect(service.requests.map(({ method, url }) => `${method} ${url}`)).toEqual([
+      'GET /v1/scans?status=failed&environment=test&limit=1',
+      'GET /v1/scans?status=failed&environment=test&limit=1&documentType=rechnung',
+    ]);
+  });
+
+  it('goes on with whatever does not depend on what failed', async () => {
+    const port = await unusedPort();
+    const { out, err, exitCode } = await run({
+      SCANFEED_API_KEY: '',
+      SCANFEED_PAGE_LIMIT: '500',
+      SCANFEED_FED: 'x',
+      DATABASE_URL: `postgres://someone:pass-of-the-test@127.0.0.1:${port}/app`,
+    });
+    expect(exitCode).toBe(1);
+    expect(err).toBe('scanfeed: 3 checks fail\n');
+    expect(out).toMatch(/^FAIL {2}settings +SCANFEED_API_KEY is not set; expected: /m);
+    expect(out).toMatch(/^FAIL {2}settings +SCANFEED_PAGE_LIMIT is "500"; expected: /m);
+    expect(out).toMatch(/^WARN {2}settings +SCANFEED_FED is not a setting .* did you mean SCANFEED_FEED\?$/m);
+    expect(out).toMatch(/^skip {2}API key +needs the settings/m);
+    expect(out).toMatch(/^FAIL {2}database login +no connection to PostgreSQL .*nothing listens there/m);
+    expect(out).toMatch(/^skip {2}schema +needs a login$/m);
+  });
+
+  it('is read in a terminal of 80 columns, with marks that need no colour', async () => {
+    const { out } = await run({ SCANFEED_DOCUMENT_TYPE: 'no-such-type' }, [], { columns: 80 });
+    expect(out).toMatch(/^FAIL {2}document type +"no-such-type" is not known/m);
+    const prose = out.split('\n').filter((line) => !line.endsWith(';'));
+    for (const line of prose) expect(line.length).toBeLessThanOrEqual(80);
+    expect(out).not.toContain('\x1b');
+  });
+});
+
+describe('of the service, doctor', () => {
+  it('names a key that is refused, in the words of the service', async () => {
+    expect(await examine({ SCANFEED_API_KEY: 'another-key' })).toMatchObject({
+      'service reached': { outcome: 'ok' },
+      'API key': { outcome: 'failing', message: expect.stringMatching(/401.*check the key; the service says: ".+"/) },
+      'delivery feed': { outcome: 'skipped' },
+      schema: { outcome: 'ok' },
+    });
+    const service = await scripted(refuse(403, 'Keine Organisation.'));
+    expect(await examine({ SCANFEED_BASE_URL: service.baseUrl })).toMatchObject({
+      'API key': { outcome: 'failing', message: expect.stringContaining('belongs to no organization') },
+    });
+  });
+
+  it('tells a document type that is not known from a base URL that is wrong', async () => {
+    expect(await examine({ SCANFEED_DOCUMENT_TYPE: 'rechnung' })).toMatchObject({
+      'document type': { outcome: 'ok', message: '"rechnung" is known' },
+    });
+    expect(await examine({ SCANFEED_DOCUMENT_TYPE: 'no-such-type' })).toMatchObject({
+      'delivery feed': { outcome: 'ok' },
+      'document type': { outcome: 'failing', message: expect.stringContaining('SCANFEED_DOCUMENT_TYPE') },
+    });
+    const service = await scripted(refuse(404, 'Nicht gefunden.'));
+    expect(await examine({ SCANFEED_BASE_URL: service.baseUrl, SCANFEED_DOCUMENT_TYPE: 'rechnung' })).toMatchObject({
+      'delivery feed': { outcome: 'failing', message: expect.stringContaining('SCANFEED_BASE_URL') },
+      'document type': { outcome: 'skipped' },
+    });
+  });
+
+  it('sees a clock that differs, and minds less than two seconds no more than a missing Date', async () => {
+    const body = { items: [], nextCursor: 'c' };
+    const at = (ms: number) => reply(200, body, { date: new Date(Date.now() + ms).toUTCString() });
+    const ask = async (answer: ReturnType<typeof reply>) => {
+      const service = await scripted(answer);
+      return (await examine({ SCANFEED_BASE_URL: service.baseUrl }))['service clock'];
+    };
+    expect(await ask(at(-90_000))).toMatchObject({
+      outcome: 'warning',
+      message: expect.stringMatching(/^the service is (89|9[01]) s behind this machine/),
+    });
+    expect(await ask(at(0))).toMatchObject({ outcome: 'ok' });
+  });
+
+  it.each([
+    ['an address that nobody knows', 'https://nothing.invalid/v1', 'service address', /ENOTFOUND|EAI_AGAIN/],
+    ['a port on which nobody listens', null, 'service reached', /ECONNREFUSED/],
+  ])('names %s, and what it cannot know then', async (_, address, check, message) => {
+    const found = await examine({ SCANFEED_BASE_URL: address ?? `http://127.0.0.1:${await unusedPort()}/v1` });
+    expect(found).toMatchObject({
+      [check]: { outcome: 'failing', message: expect.stringMatching(message) },
+      'service TLS': { outcome: 'skipped' },
+      'API key': { outcome: 'skipped' },
+      'service clock': { outcome: 'skipped' },
+    });
+  });
+
+  it('names a certificate that is not trusted', async () => {
+    const server = createTlsServer(testCertificate('localhost'));
+    await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
+    afterwards(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    expect(await examine({ SCANFEED_BASE_URL: `https://localhost:${port}/v1` })).toMatchObject({
+      'service reached': { outcome: 'ok' },
+      'service TLS': { outcome: 'failing', message: expect.stringContaining('NODE_EXTRA_CA_CERTS') },
+      'API key': { outcome: 'skipped' },
+    });
+  });
+
+  it('names a proxy that cannot be used, without its password', async () => {
+    const refusing = createServer((socket) => void socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'));
+    await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve));
+    afterwards(() => refusing.close());
+    const { port } = refusing.address() as AddressInfo;
+    const through = (proxy: string) => ({ SCANFEED_BASE_URL: 'https://service.example/v1', HTTPS_PROXY: proxy });
+    const refused = await examine(through(`http://someone:pass-of-the-test@127.0.0.1:${port}`));
+    expect(refused).toMatchObject({
+      'service address': {
+        outcome: 'ok',
+        message: expect.stringContaining(`looked up by the proxy 127.0.0.1:${port}`),
+      },
+      'service reached': { outcome: 'failing', message: expect.stringContaining('check HTTPS_PROXY, its login') },
+    });
+    const away = await examine(through(`http://127.0.0.1:${await unusedPort()}`));
+    expect(away['service reached']?.message).toContain('no connection to the proxy 127.0.0.1:');
+  });
+});
+
+describe('of the database, doctor', () => {
+  it('says of an empty one that the start makes the schema, and makes none', async () => {
+    const empty = await createTestDatabase();
+    afterwards(empty.drop);
+    expect(await examine({ DATABASE_URL: empty.url })).toMatchObject({
+      schema: { outcome: 'ok', message: expect.stringContaining('not there yet') },
+      rights: { outcome: 'skipped' },
+      'reader role': { outcome: 'skipped' },
+      'stored feed': { outcome: 'ok' },
+    });
+    expect(await examine({ DATABASE_URL: empty.url, SCANFEED_AUTO_MIGRATE: 'false' })).toMatchObject({
+      schema: { outcome: 'failing', message: expect.stringContaining('run `scanfeed migrate`') },
+    });
+  });
+
+  it('says what to drop where only the reports of an earlier installation are left', async () => {
+    const left = await createTestDatabase();
+    afterwards(left.drop);
+    await MIGRATED.prepare(left.url);
+    await withConnection(left.url, (client) => client.query('DROP SCHEMA scanfeed CASCADE'));
+    expect(await examine({ DATABASE_URL: left.url })).toMatchObject({
+      schema: { outcome: 'failing', message: expect.stringContaining('run DROP SCHEMA "scanfeed_reporting" CASCADE') },
+      rights: { outcome: 'skipped' },
+      'reader role': { outcome: 'skipped' },
+      'stored feed': { outcome: 'skipped' },
+    });
+  });
+
+  it('prints what a role lacks, and the statements that give it', async () => {
+    const role = `scanfeed_poor_${process.pid}`;
+    const db = bench.database.sql;
+    await sql.raw(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`).execute(db);
+    afterwards(() => sql.raw(`DROP OWNED BY ${role}; DROP ROLE ${role}`).execute(db));
+    await sql
+      .raw(`GRANT USAGE ON SCHEMA scanfeed TO ${role}; GRANT SELECT ON ALL TABLES IN SCHEMA scanfeed TO ${role}`)
+      .execute(db);
+    const url = new URL(given.url);
+    [url.username, url.password] = [role, 'secret'];
+    const giveWhatLacks = async (message: string) => {
+      const { rights } = await examine({ DATABASE_URL: url.href });
+      expect(rights).toMatchObject({ outcome: 'failing', message: expect.stringContaining(message) });
+      for (const statement of rights?.statements ?? []) await sql.raw(statement).execute(db);
+    };
+    await giveWhatLacks('lacks CREATE on the schema');
+    await sql.raw(`REVOKE EXECUTE ON FUNCTION scanfeed.refuse_overtaken() FROM PUBLIC, ${role}`).execute(db);
+    await giveWhatLacks('lacks EXECUTE on refuse_overtaken:');
+    expect(await examine({ DATABASE_URL: url.href })).toMatchObject({
+      rights: { outcome: 'ok' },
+      schema: { outcome: 'ok' },
+    });
+    await sql.raw(`ALTER ROLE ${role} SET default_transaction_read_only = on`).execute(db);
+    expect(await examine({ DATABASE_URL: url.href })).toMatchObject({
+      'database writable': { outcome: 'failing', message: expect.stringContaining('default_transaction_read_only') },
+    });
+  });
+
+  it('prints the statements for a reader role that is missing, ready to paste', async () => {
+    const { out, exitCode } = await run();
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/^WARN {2}reader role +\S+ does not exist/m);
+    for (const statement of out.split('\n').filter((line) => line.endsWith(';'))) {
+      await sql.raw(statement).execute(bench.database.sql);
+    }
+    await withReader();
+    expect(await examine()).toMatchObject({ 'reader role': { outcome: 'ok' } });
+  });
+
+  it('refuses an encoding that cannot hold every text', async () => {
+    const name = `${given.name}_latin`;
+    const db = bench.database.sql;
+    await sql.raw(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'`).execute(db);
+    afterwards(() => sql.raw(`DROP DATABASE ${name} WITH (FORCE)`).execute(db));
+    const url = new URL(given.url);
+    url.pathname = `/${name}`;
+    expect(await examine({ DATABASE_URL: url.href })).toMatchObject({
+      'database encoding': { outcome: 'failing', message: expect.stringContaining('SQL_ASCII') },
+      schema: { outcome: 'failing' },
+    });
+  });
+
+  it('sees that a feed belongs to a service at another address, and who leads it', async () => {
+    const feed = await bench.takeFeed({ name: 'doctored', baseUrl: emulator.url });
+    expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
+      'stored feed': { outcome: 'ok', message: expect.stringMatching(/^doctored is led by /) },
+    });
+    expect(feed).toBeDefined();
+    await sql`UPDATE ${tables.feeds} SET base_url = 'https://moved.example/v1'`.execute(bench.database.sql);
+    expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
+      'stored feed': { outcome: 'failing', message: expect.stringContaining('run `scanfeed adopt`') },
+    });
+  });
+});
+
+const program = findPgBouncer();
+it.runIf(program !== null).each([
+  ['transaction', 'ok', 'one in transaction mode'],
+  ['session', 'ok', 'one in session mode'],
+  ['statement', 'failing', 'set pool_mode = transaction'],
+] as const)('behind PgBouncer in %s mode, doctor says so', async (mode, outcome, message) => {
+  const bouncer = await startPgBouncer(program ?? '', given.url, 4, mode);
+  afterwards(() => bouncer.stop());
+  const { pooler } = await examine({ DATABASE_URL: bouncer.url });
+  expect(pooler).toMatchObject({ outcome, message: expect.stringContaining(message) });
+});
+
+/** Everything in the database that a command could have changed. */
+async function snapshot() {
+  const [row] = await bench.rows(sql<{ written: string; roles: number }>`
+    SELECT (SELECT string_agg(relname || ' ' || n_tup_ins + n_tup_upd + n_tup_del, ', ' ORDER BY relname)
+        FROM pg_stat_user_tables) AS written,
+      (SELECT count(*)::int FROM pg_class) AS relations`);
+  return row;
+}

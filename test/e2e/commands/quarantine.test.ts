@@ -1,0 +1,280 @@
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import * as quarantine from '../../../src/cli/commands/quarantine.js';
+import { type CommandSetting, runCommand } from '../../support/command.js';
+import { entryJson, raw } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { MIGRATED, runRow, type TestFeed, tables, useStore } from '../../support/store.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+let feed: TestFeed;
+
+beforeEach(async () => {
+  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine} RESTART IDENTITY`);
+  feed = await bench.takeFeed();
+});
+
+const run = (args: string, setting: Partial<CommandSetting> = {}) =>
+  runCommand(quarantine, ['quarantine', ...args.split(' ')], { env: { DATABASE_URL: given.url }, ...setting });
+const states = async () =>
+  Object.fromEntries(
+    (
+      await bench.rows(sql<{ id: string; state: string }>`SELECT id::text, state FROM ${tables.quarantine} ORDER BY id`)
+    ).map(({ id, state }) => [id, state]),
+  );
+/** As if an earlier release had not known better: sound entries in open quarantine. */
+const quarantineSound = async (
+  entry: string,
+  { scanId, revision }: { scanId: string | null; revision: number | null },
+) => {
+  const [row] = await bench.rows(sql<{ id: string }>`
+    INSERT INTO ${tables.quarantine} (feed, identity, scan_id, revision, reason, detail, payload, state)
+    VALUES ('default', ${`${scanId}#${revision}#${entry.length}`}, ${scanId}, ${revision}, 'refused', 'a value was refused', ${Buffer.from(entry)}, 'open')
+    RETURNING id::text`);
+  return row?.id as string;
+};
+
+/** Resolves when a statement of this database waits for a lock. */
+const untilBlocked = async () => {
+  const waiting = sql`
+    SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+  while ((await bench.rows(waiting)).length === 0) await new Promise(setImmediate);
+};
+
+describe('quarantine list', () => {
+  it('shows open entries, newest first, and no content', async () => {
+    await feed.commit([
+      entryJson({ scanId: 'bad-1', status: 'unheard of' }),
+      entryJson({ scanId: 'bad-2', revision: 0 }),
+    ]);
+    const { out, exitCode } = await run('list');
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(
+      /^ID {2}STATE {2}REASON .*SCAN\n 2 {2}open {3}revision .* - {2}bad-2\n 1 {2}open {3}status .* 1 {2}bad-1\n$/,
+    );
+    expect(out).not.toContain('Muster');
+  });
+
+  it('fits long scan ids into the columns of the terminal, and makes what would steer it visible', async () => {
+    await feed.commit([entryJson({ scanId: `\u001b[31m${'x'.repeat(200)}`, status: 'unheard of' })]);
+    const { out } = await run('list', { columns: 80 });
+    for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+    expect(out).toContain('\ufffd[31mxx');
+    expect(out).not.toContain('\u001b');
+    expect((await run('list')).out).toContain('x'.repeat(200));
+  });
+
+  it('filters by state and says when there are more', async () => {
+    await feed.commit([entryJson({ scanId: 'a', status: '?' }), entryJson({ scanId: 'b', status: '?' })]);
+    await feed.commit([entryJson({ scanId: 'c', fileName: raw('"\\u0000"') })]);
+    expect((await run('list --state repaired')).out).toMatch(/\bc\n$/);
+    const all = await run('list --state all --limit 1');
+    expect(all.err).toBe('1 of 3; see --limit\n');
+    expect(JSON.parse((await run('list --state all --json')).out)).toMatchObject([
+      { id: '3', state: 'repaired', scanId: 'c', revision: 1, reason: 'text' },
+      { id: '2', state: 'open', reason: 'status' },
+      { id: '1', state: 'open', reason: 'status' },
+    ]);
+    expect((await run('list --state discarded')).out).toBe('No discarded entries of the feed default.\n');
+  });
+
+  it('names the feeds there are when it is asked for another', async () => {
+    expect(await run('list --feed archive')).toEqual({
+      exitCode: 1,
+      out: '',
+      err: 'scanfeed: there is no feed "archive" in the schema scanfeed; there are: default\n',
+    });
+  });
+});
+
+describe('quarantine show', () => {
+  const bad = entryJson({ scanId: 'bad', status: 'unheard of', data: { betrag: raw('1.10') } });
+
+  it('shows the reason without the content', async () => {
+    await feed.commit([bad]);
+    const { out } = await run('show 1');
+    expect(out).toContain('Reason:   status: status is neither completed nor failed\n');
+    expect(out).toContain(`Size:     ${bad.length} bytes`);
+    expect(out).not.toContain('1.10');
+    expect((await run('show 1 --json')).out).not.toContain('1.10');
+  });
+
+  it('writes the bytes as received, and nothing else, when asked', async () => {
+    await feed.commit([bad]);
+    expect(await run('show 1 --payload')).toEqual({ exitCode: 0, out: bad, err: '' });
+  });
+
+  it('says which entry there is not', async () => {
+    expect(await run('show 77')).toMatchObject({
+      exitCode: 1,
+      err: 'scanfeed: there is no entry 77 in the quarantine of the feed default\n',
+    });
+    expect(await run('show seven')).toMatchObject({ exitCode: 64 });
+  });
+
+  it('keeps to its feed', async () => {
+    await feed.commit([bad]);
+    await bench.takeFeed({ name: 'other' });
+    expect(await run('show 1 --feed other')).toMatchObject({ exitCode: 1 });
+  });
+});
+
+describe('quarantine replay', () => {
+  it('stores what passes the present checks, every digit of it, and says of the rest why it is still bad', async () => {
+    const id = await quarantineSound(entryJson({ scanId: 'sound' }), { scanId: 'sound', revision: 1 });
+    await feed.commit([entryJson({ scanId: 'bad', status: '?' })]);
+    const { out, err, exitCode } = await run('replay --all');
+    expect(out).toBe(
+      `${id}: scan sound, revision 1: stored\n2: scan bad, revision 1: still bad (status: status is neither completed nor failed)\n`,
+    );
+    expect(err).toBe('scanfeed: 1 of 2 entries still bad: kept in quarantine\n');
+    expect(exitCode).toBe(1);
+    expect(await states()).toEqual({ 1: 'replayed', 2: 'open' });
+    const [row] = await bench.rows(runRow('sound'));
+    expect(row).toMatchObject({ data: '{"betrag": 1.10, "nummer": 12345678901234567890}', result_state: 'complete' });
+  });
+
+  it('stores an entry whose id was unusable to the checks of then', async () => {
+    const id = await quarantineSound(entryJson({ scanId: 'now usable' }), { scanId: null, revision: null });
+    expect(await run(`replay ${id}`)).toMatchObject({ exitCode: 0 });
+    expect(await states()).toEqual({ 1: 'replayed' });
+    expect(await bench.rows(runRow('now usable'))).toHaveLength(1);
+  });
+
+  it('leaves the cursor and the lease of a running daemon alone', async () => {
+    await feed.commit([entryJson({ scanId: 'first' })], { to: 'here' });
+    await quarantineSound(entryJson({ scanId: 'sound' }), { scanId: 'sound', revision: 1 });
+    await run('replay --all');
+    expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
+  });
+
+  it('never lets a stored revision go back', async () => {
+    await feed.commit([entryJson({ scanId: 'a', revision: 2, fileName: 'newer.pdf' })]);
+    await quarantineSound(entryJson({ scanId: 'a', revision: 1 }), { scanId: 'a', revision: 1 });
+    expect((await run('replay 1')).out).toBe('1: scan a, revision 1: discarded: a newer revision is stored\n');
+    expect(await states()).toEqual({ 1: 'discarded' });
+    expect((await bench.rows(runRow('a')))[0]).toMatchObject({ revision: 2, file_name: 'newer.pdf' });
+  });
+
+  it('leaves an entry that PostgreSQL still refuses in quarantine', async () => {
+    const huge = entryJson({ scanId: 'huge', data: { n: raw('1e131072') } });
+    await quarantineSound(huge, { scanId: 'huge', revision: 1 });
+    const { out, exitCode } = await run('replay 1 --json');
+    expect(JSON.parse(out)).toMatchObject([{ id: '1', outcome: 'still_bad', reason: 'refused' }]);
+    expect(exitCode).toBe(1);
+    expect(await states()).toEqual({ 1: 'open' });
+  });
+
+  it('repairs text that PostgreSQL cannot hold, and keeps the original', async () => {
+    const odd = entryJson({ scanId: 'odd', fileName: raw('"a\\u0000b.pdf"') });
+    await quarantineSound(odd, { scanId: 'odd', revision: 1 });
+    expect(await run('replay 1')).toMatchObject({ exitCode: 0 });
+    expect((await bench.rows(runRow('odd')))[0]).toMatchObject({ file_name: 'a\ufffdb.pdf', repaired: true });
+    expect((await run('show 1 --payload')).out).toBe(odd);
+  });
+
+  it('stores a truncated entry as pending, for the leader to load', async () => {
+    const cut = entryJson({ scanId: 'cut', data: undefined, resultTruncated: true });
+    await quarantineSound(cut, { scanId: 'cut', revision: 1 });
+    await run('replay 1');
+    expect((await bench.rows(runRow('cut')))[0]).toMatchObject({
+      result_state: 'pending',
+      pending_reason: 'not_loaded',
+    });
+  });
+
+  it('takes back a discarded entry that is named, and refuses one whose run is stored', async () => {
+    await quarantineSound(entryJson({ scanId: 'a' }), { scanId: 'a', revision: 1 });
+    await run('discard 1 --yes');
+    expect(await run('replay 1')).toMatchObject({ exitCode: 0 });
+    expect(await run('replay 1')).toMatchObject({
+      exitCode: 1,
+      err: 'scanfeed: entry 1 is replayed: its run is stored\n',
+    });
+  });
+
+  it('stores nothing when one of the ids is wrong', async () => {
+    await quarantineSound(entryJson({ scanId: 'a' }), { scanId: 'a', revision: 1 });
+    expect(await run('replay 1 9')).toMatchObject({
+      exitCode: 1,
+      err: 'scanfeed: there is no entry 9 in the quarantine of the feed default\n',
+    });
+    expect(await states()).toEqual({ 1: 'open' });
+  });
+
+  it('wants ids or --all, not both and not neither', async () => {
+    expect(await run('replay')).toMatchObject({ exitCode: 64, err: 'scanfeed: give ids, or --all\n' });
+    expect(await run('replay 1 --all')).toMatchObject({ exitCode: 64 });
+    expect(await run('replay --all')).toMatchObject({ exitCode: 0, out: 'Nothing to replay.\n' });
+  });
+
+  it('is done again when the feed changes hands under it', async () => {
+    await quarantineSound(entryJson({ scanId: 'a' }), { scanId: 'a', revision: 1 });
+    // The epoch is raised after it was read and before it is checked: the write waits for the row until then.
+    const held = bench.database.sql.transaction().execute(async (tx) => {
+      await sql`UPDATE ${tables.feeds} SET lease_epoch = lease_epoch + 1`.execute(tx);
+      const replaying = run('replay 1');
+      await untilBlocked();
+      return { replaying };
+    });
+    const { exitCode } = await (await held).replaying;
+    expect(exitCode).toBe(0);
+    expect(await bench.rows(runRow('a'))).toHaveLength(1);
+  });
+});
+
+describe('quarantine discard', () => {
+  beforeEach(async () => {
+    await feed.commit([entryJson({ scanId: 'a', status: '?' }), entryJson({ scanId: 'b', status: '?' })]);
+  });
+
+  it('asks first, and changes nothing unless the answer is yes', async () => {
+    const { exitCode, err } = await run('discard --all', { answer: '' });
+    expect(exitCode).toBe(1);
+    expect(err).toMatch(/^2 entries of the feed default will be given up.*\n.*\nDiscard them\? \[y\/N\] \n/);
+    expect(await states()).toEqual({ 1: 'open', 2: 'open' });
+    expect(await run('discard 1', { answer: 'y' })).toMatchObject({ exitCode: 0, out: 'Discarded: 1.\n' });
+    expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
+  });
+
+  it('wants --yes where nobody can be asked', async () => {
+    expect(await run('discard 1')).toMatchObject({ exitCode: 64, err: expect.stringContaining('add --yes') });
+    expect(await run('discard --all --yes --json')).toMatchObject({ exitCode: 0, out: '{"discarded":["1","2"]}\n' });
+  });
+
+  it('is not opened again by another delivery', async () => {
+    await run('discard 1 --yes');
+    await feed.commit([entryJson({ scanId: 'a', status: '?' })]);
+    expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
+  });
+
+  it('leaves an entry alone that was stored while the person thought about it', async () => {
+    const answer = async () => {
+      await feed.commit([entryJson({ scanId: 'a' })]);
+      return 'y';
+    };
+    expect(await run('discard --all', { answer })).toMatchObject({ exitCode: 0, out: 'Discarded: 1.\n' });
+    expect(await states()).toEqual({ 1: 'replayed', 2: 'discarded' });
+  });
+
+  it('refuses entries that are not open', async () => {
+    await run('discard 1 --yes');
+    expect(await run('discard 1 2 --yes')).toMatchObject({
+      exitCode: 1,
+      err: 'scanfeed: entry 1 is not open: it is discarded\n',
+    });
+    expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
+  });
+});
+
+it('a database that is away is a reason to try again later', async () => {
+  const url = new URL(given.url);
+  url.port = '1';
+  expect(await run('list', { env: { DATABASE_URL: url.href } })).toMatchObject({
+    exitCode: 75,
+    err: expect.stringMatching(
+      /^scanfeed: no connection to PostgreSQL at [^\n]+:1 \(ECONNREFUSED\): nothing listens there[^\n]+\n$/,
+    ),
+  });
+});

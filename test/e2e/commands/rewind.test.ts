@@ -1,0 +1,172 @@
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import * as rewind from '../../../src/cli/commands/rewind.js';
+import { type CommandSetting, runCommand } from '../../support/command.js';
+import { entryJson } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { MIGRATED, runRow, type TestFeed, tables, useStore } from '../../support/store.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+const DELIVERED = '2026-03-01T12:00:00.000Z';
+let feed: TestFeed;
+
+beforeEach(async () => {
+  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory} RESTART IDENTITY`);
+  feed = await bench.takeFeed();
+  await feed.commit([entryJson({ scanId: 'a', revision: 2, deliveredAt: DELIVERED })], {
+    to: 'here',
+    freshness: { atEnd: true, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: new Date(DELIVERED) },
+  });
+});
+
+const run = (args: string, setting: Partial<CommandSetting> = {}) =>
+  runCommand(rewind, ['rewind', ...args.split(' ')], { env: { DATABASE_URL: given.url }, ...setting });
+const feedRow = async () =>
+  (
+    await bench.rows(
+      sql<{
+        cursor: string | null;
+        resume_since: Date | null;
+        data_complete_as_of: Date;
+      }>`SELECT * FROM ${tables.feeds}`,
+    )
+  )[0];
+const history = () =>
+  bench.rows(sql<{ id: string; cursor: string; reason: string }>`
+    SELECT id::text, cursor, reason FROM ${tables.cursorHistory} ORDER BY id`);
+
+describe('rewind', () => {
+  it('goes back to an earlier position by its id, and notes the one it left', async () => {
+    await feed.commit([entryJson({ scanId: 'b' })], { to: 'further' });
+    expect(await run('--to-cursor 1 --yes')).toMatchObject({
+      exitCode: 0,
+      out: `The feed default goes on from position 1 (read up to ${DELIVERED}).\n`,
+    });
+    expect(await feedRow()).toMatchObject({ cursor: 'here', resume_since: null });
+    expect(await history()).toEqual([
+      { id: '1', cursor: 'here', reason: 'checkpoint' },
+      { id: '2', cursor: 'further', reason: 'rewind' },
+    ]);
+  });
+
+  it('goes back to a time, and to the start of the feed', async () => {
+    await run('--since 2026-02-01T00:00:00+01:00 --yes');
+    expect(await bench.store.readPosition('default')).toEqual({
+      cursor: null,
+      since: new Date('2026-01-31T23:00:00Z'),
+    });
+    await run('--beginning --yes');
+    expect(await bench.store.readPosition('default')).toEqual({ cursor: null, since: null });
+  });
+
+  it('goes back to the very start time of a feed that did not begin at the beginning', async () => {
+    const start = new Date('2026-01-15T00:00:00Z');
+    await bench.takeFeed({ name: 'late', start });
+    expect((await run('--beginning --yes --feed late')).out).toContain('its start, 2026-01-15T00:00:00.000Z');
+    expect(await bench.store.readPosition('late')).toEqual({ cursor: null, since: start });
+  });
+
+  it('voids what a running daemon has on its way, from wherever it read it', async () => {
+    await run('--beginning --yes');
+    expect(await feed.commit([entryJson({ scanId: 'on its way' })], { from: null })).toEqual({ kind: 'fenced' });
+    expect(await bench.store.renewLease(feed.lease, 30_000)).toBe(false);
+    const again = await bench.takeFeed();
+    expect(await again.commit([entryJson({ scanId: 'read again' })])).toMatchObject({ kind: 'committed' });
+  });
+
+  it('takes nothing back: neither rows nor what is known of their freshness', async () => {
+    const before = await feedRow();
+    await run('--beginning --yes');
+    expect((await feedRow())?.data_complete_as_of).toEqual(before?.data_complete_as_of);
+    const again = await bench.takeFeed();
+    await again.commit([entryJson({ scanId: 'a', revision: 1, deliveredAt: DELIVERED })], {
+      freshness: {
+        atEnd: false,
+        polledAt: performance.now(),
+        lastDelivered: performance.now() - 9e9,
+        lastDeliveredAt: null,
+      },
+    });
+    expect((await feedRow())?.data_complete_as_of).toEqual(before?.data_complete_as_of);
+    expect((await bench.rows(runRow('a')))[0]).toMatchObject({ revision: 2 });
+  });
+
+  it('notes the position that a page committed while it waited for it', async () => {
+    const running = await bench.database.sql.transaction().execute(async (tx) => {
+      await sql`UPDATE ${tables.feeds} SET cursor = 'a moment later'`.execute(tx);
+      const rewinding = run('--beginning --yes');
+      const waiting = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+      while ((await bench.rows(waiting)).length === 0) await new Promise(setImmediate);
+      return { rewinding };
+    });
+    expect(await running.rewinding).toMatchObject({ exitCode: 0 });
+    expect((await history()).at(-1)).toMatchObject({ cursor: 'a moment later', reason: 'rewind' });
+    expect(await feedRow()).toMatchObject({ cursor: null });
+  });
+
+  it('shows from where to where and asks, and changes nothing unless the answer is yes', async () => {
+    const before = await feedRow();
+    const { exitCode, err } = await run('--since 2026-02-01', { answer: 'n' });
+    expect(exitCode).toBe(1);
+    expect(err).toContain(`from: read up to ${DELIVERED}\n  to:   2026-02-01T00:00:00.000Z\n`);
+    expect(err).toContain('Rewind the feed? [y/N] n\nscanfeed: nothing was changed\n');
+    expect(await run('--beginning')).toMatchObject({ exitCode: 64 });
+    expect(await feedRow()).toEqual(before);
+    expect(await run('--beginning', { answer: 'yes' })).toMatchObject({ exitCode: 0 });
+  });
+
+  it('does not skip ahead of what was read, which would make the freshness a lie', async () => {
+    const before = await feedRow();
+    expect(await run('--since 2026-03-01T12:00:01Z --yes')).toMatchObject({
+      exitCode: 1,
+      err: `scanfeed: the feed default cannot skip ahead to 2026-03-01T12:00:01.000Z: it was read up to ${DELIVERED}\n`,
+    });
+    await bench.takeFeed({ name: 'new' });
+    expect(await run('--since 2026-01-01 --yes --feed new')).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining('nothing has been delivered yet'),
+    });
+    expect(await feedRow()).toEqual(before);
+  });
+
+  it.each(['--to-cursor 99', '--to-cursor 1 --feed other'])('says that there is no such position: %s', async (args) => {
+    await bench.takeFeed({ name: 'other' });
+    expect(await run(`${args} --yes`)).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining('has no earlier position'),
+    });
+  });
+
+  it.each([
+    '--yes',
+    '--beginning --since 1d',
+    '--since yesterday',
+    '--since 2026-02-30',
+    '--since 2026-02-01T00:00:00',
+    '--to-cursor x',
+  ])('refuses %s as wrong usage', async (args) => {
+    expect(await run(args)).toMatchObject({ exitCode: 64 });
+  });
+});
+
+describe('rewind --list', () => {
+  it('lists earlier positions, newest first, and shows no cursor', async () => {
+    await run('--beginning --yes');
+    await run('--beginning --yes');
+    const { out } = await run('--list');
+    expect(out).toMatch(
+      /^ID {2}NOTED .*DELIVERED UP TO\n 3 {2}\S+ {2}rewind {6}no cursor then\n 2 {2}\S+ {2}rewind {6}2026-03-01T12:00:00.000Z\n 1 {2}\S+ {2}checkpoint {2}2026-03-01T12:00:00.000Z\n$/,
+    );
+    expect(out).not.toContain('here');
+    expect(JSON.parse((await run('--list --json')).out)).toMatchObject([
+      { id: '3', reason: 'rewind', hasCursor: false },
+      { id: '2', reason: 'rewind', hasCursor: true },
+      { id: '1', reason: 'checkpoint', hasCursor: true },
+    ]);
+    expect(await run('--to-cursor 3 --yes')).toMatchObject({
+      exitCode: 1,
+      err: expect.stringContaining('had no cursor'),
+    });
+  });
+});

@@ -1,0 +1,171 @@
+import { Command } from 'commander';
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, it } from 'vitest';
+import * as status from '../../../src/cli/commands/status.js';
+import { hastyClock, runCommand } from '../../support/command.js';
+import { entryJson } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { unusedPort } from '../../support/program/gateway.js';
+import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+const env = () => ({ DATABASE_URL: given.url });
+
+beforeAll(async () => {
+  const feed = await bench.takeFeed({ baseUrl: `https://${'recognition.'.repeat(6)}example/v1` });
+  await feed.commit([
+    entryJson({ scanId: 'a' }),
+    entryJson({ scanId: 'b' }),
+    entryJson({ scanId: 'c', status: 'odd' }),
+  ]);
+  await bench.rows(
+    sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), read_up_to = clock_timestamp()`,
+  );
+  await bench.rows(sql`UPDATE ${tables.cursorHistory} SET last_delivered_at = clock_timestamp()`);
+  await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_found',
+    pending_since = clock_timestamp() - interval '3 hours', next_try_at = clock_timestamp() + interval '20 minutes'
+    WHERE scan_id = 'b'`);
+});
+
+describe('status', () => {
+  it('tells how fresh the feed is, who leads it, what waits and why, and where its cursor was', async () => {
+    const { out, exitCode } = await runCommand(status, ['status'], { env: env() });
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/^Complete as of: +\S+Z \(\d.* ago\)$/m);
+    expect(out).toMatch(/^Reconciled: +not yet$/m);
+    expect(out).toMatch(/^Stored lately: +2 runs in the last 5 min$/m);
+    expect(out).toMatch(/^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, next try in (19|20) min$/m);
+    expect(out).toMatch(/^In quarantine: +1 \(1 status\); last delivered \S+Z, see `scanfeed quarantine list`$/m);
+    expect(out).toMatch(/^Leader: +\S+$/m);
+    expect(out).toMatch(/^CURSOR +NOTED +REASON +DELIVERED UP TO\n +1 +\S+Z +checkpoint +\S+Z\n/m);
+  });
+
+  it('says of pending results when nobody tries them, and how many were given up', async () => {
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at - interval '1 day'`);
+    const { out } = await runCommand(status, ['status'], { env: env() });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at + interval '1 day'`);
+    expect(out).toMatch(
+      /^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, none tried without a leader, see `/m,
+    );
+    const [due] = await bench.rows<{ due: string }>(
+      sql`SELECT next_try_at::text AS due FROM ${tables.runs} WHERE scan_id = 'b'`,
+    );
+    await bench.operatorStore.pending.giveUp('default', new Map([['b', 1]]));
+    expect((await runCommand(status, ['status'], { env: env() })).out).toMatch(/^Pending results: none; 1 given up$/m);
+    await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
+  });
+
+  it('fits a terminal of 80 columns, but for an address that is longer', async () => {
+    const { out } = await runCommand(status, ['status'], { env: env(), columns: 80 });
+    const long = out.split('\n').filter((line) => line.length > 80);
+    expect(long).toEqual([expect.stringContaining('https://recognition.recognition.')]);
+  });
+
+  it('tells programs the same', async () => {
+    const { out } = await runCommand(status, ['status', '--json'], { env: env() });
+    expect(JSON.parse(out)).toMatchObject([
+      {
+        storedLately: 2,
+        pendingSince: expect.stringMatching(/Z$/),
+        pendingNextTryAt: expect.stringMatching(/Z$/),
+        quarantinedLastAt: expect.stringMatching(/Z$/),
+        positions: [{ id: '1', reason: 'checkpoint' }],
+      },
+    ]);
+  });
+
+  it.each(['0s', '2d', 'often'])('refuses to be watched every %s', async (interval) => {
+    const { exitCode, err } = await runCommand(status, ['status', '--watch', interval], { env: env() });
+    expect(exitCode).toBe(64);
+    expect(err).toContain('--watch');
+  });
+});
+
+describe('status --watch', () => {
+  /** Watches so many times; what was written each time, and what was noted. */
+  const watch = async (
+    args: readonly string[],
+    times: number,
+    columns: number | null,
+    meanwhile = async (_times: number) => {},
+    given = env(),
+  ) => {
+    const written: string[] = [];
+    const notes: string[] = [];
+    const waits: number[] = [];
+    let leave = () => {};
+    const io = {
+      env: given,
+      clock: {
+        ...hastyClock,
+        sleep: async (ms: number) => {
+          waits.push(ms);
+          await meanwhile(waits.length);
+          if (waits.length === times) leave();
+        },
+      },
+      write: (data: string | Uint8Array) => void written.push(String(data)),
+      note: (text: string) => void notes.push(text),
+      columns,
+      redraws: false,
+      ask: null,
+      onGone: (callback: () => void) => {
+        leave = callback;
+      },
+    };
+    const program = new Command('scanfeed').exitOverride();
+    status.register(program, io);
+    await program.parseAsync(['status', ...args], { from: 'user' });
+    return { written, notes, waits };
+  };
+
+  it('draws over what it has drawn on a terminal', async () => {
+    const { written, waits } = await watch(['--watch'], 2, 80);
+    expect(written).toHaveLength(2);
+    for (const frame of written) {
+      expect(frame.startsWith('\u001b[HFeed: ')).toBe(true);
+      expect(frame.endsWith('\u001b[K\n\u001b[J')).toBe(true);
+    }
+    expect(waits).toEqual([2_000, 2_000]);
+  });
+
+  it('writes a block each time into a pipe, and ends when nobody reads it any more', async () => {
+    const { written, waits } = await watch(['--watch', '5s'], 3, null);
+    expect(written).toHaveLength(3);
+    for (const block of written) {
+      expect(block).toMatch(/^Feed: [\s\S]*\n\n$/);
+      expect(block).not.toContain('\u001b');
+    }
+    expect(waits).toEqual([5_000, 5_000, 5_000]);
+  });
+
+  it('writes a line of JSON each time', async () => {
+    const { written } = await watch(['--watch', '--json'], 2, 80);
+    expect(written.map((line) => JSON.parse(line).length)).toEqual([1, 1]);
+    expect(written.every((line) => line.indexOf('\n') === line.length - 1)).toBe(true);
+  });
+
+  it('watches through an outage, and says that it is one', async () => {
+    const proxy = await TcpProxy.to(given.url);
+    const server = proxy.target;
+    const closed = { host: '127.0.0.1', port: await unusedPort() };
+    try {
+      const { written, notes } = await watch(
+        ['--watch'],
+        3,
+        null,
+        async (times) => {
+          proxy.target = times === 1 ? closed : server;
+          if (times === 1) proxy.cutAll('reset');
+        },
+        { DATABASE_URL: proxy.urlOf(given.url) },
+      );
+      expect(written).toHaveLength(2);
+      expect(notes).toEqual([expect.stringMatching(/^scanfeed: .*PostgreSQL.*\n$/)]);
+    } finally {
+      await proxy.close();
+    }
+  });
+});

@@ -1,0 +1,349 @@
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import * as verify from '../../../src/cli/commands/verify.js';
+import { type Emulator, startEmulator } from '../../../src/emulator/index.js';
+import { type CommandSetting, runCommand } from '../../support/command.js';
+import { entryJson, raw } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { syncToTheEnd } from '../../support/sync-to-the-end.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+const HOUR = 3_600_000;
+let emulator: Emulator;
+let number = 0;
+
+beforeEach(async () => {
+  emulator = await startEmulator({ history: 0 });
+  await bench.rows(
+    sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.quarantine}, ${tables.cursorHistory}, ${tables.passes}, ${tables.deletedRuns}`,
+  );
+});
+afterEach(() => emulator.close());
+
+const hoursAgo = (hours: number) => new Date(Date.now() - hours * HOUR).toISOString();
+/** Delivers an entry of an hour ago, or of another time; its scan id. */
+const deliver = (over: Record<string, unknown> = {}) => {
+  const fields = { scanId: `scan-${++number}`, deliveredAt: hoursAgo(1), ...over };
+  emulator.appendRaw([{ text: entryJson(fields), deliveredAt: fields.deliveredAt }]);
+  return fields.scanId;
+};
+const sync = async () => {
+  await syncToTheEnd(emulator, bench.store, 'default');
+  await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = ${emulator.url}`);
+};
+const run = (args: string, { env, ...setting }: Partial<CommandSetting> = {}) =>
+  runCommand(verify, ['verify', ...args.split(' ')], {
+    env: { DATABASE_URL: given.url, SCANFEED_BASE_URL: emulator.url, SCANFEED_API_KEY: emulator.apiKey, ...env },
+    ...setting,
+  });
+const differences = async (args = '--since 24h') => {
+  const { out } = await run(`${args} --json`);
+  return (JSON.parse(out) as { differences: Record<string, unknown>[] }).differences;
+};
+
+describe('verify', () => {
+  it('finds no differences where the database is in step', async () => {
+    for (let n = 0; n < 450; n += 1) deliver();
+    deliver({ status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' });
+    await sync();
+    const { exitCode, out } = await run('--since 24h');
+    expect(out).toMatch(/^451 entries compared, delivered from \S+ to \S+\n {2}451 as in the feed, or newer\n$/);
+    expect(exitCode).toBe(0);
+  });
+
+  it('finds runs that are missing, and those of which an older revision is stored', async () => {
+    const [lost, old] = [deliver(), deliver()];
+    deliver({ scanId: old, revision: 3 });
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${lost}, ${old})`);
+    const feed = await bench.takeFeed({ name: 'another', baseUrl: emulator.url });
+    await feed.commit([entryJson({ scanId: old, revision: 2 })]);
+    const { exitCode, out, err } = await run('--since 24h');
+    expect(out).toContain(`${lost}, revision 1: missing\n`);
+    expect(out).toContain(`${old}, revision 3: the database has revision 2\n`);
+    expect(out).toMatch(/\n {2}1 as in the feed, or newer\n {2}1 missing\n {2}1 in an older revision\n$/);
+    expect(err).toBe('scanfeed: 2 of 3 entries not as in the feed\n');
+    expect(exitCode).toBe(1);
+  });
+
+  it.each([
+    ['data', sql`data = '{"betrag": 1.1, "nummer": 12345678901234567891}'`],
+    ['status', sql`status = 'failed'`],
+    ['failureReason', sql`failure_reason = 'other'`],
+    ['error', sql`error = 'other'`],
+    ['environment', sql`environment = 'test'`],
+    ['documentType', sql`document_type_slug = 'lieferschein'`],
+    ['documentType', sql`document_type_slug = NULL`],
+    ['partnerTestMode', sql`partner_test_mode = true`],
+    ['data', sql`data = NULL`],
+    ['partnerName', sql`partner_name = NULL`],
+    ['ocrConfidence', sql`ocr_confidence = NULL`],
+    ['submittedAt', sql`submitted_at = NULL`],
+    ['completedAt', sql`completed_at = NULL`],
+    ['deliveredAt', sql`delivered_at = NULL`],
+  ])('finds other content at the same revision: %s', async (field, change) => {
+    const scanId = deliver();
+    deliver();
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.runs} SET ${change} WHERE scan_id = ${scanId}`);
+    expect(await differences()).toMatchObject([{ scanId, revision: 1, what: 'other_content', differing: [field] }]);
+    expect((await run('--since 24h')).out).toContain(`${scanId}, revision 1: other content: ${field}\n`);
+  });
+
+  it('takes what an entry leaves out for no difference, and a complete row without data for one', async () => {
+    const scanId = deliver({
+      partnerName: undefined,
+      partnerTestMode: undefined,
+      documentType: { slug: null, name: null },
+    });
+    const truncated = deliver({ data: undefined, resultTruncated: true });
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.runs} SET partner_name = 'Muster', partner_test_mode = true,
+      document_type_slug = 'rechnung' WHERE scan_id = ${scanId}`);
+    await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'complete', pending_reason = NULL, pending_since = NULL,
+      next_try_at = NULL WHERE scan_id = ${truncated}`);
+    expect(await differences()).toMatchObject([{ scanId: truncated, differing: ['data'] }]);
+  });
+
+  it('ends with 75 when nothing could be compared, and says what to do', async () => {
+    deliver({ deliveredAt: hoursAgo(3) });
+    await sync();
+    expect(await run('--since 1h')).toMatchObject({
+      exitCode: 75,
+      err: expect.stringMatching(/nothing was compared: the feed lists no entry .* Give an earlier --since\n$/),
+    });
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '4 hours'`);
+    expect(await run('--since 24h')).toMatchObject({
+      exitCode: 75,
+      out: expect.stringContaining('0 entries compared'),
+      err: expect.stringContaining('1 entry was delivered after the time that the data is complete to. Try again'),
+    });
+  });
+
+  it('compares numbers by their value, digit by digit, beyond what JavaScript can hold', async () => {
+    const scanId = deliver({ data: { nummer: raw('12345678901234567890'), betrag: raw('1.10') } });
+    await sync();
+    const set = (data: string) => bench.rows(sql`UPDATE ${tables.runs} SET data = ${data}::jsonb`);
+    await set('{"betrag": 1.1, "nummer": 12345678901234567890}');
+    expect(await differences()).toEqual([]);
+    await set('{"betrag": 1.10, "nummer": 12345678901234567891}');
+    expect(await differences()).toMatchObject([{ scanId, differing: ['data'] }]);
+  });
+
+  it('reports what is in open quarantine, lets what was discarded be, and misses what is neither', async () => {
+    const open = deliver({ status: 'unheard of' });
+    const discarded = deliver({ status: 'unheard of' });
+    const refused = deliver({ data: { n: raw('1e131072') } });
+    const nameless = deliver({ scanId: 7 });
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.quarantine} SET state = 'discarded' WHERE scan_id = ${discarded}`);
+    expect(nameless).toBe(7);
+    const found = await differences();
+    expect(found).toHaveLength(3);
+    expect(found).toContainEqual(expect.objectContaining({ scanId: open, what: 'quarantined' }));
+    expect(found).toContainEqual(expect.objectContaining({ scanId: refused, what: 'quarantined' }));
+    expect(found).toContainEqual(expect.objectContaining({ scanId: null, what: 'quarantined' }));
+    await bench.rows(sql`DELETE FROM ${tables.quarantine}`);
+    expect((await differences()).map(({ what }) => what)).toEqual(['missing', 'missing', 'missing', 'missing']);
+  });
+
+  it('compares the rest of a page of which PostgreSQL refuses a value', async () => {
+    const scanIds = [deliver(), deliver(), deliver({ data: { n: raw('1e131072') } }), deliver(), deliver()];
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${scanIds[1]}, ${scanIds[4]})`);
+    expect((await differences()).map(({ scanId, what }) => [scanId, what])).toEqual([
+      [scanIds[1], 'missing'],
+      [scanIds[2], 'quarantined'],
+      [scanIds[4], 'missing'],
+    ]);
+  });
+
+  it('takes a repaired run, a newer stored revision and a pending result for no difference', async () => {
+    deliver({ fileName: raw('"a\\u0000b.pdf"'), data: { text: raw('"\\ud800"') } });
+    const newer = deliver();
+    const cut = deliver({ data: undefined, resultTruncated: true });
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.runs} SET revision = 2 WHERE scan_id = ${newer}`);
+    const { out, exitCode } = await run('--since 24h');
+    expect(out).toMatch(
+      /\n {2}2 as in the feed, or newer\n {2}1 pending\n {2}1 truncated in the feed: data not compared\n$/,
+    );
+    expect(exitCode).toBe(0);
+    expect(await bench.rows(sql`SELECT result_state FROM ${tables.runs} WHERE scan_id = ${cut}`)).toEqual([
+      { result_state: 'pending' },
+    ]);
+  });
+
+  it('does not compare data that is still to be loaded, even where the feed delivers it in full by now', async () => {
+    deliver();
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.runs} SET data = NULL, result_state = 'pending', pending_reason = 'not_loaded',
+      pending_since = now(), next_try_at = now()`);
+    expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringContaining('\n  1 pending\n') });
+  });
+
+  it('misses nothing that was erased, or is past the retention', async () => {
+    const [erased, expired, lost] = [deliver(), deliver({ deliveredAt: hoursAgo(50) }), deliver()];
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${expired}, ${lost})`);
+    await bench.operatorStore.deletedRuns.erase([erased]);
+    const kept = await run('--since 72h', { env: { SCANFEED_RETENTION_DAYS: 'runs=2' } });
+    expect(kept).toMatchObject({ exitCode: 1, out: expect.stringContaining('  2 erased, or past the retention\n') });
+    expect(kept.out).toContain(`${lost}, revision 1: missing\n`);
+    expect(await differences('--since 72h')).toMatchObject([{ scanId: expired }, { scanId: lost }]);
+  });
+
+  it('misses no entry of an erased run that could not be stored anyway', async () => {
+    const bad = [deliver({ status: 'odd' }), deliver({ revision: 0 }), deliver({ data: { n: raw('1e131072') } })];
+    const nameless = deliver({ scanId: ['nameless'] });
+    await sync();
+    await bench.operatorStore.deletedRuns.erase([...bad, ...(nameless as unknown as string[])]);
+    expect(await run('--since 24h')).toMatchObject({
+      exitCode: 0,
+      out: expect.stringMatching(/\n {2}1 discarded from quarantine\n {2}3 erased, or past the retention\n$/),
+    });
+  });
+
+  it('expects nothing that was delivered after the time that the data is complete to', async () => {
+    const due = deliver({ deliveredAt: hoursAgo(3) });
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id = ${due}`);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '2 hours'`);
+    deliver({ deliveredAt: hoursAgo(1) });
+    expect(await differences()).toMatchObject([{ scanId: due, what: 'missing' }]);
+    expect((await run('--since 24h')).out).toContain(
+      '  1 not compared: delivered after the time that the data is complete to\n',
+    );
+  });
+
+  it('takes out the difference of the clocks', async () => {
+    emulator.set({ clockOffsetMs: -6 * HOUR });
+    deliver({ deliveredAt: hoursAgo(9) }); // by its own clock: three hours ago
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() - interval '2 hours'`);
+    deliver({ deliveredAt: hoursAgo(7) }); // an hour ago
+    const { out, exitCode } = await run('--since 24h');
+    expect(out).toContain('1 entry compared');
+    expect(exitCode).toBe(0);
+  });
+
+  it('reads no further than --until, and not before the time that the feed is complete from', async () => {
+    const early = deliver({ deliveredAt: hoursAgo(10) });
+    const middle = deliver({ deliveredAt: hoursAgo(6) });
+    const late = deliver({ deliveredAt: hoursAgo(2) });
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs}`);
+    const scans = async (args: string) => (await differences(args)).map(({ scanId }) => scanId);
+    expect(await scans('--since 24h')).toEqual([early, middle, late]);
+    expect(await scans('--since 7h')).toEqual([middle, late]);
+    expect(await scans(`--since 24h --until ${hoursAgo(4)}`)).toEqual([early, middle]);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET complete_from = clock_timestamp() - interval '8 hours'`);
+    expect(await scans('--since 24h')).toEqual([middle, late]);
+    expect((await run('--since 24h')).err).toMatch(
+      /^The feed default is complete from \S+Z on: comparing from there\.\n/,
+    );
+  });
+
+  it('reads on where the filters hide whole pages', async () => {
+    emulator.set({ scanLimit: 5 });
+    emulator.appendCount(40, { environment: 'test', deliveredAt: hoursAgo(3) });
+    await sync();
+    const scanId = deliver();
+    expect(await differences()).toMatchObject([{ scanId, what: 'missing' }]);
+  });
+
+  it('reads to the end with cursors that move at every poll', async () => {
+    emulator.set({ cursors: 'moving' });
+    for (let n = 0; n < 210; n += 1) deliver();
+    await sync();
+    expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^210 entries/) });
+  });
+
+  describe('when the last page of the feed has no cursor', () => {
+    it.each([1, 6])('reads to the end with a page limit of %i', async (limit) => {
+      for (let n = 0; n < 6; n += 1) deliver();
+      await sync();
+      emulator.set({ endCursor: 'null' });
+      const env = { SCANFEED_PAGE_LIMIT: String(limit) };
+      expect(await run('--since 24h', { env })).toMatchObject({
+        exitCode: 0,
+        out: expect.stringMatching(/^6 entries/),
+      });
+    });
+
+    it('reads on when a short page in the middle has no cursor once', async () => {
+      emulator.appendCount(3, { environment: 'test', deliveredAt: hoursAgo(3) });
+      for (let n = 0; n < 6; n += 1) deliver();
+      await sync();
+      emulator.set({ scanLimit: 5, endCursor: 'null' });
+      emulator.addFault({ kind: 'missing-cursor', operation: 'feed', next: 1 });
+      expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^6 entries/) });
+    });
+  });
+
+  it('writes nothing', async () => {
+    const scanId = deliver();
+    deliver({ status: 'unheard of' });
+    deliver({ data: undefined, resultTruncated: true });
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.runs} SET data = '{}' WHERE scan_id = ${scanId}`);
+    const all = async () => [
+      await bench.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.feeds}`),
+      await bench.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.runs}`),
+      await bench.rows(sql`SELECT *, xmin::text, xmax::text FROM ${tables.quarantine}`),
+    ];
+    const before = await all();
+    expect(await run('--since 24h')).toMatchObject({ exitCode: 1 });
+    expect(await all()).toEqual(before);
+  });
+
+  it('shows no document content', async () => {
+    const scanId = deliver({ data: { geheim: 'canary-4711' }, fileName: 'canary-4711.pdf' });
+    await sync();
+    await bench.rows(sql`UPDATE ${tables.runs} SET data = '{"geheim": "canary-4712"}' WHERE scan_id = ${scanId}`);
+    const runs = [await run('--since 24h'), await run('--since 24h --json')];
+    for (const { out, err } of runs) expect(out + err).not.toContain('canary');
+  });
+});
+
+describe('verify, when it cannot work', () => {
+  it('tries passing failures again, then says that the service is away', async () => {
+    deliver();
+    await sync();
+    emulator.addFault({ kind: 'status', status: 503, operation: 'feed', next: 2 });
+    expect(await run('--since 24h')).toMatchObject({ exitCode: 0 });
+    emulator.addFault({ kind: 'status', status: 503, operation: 'feed' });
+    const before = emulator.requests.count('feed');
+    expect(await run('--since 24h')).toMatchObject({ exitCode: 75, err: expect.stringContaining('answered 503') });
+    expect(emulator.requests.count('feed') - before).toBe(5);
+  });
+
+  it('does not try again what will not pass by itself', async () => {
+    deliver();
+    await sync();
+    const before = emulator.requests.count('feed');
+    const { exitCode, err } = await run('--since 24h', { env: { SCANFEED_API_KEY: 'wrong-key' } });
+    expect([exitCode, emulator.requests.count('feed') - before]).toEqual([1, 1]);
+    expect(err).toContain('answered 401');
+  });
+
+  it('says so before the first runs are stored', async () => {
+    await bench.takeFeed({ baseUrl: emulator.url });
+    expect(await run('--since 24h')).toMatchObject({ exitCode: 1, err: expect.stringContaining('not known yet') });
+  });
+
+  it('says that the filters are others than the daemon has', async () => {
+    deliver({ status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' });
+    await sync();
+    const { err } = await run('--since 24h', { env: { SCANFEED_STATUS: 'failed' } });
+    expect(err).toBe('The filters set here are others than those of the daemon: differences may come from that.\n');
+  });
+
+  it.each(['--until 1h', '--since gestern', '--since 1h --until 2h'])('refuses %s as wrong usage', async (args) => {
+    deliver();
+    await sync();
+    expect(await run(args)).toMatchObject({ exitCode: 64 });
+  });
+});

@@ -1,0 +1,126 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { expect, test } from 'vitest';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
+import { type ServiceDouble, useProgram } from '../../support/program/bench.js';
+
+const bench = useProgram();
+
+/** The advice of docs/restoring.md: past every number that a reader can have seen. */
+const SKIP_NUMBERS = `SELECT setval('scanfeed.change_seq', last_value + 1000000000) FROM scanfeed.change_seq`;
+
+async function startServer(directory: string): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({ directory });
+  bench.hide({ server: new URL(server.url).password });
+  bench.afterwards(() => server.stop());
+  return server;
+}
+
+/** A copy of the folder of a server that has stopped, files and owners as they are. */
+async function copyOf(directory: string): Promise<string> {
+  const copy = join(await temporaryFolder(), 'copy');
+  await promisify(execFile)('cp', ['-a', directory, copy]);
+  return copy;
+}
+
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-restored-'));
+  await chmod(folder, 0o711); // the server may run under another account
+  bench.afterwards(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Runs a daemon until everything that the service lists is stored. */
+async function follow(service: ServiceDouble, server: EmbeddedPostgres): Promise<void> {
+  const daemon = bench.daemon(bench.environment(service, server));
+  await daemon.catchesUp();
+  await daemon.stop();
+}
+
+async function query<R extends pg.QueryResultRow>(server: EmbeddedPostgres, sql: string, values: unknown[] = []) {
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  try {
+    return (await client.query<R>(sql, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** A program that keeps a copy of its own, by the highest number that it has seen; from there on where another is. */
+function incrementalReader(other?: { readonly revisions: ReadonlyMap<string, number>; readonly seen: () => string }) {
+  const revisions = new Map(other?.revisions);
+  let seen = other?.seen() ?? '0';
+  return {
+    revisions,
+    seen: () => seen,
+    read: async (server: EmbeddedPostgres) => {
+      const rows = await query<{ scan_id: string; revision: number; change_seq: string }>(
+        server,
+        'SELECT scan_id, revision, change_seq FROM scanfeed.runs WHERE change_seq > $1 ORDER BY change_seq',
+        [seen],
+      );
+      for (const { scan_id, revision } of rows) revisions.set(scan_id, revision);
+      seen = rows.at(-1)?.change_seq ?? seen;
+      return rows.length;
+    },
+  };
+}
+
+async function stored(server: EmbeddedPostgres): Promise<Map<string, number>> {
+  const rows = await query<{ scan_id: string; revision: number }>(
+    server,
+    'SELECT scan_id, revision FROM scanfeed.runs',
+  );
+  return new Map(rows.map(({ scan_id, revision }) => [scan_id, revision]));
+}
+
+test('a database that was put back to an earlier time gets everything again, and so do its readers', async () => {
+  const service = await bench.startService();
+  const truth = new Map<string, number>();
+  const deliver = (count: number) => {
+    for (const scanId of service.deliver(count)) truth.set(scanId, 1);
+  };
+  const correct = (from: number, to: number) => {
+    for (const scanId of [...truth.keys()].slice(from, to)) truth.set(scanId, service.correct(scanId).revision);
+  };
+  const reader = incrementalReader();
+
+  const original = await temporaryFolder();
+  let server = await startServer(original);
+  deliver(250);
+  await follow(service, server);
+  expect(await reader.read(server)).toBe(250);
+  await server.stop();
+  const copies = [await copyOf(original), await copyOf(original)] as const;
+
+  server = await startServer(original);
+  deliver(30);
+  correct(0, 20);
+  await follow(service, server);
+  expect(await reader.read(server)).toBe(50);
+  await server.stop();
+
+  /** The original is lost, and what came after the copy with it; its reader has outlived that. */
+  const restore = async (copy: string) => {
+    server = await startServer(copy);
+    expect((await stored(server)).size).toBe(250);
+    await query(server, SKIP_NUMBERS);
+    await follow(service, server);
+    expect(await stored(server)).toEqual(truth);
+    const outlived = incrementalReader(reader);
+    await outlived.read(server);
+    expect(outlived.revisions).toEqual(truth);
+    await server.stop();
+  };
+  correct(10, 15);
+  await restore(copies[0]);
+  // Now the cursors of that time are forgotten, too.
+  service.invalidateCursors();
+  correct(15, 18);
+  await restore(copies[1]);
+});

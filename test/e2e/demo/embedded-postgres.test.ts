@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
+import { CommandFailure } from '../../../src/cli/context/exit.js';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
+import { waitForOrphans } from '../../../src/demo/embedded-postgres/orphans.js';
+import { withConnection } from '../../support/postgres/maintenance.js';
+import { startTemporaryPostgres } from '../../support/postgres/temporary-server.js';
+
+let parent: string;
+/** One cluster serves most tests, each of which starts and stops it. */
+let directory: string;
+const started: EmbeddedPostgres[] = [];
+
+beforeAll(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'scanfeed-embedded-test-'));
+  // Whoever the server runs as must get through.
+  await chmod(parent, 0o711);
+});
+
+beforeEach(() => {
+  directory = join(parent, '.scanfeed');
+});
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((server) => server.stop()));
+});
+
+afterAll(async () => {
+  await rm(parent, { recursive: true, force: true });
+});
+
+async function start(port?: number): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({ directory, ...(port !== undefined && { port }) });
+  started.push(server);
+  return server;
+}
+
+function run(server: Pick<EmbeddedPostgres, 'url'>, sql: string): Promise<Record<string, unknown>[]> {
+  return withConnection(server.url, async (client) => (await client.query<Record<string, unknown>>(sql)).rows);
+}
+
+const dataFolder = async () => join(directory, `postgres-${(await start()).version.split('.')[0]}`);
+
+async function postmasterOf(data: string): Promise<number> {
+  return Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0]);
+}
+
+test('data and password outlive a restart', async () => {
+  const first = await start();
+  await run(first, 'CREATE TABLE kept AS SELECT 1 AS n');
+  await first.stop();
+  const second = await start();
+  expect(await run(second, 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
+  expect(new URL(second.url).password).toBe(new URL(first.url).password);
+});
+
+test('the server writes through to the disk and listens on loopback only', async () => {
+  const server = await start();
+  const [settings] = await run(
+    server,
+    `SELECT current_setting('fsync') AS fsync, current_setting('listen_addresses') AS addresses,
+            current_setting('unix_socket_directories') AS sockets`,
+  );
+  expect(settings).toEqual({ fsync: 'on', addresses: '127.0.0.1', sockets: '' });
+});
+
+test('only the owner can read the password, and the psql line does not show it', async () => {
+  const server = await start();
+  const file = join(directory, 'pgpass');
+  const { password } = new URL(server.url);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await readFile(file, 'utf8')).toBe(`127.0.0.1:*:*:scanfeed:${password}\n`);
+  expect(password).toHaveLength(32);
+  expect(server.psql).toContain(`PGPASSFILE=${file} psql -h 127.0.0.1 -p ${server.port} `);
+  expect(server.psql).not.toContain(password);
+});
+
+test('nobody gets in without the password', async () => {
+  const server = await start();
+  const url = new URL(server.url);
+  url.password = 'guessed';
+  await expect(run({ url: url.href }, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+});
+
+test('another port is chosen when the wanted one is taken', async () => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const { port } = holder.address() as AddressInfo;
+  const server = await start(port);
+  expect(server.port).not.toBe(port);
+  expect(await run(server, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  holder.close();
+});
+
+test('a second start in the same folder says that one is running, and leaves it alone', async () => {
+  const first = await start();
+  await expect(startEmbeddedPostgres({ directory })).rejects.toThrow(/^The demo already runs .* port \d+\)\. Stop it/);
+  expect(await run(first, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+});
+
+test('the server comes back with its commits after a crash', async () => {
+  const data = await dataFolder();
+  const [first] = started;
+  await run(first as EmbeddedPostgres, 'CREATE TABLE survivor AS SELECT 1 AS n');
+  process.kill(await postmasterOf(data), 'SIGKILL');
+  await (first as EmbeddedPostgres).stop();
+  expect(await exists(join(data, 'postmaster.pid'))).toBe(true);
+  expect(await run(await start(), 'SELECT n FROM survivor')).toEqual([{ n: 1 }]);
+});
+
+test('what a killed server left running is waited for', async () => {
+  const data = await dataFolder();
+  const [first] = started;
+  const [checkpointer] = await run(
+    first as EmbeddedPostgres,
+    "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'",
+  );
+  const orphan = Number(checkpointer?.pid);
+  process.kill(orphan, 'SIGSTOP'); // so that it cannot notice
+  process.kill(await postmasterOf(data), 'SIGKILL');
+  await (first as EmbeddedPostgres).stop();
+  const waits: string[] = [];
+  await waitForOrphans(data, async () => {
+    if (waits.push('waited') === 1) process.kill(orphan, 'SIGCONT');
+    await setTimeout(100);
+  });
+  expect(waits).not.toEqual([]);
+  expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+});
+
+test('a lock file left by a crash does not matter when its number belongs to another process now', async () => {
+  const data = await dataFolder();
+  await started[0]?.stop();
+  // PostgreSQL itself only passes over its parent and the processes of other users.
+  const { uid, gid } = await stat(data);
+  const other = spawn('/bin/sleep', ['600'], { uid, gid, stdio: 'ignore' });
+  try {
+    await writeFile(join(data, 'postmaster.pid'), `${other.pid}\n${data}\n1700000000\n5432\n\n127.0.0.1\n`);
+    expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  } finally {
+    other.kill();
+  }
+});
+
+test('an initialisation that was cut off is done again', async () => {
+  directory = join(parent, 'cut-off');
+  const data = await dataFolder();
+  await started[0]?.stop();
+  await rm(data, { recursive: true });
+  await mkdir(join(`${data}.new`, 'base'), { recursive: true });
+  expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+});
+
+test('a lost password is reported with what to do', async () => {
+  directory = join(parent, 'lost');
+  await (await start()).stop();
+  await rm(join(directory, 'pgpass'));
+  const failure = await start().catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(CommandFailure);
+  expect(String(failure)).toContain(`Remove the folder ${directory} to begin anew`);
+});
+
+test('an aborted start leaves no server behind', async () => {
+  const reason = new Error('enough');
+  const aborted = startEmbeddedPostgres({ directory, signal: AbortSignal.abort(reason) });
+  await expect(aborted).rejects.toBe(reason);
+  expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+});
+
+test('a temporary server takes its files with it', async () => {
+  const server = await startTemporaryPostgres();
+  expect(await run(server, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  await server.stop();
+  expect(await exists(server.directory)).toBe(false);
+});
+
+test('the server ends with its owner, even when that is killed', async () => {
+  const launcher = join(dirname(inject('programPath')), 'cli', 'embedded-postgres', 'index.js');
+  const script = `
+    import { startEmbeddedPostgres } from ${JSON.stringify(launcher)};
+    const { url } = await startEmbeddedPostgres({ directory: ${JSON.stringify(directory)} });
+    console.log(url);
+    setInterval(() => {}, 60_000);
+  `;
+  const owner = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(owner, 'exit').then(([code]) => Promise.reject(new Error(`The owner ended with ${code}`)));
+  const [url] = (await Promise.race([once(createInterface(owner.stdout), 'line'), exited])) as [string];
+  await withConnection(url, async (client) => {
+    const ended = new Promise<void>((resolve) => client.once('end', resolve));
+    owner.kill('SIGKILL');
+    await expect(exited).rejects.toThrow();
+    await ended;
+  });
+  // And the next start waits for a shutdown that may still be going on.
+  expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+});
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null)) !== null;
+}

@@ -1,0 +1,269 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/core/clock.js';
+import { refreshReports } from '../../../src/daemon/refresh-reports.js';
+import { RecognitionClient } from '../../../src/service/client.js';
+import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
+import { inspectSchema, migrate, readMigrations } from '../../../src/storage/schema/migrate.js';
+import { createStore } from '../../../src/storage/store.js';
+import { followFeed } from '../../../src/sync/loop.js';
+import { engineContext, silentObserver } from '../../support/engine.js';
+import { entryJson } from '../../support/entries.js';
+import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
+import { harmBehindCommits } from '../../support/harm.js';
+import { type OracleFeed, startOracleFeed } from '../../support/oracle-feed.js';
+import { findPgBouncer, type PgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { withConnection } from '../../support/postgres/maintenance.js';
+import { smallFeed } from '../../support/small-feed.js';
+import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, useStore } from '../../support/store.js';
+import { watchUncaught } from '../../support/uncaught.js';
+import { seededRandom } from '../../support/virtual-clock.js';
+
+const POOL_SIZE = 2;
+const program = findPgBouncer();
+if (program === null) console.warn('The tests of PgBouncer are skipped: the program pgbouncer is not installed');
+
+it.runIf(process.env.CI === 'true')('pgbouncer is installed where all checks run', () => {
+  expect(program).not.toBeNull();
+});
+
+const uncaught = watchUncaught();
+afterEach(() => expect(uncaught).toEqual([]));
+
+/** PgBouncer in front of a database. */
+function useBouncer(provided: { readonly url: string }) {
+  let bouncer: PgBouncer | undefined;
+  const started = () => {
+    if (bouncer === undefined) throw new Error('PgBouncer runs only within tests and hooks');
+    return bouncer;
+  };
+  beforeAll(async () => {
+    bouncer = await startPgBouncer(program ?? '', provided.url, POOL_SIZE);
+  });
+  afterAll(() => bouncer?.stop());
+  return {
+    get url() {
+      return started().url;
+    },
+    kill: () => started().kill(),
+    restart: () => started().restart(),
+  };
+}
+
+describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => {
+  describe('three starters on an empty database', () => {
+    const bouncer = useBouncer(useDatabase());
+
+    it('migrate it once, although the pool is smaller than their number', async () => {
+      const migrations = await readMigrations();
+      const databases = [1, 2, 3].map(() => openTestDatabase(bouncer.url));
+      const connections = databases.map((database) => connectStore(database, TEST_SCHEMA));
+      const applied = await Promise.all(connections.map((connection) => migrate(connection, migrations)));
+      expect(applied.map((list) => list.length).sort()).toEqual([0, 0, migrations.length]);
+      const [connection] = connections;
+      expect(connection && (await inspectSchema(connection, migrations)).missing).toEqual([]);
+      await Promise.all(databases.map((each) => each.close()));
+    });
+  });
+
+  describe('documents', () => {
+    const provided = useDatabase(MIGRATED);
+    const bouncer = useBouncer(provided);
+    const bench = useStore(provided);
+
+    it('get their typed views, and go when they are erased', async () => {
+      await (await bench.takeFeed()).commit([entryJson({ scanId: 'a', data: { betrag: 1, posten: [{ menge: 2 }] } })]);
+      const database = openTestDatabase(bouncer.url);
+      const connection = connectStore(database, TEST_SCHEMA);
+      const done = await Promise.all([1, 2, 3].map(() => refreshReports(connection, 'scanfeed_nobody')));
+      // Those that come at the same time may each build them: the second time changes nothing.
+      const built = new Set(done.flatMap((each) => each.built));
+      expect([...built].sort()).toEqual(['document_rechnung', 'document_rechnung_posten']);
+      const erased = await createDeletedRuns(connection).erase(['a']);
+      expect(erased).toMatchObject([{ scanId: 'a', stored: true }]);
+      await database.close();
+      expect(await bench.rows(sql`SELECT FROM scanfeed_reporting.document_rechnung`)).toEqual([]);
+    });
+  });
+
+  describe('2,000 runs', () => {
+    const provided = useDatabase(MIGRATED);
+    const bouncer = useBouncer(provided);
+    const bench = useStore(provided);
+    let feed: OracleFeed;
+    let client: RecognitionClient;
+    beforeEach(async () => {
+      await bench.rows(sql`TRUNCATE ${tables.runs}, ${tables.feeds}, ${tables.runHistory}`);
+      feed = await startOracleFeed();
+      client = new RecognitionClient({ baseUrl: feed.emulator.url, apiKey: feed.emulator.apiKey });
+    });
+    afterEach(async () => {
+      await client.close();
+      await feed.emulator.close();
+    });
+    const follow = (over: Partial<FollowOptions> = {}) =>
+      followToTheEnd({
+        url: bouncer.url,
+        feed: 'default',
+        service: client,
+        context: { read: { filters: FILTERS, markdown: false, pageLimit: 50 } },
+        database: { maxConnections: 5 },
+        ...over,
+      });
+
+    it('are stored as the oracle says, and nothing is left behind in the sessions that others will use', async () => {
+      const before = await sessions(bouncer.url);
+      const { failures } = await follow();
+      expect(failures).toEqual([]);
+      await feed.expectStored(bench);
+      const after = await sessions(bouncer.url);
+      expect(after).toEqual(before);
+      expect(after.flatMap(({ prepared, locks, temporary }) => [prepared, locks, temporary])).toEqual(
+        Array.from({ length: 3 * POOL_SIZE }, () => 0),
+      );
+      const open = await bench.rows(sql`
+        SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+          AND backend_type = 'client backend'`);
+      expect(open).toEqual([]);
+    });
+
+    it('are stored while PgBouncer itself is killed and started again', async () => {
+      let kills = 0;
+      const harm = harmBehindCommits(async () => {
+        if (kills === 5) return;
+        kills += 1;
+        await bouncer.kill();
+        await bouncer.restart();
+      });
+      const { failures } = await follow({ onCommitted: harm.onCommitted });
+      await harm.settled();
+      expect(kills).toBe(5);
+      expect(failures.length).toBeGreaterThan(0);
+      await feed.expectStored(bench);
+    });
+
+    it('are stored while the server ends the sessions of the pool again and again', async () => {
+      const random = seededRandom(7);
+      let ended = 0;
+      const harm = harmBehindCommits(() =>
+        withConnection(provided.url, async (connection) => {
+          await sleep(random() * 20);
+          const { rowCount } = await connection.query(`
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()`);
+          ended += rowCount ?? 0;
+        }),
+      );
+      const { failures } = await follow({ onCommitted: harm.onCommitted });
+      await harm.settled();
+      console.info(`${ended} sessions ended behind PgBouncer, ${failures.length} failures, all 2,000 runs stored`);
+      expect(ended).toBeGreaterThan(5);
+      await feed.expectStored(bench);
+    });
+  });
+
+  describe('two processes on one feed', () => {
+    const provided = useDatabase(MIGRATED);
+    const bouncer = useBouncer(provided);
+    const bench = useStore(provided);
+
+    it('take turns: one stands by, and takes over when the other gives the lease back', async () => {
+      const a = replica('a', bouncer.url);
+      await a.leads;
+      const b = replica('b', bouncer.url);
+      await b.standsBy;
+      expect((await bench.store.readStatus('shared')).leaseHolder).toBe('a');
+      await a.stop();
+      await b.leads;
+      expect((await bench.store.readStatus('shared')).leaseHolder).toBe('b');
+      await b.reachesEnd;
+      await b.stop();
+      expect((await bench.store.readStatus('shared')).leaseHolder).toBeNull();
+    });
+
+    it('take turns: the other takes over from one that has fallen silent, whose commits are void from then on', async () => {
+      const silent = await bench.store.acquireLease(
+        { ...engineContext(partsOf(bouncer.url).parts).identity, name: 'silent' },
+        'silent',
+        300,
+      );
+      const b = replica('b', bouncer.url, 'silent');
+      await b.leads;
+      expect(silent && (await bench.store.renewLease(silent, 300))).toBe(false);
+      await b.reachesEnd;
+      await b.stop();
+    });
+  });
+});
+
+const FILTERS = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
+
+function partsOf(url: string) {
+  const database = openTestDatabase(url);
+  const settings = { schema: TEST_SCHEMA, leaseTtlMs: 1_000, pendingRetryMs: 30_000, keptDays: null };
+  const store = createStore(database, { ...settings, monotonic: systemClock.monotonic });
+  return { database, parts: { service: smallFeed('shared').service, store, clock: systemClock } };
+}
+
+/** A process that follows a feed, and what it comes to. */
+function replica(holder: string, url: string, feed = 'shared') {
+  const { database, parts } = partsOf(url);
+  const stop = new AbortController();
+  const events = new Map<string, () => void>();
+  const event = (name: string) => new Promise<void>((resolve) => void events.set(name, resolve));
+  const [leads, standsBy, reachesEnd] = [event('leads'), event('standsBy'), event('reachesEnd')];
+  const context = engineContext({ ...parts, holder, leaseTtlMs: 1_000, pollIntervalMs: 50 });
+  const following = followFeed(
+    {
+      ...context,
+      identity: { ...context.identity, name: feed },
+      observer: silentObserver({
+        leading: (until) => until !== null && events.get('leads')?.(),
+        status: ({ leaseHolder }) => leaseHolder !== holder && events.get('standsBy')?.(),
+        polled: (outcome) => outcome === 'end' && events.get('reachesEnd')?.(),
+      }),
+    },
+    stop.signal,
+  );
+  return {
+    leads,
+    standsBy,
+    reachesEnd,
+    stop: async () => {
+      stop.abort();
+      await following;
+      await database.close();
+    },
+  };
+}
+
+/** What the server's sessions behind PgBouncer are like, each of them, as a client finds them. */
+async function sessions(url: string) {
+  const clients = Array.from({ length: POOL_SIZE }, () => new pg.Client({ connectionString: url }));
+  await Promise.all(clients.map((client) => client.connect()));
+  // Transactions under way at the same time are on different sessions.
+  for (const client of clients) await client.query('BEGIN');
+  const found = await Promise.all(
+    clients.map(async (client) => {
+      const { rows } = await client.query<{
+        settings: string;
+        prepared: number;
+        locks: number;
+        temporary: number;
+      }>(`
+        SELECT (SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings WHERE source = 'session') AS settings,
+          (SELECT count(*)::int FROM pg_prepared_statements) AS prepared,
+          (SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS locks,
+          (SELECT count(*)::int FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)) AS temporary`);
+      return rows[0] as (typeof rows)[number];
+    }),
+  );
+  for (const client of clients) await client.query('COMMIT');
+  await Promise.all(clients.map((client) => client.end()));
+  return found;
+}

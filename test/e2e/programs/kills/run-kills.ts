@@ -1,0 +1,229 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Emulator, startEmulator } from '../../../../src/emulator/index.js';
+import { takeExposures } from '../../../support/canaries/overhear.js';
+import { type PgBouncer, startPgBouncer } from '../../../support/pgbouncer.js';
+import { seededRandom } from '../../../support/virtual-clock.js';
+import { Fleet } from '../support/fleet.js';
+import { type CrashingPostgres, startCrashingPostgres } from './crashing-postgres.js';
+import { DatabaseView, pidOfHolder } from './database-view.js';
+import { Evidence, type Findings } from './evidence.js';
+import { nextStep, type StepKind } from './plan.js';
+
+export interface KillOptions {
+  /** The compiled bin. */
+  readonly program: string;
+  /** Daemons to kill. */
+  readonly kills: number;
+  /** Runs that the feed holds at the start. */
+  readonly history: number;
+  /** Decides what happens and when. */
+  readonly seed: number;
+  /** The program `pgbouncer`, to go through it in transaction mode; null: straight to PostgreSQL. */
+  readonly pgbouncer: string | null;
+  /** Kills after which everything is brought to rest and examined. */
+  readonly killsAPhase: number;
+  readonly log: (line: string) => void;
+  /** Ends it, with a rejection. */
+  readonly signal: AbortSignal;
+}
+
+export interface KillFigures {
+  readonly steps: Readonly<Record<StepKind, number>>;
+  readonly kills: number;
+  readonly runs: number;
+  readonly superseded: number;
+  /** How often the feed changed hands. */
+  readonly epochs: number;
+  /** Everything found against the promises, in words. */
+  readonly problems: readonly string[];
+}
+
+const MOST_REPLICAS = 3;
+const LEASE_MS = 1_000;
+/** New runs a second, and corrections a minute: a commit is nearly always under way. */
+const STREAM = { newRunsPerSecond: 120, correctionsPerMinute: 600 } as const;
+const SLOW_MS = 15_000;
+const REST = { newRunsPerSecond: 0, correctionsPerMinute: 0 } as const;
+
+/** Daemons follow a feed that does not rest, while they and their database are killed; now and then all is examined. */
+export async function runKills(options: KillOptions): Promise<KillFigures> {
+  const cleanUps: (() => Promise<unknown>)[] = [];
+  try {
+    const campaign = await prepare(options, (undo) => cleanUps.push(undo));
+    try {
+      while (campaign.figures.kills < options.kills) await runPhase(campaign);
+    } catch (error) {
+      throw new Error(`stuck behind ${JSON.stringify(campaign.figures.steps)}:\n${campaign.fleet.lastWords()}`, {
+        cause: error,
+      });
+    }
+    return { ...campaign.figures, epochs: (await campaign.view.feed()).epoch };
+  } finally {
+    for (const undo of cleanUps.reverse()) await undo();
+  }
+}
+
+interface Campaign {
+  readonly options: KillOptions;
+  readonly random: () => number;
+  readonly emulator: Emulator;
+  readonly postgres: CrashingPostgres;
+  readonly pooler: PgBouncer | null;
+  readonly view: DatabaseView;
+  readonly evidence: Evidence;
+  readonly fleet: Fleet;
+  readonly figures: {
+    steps: Record<StepKind, number>;
+    kills: number;
+    runs: number;
+    superseded: number;
+    problems: string[];
+  };
+}
+
+async function prepare(options: KillOptions, cleanUp: (undo: () => Promise<unknown>) => void): Promise<Campaign> {
+  const { program, pgbouncer, seed, signal } = options;
+  // Each seed has scan ids of its own: a recycled id would hide a loss.
+  const emulator = await startEmulator({ seed, history: options.history, switches: { truncatedShare: 0.01 } });
+  cleanUp(() => emulator.close());
+  const postgres = await startCrashingPostgres(signal);
+  cleanUp(() => postgres.remove());
+  const pooler = pgbouncer === null ? null : await startPgBouncer(pgbouncer, postgres.url, 5);
+  cleanUp(async () => pooler?.stop());
+  const view = new DatabaseView(postgres.url, signal);
+  cleanUp(() => view.close());
+  const fleet = new Fleet(program, {
+    SCANFEED_BASE_URL: emulator.url,
+    SCANFEED_API_KEY: emulator.apiKey,
+    SCANFEED_ENVIRONMENT: 'all',
+    DATABASE_URL: pooler?.url ?? postgres.url,
+    SCANFEED_DATABASE_POOL: '3',
+    SCANFEED_PAGE_LIMIT: '20',
+    SCANFEED_POLL_INTERVAL: '10ms',
+    SCANFEED_LEASE_TTL: `${LEASE_MS}ms`,
+    SCANFEED_PENDING_RETRY_INTERVAL: '1s',
+    // Recent and full passes would find what the feed loses, and so hide it.
+    SCANFEED_RECONCILE_INTERVAL: 'off',
+    SCANFEED_RECONCILE_FULL_INTERVAL: 'off',
+    SCANFEED_ADMIN_HOST: '127.0.0.1',
+    SCANFEED_ADMIN_PORT: '0',
+  });
+  cleanUp(() => fleet.resize(0));
+  const steps = { leader: 0, any: 0, all: 0, freeze: 0, database: 0, pooler: 0 };
+  return {
+    options,
+    random: seededRandom(seed),
+    emulator,
+    postgres,
+    pooler,
+    view,
+    evidence: new Evidence(emulator, view),
+    fleet,
+    figures: { steps, kills: 0, runs: 0, superseded: 0, problems: [] },
+  };
+}
+
+async function runPhase(campaign: Campaign): Promise<void> {
+  const { options, random, emulator, fleet, figures } = campaign;
+  const replicas = 1 + Math.floor(random() * MOST_REPLICAS);
+  emulator.set(STREAM);
+  await fleet.resize(replicas);
+  const until = Math.min(options.kills, figures.kills + options.killsAPhase);
+  while (figures.kills < until) await takeStep(campaign);
+  emulator.set(REST);
+  const findings = await watched(campaign, 'coming to rest', examineAtRest(campaign));
+  const { runs, superseded } = findings;
+  Object.assign(figures, { runs, superseded });
+  const before = figures.problems.length;
+  figures.problems.push(...describe(findings), ...fleet.surprises.splice(0), ...takeExposures());
+  options.log(
+    `${figures.kills} kills, ${replicas} replica(s), ${runs} runs, ${superseded} superseded, ` +
+      `${findings.lost.length} lost, ${figures.problems.length - before} problems`,
+  );
+}
+
+async function takeStep(campaign: Campaign): Promise<void> {
+  const { random, view, figures, pooler, options } = campaign;
+  const step = nextStep(random, pooler !== null);
+  if (step.afterCommit) {
+    const { lastCommit } = await view.feed();
+    const commit = view.feedUntil((feed) => feed.lastCommit !== lastCommit && feed.holder !== null);
+    await watched(campaign, 'waiting for a commit', commit);
+  }
+  await sleep(step.delayMs, undefined, { signal: options.signal });
+  figures.steps[step.kind] += 1;
+  await watched(campaign, step.kind, STEPS[step.kind](campaign));
+}
+
+/** Work that takes longer than anything should is talked about while it lasts, with what the daemons say. */
+async function watched<T>({ fleet, options }: Campaign, what: string, work: Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  const slow = setTimeout(() => options.log(`slow: ${what}\n${fleet.lastWords()}`), SLOW_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(slow);
+    const seconds = (performance.now() - startedAt) / 1000;
+    if (seconds * 1000 > SLOW_MS) options.log(`${what} took ${seconds.toFixed(1)} s`);
+  }
+}
+
+const STEPS: Readonly<Record<StepKind, (campaign: Campaign) => Promise<void>>> = {
+  leader: async (campaign) => killOne(campaign, pidOfHolder((await campaign.view.feed()).holder)),
+  any: (campaign) => killOne(campaign, null),
+  all: async (campaign) => {
+    for (const pid of campaign.fleet.pids) await killOne(campaign, pid);
+  },
+  freeze: freezeLeader,
+  database: async ({ evidence, postgres, figures }) => {
+    await evidence.note();
+    await postgres.crash();
+    const vanished = await evidence.vanished();
+    figures.problems.push(...vanished.map((run) => `${run} was committed and vanished with a crash of the database`));
+  },
+  pooler: async ({ pooler }) => {
+    await pooler?.kill();
+    await pooler?.restart();
+  },
+};
+
+async function killOne({ fleet, figures, random }: Campaign, pid: number | null): Promise<void> {
+  const { pids } = fleet;
+  const victim = pid !== null && pids.includes(pid) ? pid : pids[Math.floor(random() * pids.length)];
+  if (victim !== undefined && (await fleet.kill(victim))) figures.kills += 1;
+}
+
+/** Stops the leader until another has the feed, or alone until its lease is over; then it goes on where it stood. */
+async function freezeLeader({ fleet, view, options }: Campaign): Promise<void> {
+  const { holder } = await view.feed();
+  const pid = pidOfHolder(holder);
+  if (pid === null || !fleet.pids.includes(pid)) return;
+  fleet.signal(pid, 'SIGSTOP');
+  try {
+    if (fleet.pids.length > 1) await view.feedUntil((feed) => feed.holder !== null && feed.holder !== holder);
+    else await sleep(1.5 * LEASE_MS, undefined, { signal: options.signal });
+  } finally {
+    fleet.signal(pid, 'SIGCONT');
+  }
+}
+
+/** The feed has nothing new; when the database says that it is complete up to now, everything must be there. */
+async function examineAtRest({ view, evidence }: Campaign): Promise<Findings> {
+  const since = Date.now();
+  await view.feedUntil(({ completeAsOf }) => completeAsOf !== null && completeAsOf.getTime() > since);
+  const findings = await evidence.examine();
+  const pending = async () =>
+    (await view.rows<{ n: number }>("SELECT count(*)::int AS n FROM scanfeed.runs WHERE result_state = 'pending'"))[0]
+      ?.n;
+  while ((await pending()) !== 0) await sleep(100);
+  return findings;
+}
+
+function describe({ lost, invented, vanished, contradictions }: Findings): readonly string[] {
+  return [
+    ...lost.map((text) => `lost: ${text}`),
+    ...invented.map((text) => `invented: ${text}`),
+    ...vanished.map((text) => `vanished: ${text}`),
+    ...contradictions,
+  ];
+}

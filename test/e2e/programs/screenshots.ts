@@ -1,0 +1,45 @@
+import { mkdir } from 'node:fs/promises';
+import type { Browser } from 'playwright-core';
+import { launchChromium } from '../../support/status-page/browser.js';
+import { serveStatusPage } from '../../support/status-page/serve.js';
+import { caughtUp, readingHistory, type Shown } from '../../support/status-page/states.js';
+
+/** The pictures of the status page in the documentation: `npm run screenshots`. */
+const FOLDER = 'docs/images';
+
+const PICTURES: readonly {
+  readonly name: string;
+  readonly shown: () => Shown;
+  readonly scheme: 'light' | 'dark';
+  readonly width: number;
+  /** The last thing in the picture: what is beneath says nothing in one. */
+  readonly upTo: string;
+}[] = [
+  { name: 'status-page-light', shown: caughtUp, scheme: 'light', width: 960, upTo: '.charts' },
+  { name: 'status-page-dark', shown: caughtUp, scheme: 'dark', width: 960, upTo: '.charts' },
+  { name: 'status-page-phone', shown: readingHistory, scheme: 'light', width: 390, upTo: '.charts figure:first-child' },
+];
+
+async function take(
+  browser: Browser,
+  { name, shown, scheme, width, upTo }: (typeof PICTURES)[number],
+): Promise<string> {
+  const { url, close } = await serveStatusPage(shown());
+  const page = await browser.newPage({ viewport: { width, height: 600 }, colorScheme: scheme });
+  await page.goto(url);
+  const last = await page.locator(upTo).boundingBox();
+  const height = Math.ceil((last?.y ?? 0) + (last?.height ?? 0)) + 12;
+  const path = `${FOLDER}/${name}.png`;
+  const { length } = await page.screenshot({ path, fullPage: true, clip: { x: 0, y: 0, width, height } });
+  await page.close();
+  await close();
+  return `${path} ${(length / 1024).toFixed(0)} KiB`;
+}
+
+await mkdir(FOLDER, { recursive: true });
+const browser = await launchChromium();
+try {
+  for (const picture of PICTURES) console.log(await take(browser, picture));
+} finally {
+  await browser.close();
+}

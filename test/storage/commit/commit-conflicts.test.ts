@@ -1,0 +1,216 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { createStore } from '../../../src/storage/store.js';
+import { concurrently, entriesOf, pageOf } from '../../support/concurrent-commits.js';
+import type { Fields } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
+import { type CommitStatement, notingCommits } from '../../support/noted-commits.js';
+import { TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
+
+const bench = useStore();
+const HOUR = 3_600_000;
+const AT_END = { atEnd: true, polledAt: 0, lastDelivered: null, lastDeliveredAt: null };
+
+const row = async (scanId: string) =>
+  (await bench.rows(sql<Record<string, unknown>>`SELECT * FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];
+
+/** A store whose commit statements are noted before they are sent, at a monotonic time that the test sets. */
+function notingStore({ time = { now: 0 }, note = (_sent: readonly CommitStatement[]) => {} } = {}) {
+  const sent: CommitStatement[] = [];
+  const database = notingCommits(bench.database, (statement) => {
+    sent.push(statement);
+    note(sent);
+  });
+  const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+  return { store: createStore(database, { ...settings, monotonic: () => time.now }), sent };
+}
+
+describe('two feeds that store the same scans at the same time', () => {
+  it('the one that comes second completes what the first stored less completely', async () => {
+    const bare = await bench.takeFeed({ name: 'bare' });
+    const full = await bench.takeFeed({ name: 'full' });
+    const [one, two] = await concurrently(
+      bench.database.sql,
+      () => bare.counts(entriesOf({ shared: {} })),
+      () => full.counts(entriesOf({ shared: { markdown: '# Rechnung' }, alone: {} }), { to: 'on' }),
+    );
+    expect(one).toMatchObject({ inserted: 1 });
+    expect(two).toMatchObject({ inserted: 1, updated: 1, unchanged: 0, stale: 0, conflicts: 0 });
+    // The other was stored by the first, and only filled.
+    expect(two).toMatchObject({ stored: ['alone'] });
+    expect(await row('shared')).toMatchObject({ markdown: '# Rechnung', feed: 'full' });
+    expect(await bench.store.readPosition('full')).toMatchObject({ cursor: 'on' });
+  });
+
+  it('the second is counted as what it was: unchanged, in conflict, stale, or newer', async () => {
+    const a = await bench.takeFeed({ name: 'a' });
+    const b = await bench.takeFeed({ name: 'b' });
+    const [, two] = await concurrently(
+      bench.database.sql,
+      () => a.counts(entriesOf({ same: {}, other: { data: { a: 1 } }, old: { revision: 2 }, newer: {} })),
+      () => b.counts(entriesOf({ same: {}, other: { data: { a: 2 } }, old: {}, newer: { revision: 2 } })),
+    );
+    expect(two).toMatchObject({ inserted: 0, updated: 1, unchanged: 2, conflicts: 1, stale: 1, stored: ['newer'] });
+    expect(await row('other')).toMatchObject({ data: { a: 1 }, feed: 'a' });
+  });
+
+  it('results that were loaded later are judged again, too', async () => {
+    const a = await bench.takeFeed({ name: 'a' });
+    const b = await bench.takeFeed({ name: 'b' });
+    const result = (over: Fields) => pageOf(entriesOf({ loaded: over })).batch;
+    const [, two] = await concurrently(
+      bench.database.sql,
+      () => bench.store.commitResults(a.lease, result({})),
+      () => bench.store.commitResults(b.lease, result({ markdown: '# Rechnung' })),
+    );
+    expect(two).toMatchObject({ counts: { updated: 1, stale: 0 } });
+    expect(await row('loaded')).toMatchObject({ markdown: '# Rechnung' });
+  });
+
+  it('a value is not taken for refused because the first has stored its run', async () => {
+    const a = await bench.takeFeed({ name: 'a' });
+    const b = await bench.takeFeed({ name: 'b' });
+    const [, tried] = await concurrently(
+      bench.database.sql,
+      () => a.counts(entriesOf({ tried: {} })),
+      () => bench.store.tryEntries(b.lease, pageOf(entriesOf({ tried: {}, untouched: {} })).batch),
+    );
+    expect(tried).toBeUndefined();
+    expect(await row('untouched')).toBeUndefined();
+  });
+
+  it('the second tries its whole statement again, with the ages of that time', async () => {
+    const time = { now: 0 };
+    const { store, sent } = notingStore({ time });
+    const one = await bench.takeFeed({ name: 'early' });
+    const two = await takeFeed(store, testFeed({ name: 'late' }));
+    for (const until of [HOUR, 2 * HOUR]) {
+      sent.splice(0);
+      const entries = entriesOf({ [`met at ${until}`]: {} });
+      const [, outcome] = await concurrently(
+        bench.database.sql,
+        () => one.commit(entries),
+        () => two.commit(entries, { freshness: AT_END }),
+        () => {
+          time.now = until;
+        },
+      );
+      expect(outcome).toMatchObject({ asOf: { readAt: until } });
+      expect(sent).toEqual(['page', 'page']);
+      const [late] = await bench.rows(
+        sql<{ age: string }>`SELECT extract(epoch FROM clock_timestamp() - data_complete_as_of) * 1000 AS age
+          FROM ${tables.feeds} WHERE name = 'late'`,
+      );
+      expect(Number(late?.age)).toBeGreaterThanOrEqual(HOUR);
+    }
+  });
+
+  it('the second raises what the first stored at a lower revision, in its first try', async () => {
+    const { store, sent } = notingStore();
+    const a = await bench.takeFeed({ name: 'a' });
+    const b = await takeFeed(store, testFeed({ name: 'b' }));
+    const [one, two] = await concurrently(
+      bench.database.sql,
+      () => a.counts(entriesOf({ overtakes: {} })),
+      () => b.counts(entriesOf({ overtakes: { revision: 2 } })),
+    );
+    expect(sent).toEqual(['page']);
+    expect([one, two]).toMatchObject([
+      { inserted: 1, updated: 0 },
+      { inserted: 0, updated: 1 },
+    ]);
+    expect(await row('overtakes')).toMatchObject({ revision: 2, feed: 'b' });
+  });
+
+  it('a stored one that the first raised is judged again by the second before its position moves', async () => {
+    const { store, sent } = notingStore();
+    const a = await bench.takeFeed({ name: 'a' });
+    const b = await takeFeed(store, testFeed({ name: 'b' }));
+    await a.counts(entriesOf({ raised: {} }));
+    const [one, two] = await concurrently(
+      bench.database.sql,
+      () => a.counts(entriesOf({ raised: { revision: 2 } })),
+      () => b.counts(entriesOf({ raised: { revision: 2, markdown: '# Rechnung' } }), { to: 'on' }),
+    );
+    expect(sent).toEqual(['page', 'page']);
+    expect([one, two]).toMatchObject([{ updated: 1 }, { updated: 1, stale: 0 }]);
+    expect(await row('raised')).toMatchObject({ revision: 2, markdown: '# Rechnung', feed: 'b' });
+    expect(await bench.store.readPosition('b')).toMatchObject({ cursor: 'on' });
+  });
+
+  it('a commit judges again what a writer outside scanfeed has raised while it waited for the row', async () => {
+    const { store, sent } = notingStore();
+    const feed = await takeFeed(store, testFeed({ name: 'waiting' }));
+    await feed.commit(entriesOf({ held: {} }));
+    sent.splice(0);
+    const { counts } = await bench.database.sql.transaction().execute(async (tx) => {
+      await sql`UPDATE ${tables.runs} SET revision = 3 WHERE scan_id = 'held'`.execute(tx);
+      const begun = feed.counts(entriesOf({ held: { revision: 2 }, 'not held': {} }));
+      await untilWaiting(bench.database.sql, 1);
+      return { counts: begun };
+    });
+    expect(await counts).toMatchObject({ inserted: 1, stale: 1, updated: 0 });
+    expect(sent).toEqual(['page', 'page']);
+  });
+
+  it('the second writes nothing if its statement cannot be sent again', async () => {
+    const cut = new Error('cut');
+    const { store } = notingStore({
+      note: ({ length }) => {
+        if (length === 2) throw cut;
+      },
+    });
+    const a = await bench.takeFeed({ name: 'a' });
+    const b = await takeFeed(store, testFeed({ name: 'b' }));
+    const before = await bench.store.readPosition('b');
+    const page = entriesOf({ cut: { markdown: '# Rechnung' }, 'cut off': {} });
+    const [, refused] = await concurrently(
+      bench.database.sql,
+      () => a.counts(entriesOf({ cut: {} })),
+      () => b.counts(page).catch((error: unknown) => error),
+    );
+    expect(refused).toBe(cut);
+    expect(await row('cut off')).toBeUndefined();
+    expect(await bench.store.readPosition('b')).toEqual(before);
+    expect(await b.counts(page)).toMatchObject({ inserted: 1, updated: 1 });
+  });
+});
+
+describe('on a table that somebody else has changed', () => {
+  it('a run that a trigger skips keeps the position where it is, after five tries', async () => {
+    const { sql: db } = bench.database;
+    await sql`CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`.execute(db);
+    await sql`CREATE TRIGGER swallow BEFORE INSERT ON ${tables.runs} FOR EACH ROW WHEN (NEW.scan_id = 'swallowed')
+      EXECUTE FUNCTION swallow()`.execute(db);
+    const { store, sent } = notingStore();
+    const feed = await takeFeed(store, testFeed({ name: 'swallowing' }));
+    const page = entriesOf({ swallowed: {}, neighbour: {} });
+    await expect(feed.commit(page)).rejects.toMatchObject({
+      kind: 'serialization',
+      action: 'retry',
+      sqlstate: 'SF002',
+      message: expect.stringContaining('a trigger on'),
+    });
+    expect(sent).toEqual(Array(5).fill('page'));
+    expect(await bench.store.readPosition('swallowing')).toMatchObject({ cursor: null });
+    expect(await row('neighbour')).toBeUndefined();
+    await sql`DROP FUNCTION swallow CASCADE`.execute(db);
+    expect(await feed.counts(page)).toMatchObject({ inserted: 2 });
+  });
+
+  it('a value that a unique index refuses is an error of the data at once', async () => {
+    const { sql: db } = bench.database;
+    await sql`CREATE UNIQUE INDEX theirs ON ${tables.runs} (file_name) WHERE file_name = 'unique.pdf'`.execute(db);
+    const { store, sent } = notingStore();
+    const feed = await takeFeed(store, testFeed({ name: 'indexed' }));
+    await feed.counts(entriesOf({ unique: { fileName: 'unique.pdf' } }));
+    sent.splice(0);
+    await expect(feed.commit(entriesOf({ again: { fileName: 'unique.pdf' } }))).rejects.toMatchObject({
+      sqlstate: '23505',
+      action: 'data',
+      message: expect.stringContaining('theirs'),
+    });
+    expect(sent).toEqual(['page']);
+    await sql`DROP INDEX ${sql.id(TEST_SCHEMA, 'theirs')}`.execute(db);
+  });
+});

@@ -1,0 +1,144 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { readMigrations, requireSchema } from '../../../src/storage/schema/migrate.js';
+import { checkPage } from '../../../src/sync/page/check-page.js';
+import type { PageCommit } from '../../../src/sync/ports/index.js';
+import { entryJson, type Fields, pageJson } from '../../support/entries.js';
+import { rawPage } from '../../support/pages.js';
+import { pendingBatch } from '../../support/pending.js';
+import { runRow, tables, useStore } from '../../support/store.js';
+
+const bench = useStore();
+let scans = 0;
+/** A scan id of its own for each test. */
+const newScan = () => `scan-${++scans}`;
+
+const feedRow = async () => (await bench.rows(sql<{ cursor: string | null }>`SELECT * FROM ${tables.feeds}`))[0];
+
+/** The batch of several pages. */
+function together(...pages: readonly (readonly Fields[])[]): Pick<PageCommit, 'batch'> {
+  const checkedPages = pages.map((entries) => checkPage(rawPage(pageJson(entries.map(entryJson)))));
+  return {
+    batch: {
+      pages: checkedPages.flatMap((checked) => checked.pages),
+      entries: checkedPages.flatMap((checked) => checked.entries.map(({ accepted }) => accepted)),
+    },
+  };
+}
+
+describe('page and cursor', () => {
+  it('are stored together', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const outcome = await feed.commit([entryJson({ scanId })], { to: 'here' });
+    expect(outcome).toMatchObject({ kind: 'committed', counts: { inserted: 1, stored: [scanId] } });
+    expect(await feedRow()).toMatchObject({ cursor: 'here' });
+  });
+
+  it('are both void when the stored cursor is another one', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const before = await feedRow();
+    expect(await feed.commit([entryJson({ scanId }), 'null'], { from: 'elsewhere' })).toEqual({ kind: 'fenced' });
+    expect(await bench.rows(runRow(scanId))).toEqual([]);
+    expect(await feedRow()).toEqual(before);
+  });
+
+  it('are both void when the feed has changed hands', async () => {
+    const feed = await bench.takeFeed();
+    await bench.takeFeed();
+    const scanId = newScan();
+    expect(await feed.commit([entryJson({ scanId }), 'null'])).toEqual({ kind: 'fenced' });
+    expect(await bench.rows(runRow(scanId))).toEqual([]);
+    expect(await bench.rows(sql`SELECT FROM ${tables.quarantine}`)).toEqual([]);
+  });
+
+  it('wait for the commit of another writer, and see what it did', async () => {
+    const feed = await bench.takeFeed();
+    const [one, two] = await Promise.all([
+      feed.commit([entryJson({ scanId: newScan() })], { to: 'one' }),
+      feed.commit([entryJson({ scanId: newScan() })], { to: 'two' }),
+    ]);
+    expect([one.kind, two.kind].sort()).toEqual(['committed', 'fenced']);
+  });
+});
+
+describe('pages that are committed together', () => {
+  it('keep what was found out about each of their entries', async () => {
+    const feed = await bench.takeFeed();
+    const ids = Array.from({ length: 4 }, newScan);
+    const fields = (n: number) => ({ scanId: ids[n], fileName: `${n}.pdf`, partnerTestMode: n === 3 ? 'ja' : false });
+    const outcome = await feed.commit([], together([fields(0)], [fields(1), fields(2), fields(3)]));
+    expect(outcome).toMatchObject({ counts: { inserted: 4 } });
+    for (const [n, scanId] of ids.entries()) {
+      const [row] = await bench.rows(runRow(scanId));
+      expect(row).toMatchObject({ file_name: `${n}.pdf`, partner_test_mode: n === 3, repaired: n === 3 });
+      expect(row?.extra).toEqual(n === 3 ? '{"partnerTestMode": "ja"}' : null);
+    }
+  });
+
+  it('are judged as one: of a scan on both the highest revision is stored', async () => {
+    const feed = await bench.takeFeed();
+    const [twice, once] = [newScan(), newScan()];
+    const newer = { scanId: twice, revision: 2, fileName: 'newer.pdf' };
+    const older = { scanId: twice, revision: 1, fileName: 'older.pdf' };
+    const outcome = await feed.commit([], together([newer, { scanId: once }], [older, newer]));
+    expect(outcome).toMatchObject({ counts: { inserted: 2, stale: 1, unchanged: 1 } });
+    expect(await bench.rows(runRow(twice))).toMatchObject([{ revision: 2, file_name: 'newer.pdf' }]);
+  });
+});
+
+describe('numbers of changes', () => {
+  it('rise in the order of commits, and not where nothing changed', async () => {
+    const feed = await bench.takeFeed();
+    const [first, second] = [newScan(), newScan()];
+    await feed.commit([entryJson({ scanId: first })]);
+    await feed.commit([entryJson({ scanId: second })]);
+    await feed.commit([entryJson({ scanId: first, revision: 2 }), entryJson({ scanId: second })]);
+    const order = await bench.rows(
+      sql`SELECT scan_id FROM ${tables.runs} WHERE scan_id IN (${first}, ${second}) ORDER BY change_seq`,
+    );
+    expect(order).toEqual([{ scan_id: second }, { scan_id: first }]);
+  });
+});
+
+describe('the clock that orders changes', () => {
+  it('cannot be emptied', async () => {
+    for (const statement of [sql`DELETE FROM ${tables.changeClock}`, sql`TRUNCATE ${tables.changeClock}`]) {
+      await expect(bench.rows(statement)).rejects.toMatchObject({ sqlstate: 'P0001' });
+    }
+    expect(await bench.rows(sql`SELECT FROM ${tables.changeClock}`)).toHaveLength(1);
+  });
+
+  it('is not missed in silence: the commit is held and the cursor stays', async () => {
+    const feed = await bench.takeFeed();
+    const [known, scanId] = [newScan(), newScan()];
+    await feed.commit([entryJson({ scanId: known })]);
+    const before = await feedRow();
+    const migrations = await readMigrations();
+    await withoutClock(async () => {
+      await expect(feed.commit([entryJson({ scanId })])).rejects.toMatchObject({ kind: 'schema', action: 'hold' });
+      const later = bench.store.commitResults(feed.lease, pendingBatch({ scanId }).batch);
+      await expect(later).rejects.toThrow('INSERT INTO change_clock');
+      const schema = requireSchema(bench.connection, migrations);
+      await expect(schema).rejects.toMatchObject({ kind: 'schema', action: 'hold' });
+      await expect(schema).rejects.toThrow('INSERT INTO "scanfeed".change_clock DEFAULT VALUES');
+      expect(await feedRow()).toEqual(before);
+      // What writes nothing needs no clock.
+      expect(await feed.counts([entryJson({ scanId: known })])).toMatchObject({ unchanged: 1 });
+    });
+    expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ inserted: 1 });
+  });
+
+  /** As it is after a restore gone wrong. */
+  async function withoutClock(work: () => Promise<void>): Promise<void> {
+    await bench.rows(sql`ALTER TABLE ${tables.changeClock} DISABLE TRIGGER keep_row`);
+    await bench.rows(sql`DELETE FROM ${tables.changeClock}`);
+    try {
+      await work();
+    } finally {
+      await bench.rows(sql`INSERT INTO ${tables.changeClock} DEFAULT VALUES`);
+      await bench.rows(sql`ALTER TABLE ${tables.changeClock} ENABLE TRIGGER keep_row`);
+    }
+  }
+});

@@ -1,0 +1,190 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { batchOf, checkPage, withoutMarkdown } from '../../../src/sync/page/check-page.js';
+import type { PageCommit } from '../../../src/sync/ports/index.js';
+import { entryJson, type Fields, pageJson } from '../../support/entries.js';
+import { rawPage } from '../../support/pages.js';
+import { pendingBatch } from '../../support/pending.js';
+import { runRow, tables, useStore } from '../../support/store.js';
+
+const bench = useStore();
+let scans = 0;
+/** A scan id of its own for each test. */
+const newScan = () => `scan-${++scans}`;
+
+const systemColumns = (scanId: string) =>
+  bench.rows(sql`SELECT xmin::text, xmax::text, ctid::text FROM ${tables.runs} WHERE scan_id = ${scanId}`);
+
+/** Results of the single-run endpoint, asked for with markdown, that have none; after entries that came in full. */
+function bareBatch(bare: readonly Fields[], before: readonly Fields[] = []): Pick<PageCommit, 'batch'> {
+  const checked = checkPage(rawPage(pageJson([...before, ...bare].map(entryJson))));
+  const entries = checked.entries.map((entry, index) => (index < before.length ? entry : withoutMarkdown(entry)));
+  return { batch: batchOf(entries, checked) };
+}
+
+describe('the highest revision wins', () => {
+  it('within a page and across pages, whatever the order; what it replaces goes to the history', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const revision = (n: number) => entryJson({ scanId, revision: n, data: { stand: n } });
+    expect(await feed.counts([revision(2), revision(3), revision(1)])).toMatchObject({ inserted: 1, stale: 2 });
+    expect(await feed.counts([revision(5)])).toMatchObject({ updated: 1, inserted: 0, filled: 0 });
+    expect(await feed.counts([revision(4)])).toMatchObject({ stale: 1, updated: 0 });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ revision: 5, data: '{"stand": 5}' });
+    expect(await bench.rows(sql`SELECT revision, data FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([
+      { revision: 3, data: { stand: 3 } },
+    ]);
+  });
+
+  it('without history where the feed keeps none', async () => {
+    const feed = await bench.takeFeed({ keepHistory: false });
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId })]);
+    await feed.commit([entryJson({ scanId, revision: 2 })]);
+    expect(await bench.rows(sql`SELECT FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([]);
+  });
+
+  it('and the database itself refuses to go back', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId, revision: 2 })]);
+    const goBack = sql`UPDATE ${tables.runs} SET revision = 1 WHERE scan_id = ${scanId}`;
+    await expect(bench.rows(goBack)).rejects.toThrow('PostgreSQL refused');
+  });
+});
+
+describe('the same revision again', () => {
+  it('writes nothing, not even a row lock', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId })]);
+    const before = await systemColumns(scanId);
+    expect(await feed.counts([entryJson({ scanId }), entryJson({ scanId })])).toMatchObject({
+      unchanged: 2,
+      inserted: 0,
+      updated: 0,
+      filled: 0,
+      stored: [],
+    });
+    expect(await systemColumns(scanId)).toEqual(before);
+  });
+
+  it('with other content keeps the first and counts a conflict', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([entryJson({ scanId, data: { a: 1 } })]);
+    expect(await feed.counts([entryJson({ scanId, data: { a: 2 } })])).toMatchObject({ unchanged: 1, conflicts: 1 });
+    expect((await bench.rows(runRow(scanId)))[0]?.data).toBe('{"a": 1}');
+    const twice = newScan();
+    expect(
+      await feed.counts([entryJson({ scanId: twice, error: 'a' }), entryJson({ scanId: twice, error: 'b' })]),
+    ).toMatchObject({ inserted: 1, unchanged: 1, conflicts: 1 });
+  });
+
+  it('of another status completes nothing: it is a conflict', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([], pendingBatch({ scanId }));
+    expect((await bench.store.duePending('default', 100)).filter((run) => run.scanId === scanId)).toEqual([]);
+    await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = now() WHERE scan_id = ${scanId}`);
+    expect(await bench.store.duePending('default', 100)).toMatchObject([{ scanId, revision: 1, status: 'completed' }]);
+    const before = await systemColumns(scanId);
+    const failed = entryJson({ scanId, status: 'failed', data: null, failureReason: 'ocr_failed', markdown: '# x' });
+    expect(await feed.counts([failed])).toMatchObject({ unchanged: 1, conflicts: 1, updated: 0, stored: [] });
+    expect(await systemColumns(scanId)).toEqual(before);
+  });
+
+  it('only ever becomes more complete', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    await feed.commit([], pendingBatch({ scanId }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      result_state: 'pending',
+      pending_reason: 'not_loaded',
+      data: null,
+    });
+    expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ updated: 1, conflicts: 0 });
+    const filled = { updated: 1, filled: 1, stored: [] };
+    expect(await feed.counts([entryJson({ scanId, markdown: '# Rechnung' })])).toMatchObject(filled);
+    expect(await feed.counts([], pendingBatch({ scanId }))).toMatchObject({ unchanged: 1, conflicts: 0 });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      result_state: 'complete',
+      pending_reason: null,
+      next_try_at: null,
+      markdown: '# Rechnung',
+    });
+    expect(await bench.rows(sql`SELECT FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([]);
+  });
+});
+
+describe('that a revision has no markdown', () => {
+  const absent = async (scanId: string) =>
+    (await bench.rows(sql<object>`SELECT markdown, markdown_absent FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];
+  const known = async (scanId: string) => (await bench.store.findStored([scanId]))[0]?.markdownKnown;
+
+  it('is remembered with it, and known again without a write', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    expect(await feed.counts([], bareBatch([{ scanId }]))).toMatchObject({ inserted: 1 });
+    expect(await known(scanId)).toBe(true);
+    const before = await systemColumns(scanId);
+    expect(await feed.counts([], bareBatch([{ scanId }]))).toMatchObject({ unchanged: 1, updated: 0, stored: [] });
+    expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ unchanged: 1, updated: 0 });
+    expect(await feed.counts([], pendingBatch({ scanId }))).toMatchObject({ unchanged: 1, updated: 0 });
+    expect(await systemColumns(scanId)).toEqual(before);
+  });
+
+  it('is noted on a row that is stored without it, or that waits for its result', async () => {
+    const feed = await bench.takeFeed();
+    const [stored, waiting] = [newScan(), newScan()];
+    await feed.commit([entryJson({ scanId: stored })]);
+    await feed.commit([], pendingBatch({ scanId: waiting }));
+    expect(await known(stored)).toBe(false);
+    const both = bareBatch([{ scanId: stored }, { scanId: waiting }]);
+    expect(await feed.counts([], both)).toMatchObject({ updated: 2, filled: 2, conflicts: 0 });
+    expect([await known(stored), await known(waiting)]).toEqual([true, true]);
+    expect((await bench.rows(runRow(waiting)))[0]).toMatchObject({ result_state: 'complete', markdown: null });
+  });
+
+  it('is no longer so once markdown comes, or a higher revision', async () => {
+    const feed = await bench.takeFeed();
+    const [filled, corrected] = [newScan(), newScan()];
+    await feed.commit([], bareBatch([{ scanId: filled }, { scanId: corrected }]));
+    const markdown = '# Rechnung';
+    await feed.commit([entryJson({ scanId: filled, markdown }), entryJson({ scanId: corrected, revision: 2 })]);
+    expect(await absent(filled)).toEqual({ markdown, markdown_absent: false });
+    expect(await absent(corrected)).toEqual({ markdown: null, markdown_absent: false });
+    // And what is stored is not taken away again.
+    expect(await feed.counts([], bareBatch([{ scanId: filled }]))).toMatchObject({ unchanged: 1, updated: 0 });
+    expect(await absent(filled)).toEqual({ markdown, markdown_absent: false });
+  });
+
+  it('is not lost to the same revision in full on the same page', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    expect(await feed.counts([], bareBatch([{ scanId }], [{ scanId }]))).toMatchObject({ inserted: 1, unchanged: 1 });
+    expect(await known(scanId)).toBe(true);
+  });
+});
+
+describe('of equal revisions on one page', () => {
+  it('the one with markdown is taken, a complete one before it', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const markdown = '# Rechnung';
+    expect(await feed.counts([entryJson({ scanId }), entryJson({ scanId, markdown })])).toMatchObject({
+      inserted: 1,
+      unchanged: 1,
+      conflicts: 0,
+    });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ markdown });
+  });
+
+  it('the first keeps its status', async () => {
+    const feed = await bench.takeFeed();
+    const scanId = newScan();
+    const failed = entryJson({ scanId, status: 'failed', data: null, failureReason: 'ocr_failed', markdown: '# x' });
+    expect(await feed.counts([entryJson({ scanId }), failed])).toMatchObject({ inserted: 1, conflicts: 1 });
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ status: 'completed' });
+  });
+});

@@ -1,0 +1,143 @@
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { RewindTarget } from '../../../src/storage/feeds/feeds.js';
+import { entryJson } from '../../support/entries.js';
+import { passRows } from '../../support/passes.js';
+import { type TestFeed, tables, useStore } from '../../support/store.js';
+
+const bench = useStore();
+let feed: TestFeed;
+
+beforeEach(async () => {
+  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.cursorHistory} RESTART IDENTITY`);
+  feed = await bench.takeFeed();
+});
+
+const delivered = (day: number) => new Date(Date.UTC(2026, 2, day));
+/** Positions are noted every five minutes at most; to a test it is easier to move the notes than the clock. */
+const letTimePass = () => bench.rows(sql`UPDATE ${tables.cursorHistory} SET noted_at = noted_at - interval '1 hour'`);
+/** Commits a page up to each cursor, named for the day of its delivery in March, and notes it. */
+async function readUpTo(...days: readonly number[]): Promise<void> {
+  for (const day of days) {
+    await letTimePass();
+    const lastDeliveredAt = delivered(day);
+    await feed.commit([entryJson({ scanId: `day-${day}`, deliveredAt: lastDeliveredAt.toISOString() })], {
+      to: `day-${day}`,
+      freshness: { atEnd: false, polledAt: performance.now(), lastDelivered: performance.now(), lastDeliveredAt },
+    });
+  }
+}
+async function rewind(to: RewindTarget): Promise<void> {
+  expect(await bench.operatorStore.feeds.rewind('default', to)).toBe(true);
+  feed = await bench.takeFeed();
+}
+const offered = async () => (await bench.store.readEarlierPositions('default')).cursors;
+const readTo = async () => (await bench.store.readEarlierPositions('default')).readUpTo;
+const positionId = async (cursor: string) =>
+  (await bench.rows(sql<{ id: string }>`SELECT id::text FROM ${tables.cursorHistory} WHERE cursor = ${cursor}`))[0]
+    ?.id ?? '';
+
+describe('earlier positions of a feed', () => {
+  it('are offered newest first, each once, without the present one', async () => {
+    await readUpTo(1, 2, 3);
+    expect(await offered()).toEqual(['day-2', 'day-1']);
+    expect(await readTo()).toEqual(delivered(3));
+  });
+
+  it('that were rejected are not offered again', async () => {
+    await readUpTo(1, 2, 3);
+    await bench.store.movePosition(feed.lease, 'day-3', { cursor: 'day-2', since: null }, 'rejected');
+    expect(await offered()).toEqual(['day-1']);
+    await bench.store.movePosition(feed.lease, 'day-2', { cursor: 'day-1', since: null }, 'rejected');
+    expect(await offered()).toEqual([]);
+  });
+
+  it.each([
+    ['deleted', sql`DELETE FROM ${tables.feeds}`],
+    ['emptied with all others', sql`TRUNCATE ${tables.feeds}`],
+  ])(
+    'are gone with their feed when it is %s: one that begins anew must not be led past its entries',
+    async (_, end) => {
+      await readUpTo(1, 2, 3);
+      const pass = { kind: 'full', since: null, until: delivered(3), completeAsOf: delivered(3) } as const;
+      expect(await bench.store.beginPass(feed.lease, pass)).not.toBeNull();
+      await bench.rows(end);
+      feed = await bench.takeFeed();
+      expect(await offered()).toEqual([]);
+      expect(await passRows(bench, 'default')).toEqual([]);
+    },
+  );
+
+  it('are offered twenty at most', async () => {
+    await readUpTo(...Array.from({ length: 23 }, (_, index) => index + 1));
+    const cursors = await offered();
+    expect(cursors).toHaveLength(20);
+    expect(cursors[0]).toBe('day-22');
+  });
+
+  it('are bounded in number, however the feed moves', async () => {
+    await bench.rows(sql`INSERT INTO ${tables.cursorHistory} (feed, cursor, reason)
+      SELECT feed, feed || number, 'checkpoint' FROM generate_series(1, 310) AS number, unnest('{default,other}'::text[]) AS feed`);
+    const counts = () =>
+      bench.rows(sql`SELECT feed, count(*)::int FROM ${tables.cursorHistory} GROUP BY feed ORDER BY feed`);
+    await bench.store.movePosition(feed.lease, null, { cursor: 'x', since: null }, 'rejected');
+    expect(await counts()).toEqual([
+      { feed: 'default', count: 300 },
+      { feed: 'other', count: 310 },
+    ]);
+    await letTimePass();
+    await feed.commit([], { from: 'x', to: 'y' });
+    expect(await counts()).toMatchObject([{ feed: 'default', count: 300 }, {}]);
+    expect(await offered()).toHaveLength(20);
+  });
+});
+
+describe('after a rewind', () => {
+  it('to a position, only those up to it and those noted since are offered', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind({ positionId: await positionId('day-2') });
+    expect(await bench.store.readPosition('default')).toMatchObject({ cursor: 'day-2' });
+    expect(await offered()).toEqual(['day-1']);
+    expect(await readTo()).toEqual(delivered(2));
+    await readUpTo(3);
+    expect(await offered()).toEqual(['day-2', 'day-1']);
+  });
+
+  it('to a time, only those read up to it and those noted since are offered', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind({ since: delivered(2) });
+    expect(await offered()).toEqual(['day-2', 'day-1']);
+    expect(await readTo()).toEqual(delivered(2));
+    await readUpTo(3, 4);
+    expect(await offered()).toEqual(['day-3', 'day-2', 'day-1']);
+  });
+
+  it('to the start, only those noted since are offered', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind('start');
+    expect(await offered()).toEqual([]);
+    expect(await readTo()).toBeNull();
+    await readUpTo(1, 2);
+    expect(await offered()).toEqual(['day-1']);
+    expect(await readTo(), 'and not what was read before').toEqual(delivered(2));
+  });
+
+  it('a rewind to a position noted since knows how far the feed was then', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind('start');
+    await readUpTo(5, 6);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET read_up_to = ${delivered(9)}`);
+    const fifth = await positionId('day-5');
+    await rewind({ positionId: fifth });
+    expect(await readTo()).toEqual(delivered(5));
+  });
+
+  it('and another one, what either left behind is not offered', async () => {
+    await readUpTo(1, 2, 3, 4);
+    await rewind({ positionId: await positionId('day-2') });
+    await readUpTo(3);
+    await rewind({ since: delivered(1) });
+    expect(await offered()).toEqual(['day-1']);
+    expect(await readTo()).toEqual(delivered(1));
+  });
+});

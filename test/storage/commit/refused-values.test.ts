@@ -1,0 +1,98 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import type { PageContent } from '../../../src/sync/commit/quarantine-refused.js';
+import { commitWithoutRefused } from '../../../src/sync/commit/quarantine-refused.js';
+import { checkPage, checkRun, withPending } from '../../../src/sync/page/check-page.js';
+import { commitAsEngine } from '../../support/commit-as-engine.js';
+import { entryJson, pageJson, raw } from '../../support/entries.js';
+import { rawPage, rawRun } from '../../support/pages.js';
+import { tables, useStore } from '../../support/store.js';
+
+const bench = useStore();
+
+const commitEntries = (entries: readonly string[], to: string) => commitAsEngine(bench, pageJson(entries, to), to);
+
+describe('a value that PostgreSQL refuses', () => {
+  it.each([
+    ['a number beyond numeric', { data: { n: raw('1e400000') } }],
+    ['more decimals than numeric has', { data: { n: raw(`0.${'1'.repeat(16_384)}`) } }],
+    // Of equal names the last counts, but PostgreSQL reads the first one too.
+    ['nesting beyond the stack', { data: raw(`{},"x":${'['.repeat(50_000)}${']'.repeat(50_000)},"x":1`) }],
+  ])('quarantines its entry alone: %s', async (name, over) => {
+    const scan = (n: number) => `${name} ${n}`;
+    const bad = entryJson({ scanId: scan(7), ...over });
+    const entries = Array.from({ length: 20 }, (_, n) => (n === 7 ? bad : entryJson({ scanId: scan(n) })));
+    const counts = await commitEntries(entries, name);
+    expect(counts).toMatchObject({ inserted: 19, quarantined: 1 });
+    const [kept] = await bench.rows(
+      sql<{ payload: Buffer }>`SELECT * FROM ${tables.quarantine} WHERE scan_id = ${scan(7)}`,
+    );
+    expect(kept).toMatchObject({ reason: 'refused', state: 'open', revision: 1 });
+    expect(kept?.payload.toString()).toBe(bad);
+    expect((await bench.store.readPosition('default')).cursor).toBe(name);
+  });
+
+  it('quarantines the second of two entries that are refused only together', async () => {
+    await bench.rows(sql`CREATE UNIQUE INDEX one_name ON ${tables.runs} (file_name) WHERE file_name LIKE 'twice%'`);
+    const entries = [1, 2, 3].map((n) => entryJson({ scanId: `together ${n}`, fileName: n === 2 ? 'x' : 'twice.pdf' }));
+    const counts = await commitEntries(entries, 'together');
+    expect(counts).toMatchObject({ inserted: 2, quarantined: 1 });
+    expect(await bench.rows(sql`SELECT scan_id FROM ${tables.quarantine} WHERE scan_id LIKE 'together%'`)).toEqual([
+      { scan_id: 'together 3' },
+    ]);
+    await bench.rows(sql`DROP INDEX ${sql.id('scanfeed', 'one_name')}`);
+  });
+
+  it('quarantines an entry that a deferred constraint refuses', async () => {
+    await bench.rows(sql`CREATE TABLE known_files (name text PRIMARY KEY)`);
+    await bench.rows(sql`INSERT INTO known_files VALUES ('a.pdf')`);
+    await bench.rows(sql`ALTER TABLE ${tables.runs} ADD CONSTRAINT known FOREIGN KEY (file_name) REFERENCES known_files
+      DEFERRABLE INITIALLY DEFERRED NOT VALID`);
+    const entries = [1, 2].map((n) => entryJson({ scanId: `deferred ${n}`, fileName: n === 1 ? 'a.pdf' : 'b.pdf' }));
+    expect(await commitEntries(entries, 'deferred')).toMatchObject({ inserted: 1, quarantined: 1 });
+    await bench.rows(sql`ALTER TABLE ${tables.runs} DROP CONSTRAINT known`);
+  });
+
+  it('lets a lower, sound revision of the same page be stored', async () => {
+    const scanId = 'two-revisions';
+    const entries = [entryJson({ scanId }), entryJson({ scanId, revision: 2, data: { n: raw('1e400000') } })];
+    await commitEntries(entries, 'two');
+    expect(await bench.rows(sql`SELECT revision FROM ${tables.runs} WHERE scan_id = ${scanId}`)).toEqual([
+      { revision: 1 },
+    ]);
+  });
+});
+
+it('looks for no refused value when the statement failed for another reason', async () => {
+  const lost = Object.assign(new Error('gone'), { kind: 'connection', action: 'retry' });
+  const checked = checkPage(rawPage(pageJson([entryJson()])));
+  const neverCalled = () => Promise.reject(new Error('must not be called'));
+  const page = { checked, completed: checked.entries };
+  const committed = commitWithoutRefused(page, () => Promise.reject(lost), neverCalled, new AbortController().signal);
+  await expect(committed).rejects.toBe(lost);
+});
+
+it('keeps no repaired original of a result when the result is refused and its feed entry is stored', async () => {
+  const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true })])));
+  const result = checkRun(rawRun(entryJson({ data: { text: raw('"\\u0000"') } })));
+  const [entry] = checked.entries;
+  if (entry === undefined || result === null) throw new Error('nothing to store');
+  expect(result.original).toMatchObject({ state: 'repaired' });
+  const completed = [{ ...result, fallback: withPending(entry, 'invalid_result') }];
+  const refused = Object.assign(new Error('refused'), { kind: 'data', action: 'data' });
+  const refuseAnswers = async ({ entries }: PageContent['batch']) => {
+    if (entries.some(({ isAnswer }) => isAnswer)) throw refused;
+  };
+  const commit = async ({ batch }: PageContent) => {
+    await refuseAnswers(batch);
+    return { kind: 'fenced' } as const;
+  };
+  const { content } = await commitWithoutRefused(
+    { checked, completed },
+    commit,
+    refuseAnswers,
+    new AbortController().signal,
+  );
+  expect(content.batch.entries).toMatchObject([{ pending: 'invalid_result' }]);
+  expect(content.quarantine).toEqual([]);
+});

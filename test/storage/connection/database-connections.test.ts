@@ -1,0 +1,154 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { sql } from 'kysely';
+import { afterEach, describe, expect, it } from 'vitest';
+import { connectError } from '../../../src/storage/connection/connect-errors.js';
+import { type DatabaseConnection, openDatabase } from '../../../src/storage/connection/pool.js';
+import { settingsWith } from '../../support/settings.js';
+
+const PASSWORD = 'canary-password';
+const HOUR = 3_600_000;
+const undos: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const undo of undos.splice(0).reverse()) await undo();
+});
+
+/** Accepts connections and reads; `answer` is all it ever says, once the client has spoken. */
+async function startSilentServer(answer = '') {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    socket.once('data', () => {
+      if (answer !== '') socket.write(answer);
+      // What comes next is the beginning of a login or of TLS, which is not answered.
+      if (answer === '') server.emit('heard');
+      else socket.once('data', () => server.emit('heard'));
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  undos.push(() => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return { port: (server.address() as AddressInfo).port, heard: once(server, 'heard') };
+}
+
+/** As the settings make it of a URL. */
+function connectionTo(port: number, parameters = ''): DatabaseConnection {
+  const url = `postgres://me:${PASSWORD}@127.0.0.1:${port}/app?${parameters}`;
+  return settingsWith({ DATABASE_URL: url }).database.connection;
+}
+
+const failureOf = (work: Promise<unknown>) => work.then(() => null).catch((error: unknown) => error as Error);
+
+const STAGES = [
+  ['before the login', 'sslmode=disable', ''],
+  ['when asked for TLS', 'sslmode=require', ''],
+  ['when asked whether it has TLS', 'sslmode=prefer', ''],
+  ['in the TLS handshake', 'sslmode=require', 'S'],
+  ['in the TLS handshake of a direct start', 'sslmode=require&sslnegotiation=direct', ''],
+  ['in the TLS handshake that was only preferred', 'sslmode=prefer', 'S'],
+  ['before the login, having no TLS', 'sslmode=prefer', 'N'],
+] as const;
+
+describe.each(STAGES)('a server that falls silent %s', (_, parameters, answer) => {
+  it('does not hold up the closing', async () => {
+    const { port, heard } = await startSilentServer(answer);
+    const database = openDatabase({
+      connection: connectionTo(port, parameters),
+      maxConnections: 1,
+      connectDeadlineMs: HOUR,
+    });
+    const asking = failureOf(sql`SELECT 1`.execute(database.sql));
+    await heard;
+    await database.close();
+    expect(await asking).toMatchObject({ kind: 'connection', action: 'retry' });
+  });
+
+  it('is let go when the signal aborts', async () => {
+    const { port, heard } = await startSilentServer(answer);
+    const stop = new AbortController();
+    const database = openDatabase({
+      connection: connectionTo(port, parameters),
+      maxConnections: 1,
+      connectDeadlineMs: HOUR,
+      signal: stop.signal,
+    });
+    undos.push(() => database.close());
+    const asking = failureOf(sql`SELECT 1`.execute(database.sql));
+    await heard;
+    stop.abort();
+    expect(await asking).toMatchObject({ kind: 'connection', action: 'retry' });
+  });
+});
+
+describe('a connection that cannot be had', () => {
+  it('says in one line where it was to lead and what helps', async () => {
+    const { port } = await startSilentServer();
+    await undos.pop()?.();
+    const database = openDatabase({ connection: connectionTo(port), maxConnections: 1 });
+    undos.push(() => database.close());
+    expect(await failureOf(sql`SELECT 1`.execute(database.sql))).toMatchObject({
+      kind: 'connection',
+      action: 'retry',
+      message: `no connection to PostgreSQL at 127.0.0.1:${port} (ECONNREFUSED): nothing listens there; start PostgreSQL, or correct host and port (DATABASE_URL, or PGHOST and PGPORT)`,
+    });
+  });
+
+  it('to a server that says nothing in time names the time', async () => {
+    const { port } = await startSilentServer();
+    const database = openDatabase({ connection: connectionTo(port), maxConnections: 1, connectDeadlineMs: 1 });
+    undos.push(() => database.close());
+    const failure = await failureOf(sql`SELECT 1`.execute(database.sql));
+    expect(failure?.message).toMatch(/^no connection to PostgreSQL at 127\.0\.0\.1:\d+: no login within 0\.001 s/);
+  });
+
+  it('to a server without TLS says so where sslmode asks for it', async () => {
+    const { port } = await startSilentServer('N');
+    const database = openDatabase({ connection: connectionTo(port, 'sslmode=require'), maxConnections: 1 });
+    undos.push(() => database.close());
+    expect((await failureOf(sql`SELECT 1`.execute(database.sql)))?.message).toContain('it has no TLS, and sslmode');
+  });
+
+  const to = { host: 'db.example', port: 6432, user: 'scan"feed', database: 'app', deadlineMs: 10_000 };
+  const withCode = (code: string) => Object.assign(new Error(`canary ${PASSWORD}`), { code });
+  const reported = (code: string) => Object.assign(withCode(code), { severity: 'FATAL' });
+
+  it.each([
+    ['ENOTFOUND', 'no such host is known; correct host and port'],
+    ['EAI_AGAIN', 'its name cannot be looked up now; check DNS'],
+    ['EHOSTUNREACH', 'no way leads there'],
+    ['ETIMEDOUT', 'there was no answer'],
+    ['ECONNRESET', 'the server ended the connection before the login'],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its certificate is not trusted; check sslrootcert and sslmode'],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'TLS could not be agreed on'],
+  ])('for %s says what helps', (code, advice) => {
+    const { message } = connectError(withCode(code), to);
+    expect(message.startsWith(`no connection to PostgreSQL at db.example:6432 (${code}): ${advice}`)).toBe(true);
+    expect(message).not.toMatch(/canary|\n/);
+  });
+
+  it.each([
+    ['28P01', 'authentication', 'refused the password of the role "scan\\"feed"; check the role and its password'],
+    ['28000', 'authentication', 'does not let the role "scan\\"feed" into the database "app"; check that'],
+    ['3D000', 'database_missing', 'has no database "app"; create it'],
+    ['42501', 'permission', 'does not let the role "scan\\"feed" into the database "app"; GRANT CONNECT'],
+    ['53300', 'resources', 'has no connection left'],
+    ['57P03', 'shutdown', 'is starting, stopping or recovering'],
+    ['08P01', 'connection', 'refused the connection; where that is a pooler'],
+    ['58000', 'system', 'refused the connection: system'],
+  ])('for SQLSTATE %s is %s and says what helps', (sqlstate, kind, advice) => {
+    const error = connectError(reported(sqlstate), to);
+    expect(error).toMatchObject({ kind, sqlstate });
+    expect(error.message.startsWith(`PostgreSQL at db.example:6432 ${advice}`)).toBe(true);
+    expect(error.message.endsWith(`(SQLSTATE ${sqlstate})`)).toBe(true);
+    expect(error.message).not.toMatch(/canary|\n/);
+  });
+
+  it.each([
+    ['::1', '[::1]:6432'],
+    ['/var/run/postgresql', '/var/run/postgresql/.s.PGSQL.6432'],
+  ])('to %s names it as it is written', (host, shown) => {
+    expect(connectError(withCode('ECONNREFUSED'), { ...to, host }).message).toContain(`at ${shown} (`);
+  });
+});

@@ -1,0 +1,39 @@
+import pg from 'pg';
+import { afterEach, expect, inject, test } from 'vitest';
+import { settingsWith } from '../../support/settings.js';
+
+const clients: pg.Client[] = [];
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.end()));
+});
+
+/** On the connection that `sslmode=prefer` makes with the server of the tests, whether it offers TLS or not. */
+async function logIn(): Promise<pg.Client> {
+  const url = new URL(inject('testServer').url);
+  url.searchParams.set('sslmode', 'prefer');
+  const { connection } = settingsWith({ DATABASE_URL: url.href }).database;
+  const client = new pg.Client({ ...connection });
+  // A lost connection may be told of twice: that it was cut, and that it is gone.
+  client.on('error', () => {});
+  clients.push(client);
+  await client.connect();
+  return client;
+}
+
+test('a connection that asked for TLS carries large statements and results whole', async () => {
+  const client = await logIn();
+  const text = 'scanfeed '.repeat(1_000_000);
+  const { rows } = await client.query<{ back: string; md5: string }>('SELECT $1::text AS back, md5($1::text)', [text]);
+  expect(rows[0]?.back === text).toBe(true);
+  expect(rows[0]?.md5).toMatch(/^[0-9a-f]{32}$/);
+});
+
+test('a connection that asked for TLS reports its end', async () => {
+  const [client, other] = [await logIn(), await logIn()];
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  const lost = new Promise((resolve) => client.once('error', resolve));
+  const running = client.query('SELECT pg_sleep(600)').catch((error: Error) => error);
+  await other.query('SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
+  expect(await running).toMatchObject({ code: '57P01' });
+  expect(await lost).toBeInstanceOf(Error);
+});

@@ -1,0 +1,46 @@
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { entryJson } from '../../support/entries.js';
+import { tables, useStore } from '../../support/store.js';
+
+const bench = useStore();
+const runsOf = async (countedAtMost?: number) =>
+  (await bench.operatorStore.readFeedReports(countedAtMost)).map(({ feed, runs, runsEstimated }) => ({
+    feed,
+    runs,
+    runsEstimated,
+  }));
+
+beforeEach(async () => {
+  await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}`);
+  for (const [name, scans] of [
+    ["feed's", 4],
+    ['other', 2],
+  ] as const) {
+    const feed = await bench.takeFeed({ name });
+    await feed.commit(Array.from({ length: scans }, (_, n) => entryJson({ scanId: `${name}-${n}` })));
+  }
+});
+
+describe('the number of runs of a feed', () => {
+  it('is exact while the table is small', async () => {
+    expect(await runsOf()).toEqual([
+      { feed: "feed's", runs: 4, runsEstimated: false },
+      { feed: 'other', runs: 2, runsEstimated: false },
+    ]);
+    expect(await runsOf(6)).toMatchObject([{ runsEstimated: false }, { runsEstimated: false }]);
+  });
+
+  it('is estimated from the statistics of a table that is too large to count, and says so', async () => {
+    await bench.rows(sql`ANALYZE ${tables.runs}`);
+    const feed = await bench.takeFeed({ name: 'other' });
+    await feed.commit([entryJson({ scanId: 'since the statistics' })]);
+    const reports = await runsOf(5);
+    expect(reports).toMatchObject([
+      { feed: "feed's", runsEstimated: true },
+      { feed: 'other', runsEstimated: true },
+    ]);
+    // The planner scales by the size of the file, so roughly: but the larger feed is larger.
+    expect(reports[0]?.runs).toBeGreaterThan(reports[1]?.runs ?? 0);
+  });
+});

@@ -1,0 +1,75 @@
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { createStore } from '../../../src/storage/store.js';
+import { batchOf } from '../../../src/sync/page/check-page.js';
+import type { FeedStore, FreshnessClaim } from '../../../src/sync/ports/index.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, testFeed, useStore } from '../../support/store.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
+
+const provided = useDatabase(MIGRATED);
+const bench = useStore(provided);
+
+const SETTINGS = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+const EMPTY = { batch: batchOf([], null), quarantine: [] };
+
+const databaseTime = async () =>
+  (await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`))[0]?.now.getTime() ?? Number.NaN;
+
+/** What a commit says that ends with a poll, or with an entry's delivery, of that monotonic time. */
+const known = (instant: number, atEnd: boolean): FreshnessClaim => ({
+  atEnd,
+  polledAt: instant,
+  lastDelivered: instant,
+  lastDeliveredAt: null,
+});
+
+const take = async (store: FeedStore, name: string) => {
+  const lease = await store.acquireLease(testFeed({ name }), 'test', 30_000);
+  if (lease === null) throw new Error('no lease');
+  return lease;
+};
+
+const times = async (name: string) => {
+  const [row] = await bench.rows(
+    sql<{
+      complete: Date;
+      polled: Date;
+    }>`SELECT data_complete_as_of AS complete, last_poll_at AS polled FROM ${tables.feeds} WHERE name = ${name}`,
+  );
+  if (row === undefined) throw new Error('no feed');
+  return row;
+};
+
+test.each([true, false])('never claims the time that a commit takes to arrive (at the end: %s)', async (atEnd) => {
+  const name = `slow ${atEnd}`;
+  const proxy = await TcpProxy.to(provided.url);
+  const database = openTestDatabase(proxy.urlOf(provided.url), 1);
+  const store = createStore(database, { ...SETTINGS, monotonic: () => performance.now() });
+  const lease = await take(store, name);
+  const before = await databaseTime();
+  proxy.set({ latencyToServerMs: 1_500 });
+  const freshness = known(performance.now(), atEnd);
+  const committed = store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness });
+  const listed = await databaseTime(); // when an entry is listed that the poll did not bring
+  expect(await committed).toMatchObject({ kind: 'committed' });
+  const { complete, polled } = await times(name);
+  expect(complete.getTime()).toBeLessThanOrEqual(listed);
+  expect(polled.getTime()).toBeLessThanOrEqual(listed);
+  expect(before - complete.getTime()).toBeLessThan(60_000); // it does claim what was polled
+  await database.close();
+  await proxy.close();
+});
+
+test('never claims a time that is yet to come when the clock of the database was set back', async () => {
+  let monotonic = 0;
+  const store = createStore(bench.database, { ...SETTINGS, monotonic: () => monotonic });
+  const lease = await take(store, 'set back');
+  monotonic += 3_600_000; // as much less has passed on the database's clock
+  const freshness = known(monotonic - 60_000, true);
+  expect(await store.commitPage({ lease, from: null, to: null, ...EMPTY, freshness })).toMatchObject({
+    kind: 'committed',
+  });
+  const { complete } = await times('set back');
+  expect(complete.getTime()).toBeLessThanOrEqual((await databaseTime()) - 60_000);
+});

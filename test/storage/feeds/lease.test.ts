@@ -1,0 +1,207 @@
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { entryJson } from '../../support/entries.js';
+import { passCommit } from '../../support/passes.js';
+import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
+
+const bench = useStore();
+const TTL = 30_000;
+const take = (holder: string) => bench.store.acquireLease(testFeed(), holder, TTL);
+/** The database's clock decides; to a test it is easier to move the lease than the clock. */
+const expire = () =>
+  bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() - interval '1 millisecond'`);
+
+beforeEach(async () => {
+  await bench.rows(sql`DELETE FROM ${tables.feeds}`);
+});
+
+describe('the lease of a feed', () => {
+  it('goes to one of several that ask at once', async () => {
+    const leases = await Promise.all(['a', 'b', 'c', 'd'].map(take));
+    expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
+  });
+
+  it('stays with its holder, who may take it again and raises the epoch', async () => {
+    expect(await take('a')).toMatchObject({ epoch: 1 });
+    expect(await take('b')).toBeNull();
+    expect(await take('a')).toMatchObject({ epoch: 2 });
+  });
+
+  it('goes to another when it is silent for too long; the old holder can no longer renew or give it back', async () => {
+    const old = await take('a');
+    await expire();
+    const taken = await take('b');
+    expect(taken).toMatchObject({ holder: 'b', epoch: 2 });
+    if (old === null || taken === null) throw new Error('no lease');
+    expect(await bench.store.renewLease(old, TTL)).toBe(false);
+    await bench.store.releaseLease(old);
+    expect((await bench.store.readStatus('default')).leaseHolder).toBe('b');
+    expect(await bench.store.renewLease(taken, TTL)).toBe(true);
+  });
+
+  it('may be renewed after it expired, while nobody else has taken it', async () => {
+    const lease = await take('a');
+    await expire();
+    expect(lease && (await bench.store.renewLease(lease, TTL))).toBe(true);
+    expect(await take('b')).toBeNull();
+  });
+
+  it('stays with the later holder when the database has lost commits and grants an epoch twice', async () => {
+    const old = await take('a');
+    await bench.rows(sql`UPDATE ${tables.feeds} SET lease_epoch = 0, lease_holder = NULL`); // the first grant is lost
+    const later = await take('b');
+    if (old === null || later === null) throw new Error('no lease');
+    expect(later.epoch).toBe(old.epoch);
+    expect(await bench.store.renewLease(old, TTL)).toBe(false);
+    await bench.store.releaseLease(old);
+    expect(await bench.store.renewLease(later, TTL)).toBe(true);
+  });
+
+  it('lets only the later holder write when the database has lost commits and grants an epoch twice', async () => {
+    const old = await bench.takeFeed({ start: 'now' });
+    await bench.rows(sql`DELETE FROM ${tables.feeds}`); // the first grant is lost, and with it where the feed starts
+    const later = await takeFeed(bench.store, testFeed(), 'later');
+    expect(later.lease.epoch).toBe(old.lease.epoch);
+    expect(await old.commit([entryJson()])).toEqual({ kind: 'fenced' });
+    expect(await bench.store.movePosition(old.lease, null, { cursor: 'elsewhere', since: null }, 'rejected')).toBe(
+      false,
+    );
+    expect(await bench.store.adoptPending(old.lease)).toBe(0);
+    expect(await later.counts([entryJson()])).toMatchObject({ inserted: 1 });
+  });
+
+  it('goes to a successor of the holder that it names, and to no other', async () => {
+    await take('a');
+    const succeed = (replaced: string) => bench.store.acquireLease(testFeed(), 'b', TTL, replaced);
+    expect(await succeed('c')).toBeNull();
+    expect(await succeed('a')).toMatchObject({ holder: 'b', epoch: 2 });
+  });
+
+  it('is free at once when it is given back', async () => {
+    const lease = await take('a');
+    if (lease === null) throw new Error('no lease');
+    await bench.store.releaseLease(lease);
+    expect(await take('b')).toMatchObject({ holder: 'b' });
+  });
+});
+
+describe('where a feed starts', () => {
+  const startOf = async () => (await bench.store.readPosition('default')).since;
+
+  it('is decided at the very first start and kept', async () => {
+    const start = new Date('2026-01-01T00:00:00Z');
+    await bench.store.acquireLease(testFeed({ start }), 'a', TTL);
+    await bench.store.acquireLease(testFeed({ start: 'beginning' }), 'a', TTL);
+    expect(await startOf()).toEqual(start);
+    expect(await bench.rows(sql`SELECT complete_from FROM ${tables.feeds}`)).toEqual([{ complete_from: start }]);
+  });
+
+  it('is an hour before the first start where new runs alone are wanted', async () => {
+    await bench.store.acquireLease(testFeed({ start: 'now' }), 'a', TTL);
+    const [row] = await bench.rows(
+      sql`SELECT created_at - start_since BETWEEN interval '1 hour' AND interval '61 minutes' AS right FROM ${tables.feeds}`,
+    );
+    expect(row).toEqual({ right: true });
+  });
+
+  it('is the beginning otherwise', async () => {
+    await take('a');
+    expect(await startOf()).toBeNull();
+    const rows = await bench.rows(sql`SELECT complete_from::text FROM ${tables.feeds}`);
+    expect(rows).toEqual([{ complete_from: '-infinity' }]);
+  });
+});
+
+describe('another base URL', () => {
+  it('is refused with the remedy, and the feed stays as it is', async () => {
+    const lease = await take('a');
+    if (lease === null) throw new Error('no lease');
+    await bench.store.releaseLease(lease);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET last_commit_at = now()`);
+    const elsewhere = bench.store.acquireLease(testFeed({ baseUrl: 'https://other.test/v1' }), 'b', TTL);
+    await expect(elsewhere).rejects.toMatchObject({ kind: 'another_service', action: 'hold' });
+    await expect(elsewhere).rejects.toThrow('scanfeed adopt');
+    expect((await bench.store.readStatus('default')).leaseHolder).toBeNull();
+    expect(await take('a')).toMatchObject({ epoch: 2 });
+  });
+});
+
+it('another base URL is taken over while nothing was read from the old one', async () => {
+  await take('a');
+  const moved = testFeed({ baseUrl: 'https://corrected.test/v1' });
+  expect(await bench.store.acquireLease(moved, 'a', TTL)).toMatchObject({ epoch: 2 });
+  expect(await bench.rows(sql`SELECT base_url FROM ${tables.feeds}`)).toEqual([{ base_url: moved.baseUrl }]);
+});
+
+describe('changed filters', () => {
+  const everything = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;
+  const row = async () =>
+    (
+      await bench.rows(
+        sql<Record<string, unknown>>`
+          SELECT filters_since::text, complete_from::text, widened_at IS NOT NULL AS widened FROM ${tables.feeds}`,
+      )
+    )[0];
+  const reachTheEnd = () =>
+    bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now(), end_reached_at = now()`);
+
+  it('are told with the ones before, and stored with the time of the change; unchanged ones are left alone', async () => {
+    expect(await take('a')).toMatchObject({ filtersBefore: null });
+    const first = await row();
+    expect(await take('a')).toMatchObject({ filtersBefore: null });
+    expect(await row()).toEqual(first);
+    const failed = { ...testFeed().filters, status: ['failed'] } as const;
+    expect(await bench.store.acquireLease(testFeed({ filters: failed }), 'a', TTL)).toMatchObject({
+      filtersBefore: testFeed().filters,
+    });
+    expect((await row())?.filters_since).not.toEqual(first?.filters_since);
+  });
+
+  it('that include less leave what the data is complete for', async () => {
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    await reachTheEnd();
+    await take('a');
+    expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
+  });
+
+  it('that include more before anything was read change nothing of that', async () => {
+    await take('a');
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
+  });
+
+  it.each([
+    ['a cursor', sql`cursor = 'x'`],
+    ['a time to go on from', sql`resume_since = now() - interval '1 day'`],
+  ])('that include more while freshness is unknown make it complete from now on, once it has %s', async (_, has) => {
+    await take('a');
+    await bench.rows(sql`UPDATE ${tables.feeds} SET ${has}`);
+    const [{ now } = { now: new Date(0) }] = await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    const rows = await bench.rows(sql`
+      SELECT complete_from >= ${now} AND widened_at IS NOT NULL AS right FROM ${tables.feeds}`);
+    expect(rows).toEqual([{ right: true }]);
+  });
+
+  it('that include more make the data complete from there on only, until a full pass has read everything', async () => {
+    await take('a');
+    await reachTheEnd();
+    expect((await bench.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
+    const lease = await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    if (lease === null) throw new Error('no lease');
+    expect(await row()).toMatchObject({ widened: true, complete_from: expect.stringMatching(/^20/) });
+    expect(await bench.store.readLastPass('default', 'full')).toMatchObject({ endedMsAgo: Number.POSITIVE_INFINITY });
+    const begun = { kind: 'full', since: null, until: new Date(), completeAsOf: new Date() } as const;
+    expect(await bench.store.beginPass(lease, begun)).toBeNull(); // the feed has not caught up since
+    await reachTheEnd();
+    const pass = await bench.store.beginPass(lease, begun);
+    if (pass === null) throw new Error('no pass was begun');
+    await bench.store.commitPass(passCommit(lease, pass, { to: 'x' }));
+    expect(await row()).toMatchObject({ widened: true });
+    expect(await bench.store.commitPass(passCommit(lease, pass, { from: 'x', finished: true }))).toMatchObject({
+      kind: 'committed',
+    });
+    expect(await row()).toMatchObject({ complete_from: '-infinity' });
+    expect((await bench.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);
+  });
+});

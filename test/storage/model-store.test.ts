@@ -1,0 +1,207 @@
+import { isDeepStrictEqual } from 'node:util';
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { classifyError } from '../../src/core/errors.js';
+import { createStore } from '../../src/storage/store.js';
+import type { FeedStore, Pass } from '../../src/sync/ports/index.js';
+import { type ModelFeed, ModelStore } from '../simulation/model-store.js';
+import { TEST_SCHEMA, tables, useStore } from '../support/store.js';
+import { HOUR_MS, type Operation, StoreHistory } from '../support/store-history.js';
+import { hoursAgo, modelState, postgresState } from '../support/store-state.js';
+
+const COUNT = Number(process.env.MODEL_STORE_HISTORIES ?? 1_000);
+const FIRST = Number(process.env.MODEL_STORE_FIRST_SEED ?? 1);
+const OPERATIONS = 20;
+/** At once; each on a connection of its own. */
+const CONCURRENCY = 4;
+
+const bench = useStore();
+
+/** Both stores begin a pending result's pauses alike: due at once in half of the histories. */
+const pendingRetryOf = (seed: number) => (seed % 2 === 0 ? -1_000 : HOUR_MS);
+
+describe('the model of the store that the simulation runs on', () => {
+  it(`does as PostgreSQL does in ${COUNT} random histories, from seed ${FIRST} on`, async () => {
+    const seeds = Array.from({ length: COUNT }, (_, n) => FIRST + n);
+    const models = new Map<number, ModelStore>();
+    const work = async () => {
+      for (let seed = seeds.shift(); seed !== undefined; seed = seeds.shift()) models.set(seed, await live(seed));
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
+    expect(models.size).toBe(COUNT);
+    await expectSameRows(models);
+    await expectSameFeeds(models);
+    await expectSamePasses(models);
+  }, 600_000);
+});
+
+/** Lives through one history on both stores; each answer must be the same. */
+async function live(seed: number): Promise<ModelStore> {
+  // Never the same moment twice, as PostgreSQL's clock.
+  let time = 0;
+  const now = () => {
+    time = Math.max(time + 0.001, Date.now());
+    return time;
+  };
+  const settings = { leaseTtlMs: HOUR_MS, pendingRetryMs: pendingRetryOf(seed), keptDays: null, monotonic: () => 0 };
+  const model = new ModelStore(now, settings);
+  const real = createStore(bench.database, { schema: TEST_SCHEMA, ...settings });
+  const history = new StoreHistory(seed, seed * 10);
+  const passes: PassPairs = new Map();
+  const calls: Operation[] = [];
+  for (let call = 0; call < OPERATIONS; call += 1) {
+    const operation = history.next();
+    calls.push(operation);
+    const answers = [await perform(model, modelled(operation, passes)), await perform(real, operation)] as const;
+    const [expected, found] = answers.map((answer) => comparable(answer));
+    // What is said of a difference costs more than the call: only where there is one.
+    if (!isDeepStrictEqual(found, expected)) expect(found, describeCalls(seed, calls)).toEqual(expected);
+    if (operation.name === 'nextPass' || operation.name === 'beginPass')
+      pairPasses(answers as [Pass | null, Pass | null], passes);
+    history.learn(operation, answers[1]);
+  }
+  return model;
+}
+
+/** The same pass of both stores. */
+type PassPair = readonly [model: Pass, real: Pass];
+/** By PostgreSQL's ids. */
+type PassPairs = Map<string, PassPair>;
+
+function pairPasses([model, real]: readonly [Pass | null, Pass | null], pairs: PassPairs): void {
+  if (model !== null && real !== null) pairs.set(real.id, [model, real]);
+}
+
+/** Each store numbers its passes, and dates the end of a history, by itself. */
+function modelled(operation: Operation, pairs: PassPairs): Operation {
+  if (operation.name !== 'commitPass') return operation;
+  const [commit] = operation.args;
+  const pair = pairs.get(commit.id);
+  if (pair === undefined) throw new Error(`pass ${commit.id} was never read`);
+  const [model, real] = pair;
+  const until = commit.until.getTime() === real.until.getTime() ? model.until : commit.until;
+  return { ...operation, args: [{ ...commit, id: model.id, until }] };
+}
+
+async function perform(store: FeedStore, { name, args }: Operation): Promise<unknown> {
+  try {
+    return await (store[name] as (...args: unknown[]) => Promise<unknown>).apply(store, [...args]);
+  } catch (error) {
+    return { refused: classifyError(error).kind };
+  }
+}
+
+/** An answer without what differs by nature: order where none is promised, moments but for their hour. */
+function comparable(value: unknown, key = ''): unknown {
+  if (value === undefined) return null;
+  if (value instanceof Date) return hoursAgo(value);
+  if (Array.isArray(value)) {
+    const items = value.map((item) => comparable(item));
+    const ordered = key === 'cursors';
+    return ordered ? items : items.sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
+  }
+  if (typeof value === 'number' && /Ms(Ago)?$/.test(key)) return hoursAgo(value, 0);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name]) => name !== 'readAt' && name !== 'id')
+      .map(([name, member]) => [name, comparable(member, name)]),
+  );
+}
+
+const again = (seed: number) => `again: MODEL_STORE_FIRST_SEED=${seed} MODEL_STORE_HISTORIES=1`;
+
+function describeCalls(seed: number, calls: readonly Operation[]): string {
+  const told = calls.map(({ name, args }) => `${name}(${JSON.stringify(args).slice(1, -1)})`);
+  return `PostgreSQL differs from the model in seed ${seed} (${again(seed)}), after:\n${told.join('\n')}\n`;
+}
+
+async function expectSameRows(models: ReadonlyMap<number, ModelStore>): Promise<void> {
+  const found = await postgresState(bench.rows, 'history-%');
+  const now = Date.now() + 1;
+  const expected = [...models.values()].flatMap((model) => [...modelState(model, now)]);
+  for (const [name, row] of expected) {
+    const seed = Number(/history-(\d+)-/.exec(name)?.[1]);
+    expect(found.get(name), `${name} (${again(seed)})`).toEqual(row);
+  }
+  expect(found.size).toBe(expected.length);
+}
+
+interface FeedRow {
+  readonly name: string;
+  readonly [column: string]: unknown;
+}
+
+async function expectSameFeeds(models: ReadonlyMap<number, ModelStore>): Promise<void> {
+  const rows = await bench.rows(
+    sql<FeedRow>`
+      SELECT name, cursor, lease_holder AS holder, lease_epoch::int AS epoch, keep_history AS "keepHistory", filters,
+        start_since AS "startSince", resume_since AS "resumeSince", last_delivered_at AS "lastDeliveredAt",
+        read_up_to AS "readUpTo",
+        extract(epoch FROM complete_from)::double precision * 1000 AS "completeFrom",
+        data_complete_as_of AS "completeAsOf", reconciled_as_of AS "reconciledAsOf", widened_at AS "widenedAt",
+        end_reached_at AS "endReachedAt", last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt"
+      FROM ${tables.feeds} WHERE name LIKE 'history-%'`,
+  );
+  const feeds = new Map([...models.values()].flatMap((model) => [...model.feeds]));
+  for (const { name, ...row } of rows) {
+    const { completeFrom, filters, ...found } = row;
+    const expected = plainFeed(feeds.get(name));
+    const seed = Number(/history-(\d+)-/.exec(name)?.[1]);
+    expect(
+      { ...(comparable(found) as object), filters, completeFrom: hoursAgo(completeFrom as number) },
+      `${name} (${again(seed)})`,
+    ).toEqual(expected);
+  }
+  expect(rows.length).toBe(feeds.size);
+}
+
+function plainFeed(feed: ModelFeed | undefined): unknown {
+  if (feed === undefined) return undefined;
+  const { cursor, holder, epoch, keepHistory, filters, startSince, resumeSince, lastDeliveredAt, readUpTo } = feed;
+  const { completeFrom, completeAsOf, reconciledAsOf, widenedAt, endReachedAt, lastPollAt, lastCommitAt } = feed;
+  const times = {
+    startSince,
+    resumeSince,
+    lastDeliveredAt,
+    readUpTo,
+    completeFrom,
+    completeAsOf,
+    reconciledAsOf,
+    widenedAt,
+  };
+  return {
+    ...{ cursor, holder, epoch, keepHistory, filters },
+    ...Object.fromEntries(
+      Object.entries({ ...times, endReachedAt, lastPollAt, lastCommitAt }).map(([name, time]) => [
+        name,
+        hoursAgo(time),
+      ]),
+    ),
+  };
+}
+
+/** The passes of each feed, in the order in which they began. */
+async function expectSamePasses(models: ReadonlyMap<number, ModelStore>): Promise<void> {
+  const rows = await bench.rows(
+    sql<{ feed: string; [column: string]: unknown }>`
+      SELECT feed, kind, since, until, cursor, delivered_up_to AS "deliveredUpTo", entries::int, stored::int,
+        complete_as_of AS "completeAsOf", finished_at AS "finishedAt", cancelled
+      FROM ${tables.passes} WHERE feed LIKE 'history-%' ORDER BY id`,
+  );
+  const found = new Map<string, unknown[]>();
+  for (const { feed, ...row } of rows) found.set(feed, [...(found.get(feed) ?? []), plainPass(row)]);
+  for (const [name, { passes }] of [...models.values()].flatMap((model) => [...model.feeds])) {
+    const seed = Number(/history-(\d+)-/.exec(name)?.[1]);
+    const expected = passes.map(({ id: _, begunAt: __, ...pass }) => plainPass(pass));
+    expect(found.get(name) ?? [], `passes of ${name} (${again(seed)})`).toEqual(expected);
+  }
+}
+
+const PASS_TIMES: readonly string[] = ['since', 'until', 'deliveredUpTo', 'completeAsOf', 'finishedAt'];
+
+function plainPass(pass: object): unknown {
+  const plain = (name: string, value: unknown) =>
+    PASS_TIMES.includes(name) ? hoursAgo(value as number | Date | null) : value;
+  return Object.fromEntries(Object.entries(pass).map(([name, value]) => [name, plain(name, value)]));
+}

@@ -1,0 +1,385 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import type { LeaseGrant, NewPass, Pass, PassKind } from '../../../src/sync/ports/index.js';
+import { entryJson } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
+import { finishPass, passCommit, passRows, useNewFeed, WIDER } from '../../support/passes.js';
+import { type TestFeed, tables, useStore } from '../../support/store.js';
+
+const bench = useStore();
+const HOUR = 3_600_000;
+const START = new Date('2026-03-01T00:00:00Z');
+const UNTIL = new Date('2026-03-02T00:00:00Z');
+const KINDS: readonly PassKind[] = ['recent', 'full', 'history', 'backfill'];
+const current = useNewFeed(bench);
+const { take, next } = current;
+const status = () => bench.store.readStatus(current.name);
+
+function begin(lease: LeaseGrant, kind: NewPass['kind'], over: Partial<NewPass> = {}): Promise<Pass | null> {
+  return bench.store.beginPass(lease, { kind, since: START, until: UNTIL, completeAsOf: new Date(), ...over });
+}
+
+/** An unfinished pass of a kind, on a feed at its end. */
+async function unfinished(kind: PassKind): Promise<{ readonly lease: LeaseGrant; readonly pass: Pass }> {
+  const { lease } = await take({ start: kind === 'history' ? 'live' : 'beginning' });
+  if (kind === 'recent' || kind === 'full') await begin(lease, kind);
+  if (kind === 'backfill')
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: START, until: UNTIL });
+  return { lease, pass: await next(kind) };
+}
+
+async function feedRow(): Promise<Record<string, unknown> | undefined> {
+  const [row] = await bench.rows(sql<Record<string, unknown>>`
+    SELECT cursor, start_since, complete_from::text, widened_at, reconciled_as_of FROM ${tables.feeds}
+    WHERE name = ${current.name}`);
+  return row;
+}
+
+describe('the history of a live feed', () => {
+  it('is stored with the start of the feed before its first request, once', async () => {
+    await bench.takeFeed({ name: current.name, start: 'live' });
+    await bench.takeFeed({ name: current.name, start: 'live' });
+    const { since } = await bench.store.readPosition(current.name);
+    const rows = await passRows(bench, current.name);
+    expect(rows).toMatchObject([{ kind: 'history', since: null }]);
+    expect((rows[0]?.until.getTime() ?? 0) - (since?.getTime() ?? 0)).toBeCloseTo(HOUR, -3);
+  });
+
+  it('is not stored when the feed was first started otherwise', async () => {
+    await bench.takeFeed({ name: current.name, start: 'now' });
+    await bench.takeFeed({ name: current.name, start: 'live' });
+    expect(await passRows(bench, current.name)).toEqual([]);
+  });
+
+  it('cannot be read before the feed has read its first page', async () => {
+    const feed = await bench.takeFeed({ name: current.name, start: 'live' });
+    expect(await bench.store.nextPass(current.name, 'history')).toBeNull();
+    await feed.commit([]);
+    expect(await next('history')).toMatchObject({ kind: 'history', since: null, cursor: null, entries: 0 });
+  });
+
+  it('does not finish with a page that was requested before the feed left its start', async () => {
+    const { lease, pass } = await unfinished('history'); // the feed has a cursor by now
+    const early = passCommit(lease, pass, { finished: true, feedHadCursor: false });
+    expect(await bench.store.commitPass(early)).toEqual({ kind: 'fenced' });
+    expect(await status()).toMatchObject({ backfillComplete: false });
+  });
+
+  it('makes the feed complete from the beginning when it is finished', async () => {
+    const { lease, pass } = await unfinished('history');
+    expect(await status()).toMatchObject({ endReached: true, backfillComplete: false });
+    expect((await feedRow())?.complete_from).not.toBe('-infinity');
+    await finishPass(bench, lease, pass);
+    expect(await status()).toMatchObject({ endReached: true, backfillComplete: true });
+    expect(await feedRow()).toMatchObject({ complete_from: '-infinity', start_since: null });
+    expect(await bench.store.nextPass(current.name, 'history')).toBeNull();
+  });
+
+  it('does not make it complete when the filters have widened since it began', async () => {
+    const { pass } = await unfinished('history');
+    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
+    const before = await feedRow();
+    await finishPass(bench, lease, pass);
+    expect(await feedRow()).toMatchObject({ complete_from: before?.complete_from, start_since: null });
+    expect(await bench.store.readLastPass(current.name, 'full')).toMatchObject({
+      endedMsAgo: Number.POSITIVE_INFINITY,
+    });
+  });
+
+  it('counts as a full pass when it is finished, and not before', async () => {
+    const { lease, pass } = await unfinished('history');
+    expect(await bench.store.readLastPass(current.name, 'full')).toBeNull();
+    await finishPass(bench, lease, pass);
+    const last = await bench.store.readLastPass(current.name, 'full');
+    expect(last?.endedMsAgo).toBeLessThan(60_000);
+    expect(last?.completedUntil).toBeNull();
+  });
+});
+
+describe('a page of a pass', () => {
+  it.each(KINDS)('stores its entries and the position of the %s pass, and not the cursor of the feed', async (kind) => {
+    const { lease, pass } = await unfinished(kind);
+    const commit = passCommit(lease, pass, { deliveredUpTo: UNTIL }, [entryJson({ scanId: `${current.name}-a` })]);
+    const outcome = await bench.store.commitPass(commit);
+    expect(outcome).toMatchObject({ kind: 'committed', counts: { inserted: 1 } });
+    expect(await next(kind)).toMatchObject({ cursor: 'on', deliveredUpTo: UNTIL, entries: 1, stored: 1 });
+    expect(await feedRow()).toMatchObject({ cursor: '1-0' });
+  });
+
+  it.each([
+    ['it was read from another position', async () => ({ from: 'elsewhere' })],
+    ['it was read with another end', async () => ({ until: new Date('2026-03-09T00:00:00Z') })],
+    ['its epoch is over', async (lease: LeaseGrant) => ({ lease: { ...lease, epoch: lease.epoch - 1 } })],
+    [
+      'the pass was cancelled',
+      async () => {
+        await bench.operatorStore.passes.cancel(current.name, KINDS);
+        return {};
+      },
+    ],
+  ] as const)('writes nothing when %s', async (_, wrong) => {
+    for (const kind of KINDS) {
+      current.renew();
+      const { lease, pass } = await unfinished(kind);
+      const entries = [entryJson({ scanId: `${current.name}-a` })];
+      const commit = passCommit(lease, pass, await wrong(lease), entries);
+      expect(await bench.store.commitPass(commit)).toEqual({ kind: 'fenced' });
+      expect(await bench.store.findStored([`${current.name}-a`])).toEqual([]);
+      expect(await bench.operatorStore.passes.find(pass.id)).toMatchObject({ idleMs: null, entries: 0 });
+    }
+  });
+
+  it.each([
+    { kept: 'before', finished: false },
+    { kept: 'before', finished: true },
+    { kept: null, finished: false },
+  ])('writes nothing when the database fell back to position $kept (finished: $finished)', async (lost) => {
+    for (const kind of KINDS) {
+      current.renew();
+      const { lease, pass } = await unfinished(kind);
+      if (lost.kept !== null) await bench.store.commitPass(passCommit(lease, pass, { to: lost.kept }));
+      const kept = await next(kind);
+      expect(kept.cursor).toBe(lost.kept);
+      await bench.store.commitPass(passCommit(lease, kept, { to: 'read' }));
+      const read = await next(kind);
+      // As after a failover to a standby that had not received the last commit.
+      await bench.rows(sql`UPDATE ${tables.passes} SET cursor = ${kept.cursor} WHERE feed = ${current.name}`);
+      const before = await feedRow();
+      const commit = passCommit(lease, read, { finished: lost.finished, to: 'further' });
+      expect(await bench.store.commitPass(commit)).toEqual({ kind: 'fenced' });
+      expect(await next(kind)).toMatchObject({ cursor: kept.cursor });
+      expect(await feedRow()).toEqual(before);
+      expect(await bench.store.commitPass({ ...commit, from: kept.cursor })).toMatchObject({ kind: 'committed' });
+    }
+  });
+
+  it('is written by one of two processes when both read it at the same moment', async () => {
+    const { lease, pass } = await unfinished('backfill');
+    const both = await bench.database.sql.transaction().execute(async (tx) => {
+      await sql`SELECT FROM ${tables.passes} WHERE id = ${pass.id}::bigint FOR UPDATE`.execute(tx);
+      const commits = ['one', 'other'].map((to) => bench.store.commitPass(passCommit(lease, pass, { to, entries: 5 })));
+      await untilWaiting(bench.database.sql, 2);
+      return { commits: Promise.all(commits) };
+    });
+    expect((await both.commits).map(({ kind }) => kind).sort()).toEqual(['committed', 'fenced']);
+    expect(await next('backfill')).toMatchObject({ entries: 5 });
+  });
+
+  it('keeps how far the pass has read when it was delivered earlier', async () => {
+    const { lease, pass } = await unfinished('backfill');
+    await bench.store.commitPass(passCommit(lease, pass, { deliveredUpTo: UNTIL }));
+    await bench.store.commitPass(passCommit(lease, await next('backfill'), { deliveredUpTo: START }));
+    expect(await next('backfill')).toMatchObject({ deliveredUpTo: UNTIL });
+  });
+
+  it('writes nothing when its pass has ended and the next one has begun', async () => {
+    const { lease, pass } = await unfinished('recent');
+    await finishPass(bench, lease, pass);
+    expect(await bench.store.commitPass(passCommit(lease, pass))).toEqual({ kind: 'fenced' });
+    await begin(lease, 'recent');
+    expect(await bench.store.commitPass(passCommit(lease, pass, { finished: true }))).toEqual({ kind: 'fenced' });
+    expect(await next('recent')).toMatchObject({ cursor: null });
+    await finishPass(bench, lease, await next('recent'));
+  });
+});
+
+describe('a recent or full pass', () => {
+  it.each([
+    ['at the start of the feed when it would begin earlier', new Date('2026-02-01T00:00:00Z'), START],
+    ['where it was told to when that is later', new Date('2026-03-01T12:00:00Z'), new Date('2026-03-01T12:00:00Z')],
+    ['at the start of the feed when it reads everything', null, START],
+  ])('begins %s', async (_, since, begins) => {
+    const { lease } = await take({ start: START });
+    expect(await begin(lease, 'recent', { since })).toMatchObject({ kind: 'recent', since: begins, until: UNTIL });
+    expect(await next('recent')).toMatchObject({ since: begins, until: UNTIL });
+  });
+
+  it('begins where it was told to when the feed began at the beginning', async () => {
+    const { lease } = await take();
+    expect(await begin(lease, 'recent')).toMatchObject({ since: START });
+    expect(await begin(lease, 'full', { since: null })).toMatchObject({ since: null });
+  });
+
+  it('does not begin when one of its kind is unfinished', async () => {
+    const { lease, pass } = await unfinished('recent');
+    await bench.store.commitPass(passCommit(lease, pass));
+    expect(await begin(lease, 'recent', { until: new Date() })).toBeNull();
+    expect(await next('recent')).toMatchObject({ id: pass.id, until: UNTIL, cursor: 'on' });
+    expect(await begin(lease, 'full')).not.toBeNull();
+    await finishPass(bench, lease, await next('recent'));
+    expect(await begin(lease, 'recent')).not.toBeNull();
+  });
+
+  it('does not begin when the lease was lost', async () => {
+    const { lease } = await take();
+    await bench.takeFeed({ name: current.name });
+    expect(await begin(lease, 'recent')).toBeNull();
+    expect(await passRows(bench, current.name)).toEqual([]);
+  });
+
+  it('does not begin when the freshness of the feed is unknown', async () => {
+    const { lease } = await bench.takeFeed({ name: current.name });
+    expect(await begin(lease, 'recent')).toBeNull();
+  });
+
+  it.each(['recent', 'full', 'history'] as const)('exists once when two writers begin a %s pass', async (kind) => {
+    const insert = (feed: string) =>
+      bench.rows(sql`INSERT INTO ${tables.passes} (feed, kind, until) VALUES (${feed}, ${kind}, now())`);
+    await insert(current.name);
+    await expect(insert(current.name)).rejects.toThrow(/passes_unfinished/);
+    await insert(`${current.name} beside`);
+    await bench.rows(sql`UPDATE ${tables.passes} SET finished_at = now() WHERE feed = ${current.name}`);
+    await insert(current.name);
+  });
+
+  it.each([
+    ['what the feed was complete to when its end was derived', '2026-03-01T00:00:00Z', '2026-03-01T00:00:00Z'],
+    ['no more than what the feed is complete to', '2026-03-03T00:00:00Z', '2026-03-02T00:00:00Z'],
+  ])('reconciles up to %s', async (_, derivedFrom, reconciled) => {
+    const { lease } = await take();
+    await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = ${UNTIL} WHERE name = ${current.name}`);
+    const pass = await begin(lease, 'recent', { completeAsOf: new Date(derivedFrom) });
+    await finishPass(bench, lease, pass ?? (await next('recent')));
+    expect(await feedRow()).toMatchObject({ reconciled_as_of: new Date(reconciled) });
+  });
+
+  it('is cancelled and begun again when the filters have widened and it is a full one', async () => {
+    const { pass } = await unfinished('full');
+    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
+    expect(await bench.store.nextPass(current.name, 'full')).toBeNull();
+    expect(await bench.store.readLastPass(current.name, 'full')).toMatchObject({
+      endedMsAgo: Number.POSITIVE_INFINITY,
+    });
+    expect(await begin(lease, 'full')).toBeNull(); // the feed has not caught up since
+    await bench.rows(
+      sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${current.name}`,
+    );
+    const again = await begin(lease, 'full');
+    expect(again?.id).not.toBe(pass.id);
+    expect(await passRows(bench, current.name)).toMatchObject([{ cancelled: true }, { finished: false }]);
+    expect(await begin(lease, 'full')).toBeNull();
+  });
+
+  it('leaves what a backfill with the earlier filters has skipped unclaimed when both are finished', async () => {
+    const { lease: earlier } = await take({ start: START });
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
+    const backfill = await next('backfill');
+    expect(earlier.epoch).toBe(1);
+    const { lease } = await bench.takeFeed({ name: current.name, start: START, ...WIDER });
+    await bench.rows(
+      sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp() WHERE name = ${current.name}`,
+    );
+    const full = await begin(lease, 'full');
+    if (full === null) throw new Error('no pass was begun');
+    await finishPass(bench, lease, full);
+    expect((await feedRow())?.complete_from).toMatch(/^2026-0[23]-/);
+    await finishPass(bench, lease, backfill);
+    expect((await feedRow())?.complete_from).toMatch(/^2026-0[23]-/);
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
+    await finishPass(bench, lease, await next('backfill'));
+    expect((await feedRow())?.complete_from).toBe('-infinity');
+  });
+
+  it('continues when the filters have widened and it is a recent one', async () => {
+    const { pass } = await unfinished('recent');
+    const { lease } = await bench.takeFeed({ name: current.name, ...WIDER });
+    expect(await begin(lease, 'recent')).toBeNull();
+    expect(await next('recent')).toEqual(pass);
+  });
+});
+
+describe('the last pass of a kind', () => {
+  const ended = async (kind: NewPass['kind'] = 'recent') => bench.store.readLastPass(current.name, kind);
+  const finishOne = async ({ lease }: TestFeed, until: Date) => {
+    await begin(lease, 'recent', { until });
+    await finishPass(bench, lease, await next('recent'));
+  };
+
+  it('is unknown until one has ended', async () => {
+    const { lease, pass } = await unfinished('recent');
+    expect(await ended()).toBeNull();
+    await finishPass(bench, lease, pass);
+    expect(await ended()).toMatchObject({ completedUntil: UNTIL });
+    expect((await ended())?.endedMsAgo).toBeLessThan(60_000);
+    expect(await ended('full')).toMatchObject({ completedUntil: null }); // the first reading of the feed
+  });
+
+  it('has ended but completed nothing when it was cancelled', async () => {
+    const feed = await take();
+    await finishOne(feed, START);
+    await bench.rows(
+      sql`UPDATE ${tables.passes} SET finished_at = now() - interval '1 day' WHERE feed = ${current.name}`,
+    );
+    await begin(feed.lease, 'recent');
+    await bench.operatorStore.passes.cancel(current.name, ['recent']);
+    expect(await ended()).toMatchObject({ completedUntil: START });
+    expect((await ended())?.endedMsAgo).toBeLessThan(60_000);
+  });
+
+  it('stays when a new one begins, and those before it are deleted', async () => {
+    const feed = await take();
+    await begin(feed.lease, 'full');
+    await finishPass(bench, feed.lease, await next('full'));
+    await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: START });
+    const days = [1, 2, 3].map((day) => new Date(Date.UTC(2026, 2, day)));
+    for (const until of days) await finishOne(feed, until);
+    await begin(feed.lease, 'recent');
+    const rows = await passRows(bench, current.name);
+    expect(rows.filter(({ kind }) => kind === 'recent')).toMatchObject([
+      { until: days[2], finished: true },
+      { until: UNTIL, finished: false },
+    ]);
+    expect(rows.map(({ kind }) => kind)).toEqual(['full', 'backfill', 'recent', 'recent']);
+    expect(await ended()).toMatchObject({ completedUntil: days[2] });
+  });
+
+  it('stays when those after it were cancelled', async () => {
+    const feed = await take();
+    await finishOne(feed, START);
+    for (const _ of [1, 2]) {
+      await begin(feed.lease, 'recent');
+      await bench.operatorStore.passes.cancel(current.name, ['recent']);
+    }
+    await finishOne(feed, UNTIL);
+    await begin(feed.lease, 'recent');
+    expect(await passRows(bench, current.name)).toMatchObject([
+      { until: UNTIL, cancelled: false },
+      { finished: false },
+    ]);
+    expect(await ended()).toMatchObject({ completedUntil: UNTIL });
+  });
+});
+
+describe('the pace', () => {
+  it('of the feed and its passes is reported while it is recent, and noted only under the present lease', async () => {
+    const { lease, pass } = await unfinished('history');
+    const pace = { entriesPerSecond: 812.5, secondsLeft: 90 };
+    const report = async () => (await bench.operatorStore.readFeedReports()).find(({ feed }) => feed === current.name);
+    await bench.store.notePace(lease, pace);
+    await begin(lease, 'full');
+    for (const each of [pass, await next('full')]) {
+      await bench.store.commitPass(passCommit(lease, each, { pace, deliveredUpTo: START, entries: 7 }));
+    }
+    const progress = { entries: 7, pace };
+    expect(await report()).toMatchObject({
+      pace,
+      passes: [
+        { kind: 'full', ...progress },
+        { kind: 'history', ...progress },
+      ],
+    });
+    await bench.rows(
+      sql`UPDATE ${tables.passes} SET paced_at = paced_at - interval '2 minutes' WHERE feed = ${current.name}`,
+    );
+    expect(await report()).toMatchObject({
+      passes: [
+        { kind: 'full', pace: null },
+        { kind: 'history', pace: null },
+      ],
+    });
+    await bench.takeFeed({ name: current.name });
+    expect(await report()).toMatchObject({ pace: null });
+    await bench.store.notePace(lease, pace);
+    expect(await report()).toMatchObject({ pace: null });
+  });
+});

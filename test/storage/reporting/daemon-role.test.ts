@@ -1,0 +1,103 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as migrateCommand from '../../../src/cli/commands/migrate.js';
+import { refreshReports } from '../../../src/daemon/refresh-reports.js';
+import { type Database, openDatabase } from '../../../src/storage/connection/pool.js';
+import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
+import { grantDaemon } from '../../../src/storage/schema/daemon-role.js';
+import { readMigrations, requireSchema } from '../../../src/storage/schema/migrate.js';
+import { createStore } from '../../../src/storage/store.js';
+import { runCommand } from '../../support/command.js';
+import { entryJson } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { connectionOf, openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed } from '../../support/store.js';
+
+const given = useDatabase();
+const [OWNER, DAEMON, READER] = ['owner', 'daemon', 'reader'].map((name) => `scanfeed_${name}_${process.pid}`) as [
+  string,
+  string,
+  string,
+];
+let admin: Database;
+let daemon: Database;
+
+const urlOf = (role: string) => {
+  const url = new URL(given.url);
+  Object.assign(url, { username: role, password: 'secret' });
+  return url.href;
+};
+const openAs = (role: string) =>
+  openDatabase({ connection: { ...connectionOf(given.url), user: role, password: 'secret' }, maxConnections: 2 });
+const migrateAll = () =>
+  runCommand(migrateCommand, ['migrate'], {
+    env: {
+      DATABASE_URL: urlOf(DAEMON),
+      SCANFEED_MIGRATION_DATABASE_URL: urlOf(OWNER),
+      SCANFEED_READER_ROLE: READER,
+    },
+  });
+
+beforeAll(async () => {
+  admin = openTestDatabase(given.url);
+  await sql
+    .raw(`CREATE ROLE ${OWNER} LOGIN PASSWORD 'secret'; CREATE ROLE ${DAEMON} LOGIN PASSWORD 'secret';
+    CREATE ROLE ${READER} NOLOGIN; ALTER DATABASE ${given.name} OWNER TO ${OWNER};
+    ALTER DEFAULT PRIVILEGES FOR ROLE ${OWNER} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC`)
+    .execute(admin.sql);
+  expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
+  daemon = openAs(DAEMON);
+});
+afterAll(async () => {
+  await daemon.close();
+  await sql
+    .raw(`ALTER DATABASE ${given.name} OWNER TO CURRENT_USER; DROP OWNED BY ${OWNER}, ${DAEMON}, ${READER} CASCADE;
+    DROP ROLE ${OWNER}; DROP ROLE ${DAEMON}; DROP ROLE ${READER}`)
+    .execute(admin.sql);
+  await admin.close();
+});
+
+describe("the daemon's role, where tables belong to another", () => {
+  it('may do all that the daemon does, and no more', async () => {
+    const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+    const connection = connectStore(daemon, TEST_SCHEMA);
+    const store = createStore(daemon, { ...settings, monotonic: () => performance.now() });
+    await requireSchema(connection, await readMigrations()); // what the daemon looks at first
+    const feed = await takeFeed(store, testFeed());
+    await feed.commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b', status: 'odd' })]);
+    expect(await feed.counts([entryJson({ scanId: 'a', revision: 2 })])).toMatchObject({ updated: 1 });
+    expect(await refreshReports(connection, READER)).toMatchObject({ built: ['document_rechnung'], failed: [] });
+    expect(await refreshReports(connection, READER)).toMatchObject({ built: [], failed: [] });
+    const { erase, purgeRuns, purgeHistory, purgeQuarantine } = createDeletedRuns(connection);
+    for (const purge of [purgeRuns, purgeHistory, purgeQuarantine]) await purge(1, 10);
+    await erase(['a']);
+    const denied = { sqlstate: '42501' };
+    await expect(sql`DROP TABLE ${tables.runs}`.execute(daemon.sql)).rejects.toMatchObject(denied);
+    await expect(sql`DELETE FROM ${tables.migrations}`.execute(daemon.sql)).rejects.toMatchObject(denied);
+  });
+
+  it('makes views that the reader may read', async () => {
+    const { rows } = await sql`
+      SELECT has_table_privilege(${READER}, 'scanfeed_reporting.document_rechnung', 'SELECT') AS typed,
+        has_table_privilege(${READER}, 'scanfeed_reporting.runs', 'SELECT') AS fixed`.execute(admin.sql);
+    expect(rows).toEqual([{ typed: true, fixed: true }]);
+    await admin.sql.transaction().execute(async (tx) => {
+      await sql`SET LOCAL ROLE ${sql.id(READER)}`.execute(tx);
+      await sql`SELECT * FROM scanfeed_reporting.document_rechnung`.execute(tx);
+    });
+    expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
+  });
+
+  it('is given its rights by several starters at once', async () => {
+    const owner = openAs(OWNER);
+    for (const right of ['DELETE ON scanfeed.runs', 'EXECUTE ON FUNCTION scanfeed.refuse_overtaken()']) {
+      await sql.raw(`REVOKE ${right} FROM PUBLIC, ${DAEMON}`).execute(owner.sql);
+      await Promise.all([1, 2, 3].map(() => grantDaemon(connectStore(owner, TEST_SCHEMA), DAEMON)));
+    }
+    await owner.close();
+    const { rows } = await sql`
+      SELECT has_table_privilege(${DAEMON}, 'scanfeed.runs', 'DELETE') AS deletes,
+        has_function_privilege(${DAEMON}, 'scanfeed.refuse_overtaken()', 'EXECUTE') AS calls`.execute(admin.sql);
+    expect(rows).toEqual([{ deletes: true, calls: true }]);
+  });
+});

@@ -1,0 +1,255 @@
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, it } from 'vitest';
+import * as erase from '../../../src/cli/commands/erase.js';
+import { createStore } from '../../../src/storage/store.js';
+import { runCommand } from '../../support/command.js';
+import { entryJson, type Fields } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { emptyReports } from '../../support/reports.js';
+import {
+  MIGRATED,
+  openTestDatabase,
+  TEST_SCHEMA,
+  type TestFeed,
+  tables,
+  takeFeed,
+  testFeed,
+  useStore,
+} from '../../support/store.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+const DAY = 86_400_000;
+let feed: TestFeed;
+
+beforeEach(async () => {
+  await emptyReports(bench);
+  feed = await bench.takeFeed();
+});
+
+const daysAgo = (days: number) => new Date(Date.now() - days * DAY).toISOString();
+const entry = (scanId: string, over: Fields = {}) => entryJson({ scanId, ...over });
+const stored = async () =>
+  (
+    await bench.rows(sql<{ text: string }>`SELECT scan_id || '#' || revision AS text FROM ${tables.runs} ORDER BY 1`)
+  ).map(({ text }) => text);
+const deleted = () =>
+  bench.rows(sql<{ scan_id: string; reason: string }>`
+  SELECT scan_id, reason FROM scanfeed_reporting.deleted_runs ORDER BY change_seq`);
+const run = (args: string, setting = {}) =>
+  runCommand(erase, ['erase', ...args.split(' ')], { env: { DATABASE_URL: given.url }, ...setting });
+/** Everything that the tables hold, as text. */
+const everything = async () =>
+  JSON.stringify(
+    await bench.rows(sql`
+    SELECT to_jsonb(r)::text AS row FROM ${tables.runs} AS r UNION ALL SELECT to_jsonb(h)::text FROM ${tables.runHistory} AS h
+    UNION ALL SELECT to_jsonb(q)::text || convert_from(payload, 'LATIN1') FROM ${tables.quarantine} AS q`),
+  );
+
+describe('erase', () => {
+  it('removes a run with its history and its quarantined entries, also one without a usable scan id', async () => {
+    await feed.commit([entry('a', { partnerName: 'canary-1' }), entry('b')]);
+    await feed.commit([entry('a', { revision: 2, fileName: 'canary-2' })]);
+    await feed.commit([entry('a', { revision: 3, status: 'odd', error: 'canary-3' })]);
+    await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary-4' })]);
+    const { out, exitCode } = await run('--scan-id a --scan-id c --yes');
+    expect({ out, exitCode }).toEqual({
+      out: 'a: the run, 1 earlier revision, 2 entries of the quarantine\nc: not stored\n',
+      exitCode: 0,
+    });
+    expect(await everything()).not.toContain('canary');
+    expect(await stored()).toEqual(['b#1']);
+    expect(await deleted()).toEqual([
+      { scan_id: 'a', reason: 'erased' },
+      { scan_id: 'c', reason: 'erased' },
+    ]);
+  });
+
+  it('bars every later revision, whoever delivers it, good or bad', async () => {
+    await feed.commit([entry('a')]);
+    await bench.operatorStore.deletedRuns.erase(['a']);
+    feed = await bench.takeFeed();
+    const counts = await feed.counts([
+      entry('a'),
+      entry('a', { revision: 9, fileName: 'canary' }),
+      entry('a', { revision: 10, status: 'odd', fileName: 'canary' }),
+      entry('a', { revision: 0, fileName: 'canary' }),
+      entry('b'),
+    ]);
+    expect(counts).toMatchObject({ inserted: 1, stale: 2, quarantined: 0, stored: ['b'] });
+    await feed.commit([entryJson({ scanId: 'a', fileName: '\u0000canary' })]);
+    expect(await stored()).toEqual(['b#1']);
+    expect(await everything()).not.toContain('canary');
+  });
+
+  it('has nothing of an erased run loaded', async () => {
+    await bench.operatorStore.deletedRuns.erase(['a']);
+    expect(await bench.store.findStored(['a', 'b'])).toEqual([
+      { scanId: 'a', revision: 2 ** 31 - 1, complete: true, markdownKnown: true },
+    ]);
+  });
+
+  it('does not take a bad entry of an erased run for a new one', async () => {
+    await bench.operatorStore.deletedRuns.erase(['a']);
+    const bad = { revision: null, reason: 'revision', detail: '', state: 'open' } as const;
+    const entries = ['a', 'b'].map((scanId) => ({ ...bad, scanId, payload: Buffer.from(scanId) }));
+    expect(await bench.store.notYetQuarantined('default', entries)).toEqual([entries[1]]);
+  });
+
+  it('empties what cannot be named, for good', async () => {
+    await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary' })]);
+    await bench.operatorStore.deletedRuns.erase(['a']);
+    feed = await bench.takeFeed();
+    await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary' })]);
+    expect(await everything()).not.toContain('canary');
+    expect(await bench.rows(sql`SELECT state, times_seen FROM ${tables.quarantine}`)).toEqual([
+      { state: 'discarded', times_seen: 2 },
+    ]);
+  });
+
+  it('voids what a daemon has on its way, so that nothing that was judged before lands after it', async () => {
+    const other = openTestDatabase(given.url);
+    let committing: Promise<unknown> = Promise.resolve();
+    await other.sql.transaction().execute(async (before) => {
+      // The erasure waits behind this writer, and the commit behind the erasure.
+      await sql`SELECT FROM ${tables.feeds} FOR UPDATE`.execute(before);
+      const erasing = bench.operatorStore.deletedRuns.erase(['a']);
+      await untilWaiting(other.sql, 1);
+      committing = feed.commit([entry('a'), entry('a', { revision: 2, status: 'odd' })]);
+      await untilWaiting(other.sql, 2);
+      committing = Promise.all([erasing, committing]);
+    });
+    expect(((await committing) as unknown[])[1]).toEqual({ kind: 'fenced' });
+    await other.close();
+    expect(await everything()).toBe('[]');
+  });
+
+  it('draws its number in the order of commits, as every change does', async () => {
+    await feed.commit([entry('a'), entry('b')]);
+    await bench.operatorStore.deletedRuns.erase(['a']);
+    feed = await bench.takeFeed();
+    await feed.commit([entry('c')]);
+    const rows = await bench.rows(sql`
+      SELECT scan_id FROM (SELECT scan_id, change_seq FROM scanfeed_reporting.runs
+        UNION ALL SELECT scan_id, change_seq FROM scanfeed_reporting.deleted_runs) AS change ORDER BY change_seq`);
+    expect(rows.map((row) => (row as { scan_id: string }).scan_id)).toEqual(['b', 'a', 'c']);
+  });
+
+  it('asks first, and does nothing where nobody can be asked', async () => {
+    await feed.commit([entry('a')]);
+    expect(await run('--scan-id a', { answer: 'n' })).toMatchObject({ exitCode: 1 });
+    expect(await run('--scan-id a')).toMatchObject({ exitCode: 64 });
+    expect(await stored()).toEqual(['a#1']);
+    const { out } = await run('--scan-id a --json', { answer: 'y' });
+    expect(JSON.parse(out)).toEqual([{ scanId: 'a', stored: true, revisions: 0, quarantined: 0 }]);
+  });
+});
+
+describe('the retention', () => {
+  const keeping = async (keptDays: number) => {
+    const settings = {
+      schema: TEST_SCHEMA,
+      leaseTtlMs: 30_000,
+      pendingRetryMs: 30_000,
+      keptDays,
+      monotonic: () => performance.now(),
+    };
+    return takeFeed(createStore(bench.database, settings), testFeed());
+  };
+
+  it('removes runs by their delivery, with their history, and those without a delivery by their storing', async () => {
+    await feed.commit([
+      entry('old', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) }),
+      entry('corrected', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) }),
+      entry('new', { deliveredAt: daysAgo(9), completedAt: daysAgo(9) }),
+      entry('undated', { deliveredAt: null, completedAt: null }),
+      entry('stored long ago', { deliveredAt: null, completedAt: null }),
+    ]);
+    await feed.commit([entry('old', { revision: 2, deliveredAt: daysAgo(10.5), completedAt: daysAgo(11) })]);
+    await feed.commit([entry('corrected', { revision: 2, deliveredAt: daysAgo(1), completedAt: daysAgo(11) })]);
+    await bench.rows(
+      sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days' WHERE scan_id = 'stored long ago'`,
+    );
+    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(2);
+    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(0);
+    expect(await stored()).toEqual(['corrected#2', 'new#1', 'undated#1']);
+    expect(await bench.rows(sql`SELECT scan_id FROM ${tables.runHistory}`)).toEqual([{ scan_id: 'corrected' }]);
+    expect((await deleted()).map(({ reason }) => reason)).toEqual(['expired', 'expired']);
+  });
+
+  it('removes runs whose times lie in the future, too', async () => {
+    const never = '9999-12-31T00:00:00Z';
+    await feed.commit([
+      entry('completed', { deliveredAt: daysAgo(11), completedAt: never }),
+      entry('delivered', { deliveredAt: never, completedAt: daysAgo(11) }),
+      entry('both', { deliveredAt: never, completedAt: never }),
+      entry('new', { deliveredAt: daysAgo(9), completedAt: never }),
+    ]);
+    await bench.rows(
+      sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days' WHERE scan_id IN ('delivered', 'both')`,
+    );
+    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(3);
+    expect(await stored()).toEqual(['new#1']);
+  });
+
+  it('lets nothing come back that it removed, and stores a later revision that was delivered since', async () => {
+    const old = { deliveredAt: daysAgo(11), completedAt: daysAgo(11) };
+    await feed.commit([entry('a', old), entry('undated', { deliveredAt: null, completedAt: null })]);
+    await bench.rows(sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days'`);
+    expect(await bench.operatorStore.deletedRuns.purgeRuns(10, 100)).toBe(2);
+    const keptFeed = await keeping(10);
+    await keptFeed.commit([entry('a', old), entry('undated', { deliveredAt: null, completedAt: null })]);
+    expect(await stored()).toEqual([]);
+    await keptFeed.commit([entry('a', { revision: 2, deliveredAt: daysAgo(1) })]);
+    expect(await stored()).toEqual(['a#2']);
+    expect((await deleted()).map(({ scan_id }) => scan_id)).toEqual(['undated']);
+  });
+
+  it('stores nothing that is past it, and what has no delivery time', async () => {
+    const keptFeed = await keeping(10);
+    const counts = await keptFeed.counts([
+      entry('old', { deliveredAt: daysAgo(10.1) }),
+      entry('new', { deliveredAt: daysAgo(9.9) }),
+      entry('undated', { deliveredAt: null }),
+    ]);
+    expect(counts).toMatchObject({ inserted: 2, stale: 1 });
+    expect(await stored()).toEqual(['new#1', 'undated#1']);
+  });
+
+  it('of a run that is corrected while it is removed, leaves the correction', async () => {
+    await feed.commit([entry('a', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) })]);
+    const other = openTestDatabase(given.url);
+    let purging: Promise<unknown> = Promise.resolve();
+    await other.sql.transaction().execute(async (writer) => {
+      await sql`SELECT FROM ${tables.changeClock} FOR UPDATE`.execute(writer);
+      purging = bench.operatorStore.deletedRuns.purgeRuns(10, 100);
+      await untilWaiting(other.sql, 1);
+      await sql`UPDATE ${tables.runs} SET revision = 2, delivered_at = now()`.execute(writer);
+    });
+    await purging;
+    await other.close();
+    expect(await stored()).toEqual(['a#2']);
+    expect(await deleted()).toEqual([]);
+  });
+
+  it('removes superseded revisions, and the content of quarantined entries, which does not come back', async () => {
+    await feed.commit([entry('a')]);
+    await feed.commit([entry('a', { revision: 2 })]);
+    await feed.commit([entry('b', { status: 'odd', fileName: 'canary' }), entry('c', { fileName: '\u0000canary' })]);
+    await bench.rows(sql`UPDATE ${tables.runHistory} SET superseded_at = now() - interval '11 days'`);
+    await bench.rows(sql`UPDATE ${tables.quarantine} SET first_seen_at = now() - interval '11 days'`);
+    expect(await bench.operatorStore.deletedRuns.purgeHistory(12, 100)).toBe(0);
+    expect(await bench.operatorStore.deletedRuns.purgeHistory(10, 100)).toBe(1);
+    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(12, 100)).toBe(0);
+    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(10, 100)).toBe(2);
+    expect(await bench.operatorStore.deletedRuns.purgeQuarantine(10, 100)).toBe(0);
+    await feed.commit([entry('b', { status: 'odd', fileName: 'canary' })]);
+    expect(
+      await bench.rows(sql`SELECT scan_id, state, payload_bytes FROM scanfeed_reporting.quarantined ORDER BY 1`),
+    ).toEqual([
+      { scan_id: 'b', state: 'discarded', payload_bytes: 0 },
+      { scan_id: 'c', state: 'repaired', payload_bytes: 0 },
+    ]);
+  });
+});

@@ -1,0 +1,93 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { buildViews } from '../../../src/storage/reporting/build-views.js';
+import { findNewFields, hasNewDocuments } from '../../../src/storage/reporting/new-documents.js';
+import { untilWaiting } from '../../support/lock-waits.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { fieldColumns, NO_READER, readAllViews, readView, refresh, useDocuments } from '../../support/reports.js';
+import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, useStore } from '../../support/store.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+const { store, build, viewNames } = useDocuments(bench);
+
+describe('a refresh', () => {
+  it('looks through each change once, and again when told to', async () => {
+    await store({ a: 1 });
+    expect(await hasNewDocuments(bench.connection)).toBe(true);
+    await build();
+    expect(await hasNewDocuments(bench.connection)).toBe(false);
+    await bench.rows(sql`UPDATE ${tables.runs} SET data = '{"b": 1}'`); // unnoticed: not by the daemon
+    expect(await build()).toMatchObject({ columns: 0 });
+    await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
+    expect(await build()).toMatchObject({ columns: 1 });
+  });
+
+  it('waits for no report that reads a view, and holds up none; the column comes later', async () => {
+    await store({ a: 1 });
+    await build();
+    await store({ a: 1, b: 2 });
+    const other = openTestDatabase(given.url);
+    await other.sql.transaction().execute(async (report) => {
+      await sql`SELECT * FROM scanfeed_reporting.document_rechnung`.execute(report);
+      const { failed, columns } = await refresh(bench);
+      expect(columns).toBe(1);
+      expect(failed).toMatchObject([{ view: 'document_rechnung', error: { kind: 'lock_timeout' } }]);
+      expect(await readView(bench, 'document_rechnung', ['a'])).toHaveLength(2);
+    });
+    await other.close();
+    expect(await build()).toMatchObject({ columns: 0, built: ['document_rechnung'] });
+    expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['a numeric', 'b numeric']);
+  });
+
+  it('never waits for another, and no commit waits for it', async () => {
+    await store({ a: 1 });
+    const other = openTestDatabase(given.url);
+    await other.sql.transaction().execute(async (refreshing) => {
+      await sql`SELECT FROM ${tables.reportProgress} FOR UPDATE`.execute(refreshing);
+      await sql`SELECT FROM ${tables.runs}`.execute(refreshing);
+      expect(await refresh(bench)).toMatchObject({ busy: true, views: 0 });
+      expect(await store({ a: 2 })).toMatchObject({ kind: 'committed' });
+    });
+    await other.close();
+    expect(await build()).toMatchObject({ busy: false, views: 1 });
+  });
+
+  it('makes each view once where several refresh at the same moment', async () => {
+    for (const slug of ['a', 'b', 'c', 'd']) await store({ x: 1, y: [{ z: 1 }] }, slug);
+    const done = await Promise.all([1, 2, 3, 4].map(() => refresh(bench)));
+    await build();
+    expect(done.flatMap(({ failed }) => failed)).toEqual([]);
+    expect(await viewNames()).toHaveLength(8);
+    await readAllViews(bench);
+  });
+
+  it('never puts an older definition in the place of one that another process has built since', async () => {
+    await store({ a: 1 });
+    await findNewFields(bench.connection);
+    const late = openTestDatabase(given.url, 1);
+    let building: ReturnType<typeof buildViews> | undefined;
+    await bench.database.sql.transaction().execute(async (other) => {
+      // The late one has seen what stands, and waits to read what was decided.
+      await sql`LOCK TABLE ${tables.reportColumns} IN ACCESS EXCLUSIVE MODE`.execute(other);
+      building = buildViews(connectStore(late, TEST_SCHEMA), NO_READER);
+      await untilWaiting(bench.database.sql, 1);
+      await sql`UPDATE ${tables.reportViews} SET built_as = 'newer'`.execute(other);
+    });
+    expect(await building).toEqual({ built: [], failed: [] });
+    await late.close();
+    expect(await build()).toMatchObject({ built: ['document_rechnung'] });
+  });
+
+  it('builds the other views where one cannot be built', async () => {
+    await bench.rows(sql`CREATE TABLE scanfeed_reporting.document_b ()`);
+    await store({ x: 1 }, 'a');
+    await build();
+    await bench.rows(sql`DROP VIEW scanfeed_reporting.document_a; CREATE TABLE scanfeed_reporting.document_a ()`);
+    await store({ x: 1 }, 'b');
+    expect(await refresh(bench)).toMatchObject({ built: ['document_b_2'], failed: [{ view: 'document_a' }] });
+    await bench.rows(sql`DROP TABLE scanfeed_reporting.document_a; DROP TABLE scanfeed_reporting.document_b`);
+    expect(await build()).toMatchObject({ built: ['document_a'] });
+  });
+});

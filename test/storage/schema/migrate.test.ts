@@ -1,0 +1,251 @@
+import { type KyselyPlugin, sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { prepareSchema } from '../../../src/daemon/prepare-schema.js';
+import type { Database } from '../../../src/storage/connection/pool.js';
+import { connectStore, type StoreConnection } from '../../../src/storage/connection/store-connection.js';
+import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
+import { inspectSchema, migrate, readMigrations, requireSchema } from '../../../src/storage/schema/migrate.js';
+import { createStore } from '../../../src/storage/store.js';
+import { entryJson } from '../../support/entries.js';
+import { createTestDatabase } from '../../support/postgres/index.js';
+import { dropDatabase, urlOfDatabase, withConnection } from '../../support/postgres/maintenance.js';
+import { settingsWith } from '../../support/settings.js';
+import { openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed } from '../../support/store.js';
+
+type Connected = Database & { readonly connection: StoreConnection };
+
+async function withDatabase(work: (database: Connected, url: string) => Promise<void>): Promise<void> {
+  const created = await createTestDatabase();
+  const database = openTestDatabase(created.url);
+  try {
+    await work({ ...database, connection: connectStore(database, TEST_SCHEMA) }, created.url);
+  } finally {
+    await database.close();
+    await created.drop();
+  }
+}
+
+/** The same connection, and how many statements went through it. */
+function countingStatements({ db, tables }: StoreConnection) {
+  let statements = 0;
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node }) => {
+      statements += 1;
+      return node;
+    },
+    transformResult: async ({ result }) => result,
+  };
+  return { connection: { db: db.withPlugin(plugin), tables }, statements: () => statements };
+}
+
+describe('migrations', () => {
+  it('are applied once by several starters at the same moment', () =>
+    withDatabase(async (database, url) => {
+      const migrations = await readMigrations();
+      const others = [openTestDatabase(url), openTestDatabase(url)];
+      const applied = await Promise.all(
+        [database, ...others].map((each) => migrate(connectStore(each, TEST_SCHEMA), migrations)),
+      );
+      await Promise.all(others.map((other) => other.close()));
+      expect(applied.map((list) => list.length).sort()).toEqual([0, 0, migrations.length]);
+      expect(await inspectSchema(database.connection, migrations)).toEqual({
+        version: migrations.length,
+        missing: [],
+        tooNew: false,
+      });
+    }));
+
+  it('leave nothing behind when one of them fails', () =>
+    withDatabase(async ({ connection }) => {
+      const migrations = await readMigrations();
+      const broken = { version: 9999, name: 'broken', worksFrom: 9999, text: 'SELECT 1; SELECT nonsense' };
+      await expect(migrate(connection, [...migrations, broken])).rejects.toMatchObject({ kind: 'schema' });
+      expect((await inspectSchema(connection, migrations)).version).toBe(0);
+    }));
+
+  it('go to the schema that the settings name, whatever characters it has', () =>
+    withDatabase(async (database) => {
+      const { db, tables: odd } = connectStore(database, 'Rechnungen "Süd"');
+      await migrate({ db, tables: odd }, await readMigrations());
+      const { rows } = await sql`SELECT FROM ${odd.runs}`.execute(db);
+      expect(rows).toEqual([]);
+      expect((await sql`SELECT FROM pg_namespace WHERE nspname = 'scanfeed'`.execute(db)).rows).toEqual([]);
+    }));
+
+  it('comment on every table and column', () =>
+    withDatabase(async ({ sql: db, connection }) => {
+      await migrate(connection, await readMigrations());
+      const { rows } = await sql`
+        SELECT c.relname, a.attname FROM pg_class c
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c.relnamespace = 'scanfeed'::regnamespace AND c.relkind IN ('r', 'v')
+          AND (obj_description(c.oid, 'pg_class') IS NULL OR col_description(c.oid, a.attnum) IS NULL)`.execute(db);
+      expect(rows).toEqual([]);
+    }));
+});
+
+describe('a database of another encoding than UTF8', () => {
+  it.each(['LATIN1', 'SQL_ASCII'])('is held before anything is written to it: %s', (encoding) =>
+    withDatabase(async (_, url) => {
+      const name = `encoding_${encoding.toLowerCase()}`;
+      const create = `CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`;
+      await withConnection(url, (client) => client.query(create));
+      const database = openTestDatabase(urlOfDatabase(url, name));
+      try {
+        const migrations = await readMigrations();
+        for (const refused of [migrate, requireSchema]) {
+          const error: Error = await refused(connectStore(database, TEST_SCHEMA), migrations).then(
+            () => Promise.reject(),
+            (e) => e,
+          );
+          expect(error).toMatchObject({ kind: 'schema', action: 'hold' });
+          expect(error.message).toContain(`the database "${name}" has the encoding ${encoding}`);
+          expect(error.message).toContain("ENCODING 'UTF8' TEMPLATE template0");
+        }
+        const { rows } = await sql`SELECT FROM pg_namespace WHERE nspname LIKE 'scanfeed%'`.execute(database.sql);
+        expect(rows).toEqual([]);
+      } finally {
+        await database.close();
+        await withConnection(url, (client) => dropDatabase(client, name));
+      }
+    }),
+  );
+});
+
+describe('of an installation of which only the reports are left', () => {
+  it('every start says what to drop, drops nothing, and makes both anew when that is done', () =>
+    withDatabase(async (database, url) => {
+      const { sql: db, connection } = database;
+      const migrations = await readMigrations();
+      const { database: settings } = settingsWith({ DATABASE_URL: url });
+      const daemon = () => prepareSchema(settings, database, migrations, new AbortController().signal);
+      // Made by an administrator beforehand: nothing of ours is in it.
+      await sql`CREATE SCHEMA scanfeed_reporting`.execute(db);
+      await migrate(connection, migrations);
+      for (const gone of ['DROP SCHEMA scanfeed CASCADE', 'CREATE SCHEMA scanfeed']) {
+        await sql.raw(gone).execute(db);
+        for (const start of [
+          () => migrate(connection, migrations),
+          () => requireSchema(connection, migrations),
+          daemon,
+        ]) {
+          const refusal: Error = await start().then(
+            () => Promise.reject(),
+            (e) => e,
+          );
+          expect(refusal).toMatchObject({ kind: 'schema', action: 'hold' });
+          expect(refusal.message).toContain('run DROP SCHEMA "scanfeed_reporting" CASCADE,');
+        }
+      }
+      expect((await sql`SELECT scanfeed_reporting.german_number('1,5')`.execute(db)).rows).toHaveLength(1);
+      await sql`DROP SCHEMA "scanfeed_reporting" CASCADE`.execute(db);
+      expect(await daemon()).toHaveLength(migrations.length);
+    }));
+});
+
+describe('a schema that this release cannot use', () => {
+  it('is told from one that lacks migrations, with the remedy', () =>
+    withDatabase(async ({ sql: db, connection }) => {
+      const migrations = await readMigrations();
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('run `scanfeed migrate`');
+      await migrate(connection, migrations);
+      await requireSchema(connection, migrations);
+      await sql`INSERT INTO ${tables.migrations} VALUES (9998, 'additive', 1), (9999, 'later', 9999)`.execute(db);
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('too new');
+    }));
+
+  it('is one whose numbers of changes would not rise any more, with the remedy', () =>
+    withDatabase(async (database) => {
+      const migrations = await readMigrations();
+      const { sql: db, connection } = database;
+      await migrate(connection, migrations);
+      const store = createStore(database, {
+        schema: 'scanfeed',
+        leaseTtlMs: 1,
+        pendingRetryMs: 1,
+        keptDays: null,
+        monotonic: () => 0,
+      });
+      await (await takeFeed(store, testFeed())).commit([entryJson(), entryJson({ scanId: 'scan-2' })]);
+      await requireSchema(connection, migrations);
+      // As where the table was restored and its sequence was not.
+      await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 2`.execute(db);
+      const refusal: Error = await requireSchema(connection, migrations).catch((error) => error);
+      expect(refusal).toMatchObject({ action: 'hold' });
+      const [, statement = ''] = /run (SELECT .*); see/.exec(refusal.message) ?? [];
+      await sql.raw(statement).execute(db);
+      await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
+      await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
+      await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
+      // Removals have numbers of the same sequence.
+      await createDeletedRuns(connectStore(database, TEST_SCHEMA)).erase(['scan-2']);
+      await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('stands behind');
+    }));
+
+  it('is named by its version where the release that made it has tables no more, or others', () =>
+    withDatabase(async ({ sql: db, connection }) => {
+      const migrations = await readMigrations();
+      await migrate(connection, migrations);
+      await sql`DROP TABLE ${tables.changeClock} CASCADE`.execute(db);
+      await expect(requireSchema(connection, migrations)).rejects.toMatchObject({ kind: 'schema', sqlstate: '42P01' });
+      await sql`INSERT INTO ${tables.migrations} VALUES (9999, 'later', 9999)`.execute(db);
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('is at version 9999, too new');
+      await sql`DROP TABLE ${tables.migrations}`.execute(db);
+      await expect(requireSchema(connection, migrations)).rejects.toThrow('is at version 0 and lacks');
+    }));
+
+  it('costs one statement to tell from one that it can, which a daemon asks again and again', () =>
+    withDatabase(async ({ connection }) => {
+      const migrations = await readMigrations();
+      await migrate(connection, migrations);
+      const counted = countingStatements(connection);
+      await requireSchema(counted.connection, migrations);
+      expect(counted.statements()).toBe(1);
+    }));
+
+  it('is not one that a newer release only added to', () =>
+    withDatabase(async ({ sql: db, connection }) => {
+      const migrations = await readMigrations();
+      await migrate(connection, migrations);
+      await sql`INSERT INTO ${tables.migrations} VALUES (9998, 'additive', 1)`.execute(db);
+      await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
+    }));
+
+  it('is worked on as before where a newer release added columns, tables and views', () =>
+    withDatabase(async (database) => {
+      const migrations = await readMigrations();
+      const { sql: db, connection } = database;
+      const newer = { version: 9999, name: 'newer', worksFrom: migrations.length, text: ADDITIVE };
+      await migrate(connection, [...migrations, newer]);
+      // What the release before does with it, that does not know the newer migration.
+      await expect(migrate(connection, migrations)).resolves.toEqual([]);
+      await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
+      const store = createStore(database, {
+        schema: 'scanfeed',
+        leaseTtlMs: 30_000,
+        pendingRetryMs: 1,
+        keptDays: null,
+        monotonic: () => 0,
+      });
+      const feed = await takeFeed(store, testFeed());
+      expect(await feed.counts([entryJson(), entryJson({ scanId: 'scan-2' }), 'null'])).toMatchObject({ inserted: 2 });
+      expect(await feed.counts([entryJson({ revision: 2 })])).toMatchObject({ updated: 1 });
+      const { rows } = await sql`
+        SELECT revision, added, (SELECT array_agg(revision) FROM scanfeed.run_history) AS superseded
+        FROM scanfeed.runs WHERE scan_id = 'scan-1'`.execute(db);
+      expect(rows).toEqual([{ revision: 2, added: 'default', superseded: [1] }]);
+      expect(await store.renewLease(feed.lease, 30_000)).toBe(true);
+      await store.releaseLease(feed.lease);
+    }));
+});
+
+/** As CONTRIBUTING allows it for a minor release: additions only, to `runs` and `run_history` in the same place. */
+const ADDITIVE = `
+  ALTER TABLE :"schema".runs ADD COLUMN added text NOT NULL DEFAULT 'default';
+  ALTER TABLE :"schema".run_history ADD COLUMN added text NOT NULL DEFAULT 'default';
+  ALTER TABLE :"schema".feeds ADD COLUMN added integer NOT NULL DEFAULT 0;
+  ALTER TABLE :"schema".quarantine ADD COLUMN added jsonb;
+  CREATE TABLE :"schema".added (feed text PRIMARY KEY);
+  CREATE INDEX runs_added ON :"schema".runs (added);
+  CREATE VIEW :"reporting".added AS SELECT scan_id, added FROM :"schema".runs`;

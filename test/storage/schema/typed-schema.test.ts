@@ -1,0 +1,32 @@
+import { readFile } from 'node:fs/promises';
+import { sql } from 'kysely';
+import { expect, it } from 'vitest';
+import { TEST_SCHEMA, useStore } from '../../support/store.js';
+
+const bench = useStore();
+
+/** Tables and columns as `schema.ts` declares them, such as `runs.scan_id` or `runs.data?`: it may be null. */
+async function declaredColumns(): Promise<string[]> {
+  const text = await readFile(new URL('../../../src/storage/schema/schema.ts', import.meta.url), 'utf8');
+  const columns = new Map<string, string[]>();
+  for (const [, name = '', base = '', body = ''] of text.matchAll(
+    /^interface (\w+)(?: extends (\w+))? \{\n(.*?)^\}/gms,
+  )) {
+    const own = [...body.matchAll(/^ {2}(\w+): (.*);$/gm)].map(
+      ([, column, type]) => `${column}${type?.endsWith('| null') ? '?' : ''}`,
+    );
+    columns.set(name, [...own, ...(columns.get(base) ?? [])]);
+  }
+  const [, tables = ''] = /export interface ScanfeedSchema \{\n(.*?)^\}/ms.exec(text) ?? [];
+  return [...tables.matchAll(/^ {2}(\w+): (\w+);$/gm)].flatMap(([, table, type = '']) =>
+    (columns.get(type) ?? []).map((column) => `${table}.${column}`),
+  );
+}
+
+it('declares every table and column, and which may be null, when all migrations are applied', async () => {
+  const stored = await bench.rows(sql<{ name: string }>`
+    SELECT c.relname || '.' || a.attname || CASE WHEN a.attnotnull THEN '' ELSE '?' END AS name
+    FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+    WHERE c.relnamespace = ${TEST_SCHEMA}::regnamespace AND c.relkind = 'r' AND a.attnum > 0`);
+  expect((await declaredColumns()).sort()).toEqual(stored.map(({ name }) => name).sort());
+});

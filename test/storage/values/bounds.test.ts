@@ -1,0 +1,208 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { INDEXED_BYTES } from '../../../src/sync/page/check-entry.js';
+import { JSON_LIMITS } from '../../../src/sync/page/json-limits.js';
+import { entryJson, type Fields, pageJson, raw } from '../../support/entries.js';
+import { runRow, tables, useStore } from '../../support/store.js';
+import { deliver, PATIENCE } from './deliver.js';
+
+const bench = useStore();
+let scans = 0;
+const newScan = () => {
+  scans += 1;
+  return `scan-${scans}`;
+};
+/** Text that does not compress. */
+const text = (bytes: number) =>
+  Array.from({ length: Math.ceil(bytes / 43) }, (_, n) =>
+    createHash('sha256').update(`${bytes} ${n}`).digest('base64url'),
+  )
+    .join('')
+    .slice(0, bytes);
+const nested = (depth: number) => raw(`${'{"a":'.repeat(depth)}1.10${'}'.repeat(depth)}`);
+
+/** Delivers the entry between two others, which must be stored whatever becomes of it. */
+async function deliverBetween(entry: string) {
+  const neighbours = [newScan(), newScan()];
+  const [before, after] = neighbours.map((scanId) => entryJson({ scanId })) as [string, string];
+  await deliver(bench, pageJson([before, entry, after]));
+  const stored = await bench.rows(sql`SELECT FROM ${tables.runs} WHERE scan_id = ANY (${neighbours}::text[])`);
+  expect(stored).toHaveLength(2);
+}
+
+const reasonOf = async (entry: string) => {
+  const payload = Buffer.from(entry);
+  const [kept] = await bench.rows(
+    sql<{ reason: string; state: string }>`SELECT reason, state FROM ${tables.quarantine} WHERE payload = ${payload}`,
+  );
+  return kept;
+};
+
+describe('an entry beyond a bound is quarantined whole', () => {
+  it.each<[string, string, (scanId: string) => Fields]>([
+    ['nesting', 'deeper than the bound', () => ({ data: nested(JSON_LIMITS.depth) })],
+    ['nesting', 'deeper than the stack of PostgreSQL', () => ({ data: nested(40_000) })],
+    ['nesting', 'deep in an unknown field', () => ({ neu: nested(JSON_LIMITS.depth) })],
+    [
+      'expansion',
+      'a thousand numbers of 131,072 digits in 9 KB',
+      () => ({ data: { n: raw(`[${'1e131071,'.repeat(999)}1e131071]`) } }),
+    ],
+    [
+      'expansion',
+      'the same spread over names',
+      () => ({ data: raw(`{${Array.from({ length: 200 }, (_, n) => `"${n}":-1.5E+0131000`).join()}}`) }),
+    ],
+    ['expansion', 'zeros with very many decimals', () => ({ neu: raw(`[${'0e-16383 ,'.repeat(99)}0e-16383]`) })],
+    [
+      'expansion',
+      'hidden under a name that comes again',
+      () => ({ data: raw(`{"a":[${'1e99999,'.repeat(20)}1],"a":2}`) }),
+    ],
+    ['refused', 'a number beyond what PostgreSQL has', () => ({ data: { n: raw('1e131072') } })],
+    ['refused', 'a number with too many decimals', () => ({ data: { n: raw('1e-16384') } })],
+    ['document_type', 'a slug too long to be indexed', () => ({ documentType: { slug: 'ß'.repeat(257), name: null } })],
+    ['scan_id', 'a scan id too long to be indexed', (scanId) => ({ scanId: scanId.padEnd(1025, 'x') })],
+    ['scan_id', 'a scan id with too many bytes', (scanId) => ({ scanId: scanId.padEnd(600, 'ß') })],
+  ])('%s: %s', async (reason, _what, over) => {
+    const scanId = newScan();
+    const entry = entryJson({ scanId, ...over(scanId) });
+    await deliverBetween(entry);
+    expect(await reasonOf(entry)).toEqual({ reason, state: 'open' });
+    expect(await bench.rows(runRow(scanId))).toEqual([]);
+  });
+
+  // PostgreSQL itself fails at these sizes with XX000, which blames the server and would be retried without end.
+  it.each([
+    ['an array', `[${'1,'.repeat(17_000_000)}1]`],
+    ['an object whose names are all the same', `{${'"":1,'.repeat(8_500_000)}"":1}`],
+  ])('elements: more of them than PostgreSQL can hold, in %s', { timeout: PATIENCE }, async (_what, value) => {
+    const scanId = newScan();
+    const entry = entryJson({ scanId, data: raw(`{"a":${value},"a":1}`) });
+    await deliverBetween(entry);
+    const kept = await bench.rows(
+      sql`SELECT reason, state, length(payload) AS bytes FROM ${tables.quarantine} WHERE scan_id = ${scanId}`,
+    );
+    expect(kept).toEqual([{ reason: 'elements', state: 'open', bytes: entry.length }]);
+  });
+});
+
+describe('an entry within the bounds is stored', () => {
+  it.each<[string, Fields, string]>([
+    ['as deep as allowed', { data: nested(JSON_LIMITS.depth - 1) }, `${'{"a": '.repeat(499)}1.10${'}'.repeat(499)}`],
+    ['with one very large number', { data: { n: raw('1e131071') } }, `{"n": 1${'0'.repeat(131_071)}}`],
+    ['with one very small number', { data: { n: raw('1e-16383') } }, `{"n": 0.${'0'.repeat(16_382)}1}`],
+    ['with very many digits', { data: { n: raw('7'.repeat(100_000)) } }, `{"n": ${'7'.repeat(100_000)}}`],
+    [
+      'with what looks like numbers in texts',
+      { data: { t: 'e99, [1e131071,1e131071]' } },
+      '{"t": "e99, [1e131071,1e131071]"}',
+    ],
+  ])('%s', async (_what, over, data) => {
+    const scanId = newScan();
+    await deliverBetween(entryJson({ scanId, ...over }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ data, repaired: false });
+  });
+
+  it('with texts as numbers in the thousands, since texts do not grow', async () => {
+    const scanId = newScan();
+    await deliverBetween(entryJson({ scanId, data: { t: '1e131071,'.repeat(1_000), n: raw('1e10') } }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });
+  });
+});
+
+describe('what reports index', () => {
+  const longest = {
+    scanId: 's'.repeat(INDEXED_BYTES.scanId - 1),
+    documentType: { slug: '\u0000'.repeat(Math.floor(INDEXED_BYTES.slug / 3)), name: 'n'.repeat(300_000) },
+    partnerName: 'ß'.repeat(INDEXED_BYTES.partnerName / 2),
+    failureReason: 'f'.repeat(INDEXED_BYTES.failureReason),
+    fileName: 'x'.repeat(300_000),
+    error: 'x'.repeat(300_000),
+  };
+  beforeAll(async () => {
+    await bench.rows(sql`CREATE INDEX together ON ${tables.runs} (document_type_slug, partner_name, failure_reason)`);
+  });
+
+  it('may be as long as the bounds say, all together in one index', async () => {
+    const scanId = text(INDEXED_BYTES.scanId);
+    const over = {
+      documentType: { slug: text(INDEXED_BYTES.slug), name: null },
+      partnerName: text(INDEXED_BYTES.partnerName),
+      failureReason: text(INDEXED_BYTES.failureReason),
+    };
+    await deliverBetween(entryJson({ scanId, ...over }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      document_type_slug: over.documentType.slug,
+      partner_name: over.partnerName,
+      failure_reason: over.failureReason,
+      repaired: false,
+    });
+  });
+
+  it('is stored at its longest after a repair too', async () => {
+    const scanId = newScan().padEnd(INDEXED_BYTES.scanId, 's');
+    await deliverBetween(entryJson({ ...longest, scanId }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      document_type_slug: '\ufffd'.repeat(Math.floor(INDEXED_BYTES.slug / 3)),
+      partner_name: longest.partnerName,
+      file_name: longest.fileName,
+      repaired: true,
+    });
+  });
+
+  it.each<[string, string, string]>([
+    ['partnerName', 'partner_name', 'p'.repeat(INDEXED_BYTES.partnerName + 1)],
+    ['partnerName', 'partner_name', 'p'.repeat(300_000)],
+    ['partnerName', 'partner_name', 'ß'.repeat(513)],
+    ['failureReason', 'failure_reason', 'f'.repeat(INDEXED_BYTES.failureReason + 1)],
+  ])('becomes null where it is longer, and the original goes to extra: %s', async (field, column, value) => {
+    const scanId = newScan();
+    await deliverBetween(entryJson({ scanId, [field]: value }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      [column]: null,
+      repaired: true,
+      extra: `{"${field}": "${value}"}`,
+    });
+  });
+
+  it('counts the bytes of what is stored, not of what was sent', async () => {
+    const scanId = newScan();
+    await deliverBetween(entryJson({ scanId, partnerName: '\u0000'.repeat(342) }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ partner_name: null, repaired: true });
+  });
+});
+
+describe('a confidence', () => {
+  it.each([
+    ['1e-400', `0.${'0'.repeat(399)}1`],
+    [`0.${'0'.repeat(330)}1`, `0.${'0'.repeat(330)}1`],
+    ['-1e-400', `-0.${'0'.repeat(399)}1`],
+    ['1e400', `1${'0'.repeat(400)}`],
+  ])('that a double cannot hold becomes null, its run is stored: %s', async (sent, kept) => {
+    const scanId = newScan();
+    await deliverBetween(entryJson({ scanId, ocrConfidence: raw(sent) }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      ocr_confidence: null,
+      repaired: true,
+      extra: `{"ocrConfidence": ${kept}}`,
+    });
+  });
+
+  it.each([
+    ['-0', 0],
+    ['0e-400', 0],
+    ['0.000', 0],
+    ['4.9e-324', 4.9e-324],
+    ['1.7976931348623157e308', 1.7976931348623157e308],
+  ])('that a double can hold is kept: %s', async (sent, expected) => {
+    const scanId = newScan();
+    await deliverBetween(entryJson({ scanId, ocrConfidence: raw(sent) }));
+    expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
+      ocr_confidence: expected,
+      repaired: false,
+      extra: null,
+    });
+  });
+});

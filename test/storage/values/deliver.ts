@@ -1,0 +1,20 @@
+import type { CommitCounts } from '../../../src/core/counts.js';
+import { commitAsEngine } from '../../support/commit-as-engine.js';
+import type { StoreBench } from '../../support/store.js';
+
+/** How many cases a property tries. More where nobody waits for them. */
+export const CASES = Number(process.env.PROPERTY_CASES ?? (process.env.CI ? 10_000 : 1_000));
+/** Cases that share a page, since a commit costs more than a case. */
+export const CASES_A_PAGE = 50;
+export const PAGES = { numRuns: Math.ceil(CASES / CASES_A_PAGE), endOnFailure: false } as const;
+
+/** Limit of a test of many cases or very large values, milliseconds: only ends what hangs, leaves time to shrink. */
+export const PATIENCE = 600_000;
+
+let pages = 0;
+
+/** Stores a page as the engine does, whatever PostgreSQL refuses of it. */
+export function deliver(bench: StoreBench, body: string | Uint8Array): Promise<CommitCounts> {
+  pages += 1;
+  return commitAsEngine(bench, body, `page ${pages}`);
+}

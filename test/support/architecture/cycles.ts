@@ -1,0 +1,26 @@
+import { importsOf, type SourceFile } from './imports.js';
+
+/** One line for each group of files that import each other in a circle, imports of types included. */
+export function findCycles(files: readonly SourceFile[]): string[] {
+  const imports = new Map(files.map((file) => [file.path, importsOf(file).map(({ target }) => target)]));
+  const reachable = new Map([...imports.keys()].map((path) => [path, reach(path, imports)]));
+  const circles = [...reachable].filter(([path, targets]) => targets.has(path));
+  const groups = circles.map(([path, targets]) =>
+    circles.flatMap(([other, back]) => (targets.has(other) && back.has(path) ? [other] : [])).join(', '),
+  );
+  return [...new Set(groups)];
+}
+
+/** Every file that `path` imports, directly or through others. */
+function reach(path: string, imports: ReadonlyMap<string, readonly string[]>): ReadonlySet<string> {
+  const reached = new Set<string>();
+  const open = [path];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const target of imports.get(next) ?? []) {
+      if (reached.has(target)) continue;
+      reached.add(target);
+      open.push(target);
+    }
+  }
+  return reached;
+}

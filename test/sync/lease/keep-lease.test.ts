@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import type { FeedContext } from '../../../src/sync/context.js';
+import { keepLease } from '../../../src/sync/lease/keep-lease.js';
+import type { LeaseGrant } from '../../../src/sync/ports/index.js';
+
+const lease: LeaseGrant = { feed: 'invoices', holder: 'pod-1', epoch: 1, filtersBefore: null };
+
+it('is over once the database answers again, also with the word that the lease was lost: no trouble is left behind', async () => {
+  const said: string[] = [];
+  const answers = [new Error('away'), new Error('away'), false];
+  const context = {
+    clock: { sleep: async () => {}, monotonic: () => 0 },
+    leaseTtlMs: 30_000,
+    observer: {
+      failed: (stage: string, _: unknown, failures: number) => said.push(`${stage} failed ${failures}`),
+      recovered: (stage: string, failures: number) => said.push(`${stage} recovered ${failures}`),
+    },
+    store: {
+      renewLease: async () => {
+        const answer = answers.shift();
+        if (answer instanceof Error) throw answer;
+        return answer;
+      },
+    },
+  } as unknown as FeedContext;
+  await keepLease(lease, context, new AbortController().signal);
+  expect(said).toEqual(['lease failed 1', 'lease failed 2', 'lease recovered 2']);
+});

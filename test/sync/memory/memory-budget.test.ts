@@ -1,0 +1,70 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
+
+const MIB = 1024 * 1024;
+const never = new AbortController().signal;
+
+/** Two pages of the feed, the second of which has to wait for the first. */
+async function waitingPage() {
+  const budget = createMemoryBudget(64 * MIB);
+  const first = budget.enqueue('feed');
+  const reservation = await first.reserve(60 * MIB, 'page', never);
+  const stop = new AbortController();
+  const events: string[] = [];
+  void budget
+    .enqueue('feed')
+    .reserve(10 * MIB, 'page', stop.signal)
+    .then(
+      () => events.push('begun'),
+      () => events.push('gave up'),
+    );
+  await turn();
+  expect(events).toEqual([]);
+  return { budget, first, reservation, stop, events };
+}
+
+describe('a page that waits for memory', () => {
+  it('begins when the reservation before it is released', async () => {
+    const { first, events } = await waitingPage();
+    first.close();
+    await turn();
+    expect(events).toEqual(['begun']);
+  });
+
+  it('begins when the download before it is smaller than expected', async () => {
+    const { budget, reservation, events } = await waitingPage();
+    reservation.finish(MIB);
+    await turn();
+    expect(events).toEqual(['begun']);
+    expect(budget.reservedBytes).toBe(11 * MIB);
+  });
+
+  it('gives up when its signal aborts, and reserves nothing', async () => {
+    const { budget, first, stop, events } = await waitingPage();
+    stop.abort();
+    await turn();
+    first.close();
+    await turn();
+    expect(events).toEqual(['gave up']);
+    expect(budget.reservedBytes).toBe(0);
+  });
+});
+
+describe('a result that was left pending because its page lacked memory', () => {
+  it('preempts a larger page of the feed when they do not fit together', async () => {
+    const budget = createMemoryBudget(64 * MIB);
+    const page = await budget.enqueue('feed').reserve(40 * MIB, 'page', never);
+    const deferred = budget.enqueue('deferred').tryReserve(40 * MIB, 'result', never);
+    expect(deferred).not.toBeNull();
+    expect(page.preemptedFor).toBe(40 * MIB);
+  });
+
+  it('preempts a download before its request is sent', async () => {
+    const budget = createMemoryBudget(64 * MIB);
+    const waiting = await budget.enqueue('pending').reserve(20 * MIB, 'result', never);
+    await budget.enqueue('deferred').reserve(60 * MIB, 'result', never);
+    expect(waiting.preemptedFor).toBe(20 * MIB);
+    expect(waiting.signal.aborted).toBe(true);
+  });
+});

@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { elementRanges, memberRanges, textOf } from '../../../src/core/json/ranges.js';
+import { batchOf, checkPage, checkRun } from '../../../src/sync/page/check-page.js';
+import { entryJson, pageJson, raw } from '../../support/entries.js';
+import { batchTexts, rawPage, rawRun } from '../../support/pages.js';
+
+const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+const only = <T>(of: readonly T[]) => {
+  expect(of).toHaveLength(1);
+  return of[0] as T;
+};
+
+/** Pieces that JSON is made of, and some that it is not. */
+const PIECES = [
+  ...['{', '}', '[', ']', ',', ':', '"', '\\', '\\u', '\\"', '\\\\', ' ', '\n', '\t', 'null', '1', '-', '1e9', '0.0'],
+  ...['"items"', '"items":[', '"a"', '"it\\u0065ms"', '{"items":[', ']}', '"\\ud800"', '\ufeff', 'ß', '\x80', '\xff'],
+];
+const pieces = fc.array(fc.constantFrom(...PIECES), { maxLength: 40 }).map((of) => Buffer.from(of.join(''), 'latin1'));
+
+/** A page with some of its bytes changed, taken out or doubled. */
+const spoiled = fc
+  .tuple(
+    fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 4 }),
+    fc.constantFrom(undefined, 1, '\t'),
+    fc.array(fc.tuple(fc.nat(), fc.nat(2), fc.oneof(fc.nat(255), fc.constantFrom(0x22, 0x5c, 0x2c, 0x5d, 0x7d)))),
+  )
+  .map(([items, indent, changes]) => {
+    let bytes = [...Buffer.from(JSON.stringify({ items, nextCursor: 'n' }, null, indent))];
+    for (const [at, removed, added] of changes.slice(0, 3)) {
+      const here = at % bytes.length;
+      bytes = [...bytes.slice(0, here), added, ...bytes.slice(here + removed)];
+    }
+    return Buffer.from(bytes);
+  });
+
+const sound = fc
+  .tuple(fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 4 }), fc.constantFrom(' ', '\n\t', ''), fc.boolean())
+  .map(([items, space, mark]) =>
+    Buffer.from(
+      `${mark ? '\ufeff' : ''}{"items"${space}:[${space}${items.map((item) => JSON.stringify(item)).join(`${space},`)}${space}]}`,
+    ),
+  );
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(decode(body));
+  } catch {
+    return undefined;
+  }
+}
+
+describe('whatever bytes a page is', () => {
+  it('where JSON.parse takes it, every entry is found, and is stored or quarantined with its bytes', () => {
+    let pages = 0;
+    fc.assert(
+      fc.property(fc.oneof(pieces, spoiled, sound), (body) => {
+        const { items } = (parsed(body) ?? {}) as { items?: unknown };
+        if (!Array.isArray(items)) return;
+        pages += 1;
+        const ranges = elementRanges(body, memberRanges(body).get('items')?.start);
+        expect(ranges.map((range) => JSON.parse(textOf(body, range)))).toEqual(items);
+        const { entries, quarantine } = checkPage(rawPage(body));
+        const open = quarantine.filter(({ state }) => state === 'open');
+        expect(entries.length + open.length).toBe(items.length);
+        for (const { payload } of open) expect(items).toContainEqual(JSON.parse(decode(payload)));
+      }),
+      { numRuns: 5_000 },
+    );
+    expect(pages).toBeGreaterThan(1_200);
+  });
+
+  it('where JSON.parse does not, the search ends all the same', () => {
+    fc.assert(
+      fc.property(fc.oneof(pieces, fc.uint8Array({ maxLength: 60 })), (body) => {
+        try {
+          for (const { start, end } of [...memberRanges(body).values(), ...elementRanges(body)]) {
+            expect(start).toBeLessThanOrEqual(end);
+          }
+        } catch (error) {
+          expect(error).toBeInstanceOf(error instanceof SyntaxError ? SyntaxError : RangeError);
+        }
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});
+
+describe('entries that are JSON of any kind', () => {
+  it('never make the checks throw, and each is accounted for', () => {
+    const field = fc.constantFrom(
+      'scanId',
+      'revision',
+      'status',
+      'documentType',
+      'data',
+      'deliveredAt',
+      'ocrConfidence',
+    );
+    const changed = fc.tuple(fc.dictionary(field, fc.jsonValue({ noUnicodeString: false })), fc.boolean());
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.jsonValue(), changed), { maxLength: 10 }), (cases) => {
+        const entries = cases.map((of) =>
+          Array.isArray(of) && of.length === 2 ? entryJson(Object(of[0])) : JSON.stringify(of),
+        );
+        const { entries: usable, quarantine } = checkPage(rawPage(pageJson(entries)));
+        const open = quarantine.filter(({ state }) => state === 'open');
+        expect(usable.length + open.length).toBe(entries.length);
+        for (const { payload } of open) expect(entries).toContain(decode(payload));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+describe('the text that goes to PostgreSQL', () => {
+  const batch = (page: ReturnType<typeof rawPage>) => {
+    const checked = checkPage(page);
+    return batchTexts(batchOf(checked.entries, checked)).join();
+  };
+
+  it('is the page as it came, where nothing in it is suspicious', () => {
+    const page = rawPage(
+      pageJson([entryJson({ data: { n: raw('1e9'), t: 'e10 \\u00fc' } }), entryJson({ revision: 2 })]),
+    );
+    expect(batch(page)).toBe(Buffer.from(page.body).toString());
+  });
+
+  it('has sound entries as they came, where another is repaired or quarantined', () => {
+    const sound = entryJson({ data: raw('{ "a" : 1.10 }') });
+    const page = rawPage(pageJson([sound, entryJson({ revision: 2, error: raw('"\\u0000"') }), 'null']));
+    expect(batch(page)).toBe(`{"items":[${sound},${entryJson({ revision: 2, error: raw('"\\ufffd"') })}]}`);
+  });
+
+  it.each([
+    ['U+0000', '"\\u0000"'],
+    ['a large exponent', '1e400000'],
+  ])('leaves out what stands beside the entries, where it is suspicious: %s', (_what, value) => {
+    const page = rawPage(`{"a":${value},"items":[${entryJson()}]}`);
+    expect(batch(page)).toBe(`{"items":[${entryJson()}]}`);
+    expect(checkPage(page).quarantine).toEqual([]);
+  });
+});
+
+describe('a result loaded in the place of its entry', () => {
+  const entryWith = (deliveredAt: unknown) =>
+    only(checkPage(rawPage(pageJson([entryJson({ resultTruncated: true, deliveredAt })]))).entries);
+  const resultWith = (over: Record<string, unknown>) => {
+    const checked = checkRun(rawRun(entryJson(over)));
+    if (checked === null) throw new Error('unusable');
+    return checked;
+  };
+
+  it('goes to PostgreSQL after its entry, which is not counted as a delivery of its own', () => {
+    const [entry, result] = [entryWith('2026-01-02T08:00:31Z'), resultWith({ partnerName: 'Muster' })];
+    const { entries, pages } = batchOf([{ ...result, fallback: entry }], null);
+    expect(entries.map(({ isAnswer }) => isAnswer)).toEqual([false, true]);
+    const texts = [entry, result].map((checked) => Buffer.concat(checked.json()).toString());
+    expect(batchTexts({ pages })).toEqual([`{"items":[${texts.join()}]}`]);
+  });
+
+  it('goes alone where it is of a higher revision', () => {
+    const result = resultWith({ revision: 2 });
+    const { entries } = batchOf([{ ...result, fallback: entryWith('2026-01-02T08:00:31Z') }], null);
+    expect(entries).toEqual([result.accepted]);
+  });
+
+  it('leaves out the raw result, whatever it holds', () => {
+    const wild = raw(`[${'['.repeat(5_000)}${']'.repeat(5_000)},1e400000,"\\u0000"]`);
+    const checked = resultWith({ rawOcrResult: wild });
+    expect(Buffer.concat(checked.json()).toString()).toBe(entryJson({ rawOcrResult: null }));
+    expect(checked.accepted.repaired).toBe(false);
+  });
+
+  it('is unusable beyond the bounds of an entry', () => {
+    expect(checkRun(rawRun(entryJson({ data: { n: raw(`[${'1e131071,'.repeat(20)}1]`) } })))).toBeNull();
+    expect(checkRun(rawRun(entryJson({ data: raw(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`) })))).toBeNull();
+  });
+});

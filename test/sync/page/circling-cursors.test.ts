@@ -1,0 +1,89 @@
+import { expect, it } from 'vitest';
+import { followFeed } from '../../../src/sync/loop.js';
+import type { FeedRequest, FeedStart, RawPage } from '../../../src/sync/ports/index.js';
+import { ModelService } from '../../simulation/model-service.js';
+import { ModelStore } from '../../simulation/model-store.js';
+import { engineContext, silentObserver } from '../../support/engine.js';
+import { entryJson, type Fields, pageJson } from '../../support/entries.js';
+import { rawPage } from '../../support/pages.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
+
+const HOUR_MS = 3_600_000;
+const MINUTES = 10;
+
+/** Follows a feed whose pages `answer` gives, for ten minutes, with a store that takes so long for a commit. */
+async function follow(
+  answer: (start: FeedStart, clock: VirtualClock) => RawPage,
+  intervalMs: number | null,
+  commitMs = 0,
+) {
+  const clock = new VirtualClock();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const service = new ModelService();
+  const asked: FeedStart[] = [];
+  service.readPage = async ({ start }: FeedRequest, signal) => {
+    asked.push(start);
+    await clock.sleep(50, signal);
+    return answer(start, clock);
+  };
+  const commitPage = store.commitPage.bind(store);
+  store.commitPage = async (commit) => {
+    await clock.sleep(commitMs, new AbortController().signal);
+    return commitPage(commit);
+  };
+  const stop = new AbortController();
+  const reconcile = { intervalMs, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
+  const following = followFeed(engineContext({ clock, service, store, reconcile }), stop.signal);
+  await clock.advance(MINUTES * 60_000);
+  stop.abort();
+  await clock.run(following);
+  return { asked, store };
+}
+
+const cursorOf = (start: FeedStart) => ('cursor' in start ? start.cursor : null);
+const page = (cursor: string, over: Fields = {}) => rawPage(pageJson([entryJson(over)], cursor));
+const circling = (start: FeedStart, over: Fields = {}) => page(cursorOf(start) === 'a' ? 'b' : 'a', over);
+
+it('cursors that go in circles are followed at the pace of an idle feed', async () => {
+  const { asked } = await follow((start) => circling(start), null);
+  // A poll interval of 5 s, and up to three pages ahead.
+  expect(asked.length).toBeLessThanOrEqual(MINUTES * 12 * 4);
+});
+
+it('a circle that is committed as a whole is not taken for the end of the feed', async () => {
+  const { store } = await follow((start) => circling(start), null, 1_000);
+  expect(store.feeds.get('default')?.endReachedAt).toBeNull();
+});
+
+it('a pass whose cursors go in circles stops for now, and is not finished', async () => {
+  const { asked, store } = await follow((start, clock) => {
+    if ('beginning' in start) return page('end');
+    if (cursorOf(start) === 'end') return rawPage(pageJson([], 'end'));
+    return circling(start, { deliveredAt: new Date(clock.now() - HOUR_MS).toISOString() });
+  }, 60_000);
+  const swept = asked.filter((start) => ['a', 'b'].includes(cursorOf(start) ?? ''));
+  expect(swept.length).toBeGreaterThan(0);
+  expect(swept.length).toBeLessThanOrEqual(MINUTES * 4);
+  expect(store.latestPass('recent')?.finishedAt).toBeNull();
+});
+
+it('cursors that are read again after the database lost commits are no circle', async () => {
+  const clock = new VirtualClock();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const service = new ModelService();
+  service.feed.push(...Array.from({ length: 60 }, (_, n) => entryJson({ scanId: `scan-${n}` })));
+  const told: boolean[] = [];
+  const observer = silentObserver({ stuck: (stuck) => told.push(stuck) });
+  const stop = new AbortController();
+  const following = followFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  await clock.advance(30_000);
+  const feed = store.feeds.get('default');
+  if (feed === undefined) throw new Error('nothing was read');
+  expect(feed.cursor).toBe('60');
+  feed.cursor = '20';
+  await clock.advance(30_000);
+  stop.abort();
+  await clock.run(following);
+  expect(feed.cursor).toBe('60');
+  expect(told).toEqual([]);
+});

@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest';
+import { followFeed as followInLibrary } from '../../../src/library/follow-feed.js';
+import { ConnectionError } from '../../../src/service/errors/request-errors.js';
+import { isEndOfFeed } from '../../../src/sync/page/end-of-feed.js';
+import type { FeedRequest } from '../../../src/sync/ports/index.js';
+import { ModelFailure } from '../../simulation/model-failure.js';
+import { ModelService } from '../../simulation/model-service.js';
+import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../../support/filtered-feed.js';
+
+const MINUTE = 60_000;
+
+/** Refuses a cursor with other filters than it was issued with. */
+const boundWith =
+  (refusal: Error) =>
+  (place: number, _end: number, { filters, start }: FeedRequest) => {
+    const wanted = filters.environment;
+    const given = 'cursor' in start ? start.cursor.split('#')[1] : wanted;
+    if (given !== wanted) throw refusal;
+    return `${place}#${wanted}`;
+  };
+type Reading = [description: string, nextCursor: Parameters<typeof filteredFeed>[0]];
+const REFUSALS = [
+  ...['http_400', 'http_404', 'http_410', 'http_414', 'http_422', 'http_431'].map(
+    (kind) => new ModelFailure(kind, 'hold'),
+  ),
+  new ConnectionError('https://service.test', 'ECONNRESET'),
+];
+
+describe.each<Reading>([
+  ...REFUSALS.map<Reading>((refusal) => [`cursors are bound to their filters (${refusal.kind})`, boundWith(refusal)]),
+  ['the last page has no cursor', withoutCursorAtEnd],
+])('when %s', (_, nextCursor) => {
+  it.each([0, 1, 2, 3, 5, 6, 11])('finds the end of a feed of %i runs', async (count) => {
+    const { deliver, follow, feed, lagMs, store } = filteredFeed(nextCursor);
+    deliver(count);
+    await follow(MINUTE);
+    expect(feed()?.endReachedAt).toEqual(expect.any(Number));
+    expect(lagMs()).toBeLessThan(3 * POLL_MS);
+    expect(store.rows.size).toBe(count - Math.floor((count + 1) / 3));
+  });
+
+  it('finishes a full pass', async () => {
+    const { deliver, follow, store } = filteredFeed(nextCursor);
+    deliver(7);
+    await follow(10 * MINUTE, MINUTE);
+    expect(await store.readLastPass('default', 'full')).toMatchObject({ completedUntil: expect.any(Date) });
+  });
+
+  it('follows the feed when filters hide all that is new', async () => {
+    const { clock, deliver, follow, lagMs, store } = filteredFeed(nextCursor);
+    deliver(1);
+    const following = follow(2 * MINUTE);
+    await clock.advance(MINUTE);
+    deliver(1); // of the test environment
+    await clock.advance(MINUTE / 2);
+    expect(lagMs()).toBeLessThan(3 * POLL_MS);
+    deliver(1);
+    await following;
+    expect(store.rows.size).toBe(2);
+    expect(lagMs()).toBeLessThan(3 * POLL_MS);
+  });
+});
+
+it('restores the page limit after an answer that was too large, although filters leave no page full', async () => {
+  const { deliver, follow, service, store } = filteredFeed(boundWith(new ModelFailure('http_400', 'hold')), 10);
+  const asSent = service.readPage.bind(service);
+  let tooLarge = 3;
+  service.readPage = async (request, signal) => {
+    tooLarge -= 1;
+    if (tooLarge >= 0) throw new ModelFailure('too_large', 'hold');
+    return asSent(request, signal);
+  };
+  deliver(300, 2);
+  await follow(2 * MINUTE);
+  expect(store.rows.size).toBe(150);
+  const limits = service.requests.map((request) => (typeof request === 'string' ? 0 : request.limit));
+  expect(limits[0]).toBe(1);
+  expect(Math.max(...limits)).toBe(10);
+});
+
+it('does not take an empty page for the end when it was requested by time', async () => {
+  const page = { at: { cursor: null, since: new Date(0) }, next: '5', items: 0 };
+  const filters = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;
+  expect(await isEndOfFeed(page, filters, new ModelService(), new AbortController().signal)).toBe('more');
+});
+
+it('claims no end when the cursor is missing in the middle of the feed', async () => {
+  const { deliver, follow, feed, store } = filteredFeed((place, end) => (place > 3 && place < end ? null : `${place}`));
+  deliver(300, Number.POSITIVE_INFINITY);
+  await follow(MINUTE);
+  expect(store.rows.size).toBeGreaterThan(2);
+  expect(feed()?.endReachedAt).toBeNull();
+});
+
+it('keeps the lag low when runs are delivered during every poll and the last page has no cursor', async () => {
+  const { clock, deliver, follow, lagMs, store } = filteredFeed(withoutCursorAtEnd, 200);
+  deliver(1);
+  const following = follow(10 * MINUTE);
+  for (const _ of Array.from({ length: 60 })) {
+    await clock.advance(POLL_MS);
+    deliver(3);
+  }
+  expect(lagMs()).toBeLessThan(3 * POLL_MS);
+  await following;
+  expect(store.rows.size).toBe(121);
+});
+
+it('notes no stuck cursor when the last page has no cursor', async () => {
+  const { clock, deliver, follow, feed } = filteredFeed(withoutCursorAtEnd);
+  deliver(2);
+  const following = follow(MINUTE);
+  await clock.advance(2_000);
+  expect(feed()).toMatchObject({ stuckSince: null, endReachedAt: null });
+  await following;
+  expect(feed()).toMatchObject({ stuckSince: null, endReachedAt: expect.any(Number) });
+});
+
+describe('when the database loses the entries of the last page before the end is claimed', () => {
+  it('stores them again with the claim of the feed', async () => {
+    const { deliver, follow, feed, store } = filteredFeed(withoutCursorAtEnd);
+    deliver(2, 1);
+    const found: number[] = [];
+    const commit = store.commitPage.bind(store);
+    store.commitPage = async (page) => {
+      if (page.freshness?.atEnd) store.rows.clear();
+      const outcome = await commit(page);
+      if (page.freshness?.atEnd) found.push(store.rows.size);
+      return outcome;
+    };
+    await follow(MINUTE);
+    expect(feed()?.endReachedAt).toEqual(expect.any(Number));
+    expect(new Set(found)).toEqual(new Set([2]));
+  });
+
+  it('stores them again with the end of a backfill', async () => {
+    const { clock, deliver, follow, store } = filteredFeed(withoutCursorAtEnd);
+    deliver(2, 1);
+    const following = follow(2 * MINUTE);
+    await clock.advance(MINUTE);
+    store.requestBackfill(null, new Date(clock.now()));
+    const found: number[] = [];
+    const commit = store.commitPass.bind(store);
+    store.commitPass = async (page) => {
+      if (page.finished) store.rows.clear();
+      const outcome = await commit(page);
+      if (page.finished) found.push(store.rows.size);
+      return outcome;
+    };
+    await following;
+    expect(found).toEqual([2]);
+  });
+});
+
+it('ends the iteration of a library when the last page has no cursor', async () => {
+  const { clock, deliver, service } = filteredFeed(withoutCursorAtEnd);
+  deliver(5);
+  const pages: { entries: number; atEnd: boolean }[] = [];
+  const read = async () => {
+    for await (const { entries, atEnd } of followInLibrary(service, { clock, untilEnd: true, limit: 3 })) {
+      pages.push({ entries: entries.length, atEnd });
+    }
+  };
+  await clock.run(read());
+  expect(pages).toEqual([
+    { entries: 2, atEnd: false },
+    { entries: 1, atEnd: false },
+    { entries: 0, atEnd: true },
+  ]);
+});

@@ -1,0 +1,38 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, it } from 'vitest';
+import { systemClock } from '../../../src/core/clock.js';
+import { readPageWithin } from '../../../src/sync/page/read-page.js';
+import { ModelService } from '../../simulation/model-service.js';
+import { ModelStore } from '../../simulation/model-store.js';
+import { engineContext } from '../../support/engine.js';
+import { entryJson } from '../../support/entries.js';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** A page, and a weak hold on one of the entries that it was made from. */
+async function readOne() {
+  const service = new ModelService();
+  service.feed.push(entryJson({ scanId: 'scan' }));
+  const asReceived = service.readPage.bind(service);
+  let entry: WeakRef<object> | undefined;
+  service.readPage = async (request, signal) => {
+    const page = await asReceived(request, signal);
+    entry = new WeakRef(page.items[0] as object);
+    return page;
+  };
+  const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
+  const ticket = context.budget.enqueue('feed');
+  const page = await readPageWithin(ticket, context, { cursor: null, since: null }, new AbortController().signal);
+  return { page, isHeld: () => entry?.deref() !== undefined };
+}
+
+it('lets go of the parsed entries of a page once they are checked: they are not in the memory budget', async () => {
+  const { page, isHeld } = await readOne();
+  await turn();
+  collectGarbage();
+  expect(isHeld()).toBe(false);
+  expect(page.instantOf(new Date(0))).toBeLessThanOrEqual(page.polledAt);
+});

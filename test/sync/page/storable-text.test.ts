@@ -1,0 +1,30 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isStorable, repairJson } from '../../../src/sync/page/storable-text.js';
+
+const repaired = (json: string) => Buffer.from(repairJson(Buffer.from(json))).toString();
+
+describe('repairing JSON', () => {
+  it.each([
+    ['"a\\u0000b"', '"a\\ufffdb"'],
+    ['"\\ud800"', '"\\ufffd"'],
+    ['"\\udc00x"', '"\\ufffdx"'],
+    ['"\\ud83d\\ude00"', '"\\ud83d\\ude00"'],
+    ['"\\ud83d\\ud83d\\ude00"', '"\\ufffd\\ud83d\\ude00"'],
+    ['"\\\\u0000"', '"\\\\u0000"'],
+    ['"\\\\\\u0000"', '"\\\\\\ufffd"'],
+    ['{"k\\u0000":12345678901234567890}', '{"k\\ufffd":12345678901234567890}'],
+  ])('%s becomes %s', (text, expected) => {
+    expect(repaired(text)).toBe(expected);
+  });
+
+  it('leaves only storable strings, and changes nothing else', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (value) => {
+        const text = JSON.parse(repaired(JSON.stringify(value))) as string;
+        expect(isStorable(text)).toBe(true);
+        expect(text).toBe(value.toWellFormed().replaceAll('\0', '\ufffd'));
+      }),
+    );
+  });
+});

@@ -1,0 +1,187 @@
+import { describe, expect, it } from 'vitest';
+import type { FeedContext } from '../../../src/sync/context.js';
+import { followFeed } from '../../../src/sync/loop.js';
+import type { SyncObserver } from '../../../src/sync/ports/index.js';
+import { ModelService, type ModelServiceOptions } from '../../simulation/model-service.js';
+import { ModelStore } from '../../simulation/model-store.js';
+import { engineContext, silentObserver } from '../../support/engine.js';
+import { entryJson, type Fields } from '../../support/entries.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
+
+const HOUR_MS = 3_600_000;
+const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
+const PAGES = { read: { filters, markdown: false, pageLimit: 60 } };
+
+/** A feed with a recent pass every minute. */
+function bench(
+  observer: Partial<SyncObserver> = {},
+  options: (clock: VirtualClock) => ModelServiceOptions = () => ({}),
+) {
+  const clock = new VirtualClock();
+  const service = new ModelService(options(clock));
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic, pendingRetryMs: HOUR_MS });
+  const deliveredAt = new Date(clock.now() - HOUR_MS).toISOString();
+  const entry = (over: Fields) => entryJson({ deliveredAt, ...over });
+  const follow = async (ms: number, over: Partial<FeedContext> = {}) => {
+    const stop = new AbortController();
+    const reconcile = { intervalMs: 60_000, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
+    const context = { clock, service, store, observer: silentObserver(observer), reconcile, pendingRetryMs: HOUR_MS };
+    const following = followFeed(engineContext({ ...context, ...over }), stop.signal);
+    await clock.advance(ms);
+    stop.abort();
+    await clock.run(following);
+  };
+  return { clock, service, store, entry, follow };
+}
+
+it('counts what the cursor passed by, not what a stored revision lacked', async () => {
+  const found: unknown[] = [];
+  const { service, store, entry, follow } = bench({ reconciled: (counts) => found.push(counts) });
+  service.feed.push(
+    entry({ scanId: 'corrected' }),
+    entry({ scanId: 'truncated', data: undefined, resultTruncated: true }),
+    entry({ scanId: 'gone' }),
+  );
+  await follow(50_000);
+  expect(store.rows.get('truncated')?.pending).not.toBeNull();
+  // Behind the cursor, which is their number.
+  service.feed.splice(
+    0,
+    3,
+    entry({ scanId: 'late' }),
+    entry({ scanId: 'truncated' }),
+    entry({ scanId: 'corrected', revision: 2 }),
+  );
+  await follow(120_000);
+  expect(store.rows.get('truncated')?.pending).toBeNull();
+  expect(found).toEqual([{ first: 1, later: 1 }]);
+});
+
+it('asks for a truncated run that rightly has no markdown once', async () => {
+  const { service, store, entry, follow } = bench();
+  service.feed.push(entry({ scanId: 'bare', resultTruncated: true }));
+  service.runs.set('bare', entry({ scanId: 'bare', markdown: null }));
+  const downloads = () => service.requests.filter((request) => typeof request === 'string');
+  await follow(HOUR_MS / 2, { read: { ...PAGES.read, markdown: true } });
+  expect(store.latestPass('recent')?.finishedAt).not.toBeNull();
+  expect(downloads()).toEqual(['bare']);
+  expect(store.rows.get('bare')).toMatchObject({ pending: null, markdown: null, markdownAbsent: true });
+});
+
+it('reads no further than the feed is complete to, however slowly the service answers', async () => {
+  const { store, follow } = bench({}, (clock) => ({
+    before: (_operation, _request, signal) => clock.sleep(20_000, signal),
+  }));
+  await follow(170_000, { pollIntervalMs: HOUR_MS });
+  const { until, completeAsOf } = store.latestPass('recent') ?? {};
+  expect(until?.getTime()).toBe(completeAsOf);
+});
+
+it('reads as far as the feed is complete to when the database answers slowly', async () => {
+  const { clock, store, follow } = bench();
+  const readStatus = store.readStatus.bind(store);
+  store.readStatus = async (feed) => {
+    const readAt = clock.monotonic();
+    await clock.sleep(1_500, new AbortController().signal);
+    return { ...(await readStatus(feed)), readAt };
+  };
+  await follow(170_000, { pollIntervalMs: HOUR_MS });
+  const { until, completeAsOf } = store.latestPass('recent') ?? {};
+  expect(until?.getTime()).toBe(completeAsOf);
+});
+
+it('counts as of what its end was reckoned from, although the feed goes on meanwhile', async () => {
+  const { store, follow } = bench();
+  const beginPass = store.beginPass.bind(store);
+  const begun: (number | undefined)[] = [];
+  store.beginPass = async (lease, pass) => {
+    const feed = store.feeds.get('default');
+    begun.push(pass.until.getTime());
+    if (feed?.completeAsOf) feed.completeAsOf += 1_000; // a poll in between
+    return beginPass(lease, pass);
+  };
+  await follow(170_000, { pollIntervalMs: HOUR_MS });
+  expect(store.feeds.get('default')?.reconciledAsOf).toBe(begun.at(-1));
+});
+
+it('ends with the lease, instead of reading on what it may not store', async () => {
+  const { service, store, entry, follow } = bench();
+  const taken: unknown[] = [];
+  service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
+  await follow(50_000);
+  const commitPass = store.commitPass.bind(store);
+  let commits = 0;
+  store.commitPass = async (commit) => {
+    commits += 1;
+    if (commits > 100) throw new Error('it reads on');
+    store.rewind('default', '50'); // raises the epoch, as another holder would
+    return commitPass(commit);
+  };
+  await follow(20_000, { observer: silentObserver({ leading: (until) => until === null && taken.push(commits) }) });
+  expect(taken[0]).toBe(1);
+});
+
+it('reads again what the database has lost, and keeps the lease', async () => {
+  const { service, store, entry, follow } = bench();
+  const few = { read: { ...PAGES.read, pageLimit: 10 } };
+  service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
+  await follow(50_000, few);
+  const window = () => store.latestPass('recent');
+  const epoch = store.feeds.get('default')?.epoch ?? 0;
+  // Behind the feed's cursor: only the pass reads them.
+  service.feed.splice(0, 50, ...Array.from({ length: 50 }, (_, n) => entry({ scanId: `late${n}` })));
+  const commitPass = store.commitPass.bind(store);
+  const storedAtTheEnd: number[] = [];
+  let commits = 0;
+  store.commitPass = async (commit) => {
+    commits += 1;
+    if (commits === 4) {
+      // As after a failover to a standby that had received the first commit only.
+      Object.assign(window() ?? {}, { cursor: '10' });
+      for (let n = 10; n < 30; n += 1) store.rows.delete(`late${n}`);
+    }
+    const outcome = await commitPass(commit);
+    if (window()?.finishedAt !== null)
+      storedAtTheEnd.push([...store.rows.keys()].filter((id) => id.startsWith('late')).length);
+    return outcome;
+  };
+  await follow(60_000, few);
+  expect(storedAtTheEnd).toEqual([50]);
+  expect(store.feeds.get('default')?.epoch).toBe(epoch + 1);
+});
+
+describe('a recent pass over a feed that has begun to send garbage', () => {
+  const garbage = (count: number) => (service: ModelService, entry: (over: Fields) => string) => {
+    service.feed.splice(
+      0,
+      count,
+      ...Array.from({ length: count }, (_, n) => entry({ scanId: `s${n}`, status: 'lost' })),
+    );
+  };
+
+  it('is held instead of quarantining it as a whole', async () => {
+    const failures: string[] = [];
+    const { service, store, entry, follow } = bench({
+      failed: (stage, error) => failures.push(`${stage} ${(error as Error).name}`),
+    });
+    service.feed.push(...Array.from({ length: 150 }, (_, n) => entry({ scanId: `s${n}` })));
+    await follow(50_000, PAGES);
+    garbage(150)(service, entry);
+    await follow(600_000, PAGES);
+    expect(new Set(failures)).toEqual(new Set(['recent MostlyBad']));
+    expect(store.quarantine.size).toBeLessThanOrEqual(60); // a page that by itself is too short to tell
+    expect(store.latestPass('recent')?.finishedAt).toBeNull();
+  });
+
+  it('goes on over bad entries that are in quarantine already', async () => {
+    const { service, store, entry, follow } = bench();
+    const few = { ...PAGES, read: { ...PAGES.read, pageLimit: 10 } };
+    for (let n = 0; n < 150; n += 10) {
+      service.feed.push(...Array.from({ length: 10 }, (_, m) => entry({ scanId: `s${n + m}`, status: 'lost' })));
+      await follow(10_000, few);
+    }
+    expect(store.quarantine.size).toBe(150);
+    await follow(600_000, PAGES);
+    expect(store.latestPass('recent')?.finishedAt).not.toBeNull();
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/core/clock.js';
+import type { FeedContext } from '../../../src/sync/context.js';
+import { openAhead } from '../../../src/sync/prefetch/open-ahead.js';
+import { ModelService } from '../../simulation/model-service.js';
+import { ModelStore } from '../../simulation/model-store.js';
+import { engineContext } from '../../support/engine.js';
+import { entryJson } from '../../support/entries.js';
+import { nextTurn } from '../../support/virtual-clock.js';
+
+/** A service with a feed of so many pages of ten entries: scan-0 to scan-9, and so on. */
+function serviceOf(pages: number): ModelService {
+  const service = new ModelService();
+  for (let n = 0; n < pages * 10; n += 1) service.feed.push(entryJson({ scanId: `scan-${n}` }));
+  return service;
+}
+
+/** Reads it, each page by itself, three at once. */
+function readingOf(service: ModelService, over: Partial<FeedContext> = {}) {
+  const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
+  const start = { cursor: null, since: null };
+  const stop = new AbortController();
+  return openAhead(start, { priority: 'feed', maxJoined: 1, deadEnd: null }, { ...context, ...over }, stop.signal);
+}
+
+/** What is asked for and what is looked at, in this order, of a feed of so many pages of ten entries. */
+async function readToTheEnd(pages: number): Promise<readonly string[]> {
+  const events: string[] = [];
+  const service = serviceOf(pages);
+  const readPage = service.readPage.bind(service);
+  service.readPage = async (request, signal) => {
+    const from = 'cursor' in request.start ? Number(request.start.cursor) : 0;
+    events.push(`ask ${from}`);
+    const page = await readPage(request, signal);
+    const [first, ...others] = page.items;
+    if (first === undefined || first === null) return page;
+    const watched = new Proxy(first, {
+      get: (entry, name) => {
+        if (events.at(-1) !== `check ${from}`) events.push(`check ${from}`);
+        return Reflect.get(entry, name);
+      },
+    });
+    return { ...page, items: [watched, ...others] };
+  };
+  const ahead = readingOf(service, { pagesAhead: 2 });
+  while ((await ahead.next()) !== null);
+  ahead.stop();
+  return events;
+}
+
+describe('pages that are read ahead', () => {
+  it('are checked after the next was asked for, so that no request waits for it', async () => {
+    expect(await readToTheEnd(2)).toEqual(['ask 0', 'ask 10', 'check 0', 'ask 20', 'check 10']);
+  });
+
+  it('are announced to the store where they wait for the commit of another one', async () => {
+    const announced: string[] = [];
+    const store = new ModelStore(systemClock.monotonic);
+    const waiting = new Promise<void>((resolve) => {
+      store.announce = async ([first = '', ...others]) => {
+        announced.push(`${first} and ${others.length} more`);
+        if (announced.length === 2) resolve();
+        throw new Error('which does no harm');
+      };
+    });
+    const ahead = readingOf(serviceOf(3), { store });
+    await ahead.next();
+    await waiting; // the first page is being committed all the time
+    // The page behind the last is empty: there is nothing to announce.
+    do await nextTurn();
+    while ((await ahead.next()) !== null);
+    ahead.stop();
+    expect(announced).toEqual(['scan-10 and 9 more', 'scan-20 and 9 more']);
+  });
+});

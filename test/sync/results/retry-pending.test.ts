@@ -1,0 +1,82 @@
+import { expect, it } from 'vitest';
+import { followFeed } from '../../../src/sync/loop.js';
+import { ModelFailure } from '../../simulation/model-failure.js';
+import { ModelService } from '../../simulation/model-service.js';
+import { ModelStore } from '../../simulation/model-store.js';
+import { engineContext, silentObserver } from '../../support/engine.js';
+import { entryJson } from '../../support/entries.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
+
+const COUNT = 12;
+
+/** So many pending results; all but the last, which is not found, can be loaded by now. */
+async function retried(commits: (scanId: string | undefined, clock: VirtualClock) => Promise<void>) {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const failures: string[] = [];
+  const commitResults = store.commitResults.bind(store);
+  store.commitResults = async (lease, batch, quarantine) => {
+    await commits(batch.entries[0]?.run.scanId, clock);
+    return commitResults(lease, batch, quarantine);
+  };
+  const observer = silentObserver({ failed: (stage, error) => failures.push(`${stage} ${(error as Error).message}`) });
+  const stop = new AbortController();
+  const context = engineContext({ clock, service, store, observer, resultCommits: 3 });
+  for (let n = 0; n < COUNT; n += 1) {
+    service.feed.push(entryJson({ scanId: `scan-${n}`, data: undefined, resultTruncated: true }));
+  }
+  const following = followFeed(context, stop.signal);
+  await clock.advance(25_000);
+  for (let n = 0; n < COUNT - 1; n += 1) service.runs.set(`scan-${n}`, entryJson({ scanId: `scan-${n}` }));
+  await clock.advance(45_000);
+  stop.abort();
+  await clock.run(following);
+  const pending = [...store.rows].filter(([, row]) => row.pending !== null).map(([scanId]) => scanId);
+  return { store, failures, pending };
+}
+
+it('pending results are committed a few at once, so that connections are left for the rest', async () => {
+  let [now, most] = [0, 0];
+  const { pending } = await retried(async (_, clock) => {
+    now += 1;
+    most = Math.max(most, now);
+    await clock.pause(1_000);
+    now -= 1;
+  });
+  expect(most).toBe(3);
+  expect(pending).toEqual([`scan-${COUNT - 1}`]);
+});
+
+it('a result that cannot be stored now neither hides nor repeats the failed tries of others', async () => {
+  const { store, failures, pending } = await retried(async (scanId) => {
+    if (scanId === 'scan-0') throw new ModelFailure('deadline', 'retry');
+  });
+  expect(new Set(failures)).toEqual(new Set(['result deadline']));
+  expect(pending).toEqual(['scan-0', `scan-${COUNT - 1}`]);
+  expect(store.rows.get('scan-0')?.attempts).toBe(0);
+  expect(store.rows.get(`scan-${COUNT - 1}`)?.attempts).toBe(1);
+});
+
+it('postpones a result that contradicts its feed entry, and keeps the run pending', async () => {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const outcomes: string[] = [];
+  const observer = silentObserver({ truncated: (outcome, count) => count > 0 && outcomes.push(outcome) });
+  const stop = new AbortController();
+  const context = engineContext({ clock, service, store, observer });
+  service.feed.push(entryJson({ scanId: 'scan-0', data: undefined, resultTruncated: true }));
+  const following = followFeed(context, stop.signal);
+  await clock.advance(25_000);
+  const requests = service.requests.length;
+  const tries = () => service.requests.slice(requests).filter((request) => request === 'scan-0').length;
+  service.runs.set('scan-0', entryJson({ scanId: 'scan-0', documentType: { slug: 'lieferschein', name: null } }));
+  await clock.advance(180_000);
+  expect(store.rows.get('scan-0')).toMatchObject({ pending: 'invalid_result', data: null, slug: 'rechnung' });
+  expect(tries()).toBe(store.rows.get('scan-0')?.attempts);
+  expect(tries()).toBeLessThan(5);
+  expect(outcomes).not.toContain('resolved');
+  stop.abort();
+  await clock.run(following);
+});

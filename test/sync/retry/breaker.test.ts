@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { checkPage, refusedEntry } from '../../../src/sync/page/check-page.js';
+import { createBreaker, MostlyBad, type PageQuality, qualityOf } from '../../../src/sync/retry/breaker.js';
+import { entryJson, pageJson, raw } from '../../support/entries.js';
+import { rawPage } from '../../support/pages.js';
+
+const page = (entries: number, bad: number): PageQuality => ({ entries, bad: bad === 0 ? {} : { status: bad } });
+
+/** Whether the last page is held, after the others were committed. */
+function holds(...pages: readonly PageQuality[]): boolean {
+  const breaker = createBreaker();
+  for (const earlier of pages.slice(0, -1)) breaker.committed(earlier);
+  try {
+    breaker.check(pages.at(-1) as PageQuality);
+    return false;
+  } catch (error) {
+    expect(error).toBeInstanceOf(MostlyBad);
+    return true;
+  }
+}
+
+describe('the feed is held', () => {
+  it.each([
+    ['half of one full page is bad', [page(200, 100)]],
+    ['half of exactly a hundred entries is bad', [page(100, 50)]],
+    ['small pages add up to a hundred entries', [page(40, 40), page(40, 40), page(20, 20)]],
+    ['a bad page outweighs two better ones', [page(50, 10), page(50, 10), page(200, 140)]],
+    ['pages are so small that a hundred entries take more than three of them', Array(5).fill(page(20, 11))],
+    ['each page has one entry', Array(100).fill(page(1, 1))],
+    ['only the last three pages count', [page(200, 0), page(50, 0), page(50, 0), page(100, 100)]],
+    ['pages without entries do not push others out', [page(60, 60), page(0, 0), page(0, 0), page(0, 0), page(60, 60)]],
+  ])('when %s', (_when, pages) => {
+    expect(holds(...pages)).toBe(true);
+  });
+});
+
+describe('the feed goes on', () => {
+  it.each([
+    ['one entry less than half is bad', [page(200, 99)]],
+    ['there are less than a hundred entries', [page(99, 99)]],
+    ['good pages outweigh a bad one', [page(200, 0), page(200, 0), page(200, 200)]],
+    ['the bad ones lie further back than three pages', [page(90, 90), page(200, 0), page(200, 0), page(9, 9)]],
+    [
+      'the bad ones lie further back than a hundred entries of small pages',
+      [...Array(99).fill(page(1, 1)), ...Array(60).fill(page(1, 0)), page(1, 1)],
+    ],
+    ['the page itself is sound, whatever came before it', [page(49, 49), page(50, 50), page(1, 0)]],
+    ['the page is empty', [page(60, 60), page(39, 39), page(0, 0)]],
+  ])('when %s', (_when, pages) => {
+    expect(holds(...pages)).toBe(false);
+  });
+
+  it('once a held page comes back sound, since asking remembers nothing', () => {
+    const breaker = createBreaker();
+    for (let tries = 0; tries < 5; tries += 1) expect(() => breaker.check(page(200, 200))).toThrow(MostlyBad);
+    expect(() => breaker.check(page(200, 0))).not.toThrow();
+    breaker.committed(page(200, 0));
+    expect(() => breaker.check(page(200, 199))).not.toThrow();
+  });
+});
+
+describe('the message', () => {
+  const breaker = createBreaker();
+  breaker.committed({ entries: 100, bad: { status: 20 } });
+  const thrown = (() => {
+    try {
+      breaker.check({ entries: 200, bad: { revision: 60, status: 100 } });
+    } catch (error) {
+      return error as MostlyBad;
+    }
+    return null;
+  })();
+
+  it('says how much is bad, why, and what to do', () => {
+    expect(thrown?.message).toMatch(/^180 of the last 300 entries .*\(status 120, revision 60\).*Ask the operators/);
+  });
+
+  it('is one to hold for', () => {
+    expect(thrown).toMatchObject({ kind: 'mostly_bad', action: 'hold', name: 'MostlyBad' });
+  });
+});
+
+describe('the quality of a page', () => {
+  it('counts what would be quarantined, not what is stored repaired', () => {
+    const checked = checkPage(
+      rawPage(
+        pageJson([
+          entryJson(),
+          entryJson({ scanId: 'repaired', error: raw('"\\u0000"') }),
+          entryJson({ status: 'archived' }),
+          entryJson({ status: 'lost' }),
+          'null',
+        ]),
+      ),
+    );
+    expect(qualityOf(checked, checked.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
+  });
+
+  it('counts what PostgreSQL refused', () => {
+    const checked = checkPage(rawPage(pageJson([entryJson()])));
+    expect(qualityOf(checked, checked.entries.map(refusedEntry))).toEqual({ entries: 1, bad: { refused: 1 } });
+  });
+});

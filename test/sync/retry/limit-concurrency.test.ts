@@ -1,0 +1,70 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, it } from 'vitest';
+import { limitConcurrency } from '../../../src/sync/retry/limit-concurrency.js';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** Work that ends when it is told to. */
+function work() {
+  let end = () => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  return { run: () => ended, end };
+}
+
+it('starts as much work at once as is allowed, that of the highest priority first', async () => {
+  const limited = limitConcurrency(2);
+  const started: string[] = [];
+  const first = work();
+  const start = (name: string, priority = 0, run = async () => {}) =>
+    limited(
+      () => {
+        started.push(name);
+        return run();
+      },
+      { priority },
+    );
+  const all = [start('a', 0, first.run), start('b', 0, work().run), start('c'), start('d', 1)];
+  await turn();
+  expect(started).toEqual(['a', 'b']);
+  first.end();
+  await Promise.all([all[0], all[2], all[3]]);
+  expect(started).toEqual(['a', 'b', 'd', 'c']);
+});
+
+it('does not start work whose signal aborts before its turn', async () => {
+  const limited = limitConcurrency(1);
+  void limited(work().run);
+  const stop = new AbortController();
+  const waiting = limited(() => Promise.reject(new Error('started')), { signal: stop.signal });
+  stop.abort(new Error('stop'));
+  await expect(waiting).rejects.toThrow('stop');
+});
+
+it('goes on after work that fails', async () => {
+  const limited = limitConcurrency(1);
+  await expect(limited(() => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
+  expect(await limited(async () => 'done')).toBe('done');
+});
+
+it('lets go of a result although other work still waits', async () => {
+  const limited = limitConcurrency(1);
+  const [first, last] = [work(), work()];
+  const makeResult = async () => {
+    void limited(first.run);
+    const result = limited(async () => ({ large: true }));
+    void limited(last.run);
+    void limited(last.run);
+    first.end();
+    return new WeakRef(await result);
+  };
+  const result = await makeResult();
+  await turn();
+  collectGarbage();
+  expect(result.deref()).toBeUndefined();
+  last.end();
+});
