@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { SubmittedFile } from '../../../src/cli/submit/submit-files.js';
 import * as submit from '../../../src/cli/commands/submit.js';
+import type { SubmittedFile } from '../../../src/cli/submit/submit-files.js';
 import { type Emulator, type RequestRecord, startEmulator } from '../../../src/emulator/index.js';
 import { runCommand } from '../../support/command.js';
 import { folderOf, pdf } from '../../support/pdfs.js';

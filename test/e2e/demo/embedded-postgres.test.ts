@@ -182,7 +182,7 @@ test('a temporary server takes its files with it', async () => {
 });
 
 test('the server ends with its owner, even when that is killed', async () => {
-  const launcher = join(dirname(inject('programPath')), 'cli', 'embedded-postgres', 'index.js');
+  const launcher = join(dirname(inject('programPath')), 'demo', 'embedded-postgres', 'index.js');
   const script = `
     import { startEmbeddedPostgres } from ${JSON.stringify(launcher)};
     const { url } = await startEmbeddedPostgres({ directory: ${JSON.stringify(directory)} });
