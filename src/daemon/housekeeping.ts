@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
+import { createFailureLog, type Outage } from '../observability/log/failure-log.js';
 import type { Logger } from '../observability/log/logger.js';
-import { createOutages, type Outages, type ToldOutage } from '../observability/log/outages.js';
 import type { Metrics } from '../observability/metrics/metrics.js';
 import type { DatabaseSettings } from '../settings/settings.js';
 import type { StoreConnection } from '../storage/connection/store-connection.js';
@@ -22,8 +22,8 @@ export interface Housekeeping {
   readonly metrics: Pick<Metrics, 'isLeader' | 'isReading' | 'purged'>;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Told of each change of a failure that is in the log. */
-  readonly onOutage?: (outage: ToldOutage) => void;
+  /** Called with each change of an outage that is in the log. */
+  readonly onOutage?: (outage: Outage) => void;
 }
 
 /**
@@ -32,52 +32,33 @@ export interface Housekeeping {
  * up. Resolves after the signal has aborted; never rejects.
  */
 export async function keepHouse(house: Housekeeping, signal: AbortSignal): Promise<void> {
-  const outages = createChoreOutages(house);
+  const { logger, clock, onOutage = () => {} } = house;
+  // A chore keeps nothing else from being done, so its failure is no more than a warning.
+  const failures = createFailureLog<Chore>({ logger, clock, holdLevel: 'warn', onChange: onOutage });
   const chores: Readonly<Record<Chore, () => Promise<void>>> = {
     views: followDocuments(house, signal),
     retention: removeWhatIsPast(house, signal),
     stranded: tellOfStranded(house),
   };
   while (!signal.aborted) {
-    await house.clock.sleep(LOOK_EVERY_MS, signal);
+    await clock.sleep(LOOK_EVERY_MS, signal);
     for (const chore of Object.keys(chores) as Chore[]) {
       if (signal.aborted) return;
       if (!house.metrics.isLeader()) {
-        outages.dropped(chore); // the next leader's to meet
+        failures.reset(chore);
         continue;
       }
       try {
         await chores[chore]();
-        outages.recovered(chore);
+        failures.recovered(chore);
       } catch (error) {
-        if (!signal.aborted) outages.failed(chore, error, LOOK_EVERY_MS);
+        if (!signal.aborted) failures.failed(chore, error, LOOK_EVERY_MS);
       }
     }
   }
 }
 
 type Chore = 'views' | 'retention' | 'stranded';
-
-const FAILING: Readonly<Record<Chore, string>> = {
-  views: 'the typed views could not be refreshed',
-  retention: 'what is past the retention could not be removed',
-  stranded: 'pending results that nobody retries could not be looked for',
-};
-
-/** A chore keeps nothing else from being done: its failure is no more than a warning. */
-function createChoreOutages({ logger, clock, onOutage = () => {} }: Housekeeping): Outages<Chore> {
-  return createOutages<Chore>({
-    logger,
-    clock,
-    holdingLevel: 'warn',
-    onChange: onOutage,
-    words: (chore) => ({
-      passing: FAILING[chore],
-      holding: FAILING[chore],
-      still: `${FAILING[chore]}, and still cannot`,
-    }),
-  });
-}
 
 /**
  * Once at the start in any case: a new release may define views otherwise. While the feed or its history is read from

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import type { ToldOutage } from '../observability/log/outages.js';
+import type { Outage } from '../observability/log/failure-log.js';
 import type { TroubleNote } from '../storage/feeds/troubles.js';
 
 /** What changes within this time is noted together. */
@@ -21,8 +21,8 @@ export function keepTroubleNotes(
   clock: Pick<Clock, 'monotonic' | 'sleep'>,
 ) {
   const closing = new AbortController();
-  const waiting = new Map<string, ToldOutage>();
-  const open = new Map<string, ToldOutage>();
+  const waiting = new Map<string, Outage>();
+  const open = new Map<string, Outage>();
   let writing: Promise<void> | null = null;
 
   /** True: written. Its failure is told elsewhere: the same database fails the feed. */
@@ -48,7 +48,7 @@ export function keepTroubleNotes(
   };
 
   return {
-    note: (outage: ToldOutage): void => {
+    note: (outage: Outage): void => {
       const key = `${outage.stage} ${outage.number}`;
       if (outage.endedAt === null) open.set(key, outage);
       else open.delete(key);
@@ -74,7 +74,7 @@ export function keepTroubleNotes(
   };
 }
 
-function noteOf(outage: ToldOutage, now: number): TroubleNote {
+function noteOf(outage: Outage, now: number): TroubleNote {
   const { stage, number, kind, message, failures, begunAt, failedAt, nextTryAt, endedAt } = outage;
   const times = { sinceMs: now - begunAt, lastMs: now - failedAt, nextTryMs: now - nextTryAt };
   return { stage, number, kind, message, failures, ...times, endedMs: endedAt === null ? null : now - endedAt };

@@ -4,8 +4,8 @@ import type { Logger } from './log/logger.js';
 import { type Metrics, PACE_HOLDS_MS } from './metrics/metrics.js';
 import type { CurrentPass } from './status-page/status-report.js';
 
-/** A reading that lasts this long is logged. */
-const TOLD_AFTER_MS = 10_000;
+/** Duration after which a reading is logged, milliseconds. */
+const LOGGED_AFTER_MS = 10_000;
 
 const RUNNING: Readonly<Record<Reading, string>> = {
   feed: 'catching up with the feed',
@@ -24,41 +24,42 @@ const FINISHED: Readonly<Record<PassKind, string>> = {
 
 interface Current {
   readonly begunAt: number;
-  readonly toldAt: number;
-  readonly inLog: boolean;
+  readonly updatedAt: number;
+  readonly isLogged: boolean;
   readonly progress: ReadingProgress;
 }
 
 export type Readings = ReturnType<typeof createReadings>;
 
-/** Passes under way, and the feed while it catches up: in the log, in metrics and in the status report. */
+/** Follows the passes under way, and the feed while it catches up, for the log, the metrics and the status report. */
 export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: Pick<Clock, 'monotonic'>) {
   const current = new Map<Reading, Current>();
 
   return {
-    told: (what: Reading, progress: ReadingProgress | null) => {
+    /** @param progress null: it has ended */
+    update: (what: Reading, progress: ReadingProgress | null) => {
       metrics.setReading(what, progress);
       if (progress === null) return void current.delete(what);
       const now = monotonic();
-      const { begunAt = now, inLog = false } = current.get(what) ?? {};
-      const isLong = now - begunAt >= TOLD_AFTER_MS;
-      if (isLong && !inLog) logger.info(RUNNING[what], fieldsOf(progress));
-      current.set(what, { begunAt, toldAt: now, inLog: inLog || isLong, progress });
+      const { begunAt = now, isLogged = false } = current.get(what) ?? {};
+      const isLong = now - begunAt >= LOGGED_AFTER_MS;
+      if (isLong && !isLogged) logger.info(RUNNING[what], fieldsOf(progress));
+      current.set(what, { begunAt, updatedAt: now, isLogged: isLogged || isLong, progress });
     },
     finished: ({ kind, since, until, entries, stored }: Pass) => {
       const fields = { since: since?.toISOString() ?? null, until: until.toISOString(), entries, stored };
       logger[kind === 'recent' ? 'debug' : 'info'](FINISHED[kind], fields);
     },
     report: (): readonly CurrentPass[] =>
-      [...current].map(([pass, { progress, toldAt }]) => {
-        const holds = monotonic() - toldAt < PACE_HOLDS_MS;
-        return { pass, ...fieldsOf(holds ? progress : { ...progress, pace: null }) };
+      [...current].map(([pass, { progress, updatedAt }]) => {
+        const isCurrent = monotonic() - updatedAt < PACE_HOLDS_MS;
+        return { pass, ...fieldsOf(isCurrent ? progress : { ...progress, pace: null }) };
       }),
-    /** The feed, while it is read from behind: how much so far, in how many milliseconds, and whether the log tells of it. */
+    /** The catch-up of the feed: its entries and milliseconds so far, and whether it is in the log. Null: it is not behind. */
     feed: () => {
       const feed = current.get('feed');
       if (feed === undefined) return null;
-      return { entries: feed.progress.entries, ms: monotonic() - feed.begunAt, told: feed.inLog };
+      return { entries: feed.progress.entries, ms: monotonic() - feed.begunAt, isLogged: feed.isLogged };
     },
   };
 }

@@ -2,11 +2,11 @@ import type { Clock } from '../core/clock.js';
 import { classifyError } from '../core/errors.js';
 import type { FeedStatus, Freshness, Stage, SyncObserver } from '../sync/ports/index.js';
 import type { Liveness } from './admin/liveness.js';
-import { createActivity } from './log/activity.js';
+import { createActivityLog } from './log/activity.js';
+import { createFailureLog, type Outage } from './log/failure-log.js';
 import type { Logger } from './log/logger.js';
-import { createOutages, type ToldOutage } from './log/outages.js';
-import { createRoleLines } from './log/role-lines.js';
-import { createSparingWarnings } from './log/sparing-warnings.js';
+import { createRoleLog } from './log/role-log.js';
+import { createThrottledWarnings } from './log/throttled-warnings.js';
 import { fresher, lagSeconds } from './metrics/freshness.js';
 import type { Metrics } from './metrics/metrics.js';
 import { createReadings } from './readings.js';
@@ -20,35 +20,34 @@ interface SyncObserverOptions {
   readonly logger: Logger;
   readonly liveness: Liveness;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** Told of each change of an outage that is in the log. */
-  readonly onOutage?: (outage: ToldOutage) => void;
+  /** Called with each change of an outage that is in the log. */
+  readonly onOutage?: (outage: Outage) => void;
 }
 
-/** Only who holds the feed does these. */
-const LEADERS_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'history', 'backfill'];
+/** Stages of the leader alone. */
+const LEADER_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'history', 'backfill'];
 
-/** Turns what the engine tells into metrics, log lines, the status report, and the last hours of its charts. */
+/** Turns the reports of the engine into metrics, log lines, the status report, and the last hours of its charts. */
 export function observeSync(options: SyncObserverOptions) {
   const { feed, version, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
-  const outages = createOutages<Stage>({ logger, clock, onChange: options.onOutage ?? (() => {}) });
+  const failures = createFailureLog<Stage>({ logger, clock, onChange: options.onOutage ?? (() => {}) });
   const readings = createReadings(logger, metrics, clock);
-  const role = createRoleLines(logger, clock, readings);
-  const warnings = createSparingWarnings(logger, clock);
+  const role = createRoleLog(logger, clock, readings);
+  const warnings = createThrottledWarnings(logger, clock);
   const history = createRecentHistory(clock);
   let status: FeedStatus | null = null;
   let asOf: Freshness | null = null;
   let runsWritten = 0;
-  const activity = createActivity(logger, clock, () => ({
+  const activity = createActivityLog(logger, clock, () => ({
     lagSeconds: rounded(lagSeconds(asOf, clock.monotonic())),
     ...passFields(readings.report()),
   }));
 
-  /** Told often: writes the lines whose time has come. */
-  const passed = () => {
-    activity.passed();
-    warnings.passed();
-    outages.passed();
+  /** Writes the lines that are due. */
+  const tick = () => {
+    activity.tick();
+    warnings.tick();
   };
   const learn = (read: Freshness) => {
     asOf = fresher(asOf, read);
@@ -59,11 +58,11 @@ export function observeSync(options: SyncObserverOptions) {
     ticked(nextStepMs) {
       liveness.ticked(nextStepMs);
       history.awake();
-      passed();
+      tick();
     },
     polled(outcome, entries) {
       metrics.polled(outcome);
-      if (entries > 0) activity.paged();
+      if (entries > 0) activity.add({ pages: 1 });
       // One line a page: the commit's where there was something to commit, the failure's where it failed.
       if (outcome !== 'failed') logger[entries > 0 ? 'trace' : 'debug']('polled the feed', { outcome, entries });
     },
@@ -72,10 +71,11 @@ export function observeSync(options: SyncObserverOptions) {
       runsWritten += counts.inserted + counts.updated;
       history.wrote(counts.inserted + counts.updated);
       metrics.delivered(deliveries);
-      activity.committed(counts);
       const { stored, ...numbers } = counts;
       const { inserted, updated, unchanged, stale, quarantined, conflicts } = counts;
-      if (inserted + updated + unchanged + stale + quarantined > 0) logger.debug('committed', numbers);
+      const entries = inserted + updated + unchanged + stale + quarantined;
+      activity.add({ entries, inserted, updated, quarantined });
+      if (entries > 0) logger.debug('committed', numbers);
       if (quarantined > 0) {
         warnings.warn(
           'entries went to quarantine',
@@ -95,15 +95,15 @@ export function observeSync(options: SyncObserverOptions) {
     },
     truncated(outcome, entries) {
       metrics.truncated(outcome, entries);
-      if (outcome === 'resolved') activity.resolved(entries);
+      if (outcome === 'resolved') activity.add({ resolved: entries });
     },
     failed(stage, error, _, pauseMs) {
       metrics.failed(stage, classifyError(error).kind);
       activity.failed();
       history.failed();
-      outages.failed(stage, error, pauseMs);
+      failures.failed(stage, error, pauseMs);
     },
-    recovered: (stage) => outages.recovered(stage),
+    recovered: (stage) => failures.recovered(stage),
     adopted(results) {
       logger.info('took over pending results of feeds that no process has led for a day', { results });
     },
@@ -111,8 +111,8 @@ export function observeSync(options: SyncObserverOptions) {
       status = read;
       learn(read);
       metrics.setStatus(read);
-      role.looked(read.leaseHolder);
-      passed();
+      role.checked(read.leaseHolder);
+      tick();
     },
     reconciled(found) {
       metrics.reconciled(found);
@@ -120,7 +120,7 @@ export function observeSync(options: SyncObserverOptions) {
       const remedy = 'nothing: they are stored; where it is often, ask the operators of the service';
       warnings.warn('found runs that the cursor skipped', { ...found }, { remedy });
     },
-    reading: (what, progress) => readings.told(what, progress),
+    reading: (what, progress) => readings.update(what, progress),
     passFinished: (pass) => readings.finished(pass),
     filtersChanged({ hides, leavesBehind }) {
       if (hides.length > 0) {
@@ -151,13 +151,12 @@ export function observeSync(options: SyncObserverOptions) {
       metrics.setLeader(until);
       history.leading(until);
       if (until === null) {
-        activity.over();
-        warnings.over();
-        // What these stages failed at is the next leader's to meet.
-        for (const stage of LEADERS_STAGES) outages.dropped(stage);
+        activity.flush();
+        warnings.flush();
+        for (const stage of LEADER_STAGES) failures.reset(stage);
       }
       role.leading(until !== null);
-      passed();
+      tick();
     },
     caughtUp(polledAt) {
       metrics.setCaughtUp(polledAt);
@@ -182,7 +181,7 @@ export function observeSync(options: SyncObserverOptions) {
     passes: readings.report(),
     pendingResults: status?.pendingResults ?? null,
     quarantinedEntries: status?.quarantinedEntries ?? null,
-    troubles: outages.current(),
+    troubles: failures.current(),
   });
 
   return { observer, report, recent: history.minutes };

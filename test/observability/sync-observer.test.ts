@@ -33,19 +33,6 @@ test('an outage stands in the report until it is over, and each failure is count
   expect(report().troubles).toEqual([]);
 });
 
-test('the end of what failed now and then is told a minute after it, with whatever is told then', () => {
-  const { observer, log, clock } = observed();
-  const ends = () => log.lines.filter(({ level, message }) => level === 'info' && message === 'works again');
-  for (let time = 1; time <= 5; time += 1) {
-    observer.failed('feed', outage, 1, 1_000);
-    observer.recovered('feed', 1);
-  }
-  expect(ends()).toHaveLength(1);
-  clock.advance(60_000);
-  observer.ticked(1_000);
-  expect(ends().slice(1)).toMatchObject([{ fields: { stage: 'feed', failures: 5 } }]);
-});
-
 test('what will not pass by itself is logged as an error, a bug of ours counts as internal', async () => {
   const { observer, sample, log } = observed();
   observer.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', action: 'hold' }), 1, 1);

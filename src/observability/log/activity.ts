@@ -1,11 +1,10 @@
 import type { Clock } from '../../core/clock.js';
-import type { CommitCounts } from '../../core/counts.js';
 import type { LogFields, Logger } from './logger.js';
 
-/** What is done within this time is told in one line. */
+/** Time that one line covers, milliseconds. */
 const PERIOD_MS = 60_000;
 
-/** What was done since the last line that told of it. */
+/** Counts since the last line. */
 const NOTHING = {
   /** Pages of the feed that had entries. */
   pages: 0,
@@ -18,51 +17,40 @@ const NOTHING = {
   resolved: 0,
   failures: 0,
 };
-type Done = typeof NOTHING;
+type Activity = typeof NOTHING;
 
 /**
- * Logs once a minute what was done, and nothing if nothing was. It has no timer: each report checks the time.
- * @param besides what the line says further, read when it is written
+ * Logs once a minute what was done, and nothing if nothing was. It has no timer: each call checks the time.
+ * @param state fields that are read when a line is written
  */
-export function createActivity(
+export function createActivityLog(
   logger: Pick<Logger, 'info'>,
   { monotonic }: Pick<Clock, 'monotonic'>,
-  besides: () => LogFields,
+  state: () => LogFields,
 ) {
   let begunAt: number | null = null;
-  let done = { ...NOTHING };
+  let counts: Activity = { ...NOTHING };
 
-  const tell = (now: number) => {
+  const flush = () => {
     if (begunAt === null) return;
-    logger.info('activity', { seconds: Math.round((now - begunAt) / 1000), ...done, ...besides() });
+    logger.info('activity', { seconds: Math.round((monotonic() - begunAt) / 1000), ...counts, ...state() });
     begunAt = null;
-    done = { ...NOTHING };
+    counts = { ...NOTHING };
   };
-  const add = (what: Partial<Done>) => {
-    begunAt ??= monotonic();
-    for (const [name, count] of Object.entries(what) as [keyof Done, number][]) done[name] += count;
-  };
-
   return {
-    paged: () => add({ pages: 1 }),
-    committed: (counts: CommitCounts) => {
-      const { inserted, updated, unchanged, stale, quarantined } = counts;
-      const entries = inserted + updated + unchanged + stale + quarantined;
-      if (entries > 0) add({ entries, inserted, updated, quarantined });
+    add(done: Partial<Activity>): void {
+      for (const [name, count] of Object.entries(done) as [keyof Activity, number][]) counts[name] += count;
+      if (Object.values(done).some((count) => count > 0)) begunAt ??= monotonic();
     },
-    resolved: (results: number) => {
-      if (results > 0) add({ resolved: results });
+    /** A failure alone is no activity: the failure log has it. */
+    failed(): void {
+      if (begunAt !== null) counts.failures += 1;
     },
-    // By itself no activity: an outage has lines of its own.
-    failed: () => {
-      if (begunAt !== null) done.failures += 1;
+    /** Logs the line if it is due. */
+    tick(): void {
+      if (begunAt !== null && monotonic() - begunAt >= PERIOD_MS) flush();
     },
-    /** Called often: writes the line where it is due. */
-    passed: () => {
-      const now = monotonic();
-      if (begunAt !== null && now - begunAt >= PERIOD_MS) tell(now);
-    },
-    /** Writes the rest, where nothing more will come. */
-    over: () => tell(monotonic()),
+    /** Logs the rest at once. */
+    flush,
   };
 }

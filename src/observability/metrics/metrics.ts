@@ -16,7 +16,7 @@ import {
 } from './metric-definitions.js';
 import { createInstruments, type Instruments, type Name } from './prometheus.js';
 
-/** Without another page for so long, the pace of before says nothing any more. */
+/** Time without another page after which a pace is no longer valid, milliseconds. */
 export const PACE_HOLDS_MS = 60_000;
 
 export interface MetricsOptions {
@@ -125,7 +125,7 @@ export function createMetrics(options: MetricsOptions) {
     /** How far a reading from behind is; null: nothing is read. */
     setReading(what: Reading, progress: ReadingProgress | null): void {
       if (progress === null) readings.delete(what);
-      else readings.set(what, { ...progress, toldAt: monotonic() });
+      else readings.set(what, { ...progress, updatedAt: monotonic() });
     },
     /** The lease is ours up to this monotonic time; null: not ours. */
     setLeader(until: number | null): void {
@@ -139,7 +139,7 @@ export function createMetrics(options: MetricsOptions) {
     isCaughtUp,
     /** The feed catches up, or much is read again at full speed. */
     isReading: () =>
-      [...readings].some(([what, { toldAt }]) => BULK.includes(what) && monotonic() - toldAt < PACE_HOLDS_MS),
+      [...readings].some(([what, { updatedAt }]) => BULK.includes(what) && monotonic() - updatedAt < PACE_HOLDS_MS),
     exposition: instruments.exposition,
   };
 }
@@ -150,7 +150,7 @@ function unixSeconds(time: Date | null | undefined): number {
 
 interface TimedProgress extends ReadingProgress {
   /** Monotonic milliseconds. */
-  readonly toldAt: number;
+  readonly updatedAt: number;
 }
 
 type TimedReadings = Map<Reading, TimedProgress>;
@@ -160,7 +160,7 @@ const BULK: readonly Reading[] = ['feed', 'history', 'backfill'];
 
 /** Read at each scrape. */
 function passGauges({ gauges }: Instruments, readings: TimedReadings, monotonic: () => number): void {
-  const paceOf = ({ pace, toldAt }: TimedProgress) => (monotonic() - toldAt < PACE_HOLDS_MS ? pace : null);
+  const paceOf = ({ pace, updatedAt }: TimedProgress) => (monotonic() - updatedAt < PACE_HOLDS_MS ? pace : null);
   const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
     gauges(name, 'pass', PASSES, (reading) => {
       const progress = readings.get(reading);

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as status from '../../../src/cli/commands/status.js';
 import { keepTroubleNotes } from '../../../src/daemon/trouble-notes.js';
-import type { ToldOutage } from '../../../src/observability/log/outages.js';
+import type { Outage } from '../../../src/observability/log/failure-log.js';
 import { createTroubleNotes, type TroubleNote } from '../../../src/storage/feeds/troubles.js';
 import { runCommand } from '../../support/command.js';
 import { gate } from '../../support/observed.js';
@@ -17,9 +17,9 @@ beforeEach(async () => {
   await bench.takeFeed();
 });
 
-const outage = (over: Partial<ToldOutage> = {}): ToldOutage => ({
+const outage = (over: Partial<Outage> = {}): Outage => ({
   ...{ stage: 'feed', number: 1, kind: 'timeout', message: 'no complete answer; try again', failures: 3 },
-  ...{ begunAt: 0, failedAt: 60_000, nextTryAt: 61_000, endedAt: null },
+  ...{ since: '2026-01-01T00:00:00.000Z', begunAt: 0, failedAt: 60_000, nextTryAt: 61_000, endedAt: null },
   ...over,
 });
 
@@ -47,7 +47,7 @@ function notesAt(monotonic: number, store = storeNotes, isPatient = true) {
   return { notes, slept, whenSleeping };
 }
 
-async function noted(outages: readonly ToldOutage[], at = 90_000): Promise<void> {
+async function noted(outages: readonly Outage[], at = 90_000): Promise<void> {
   const { notes } = notesAt(at);
   for (const one of outages) notes.note(one);
   await written(outages.length);

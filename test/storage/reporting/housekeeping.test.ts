@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { keepHouse } from '../../../src/daemon/housekeeping.js';
+import type { Outage } from '../../../src/observability/log/failure-log.js';
 import type { Logger } from '../../../src/observability/log/logger.js';
-import type { ToldOutage } from '../../../src/observability/log/outages.js';
 import { readSettings } from '../../../src/settings/settings.js';
 import { hastyClock } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
@@ -30,7 +30,7 @@ function keep(
   },
   {
     isLeader = (): boolean => true,
-    onOutage = (_: ToldOutage): void => {},
+    onOutage = (_: Outage): void => {},
     isReading = (): boolean => false,
     monotonic = hastyClock.monotonic,
   } = {},
@@ -140,7 +140,7 @@ describe('the daemon', () => {
     );
     await house.done;
     expect(lines).toEqual([
-      'warn the typed views could not be refreshed',
+      'warn holding: this will not pass by itself',
       'info built typed views for reports',
       'info works again',
     ]);
@@ -159,7 +159,7 @@ describe('the daemon', () => {
     );
     await house.done;
     await bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
-    expect(lines).toEqual(['warn the typed views could not be refreshed']);
+    expect(lines).toEqual(['warn holding: this will not pass by itself']);
     expect(ends).toEqual([false, true]);
   });
 

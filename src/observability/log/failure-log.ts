@@ -1,0 +1,164 @@
+import type { Clock } from '../../core/clock.js';
+import { classifyError } from '../../core/errors.js';
+import type { CurrentTrouble } from '../status-page/status-report.js';
+import { describeError } from './describe-error.js';
+import type { Logger } from './logger.js';
+
+/** Time until the first reminder of an outage, doubled with each one up to the last, milliseconds. */
+const FIRST_REMINDER_MS = 5 * 60_000;
+const LAST_REMINDER_MS = 60 * 60_000;
+
+/** A failure this soon after a recovery continues the same outage, so an unstable service does not fill the log. */
+const STABLE_MS = 60_000;
+
+const FAILED = 'failed, and will be tried again';
+const HOLDING = 'holding: this will not pass by itself';
+const BUG = 'this is a bug in scanfeed: please report this line, with those before it';
+
+interface FailureLogOptions {
+  readonly logger: Logger;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** Level of failures that need a person; `error` by default. */
+  readonly holdLevel?: 'warn' | 'error';
+  /** Called with each change of an outage that is in the log. */
+  readonly onChange?: (outage: Outage) => void;
+}
+
+/** The failures of one stage up to its recovery. Times are monotonic milliseconds. */
+export interface Outage {
+  readonly stage: string;
+  /** Counts the outages. */
+  readonly number: number;
+  readonly kind: string;
+  readonly message: string;
+  readonly failures: number;
+  /** Wall clock of the first failure, ISO 8601. */
+  readonly since: string;
+  readonly begunAt: number;
+  readonly failedAt: number;
+  readonly nextTryAt: number;
+  /** Null: it continues. */
+  readonly endedAt: number | null;
+}
+
+/** An outage and what the log shows of it. */
+interface Entry {
+  outage: Outage;
+  /** When it began, or continued after a recovery. */
+  resumedAt: number;
+  /** Whether a line was written since then. */
+  isLogged: boolean;
+  /** How it fails now: the type and kind of the error. */
+  way: string;
+  readonly loggedWays: Set<string>;
+  remindAt: number;
+  remindAfterMs: number;
+}
+
+export type FailureLog<Stage extends string> = ReturnType<typeof createFailureLog<Stage>>;
+
+/**
+ * Logs an outage when it begins, once for each way of failing, in growing intervals while it lasts, and when it ends. The
+ * failures in between are logged at level debug.
+ */
+export function createFailureLog<Stage extends string>({
+  logger,
+  clock,
+  holdLevel = 'error',
+  onChange = () => {},
+}: FailureLogOptions) {
+  const entries = new Map<Stage, Entry>();
+  let outages = 0;
+
+  const begin = (stage: Stage, now: number): Entry => {
+    outages += 1;
+    const since = new Date(clock.now()).toISOString();
+    const times = { since, begunAt: now, failedAt: now, nextTryAt: now, endedAt: null };
+    const outage = { stage, number: outages, kind: '', message: '', failures: 0, ...times };
+    const log = { way: '', loggedWays: new Set<string>(), remindAt: now, remindAfterMs: 0 };
+    const entry = { outage, resumedAt: now, isLogged: false, ...log };
+    entries.set(stage, entry);
+    return entry;
+  };
+  const beginOrContinue = (stage: Stage, now: number): Entry => {
+    const entry = entries.get(stage);
+    const endedAt = entry?.outage.endedAt ?? null;
+    if (entry === undefined || (endedAt !== null && now - endedAt >= STABLE_MS)) return begin(stage, now);
+    return endedAt === null ? entry : Object.assign(entry, { resumedAt: now, isLogged: false });
+  };
+  const open = () => [...entries.values()].filter(({ outage }) => outage.endedAt === null);
+  /** If the database is away, every stage fails in the same way, and the first one logs it. */
+  const isLoggedByAnother = (entry: Entry) =>
+    open().some((other) => other !== entry && other.way === entry.way && other.loggedWays.has(entry.way));
+  const notify = ({ outage, loggedWays }: Entry) => {
+    if (loggedWays.size > 0) onChange(outage);
+  };
+  const end = (entry: Entry) => {
+    entry.outage = { ...entry.outage, endedAt: clock.monotonic() };
+    notify(entry);
+  };
+
+  return {
+    /** @param pauseMs until the next try */
+    failed(stage: Stage, error: unknown, pauseMs: number): void {
+      const now = clock.monotonic();
+      const { kind, action } = classifyError(error);
+      const { type, message } = describeError(error);
+      const entry = beginOrContinue(stage, now);
+      const failures = entry.outage.failures + 1;
+      const times = { failedAt: now, nextTryAt: now + pauseMs, endedAt: null };
+      entry.outage = { ...entry.outage, kind, message, failures, ...times };
+      entry.way = `${type} ${kind}`;
+      const remedy = kind === 'internal' ? { remedy: BUG } : {};
+      const fields = { stage, kind, failures, pauseMs: Math.round(pauseMs), ...remedy, error };
+      const level = action === 'hold' ? holdLevel : 'warn';
+      if (!entry.loggedWays.has(entry.way) && !isLoggedByAnother(entry)) {
+        logger[level](action === 'hold' ? HOLDING : FAILED, fields);
+        noteLine(entry, now, FIRST_REMINDER_MS);
+      } else if (isReminderDue(entry, now)) {
+        const { since, begunAt } = entry.outage;
+        logger[level]('still failing', { ...fields, since, seconds: seconds(now - begunAt) });
+        noteLine(entry, now, Math.min(LAST_REMINDER_MS, 2 * entry.remindAfterMs));
+      } else {
+        logger.debug('failed again', fields);
+      }
+      notify(entry);
+    },
+    recovered(stage: Stage): void {
+      const entry = entries.get(stage);
+      if (entry === undefined || entry.outage.endedAt !== null) return;
+      end(entry);
+      const { kind, failures, begunAt } = entry.outage;
+      const fields = { stage, kind, failures, seconds: seconds(clock.monotonic() - begunAt) };
+      logger[entry.isLogged ? 'info' : 'debug']('works again', fields);
+    },
+    /** Forgets the failures of a stage that another process runs from now on. */
+    reset(stage: Stage): void {
+      const entry = entries.get(stage);
+      entries.delete(stage);
+      if (entry?.outage.endedAt === null) end(entry);
+    },
+    current: (): readonly CurrentTrouble[] =>
+      open().map(({ outage: { stage, kind, message, since, failures } }) => ({
+        stage,
+        kind,
+        message,
+        since,
+        failures,
+      })),
+  };
+}
+
+/** An outage that continued after a recovery is logged again once it has lasted as long as a stable recovery. */
+function isReminderDue({ way, loggedWays, remindAt, isLogged, resumedAt }: Entry, now: number): boolean {
+  return loggedWays.has(way) && (now >= remindAt || (!isLogged && now - resumedAt >= STABLE_MS));
+}
+
+function noteLine(entry: Entry, now: number, remindAfterMs: number): void {
+  entry.loggedWays.add(entry.way);
+  Object.assign(entry, { isLogged: true, remindAfterMs, remindAt: now + remindAfterMs });
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 100) / 10;
+}

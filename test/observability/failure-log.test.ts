@@ -1,0 +1,200 @@
+import { expect, test } from 'vitest';
+import { createFailureLog } from '../../src/observability/log/failure-log.js';
+import { handClock, recordingLogger } from '../support/observed.js';
+
+function observed() {
+  const clock = handClock();
+  const log = recordingLogger();
+  const failures = createFailureLog<'feed' | 'lease' | 'recent'>({ logger: log.logger, clock });
+  /** Lines that a person sees at the usual level. */
+  const shown = () =>
+    log.lines
+      .filter(({ level }) => level !== 'debug')
+      .map(({ level, message, fields }) => `${level} ${message}: ${fields.stage} ${fields.kind} ${fields.failures}`);
+  return { failures, clock, log, shown };
+}
+
+const trouble = (kind: string, action: 'retry' | 'hold' = 'retry', type = 'ServiceError') =>
+  Object.assign(new Error('no answer'), { name: type, kind, action });
+
+test('logs an outage when it begins and when it ends, with its duration and its count', () => {
+  const { failures, clock, log, shown } = observed();
+  for (let number = 1; number <= 20; number += 1) {
+    failures.failed('feed', trouble('timeout'), 9.4);
+    clock.advance(10_000);
+  }
+  failures.recovered('feed');
+  expect(shown()).toEqual([
+    'warn failed, and will be tried again: feed timeout 1',
+    'info works again: feed timeout 20',
+  ]);
+  expect(log.lines[0]?.fields).toMatchObject({ pauseMs: 9, error: expect.any(Error) });
+  expect(log.lines.at(-1)?.fields.seconds).toBe(200);
+  failures.recovered('feed');
+  expect(shown()).toHaveLength(2);
+});
+
+test('logs a long outage again after five minutes, then in growing intervals of up to an hour', () => {
+  const { failures, clock, log } = observed();
+  for (let minute = 0; minute <= 6 * 60; minute += 1) {
+    failures.failed('feed', trouble('http_401', 'hold'), 9);
+    clock.advance(60_000);
+  }
+  const reminders = log.lines.filter(({ message }) => message === 'still failing');
+  expect(reminders.map(({ fields }) => Number(fields.seconds) / 60)).toEqual([5, 15, 35, 75, 135, 195, 255, 315]);
+  expect(reminders[0]).toMatchObject({ level: 'error', fields: { since: '2026-01-01T00:00:00.000Z', failures: 6 } });
+});
+
+test('logs each way of failing once when they alternate within an outage', () => {
+  const { failures, shown } = observed();
+  for (const kind of ['timeout', 'http_503', 'timeout', 'http_503']) failures.failed('feed', trouble(kind), 9);
+  failures.failed('feed', trouble('http_401', 'hold'), 9);
+  expect(shown()).toEqual([
+    'warn failed, and will be tried again: feed timeout 1',
+    'warn failed, and will be tried again: feed http_503 2',
+    'error holding: this will not pass by itself: feed http_401 5',
+  ]);
+  expect(failures.current()).toMatchObject([{ kind: 'http_401', failures: 5 }]);
+});
+
+test('logs the first of several stages that fail in the same way, and another when that one has recovered', () => {
+  const { failures, shown } = observed();
+  const away = trouble('connection', 'retry', 'DatabaseError');
+  for (const stage of ['lease', 'feed', 'recent', 'lease', 'feed', 'recent'] as const) failures.failed(stage, away, 9);
+  expect(shown()).toEqual(['warn failed, and will be tried again: lease connection 1']);
+  failures.failed('feed', trouble('connection', 'retry', 'ConnectionError'), 9); // the service, and not the database
+  expect(shown().slice(1)).toEqual(['warn failed, and will be tried again: feed connection 3']);
+  failures.recovered('lease');
+  failures.recovered('feed');
+  failures.failed('recent', away, 9);
+  failures.recovered('recent');
+  expect(shown().slice(2)).toEqual([
+    'info works again: lease connection 2',
+    'info works again: feed connection 3',
+    'warn failed, and will be tried again: recent connection 3',
+    'info works again: recent connection 3',
+  ]);
+});
+
+test('forgets an outage without a line when its stage is reset', () => {
+  const { failures, shown } = observed();
+  failures.failed('feed', trouble('timeout'), 9);
+  failures.reset('feed');
+  failures.recovered('feed');
+  expect(shown()).toHaveLength(1);
+  expect(failures.current()).toEqual([]);
+});
+
+test('asks to report a failure when it is a bug', () => {
+  const { failures, log } = observed();
+  failures.failed('feed', new TypeError('undefined is no function'), 9);
+  expect(log.lines[0]?.fields).toMatchObject({ kind: 'internal', remedy: expect.stringContaining('bug in scanfeed') });
+});
+
+test('reports each change of an outage when it is in the log, and none of one that another stage logs', () => {
+  const clock = handClock();
+  const changes: unknown[] = [];
+  const failures = createFailureLog<'feed' | 'lease'>({
+    logger: recordingLogger().logger,
+    clock,
+    onChange: (outage) => changes.push(outage),
+  });
+  failures.failed('feed', trouble('timeout'), 700);
+  clock.advance(1_000);
+  failures.failed('feed', trouble('http_503'), 900);
+  failures.failed('lease', trouble('http_503'), 900);
+  clock.advance(1_000);
+  failures.recovered('lease');
+  failures.recovered('feed');
+  clock.advance(60_000);
+  failures.failed('feed', trouble('timeout'), 100);
+  failures.reset('feed');
+  const first = { stage: 'feed', number: 1, message: 'no answer', since: '2026-01-01T00:00:00.000Z', begunAt: 0 };
+  const second = {
+    ...first,
+    number: 3,
+    since: '2026-01-01T00:01:02.000Z',
+    kind: 'timeout',
+    failures: 1,
+    begunAt: 62_000,
+    failedAt: 62_000,
+    nextTryAt: 62_100,
+  };
+  expect(changes).toEqual([
+    { ...first, kind: 'timeout', failures: 1, failedAt: 0, nextTryAt: 700, endedAt: null },
+    { ...first, kind: 'http_503', failures: 2, failedAt: 1_000, nextTryAt: 1_900, endedAt: null },
+    { ...first, kind: 'http_503', failures: 2, failedAt: 1_000, nextTryAt: 1_900, endedAt: 2_000 },
+    { ...second, endedAt: null },
+    { ...second, endedAt: 62_000 },
+  ]);
+});
+
+/** A service that fails every other second. */
+function flap({ failures, clock }: ReturnType<typeof observed>, times: number, kinds: readonly string[]) {
+  for (let time = 0; time < times; time += 1) {
+    failures.failed('feed', trouble(kinds[time % kinds.length] ?? ''), 9);
+    clock.advance(1_000);
+    failures.recovered('feed');
+    clock.advance(1_000);
+  }
+}
+
+test('logs an unstable stage as one outage', () => {
+  const bench = observed();
+  const { failures, clock, shown } = bench;
+  flap(bench, 100, ['http_503', 'http_503', 'timeout']);
+  const begin = [
+    'warn failed, and will be tried again: feed http_503 1',
+    'info works again: feed http_503 1',
+    'warn failed, and will be tried again: feed timeout 3',
+    'info works again: feed timeout 3',
+  ];
+  expect(shown()).toEqual(begin);
+  expect(failures.current()).toEqual([]);
+  clock.advance(59_000);
+  flap(bench, 1, ['http_503']);
+  expect(shown().slice(4)).toEqual(begin.slice(0, 2));
+});
+
+test('logs an unstable stage again when a reminder is due, with its count', () => {
+  const bench = observed();
+  flap(bench, 151, ['http_503']);
+  expect(bench.shown().slice(2)).toEqual([
+    'warn still failing: feed http_503 151',
+    'info works again: feed http_503 151',
+  ]);
+});
+
+test('logs an outage again when it has lasted a minute after a short recovery', () => {
+  const bench = observed();
+  const { failures, clock, shown } = bench;
+  flap(bench, 2, ['timeout']);
+  for (let second = 0; second <= 100; second += 1) {
+    failures.failed('feed', trouble('timeout'), 9);
+    clock.advance(1_000);
+  }
+  failures.recovered('feed');
+  expect(shown().slice(2)).toEqual(['warn still failing: feed timeout 63', 'info works again: feed timeout 103']);
+});
+
+test('reports an unstable stage under one number', () => {
+  const clock = handClock();
+  const changes: (readonly [number, number | null])[] = [];
+  const failures = createFailureLog<'feed'>({
+    logger: recordingLogger().logger,
+    clock,
+    onChange: ({ number, endedAt }) => changes.push([number, endedAt]),
+  });
+  for (let time = 1; time <= 2; time += 1) {
+    failures.failed('feed', trouble('timeout'), 9);
+    clock.advance(1_000);
+    failures.recovered('feed');
+  }
+  failures.reset('feed');
+  expect(changes).toEqual([
+    [1, null],
+    [1, 1_000],
+    [1, null],
+    [1, 2_000],
+  ]);
+});
