@@ -1,129 +1,87 @@
+import { parse } from 'pg-connection-string';
 import { z } from 'zod';
-import type { Kind } from './kinds.js';
+import { integer, type Kind, oneOf, text } from './kinds.js';
+import { filePath, words } from './variable.js';
 
-/** Connection parameters by their libpq names. */
-export type ConnectionParameters = Readonly<Partial<Record<ParameterName, string>>>;
+/** Connection parameters by their libpq names, and their values. The `PG*` variables take the same values. */
+export const PARAMETERS = {
+  host: text(
+    'one host, or the folder of a Unix socket; of several servers, an address that leads to the primary, such as a service, a virtual IP or a pooler',
+    /^[^\p{Cc},]+$/u,
+  ),
+  port: integer(1, 65_535),
+  user: words,
+  password: text('text without NUL', /^[^\0]+$/),
+  dbname: words,
+  sslmode: oneOf('disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'),
+  sslrootcert: filePath,
+  sslcert: filePath,
+  sslkey: filePath,
+  sslnegotiation: oneOf('postgres', 'direct'),
+  channel_binding: oneOf('disable', 'prefer', 'require'),
+} as const;
 
-export type ParameterName = (typeof SUPPORTED)[number];
+export type ConnectionParameters = Readonly<Partial<Record<keyof typeof PARAMETERS, string>>>;
 
-const SUPPORTED = [
-  'host',
-  'port',
-  'user',
-  'password',
-  'dbname',
-  'sslmode',
-  'sslrootcert',
-  'sslcert',
-  'sslkey',
-  'sslnegotiation',
-  'channel_binding',
-] as const;
+const KINDS = new Map<string, Kind<unknown>>(Object.entries(PARAMETERS));
 
-/** Parameters that change nothing of what scanfeed does, or that it decides by itself. Anything else is refused. */
-const WITHOUT_EFFECT: ReadonlySet<string> = new Set([
-  'application_name',
-  'fallback_application_name',
-  'client_encoding',
-  'connect_timeout',
-  'keepalives',
-  'keepalives_idle',
-  'keepalives_interval',
-  'keepalives_count',
-  'tcp_user_timeout',
-  'target_session_attrs', // a server that only reads is noticed by its answer, and tried again
-  'pgbouncer', // said to other libraries: no prepared statements, of which there are none here
-]);
+/** Parameters that change nothing in scanfeed: names, encoding, time limits, and hints for other libraries. */
+const WITHOUT_EFFECT =
+  /^((fallback_)?application_name|client_encoding|connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|target_session_attrs|pgbouncer|uselibpqcompat)$/;
 
-/** Several hosts are no setting of `pg`, and a list cannot say which of them is the primary. */
-const ONE_HOST =
-  'it names more than one host; name one address that leads to the primary, such as that of a service, a virtual IP or a pooler';
-
-/** The host of `PGHOST`: one, as in the URL. */
-export const databaseHost: Kind<string> = {
-  allowed: 'one host, or the folder of a Unix socket',
-  schema: z
-    .string()
-    .regex(/^[^\p{Cc}]+$/u)
-    .refine((text) => !text.includes(','), { message: ONE_HOST }),
-};
+/** Frequent mistakes, most of them special characters in a password. First match wins. */
+const MISTAKES: readonly (readonly [form: RegExp, mistake: string])[] = [
+  [/^\w+\s*=/, 'the form host=… dbname=… is not supported; write it as a URL, or set the PG* variables'],
+  [/^(?!postgres(ql)?:\/\/)/, 'it does not begin with postgres:// or postgresql://'],
+  [/#/, 'it holds a #, which is written %23'],
+  [/[\t\r\n]/, 'it holds a tab or the end of a line (%09, %0A, %0D)'],
+  [/^\w+:\/\/[^/?]*\/[^?]*@/, 'it holds an @ behind a /: in the role and the password / is written %2F, and @ %40'],
+  [/[?&][^=&]+(&|$)/, 'it has a parameter without =; in the role and the password ? is written %3F'],
+  [/^\w+:\/\/[^/?]*,[^/?@]*([/?]|$)/, `its host must be ${PARAMETERS.host.allowed}`],
+];
 
 /** The URL form of libpq's connection string (PostgreSQL documentation, 34.1.1.2), with one host. */
 export const databaseUrl: Kind<ConnectionParameters> = {
   allowed: 'postgres://user:password@host:port/database?sslmode=…, special characters as %XX',
-  schema: z.string().transform((text, context) => {
-    const read = readDatabaseUrl(text);
-    if (typeof read !== 'string') return read;
-    context.addIssue({ code: 'custom', message: read }); // without `input`: it holds the password
+  schema: z.string().transform((given, context) => {
+    const parameters = readUrl(given.trim());
+    if (typeof parameters !== 'string') return parameters;
+    context.addIssue({ code: 'custom', message: parameters }); // without `input`: it holds the password
     return z.NEVER;
   }),
 };
 
-/** The parameters, or what is wrong. Never quotes more than names of parameters, and those only where they are no secret. */
-function readDatabaseUrl(text: string): ConnectionParameters | string {
-  if (!/^postgres(ql)?:\/\//.test(text)) return 'it does not begin with postgres:// or postgresql://';
-  const unescaped = unescapedCharacter(text);
-  if (unescaped !== null) return unescaped;
-  if (/^[^/]+:\/\/([^/?]*@)?[^/?]*,/.test(text)) return ONE_HOST;
-  if (!URL.canParse(text)) return 'it is no valid URL';
-  const url = new URL(text);
-  const found: Record<string, string> = {};
+/** Returns the parameters, or the mistake in words. These never quote a value, which may be a part of the password. */
+function readUrl(url: string): ConnectionParameters | string {
+  const [, mistake] = MISTAKES.find(([form]) => form.test(url)) ?? [];
+  if (mistake !== undefined) return mistake;
   try {
-    const host = decodeURIComponent(url.hostname).replace(/^\[(.*)\]$/, '$1');
-    const inOrder = [
-      ['user', decodeURIComponent(url.username)],
-      ['password', decodeURIComponent(url.password)],
-      ['host', host],
-      ['port', url.port],
-      ['dbname', decodeURIComponent(url.pathname.slice(1))],
-      ...queryParameters(url.search),
-    ] as const;
-    for (const [name, value] of inOrder) if (value !== '') found[name] = value; // of two, the later counts, as in libpq
-  } catch {
+    const given = Object.entries(splitUrl(url)).filter(([name]) => !WITHOUT_EFFECT.test(name));
+    return findMistake(given, url) ?? Object.fromEntries(given);
+  } catch (error) {
+    if (!(error instanceof URIError)) return 'it is no valid URL'; // the error itself may hold the URL
     return 'it holds a % that is not followed by two hexadecimal digits of UTF-8; a % itself is written %25';
   }
-  const unsupported = Object.keys(found).filter((name) => !isSupported(name) && !WITHOUT_EFFECT.has(name));
-  if (unsupported.length > 0) return unsupportedParameters(unsupported, url.search);
-  if (found.host?.includes(',')) return ONE_HOST;
-  const { port = '5432' } = found;
-  if (!/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535)
-    return 'its port is no number from 1 to 65535';
-  return Object.fromEntries(Object.entries(found).filter(([name]) => isSupported(name)));
 }
 
-/**
- * A character of the role or password that would end it early, so that the rest is taken for a host, a database or
- * parameters. Whatever of it follows such a / or ? ends in an @, which no address has there. An @ in a password does no
- * harm, since the last one counts; a % can only be told where no two digits follow.
- */
-function unescapedCharacter(text: string): string | null {
-  if (text.includes('#')) return 'it holds a #, which is written %23';
-  if (/[\t\r\n]/.test(text.trim())) return 'it holds a tab or the end of a line (%09, %0A, %0D)';
-  const [, path = ''] = /^postgres(?:ql)?:\/\/[^/?]*([^?]*)/.exec(text) ?? [];
-  if (path.includes('@')) return 'it holds an @ behind a /: in the role and the password / is written %2F, and @ %40';
-  if (/[?&][^=&]+(&|$)/.test(text))
-    return 'it has a parameter without =; in the role and the password ? is written %3F';
+/** Parameters that are given twice count as they do in libpq: the last one. */
+function splitUrl(url: string): Record<string, string> {
+  decodeURIComponent(url); // throws on a wrong %, which the library accepts
+  const [address = '', ...rest] = url.replaceAll(' ', '%20').split('?');
+  const { user, password, host, port } = parse(address);
+  const [, path = ''] = /^\w+:\/\/[^/]*\/(.*)/.exec(address) ?? []; // the library does not decode %2F in it
+  const query = new URLSearchParams(rest.join('?').replaceAll('+', '%2B')); // a + is a plus, unlike in HTML forms
+  const inOrder = [...Object.entries({ user, password, host, port, dbname: decodeURIComponent(path) }), ...query];
+  return Object.fromEntries(inOrder.filter((pair): pair is [string, string] => Boolean(pair[1])));
+}
+
+function findMistake(given: readonly (readonly [name: string, value: string])[], url: string): string | null {
+  for (const [name, value] of given) {
+    const kind = KINDS.get(name);
+    if (kind?.schema.safeParse(value).success) continue;
+    if (kind !== undefined) return `its ${name} must be ${kind.allowed}`;
+    if (!url.includes('@', url.indexOf('?'))) return `its parameter ${name} is not supported`;
+    return 'it has a parameter that is not supported; in the role and the password ? is written %3F'; // perhaps a password
+  }
   return null;
-}
-
-/** What is not supported; unless it may be the rest of a password that holds a question mark. */
-function unsupportedParameters(names: readonly string[], search: string): string {
-  if (!search.includes('@')) return `its parameter ${names.join(', ')} is not supported`;
-  return 'it has a parameter that is not supported; in the role and the password ? is written %3F';
-}
-
-/** Unlike in HTML forms, a + is a plus here. */
-function queryParameters(search: string): [string, string][] {
-  return search
-    .slice(1)
-    .split('&')
-    .filter((pair) => pair !== '')
-    .map((pair) => {
-      const [name = '', ...value] = pair.split('=');
-      return [decodeURIComponent(name), decodeURIComponent(value.join('='))];
-    });
-}
-
-function isSupported(name: string): name is ParameterName {
-  return (SUPPORTED as readonly string[]).includes(name);
 }

@@ -1,7 +1,7 @@
-import { databaseHost, databaseUrl } from './database-url.js';
-import { flag, identifier, integer, oneOf, text } from './kinds.js';
+import { databaseUrl, PARAMETERS } from './database-url.js';
+import { flag, identifier, integer, oneOf } from './kinds.js';
 import { retention } from './retention.js';
-import { defaulted, filePath, optional, words } from './variable.js';
+import { defaulted, optional } from './variable.js';
 
 /** How PostgreSQL is reached, and what is kept there. */
 export const DATABASE_VARIABLES = {
@@ -49,35 +49,34 @@ export const DATABASE_VARIABLES = {
   ),
   autoMigrate: defaulted(['database', 'SCANFEED_AUTO_MIGRATE'], flag, 'true', 'apply migrations at start'),
   poolSize: defaulted(['database', 'SCANFEED_DATABASE_POOL'], integer(1, 100), '5', 'connections at most'),
-  pgHost: optional(
+} as const;
+
+/** What counts where the address does not say it, by the names of the connection parameters. */
+export const PG_VARIABLES = {
+  host: optional(
     ['database', 'PGHOST'],
-    databaseHost,
-    'host, or the folder of a Unix socket; like all `PG*` variables it counts where the address does not say it',
+    PARAMETERS.host,
+    'host; like all `PG*` variables it counts where the address does not say it',
   ),
-  pgPort: optional(['database', 'PGPORT'], integer(1, 65_535), 'port', { defaultText: '`5432`' }),
-  pgUser: optional(['database', 'PGUSER'], words, 'role'),
-  pgPassword: optional(
+  port: optional(['database', 'PGPORT'], PARAMETERS.port, 'port', { defaultText: '`5432`' }),
+  user: optional(['database', 'PGUSER'], PARAMETERS.user, 'role'),
+  password: optional(
     ['database', 'PGPASSWORD'],
-    text('text without NUL', /^[^\0]+$/),
+    PARAMETERS.password,
     'password; its file is read again for every connection',
     { secret: true },
   ),
-  pgDatabase: optional(['database', 'PGDATABASE'], words, 'database', { defaultText: 'as the role' }),
-  pgSslMode: optional(
-    ['database', 'PGSSLMODE'],
-    words,
-    '`disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`',
-    { defaultText: '`prefer`' },
-  ),
-  pgSslRootCert: optional(
+  dbname: optional(['database', 'PGDATABASE'], PARAMETERS.dbname, 'database', { defaultText: 'as the role' }),
+  sslmode: optional(['database', 'PGSSLMODE'], PARAMETERS.sslmode, 'use of TLS', { defaultText: '`prefer`' }),
+  sslrootcert: optional(
     ['database', 'PGSSLROOTCERT'],
-    filePath,
+    PARAMETERS.sslrootcert,
     "authorities (PEM) that the server's certificate must come from, or `system` for those Node.js trusts",
     { defaultText: '`~/.postgresql/root.crt`, if there' },
   ),
-  pgSslCert: optional(['database', 'PGSSLCERT'], filePath, 'client certificate (PEM)'),
-  pgSslKey: optional(['database', 'PGSSLKEY'], filePath, 'key of the client certificate (PEM)'),
-  pgSslNegotiation: optional(['database', 'PGSSLNEGOTIATION'], words, '`postgres` or `direct`', {
+  sslcert: optional(['database', 'PGSSLCERT'], PARAMETERS.sslcert, 'client certificate (PEM)'),
+  sslkey: optional(['database', 'PGSSLKEY'], PARAMETERS.sslkey, 'key of the client certificate (PEM)'),
+  sslnegotiation: optional(['database', 'PGSSLNEGOTIATION'], PARAMETERS.sslnegotiation, 'how TLS begins', {
     defaultText: '`postgres`',
   }),
 } as const;

@@ -1,95 +1,60 @@
-import type { ConnectionOptions } from 'node:tls';
+import { X509Certificate } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { type ConnectionOptions, createSecureContext } from 'node:tls';
+import { parse } from 'pg-connection-string';
 import type { ConnectionParameters } from './database-url.js';
-import type { ReadFile } from './reader.js';
 
-const MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
-type SslMode = (typeof MODES)[number];
+/** Notes what is wrong with a parameter. */
+export type NoteMistake = (parameter: keyof ConnectionParameters, reason: string) => null;
 
-/** The TLS parameters of a connection. */
-type TlsParameters = Pick<ConnectionParameters, 'sslmode' | 'sslrootcert' | 'sslcert' | 'sslkey'>;
-
-export type TlsChoice = ReturnType<typeof chooseTls>;
-
-/** What is wrong with a parameter, in words. */
-export class TlsFault extends Error {
-  constructor(
-    readonly parameter: keyof TlsParameters,
-    message: string,
-  ) {
-    super(message);
-  }
-}
+const WITHOUT_TLS = { ssl: false, tlsOptional: false, sslnegotiation: 'postgres' } as const;
 
 /**
- * `sslmode` and `sslrootcert` as libpq has them (PostgreSQL documentation, 34.19.1): `require` encrypts without a look
- * at the certificate unless there is a root certificate, then it is `verify-ca`; `verify-ca` checks the chain, not the
- * name; `verify-full` both. `allow` is taken as `prefer`, which is opportunistic: encrypted where the server offers it,
- * unverified, else not at all.
- * @param home the user's folder, for libpq's default root certificate
- * @throws TlsFault
+ * The driver's TLS options for `sslmode` and its files, read as libpq does (PostgreSQL documentation, 34.19.1). `allow` is
+ * taken as `prefer`.
+ * @param home the user's folder, which may hold libpq's default root certificate
+ * @returns null if a mistake was noted
  */
-export function chooseTls(parameters: TlsParameters, home: string | undefined, readFile: ReadFile) {
-  const mode = sslMode(parameters);
-  if (mode === 'disable') return { ssl: false, opportunistic: false } as const;
-  const client = clientCertificate(parameters, readFile);
-  const opportunistic = mode === 'allow' || mode === 'prefer';
-  const verified = opportunistic ? { rejectUnauthorized: false } : verification(mode, parameters, home, readFile);
-  return { ssl: withKey({ ...client.shown, ...verified }, client.key), opportunistic };
+export function readTls(given: ConnectionParameters, home: string | undefined, mistake: NoteMistake) {
+  if (given.host?.startsWith('/')) return WITHOUT_TLS; // on a Unix socket libpq ignores the other parameters
+  const { sslcert = '', sslkey = '', sslrootcert = defaultRoot(home), sslnegotiation = 'postgres' } = given;
+  const { sslmode = sslrootcert === 'system' ? 'verify-full' : 'prefer' } = given;
+  const tlsOptional = sslmode === 'allow' || sslmode === 'prefer';
+  if (sslrootcert === 'system' && sslmode !== 'verify-full')
+    return mistake('sslmode', 'sslrootcert=system needs sslmode=verify-full');
+  if (sslmode.startsWith('verify-') && sslrootcert === '')
+    return mistake('sslmode', `sslmode=${sslmode} needs sslrootcert: a file of authorities, or system`);
+  if (sslnegotiation === 'direct' && (tlsOptional || sslmode === 'disable'))
+    return mistake('sslnegotiation', 'sslnegotiation=direct needs sslmode=require or stricter');
+  if (sslmode === 'disable') return WITHOUT_TLS;
+  if ((sslcert === '') !== (sslkey === ''))
+    return mistake(sslcert === '' ? 'sslkey' : 'sslcert', 'sslcert and sslkey belong together');
+
+  const files = { sslrootcert: sslrootcert === 'system' ? '' : sslrootcert, sslcert, sslkey };
+  const ssl = readOptions(tlsOptional ? 'prefer' : sslmode, files, mistake);
+  return ssl && { ssl, tlsOptional, sslnegotiation: sslnegotiation as 'postgres' | 'direct' };
 }
 
-function sslMode({ sslmode, sslrootcert }: TlsParameters): SslMode {
-  const mode = MODES.find((known) => known === (sslmode ?? (sslrootcert === 'system' ? 'verify-full' : 'prefer')));
-  if (mode === undefined) throw new TlsFault('sslmode', `sslmode is none of ${MODES.join(', ')}`);
-  if (sslrootcert === 'system' && mode !== 'verify-full')
-    throw new TlsFault('sslmode', 'sslrootcert=system needs sslmode=verify-full');
-  return mode;
+function defaultRoot(home: string | undefined): string {
+  const path = `${home}/.postgresql/root.crt`;
+  return existsSync(path) ? path : '';
 }
 
-function verification(
-  mode: Exclude<SslMode, 'disable' | 'allow' | 'prefer'>,
-  { sslrootcert }: TlsParameters,
-  home: string | undefined,
-  readFile: ReadFile,
-): ConnectionOptions {
-  if (sslrootcert === 'system') return { rejectUnauthorized: true };
-  const ca = sslrootcert === undefined ? defaultRoot(home, readFile) : pem('sslrootcert', sslrootcert, readFile);
-  if (ca === null) {
-    if (mode === 'require') return { rejectUnauthorized: false };
-    throw new TlsFault('sslmode', `sslmode=${mode} needs sslrootcert: a file of authorities, or system`);
-  }
-  // The chain is checked, the name is not.
-  return { ca, rejectUnauthorized: true, ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }) };
-}
+type Files = Readonly<Record<'sslrootcert' | 'sslcert' | 'sslkey', string>>;
 
-function defaultRoot(home: string | undefined, readFile: ReadFile): string | null {
-  if (!home) return null;
+/** The library reads the files; an empty path is none. */
+function readOptions(sslmode: string, files: Files, mistake: NoteMistake): ConnectionOptions | null {
   try {
-    return readFile(`${home}/.postgresql/root.crt`);
-  } catch {
-    return null;
-  }
-}
-
-function clientCertificate({ sslcert, sslkey }: TlsParameters, readFile: ReadFile) {
-  if (sslcert === undefined && sslkey === undefined) return { shown: {}, key: null };
-  if (sslcert === undefined || sslkey === undefined)
-    throw new TlsFault('sslmode', 'sslcert and sslkey belong together');
-  return { shown: { cert: pem('sslcert', sslcert, readFile) }, key: pem('sslkey', sslkey, readFile) };
-}
-
-/** The driver hides the key in the same way, which a frozen object would not let it do. */
-function withKey(options: ConnectionOptions, key: string | null): ConnectionOptions {
-  return key === null ? options : Object.defineProperty(options, 'key', { value: key, enumerable: false });
-}
-
-function pem(parameter: keyof TlsParameters, path: string, readFile: ReadFile): string {
-  let text: string;
-  try {
-    text = readFile(path);
+    const { ssl } = parse(`postgres://?${new URLSearchParams({ sslmode, ...files })}`, { useLibpqCompat: true });
+    const options: ConnectionOptions = { rejectUnauthorized: true, ...(ssl as object) };
+    if (options.ca !== undefined) new X509Certificate(options.ca as string); // if it is empty, Node.js trusts its own
+    createSecureContext(options);
+    // The driver hides the key in the same way, which a frozen object would not let it do.
+    return 'key' in options ? Object.defineProperty(options, 'key', { enumerable: false }) : options;
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-    throw new TlsFault(parameter, `the file of ${parameter} cannot be read (${code})`);
+    const { code = 'no certificate', path } = error as NodeJS.ErrnoException;
+    const given = (Object.keys(files) as (keyof Files)[]).filter((name) => files[name] !== '');
+    const suspects = given.filter((name) => path === undefined || path === files[name]);
+    return mistake(suspects[0] ?? 'sslmode', `the file of ${suspects.join(' or ')} cannot be used (${code})`);
   }
-  if (!text.includes('-----BEGIN ')) throw new TlsFault(parameter, `the file of ${parameter} holds no PEM`);
-  return text;
 }

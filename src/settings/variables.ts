@@ -1,4 +1,4 @@
-import { DATABASE_VARIABLES } from './database-variables.js';
+import { DATABASE_VARIABLES, PG_VARIABLES } from './database-variables.js';
 import {
   apiKey,
   baseUrl,
@@ -120,6 +120,7 @@ export const VARIABLES = {
   history: defaulted(['feed', 'SCANFEED_HISTORY'], flag, 'true', 'keep superseded revisions in `run_history`'),
 
   ...DATABASE_VARIABLES,
+  ...PG_VARIABLES,
 
   reconcileInterval: defaulted(
     ['reconcile', 'SCANFEED_RECONCILE_INTERVAL'],

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readSettings } from '../../src/settings/settings.js';
 import { VARIABLES } from '../../src/settings/variables.js';
+import { testCertificate } from '../support/certificate.js';
 import {
   anyHelm,
   CHART,
@@ -14,10 +16,17 @@ import {
   REQUIRED,
   render,
   runTemplate,
+  testFolder,
 } from '../support/deployment/chart.js';
 import { allContainers, environmentOf, mountedFiles, podSpecs } from '../support/deployment/pods.js';
 import { findInvalid, requireSchemas } from '../support/deployment/schemas.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
+
+async function authorityFile(): Promise<string> {
+  const path = join(await testFolder(), 'ca.crt');
+  await writeFile(path, testCertificate('db.example').cert);
+  return path;
+}
 
 const CI_VALUES = Object.entries(await ciValues());
 
@@ -128,7 +137,6 @@ describe('the manifests', () => {
           ? 'password'
           : 'postgres://scanfeed:password@db.example/invoices',
         '/etc/scanfeed/migration-database': 'postgresql://owner:password@db.example/invoices',
-        '/etc/scanfeed/database-ca.crt': '-----BEGIN CERTIFICATE-----',
         '/etc/scanfeed/proxy': 'http://user:password@proxy.example:3128',
       };
       const readFile = (path: string) => {
@@ -136,7 +144,12 @@ describe('the manifests', () => {
         return contents[path] ?? '';
       };
       for (const container of allContainers(pod).filter(({ name }) => name.startsWith('scanfeed'))) {
-        const settings = readSettings(environmentOf(container), { readFile });
+        const env = environmentOf(container);
+        if (env.PGSSLROOTCERT?.startsWith('/')) {
+          expect(Object.keys(files)).toContain(env.PGSSLROOTCERT);
+          env.PGSSLROOTCERT = await authorityFile(); // which is read from the disk only
+        }
+        const settings = readSettings(env, { readFile });
         expect(settings.warnings).toEqual([]);
         expect(settings.service.readApiKey()).toBe('key');
       }

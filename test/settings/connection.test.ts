@@ -1,19 +1,39 @@
-import pg from 'pg';
-import { afterEach, describe, expect, test } from 'vitest';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { DatabaseClient } from '../../src/storage/connection/client.js';
 import { testCertificate } from '../support/certificate.js';
 import { type HandshakeServer, startHandshakeServer, type TlsAnswer } from '../support/postgres-handshake.js';
 import { mistakesWith, settingsWith } from '../support/settings.js';
 
-const ONE_HOST = 'it names more than one host; name one address that leads to the primary';
+const ONE_HOST = 'one host, or the folder of a Unix socket; of several servers, an address that leads to the primary';
 
 const URL_UNSET = { DATABASE_URL: '' };
 const ours = testCertificate('127.0.0.1');
 const otherName = testCertificate('elsewhere.example');
 const stranger = testCertificate('127.0.0.1');
-const FILES = { '/ca.pem': ours.cert, '/other.pem': otherName.cert, '/key.pem': ours.key, '/no.pem': 'no certificate' };
+const FILES = {
+  'ca.pem': ours.cert,
+  'other.pem': otherName.cert,
+  'key.pem': ours.key,
+  'no.pem': 'no certificate',
+  'empty.pem': '',
+};
+const folder = mkdtempSync(join(tmpdir(), 'scanfeed-connection-'));
+beforeAll(() => {
+  for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function connectionWith(env: NodeJS.ProcessEnv, contents: Readonly<Record<string, string>> = FILES) {
-  return settingsWith({ ...URL_UNSET, ...env }, contents).database.connection;
+/** With the paths of the files where they are; none is in the home folder unless it is given. */
+function inFolder(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const moved = Object.entries(env).map(([name, text]) => [name, text?.replace(/\/\w+\.pem/g, `${folder}$&`)]);
+  return { HOME: folder, ...URL_UNSET, ...Object.fromEntries(moved) };
+}
+
+function connectionWith(env: NodeJS.ProcessEnv) {
+  return settingsWith(inFolder(env)).database.connection;
 }
 
 describe('the connection', () => {
@@ -25,6 +45,10 @@ describe('the connection', () => {
       { host: '::1', port: 1, user: 'u@x', database: 'd b', password: 'a/b%' },
     ],
     ['postgres://u:p+q@h/d', { password: 'p+q' }],
+    ['postgres://u:p,q r@h/d+e%2Ff', { host: 'h', password: 'p,q r', database: 'd+e/f' }],
+    ['postgres://u@/d?host=h', { host: 'h', user: 'u', database: 'd' }],
+    ['postgres://u:p q%2Fr@h/d?dbname=a+b%20c', { password: 'p q/r', database: 'a+b c' }],
+    ['postgres://u@h/d?sslmode=disable&uselibpqcompat=true', { host: 'h', ssl: false }],
     ['postgres://u:p@q:r@h/d', { user: 'u', password: 'p@q:r', host: 'h', database: 'd' }],
     ['postgres://h/d?user=u@srv&password=p@q', { host: 'h', user: 'u@srv', password: 'p@q' }],
     ['postgres://u@%2Fvar%2Frun%2Fpg/d', { host: '/var/run/pg', ssl: false }],
@@ -66,24 +90,43 @@ describe('the connection', () => {
     [{ DATABASE_URL: 'postgres:///d?user=u&host=a,b' }, 'DATABASE_URL', ONE_HOST],
     [{ PGHOST: 'a,b', PGUSER: 'u' }, 'PGHOST', ONE_HOST],
     [{ DATABASE_URL: 'postgres://u@h:99999/d' }, 'DATABASE_URL', 'no valid URL'],
-    [{ DATABASE_URL: 'host=h user=u' }, 'DATABASE_URL', 'does not begin with'],
+    [{ DATABASE_URL: 'host=h user=u' }, 'DATABASE_URL', 'the form host=… dbname=… is not supported; write it as a URL'],
+    [{ DATABASE_URL: 'mysql://u@h/d' }, 'DATABASE_URL', 'does not begin with'],
+    [{ DATABASE_URL: 'postgres://u@h/d?constructor=x' }, 'DATABASE_URL', 'constructor is not supported'],
     [{ DATABASE_URL: 'postgres://u@h/d?sslcrl=/x' }, 'DATABASE_URL', 'sslcrl is not supported'],
-    [{ DATABASE_URL: 'postgres://u@h/d?port=0x1' }, 'DATABASE_URL', 'its port is no number'],
-    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=no-verify' }, 'DATABASE_URL', 'sslmode is none of'],
-    [{ DATABASE_URL: 'postgres://u@h/d', PGSSLMODE: 'lax' }, 'PGSSLMODE', 'sslmode is none of'],
+    [{ DATABASE_URL: 'postgres://u@h/d?port=0x1' }, 'DATABASE_URL', 'its port must be a whole number from 1 to 65535'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=no-verify' }, 'DATABASE_URL', 'its sslmode must be disable, allow'],
+    [{ DATABASE_URL: 'postgres://u@h/d', PGSSLMODE: 'lax' }, 'PGSSLMODE', 'expected: disable, allow, prefer, require'],
     [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-full' }, 'DATABASE_URL', 'needs sslrootcert'],
     [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-ca&sslrootcert=/none' }, 'DATABASE_URL', 'ENOENT'],
-    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=require', PGSSLROOTCERT: '/no.pem' }, 'PGSSLROOTCERT', 'holds no PEM'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=require', PGSSLROOTCERT: '/no.pem' }, 'PGSSLROOTCERT', 'NO_START_LINE'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-ca&sslrootcert=/empty.pem' }, 'DATABASE_URL', 'no certificate'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-full&sslrootcert=/empty.pem' }, 'DATABASE_URL', 'NO_START_LINE'],
+    [
+      {
+        DATABASE_URL: 'postgres://u@h/d',
+        PGSSLROOTCERT: '/ca.pem',
+        PGSSLMODE: 'verify-ca',
+        PGSSLCERT: '/other.pem',
+        PGSSLKEY: '/key.pem',
+      },
+      'PGSSLROOTCERT',
+      'the file of sslrootcert or sslcert or sslkey cannot be used (ERR_OSSL_X509_KEY_VALUES_MISMATCH)',
+    ],
     [
       { DATABASE_URL: 'postgres://u@h/d?sslmode=require&sslrootcert=system' },
       'DATABASE_URL',
       'needs sslmode=verify-full',
     ],
     [{ DATABASE_URL: 'postgres://u@h/d?sslmode=require&sslcert=/ca.pem' }, 'DATABASE_URL', 'belong together'],
-    [{ DATABASE_URL: 'postgres://u@h/d?sslnegotiation=direct' }, 'DATABASE_URL', 'sslmode is weaker'],
-    [{ DATABASE_URL: 'postgres://u@h/d?channel_binding=maybe' }, 'DATABASE_URL', 'channel_binding'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslnegotiation=direct' }, 'DATABASE_URL', 'needs sslmode=require or stricter'],
+    [
+      { DATABASE_URL: 'postgres://u@h/d?channel_binding=maybe' },
+      'DATABASE_URL',
+      'its channel_binding must be disable, prefer, require',
+    ],
   ])('%j is a mistake', (env, variable, text) => {
-    const { mistakes, message } = mistakesWith({ ...URL_UNSET, ...env }, FILES);
+    const { mistakes, message } = mistakesWith(inFolder(env));
     expect(mistakes).toMatchObject([{ variable }]);
     expect(message).toContain(text);
   });
@@ -99,11 +142,15 @@ describe('the connection', () => {
     ['u:12#canary@h/d', 'it holds a #, which is written %23'],
     ['u:canary%@h/d', 'a % itself is written %25'],
     ['u:canary%zz@h/d', 'a % itself is written %25'],
+    ['u:canary%E9@h/d', 'a % itself is written %25'],
     ['u:can\nary@h/d', 'the end of a line'],
+    ['u:canary@h:99999/d', 'it is no valid URL'],
+    ['u:canary@[::1/d', 'it is no valid URL'],
+    ['u:canary@a:1,b:2/d', ONE_HOST],
   ])('a password that is not escaped is told, and not shown: %j', (rest, text) => {
     // The role given elsewhere, so that nothing else is missing.
     const env = { PGUSER: 'someone', DATABASE_URL: `postgres://${rest}` };
-    const { mistakes, message } = mistakesWith(env, FILES);
+    const { mistakes, message } = mistakesWith(env);
     expect(mistakes).toMatchObject([{ variable: 'DATABASE_URL', value: '(hidden)' }]);
     expect(message).toContain(text);
     expect(message).not.toMatch(/canary|can\nary/);
@@ -112,6 +159,18 @@ describe('the connection', () => {
   test('trusts the authorities of Node.js for sslrootcert=system, and checks everything', () => {
     const { ssl } = connectionWith({ DATABASE_URL: 'postgres://u@h/d?sslrootcert=system' });
     expect(ssl).toEqual({ rejectUnauthorized: true });
+  });
+
+  test('shows no key of a client certificate', () => {
+    const url = 'postgres://u@h/d?sslmode=require&sslcert=/ca.pem&sslkey=/key.pem';
+    const connection = connectionWith({ DATABASE_URL: url });
+    expect(connection.ssl).toHaveProperty('key', ours.key);
+    expect(JSON.stringify(connection)).not.toContain('PRIVATE KEY');
+  });
+
+  test('checks the certificate whatever NODE_TLS_REJECT_UNAUTHORIZED is', () => {
+    const url = 'postgres://u@h/d?sslmode=verify-full&sslrootcert=/ca.pem';
+    expect(connectionWith({ DATABASE_URL: url }).ssl).toEqual({ rejectUnauthorized: true, ca: ours.cert });
   });
 
   test('says so when it cannot insist on channel binding', () => {
@@ -123,18 +182,18 @@ describe('the connection', () => {
 
 describe('sslmode', () => {
   const servers: HandshakeServer[] = [];
-  const clients: pg.Client[] = [];
+  const clients: DatabaseClient[] = [];
   afterEach(async () => {
     await Promise.allSettled(clients.splice(0).map((client) => client.end()));
     await Promise.all(servers.splice(0).map((server) => server.close()));
   });
 
-  /** Logs in with the driver itself; how the server saw it, or the code of the error. */
-  async function logIn(parameters: string, answer: TlsAnswer, env: NodeJS.ProcessEnv = {}, contents = FILES) {
+  /** Returns how the server saw the login, or the code of the error. */
+  async function logIn(parameters: string, answer: TlsAnswer, env: NodeJS.ProcessEnv = {}) {
     const server = await startHandshakeServer(answer);
     servers.push(server);
     const url = `postgres://u@127.0.0.1:${server.port}/d?${parameters}`;
-    const client = new pg.Client({ ...connectionWith({ DATABASE_URL: url, ...env }, contents) });
+    const client = new DatabaseClient({ ...connectionWith({ DATABASE_URL: url, ...env }) });
     client.on('error', () => {});
     clients.push(client);
     return client.connect().then(
@@ -168,15 +227,15 @@ describe('sslmode', () => {
   });
 
   test('require checks the issuer by the root certificate in the home folder, where there is one', async () => {
-    const contents = { ...FILES, '/home/me/.postgresql/root.crt': ours.cert };
-    expect(await logIn('sslmode=require', stranger, { HOME: '/home/me' }, contents)).toBe(
-      'DEPTH_ZERO_SELF_SIGNED_CERT',
-    );
-    expect(await logIn('sslmode=require', ours, { HOME: '/home/me' }, contents)).toBe('tls');
+    const home = join(folder, 'home');
+    mkdirSync(join(home, '.postgresql'), { recursive: true });
+    writeFileSync(join(home, '.postgresql', 'root.crt'), ours.cert);
+    expect(await logIn('sslmode=require', stranger, { HOME: home })).toBe('DEPTH_ZERO_SELF_SIGNED_CERT');
+    expect(await logIn('sslmode=require', ours, { HOME: home })).toBe('tls');
   });
 
   test('prefer does not take bytes sent along with the answer for the server', async () => {
-    expect(await logIn('sslmode=prefer', 'injected')).toBe('the server does not speak PostgreSQL');
+    expect(await logIn('sslmode=prefer', 'injected')).toBe('There was an error establishing an SSL connection');
   });
 
   test('is not left to the driver, which has other ideas of it', async () => {

@@ -1,7 +1,8 @@
 import type { Clock } from '../../core/clock.js';
 import type { DatabaseSettings, FeedSettings, ServiceSettings } from '../../settings/settings.js';
+import type { DatabaseConnection } from '../../storage/connection/client.js';
 import { SchemaMismatch } from '../../storage/connection/errors.js';
-import { type Database, type DatabaseConnection, openDatabase } from '../../storage/connection/pool.js';
+import { type Database, openDatabase } from '../../storage/connection/pool.js';
 import { findPoolerMode } from '../../storage/connection/pooler-mode.js';
 import { readServerFacts } from '../../storage/connection/server-facts.js';
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';

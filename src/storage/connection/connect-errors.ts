@@ -26,7 +26,7 @@ const REMEDIES: readonly (readonly [code: RegExp, remedy: string])[] = [
     /^(CERT_|UNABLE_TO_|ERR_TLS_CERT_|CRL_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|HOSTNAME_MISMATCH$|INVALID_CA$)/,
     'its certificate is not trusted; check sslrootcert and sslmode, and that the host is named as in the certificate',
   ],
-  [/^(ERR_SSL_|ERR_TLS_|EPROTO$)/, 'TLS could not be agreed on; check sslmode, sslcert and sslkey'],
+  [/^(ERR_SSL_|ERR_TLS_|ERR_OSSL_|EPROTO$)/, 'TLS could not be agreed on; check sslmode, sslcert and sslkey'],
 ];
 
 const PASSWORD =

@@ -1,11 +1,9 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
+import { DatabaseClient, type DatabaseConnection } from './client.js';
 import { connectError, type Destination, poolUsedUp } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection, isReadOnly } from './errors.js';
 import { sendLongParameters } from './long-parameter.js';
-
-/** How to reach PostgreSQL, in `pg`'s own terms: what `sslmode` means is decided in one place, the settings. */
-export type DatabaseConnection = Readonly<pg.ClientConfig>;
 
 export interface DatabaseOptions {
   readonly connection: DatabaseConnection;
@@ -83,8 +81,8 @@ export function openDatabase(options: DatabaseOptions) {
 /** The pool's clients, which send long parameters as they are, and a way to cut those that are not logged in yet: the pool itself knows none. */
 function handshakes() {
   const open = new Set<pg.Client>();
-  class Client extends pg.Client {
-    constructor(config?: pg.ClientConfig) {
+  class Client extends DatabaseClient {
+    constructor(config?: DatabaseConnection) {
       super(config);
       open.add(this);
       sendLongParameters(this.connection);

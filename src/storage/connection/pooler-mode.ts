@@ -1,7 +1,7 @@
-import pg from 'pg';
+import type pg from 'pg';
+import { DatabaseClient, type DatabaseConnection } from './client.js';
 import { connectError } from './connect-errors.js';
 import { databaseError, sqlstateOf } from './errors.js';
-import type { DatabaseConnection } from './pool.js';
 
 /** What stands between this process and the server. `statement`: transactions are refused. */
 export type PoolerMode = 'none' | 'session' | 'transaction' | 'statement';
@@ -16,7 +16,7 @@ const TURNS = 3;
  */
 export async function findPoolerMode(connection: DatabaseConnection, deadlineMs: number): Promise<PoolerMode> {
   const open = () =>
-    new pg.Client({ ...connection, connectionTimeoutMillis: deadlineMs, query_timeout: deadlineMs }).on(
+    new DatabaseClient({ ...connection, connectionTimeoutMillis: deadlineMs, query_timeout: deadlineMs }).on(
       'error',
       () => {},
     );

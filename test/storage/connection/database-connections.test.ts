@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { sql } from 'kysely';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { DatabaseConnection } from '../../../src/storage/connection/client.js';
 import { connectError } from '../../../src/storage/connection/connect-errors.js';
-import { type DatabaseConnection, openDatabase } from '../../../src/storage/connection/pool.js';
+import { openDatabase } from '../../../src/storage/connection/pool.js';
 import { settingsWith } from '../../support/settings.js';
 
 const PASSWORD = 'canary-password';

@@ -1,18 +1,18 @@
-import pg from 'pg';
 import { afterEach, expect, inject, test } from 'vitest';
+import { DatabaseClient } from '../../../src/storage/connection/client.js';
 import { settingsWith } from '../../support/settings.js';
 
-const clients: pg.Client[] = [];
+const clients: DatabaseClient[] = [];
 afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.end()));
 });
 
 /** On the connection that `sslmode=prefer` makes with the server of the tests, whether it offers TLS or not. */
-async function logIn(): Promise<pg.Client> {
+async function logIn(): Promise<DatabaseClient> {
   const url = new URL(inject('testServer').url);
   url.searchParams.set('sslmode', 'prefer');
   const { connection } = settingsWith({ DATABASE_URL: url.href }).database;
-  const client = new pg.Client({ ...connection });
+  const client = new DatabaseClient({ ...connection });
   // A lost connection may be told of twice: that it was cut, and that it is gone.
   client.on('error', () => {});
   clients.push(client);
