@@ -2,9 +2,9 @@
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { Command } from 'commander';
+import { watchOutput } from './cli/context/command-process.js';
 import { EXIT, EXIT_HELP, explain } from './cli/context/exit.js';
-import { endOnSignals } from './cli/context/first-process.js';
-import { watchOutput } from './cli/terminal/output.js';
+import { endOnSignals } from './cli/context/stop-signals.js';
 import { packageVersion } from './core/package.js';
 
 /** One file a command; only the one that is asked for is loaded, so that the daemon starts quickly. */

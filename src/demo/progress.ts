@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { counted, humanSeconds } from '../cli/terminal/human.js';
+import { counted, formatSeconds } from '../cli/terminal/format.js';
 import type { StatusReport } from '../observability/status-page/status-report.js';
 
 const BAR_WIDTH = 24;
-/** On a terminal the line is drawn anew; elsewhere a line is printed now and then. */
+/** Interval between two updates, milliseconds: of the line on a terminal, and of printed lines elsewhere. */
 const TERMINAL_EVERY_MS = 500;
 const PLAIN_EVERY_MS = 5_000;
 
 /** Shows one line of progress until the signal aborts. */
 export async function showProgress(report: () => StatusReport, signal: AbortSignal): Promise<void> {
   const terminal = process.stdout.isTTY === true;
-  const describe = progressLine();
+  const describe = createDescription();
   while (!signal.aborted) {
     const line = describe(report(), Date.now());
     process.stdout.write(terminal ? `\r${line.slice(0, (process.stdout.columns ?? 80) - 1)}\x1b[K` : `${line}\n`);
@@ -19,8 +19,8 @@ export async function showProgress(report: () => StatusReport, signal: AbortSign
   if (terminal) process.stdout.write('\n');
 }
 
-/** How far it is, from the times alone: from where it was first seen to stand, to now. */
-export function progressLine(): (report: StatusReport, now: number) => string {
+/** Describes the state of the feed: its progress is the share of the time between the first known state and now. */
+function createDescription(): (report: StatusReport, now: number) => string {
   let begun: { readonly at: number; readonly completeTo: number; readonly written: number } | null = null;
   return (report, now) => {
     const { dataCompleteAsOf, lagSeconds, runsWritten } = report;
@@ -38,7 +38,7 @@ export function progressLine(): (report: StatusReport, now: number) => string {
 
 function upToDate({ runsWritten, pendingResults, quarantinedEntries, caughtUp }: StatusReport, lag: number): string {
   const state = caughtUp ? 'up to date' : 'following';
-  const parts = [`${runsWritten} runs written`, `${humanSeconds(lag)} behind`];
+  const parts = [`${runsWritten} runs written`, `${formatSeconds(lag)} behind`];
   if (pendingResults) parts.push(`${pendingResults} pending`);
   if (quarantinedEntries) parts.push(`${quarantinedEntries} in quarantine`);
   return `${state}: ${parts.join(', ')}`;

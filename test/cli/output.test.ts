@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { watchOutput } from '../../src/cli/terminal/output.js';
+import { watchOutput } from '../../src/cli/context/command-process.js';
 
 /** A stream of which every write ends in this error, or in none. */
 function failing(error: Error | null): Writable {

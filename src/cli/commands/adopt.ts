@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import { describeMistake } from '../../settings/mistakes.js';
 import { readBaseUrl, readSettings, SettingsError } from '../../settings/settings.js';
-import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
-import { confirm } from '../terminal/confirm.js';
 
 interface Given extends FeedOptions {
   readonly baseUrl?: string;

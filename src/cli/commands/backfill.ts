@@ -4,7 +4,7 @@ import { CommandFailure, EXIT } from '../context/exit.js';
 import { requireRange } from '../context/time-options.js';
 import { type FeedAtWork, withFeed } from '../context/with-feed.js';
 import { cancel, type PassOptions, passCommand, requestPass } from '../passes/pass-command.js';
-import { toSeconds } from '../terminal/human.js';
+import { formatTime } from '../terminal/format.js';
 
 interface Given extends PassOptions {
   readonly beginning?: true;
@@ -46,5 +46,5 @@ async function backfill(given: Given, io: CommandProcess): Promise<void> {
 
 async function completeFrom({ feeds, feed: { name } }: FeedAtWork<never>): Promise<string> {
   const from = (await feeds.find(name))?.completeFrom ?? null;
-  return `The data of the feed ${name} is complete from ${from === null ? 'the beginning' : toSeconds(from)} on.\n`;
+  return `The data of the feed ${name} is complete from ${from === null ? 'the beginning' : formatTime(from)} on.\n`;
 }

@@ -13,8 +13,8 @@ import { createLogger } from '../../observability/log/logger.js';
 import { environmentWith, isSet, readSettings, type Settings } from '../../settings/settings.js';
 import { thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
-import { withDatabase } from '../context/open-database.js';
 import { untilStopped } from '../context/stop-signals.js';
+import { withDatabase } from '../context/with-feed.js';
 
 const examples = `
 What is configured is used, the rest is embedded.

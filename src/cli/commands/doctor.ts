@@ -5,9 +5,7 @@ import { checkDatabase } from '../doctor/database-checks.js';
 import type { Finding, Outcome } from '../doctor/finding.js';
 import { checkService } from '../doctor/service-checks.js';
 import { checkSettings } from '../doctor/settings-checks.js';
-import { counted } from '../terminal/human.js';
-import { printable } from '../terminal/table.js';
-import { wrapIndented } from '../terminal/wrap.js';
+import { counted, printable, wrapIndented } from '../terminal/format.js';
 
 const examples = `
 Reads one entry of the feed, reads the database and writes nothing. The exit

@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
 import { readSettings } from '../../settings/settings.js';
 import type { ErasedRun } from '../../storage/runs/deleted-runs.js';
-import { type CommandProcess, thisProcess } from '../context/command-process.js';
-import { withDatabase } from '../context/open-database.js';
-import { confirm } from '../terminal/confirm.js';
-import { counted } from '../terminal/human.js';
-import { printable } from '../terminal/table.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { withDatabase } from '../context/with-feed.js';
+import { counted, printable } from '../terminal/format.js';
 
 interface Given {
   readonly scanId: readonly string[];

@@ -10,8 +10,8 @@ import { type FeedAtWork, type FeedOptions, feedOption, openFeedStore, withFeed 
 import { withRetries } from '../context/with-retries.js';
 import { withClient, withService } from '../context/with-service.js';
 import { storeRun } from '../results/resolve-run.js';
-import { describeRun, markdownOf, printableLines } from '../terminal/show-run.js';
-import { printable } from '../terminal/table.js';
+import { printable, printableLines } from '../terminal/format.js';
+import { describeRun, markdownOf } from '../terminal/show-run.js';
 
 interface Given extends FeedOptions {
   readonly markdown?: true;

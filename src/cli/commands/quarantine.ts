@@ -1,15 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
 import { QUARANTINE_STATES, type QuarantineState } from '../../storage/schema/schema.js';
-import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { wholeNumber } from '../context/emulator-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { type Replayed, replayEntry } from '../results/replay-entry.js';
-import { confirm } from '../terminal/confirm.js';
-import { counted, toSeconds } from '../terminal/human.js';
+import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
-import { type Column, printable, table } from '../terminal/table.js';
+import { type Column, table } from '../terminal/table.js';
 
 /** `scanfeed quarantine`: what could not be stored, and what to do with it. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
@@ -83,7 +82,7 @@ const LIST: readonly Column<QuarantinedEntry>[] = [
   { head: 'ID', cell: ({ id }) => id, right: true },
   { head: 'STATE', cell: ({ state }) => state },
   { head: 'REASON', cell: ({ reason }) => reason },
-  { head: 'LAST SEEN', cell: ({ lastSeenAt }) => toSeconds(lastSeenAt) },
+  { head: 'LAST SEEN', cell: ({ lastSeenAt }) => formatTime(lastSeenAt) },
   { head: 'SEEN', cell: ({ timesSeen }) => String(timesSeen), right: true },
   { head: 'REV', cell: ({ revision }) => String(revision ?? '-'), right: true },
   { head: 'SCAN', cell: ({ scanId }) => scanId ?? '-', shrinks: true },
@@ -107,7 +106,7 @@ function describe(entry: QuarantinedEntry): string {
     ['Reason', `${entry.reason}: ${entry.detail}`],
     ['Scan', entry.scanId ?? 'unusable'],
     ['Revision', String(entry.revision ?? 'unusable')],
-    ['Seen', `${counted(timesSeen, 'time', 'times')}, ${toSeconds(firstSeenAt)} to ${toSeconds(lastSeenAt)}`],
+    ['Seen', `${counted(timesSeen, 'time', 'times')}, ${formatTime(firstSeenAt)} to ${formatTime(lastSeenAt)}`],
     ['Size', `${entry.payloadBytes} bytes; --payload shows them`],
   ];
   return lines.map(([name, value]) => `${`${name}:`.padEnd(10)}${printable(value)}\n`).join('');

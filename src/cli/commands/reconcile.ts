@@ -6,7 +6,7 @@ import { CommandFailure, EXIT } from '../context/exit.js';
 import { requireRange } from '../context/time-options.js';
 import { type FeedAtWork, withFeed } from '../context/with-feed.js';
 import { cancel, type PassOptions, passCommand, requestPass } from '../passes/pass-command.js';
-import { toSeconds } from '../terminal/human.js';
+import { formatTime } from '../terminal/format.js';
 
 interface Given extends PassOptions {
   readonly full?: true;
@@ -65,13 +65,13 @@ function requireReadRange(
 ) {
   if (until !== null && startSince !== null && until <= startSince) {
     throw new CommandFailure(
-      `the feed ${name} begins at ${toSeconds(startSince)}, which is not before --until: \`scanfeed backfill\` reads earlier runs`,
+      `the feed ${name} begins at ${formatTime(startSince)}, which is not before --until: \`scanfeed backfill\` reads earlier runs`,
     );
   }
   const readUpTo = Math.max(dataCompleteAsOf?.getTime() ?? 0, lastDeliveredAt?.getTime() ?? 0);
   if (since !== null && dataCompleteAsOf !== null && since.getTime() >= readUpTo) {
     throw new CommandFailure(
-      `the feed ${name} is complete up to ${toSeconds(new Date(readUpTo))} only, which is not after --since`,
+      `the feed ${name} is complete up to ${formatTime(new Date(readUpTo))} only, which is not after --since`,
     );
   }
 }
@@ -82,5 +82,5 @@ async function reconciledUpTo(
   { feeds, feed: { name } }: FeedAtWork<never>,
 ): Promise<string> {
   const upTo = (await feeds.find(name))?.reconciledAsOf ?? null;
-  return cancelled || upTo === null ? '' : `The feed ${name} is reconciled up to ${toSeconds(upTo)}.\n`;
+  return cancelled || upTo === null ? '' : `The feed ${name} is reconciled up to ${formatTime(upTo)}.\n`;
 }

@@ -3,16 +3,13 @@ import type { Command } from 'commander';
 import { createProcessBudget } from '../../daemon/memory.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { createResultLoader } from '../../sync/results/resolve-truncated.js';
-import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { type FeedAtWork, type FeedOptions, feedOption, openFeedStore, withFeed } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
-import { choosePending } from '../results/choose-pending.js';
-import { giveUpResults } from '../results/give-up-results.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from '../results/resolve-run.js';
-import { counted } from '../terminal/human.js';
+import { counted, printable } from '../terminal/format.js';
 import { type ProgressLine, progressLine } from '../terminal/progress-line.js';
-import { printable } from '../terminal/table.js';
 
 interface Given extends FeedOptions {
   readonly all?: true;
@@ -58,13 +55,10 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .action((scanIds: readonly string[], options: Given) => resolve(scanIds, options, io));
 }
 
-async function resolve(
-  scanIds: readonly string[],
-  { all, feed, giveUp, json, yes }: Given,
-  io: CommandProcess,
-): Promise<void> {
+async function resolve(scanIds: readonly string[], options: Given, io: CommandProcess): Promise<void> {
+  const { all, feed, json } = options;
   if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids, or --all', EXIT.usage);
-  if (giveUp) return withFeed(io, { feed }, (work) => giveUpResults(scanIds, { json, yes }, work, io));
+  if (options.giveUp) return withFeed(io, { feed }, (work) => giveUp(scanIds, options, work, io));
   await withFeed(io, { feed, need: ['service', 'pending'] }, async (work) => {
     const { scanIds: chosen, revisions } = await choosePending(scanIds, work);
     const progress = progressLine(io);
@@ -74,6 +68,26 @@ async function resolve(
     ).finally(() => progress.clear());
     report(results, json, io);
   });
+}
+
+/**
+ * Returns the named runs, or all pending ones of the feed except those that were given up, with their stored revisions.
+ * @throws CommandFailure if one is not stored or belongs to another feed
+ */
+async function choosePending(named: readonly string[], { pending, feed }: FeedAtWork<never>) {
+  const scanIds = named.length > 0 ? [...new Set(named)] : await pending.list(feed.name);
+  const found = await pending.findScans(scanIds);
+  const elsewhere = found.find((scan) => scan.feed !== feed.name);
+  if (elsewhere !== undefined) {
+    throw new CommandFailure(
+      `the run ${printable(elsewhere.scanId)} belongs to the feed ${elsewhere.feed}: add --feed ${elsewhere.feed}`,
+    );
+  }
+  const revisions: ReadonlyMap<string, number> = new Map(found.map(({ scanId, revision }) => [scanId, revision]));
+  const missing = scanIds.filter((scanId) => !revisions.has(scanId));
+  if (missing.length > 0)
+    throw new CommandFailure(`there is no run ${missing.map(printable).join(', ')} in the database`);
+  return { scanIds, revisions };
 }
 
 async function resolveAll(
@@ -144,4 +158,35 @@ function report(results: readonly Resolved[], json: true | undefined, { write }:
 function describe({ scanId, revision, outcome, reason, detail }: Resolved): string {
   const why = reason === null ? '' : ` (${reason}${detail === null ? '' : `: ${printable(detail)}`})`;
   return `${printable(scanId)}, revision ${revision}: ${OUTCOMES[outcome]}${why}\n`;
+}
+
+/** Gives up loading results. The service gets no request: it may be gone. */
+async function giveUp(
+  named: readonly string[],
+  { json, yes }: Given,
+  work: FeedAtWork<never>,
+  io: CommandProcess,
+): Promise<void> {
+  const { pending, feed } = work;
+  const { scanIds, revisions } = await choosePending(named, work);
+  if (scanIds.length > 0) {
+    const plan = `${counted(scanIds.length, 'result', 'results')} of the feed ${feed.name} will be given up: the runs stay without, and
+nobody tries to load them again. \`resolve SCANID\` can still do so.
+`;
+    await confirm(io, { plan, question: 'Give them up?', yes: yes === true });
+  }
+  const givenUp = new Set(await pending.giveUp(feed.name, revisions));
+  const left = scanIds.filter((scanId) => !givenUp.has(scanId));
+  const present = new Map((await pending.findScans(left)).map((run) => [run.scanId, run.revision]));
+  const results = scanIds.map((scanId) => {
+    const revision = revisions.get(scanId) ?? 0;
+    const kept = present.get(scanId) === revision ? 'complete' : 'replaced';
+    return { scanId, revision, outcome: givenUp.has(scanId) ? 'given_up' : kept } as const;
+  });
+  if (json) return io.write(`${JSON.stringify(results)}\n`);
+  if (results.length === 0) return io.write('No results are pending.\n');
+  const words = { given_up: 'given up', complete: 'was complete already', replaced: 'was replaced meanwhile' };
+  const lineOf = ({ scanId, revision, outcome }: (typeof results)[number]) =>
+    `${printable(scanId)}, revision ${revision}: ${words[outcome]}\n`;
+  io.write(results.map(lineOf).join(''));
 }

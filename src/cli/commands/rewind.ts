@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/feeds/feeds.js';
-import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { timeOption } from '../context/time-options.js';
 import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
-import { confirm } from '../terminal/confirm.js';
 import { type Column, table } from '../terminal/table.js';
 
 interface Given extends FeedOptions {

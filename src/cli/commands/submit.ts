@@ -10,9 +10,8 @@ import { withClient } from '../context/with-service.js';
 import { awaitRuns } from '../submit/await-runs.js';
 import { checkFile, findFiles, type PdfFile, type RefusedFile } from '../submit/pdf-files.js';
 import { type SubmittedFile, submitFiles } from '../submit/submit-files.js';
-import { counted } from '../terminal/human.js';
+import { counted, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
-import { printable } from '../terminal/table.js';
 
 interface SubmitCommandOptions {
   readonly documentType: string;

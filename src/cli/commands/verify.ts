@@ -6,9 +6,8 @@ import { CommandFailure, EXIT } from '../context/exit.js';
 import { requireRange, timeOption } from '../context/time-options.js';
 import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
-import { counted, toSeconds } from '../terminal/human.js';
+import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
-import { printable } from '../terminal/table.js';
 import { verifyFeed } from '../verify/verify-feed.js';
 import { VERDICTS, type Verdict, type Verified } from '../verify/verify-page.js';
 
@@ -76,7 +75,7 @@ async function verify(given: Given, io: CommandProcess): Promise<void> {
         summary.compared += page.compared.length;
         summary.tooNew += page.tooNew;
         summary.deliveredUpTo = page.deliveredUpTo;
-        progress.show(() => `${summary.compared} entries compared, delivered up to ${toSeconds(page.deliveredUpTo)}`);
+        progress.show(() => `${summary.compared} entries compared, delivered up to ${formatTime(page.deliveredUpTo)}`);
       }
     }).finally(() => progress.clear());
     printer.end(summary);
@@ -91,7 +90,7 @@ function nothingCompared({ since, tooNew }: Summary): CommandFailure {
   const reason =
     tooNew > 0
       ? `${counted(tooNew, 'entry was', 'entries were')} delivered after the time that the data is complete to. Try again once the lag is lower, or give an earlier --since`
-      : `the feed lists no entry delivered from ${toSeconds(since)} on. Give an earlier --since`;
+      : `the feed lists no entry delivered from ${formatTime(since)} on. Give an earlier --since`;
   return new CommandFailure(`nothing was compared: ${reason}`, EXIT.tryAgain);
 }
 
@@ -164,6 +163,6 @@ function describeSummary(summary: Summary): string {
   const lines = counts
     .filter(([number]) => number > 0)
     .map(([number, what]) => `${String(number).padStart(width)} ${what}`);
-  const head = `${counted(compared, 'entry', 'entries')} compared, delivered from ${toSeconds(since)} to ${toSeconds(deliveredUpTo)}`;
+  const head = `${counted(compared, 'entry', 'entries')} compared, delivered from ${formatTime(since)} to ${formatTime(deliveredUpTo)}`;
   return [head, ...lines].map((line) => `${line}\n`).join('');
 }

@@ -9,8 +9,8 @@ import { type ListedView, listReportViews, readReportViews } from '../../storage
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { withDatabase } from '../context/open-database.js';
-import { counted, toSeconds } from '../terminal/human.js';
+import { withDatabase } from '../context/with-feed.js';
+import { counted, formatTime } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { type Column, table } from '../terminal/table.js';
 
@@ -109,7 +109,7 @@ const LIST: readonly Column<ListedView>[] = [
   { head: 'FIELDS', cell: ({ fields }) => String(fields), right: true },
   {
     head: 'BUILT',
-    cell: ({ builtAt }) => (builtAt === null ? 'not yet' : toSeconds(builtAt)),
+    cell: ({ builtAt }) => (builtAt === null ? 'not yet' : formatTime(builtAt)),
     spare: true,
   },
 ];

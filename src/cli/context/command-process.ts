@@ -1,4 +1,5 @@
 import { createInterface, type ReadLineOptions } from 'node:readline/promises';
+import type { Writable } from 'node:stream';
 import type { Clock } from '../../core/clock.js';
 import { systemClock } from '../../core/clock.js';
 import { CommandFailure, EXIT } from './exit.js';
@@ -76,4 +77,39 @@ export async function askPerson(
     // What is said next begins a line of its own.
     if (!answered) terminal.output?.write('\n');
   }
+}
+
+/**
+ * Prints the plan and asks the person at the terminal to confirm it, unless `--yes` was given.
+ * @throws CommandFailure if the answer is not yes, or nobody can be asked
+ */
+export async function confirm(
+  { note, ask }: CommandProcess,
+  { plan, question, yes }: { readonly plan: string; readonly question: string; readonly yes: boolean },
+): Promise<void> {
+  if (yes) return;
+  note(plan);
+  if (ask === null) throw new CommandFailure('nobody can be asked here: add --yes to go ahead', EXIT.usage);
+  const answer = (await ask(`${question} [y/N] `)).trim().toLowerCase();
+  if (answer !== 'y' && answer !== 'yes') throw new CommandFailure('nothing was changed');
+}
+
+/** Watches an output stream of the process. A failed write does not end the process. */
+export function watchOutput(stream: Writable) {
+  let lost: string | null = null;
+  stream.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== 'EPIPE') lost ??= message;
+  });
+  return {
+    /**
+     * Waits until everything is written or has failed. Resolves to the reason of the failure in one line, or to null if nothing
+     * was lost or the reader has gone (`scanfeed … | head`).
+     */
+    flushed: async (): Promise<string | null> => {
+      // Without pending writes there is nothing to write behind, and an empty write may fail; errors arrive one tick later.
+      if (stream.writableLength > 0) await new Promise<void>((resolve) => stream.write('', () => resolve()));
+      else await new Promise<void>((resolve) => setImmediate(resolve));
+      return lost;
+    },
+  };
 }

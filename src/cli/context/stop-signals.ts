@@ -34,3 +34,18 @@ export async function untilStopped(
     process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
   }
 }
+
+const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/**
+ * Ends process 1 of a container on SIGTERM and SIGINT unless another handler is installed. The kernel ignores signals that
+ * process 1 does not handle.
+ */
+export function endOnSignals(process: NodeJS.Process): void {
+  if (process.pid !== 1) return;
+  for (const [name, exitCode] of Object.entries(EXIT_CODES) as [NodeJS.Signals, number][]) {
+    process.on(name, () => {
+      if (process.listenerCount(name) === 1) process.exit(exitCode);
+    });
+  }
+}

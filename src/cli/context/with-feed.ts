@@ -1,15 +1,33 @@
 import { Option } from 'commander';
 import type { Clock } from '../../core/clock.js';
-import { readSettings, type SettingsFor } from '../../settings/settings.js';
+import { checkSchema } from '../../daemon/prepare-schema.js';
+import { type DatabaseSettings, readSettings, type SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
-import type { Database } from '../../storage/connection/pool.js';
+import { type Database, openDatabase } from '../../storage/connection/pool.js';
+import { connectStore } from '../../storage/connection/store-connection.js';
 import type { FeedRow } from '../../storage/feeds/feeds.js';
-import type { OperatorStore } from '../../storage/operator-store.js';
+import { createOperatorStore, type OperatorStore } from '../../storage/operator-store.js';
 import { createStore } from '../../storage/store.js';
 import type { FeedStore, LeaseGrant } from '../../sync/ports/index.js';
 import type { CommandProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
-import { withDatabase } from './open-database.js';
+
+/**
+ * Opens the database for one command and closes it when the work is over. Rejects, with the remedy, unless this release can
+ * work on the schema.
+ */
+export async function withDatabase<T>(
+  settings: DatabaseSettings,
+  work: (store: OperatorStore, database: Database) => Promise<T>,
+): Promise<T> {
+  const database = openDatabase({ connection: settings.connection, maxConnections: 2 });
+  try {
+    await checkSchema(settings, database);
+    return await work(createOperatorStore(connectStore(database, settings.schema)), database);
+  } finally {
+    await database.close();
+  }
+}
 
 /** A feed and everything to work on it. */
 export interface FeedAtWork<G extends Group> extends OperatorStore {

@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import { pauseAfter } from '../../sync/retry/backoff.js';
-import { humanSeconds } from '../terminal/human.js';
+import { formatSeconds } from '../terminal/format.js';
 
 /** Maximum number of attempts. */
 const TRIES = 5;
@@ -28,7 +28,7 @@ export async function withRetries<T>(work: () => Promise<T>, { clock, signal, on
       if (failure.kind === 'internal' || failure.action !== 'retry' || failures === TRIES || signal?.aborted)
         throw error;
       const pauseMs = pauseAfter(failures, failure, clock.random());
-      onPause(`${(error as Error).message}; trying again in ${humanSeconds(pauseMs / 1000)}`, pauseMs, failure);
+      onPause(`${(error as Error).message}; trying again in ${formatSeconds(pauseMs / 1000)}`, pauseMs, failure);
       await clock.sleep(pauseMs, signal ?? new AbortController().signal);
       if (signal?.aborted) throw error;
     }

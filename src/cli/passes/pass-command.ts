@@ -9,7 +9,7 @@ import { timeOption } from '../context/time-options.js';
 import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { requireOwnService } from '../context/with-service.js';
-import { counted, humanSeconds, toSeconds } from '../terminal/human.js';
+import { counted, formatSeconds, formatTime } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { describeReading, withPassWorker } from './pass-worker.js';
 
@@ -182,7 +182,7 @@ function describeProgress(pass: RequestedPass, reader: string): string {
   const { entriesPerSecond, secondsLeft, idleMs } = pass;
   if (idleMs === null) return `waiting for ${reader} to begin`;
   const pace = entriesPerSecond === null ? null : { entriesPerSecond, secondsLeft };
-  const silence = idleMs > SILENCE_MS ? `, no page for ${humanSeconds(idleMs / 1000)}: see the log of ${reader}` : '';
+  const silence = idleMs > SILENCE_MS ? `, no page for ${formatSeconds(idleMs / 1000)}: see the log of ${reader}` : '';
   return describeReading({ ...pass, pace }) + silence;
 }
 
@@ -192,11 +192,11 @@ function readSoFar({ entries, deliveredUpTo }: RequestedPass): string {
 
 function announcement(pass: RequestedPass, joined: boolean): string {
   if (!joined) return `Requested a ${describePass(pass)}.\n`;
-  return `Joined the ${describePass(pass)}, unfinished since ${toSeconds(pass.begunAt)} (${readSoFar(pass)}).\n`;
+  return `Joined the ${describePass(pass)}, unfinished since ${formatTime(pass.begunAt)} (${readSoFar(pass)}).\n`;
 }
 
 function describePass({ kind, since, until }: RequestedPass): string {
-  return `${namesOf([kind])} from ${since === null ? 'the beginning' : toSeconds(since)} to ${toSeconds(until)}`;
+  return `${namesOf([kind])} from ${since === null ? 'the beginning' : formatTime(since)} to ${formatTime(until)}`;
 }
 
 function namesOf(kinds: readonly PassKind[]): string {

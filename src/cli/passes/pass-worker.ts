@@ -11,7 +11,7 @@ import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { type FeedAtWork, openFeedStore, requireLease } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
-import { counted, humanSeconds, toSeconds } from '../terminal/human.js';
+import { counted, formatSeconds, formatTime } from '../terminal/format.js';
 import type { ProgressLine } from '../terminal/progress-line.js';
 
 /** Maximum number of pages held at once. */
@@ -137,8 +137,8 @@ function contextOf(
 /** How much was read, how fast, and how long the rest will take. */
 export function describeReading({ entries, deliveredUpTo, pace }: ReadingProgress): string {
   const parts = [`${counted(entries, 'entry', 'entries')} read`];
-  if (deliveredUpTo !== null) parts.push(`delivered up to ${toSeconds(deliveredUpTo)}`);
+  if (deliveredUpTo !== null) parts.push(`delivered up to ${formatTime(deliveredUpTo)}`);
   if (pace !== null) parts.push(`${Math.round(pace.entriesPerSecond)}/s`);
-  if (pace !== null && pace.secondsLeft !== null) parts.push(`${humanSeconds(pace.secondsLeft)} left`);
+  if (pace !== null && pace.secondsLeft !== null) parts.push(`${formatSeconds(pace.secondsLeft)} left`);
   return parts.join(', ');
 }

@@ -4,7 +4,7 @@ import type { RecognitionClient } from '../../service/client.js';
 import { WrongShapeError } from '../../service/errors/body-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
 import { misfit, runSchema } from '../../service/wire.js';
-import { humanSeconds } from '../terminal/human.js';
+import { formatSeconds } from '../terminal/format.js';
 import { problemOf, type SubmittedFile } from './submit-files.js';
 
 /** Pauses between rounds, milliseconds: doubling. */
@@ -75,7 +75,7 @@ function createOutageReporter(onPause: AwaitOptions['onPause']) {
     if (outage === null) isReported = false;
     else if (waitMs >= REPORTED_PAUSE_MS && (isAskedFor || !isReported)) {
       isReported = true;
-      onPause(`${outage.message}; trying again in ${humanSeconds(waitMs / 1000)}`);
+      onPause(`${outage.message}; trying again in ${formatSeconds(waitMs / 1000)}`);
     }
   };
 }

@@ -1,7 +1,7 @@
 import { indentJson } from '../../core/json/indent.js';
 import { memberRanges, textOf } from '../../core/json/ranges.js';
 import type { RawRun } from '../../sync/ports/index.js';
-import { printable } from './table.js';
+import { printable, printableLines } from './format.js';
 
 /** A run for a person at a terminal: its steering fields, and its result with every digit that was sent. Pure. */
 export function describeRun({ run, body }: RawRun): string {
@@ -34,14 +34,6 @@ function result(body: Uint8Array): string {
   const range = memberRanges(body).get('data');
   if (range === undefined) return '';
   return `Data:\n${printableLines(indentJson(textOf(body, range)))}\n`;
-}
-
-/** Text of several lines, made safe for a terminal. */
-export function printableLines(text: string): string {
-  return text
-    .split(/\r?\n/)
-    .map((line) => line.split('\t').map(printable).join('\t'))
-    .join('\n');
 }
 
 /** The whole markdown; null where the run has none. */

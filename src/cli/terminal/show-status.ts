@@ -1,8 +1,7 @@
 import type { FeedReport, ReportedPace, ReportedPass } from '../../storage/feeds/feed-report.js';
 import type { ReportedTrouble } from '../../storage/feeds/troubles.js';
-import { counted, humanSeconds, toSeconds } from './human.js';
-import { type Column, printable, table } from './table.js';
-import { wrapIndented } from './wrap.js';
+import { counted, formatSeconds, formatTime, printable, wrapIndented } from './format.js';
+import { type Column, table } from './table.js';
 
 type Line = readonly [name: string, value: string];
 
@@ -55,9 +54,9 @@ function positions({ positions: earlier }: FeedReport, columns: number | null): 
 
 const POSITIONS: readonly Column<FeedReport['positions'][number]>[] = [
   { head: 'CURSOR', cell: ({ id }) => id, right: true },
-  { head: 'NOTED', cell: ({ notedAt }) => toSeconds(notedAt) },
+  { head: 'NOTED', cell: ({ notedAt }) => formatTime(notedAt) },
   { head: 'REASON', cell: ({ reason }) => reason },
-  { head: 'DELIVERED UP TO', cell: ({ deliveredUpTo }) => (deliveredUpTo === null ? '-' : toSeconds(deliveredUpTo)) },
+  { head: 'DELIVERED UP TO', cell: ({ deliveredUpTo }) => (deliveredUpTo === null ? '-' : formatTime(deliveredUpTo)) },
 ];
 
 const PASSES: Readonly<Record<string, string>> = {
@@ -68,15 +67,15 @@ const PASSES: Readonly<Record<string, string>> = {
 };
 
 function passLine({ kind, since, until, deliveredUpTo, pace: measured }: ReportedPass): Line {
-  const progress = deliveredUpTo === null ? 'not begun' : `at ${toSeconds(deliveredUpTo)}${pace(measured)}`;
-  const range = `${since === null ? 'the beginning' : toSeconds(since)} to ${toSeconds(until)}`;
+  const progress = deliveredUpTo === null ? 'not begun' : `at ${formatTime(deliveredUpTo)}${pace(measured)}`;
+  const range = `${since === null ? 'the beginning' : formatTime(since)} to ${formatTime(until)}`;
   return [PASSES[kind] ?? kind, `${range}: ${progress}`];
 }
 
 function pace(measured: ReportedPace | null): string {
   if (measured === null) return '';
   const { entriesPerSecond, secondsLeft } = measured;
-  const left = secondsLeft === null ? '' : `, ${humanSeconds(secondsLeft)} left`;
+  const left = secondsLeft === null ? '' : `, ${formatSeconds(secondsLeft)} left`;
   return `, ${Math.round(entriesPerSecond)} entries/s${left}`;
 }
 
@@ -84,14 +83,14 @@ function pace(measured: ReportedPace | null): string {
 function troubles({ troubles: all }: FeedReport, now: number): readonly Line[] {
   const lines = all.slice(0, TROUBLES_SHOWN).map((trouble): string => {
     const { stage, kind, message, failures } = trouble;
-    return `${toSeconds(trouble.since)}, ${lasted(trouble, now)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
+    return `${formatTime(trouble.since)}, ${lasted(trouble, now)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
   });
   if (lines.length === 0) return [['Last errors', 'none']];
   return lines.map((line, index) => [index === 0 ? 'Last errors' : '', line]);
 }
 
 function lasted({ since, lastAt, endedAt, goesOn }: ReportedTrouble, now: number): string {
-  const seconds = (until: number) => humanSeconds(Math.max(0, until - Date.parse(since)) / 1_000);
+  const seconds = (until: number) => formatSeconds(Math.max(0, until - Date.parse(since)) / 1_000);
   if (goesOn) return `for ${seconds(now)} and going on`;
   if (endedAt !== null) return `over after ${seconds(Date.parse(endedAt))}`;
   return `for at least ${seconds(Date.parse(lastAt))}, then its process was gone`;
@@ -109,7 +108,7 @@ const STUCK =
 
 function asOf({ dataCompleteAsOf, lagSeconds }: FeedReport): string {
   if (dataCompleteAsOf === null || lagSeconds === null) return 'not known yet';
-  return `${dataCompleteAsOf.toISOString()} (${humanSeconds(lagSeconds)} ago)`;
+  return `${dataCompleteAsOf.toISOString()} (${formatSeconds(lagSeconds)} ago)`;
 }
 
 function counts(byReason: Readonly<Record<string, number>>): string {
@@ -121,10 +120,10 @@ function counts(byReason: Readonly<Record<string, number>>): string {
 
 function pendingTimes({ pendingSince, pendingNextTryAt, leader }: FeedReport, now: number): string {
   if (pendingSince === null) return '';
-  const age = humanSeconds(Math.max(0, now - pendingSince.getTime()) / 1_000);
+  const age = formatSeconds(Math.max(0, now - pendingSince.getTime()) / 1_000);
   if (leader === null) return `; the oldest for ${age}, none tried without a leader, see \`scanfeed resolve --help\``;
   const left = pendingNextTryAt === null ? 0 : pendingNextTryAt.getTime() - now;
-  return `; the oldest for ${age}, next try ${left > 0 ? `in ${humanSeconds(left / 1_000)}` : 'now'}`;
+  return `; the oldest for ${age}, next try ${left > 0 ? `in ${formatSeconds(left / 1_000)}` : 'now'}`;
 }
 
 function givenUp({ givenUp: results }: FeedReport): string {
@@ -133,5 +132,5 @@ function givenUp({ givenUp: results }: FeedReport): string {
 
 function quarantineTimes({ quarantinedLastAt }: FeedReport): string {
   if (quarantinedLastAt === null) return '';
-  return `; last delivered ${toSeconds(quarantinedLastAt)}, see \`scanfeed quarantine list\``;
+  return `; last delivered ${formatTime(quarantinedLastAt)}, see \`scanfeed quarantine list\``;
 }

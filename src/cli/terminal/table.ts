@@ -1,3 +1,5 @@
+import { printable } from './format.js';
+
 /** A column and how to show a row in it. */
 export interface Column<T> {
   readonly head: string;
@@ -37,11 +39,6 @@ function withoutSpare<T>(rows: readonly T[], layout: readonly Column<T>[], colum
   if (totalOf(naturalWidths(rows, layout)) <= columns) return layout;
   const spare = layout.findLastIndex((column) => column.spare);
   return spare < 0 ? layout : withoutSpare(rows, layout.toSpliced(spare, 1), columns);
-}
-
-/** Text of the service, made safe for a terminal: what steers one becomes visible. */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\ufffd');
 }
 
 /** Takes from the widest column that may shrink, until the line fits or nothing is left to take. */

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
-import { endOnSignals } from '../../src/cli/context/first-process.js';
+import { endOnSignals } from '../../src/cli/context/stop-signals.js';
 
 function process(pid: number) {
   const exits: number[] = [];
