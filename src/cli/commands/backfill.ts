@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { requireRange } from '../context/time-options.js';
+import { requireRange } from '../context/parse-options.js';
 import { type FeedAtWork, withFeed } from '../context/with-feed.js';
 import { cancel, type PassOptions, passCommand, requestPass } from '../passes/pass-command.js';
 import { formatTime } from '../terminal/format.js';

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { faultKinds } from '../../emulator/model/faults.js';
 import type { ApiKey } from '../../emulator/options.js';
-import { duration, port, size, switchesOf, switchOptions, wholeNumber } from '../context/emulator-options.js';
+import { duration, size, switchesOf, switchOptions } from '../context/emulator-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
+import { numberOption } from '../context/parse-options.js';
 
 interface Given extends Record<string, unknown> {
   host: string;
@@ -70,10 +71,10 @@ export function register(program: Command, environment: EmulatorProcess = thisPr
     .command('emulator')
     .description('Run an emulation of the Document Recognition Service, for trying things out and for staging.')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
-    .option('--port <port>', 'port to listen on; 0 takes a free one', port, 8899)
+    .option('--port <port>', 'port to listen on; 0 takes a free one', numberOption(0, 65_535), 8899)
     .option('--key <key=organization>', 'an API key and its organization; "key=" belongs to none; repeatable', apiKey)
-    .option('--seed <number>', 'everything that looks like chance comes from it', wholeNumber, 1)
-    .option('--history <runs>', 'finished runs at the start', wholeNumber, 5000)
+    .option('--seed <number>', 'everything that looks like chance comes from it', numberOption(0), 1)
+    .option('--history <runs>', 'finished runs at the start', numberOption(0), 5000)
     .option(
       '--history-period <duration>',
       'period before the start over which they are spread (default: 30d)',

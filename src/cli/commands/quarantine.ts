@@ -1,9 +1,9 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
 import { QUARANTINE_STATES, type QuarantineState } from '../../storage/schema/schema.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
-import { wholeNumber } from '../context/emulator-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
+import { idOption, numberOption } from '../context/parse-options.js';
 import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { type Replayed, replayEntry } from '../results/replay-entry.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
@@ -20,14 +20,14 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .command('list')
     .description('List entries, newest first, without their content.')
     .addOption(new Option('--state <state>', 'only these').choices([...QUARANTINE_STATES, 'all']).default('open'))
-    .option('--limit <number>', 'how many at most', positive, 50)
+    .option('--limit <number>', 'how many at most', numberOption(1), 50)
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .action((options: FeedOptions & { state: QuarantineState | 'all'; limit: number }) => list(options, io));
   command
     .command('show')
     .description('Show why an entry is in quarantine.')
-    .argument('<id>', 'its id, as listed', entryId)
+    .argument('<id>', 'its id, as listed', idOption)
     .option('--payload', "write the entry's bytes as received to stdout, and nothing else: document content")
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
@@ -35,7 +35,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   command
     .command('replay')
     .description('Check entries again and store those that pass. What is still bad stays where it is.')
-    .argument('[ids...]', 'their ids, as listed', entryIds)
+    .argument('[ids...]', 'their ids, as listed', idsOption)
     .option('--all', 'all open entries')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
@@ -45,7 +45,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .description(
       'Give open entries up: they are no longer counted, and not opened again when they are delivered again.',
     )
-    .argument('[ids...]', 'their ids, as listed', entryIds)
+    .argument('[ids...]', 'their ids, as listed', idsOption)
     .option('--all', 'all open entries')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
@@ -190,17 +190,6 @@ async function requireEntries(
   throw new CommandFailure(`there is ${named} in the quarantine of the feed ${feed.name}`);
 }
 
-function entryId(text: string): string {
-  if (!/^\d{1,18}$/.test(text)) throw new InvalidArgumentError('An id is a whole number, as listed.');
-  return String(BigInt(text));
-}
-
-function entryIds(text: string, earlier: readonly string[] = []): readonly string[] {
-  return [...earlier, entryId(text)];
-}
-
-function positive(text: string): number {
-  const number = wholeNumber(text);
-  if (number < 1) throw new InvalidArgumentError('It must be 1 or more.');
-  return number;
+function idsOption(text: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, idOption(text)];
 }

@@ -1,8 +1,8 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/feeds/feeds.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { timeOption } from '../context/time-options.js';
+import { idOption, timeOption } from '../context/parse-options.js';
 import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { type Column, table } from '../terminal/table.js';
 
@@ -33,7 +33,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .command('rewind')
     .description('Move the feed back to an earlier position, so that what follows is read again.')
     .option('--list', 'list earlier positions, newest first')
-    .option('--to-cursor <id>', 'to an earlier position, by its id as listed', positionId)
+    .option('--to-cursor <id>', 'to an earlier position, by its id as listed', idOption)
     .option(
       '--since <time>',
       'to a delivery time: ISO 8601, a day, or a time before now such as 24h',
@@ -124,9 +124,4 @@ function notAhead(since: Date, { lastDeliveredAt, startSince, name }: FeedRow): 
   if (readTo !== null && since <= readTo) return since;
   const read = readTo === null ? 'nothing has been delivered yet' : `it was read up to ${readTo.toISOString()}`;
   throw new CommandFailure(`the feed ${name} cannot skip ahead to ${since.toISOString()}: ${read}`);
-}
-
-function positionId(text: string): string {
-  if (!/^\d{1,18}$/.test(text)) throw new InvalidArgumentError('An id is a whole number, as listed by --list.');
-  return String(BigInt(text));
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { readSettings } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { EXIT, explain } from '../context/exit.js';
-import { intervalOption } from '../context/time-options.js';
+import { intervalOption } from '../context/parse-options.js';
 import { withDatabase } from '../context/with-feed.js';
 import { showStatus } from '../terminal/show-status.js';
 

@@ -3,9 +3,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { RecognitionClient } from '../../service/client.js';
 import { readSettings } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
-import { wholeNumber } from '../context/emulator-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { untilStopped } from '../context/stop-signals.js';
+import { numberOption } from '../context/parse-options.js';
+import { untilInterrupted } from '../context/stop-signals.js';
 import { withClient } from '../context/with-service.js';
 import { awaitRuns } from '../submit/await-runs.js';
 import { checkFile, findFiles, type PdfFile, type RefusedFile } from '../submit/pdf-files.js';
@@ -21,9 +21,6 @@ interface SubmitCommandOptions {
   readonly concurrency: number;
   readonly json?: true;
 }
-
-/** Time for an orderly end after an interruption, milliseconds. */
-const PATIENCE_MS = 1_500;
 
 const examples = `
 All files are checked before the first is sent: if one is no PDF, empty or
@@ -57,36 +54,32 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     )
     .option('--new', 'make another run of files whose run has failed')
     .option('--wait', 'wait until the runs are completed or have failed')
-    .option('--concurrency <number>', 'files on their way at once', atOnce, 4)
+    .option('--concurrency <number>', 'files on their way at once', numberOption(1, 16), 4)
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((paths: readonly string[], options: SubmitCommandOptions) => submit(paths, options, io));
 }
 
+/** The results of the command so far. `unknown`: files are being sent. */
+type Results = readonly SubmittedFile[] | 'nothing sent' | 'unknown';
+
 async function submit(paths: readonly string[], options: SubmitCommandOptions, io: CommandProcess): Promise<void> {
   const { service } = readSettings(io.env, { need: ['service'] });
-  let interrupted = false;
-  let results: readonly SubmittedFile[] | null = null;
-  await untilStopped(
-    async (signal) => {
-      setMaxListeners(0, signal); // several for each file under way
-      const files = await checkAll(paths, io, signal);
-      if (signal.aborted) return;
-      results = await withClient(service, options.concurrency, (client) =>
-        submitAll(files, options, { client, io, signal, perSecond: service.requestsPerSecond }),
-      );
-      if (options.json) io.write(`${JSON.stringify(results)}\n`);
-      io.note(`${summarize(results, options.wait === true)}\n`);
-    },
-    PATIENCE_MS,
-    () => {
-      interrupted = true;
-    },
-  ).catch((error) => {
-    throw interrupted ? new CommandFailure('interrupted; nothing else is known', EXIT.interrupted) : error;
+  let results = 'nothing sent' as Results;
+  const interrupted = await untilInterrupted(async (signal) => {
+    setMaxListeners(0, signal); // several for each file under way
+    const files = await checkAll(paths, io, signal);
+    if (signal.aborted) return;
+    results = 'unknown';
+    const submitted = await withClient(service, options.concurrency, (client) =>
+      submitAll(files, options, { client, io, signal, perSecond: service.requestsPerSecond }),
+    );
+    results = submitted;
+    if (options.json) io.write(`${JSON.stringify(submitted)}\n`);
+    io.note(`${summarize(submitted, options.wait === true)}\n`);
+    requireResults(submitted);
   });
-  const failure = interrupted ? interruption(results) : failureOf(results ?? []);
-  if (failure !== null) throw failure;
+  if (interrupted) throw interruption(results);
 }
 
 /** @throws CommandFailure unless all files may be sent */
@@ -195,29 +188,27 @@ function countFiles(files: readonly unknown[]): string {
 
 const REPEAT = 'the same command again submits what is left, and nothing twice';
 
-/** @param results null: interrupted before the first file was sent */
-function interruption(results: readonly SubmittedFile[] | null): CommandFailure {
-  if (results === null) return new CommandFailure('interrupted; nothing was sent', EXIT.interrupted);
-  const isLeft = results.some(({ outcome }) => ['failed', 'interrupted', 'not_sent'].includes(outcome));
-  return new CommandFailure(isLeft ? `interrupted; ${REPEAT}` : 'interrupted; all was submitted', EXIT.interrupted);
+function interruption(results: Results): CommandFailure {
+  const messages = { 'nothing sent': 'nothing was sent', unknown: 'nothing else is known' };
+  const message =
+    typeof results === 'string' ? messages[results] : areSubmitted(results) ? 'all was submitted' : REPEAT;
+  return new CommandFailure(`interrupted; ${message}`, EXIT.interrupted);
 }
 
-/** The failure that the command ends with; null: all files have a result. */
-function failureOf(files: readonly SubmittedFile[]): CommandFailure | null {
+function areSubmitted(files: readonly SubmittedFile[]): boolean {
+  return files.every(({ outcome }) => outcome === 'submitted' || outcome === 'repeated');
+}
+
+/** @throws CommandFailure unless all files have a result */
+function requireResults(files: readonly SubmittedFile[]): void {
   const lasting = files.filter(({ problem, status }) => status === 'failed' || problem?.passing === false).length;
   const passing = files.filter(({ problem }) => problem?.passing === true).length;
-  if (lasting + passing === 0) return null;
+  if (lasting + passing === 0) return;
   const message = `${lasting + passing} of ${countFiles(files)} without a result`;
-  return lasting > 0 ? new CommandFailure(message) : new CommandFailure(`${message}; ${REPEAT}`, EXIT.tryAgain);
+  throw lasting > 0 ? new CommandFailure(message) : new CommandFailure(`${message}; ${REPEAT}`, EXIT.tryAgain);
 }
 
 function slug(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('It is the slug of a document type.');
   return text;
-}
-
-function atOnce(text: string): number {
-  const number = wholeNumber(text);
-  if (number < 1 || number > 16) throw new InvalidArgumentError('It is a whole number from 1 to 16.');
-  return number;
 }

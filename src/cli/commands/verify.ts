@@ -3,7 +3,7 @@ import type { FeedFilters } from '../../sync/ports/index.js';
 import { filterChange } from '../../sync/recovery/filter-change.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { requireRange, timeOption } from '../context/time-options.js';
+import { requireRange, timeOption } from '../context/parse-options.js';
 import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
 import { counted, formatTime, printable } from '../terminal/format.js';

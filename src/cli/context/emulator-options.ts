@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import type { FaultInput } from '../../emulator/model/faults.js';
 import { defaultSwitches, type Switches, type SwitchesPatch, switchesSchema } from '../../emulator/model/switches.js';
+import { numberOption } from './parse-options.js';
 
 /** The options of `scanfeed emulator`: one for every switch, named and written for people. */
 
@@ -18,16 +19,7 @@ function measure(value: string, units: Readonly<Record<string, number>>, example
 export const duration = (value: string): number => measure(value, durationUnits, '500ms, 30s, 5m, 24h or 7d');
 export const size = (value: string): number => Math.round(measure(value, sizeUnits, '512B, 64KiB or 20MiB'));
 
-export function wholeNumber(value: string): number {
-  if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('It must be a whole number.');
-  return Number(value);
-}
-
-export function port(value: string): number {
-  const number = wholeNumber(value);
-  if (number > 65_535) throw new InvalidArgumentError('It must be a port, 0 to 65535.');
-  return number;
-}
+const wholeNumber = numberOption(0);
 
 function decimal(value: string): number {
   if (!/^\d+(\.\d+)?$/.test(value)) throw new InvalidArgumentError('It must be a number, 0 or more.');

@@ -35,6 +35,21 @@ export async function untilStopped(
   }
 }
 
+/** Time for an interrupted command to end in order, milliseconds. */
+const INTERRUPTED_MS = 1_500;
+
+/** Runs the work of a command until it ends or is interrupted. Returns whether it was: then its failure does not matter. */
+export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
+  let interrupted = false;
+  const onStop = () => {
+    interrupted = true;
+  };
+  await untilStopped(work, INTERRUPTED_MS, onStop).catch((error) => {
+    if (!interrupted) throw error;
+  });
+  return interrupted;
+}
+
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /**

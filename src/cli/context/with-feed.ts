@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import type { Clock } from '../../core/clock.js';
+import { classifyError } from '../../core/errors.js';
 import { checkSchema } from '../../daemon/prepare-schema.js';
 import { type DatabaseSettings, readSettings, type SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
@@ -108,4 +109,17 @@ export async function withCurrentLease<T>(
     if (written !== null) return written;
   }
   throw new CommandFailure(`the feed ${work.feed.name} keeps changing hands; try again later`, EXIT.tryAgain);
+}
+
+/** Writes like {@link withCurrentLease}. Resolves to null if PostgreSQL refuses one of the values. */
+export async function storeUnderLease<T>(
+  work: Pick<FeedAtWork<never>, 'feeds' | 'feed'>,
+  write: (lease: LeaseGrant) => Promise<T | null>,
+): Promise<T | null> {
+  try {
+    return await withCurrentLease(work, write);
+  } catch (error) {
+    if (classifyError(error).action === 'data') return null;
+    throw error;
+  }
 }

@@ -6,6 +6,16 @@ import type { FeedRow } from '../../storage/feeds/feeds.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { CommandFailure } from './exit.js';
 
+/** Kinds of failures that every request of a command would meet. */
+export const SERVICE_FAILURES: ReadonlySet<string> = new Set([
+  'connection',
+  'certificate',
+  'api_key',
+  'http_401',
+  'http_403',
+  'redirect',
+]);
+
 /** Opens a client for one command and closes it when the work is over. */
 export async function withClient<T>(
   settings: ServiceSettings,

@@ -4,8 +4,8 @@ import type { PassRequest, RequestedPass } from '../../storage/passes/request-pa
 import type { PassKind } from '../../sync/ports/index.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { untilStopped } from '../context/stop-signals.js';
-import { timeOption } from '../context/time-options.js';
+import { timeOption } from '../context/parse-options.js';
+import { untilInterrupted } from '../context/stop-signals.js';
 import { type FeedAtWork, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { requireOwnService } from '../context/with-service.js';
@@ -28,9 +28,6 @@ type PassWork = FeedAtWork<'service' | 'pending'>;
 const CHECK_MS = 1_000;
 /** The progress mentions when no page has been committed for this long, milliseconds. */
 const SILENCE_MS = 30_000;
-/** Time for a page under way to end when the command is interrupted, milliseconds. A page that is left is read again. */
-const PATIENCE_MS = 1_500;
-
 /** Adds a command with the options of {@link PassOptions}. */
 export function passCommand(program: Command, name: string, { clock }: CommandProcess): Command {
   const time = timeOption(clock.now);
@@ -120,39 +117,28 @@ async function runToItsEnd(
   const progress = progressLine(io);
   let pass = requested;
   let leader: string | null = null;
-  let interrupted = false;
-  await untilStopped(
-    (signal) => {
-      announce();
-      return withPassWorker(pass, work, io, progress, async (worker) => {
-        const runOrWait = async () => {
-          leader = await leaderFor(pass, work);
-          const outcome = leader === null ? await worker.runSlice(signal) : 'left';
-          pass = await readAgain(pass, work);
-          if (pass.finishedAt !== null || signal.aborted) return;
-          if (outcome === 'none') {
-            const { name } = work.feed;
-            throw new CommandFailure(
-              `the feed ${name} has read nothing yet: start \`scanfeed run\`, which then runs this ${namesOf([pass.kind])}`,
-            );
-          }
-          if (outcome === 'ran') return;
-          progress.show(() => describeProgress(pass, leader ?? 'another command'));
-          await clock.sleep(CHECK_MS, signal);
-        };
-        const onPause = (line: string) => signal.aborted || progress.say(line);
-        while (pass.finishedAt === null && !signal.aborted) await withRetries(runOrWait, { clock, signal, onPause });
-      });
-    },
-    PATIENCE_MS,
-    () => {
-      interrupted = true;
-    },
-  )
-    .catch((error) => {
-      if (!interrupted) throw error;
-    })
-    .finally(() => progress.clear());
+  const interrupted = await untilInterrupted((signal) => {
+    announce();
+    return withPassWorker(pass, work, io, progress, async (worker) => {
+      const runOrWait = async () => {
+        leader = await leaderFor(pass, work);
+        const outcome = leader === null ? await worker.runSlice(signal) : 'left';
+        pass = await readAgain(pass, work);
+        if (pass.finishedAt !== null || signal.aborted) return;
+        if (outcome === 'none') {
+          const { name } = work.feed;
+          throw new CommandFailure(
+            `the feed ${name} has read nothing yet: start \`scanfeed run\`, which then runs this ${namesOf([pass.kind])}`,
+          );
+        }
+        if (outcome === 'ran') return;
+        progress.show(() => describeProgress(pass, leader ?? 'another command'));
+        await clock.sleep(CHECK_MS, signal);
+      };
+      const onPause = (line: string) => signal.aborted || progress.say(line);
+      while (pass.finishedAt === null && !signal.aborted) await withRetries(runOrWait, { clock, signal, onPause });
+    });
+  }).finally(() => progress.clear());
   if (!interrupted || pass.finishedAt !== null) return pass;
   throw new CommandFailure(interruption(pass, leader), EXIT.interrupted);
 }

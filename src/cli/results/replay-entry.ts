@@ -1,10 +1,9 @@
 import { systemClock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
-import { classifyError } from '../../core/errors.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
 import { recheckPayload } from '../../sync/commit/quarantined-payload.js';
 import { batchOf, type CheckedEntry, refusedEntry } from '../../sync/page/check-page.js';
-import { type FeedAtWork, openFeedStore, withCurrentLease } from '../context/with-feed.js';
+import { type FeedAtWork, openFeedStore, storeUnderLease } from '../context/with-feed.js';
 
 /** `stored`: by this replay. `present`: this revision was stored already. `overtaken`: a newer one was. */
 export type ReplayOutcome = 'stored' | 'present' | 'overtaken' | 'still_bad';
@@ -35,7 +34,7 @@ export async function replayEntry(
   const checked = recheckPayload(payload, settings.feed.markdown);
   if (!checked.usable) return stillBad(id, checked.entry);
   const counts = await store(work, checked.entry);
-  if (counts === 'refused') return stillBad(id, refusedEntry(checked.entry));
+  if (counts === null) return stillBad(id, refusedEntry(checked.entry));
   const outcome = outcomeOf(counts);
   await quarantine.settle(feed.name, id, outcome === 'overtaken' ? 'discarded' : 'replayed');
   const { run } = checked.entry.accepted;
@@ -48,17 +47,13 @@ const GONE = {
   detail: 'its content was removed: it was erased, or is past the retention',
 } as const;
 
-async function store(work: FeedAtWork<'pending'>, entry: CheckedEntry): Promise<CommitCounts | 'refused'> {
+/** Resolves to null if PostgreSQL refuses one of the values. */
+function store(work: FeedAtWork<'pending'>, entry: CheckedEntry): Promise<CommitCounts | null> {
   const feedStore = openFeedStore(work, systemClock);
-  try {
-    return await withCurrentLease(work, async (lease) => {
-      const outcome = await feedStore.commitResults(lease, batchOf([entry], null));
-      return outcome.kind === 'fenced' ? null : outcome.counts;
-    });
-  } catch (error) {
-    if (classifyError(error).action === 'data') return 'refused';
-    throw error;
-  }
+  return storeUnderLease(work, async (lease) => {
+    const outcome = await feedStore.commitResults(lease, batchOf([entry], null));
+    return outcome.kind === 'fenced' ? null : outcome.counts;
+  });
 }
 
 function outcomeOf({ inserted, updated, stale }: CommitCounts): ReplayOutcome {

@@ -5,7 +5,8 @@ import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sy
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 import { pendingPause } from '../../sync/results/retry-pending.js';
 import { storeResult } from '../../sync/results/store-result.js';
-import { type FeedAtWork, withCurrentLease } from '../context/with-feed.js';
+import { type FeedAtWork, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
+import { SERVICE_FAILURES } from '../context/with-service.js';
 
 /** How a try for one pending result ended. */
 export interface Resolved {
@@ -56,21 +57,16 @@ export async function resolveRun(
  * Stores a run that was loaded through the single-run endpoint, under the present lease epoch. A result that contradicts the
  * stored row leaves it pending. Null: PostgreSQL refuses one of its values.
  */
-export async function storeRun(
+export function storeRun(
   entry: CheckedEntry,
   work: FeedAtWork<never>,
   store: FeedStore,
 ): Promise<{ readonly counts: CommitCounts; readonly contradicted: boolean } | null> {
-  try {
-    return await withCurrentLease(work, async (lease) => {
-      const outcome = await storeResult(store, lease, entry);
-      if (outcome.kind === 'fenced') return null;
-      return { counts: outcome.counts, contradicted: outcome.kind === 'contradicted' };
-    });
-  } catch (error) {
-    if (classifyError(error).action === 'data') return null;
-    throw error;
-  }
+  return storeUnderLease(work, async (lease) => {
+    const outcome = await storeResult(store, lease, entry);
+    if (outcome.kind === 'fenced') return null;
+    return { counts: outcome.counts, contradicted: outcome.kind === 'contradicted' };
+  });
 }
 
 /** A service that remembers why it failed. */
@@ -79,10 +75,7 @@ export interface WatchedService extends FeedService {
   failureOf(scanId: string): string | null;
 }
 
-/** Failures that say nothing about one run: the next request would meet them too. */
-const OF_THE_SERVICE = ['connection', 'certificate', 'api_key', 'http_401', 'http_403', 'redirect'];
-
-/** @param onServiceFailure told of a failure that every request would meet */
+/** @param onServiceFailure called with a failure that every request would meet */
 export function watchService(service: FeedService, onServiceFailure: (error: unknown) => void): WatchedService {
   const failures = new Map<string, string>();
   return {
@@ -92,7 +85,7 @@ export function watchService(service: FeedService, onServiceFailure: (error: unk
         return await service.readRun(scanId, options, signal);
       } catch (error) {
         if (error instanceof Error) failures.set(scanId, error.message);
-        if (OF_THE_SERVICE.includes(classifyError(error).kind)) onServiceFailure(error);
+        if (SERVICE_FAILURES.has(classifyError(error).kind)) onServiceFailure(error);
         throw error;
       }
     },

@@ -7,6 +7,7 @@ import { ConflictError } from '../../service/errors/status-errors.js';
 import type { Submission } from '../../service/wire.js';
 import { CommandFailure, EXIT, explain } from '../context/exit.js';
 import { type RetryOptions, withRetries } from '../context/with-retries.js';
+import { SERVICE_FAILURES } from '../context/with-service.js';
 import { hasChanged, type PdfFile } from './pdf-files.js';
 
 /** The result for one file. */
@@ -58,15 +59,7 @@ export interface SubmitOptions {
 }
 
 /** Kinds of failures that every file would meet; a 404 is about the document type (interface 7). */
-const COMMON_FAILURES = new Set([
-  'connection',
-  'certificate',
-  'api_key',
-  'http_401',
-  'http_403',
-  'http_404',
-  'redirect',
-]);
+const COMMON_FAILURES = new Set([...SERVICE_FAILURES, 'http_404']);
 
 /** Maximum number of failed runs of one file; more is no accident. */
 const MAX_FAILED_RUNS = 100;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { EXIT } from '../../src/cli/context/exit.js';
-import { requireRange } from '../../src/cli/context/time-options.js';
+import { requireRange } from '../../src/cli/context/parse-options.js';
 
 const now = Date.parse('2026-11-21T12:00:00Z');
 const day = (text: string) => new Date(`2026-${text}T00:00:00Z`);

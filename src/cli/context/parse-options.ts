@@ -9,7 +9,23 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 const interval = durationKind('1s', '1d');
 
-/** Milliseconds of an option such as `5s`. */
+/** Returns a reader of an option that is a whole number within limits. */
+export function numberOption(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  const limits = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`;
+  return (text) => {
+    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(number >= min && number <= max)) throw new InvalidArgumentError(`It must be a whole number, ${limits}.`);
+    return number;
+  };
+}
+
+/** Reads the id of a row in a list. */
+export function idOption(text: string): string {
+  if (!/^\d{1,18}$/.test(text)) throw new InvalidArgumentError('An id is a whole number, as listed.');
+  return String(BigInt(text));
+}
+
+/** Reads an option such as `5s`, in milliseconds. */
 export function intervalOption(text: string): number {
   const { success, data } = interval.schema.safeParse(text);
   if (!success) throw new InvalidArgumentError(`Expected ${interval.allowed}.`);
