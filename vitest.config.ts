@@ -1,8 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Tests that need a database. All others start without one. */
-const withDatabase = ['test/storage/**/*.test.ts', 'test/e2e/**/*.test.ts'];
+/** Tests of the statements, against PostgreSQL. */
+const storage = ['test/storage/**/*.test.ts'];
+/** Tests of the whole program as a process, against PostgreSQL and an emulated or scripted service. */
+const e2e = ['test/e2e/**/*.test.ts'];
 /** What has to be built before it is tested has commands of its own. */
 const builtFirst = ['test/image/**', 'test/package/**'];
 
@@ -24,13 +26,27 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'unit', include: ['test/**/*.test.ts'], exclude: [...withDatabase, ...builtFirst] },
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: [...storage, ...e2e, ...builtFirst],
+          isolate: false,
+        },
       },
       {
         extends: true,
         test: {
-          name: 'database',
-          include: withDatabase,
+          name: 'storage',
+          include: storage,
+          isolate: false,
+          globalSetup: 'test/support/postgres/global-setup.ts',
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'e2e',
+          include: e2e,
           globalSetup: ['test/support/postgres/global-setup.ts', 'test/support/program/global-setup.ts'],
         },
       },

@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ERROR_KINDS } from '../../src/observability/metrics/metric-definitions.js';
-import { type AlertFile, anyHelm, renderAlerts, testFolder } from '../support/deployment/chart.js';
+import { type AlertFile, renderAlerts, requireHelm, testFolder } from '../support/deployment/chart.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
 
 const MINUTE = 60;
@@ -270,7 +270,7 @@ const PASSED = { status: 0, output: expect.stringContaining('SUCCESS') };
 describe('the alerts of the chart', () => {
   test.for(Object.entries(scenarios))('%s', async ([, { replicas, firing }], context) => {
     requireTool(context, 'promtool');
-    const rules = await renderAlerts(anyHelm(context));
+    const rules = await renderAlerts(requireHelm(context));
     const scenario = {
       interval: `${SCRAPE_SECONDS}s`,
       input_series: inputSeries(replicas),
@@ -281,7 +281,7 @@ describe('the alerts of the chart', () => {
 
   test('say what happened, how bad it is, to whom, and what to read', async (context) => {
     requireTool(context, 'promtool');
-    const rules = await renderAlerts(anyHelm(context), { alertLabels: { team: 'documents' } });
+    const rules = await renderAlerts(requireHelm(context), { alertLabels: { team: 'documents' } });
     const scenario = {
       interval: `${SCRAPE_SECONDS}s`,
       input_series: inputSeries([wedged]),
@@ -308,7 +308,7 @@ describe('the alerts of the chart', () => {
 
   test('name no time where there is none yet', async (context) => {
     requireTool(context, 'promtool');
-    const rules = await renderAlerts(anyHelm(context));
+    const rules = await renderAlerts(requireHelm(context));
     const unknown = {
       ...leader,
       scanfeed_lag_seconds: constant(Number.POSITIVE_INFINITY),
@@ -346,7 +346,7 @@ describe('the alerts of the chart', () => {
 
   test('concern their own feed alone', async (context) => {
     requireTool(context, 'promtool');
-    const rules = await renderAlerts(anyHelm(context));
+    const rules = await renderAlerts(requireHelm(context));
     const others = inputSeries([failing, { ...wedged, scanfeed_quarantined_entries: constant(5) }]).map(
       ({ series, values }, index) => ({
         series: index % 2 === 0 ? series.replace('invoices', 'letters') : series.replace('documents', 'staging'),
@@ -363,7 +363,7 @@ describe('the alerts of the chart', () => {
 
   test('pass the linter of Prometheus', async (context) => {
     requireTool(context, 'promtool');
-    const rules = await renderAlerts(anyHelm(context));
+    const rules = await renderAlerts(requireHelm(context));
     expect(await runPromtool(['check', 'rules', '--lint=all', '--lint-fatal', 'rules.json'], rules)).toEqual(PASSED);
   });
 
@@ -373,7 +373,7 @@ describe('the alerts of the chart', () => {
       LagHigh: { warning: 60, for: '1m' },
       ErrorRatioHigh: { severity: 'info' },
     };
-    const rules = (await renderAlerts(anyHelm(context), { alerts })).groups.flatMap((group) => group.rules);
+    const rules = (await renderAlerts(requireHelm(context), { alerts })).groups.flatMap((group) => group.rules);
     const named = (name: string) => rules.filter(({ alert }) => alert === `Scanfeed${name}`);
     expect(named('Down')).toEqual([]);
     expect(named('LagHigh')).toMatchObject([
@@ -393,7 +393,7 @@ describe('the alerts of the chart', () => {
   });
 
   test('have a runbook each, and each runbook an alert', async (context) => {
-    const rules = (await renderAlerts(anyHelm(context))).groups.flatMap((group) => group.rules);
+    const rules = (await renderAlerts(requireHelm(context))).groups.flatMap((group) => group.rules);
     const runbooks = (await readdir(new URL('../../docs/runbooks/', import.meta.url))).filter(
       (name) => name !== 'README.md',
     );

@@ -1,20 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readSettings } from '../../src/settings/settings.js';
 import { VARIABLES } from '../../src/settings/variables.js';
 import { testCertificate } from '../support/certificate.js';
 import {
-  anyHelm,
   CHART,
   ciValues,
-  HELMS,
   OLDEST_KUBERNETES,
   parseManifests,
   REQUIRED,
   render,
+  requireHelm,
   runTemplate,
   testFolder,
 } from '../support/deployment/chart.js';
@@ -30,11 +29,10 @@ async function authorityFile(): Promise<string> {
 
 const CI_VALUES = Object.entries(await ciValues());
 
-test.skipIf(HELMS.length > 0 || process.env.CI)('the chart is checked with Helm, which is not installed', () => {
-  expect(HELMS).toEqual([]);
-});
+describe('with Helm', () => {
+  const helm = 'helm';
+  beforeEach((context) => void requireHelm(context));
 
-describe.each(HELMS)('with %s', (helm) => {
   test.each(CI_VALUES)('%s passes the strict linter', async (_name, file) => {
     const args = ['lint', '--strict', '--kube-version', OLDEST_KUBERNETES, CHART, '--values', file];
     const { status, stdout, stderr } = await runTool(helm, args);
@@ -46,7 +44,7 @@ describe.each(HELMS)('with %s', (helm) => {
 
   test.each(CI_VALUES)('%s makes the manifests that were looked at', async (name, file) => {
     const { stdout, stderr } = await runTemplate(helm, file);
-    // The majors differ in empty lines. The dashboard is looked at in its own file.
+    // The dashboard has a file of its own.
     const manifests = `${stdout}${stderr}`
       .replaceAll(/\n+---\n/g, '\n---\n')
       .replace(/(scanfeed\.json: \|-\n)(?: {4}.*\n)+/, '$1    …\n')
@@ -105,12 +103,12 @@ function policy() {
 describe('the manifests', () => {
   test.for(CI_VALUES)('of %s are valid for every Kubernetes from 1.29 to the newest', async ([, file], context) => {
     requireSchemas(context);
-    const { stdout } = await runTemplate(anyHelm(context), file);
+    const { stdout } = await runTemplate(requireHelm(context), file);
     expect(await findInvalid(stdout)).toEqual([]);
   });
 
   test.for(CI_VALUES)('of %s keep to the restricted pod security standard', async ([, file], context) => {
-    const manifests = await render(anyHelm(context), file);
+    const manifests = await render(requireHelm(context), file);
     expect(manifests).not.toEqual([]);
     for (const pod of podSpecs(manifests)) {
       for (const container of allContainers(pod).filter(({ name }) => name.startsWith('scanfeed'))) {
@@ -128,7 +126,7 @@ describe('the manifests', () => {
   });
 
   test.for(CI_VALUES)('of %s set what the daemon understands, with files that are there', async ([, file], context) => {
-    const manifests = await render(anyHelm(context), file);
+    const manifests = await render(requireHelm(context), file);
     for (const pod of podSpecs(manifests)) {
       const files = mountedFiles(pod);
       const contents: Readonly<Record<string, string>> = {
@@ -158,7 +156,7 @@ describe('the manifests', () => {
   });
 
   test('bring the dashboard as it is', async (context) => {
-    const manifests = await render(anyHelm(context), { ...REQUIRED, dashboard: { enabled: true } });
+    const manifests = await render(requireHelm(context), { ...REQUIRED, dashboard: { enabled: true } });
     const configMap = manifests.find(({ kind }) => kind === 'ConfigMap');
     const file = readFileSync(join(CHART, 'dashboards', 'scanfeed.json'), 'utf8');
     expect(JSON.parse(configMap?.data['scanfeed.json'])).toEqual(JSON.parse(file));
@@ -171,7 +169,7 @@ describe('the manifests', () => {
       SCANFEED_HISTORY: false,
       SCANFEED_DOCUMENT_TYPE: '007',
     };
-    const [pod] = podSpecs(await render(anyHelm(context), { ...REQUIRED, settings }));
+    const [pod] = podSpecs(await render(requireHelm(context), { ...REQUIRED, settings }));
     const env = environmentOf(pod?.containers[0] as never);
     expect(env).toMatchObject({
       SCANFEED_REQUESTS_PER_SECOND: '0.5',
@@ -190,7 +188,7 @@ describe('the manifests', () => {
       podMonitor: { enabled: true, labels: { team: 'monitor' } },
     };
     // Which the parser refuses otherwise.
-    const manifests = await render(anyHelm(context), values);
+    const manifests = await render(requireHelm(context), values);
     const named = (wanted: string) => manifests.find(({ kind }) => kind === wanted);
     expect(named('ServiceAccount')?.metadata.labels).toMatchObject({ team: 'all' });
     expect(named('PodMonitor')?.metadata.labels).toMatchObject({ team: 'monitor' });
@@ -203,7 +201,7 @@ describe('the manifests', () => {
   test('check the certificate of a database whose authorities are given, unless told how', async (context) => {
     const database = { ...REQUIRED.database, ca: { secret: 'invoices-ca' } };
     const sslMode = async (settings: object) => {
-      const [pod] = podSpecs(await render(anyHelm(context), { ...REQUIRED, database, settings }));
+      const [pod] = podSpecs(await render(requireHelm(context), { ...REQUIRED, database, settings }));
       return environmentOf(pod?.containers[0] as never).PGSSLMODE;
     };
     expect(await sslMode({})).toBe('verify-full');
@@ -218,10 +216,10 @@ describe('the manifests', () => {
     ['no replica', { replicaCount: 0 }, 'Nothing is kept in step now: replicaCount is 0.\n'],
     ['a sidecar', { mode: 'sidecar' }, '5 connections from each pod.'],
   ] as const)('are followed by notes, which tell of %s', async ([, values, told], context) => {
-    requireTool(context, 'helm4'); // Helm 3 writes its notes to a cluster alone
+    requireTool(context, 'helm');
     const given = Object.entries({ ...REQUIRED, ...values });
     const set = given.flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]);
-    const { stdout } = await runTool('helm4', ['install', 'invoices', CHART, '--dry-run=client', ...set]);
+    const { stdout } = await runTool('helm', ['install', 'invoices', CHART, '--dry-run=client', ...set]);
     expect(stdout.replace(/^.*^NOTES:/ms, '')).toContain(told);
   });
 
@@ -230,14 +228,14 @@ describe('the manifests', () => {
   }
 
   test('replace all replicas at once where that is asked for', async (context) => {
-    const manifests = await render(anyHelm(context), { ...REQUIRED, updateStrategy: { type: 'Recreate' } });
+    const manifests = await render(requireHelm(context), { ...REQUIRED, updateStrategy: { type: 'Recreate' } });
     expect(manifests.find(({ kind }) => kind === 'Deployment')?.spec.strategy).toEqual({ type: 'Recreate' });
   });
 
   test('have names that a Service may have, whatever the release is called', async (context) => {
     const values = join(CHART, 'ci', 'service-monitor-values.yaml');
     const args = ['template', 'team.invoices', CHART, '--values', values, '--kube-version', OLDEST_KUBERNETES];
-    const manifests = parseManifests((await runTool(anyHelm(context), args)).stdout);
+    const manifests = parseManifests((await runTool(requireHelm(context), args)).stdout);
     expect(new Set(manifests.map(({ metadata }) => metadata.name))).toEqual(new Set(['team-invoices-scanfeed']));
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { anyHelm, CHART, renderAlerts, testFolder } from '../support/deployment/chart.js';
+import { CHART, renderAlerts, requireHelm, testFolder } from '../support/deployment/chart.js';
 import { matchersIn, metricsIn } from '../support/deployment/promql.js';
 import { hasTool, requireTool, runTool } from '../support/deployment/tools.js';
 import { testMetrics } from '../support/observed.js';
@@ -47,7 +47,7 @@ describe('what is asked of the daemon', () => {
   });
 
   test('the alerts ask for metrics that it exports, with values of labels that exist', async (context) => {
-    const rules = (await renderAlerts(anyHelm(context))).groups.flatMap((group) => group.rules);
+    const rules = (await renderAlerts(requireHelm(context))).groups.flatMap((group) => group.rules);
     const { text } = await exported();
     for (const { alert, expr } of rules) {
       expect({ alert, metrics: metricsIn(expr).length > 0, unknown: await unexported(expr) }).toEqual({

@@ -3,7 +3,14 @@ import { cp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readSettings } from '../../src/settings/settings.js';
-import { anyHelm, CHART, OLDEST_KUBERNETES, REQUIRED, runTemplate, testFolder } from '../support/deployment/chart.js';
+import {
+  CHART,
+  OLDEST_KUBERNETES,
+  REQUIRED,
+  requireHelm,
+  runTemplate,
+  testFolder,
+} from '../support/deployment/chart.js';
 import { runTool } from '../support/deployment/tools.js';
 
 const TEXT = readFileSync(new URL('../../docs/deployment.md', import.meta.url), 'utf8');
@@ -23,7 +30,7 @@ const helmCommands = commands('helm').filter((command) => !/^(rollback|uninstall
 
 describe('docs/deployment.md', () => {
   test('names Helm commands that do what they say', async (context) => {
-    const helm = anyHelm(context);
+    const helm = requireHelm(context);
     expect(helmCommands.length).toBeGreaterThan(3);
     const folder = await testFolder();
     await cp(join(CHART, '..'), join(folder, 'helm'), { recursive: true });
@@ -44,7 +51,7 @@ describe('docs/deployment.md', () => {
   });
 
   test('shows values that the chart takes', async (context) => {
-    const helm = anyHelm(context);
+    const helm = requireHelm(context);
     const values = blocks('yaml').filter(
       (block) => /^(podMonitor|networkPolicy|baseUrl|ca)/m.test(block) && !/^scanfeed:/m.test(block),
     );

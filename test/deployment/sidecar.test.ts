@@ -1,17 +1,16 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import {
-  anyHelm,
   CHART,
-  HELMS,
   type Manifest,
   OLDEST_KUBERNETES,
   parseManifests,
   REQUIRED,
   render,
   renderAlerts,
+  requireHelm,
   testFolder,
 } from '../support/deployment/chart.js';
 import { environmentOf, mountedFiles, podSpecs } from '../support/deployment/pods.js';
@@ -36,7 +35,10 @@ async function renderExample(
   return parseManifests(stdout);
 }
 
-describe.each(HELMS)('the sidecar, with %s', (helm) => {
+describe('the sidecar', () => {
+  const helm = 'helm';
+  beforeEach((context) => void requireHelm(context));
+
   test('is an init container that stays, and holds up nobody', async () => {
     const [pod] = podSpecs(await renderExample(helm));
     const [sidecar] = pod?.initContainers ?? [];
@@ -103,7 +105,7 @@ async function takeTwo(example: string): Promise<void> {
 }
 
 test('two sidecars of one pod share no name and no port, and each is asked for its own life', async (context) => {
-  const manifests = await renderExample(anyHelm(context), [], takeTwo);
+  const manifests = await renderExample(requireHelm(context), [], takeTwo);
   const [pod] = podSpecs(manifests);
   expect(pod?.initContainers).toMatchObject([
     {
@@ -143,13 +145,13 @@ function asYaml(comment: string, documents: readonly unknown[]): string {
 
 describe('for those who do not use Helm there is', () => {
   test('an application with the sidecar', async (context) => {
-    const manifests = (await renderExample(anyHelm(context))).filter(({ kind }) => kind === 'Deployment');
+    const manifests = (await renderExample(requireHelm(context))).filter(({ kind }) => kind === 'Deployment');
     const text = asYaml('An application of two replicas with scanfeed as a sidecar.', withoutHelm(manifests));
     await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/sidecar.yaml'));
   });
 
   test('a Deployment of its own', async (context) => {
-    const manifests = await render(anyHelm(context), { ...REQUIRED, feed: 'invoices' });
+    const manifests = await render(requireHelm(context), { ...REQUIRED, feed: 'invoices' });
     const text = asYaml('scanfeed in a pod of its own.', withoutHelm(manifests));
     await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/deployment.yaml'));
   });
@@ -164,7 +166,7 @@ describe('for those who do not use Helm there is', () => {
   });
 
   test('a rule file for Prometheus', async (context) => {
-    const rules = await renderAlerts(anyHelm(context), { selector: 'feed="invoices"' });
+    const rules = await renderAlerts(requireHelm(context), { selector: 'feed="invoices"' });
     const text = asYaml('Alerts of the feed "invoices", for `rule_files` of Prometheus.', [rules]);
     await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/alerts.yaml'));
   });

@@ -22,7 +22,7 @@ const COPIED = [
 const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readonly files: readonly string[] }>> = {
   engine: { project: 'unit', files: ['test/simulation/', 'test/sync/'] },
   statements: {
-    project: 'database',
+    project: 'storage',
     files: [
       'model-store',
       'commit/commit-page',
@@ -40,7 +40,7 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
     ].map((name) => `test/storage/${name}.test.ts`),
   },
   reports: {
-    project: 'database',
+    project: 'storage',
     files: ['views', 'typed-views', 'odd-documents', 'refresh-views', 'erasure', 'change-seq'].map(
       (name) => `test/storage/reporting/${name}.test.ts`,
     ),

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { cases } from '../support/thorough.js';
 import { toldCoverage, toldProgress, uncovered } from './coverage.js';
 import { simulateSeeds } from './simulate-seeds.js';
 
-const count = Number(process.env.SIMULATION_SEEDS ?? 500);
+const count = Number(process.env.SIMULATION_SEEDS ?? cases(250, 500));
 const first = Number(process.env.SIMULATION_FIRST_SEED ?? 1);
 
 describe('the promises hold', () => {

@@ -8,8 +8,9 @@ import { type ModelFeed, ModelStore } from '../simulation/model-store.js';
 import { TEST_SCHEMA, tables, useStore } from '../support/store.js';
 import { HOUR_MS, type Operation, StoreHistory } from '../support/store-history.js';
 import { hoursAgo, modelState, postgresState } from '../support/store-state.js';
+import { cases } from '../support/thorough.js';
 
-const COUNT = Number(process.env.MODEL_STORE_HISTORIES ?? 1_000);
+const COUNT = Number(process.env.MODEL_STORE_HISTORIES ?? cases(150, 1_000));
 const FIRST = Number(process.env.MODEL_STORE_FIRST_SEED ?? 1);
 const OPERATIONS = 20;
 /** At once; each on a connection of its own. */

@@ -6,6 +6,7 @@ import {
   parseLight,
   TooManyValues,
 } from '../../../src/core/json/skip-large-values.js';
+import { cases } from '../../support/thorough.js';
 
 const OF_ENTRIES: Lightening = {
   depth: 3,
@@ -57,7 +58,7 @@ describe('parsing a large page', () => {
         expect(value).toEqual(JSON.parse(text('light')));
         expect(some).toBe(text('value') !== text('light'));
       }),
-      { numRuns: 60 },
+      { numRuns: cases(20, 60) },
     );
   });
 

@@ -2,7 +2,7 @@ import { expect, inject, it } from 'vitest';
 import { findPgBouncer } from '../../support/pgbouncer.js';
 import { runKills } from '../programs/kills/run-kills.js';
 
-/** A small share; `npm run test:kills` has the rest. */
+/** A small share; `.ci/program kills` has the rest. */
 const KILLS = 6;
 const HISTORY = 2_000;
 const LIMIT_MS = 240_000;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { anyHelm, CHART, renderAlerts } from '../../support/deployment/chart.js';
+import { CHART, renderAlerts, requireHelm } from '../../support/deployment/chart.js';
 import { Prometheus } from '../../support/deployment/prometheus.js';
 import { requireTool, runTool } from '../../support/deployment/tools.js';
 import { useProgram } from '../../support/program/bench.js';
@@ -35,7 +35,7 @@ function statPanels() {
 
 test('Prometheus alerts when the service fails and when the daemon is gone, and stops when they are back', async (context) => {
   for (const tool of ['prometheus', 'promtool']) requireTool(context, tool);
-  const rules = await renderAlerts(anyHelm(context), HURRY);
+  const rules = await renderAlerts(requireHelm(context), HURRY);
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const gateway = await Gateway.to(service.url);

@@ -1,7 +1,7 @@
 /**
  * Fails PostgreSQL over to a standby that lacks the last commits, again and again, while daemons read a feed and run passes
- * of every kind, and counts what was lost or falsely claimed: `npm run test:failovers`; with `-- --pgbouncer` by way
- * of PgBouncer, with `-- --unclean` on one server that is killed under `synchronous_commit=off`.
+ * of every kind, and counts what was lost or falsely claimed: `.ci/program failovers`; with `--pgbouncer` by way
+ * of PgBouncer, with `--unclean` on one server that is killed under `synchronous_commit=off`.
  *
  * FAILOVERS (20) is the number of failovers or kills, SEED (1) decides what happens. Ends with 0 if nothing was found wrong.
  */

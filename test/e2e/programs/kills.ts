@@ -1,6 +1,6 @@
 /**
  * Kills daemons, their database and their pooler with SIGKILL while they follow a feed that does not rest, and counts
- * what was lost: `npm run test:kills`, with `-- --pgbouncer` by way of PgBouncer.
+ * what was lost: `.ci/program kills`, with `--pgbouncer` by way of PgBouncer.
  *
  * KILLS (500) says how many daemons are killed, SEED (1) what happens when. Ends with 0 if nothing was found wrong.
  */

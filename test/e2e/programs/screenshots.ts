@@ -4,7 +4,7 @@ import { launchChromium } from '../../support/status-page/browser.js';
 import { serveStatusPage } from '../../support/status-page/serve.js';
 import { caughtUp, readingHistory, type Shown } from '../../support/status-page/states.js';
 
-/** The pictures of the status page in the documentation: `npm run screenshots`. */
+/** The pictures of the status page in the documentation: `.ci/program screenshots`. */
 const FOLDER = 'docs/images';
 
 const PICTURES: readonly {

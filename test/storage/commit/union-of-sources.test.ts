@@ -7,6 +7,7 @@ import { storeResult } from '../../../src/sync/results/store-result.js';
 import { entryJson, type Fields, pageJson, raw } from '../../support/entries.js';
 import { rawPage, rawRun } from '../../support/pages.js';
 import { runRow, type TestFeed, tables, useStore } from '../../support/store.js';
+import { cases } from '../../support/thorough.js';
 
 const bench = useStore();
 let scans = 0;
@@ -144,7 +145,7 @@ describe('a row', () => {
         }
         expect(before.partner_test_mode).toBe([given.entry, given.answer].some((of) => of.partnerTestMode === true));
       }),
-      { numRuns: 150 },
+      { numRuns: cases(30, 150) },
     );
   });
 
@@ -156,7 +157,7 @@ describe('a row', () => {
           await columns(await beforeItsPage(feed, given)),
         );
       }),
-      { numRuns: 150 },
+      { numRuns: cases(30, 150) },
     );
   });
 
@@ -283,7 +284,7 @@ describe('entries of one scan and revision', () => {
         expect(await feed.counts(page)).toMatchObject({ inserted: 1, unchanged: entries.length - 1, conflicts });
         expect(await columns(together)).toEqual(await columns(apart));
       }),
-      { numRuns: 100 },
+      { numRuns: cases(20, 100) },
     );
   });
 

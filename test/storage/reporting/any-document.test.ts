@@ -5,9 +5,10 @@ import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { emptyReports, readAllViews, refresh } from '../../support/reports.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { cases } from '../../support/thorough.js';
 
 const bench = useStore(useDatabase(MIGRATED));
-const RUNS = 25;
+const RUNS = cases(8, 25);
 const DAY = 86_400_000;
 
 /** Few, so that they meet in several kinds; and such as collide, or are names of something else. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { raw } from '../../support/entries.js';
 import { fieldColumns, readAllViews, readView, useDocuments } from '../../support/reports.js';
 import { useStore } from '../../support/store.js';
+import { IS_THOROUGH } from '../../support/thorough.js';
 
 const bench = useStore();
 const { store, build, viewNames } = useDocuments(bench);
@@ -77,7 +78,7 @@ describe('names', () => {
 describe('odd documents', () => {
   const nested = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`);
 
-  it('break neither the refresh nor a query', async () => {
+  it.runIf(IS_THOROUGH)('break neither the refresh nor a query', async () => {
     const wide = Object.fromEntries(Array.from({ length: 1_500 }, (_, index) => [`schluessel ${index}`, index]));
     const tables10 = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`t${index}`, [{ a: index }]]));
     await store({ ordentlich: 1 });

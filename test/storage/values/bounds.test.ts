@@ -5,6 +5,7 @@ import { INDEXED_BYTES } from '../../../src/sync/page/check-entry.js';
 import { JSON_LIMITS } from '../../../src/sync/page/json-limits.js';
 import { entryJson, type Fields, pageJson, raw } from '../../support/entries.js';
 import { runRow, tables, useStore } from '../../support/store.js';
+import { IS_THOROUGH } from '../../support/thorough.js';
 import { deliver, PATIENCE } from './deliver.js';
 
 const bench = useStore();
@@ -74,7 +75,7 @@ describe('an entry beyond a bound is quarantined whole', () => {
   });
 
   // PostgreSQL itself fails at these sizes with XX000, which blames the server and would be retried without end.
-  it.each([
+  it.runIf(IS_THOROUGH).each([
     ['an array', `[${'1,'.repeat(17_000_000)}1]`],
     ['an object whose names are all the same', `{${'"":1,'.repeat(8_500_000)}"":1}`],
   ])('elements: more of them than PostgreSQL can hold, in %s', { timeout: PATIENCE }, async (_what, value) => {

@@ -1,9 +1,10 @@
 import type { CommitCounts } from '../../../src/core/counts.js';
 import { commitAsEngine } from '../../support/commit-as-engine.js';
 import type { StoreBench } from '../../support/store.js';
+import { cases } from '../../support/thorough.js';
 
-/** How many cases a property tries. More where nobody waits for them. */
-export const CASES = Number(process.env.PROPERTY_CASES ?? (process.env.CI ? 10_000 : 1_000));
+/** Number of cases that a property tries. */
+export const CASES = cases(500, 10_000);
 /** Cases that share a page, since a commit costs more than a case. */
 export const CASES_A_PAGE = 50;
 export const PAGES = { numRuns: Math.ceil(CASES / CASES_A_PAGE), endOnFailure: false } as const;

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished, type TestContext } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { hasTool, requireTool, runTool, type ToolRun } from './tools.js';
+import { requireTool, runTool, type ToolRun } from './tools.js';
 
 export const CHART = fileURLToPath(new URL('../../../helm/scanfeed/', import.meta.url));
 export const OLDEST_KUBERNETES = '1.29.0';
@@ -16,14 +16,10 @@ export const REQUIRED = {
   database: { existingSecret: 'invoices-app' },
 };
 
-/** The Helms at hand. Both majors under CI; elsewhere whatever there is. */
-export const HELMS = process.env.CI ? ['helm3', 'helm4'] : ['helm3', 'helm4', 'helm'].filter(hasTool);
-
-/** Any Helm; skips the test where there is none. */
-export function anyHelm(context: Pick<TestContext, 'skip'>): string {
-  const helm = HELMS.at(-1);
-  requireTool(context, 'helm', helm !== undefined);
-  return helm ?? 'helm';
+/** Returns the name of Helm. Skips the test on a machine without it. */
+export function requireHelm(context: Pick<TestContext, 'skip'>): string {
+  requireTool(context, 'helm');
+  return 'helm';
 }
 
 /** The chart's value files of each mode, by name: `minimal` and so on. */

@@ -4,6 +4,7 @@ import { elementRanges, memberRanges, textOf } from '../../../src/core/json/rang
 import { batchOf, checkPage, checkRun } from '../../../src/sync/page/check-page.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { batchTexts, rawPage, rawRun } from '../../support/pages.js';
+import { cases } from '../../support/thorough.js';
 
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 const only = <T>(of: readonly T[]) => {
@@ -65,9 +66,9 @@ describe('whatever bytes a page is', () => {
         expect(entries.length + open.length).toBe(items.length);
         for (const { payload } of open) expect(items).toContainEqual(JSON.parse(decode(payload)));
       }),
-      { numRuns: 5_000 },
+      { numRuns: cases(1_000, 5_000) },
     );
-    expect(pages).toBeGreaterThan(1_200);
+    expect(pages).toBeGreaterThan(cases(200, 1_200));
   });
 
   it('where JSON.parse does not, the search ends all the same', () => {
@@ -81,7 +82,7 @@ describe('whatever bytes a page is', () => {
           expect(error).toBeInstanceOf(error instanceof SyntaxError ? SyntaxError : RangeError);
         }
       }),
-      { numRuns: 5_000 },
+      { numRuns: cases(1_000, 5_000) },
     );
   });
 });
@@ -99,8 +100,8 @@ describe('entries that are JSON of any kind', () => {
     );
     const changed = fc.tuple(fc.dictionary(field, fc.jsonValue({ noUnicodeString: false })), fc.boolean());
     fc.assert(
-      fc.property(fc.array(fc.oneof(fc.jsonValue(), changed), { maxLength: 10 }), (cases) => {
-        const entries = cases.map((of) =>
+      fc.property(fc.array(fc.oneof(fc.jsonValue(), changed), { maxLength: 10 }), (values) => {
+        const entries = values.map((of) =>
           Array.isArray(of) && of.length === 2 ? entryJson(Object(of[0])) : JSON.stringify(of),
         );
         const { entries: usable, quarantine } = checkPage(rawPage(pageJson(entries)));
@@ -108,7 +109,7 @@ describe('entries that are JSON of any kind', () => {
         expect(usable.length + open.length).toBe(entries.length);
         for (const { payload } of open) expect(entries).toContain(decode(payload));
       }),
-      { numRuns: 2_000 },
+      { numRuns: cases(500, 2_000) },
     );
   });
 });
