@@ -33,21 +33,14 @@ export interface BenchDatabase {
   drop(): Promise<void>;
 }
 
-/** @param settings besides those above, or instead of them; they need a restart of the server, which happens here */
+/** @param settings besides those above, or instead of them */
 export async function startServer(scope: Scope, settings: Readonly<Record<string, string>> = {}): Promise<BenchServer> {
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-bench-'));
   scope.defer(() => rm(directory, { recursive: true, force: true }));
-  const first = await startEmbeddedPostgres({ directory });
-  if (first.directory !== directory) scope.defer(() => rm(first.directory, { recursive: true, force: true }));
-  await withClient(first.url, async (client) => {
-    for (const [name, value] of Object.entries({ ...SETTINGS, ...settings })) {
-      await client.query(`ALTER SYSTEM SET ${name} = ${pg.escapeLiteral(value)}`);
-    }
-  });
-  await first.stop();
-  const server = await startEmbeddedPostgres({ directory });
+  const server = await startEmbeddedPostgres({ directory, settings: { ...SETTINGS, ...settings } });
+  scope.defer(() => rm(server.cluster.directory, { recursive: true, force: true }));
   scope.defer(() => server.stop());
-  return openServer(scope, server.url, server.version);
+  return openServer(scope, server.url, server.cluster.version);
 }
 
 async function openServer(scope: Scope, url: string, version: string): Promise<BenchServer> {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { refreshReports } from '../../src/daemon/refresh-reports.js';
 import { startDemoService } from '../../src/demo/demo-history.js';
-import { findFreePort } from '../../src/demo/embedded-postgres/ports.js';
+import { findFreePort } from '../../src/demo/ports.js';
 import { connectStore } from '../../src/storage/connection/store-connection.js';
 import { createStore } from '../../src/storage/store.js';
 import type { Preparation } from './postgres/index.js';

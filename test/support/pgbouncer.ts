@@ -3,9 +3,9 @@ import { accessSync, constants } from 'node:fs';
 import { chmod, chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { findFreePort } from '../../src/demo/embedded-postgres/ports.js';
-import { waitForServer } from '../../src/demo/embedded-postgres/postmaster.js';
-import { findServerUser, type ServerUser } from '../../src/demo/embedded-postgres/server-user.js';
+import { findServerUser, type ServerUser } from '../../src/demo/embedded-postgres/cluster.js';
+import { findFreePort } from '../../src/demo/ports.js';
+import { waitForServer } from './postgres/maintenance.js';
 
 /** PgBouncer in front of one database. */
 export interface PgBouncer {
@@ -42,7 +42,7 @@ export async function startPgBouncer(
   poolSize: number,
   mode: 'session' | 'transaction' | 'statement' = 'transaction',
 ): Promise<PgBouncer> {
-  const user = await findServerUser('');
+  const user = await findServerUser();
   const directory = await mkdtemp(join(tmpdir(), 'scanfeed-pgbouncer-'));
   const port = await findFreePort(null);
   const config = join(directory, 'pgbouncer.ini');

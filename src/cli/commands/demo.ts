@@ -7,7 +7,7 @@ import { PACKAGE_FOLDER, packageVersion } from '../../core/package.js';
 import { migrateSchema } from '../../daemon/prepare-schema.js';
 import { type Daemon, runDaemon } from '../../daemon/run-daemon.js';
 import { startDemoService } from '../../demo/demo-history.js';
-import { findFreePort, isPortFree } from '../../demo/embedded-postgres/ports.js';
+import { findFreePort, isPortFree } from '../../demo/ports.js';
 import { showProgress } from '../../demo/progress.js';
 import { createLogger } from '../../observability/log/logger.js';
 import { environmentWith, isSet, readSettings, type Settings } from '../../settings/settings.js';
@@ -124,7 +124,7 @@ async function embedPostgres(directory: string, signal: AbortSignal): Promise<Em
   return {
     variables: { DATABASE_URL: postgres.url },
     lines: [
-      `Embedded PostgreSQL ${postgres.version}; look into it with`,
+      `Embedded PostgreSQL ${postgres.cluster.version}; look into it with`,
       `  ${postgres.psql} -c 'SELECT count(*) FROM scanfeed.runs'`,
     ],
     stop: () => postgres.stop(),

@@ -139,7 +139,7 @@ describe('2,000 runs', () => {
     afterAll(async () => {
       await server.stop();
       await rm(directory, { recursive: true, force: true });
-      if (server.directory !== directory) await rm(server.directory, { recursive: true, force: true });
+      if (server.cluster.directory !== directory) await rm(server.cluster.directory, { recursive: true, force: true });
     });
     const bench = useStore({
       get url() {

@@ -5,13 +5,12 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { CommandFailure } from '../../../src/cli/context/exit.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
-import { waitForOrphans } from '../../../src/demo/embedded-postgres/orphans.js';
 import { withConnection } from '../../support/postgres/maintenance.js';
 import { startTemporaryPostgres } from '../../support/postgres/temporary-server.js';
+import { eventually } from '../../support/program/daemon.js';
 
 let parent: string;
 /** One cluster serves most tests, each of which starts and stops it. */
@@ -46,7 +45,7 @@ function run(server: Pick<EmbeddedPostgres, 'url'>, sql: string): Promise<Record
   return withConnection(server.url, async (client) => (await client.query<Record<string, unknown>>(sql)).rows);
 }
 
-const dataFolder = async () => join(directory, `postgres-${(await start()).version.split('.')[0]}`);
+const dataFolder = async () => (await start()).cluster.data;
 
 async function postmasterOf(data: string): Promise<number> {
   return Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0]);
@@ -78,7 +77,7 @@ test('only the owner can read the password, and the psql line does not show it',
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect(await readFile(file, 'utf8')).toBe(`127.0.0.1:*:*:scanfeed:${password}\n`);
   expect(password).toHaveLength(32);
-  expect(server.psql).toContain(`PGPASSFILE=${file} psql -h 127.0.0.1 -p ${server.port} `);
+  expect(server.psql).toContain(`PGPASSFILE="${file}" psql -h 127.0.0.1 -p ${server.port} `);
   expect(server.psql).not.toContain(password);
 });
 
@@ -101,7 +100,9 @@ test('another port is chosen when the wanted one is taken', async () => {
 
 test('a second start in the same folder says that one is running, and leaves it alone', async () => {
   const first = await start();
-  await expect(startEmbeddedPostgres({ directory })).rejects.toThrow(/^The demo already runs .* port \d+\)\. Stop it/);
+  await expect(startEmbeddedPostgres({ directory })).rejects.toThrow(
+    / If the demo already runs \(process \d+\), stop it/,
+  );
   expect(await run(first, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
@@ -126,13 +127,12 @@ test('what a killed server left running is waited for', async () => {
   process.kill(orphan, 'SIGSTOP'); // so that it cannot notice
   process.kill(await postmasterOf(data), 'SIGKILL');
   await (first as EmbeddedPostgres).stop();
-  const waits: string[] = [];
-  await waitForOrphans(data, async () => {
-    if (waits.push('waited') === 1) process.kill(orphan, 'SIGCONT');
-    await setTimeout(100);
-  });
-  expect(waits).not.toEqual([]);
-  expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
+  const second = start();
+  await eventually(() => readFile(join(directory, 'postgres.log'), 'utf8')).toContain(
+    'pre-existing shared memory block',
+  );
+  process.kill(orphan, 'SIGCONT');
+  expect(await run(await second, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
 test('a lock file left by a crash does not matter when its number belongs to another process now', async () => {
@@ -165,6 +165,21 @@ test('a lost password is reported with what to do', async () => {
   const failure = await start().catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(CommandFailure);
   expect(String(failure)).toContain(`Remove the folder ${directory} to begin anew`);
+});
+
+test.runIf(process.getuid?.() === 0)('under root, data of a closed folder are kept in an open one', async () => {
+  directory = join(parent, 'closed', 'data');
+  await mkdir(dirname(directory), { mode: 0o700 });
+  const first = await start();
+  try {
+    expect(first.cluster.directory).not.toBe(directory);
+    await run(first, 'CREATE TABLE kept AS SELECT 1 AS n');
+    await first.stop();
+    expect(await run(await start(), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
+  } finally {
+    await Promise.all(started.splice(0).map((server) => server.stop()));
+    await rm(first.cluster.directory, { recursive: true });
+  }
 });
 
 test('an aborted start leaves no server behind', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
 /** Runs `work` on a connection of its own to `url`. */
@@ -22,4 +23,38 @@ export function urlOfDatabase(serverUrl: string, name: string): string {
 /** Removes the database with whatever is still connected to it. */
 export async function dropDatabase(client: pg.Client, name: string): Promise<void> {
   await client.query(`DROP DATABASE IF EXISTS ${pg.escapeIdentifier(name)} WITH (FORCE)`);
+}
+
+const ANSWER_WITHIN_MS = 60_000;
+const RETRY_MS = 50;
+
+/** Returns the server's version (`18.4`) once it answers. Rejects if it refuses the login, or does not answer in time. */
+export async function waitForServer(
+  url: string,
+  { signal, withinMs = ANSWER_WITHIN_MS }: { signal: AbortSignal; withinMs?: number },
+): Promise<string> {
+  const deadline = performance.now() + withinMs;
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await readVersion(url);
+    } catch (error) {
+      const sqlState = String((error as { code?: unknown }).code ?? '');
+      // Class 28 is a refused login, 3D a missing database: waiting does not help.
+      if (/^(28|3D)/.test(sqlState) || performance.now() > deadline) throw error;
+    }
+    await sleep(RETRY_MS, undefined, { signal });
+  }
+}
+
+async function readVersion(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ server_version: string }>('SHOW server_version');
+    return rows[0]?.server_version ?? 'unknown';
+  } finally {
+    await client.end();
+  }
 }

@@ -1,5 +1,5 @@
 import { CommandFailure } from '../../../src/cli/context/exit.js';
-import { waitForServer } from '../../../src/demo/embedded-postgres/postmaster.js';
+import { waitForServer } from './maintenance.js';
 import { startTemporaryPostgres } from './temporary-server.js';
 
 /** A PostgreSQL on which the tests may create databases. */

@@ -1,29 +1,20 @@
-import { join } from 'node:path';
-import { findBinaryPackage, prepareBinaries } from '../../../src/demo/embedded-postgres/binaries.js';
-import { makeDataDirectory, newPassword } from '../../../src/demo/embedded-postgres/cluster-files.js';
-import {
-  type Cluster,
-  ensureDatabase,
-  initialiseCluster,
-  type Postmaster,
-  startOnFreePort,
-  urlOf,
-} from '../../../src/demo/embedded-postgres/postmaster.js';
-import { findServerUser } from '../../../src/demo/embedded-postgres/server-user.js';
+import { rm } from 'node:fs/promises';
+import { findBinaryPackage } from '../../../src/demo/embedded-postgres/binaries.js';
+import { startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
 import { makeTemporaryFolder } from './temporary-folder.js';
 
 export interface TemporaryPostgres {
   readonly url: string;
-  /** Such as `18.4`. */
+  /** For example `18.4`. */
   readonly version: string;
-  /** Where its files are. */
+  /** Folder of its files. */
   readonly directory: string;
   /** Stops the server and removes its files. */
   stop(): Promise<void>;
 }
 
 /** Fast rather than safe against a power cut. */
-const settings = {
+const SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
   synchronous_commit: 'off',
@@ -32,36 +23,29 @@ const settings = {
 };
 
 /**
- * Starts an empty server in the system's folder for temporary files. It is gone, files and all, when this process ends.
- * @param binariesFrom a folder with another version of the package in its `node_modules`
+ * Starts an empty server in the system's folder for temporary files. It and its files are gone when this process ends.
+ * @param binariesFrom folder with another version of the package in its `node_modules`
  */
 export async function startTemporaryPostgres(binariesFrom?: string): Promise<TemporaryPostgres> {
-  const { signal } = new AbortController();
-  const binaryPackage = await findBinaryPackage(binariesFrom);
-  const user = await findServerUser(null);
-  const folder = await makeTemporaryFolder(user);
-  let server: Postmaster | null = null;
-  const stop = async () => {
-    await server?.stop();
-    await folder.remove();
-  };
+  const { version } = await findBinaryPackage(binariesFrom);
+  const cheapLogins = Number.parseInt(version, 10) >= 16 ? ['--set=scram_iterations=16'] : [];
+  const folder = await makeTemporaryFolder();
   try {
-    const cluster: Cluster = {
-      binaries: await prepareBinaries(binaryPackage, user, folder.path),
-      user,
-      data: folder.data,
-      logFile: join(folder.path, 'postgres.log'),
-      password: newPassword(),
+    const { url, cluster, stop } = await startEmbeddedPostgres({
+      directory: folder.path,
+      settings: SETTINGS,
+      initdb: ['--no-sync', ...cheapLogins],
+      binariesFrom,
+    });
+    const remove = async () => {
+      await stop();
+      // It is another folder if the temporary one is closed to the account that PostgreSQL runs as.
+      await rm(cluster.directory, { recursive: true, force: true });
+      await folder.remove();
     };
-    await makeDataDirectory(cluster.data, user);
-    const cheapLogins = Number(cluster.binaries.major) >= 16 ? ['--set=scram_iterations=16'] : [];
-    await initialiseCluster(cluster, ['--no-sync', ...cheapLogins]);
-    server = await startOnFreePort(cluster, { preferred: null, settings }, signal);
-    const { port, version } = server;
-    await ensureDatabase(urlOf(cluster, port, 'postgres'), 'scanfeed');
-    return { url: urlOf(cluster, port, 'scanfeed'), version, directory: folder.path, stop };
+    return { url, version: cluster.version, directory: cluster.directory, stop: remove };
   } catch (error) {
-    await stop();
+    await folder.remove();
     throw error;
   }
 }

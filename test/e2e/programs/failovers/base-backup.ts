@@ -1,13 +1,14 @@
 import { chown, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
+import { passwordFile } from '../../../../src/demo/embedded-postgres/initialise-cluster.js';
 import type { PostgresServer } from './postgres-server.js';
 
 /** What a copy of a running server must not contain: its lock file, and its WAL, which the standby receives. */
 const SKIPPED = new Set(['postmaster.pid', 'postmaster.opts', 'pg_wal', 'standby.signal', 'postgresql.auto.conf']);
 
 /**
- * Copies a running server's data into the empty folder of another one, which becomes its standby.
+ * Copies a running server's data and password into the empty folder of another one, which becomes its standby.
  * @param replicationPort port on which the standby reaches the primary
  */
 export async function copyToStandby(
@@ -21,13 +22,15 @@ export async function copyToStandby(
   await client.connect();
   try {
     await client.query("SELECT pg_backup_start('standby', true)");
-    await copyFolder(primary.data, standby.data, standby);
+    await makeOwned(standby, standby.cluster.data);
+    await copyFolder(primary.cluster.data, standby.cluster.data, standby);
+    await copyFile(passwordFile(primary.cluster), passwordFile(standby.cluster));
     const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(false)');
-    const conninfo = `host=127.0.0.1 port=${replicationPort} user=${client.user} password=${primary.password} sslmode=disable`;
+    const conninfo = `host=127.0.0.1 port=${replicationPort} user=${client.user} password=${client.password} sslmode=disable`;
     await writeOwned(standby, 'backup_label', rows[0]?.labelfile ?? '');
     await writeOwned(standby, 'standby.signal', '');
     await writeOwned(standby, 'postgresql.auto.conf', `primary_conninfo = '${conninfo}'\n`);
-    await makeOwned(standby, join(standby.data, 'pg_wal'));
+    await makeOwned(standby, join(standby.cluster.data, 'pg_wal'));
   } finally {
     await client.end();
   }
@@ -52,7 +55,7 @@ async function copyFolder(from: string, to: string, owner: PostgresServer): Prom
 }
 
 async function writeOwned(owner: PostgresServer, name: string, text: string): Promise<void> {
-  const path = join(owner.data, name);
+  const path = join(owner.cluster.data, name);
   await writeFile(path, text, { mode: 0o600 });
   await give(owner, path);
 }
@@ -62,6 +65,6 @@ async function makeOwned(owner: PostgresServer, path: string): Promise<void> {
   await give(owner, path);
 }
 
-async function give({ user }: PostgresServer, path: string): Promise<void> {
+async function give({ cluster: { user } }: PostgresServer, path: string): Promise<void> {
   if (user !== null) await chown(path, user.uid, user.gid);
 }

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { TcpProxy } from '../../../support/tcp-proxy.js';
 import { copyToStandby } from './base-backup.js';
 import { PostgresServer } from './postgres-server.js';
@@ -41,12 +40,7 @@ export class Cluster {
   static async start(withStandby: boolean, signal: AbortSignal): Promise<Cluster> {
     const primary = await PostgresServer.create(withStandby ? SETTINGS : UNCLEAN_SETTINGS, signal);
     try {
-      await primary.initialise();
       await primary.start();
-      const client = new pg.Client({ connectionString: primary.urlOf('postgres') });
-      await client.connect();
-      await client.query('CREATE DATABASE scanfeed');
-      await client.end();
       return new Cluster(primary, await TcpProxy.to(primary.urlOf('scanfeed')), signal);
     } catch (error) {
       await primary.remove();
@@ -61,7 +55,7 @@ export class Cluster {
 
   /** Builds a standby of the present primary. */
   async addStandby(): Promise<void> {
-    const standby = await PostgresServer.create(SETTINGS, this.signal, this.primary.password);
+    const standby = await PostgresServer.create(SETTINGS, this.signal);
     this.servers.add(standby);
     this.#replication = await TcpProxy.to(this.primary.urlOf('scanfeed'));
     await copyToStandby(this.primary, standby, this.#replication.port);
