@@ -7,7 +7,7 @@ CREATE TABLE :"schema".feeds (
     cursor              text,
     filters             jsonb NOT NULL,
     filters_since       timestamptz NOT NULL DEFAULT clock_timestamp(),
-    widened_at          timestamptz,
+    filters_widened_at          timestamptz,
     keep_history        boolean NOT NULL DEFAULT true,
     base_url            text NOT NULL,
     start_since         timestamptz,
@@ -17,7 +17,7 @@ CREATE TABLE :"schema".feeds (
     reconciled_as_of    timestamptz,
     end_reached_at      timestamptz,
     last_delivered_at   timestamptz,
-    read_up_to          timestamptz,
+    delivered_up_to          timestamptz,
     last_poll_at        timestamptz,
     last_commit_at      timestamptz,
     stuck_since         timestamptz,
@@ -26,7 +26,7 @@ CREATE TABLE :"schema".feeds (
     lease_expires_at    timestamptz,
     entries_per_second  double precision,
     seconds_left        double precision,
-    paced_at            timestamptz,
+    rate_measured_at            timestamptz,
     created_at          timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50); -- rewritten with every page: room for updates in place
 COMMENT ON TABLE :"schema".feeds IS 'One row a feed: where it stands, how fresh it is, and who holds it. The row is the fence of every commit.';
@@ -34,7 +34,7 @@ COMMENT ON COLUMN :"schema".feeds.name IS 'Name of the feed (SCANFEED_FEED), als
 COMMENT ON COLUMN :"schema".feeds.cursor IS 'Opaque position after the last committed page (interface 4.2); null: none yet, or it was given up and the feed continues from a time';
 COMMENT ON COLUMN :"schema".feeds.filters IS 'Read-time filters of the feed (interface 4.2): status, environment, documentType';
 COMMENT ON COLUMN :"schema".feeds.filters_since IS 'When these filters were first used';
-COMMENT ON COLUMN :"schema".feeds.widened_at IS 'When the filters last began to include runs that the cursor had skipped; null: never';
+COMMENT ON COLUMN :"schema".feeds.filters_widened_at IS 'When the filters last began to include runs that the cursor had skipped; null: never';
 COMMENT ON COLUMN :"schema".feeds.keep_history IS 'Whether superseded revisions of this feed are kept in run_history (SCANFEED_HISTORY)';
 COMMENT ON COLUMN :"schema".feeds.base_url IS 'Address of the service that the cursor belongs to';
 COMMENT ON COLUMN :"schema".feeds.start_since IS 'Where the feed starts while it has no cursor; null: at the beginning of the history. Set at the very first start; after a live start the history pass replaces it once it has finished';
@@ -44,7 +44,7 @@ COMMENT ON COLUMN :"schema".feeds.data_complete_as_of IS 'Every entry listed by 
 COMMENT ON COLUMN :"schema".feeds.reconciled_as_of IS 'Up to when recent and full passes have looked for runs that the cursor skipped; null: never';
 COMMENT ON COLUMN :"schema".feeds.end_reached_at IS 'When the end of the feed was reached from its start; null: the history is still being read';
 COMMENT ON COLUMN :"schema".feeds.last_delivered_at IS 'Latest delivery time (service clock) up to which the feed was read';
-COMMENT ON COLUMN :"schema".feeds.read_up_to IS 'Latest delivery time (service clock) that was read since the last rewind, or the one it went to: a rejected cursor gives way to a time before it';
+COMMENT ON COLUMN :"schema".feeds.delivered_up_to IS 'Latest delivery time (service clock) that was read since the last rewind, or the one it went to: a rejected cursor gives way to a time before it';
 COMMENT ON COLUMN :"schema".feeds.last_poll_at IS 'When the last successful poll was sent';
 COMMENT ON COLUMN :"schema".feeds.last_commit_at IS 'When the last page was committed, empty pages included';
 COMMENT ON COLUMN :"schema".feeds.stuck_since IS 'Since when the cursor that the service gives is missing, stands still or goes in circles; null: it leads on';
@@ -53,7 +53,7 @@ COMMENT ON COLUMN :"schema".feeds.lease_epoch IS 'Raised whenever the feed chang
 COMMENT ON COLUMN :"schema".feeds.lease_expires_at IS 'When a silent holder loses the feed, by the clock of this database';
 COMMENT ON COLUMN :"schema".feeds.entries_per_second IS 'Entries that the leader lately read in a second while it was behind the end of the feed';
 COMMENT ON COLUMN :"schema".feeds.seconds_left IS 'Seconds until the end of the feed is reached if it goes on like that; null: unknown';
-COMMENT ON COLUMN :"schema".feeds.paced_at IS 'When the pace was measured; null: the feed is not catching up';
+COMMENT ON COLUMN :"schema".feeds.rate_measured_at IS 'When the pace was measured; null: the feed is not catching up';
 COMMENT ON COLUMN :"schema".feeds.created_at IS 'When the feed was first started';
 
 CREATE TABLE :"schema".runs (
@@ -164,7 +164,7 @@ CREATE TABLE :"schema".passes (
     stored             bigint NOT NULL DEFAULT 0,
     entries_per_second double precision,
     seconds_left       double precision,
-    paced_at           timestamptz,
+    rate_measured_at           timestamptz,
     begun_at           timestamptz NOT NULL DEFAULT clock_timestamp(),
     complete_as_of     timestamptz,
     last_commit_at     timestamptz,
@@ -185,14 +185,14 @@ COMMENT ON COLUMN :"schema".passes.entries IS 'Entries read';
 COMMENT ON COLUMN :"schema".passes.stored IS 'Runs that it inserted or updated';
 COMMENT ON COLUMN :"schema".passes.entries_per_second IS 'Entries read per second, over the last minutes';
 COMMENT ON COLUMN :"schema".passes.seconds_left IS 'Estimated seconds until its end; null: unknown';
-COMMENT ON COLUMN :"schema".passes.paced_at IS 'When the pace was measured';
+COMMENT ON COLUMN :"schema".passes.rate_measured_at IS 'When the pace was measured';
 COMMENT ON COLUMN :"schema".passes.begun_at IS 'When it began, or was requested';
 COMMENT ON COLUMN :"schema".passes.complete_as_of IS 'data_complete_as_of of the feed when the pass began; becomes reconciled_as_of when it is finished; null: it makes no such claim';
 COMMENT ON COLUMN :"schema".passes.last_commit_at IS 'When its last page was committed';
 COMMENT ON COLUMN :"schema".passes.finished_at IS 'When it reached its end, or was cancelled; null: it is unfinished';
 COMMENT ON COLUMN :"schema".passes.cancelled IS 'It was ended before its end';
 
-CREATE TABLE :"schema".troubles (
+CREATE TABLE :"schema".recent_errors (
     holder      text NOT NULL,
     stage       text NOT NULL,
     number      integer NOT NULL,
@@ -206,32 +206,32 @@ CREATE TABLE :"schema".troubles (
     ended_at    timestamptz,
     PRIMARY KEY (holder, stage, number)
 );
-CREATE INDEX troubles_feed ON :"schema".troubles (feed, since DESC);
-COMMENT ON TABLE :"schema".troubles IS 'The last outages of each feed, bounded in number, for scanfeed status; noted by the daemon beside its work, those of this database once it is back';
-COMMENT ON COLUMN :"schema".troubles.holder IS 'The process that met it';
-COMMENT ON COLUMN :"schema".troubles.stage IS 'What failed: feed, result, lease, a kind of pass, or a maintenance task of the daemon';
-COMMENT ON COLUMN :"schema".troubles.number IS 'Counts the outages of the process';
-COMMENT ON COLUMN :"schema".troubles.feed IS 'The feed';
-COMMENT ON COLUMN :"schema".troubles.kind IS 'How it failed last, as in scanfeed_errors_total';
-COMMENT ON COLUMN :"schema".troubles.message IS 'The last error, with its remedy, as the log has it; no key, no cursor and no document content';
-COMMENT ON COLUMN :"schema".troubles.failures IS 'Tries that failed in a row';
-COMMENT ON COLUMN :"schema".troubles.since IS 'When the first one failed';
-COMMENT ON COLUMN :"schema".troubles.last_at IS 'When the last one failed';
-COMMENT ON COLUMN :"schema".troubles.next_try_at IS 'When the next was to be made; where nothing was noted since, the process is gone';
-COMMENT ON COLUMN :"schema".troubles.ended_at IS 'When a try succeeded, or the process gave the work up; null: not yet';
+CREATE INDEX recent_errors_feed ON :"schema".recent_errors (feed, since DESC);
+COMMENT ON TABLE :"schema".recent_errors IS 'The last outages of each feed, bounded in number, for scanfeed status; noted by the daemon beside its work, those of this database once it is back';
+COMMENT ON COLUMN :"schema".recent_errors.holder IS 'The process that met it';
+COMMENT ON COLUMN :"schema".recent_errors.stage IS 'What failed: feed, result, lease, a kind of pass, or a maintenance task of the daemon';
+COMMENT ON COLUMN :"schema".recent_errors.number IS 'Counts the outages of the process';
+COMMENT ON COLUMN :"schema".recent_errors.feed IS 'The feed';
+COMMENT ON COLUMN :"schema".recent_errors.kind IS 'How it failed last, as in scanfeed_errors_total';
+COMMENT ON COLUMN :"schema".recent_errors.message IS 'The last error, with its remedy, as the log has it; no key, no cursor and no document content';
+COMMENT ON COLUMN :"schema".recent_errors.failures IS 'Tries that failed in a row';
+COMMENT ON COLUMN :"schema".recent_errors.since IS 'When the first one failed';
+COMMENT ON COLUMN :"schema".recent_errors.last_at IS 'When the last one failed';
+COMMENT ON COLUMN :"schema".recent_errors.next_try_at IS 'When the next was to be made; where nothing was noted since, the process is gone';
+COMMENT ON COLUMN :"schema".recent_errors.ended_at IS 'When a try succeeded, or the process gave the work up; null: not yet';
 
 -- A feed that begins anew under the same name must not be led past its entries by the positions of the one before.
 CREATE FUNCTION :"schema".forget_positions() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN
     DELETE FROM cursor_history WHERE feed NOT IN (SELECT name FROM feeds);
     DELETE FROM passes WHERE feed NOT IN (SELECT name FROM feeds);
-    DELETE FROM troubles WHERE feed NOT IN (SELECT name FROM feeds);
+    DELETE FROM recent_errors WHERE feed NOT IN (SELECT name FROM feeds);
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION :"schema".forget_positions() IS 'Deletes the positions and the troubles of feeds that are gone';
+COMMENT ON FUNCTION :"schema".forget_positions() IS 'Deletes the positions, passes and errors of deleted feeds';
 CREATE TRIGGER forget_positions AFTER DELETE OR TRUNCATE ON :"schema".feeds
     FOR EACH STATEMENT EXECUTE FUNCTION :"schema".forget_positions();
-COMMENT ON TRIGGER forget_positions ON :"schema".feeds IS 'Positions and troubles go with their feed';
+COMMENT ON TRIGGER forget_positions ON :"schema".feeds IS 'Positions, passes and errors are deleted with their feed';
 
 CREATE TABLE :"schema".quarantine (
     id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -22,12 +22,12 @@ export const INTERFACE_FIELDS = [
 /** Fields of `documentType` in it. */
 export const DOCUMENT_TYPE_FIELDS = ['slug', 'name'] as const;
 
-const OF_A_RUN: ReadonlySet<string> = new Set(INTERFACE_FIELDS);
+const SKIPPABLE_IN_RUN: ReadonlySet<string> = new Set(INTERFACE_FIELDS);
 const OF_A_DOCUMENT_TYPE: ReadonlySet<string> = new Set(DOCUMENT_TYPE_FIELDS);
 
 /** Whether a run, or its document type, has a field that the interface does not know. */
 export function hasUnknownFields(run: object, documentType: object): boolean {
-  return hasOther(run, OF_A_RUN) || hasOther(documentType, OF_A_DOCUMENT_TYPE);
+  return hasOther(run, SKIPPABLE_IN_RUN) || hasOther(documentType, OF_A_DOCUMENT_TYPE);
 }
 
 function hasOther(object: object, known: ReadonlySet<string>): boolean {

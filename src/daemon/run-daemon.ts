@@ -13,7 +13,7 @@ import { limitRate } from '../service/http/rate-limit.js';
 import type { Settings } from '../settings/settings.js';
 import { openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
 import { connectStore } from '../storage/connection/store-connection.js';
-import { createTroubleNotes } from '../storage/feeds/troubles.js';
+import { createErrorWriter } from '../storage/feeds/recent-errors.js';
 import { createStore } from '../storage/store.js';
 import type { FeedContext } from '../sync/context.js';
 import { followFeed } from '../sync/loop.js';
@@ -21,12 +21,12 @@ import { createPageLimit } from '../sync/page/page-limit.js';
 import { PASS_KINDS } from '../sync/passes/pass-policy.js';
 import { PAGES_JOINED } from '../sync/prefetch/join-pages.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/results/resolve-truncated.js';
-import { keepHouse } from './housekeeping.js';
+import { createErrorRecorder } from './error-recorder.js';
+import { runMaintenance } from './maintenance.js';
 import { createProcessBudget } from './memory.js';
 import { openClient } from './open-client.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { watchSchema } from './schema-watch.js';
-import { keepTroubleNotes } from './trouble-notes.js';
 
 /** Pages held at once: those being committed together, and as many that are ready or on their way. */
 const PAGES_AHEAD = 2 * PAGES_JOINED;
@@ -60,7 +60,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const readiness = createReadiness();
   const host = hostname();
   const holder = nameHolder(host, process.pid);
-  const notes = keepTroubleNotes(createTroubleNotes(connection, feed.name, holder), clock);
+  const notes = createErrorRecorder(createErrorWriter(connection, feed.name, holder), clock);
   const onOutage = notes.note;
   const observed = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock, onOutage });
   const admin = startAdminServer({
@@ -100,7 +100,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     isDead: (other: string) => isDeadPredecessor(other, host, process.pid),
   };
   const house = { settings: settings.database, connection, metrics, logger, clock, onOutage };
-  const kept = keepHouse(house, untilEnded);
+  const kept = runMaintenance(house, untilEnded);
   const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
     ended.abort();
     await notes.close();

@@ -24,8 +24,8 @@ function createDescription(): (report: StatusReport, now: number) => string {
   let begun: { readonly at: number; readonly completeTo: number; readonly written: number } | null = null;
   return (report, now) => {
     const { dataCompleteAsOf, lagSeconds, runsWritten } = report;
-    const [trouble] = report.troubles;
-    if (trouble !== undefined) return `${trouble.message} (${counted(trouble.failures, 'time', 'times')}; trying on)`;
+    const [error] = report.currentErrors;
+    if (error !== undefined) return `${error.message} (${counted(error.failures, 'time', 'times')}; trying on)`;
     if (dataCompleteAsOf === null || lagSeconds === null) return 'starting';
     const completeTo = Date.parse(dataCompleteAsOf);
     begun ??= { at: now, completeTo, written: runsWritten };

@@ -12,7 +12,7 @@ export interface UnusableEntry {
 }
 
 /** The entries of a page, checked one by one: a bad one does not hide its neighbours. */
-export function sortEntries(page: Pick<RawPage, 'items' | 'emptied' | 'body'>): {
+export function sortEntries(page: Pick<RawPage, 'items' | 'valuesSkipped' | 'body'>): {
   readonly entries: readonly FeedEntry[];
   readonly unusable: readonly UnusableEntry[];
 } {
@@ -27,7 +27,11 @@ export function sortEntries(page: Pick<RawPage, 'items' | 'emptied' | 'body'>): 
 }
 
 /** With long values, which a large page is read without. */
-function itemsOf({ items, emptied, body }: Pick<RawPage, 'items' | 'emptied' | 'body'>): readonly unknown[] {
-  if (!emptied) return items;
+function itemsOf({
+  items,
+  valuesSkipped,
+  body,
+}: Pick<RawPage, 'items' | 'valuesSkipped' | 'body'>): readonly unknown[] {
+  if (!valuesSkipped) return items;
   return (JSON.parse(new TextDecoder().decode(body)) as { readonly items: readonly unknown[] }).items;
 }

@@ -181,7 +181,7 @@ export function observeSync(options: SyncObserverOptions) {
     passes: readings.report(),
     pendingResults: status?.pendingResults ?? null,
     quarantinedEntries: status?.quarantinedEntries ?? null,
-    troubles: failures.current(),
+    currentErrors: failures.current(),
   });
 
   return { observer, report, recent: history.minutes };

@@ -1,7 +1,7 @@
 import { constants } from 'node:buffer';
 import type { Dispatcher } from 'undici';
 import { systemClock } from '../core/clock.js';
-import type { Lightening } from '../core/json/skip-large-values.js';
+import type { SkippableValues } from '../core/json/skip-large-values.js';
 import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../sync/ports/index.js';
 import type { ApiKeySource } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
@@ -20,7 +20,7 @@ import {
   type RequestObservation,
 } from './http/exchange.js';
 import { feedPath, runPath, type SubmitRequest, submitForm, submitHeaders, submitPath } from './requests.js';
-import { OF_A_PAGE, OF_A_RUN } from './steering-fields.js';
+import { SKIPPABLE_IN_PAGE, SKIPPABLE_IN_RUN } from './steering-fields.js';
 import { type FeedPage, feedPageSchema, type Run, runSchema, type Submission, submissionSchema } from './wire.js';
 
 const MIB = 1024 * 1024;
@@ -115,7 +115,11 @@ export class RecognitionClient implements FeedService {
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
     const tooMany = (status: number, entries: number) => new TooManyEntriesError(status, entries, request.limit);
-    const { body, emptied, serviceDate, ...answer } = await this.#getPage(request, signal, OF_A_PAGE).catch((error) => {
+    const { body, valuesSkipped, serviceDate, ...answer } = await this.#getPage(
+      request,
+      signal,
+      SKIPPABLE_IN_PAGE,
+    ).catch((error) => {
       throw error instanceof TooManyValuesError && error.entries > MAX_ENTRIES
         ? tooMany(error.status, error.entries)
         : error;
@@ -127,7 +131,7 @@ export class RecognitionClient implements FeedService {
     return {
       body,
       items: page.items,
-      emptied,
+      valuesSkipped,
       nextCursor: typeof nextCursor === 'string' ? nextCursor : nextCursor == null ? null : '',
       serviceDate,
     };
@@ -144,8 +148,8 @@ export class RecognitionClient implements FeedService {
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal?: AbortSignal,
   ): Promise<RawRun> {
-    const { body, emptied, ...answer } = await this.#getRun(scanId, options, signal, OF_A_RUN);
-    return { body, emptied, run: jsonObject(answer, 'the run') };
+    const { body, valuesSkipped, ...answer } = await this.#getRun(scanId, options, signal, SKIPPABLE_IN_RUN);
+    return { body, valuesSkipped, run: jsonObject(answer, 'the run') };
   }
 
   /** A single run in full, checked (interface 2.2). Its status may be `processing`. */
@@ -165,11 +169,11 @@ export class RecognitionClient implements FeedService {
   #getPage(
     request: FeedRequest & Partial<BodyBounds>,
     signal?: AbortSignal,
-    lightening?: Lightening,
+    skippable?: SkippableValues,
   ): Promise<HttpAnswer> {
     const path = feedPath(request);
     const secrets = 'cursor' in request.start ? [request.start.cursor] : [];
-    const body = this.#bounded(request, lightening);
+    const body = this.#bounded(request, skippable);
     return this.#exchange({ operation: 'feed', path, success: [200], body, secrets }, signal);
   }
 
@@ -177,17 +181,17 @@ export class RecognitionClient implements FeedService {
     scanId: string,
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal?: AbortSignal,
-    lightening?: Lightening,
+    skippable?: SkippableValues,
   ): Promise<HttpAnswer> {
     const path = runPath(scanId, options.markdown);
-    return this.#exchange({ operation: 'run', path, success: [200], body: this.#bounded(options, lightening) }, signal);
+    return this.#exchange({ operation: 'run', path, success: [200], body: this.#bounded(options, skippable) }, signal);
   }
 
-  #bounded({ maxBytes, onReceived }: Partial<BodyBounds> = {}, lightening?: Lightening): BodyOptions {
+  #bounded({ maxBytes, onReceived }: Partial<BodyBounds> = {}, skippable?: SkippableValues): BodyOptions {
     return {
       maxBytes: Math.min(maxBytes ?? this.#maxResponseBytes, this.#maxResponseBytes),
       ...(onReceived === undefined ? {} : { onReceived }),
-      lightening,
+      skippable,
     };
   }
 

@@ -1,4 +1,4 @@
-import type { Lightening } from '../core/json/skip-large-values.js';
+import type { SkippableValues } from '../core/json/skip-large-values.js';
 import { INTERFACE_FIELDS } from '../core/run-fields.js';
 
 /** Fields that decide nothing about an entry, and may be of any length. */
@@ -9,11 +9,11 @@ const STEERING: ReadonlySet<string> = new Set(INTERFACE_FIELDS.filter((name) => 
 const CURSOR_BYTES = 64 * 1024;
 
 /** Reads of a large page, `{"items":[{…}],"nextCursor":"…"}`, what steers. */
-export const OF_A_PAGE: Lightening = {
+export const SKIPPABLE_IN_PAGE: SkippableValues = {
   depth: 3,
   entries: 'items',
-  isEmptiable: ({ depth, name, bytes }) =>
+  isSkippable: ({ depth, name, bytes }) =>
     depth === 1 ? name === 'nextCursor' && bytes > CURSOR_BYTES : depth === 3 && !STEERING.has(name),
 };
 /** The same of a single run. */
-export const OF_A_RUN: Lightening = { depth: 1, isEmptiable: ({ name }) => !STEERING.has(name) };
+export const SKIPPABLE_IN_RUN: SkippableValues = { depth: 1, isSkippable: ({ name }) => !STEERING.has(name) };

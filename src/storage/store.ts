@@ -1,7 +1,7 @@
 import type { FeedStore } from '../sync/ports/index.js';
 import { createCommits } from './commit/commit-page.js';
 import type { CommitSettings } from './commit/commit-settings.js';
-import { createKeyReader } from './commit/key-reader.js';
+import { createIndexPrefetch } from './commit/index-prefetch.js';
 import { createPositions } from './commit/position.js';
 import { createQuarantine } from './commit/quarantine.js';
 import { createDatabaseClock } from './connection/database-clock.js';
@@ -30,6 +30,6 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     ...createPasses(connection),
     ...createPendingRetries(connection),
     ...createQuarantine(connection),
-    ...createKeyReader(connection, database.free, monotonic),
+    ...createIndexPrefetch(connection, database.free, monotonic),
   };
 }

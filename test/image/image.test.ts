@@ -45,7 +45,7 @@ test(`it syncs a history as nobody, in ${MEMORY_MIB} MiB, with nothing to write 
   };
   const ended = container.exited.then((code) => Promise.reject(new Error(`ended with ${code}: ${container.output}`)));
   await Promise.race([
-    eventually(status, { timeout: 120_000 }).toMatchObject({ caughtUp: true, pendingResults: 0, troubles: [] }),
+    eventually(status, { timeout: 120_000 }).toMatchObject({ caughtUp: true, pendingResults: 0, currentErrors: [] }),
     ended,
   ]).catch(async (error) => {
     throw new Error(await container.explain(), { cause: error });

@@ -30,7 +30,7 @@ const REPORT: StatusReport = {
   passes: [],
   pendingResults: 2,
   quarantinedEntries: null,
-  troubles: [],
+  currentErrors: [],
 };
 
 const running = new Set<AdminServer>();
@@ -118,7 +118,7 @@ describe('the admin server', () => {
   });
 
   test('serves the status as a page that may load and run nothing', async () => {
-    const troubles = [
+    const currentErrors = [
       {
         stage: 'feed',
         kind: 'http_500',
@@ -127,12 +127,12 @@ describe('the admin server', () => {
         failures: 3,
       },
     ];
-    const { get } = await start({ status: () => ({ ...REPORT, troubles }) });
+    const { get } = await start({ status: () => ({ ...REPORT, currentErrors }) });
     const { status, headers, body } = await get('/');
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; /);
     expect(body).toContain('<html lang="en">');
-    expect(body).toContain('<title>In trouble, trying again – scanfeed invoices</title>');
+    expect(body).toContain('<title>Failing, retrying – scanfeed invoices</title>');
     expect(body).toContain('<dt>Lag</dt><dd>1.5 s</dd>');
     expect(body).toContain('for 1 h, since');
     expect(body).not.toMatch(/<script|<link|src=|https?:/);

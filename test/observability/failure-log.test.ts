@@ -14,13 +14,13 @@ function observed() {
   return { failures, clock, log, shown };
 }
 
-const trouble = (kind: string, action: 'retry' | 'hold' = 'retry', type = 'ServiceError') =>
+const failure = (kind: string, action: 'retry' | 'hold' = 'retry', type = 'ServiceError') =>
   Object.assign(new Error('no answer'), { name: type, kind, action });
 
 test('logs an outage when it begins and when it ends, with its duration and its count', () => {
   const { failures, clock, log, shown } = observed();
   for (let number = 1; number <= 20; number += 1) {
-    failures.failed('feed', trouble('timeout'), 9.4);
+    failures.failed('feed', failure('timeout'), 9.4);
     clock.advance(10_000);
   }
   failures.recovered('feed');
@@ -37,7 +37,7 @@ test('logs an outage when it begins and when it ends, with its duration and its 
 test('logs a long outage again after five minutes, then in growing intervals of up to an hour', () => {
   const { failures, clock, log } = observed();
   for (let minute = 0; minute <= 6 * 60; minute += 1) {
-    failures.failed('feed', trouble('http_401', 'hold'), 9);
+    failures.failed('feed', failure('http_401', 'hold'), 9);
     clock.advance(60_000);
   }
   const reminders = log.lines.filter(({ message }) => message === 'still failing');
@@ -47,8 +47,8 @@ test('logs a long outage again after five minutes, then in growing intervals of 
 
 test('logs each way of failing once when they alternate within an outage', () => {
   const { failures, shown } = observed();
-  for (const kind of ['timeout', 'http_503', 'timeout', 'http_503']) failures.failed('feed', trouble(kind), 9);
-  failures.failed('feed', trouble('http_401', 'hold'), 9);
+  for (const kind of ['timeout', 'http_503', 'timeout', 'http_503']) failures.failed('feed', failure(kind), 9);
+  failures.failed('feed', failure('http_401', 'hold'), 9);
   expect(shown()).toEqual([
     'warn failed, and will be tried again: feed timeout 1',
     'warn failed, and will be tried again: feed http_503 2',
@@ -59,10 +59,10 @@ test('logs each way of failing once when they alternate within an outage', () =>
 
 test('logs the first of several stages that fail in the same way, and another when that one has recovered', () => {
   const { failures, shown } = observed();
-  const away = trouble('connection', 'retry', 'DatabaseError');
+  const away = failure('connection', 'retry', 'DatabaseError');
   for (const stage of ['lease', 'feed', 'recent', 'lease', 'feed', 'recent'] as const) failures.failed(stage, away, 9);
   expect(shown()).toEqual(['warn failed, and will be tried again: lease connection 1']);
-  failures.failed('feed', trouble('connection', 'retry', 'ConnectionError'), 9); // the service, and not the database
+  failures.failed('feed', failure('connection', 'retry', 'ConnectionError'), 9); // the service, and not the database
   expect(shown().slice(1)).toEqual(['warn failed, and will be tried again: feed connection 3']);
   failures.recovered('lease');
   failures.recovered('feed');
@@ -78,7 +78,7 @@ test('logs the first of several stages that fail in the same way, and another wh
 
 test('forgets an outage without a line when its stage is reset', () => {
   const { failures, shown } = observed();
-  failures.failed('feed', trouble('timeout'), 9);
+  failures.failed('feed', failure('timeout'), 9);
   failures.reset('feed');
   failures.recovered('feed');
   expect(shown()).toHaveLength(1);
@@ -99,15 +99,15 @@ test('reports each change of an outage when it is in the log, and none of one th
     clock,
     onChange: (outage) => changes.push(outage),
   });
-  failures.failed('feed', trouble('timeout'), 700);
+  failures.failed('feed', failure('timeout'), 700);
   clock.advance(1_000);
-  failures.failed('feed', trouble('http_503'), 900);
-  failures.failed('lease', trouble('http_503'), 900);
+  failures.failed('feed', failure('http_503'), 900);
+  failures.failed('lease', failure('http_503'), 900);
   clock.advance(1_000);
   failures.recovered('lease');
   failures.recovered('feed');
   clock.advance(60_000);
-  failures.failed('feed', trouble('timeout'), 100);
+  failures.failed('feed', failure('timeout'), 100);
   failures.reset('feed');
   const first = { stage: 'feed', number: 1, message: 'no answer', since: '2026-01-01T00:00:00.000Z', begunAt: 0 };
   const second = {
@@ -132,7 +132,7 @@ test('reports each change of an outage when it is in the log, and none of one th
 /** A service that fails every other second. */
 function flap({ failures, clock }: ReturnType<typeof observed>, times: number, kinds: readonly string[]) {
   for (let time = 0; time < times; time += 1) {
-    failures.failed('feed', trouble(kinds[time % kinds.length] ?? ''), 9);
+    failures.failed('feed', failure(kinds[time % kinds.length] ?? ''), 9);
     clock.advance(1_000);
     failures.recovered('feed');
     clock.advance(1_000);
@@ -170,7 +170,7 @@ test('logs an outage again when it has lasted a minute after a short recovery', 
   const { failures, clock, shown } = bench;
   flap(bench, 2, ['timeout']);
   for (let second = 0; second <= 100; second += 1) {
-    failures.failed('feed', trouble('timeout'), 9);
+    failures.failed('feed', failure('timeout'), 9);
     clock.advance(1_000);
   }
   failures.recovered('feed');
@@ -186,7 +186,7 @@ test('reports an unstable stage under one number', () => {
     onChange: ({ number, endedAt }) => changes.push([number, endedAt]),
   });
   for (let time = 1; time <= 2; time += 1) {
-    failures.failed('feed', trouble('timeout'), 9);
+    failures.failed('feed', failure('timeout'), 9);
     clock.advance(1_000);
     failures.recovered('feed');
   }

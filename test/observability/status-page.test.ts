@@ -5,7 +5,7 @@ import { requireTool } from '../support/deployment/tools.js';
 import { findChromium, launchChromium } from '../support/status-page/browser.js';
 import { boxesOf, measureContrasts, overhang, spokenOn } from '../support/status-page/measure.js';
 import { serveStatusPage } from '../support/status-page/serve.js';
-import { caughtUp, inTrouble, readingHistory, type Shown, STATES, standingBy } from '../support/status-page/states.js';
+import { caughtUp, failing, readingHistory, type Shown, STATES, standingBy } from '../support/status-page/states.js';
 
 let browser: Promise<Browser> | undefined;
 const open = new Set<() => Promise<void>>();
@@ -74,11 +74,11 @@ test('the browser refuses what does not belong to the page', async (context) => 
   expect(complaints.join()).toMatch(/style.*Content Security Policy.*script.*Content Security Policy/s);
 });
 
-test('a screen reader is told the state, the facts, the troubles, and what the charts show', async (context) => {
-  const { page } = await look(context, inTrouble());
+test('a screen reader is told the state, the facts, the errors, and what the charts show', async (context) => {
+  const { page } = await look(context, failing());
   const spoken = await spokenOn(page);
   const named = (role: string) => spoken.filter((node) => node.role === role).map(({ name }) => name);
-  expect(named('heading')).toEqual(['In trouble, trying again', 'Troubles', 'Lag', 'Runs stored']);
+  expect(named('heading')).toEqual(['Failing, retrying', 'Current errors', 'Lag', 'Runs stored']);
   expect(named('navigation')).toEqual(['Refresh', 'Other views']);
   const text = named('StaticText').join(' ');
   for (const said of [
@@ -107,7 +107,7 @@ test('a screen reader is told the state, the facts, the troubles, and what the c
 });
 
 test('the charts have a line and bars where something is known, and hatching where nothing is', async (context) => {
-  const { page } = await look(context, inTrouble());
+  const { page } = await look(context, failing());
   const chart = (number: number) => `figure:nth-of-type(${number})`;
   const [line, unknown] = [await boxesOf(page, `${chart(1)} .area`), await boxesOf(page, `${chart(1)} .unknown`)];
   // Not yet running, read, asleep, read again.

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { renderCurrentErrors } from '../../src/observability/status-page/current-errors.js';
 import { firstFacts } from '../../src/observability/status-page/facts.js';
 import { stateOf } from '../../src/observability/status-page/state.js';
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
-import { renderTroubles } from '../../src/observability/status-page/troubles.js';
-import { caughtUp, inTrouble, readingHistory, starting } from '../support/status-page/states.js';
+import { caughtUp, failing, readingHistory, starting } from '../support/status-page/states.js';
 
 const { report, now } = caughtUp();
-const [trouble] = inTrouble().report.troubles;
+const [error] = failing().report.currentErrors;
 const reported = (changed: Partial<StatusReport>): StatusReport => ({ ...report, ...changed });
 
 describe('the headline', () => {
@@ -16,8 +16,8 @@ describe('the headline', () => {
     ['Standing by for another process', 'calm', { role: 'standby', caughtUp: false }],
     ['Starting', 'calm', starting().report],
     ['Stuck, asking again', 'bad', { stuckSince: '2026-01-01T14:00:00.000Z' }],
-    ['In trouble, trying again', 'bad', { troubles: inTrouble().report.troubles, caughtUp: true }],
-    ['In trouble, trying again', 'bad', { ...starting().report, troubles: inTrouble().report.troubles }],
+    ['Failing, retrying', 'bad', { currentErrors: failing().report.currentErrors, caughtUp: true }],
+    ['Failing, retrying', 'bad', { ...starting().report, currentErrors: failing().report.currentErrors }],
   ])('says %s, in a tone that is %s', (headline, tone, changed) => {
     expect(stateOf(reported(changed))).toMatchObject({ headline, tone });
   });
@@ -41,33 +41,33 @@ describe('the headline', () => {
   });
 });
 
-describe('the troubles', () => {
+describe('the current errors', () => {
   const textOf = (changed: Partial<StatusReport>) =>
-    renderTroubles(reported(changed), now)
+    renderCurrentErrors(reported(changed), now)
       .replaceAll(/<[^>]*>/g, ' ')
       .replaceAll(/\s+/g, ' ')
       .trim();
 
   test('are left out where there are none', () => {
-    expect(renderTroubles(report, now)).toBe('');
+    expect(renderCurrentErrors(report, now)).toBe('');
   });
 
   test('say what fails, what helps, for how long and how often', () => {
-    expect(textOf({ troubles: inTrouble().report.troubles })).toMatch(
-      /^Troubles Reading the feed \(http_401\) the delivery feed .*; correct SCANFEED_API_KEY; .* for 24 min, since 2026-01-01 14:08:08 UTC , 63 failures in a row$/,
+    expect(textOf({ currentErrors: failing().report.currentErrors })).toMatch(
+      /^Current errors Reading the feed \(http_401\) the delivery feed .*; correct SCANFEED_API_KEY; .* for 24 min, since 2026-01-01 14:08:08 UTC , 63 failures in a row$/,
     );
   });
 
   test('ask for a report where only a change of the program helps', () => {
-    const troubles = trouble === undefined ? [] : [{ ...trouble, stage: 'elsewhere', kind: 'internal', failures: 1 }];
-    expect(textOf({ troubles })).toMatch(
+    const currentErrors = error === undefined ? [] : [{ ...error, stage: 'elsewhere', kind: 'internal', failures: 1 }];
+    expect(textOf({ currentErrors })).toMatch(
       /elsewhere \(internal\).*This is a bug in scanfeed: please report it.*, 1 failure in a row$/,
     );
   });
 
   test('name a cursor that leads nowhere', () => {
     expect(textOf({ stuckSince: '2026-01-01T13:32:08.000Z' })).toMatch(
-      /^Troubles The cursor leads nowhere .*Ask the operators.* for 1 h, since 2026-01-01 13:32:08 UTC$/,
+      /^Current errors The cursor leads nowhere .*Ask the operators.* for 1 h, since 2026-01-01 13:32:08 UTC$/,
     );
   });
 });

@@ -20,7 +20,7 @@ test('an outage stands in the report until it is over, and each failure is count
     clock.advance(1_000);
   }
   expect(await sample('scanfeed_errors_total{stage="feed",kind="connection"}')).toBe(20);
-  expect(report().troubles).toEqual([
+  expect(report().currentErrors).toEqual([
     {
       stage: 'feed',
       kind: 'connection',
@@ -30,7 +30,7 @@ test('an outage stands in the report until it is over, and each failure is count
     },
   ]);
   observer.recovered('feed', 20);
-  expect(report().troubles).toEqual([]);
+  expect(report().currentErrors).toEqual([]);
 });
 
 test('what will not pass by itself is logged as an error, a bug of ours counts as internal', async () => {
@@ -175,12 +175,12 @@ test('what any page may bring is warned of at once, then once a minute with what
   expect(told()).toEqual([2, 120, 58]);
 });
 
-test('what the leader failed at is no trouble of a standby; what keeps it from the lease is', () => {
+test('what the leader failed at is no error of a standby; what keeps it from the lease is', () => {
   const { observer, report } = observed();
   observer.leading(30_000);
   for (const stage of ['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease'] as const)
     observer.failed(stage, outage, 1, 1_000);
-  const stages = () => report().troubles.map(({ stage }) => stage);
+  const stages = () => report().currentErrors.map(({ stage }) => stage);
   observer.leading(60_000);
   expect(stages()).toEqual(['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease']);
   observer.leading(null);

@@ -12,12 +12,12 @@ export interface ModelFeed {
   resumeSince: Date | null;
   lastDeliveredAt: Date | null;
   /** The latest delivery time read since the last rewind. */
-  readUpTo: Date | null;
+  deliveredUpTo: Date | null;
   earlier: ModelPosition[];
   completeFrom: number;
   completeAsOf: number | null;
   reconciledAsOf: number | null;
-  widenedAt: number | null;
+  filtersWidenedAt: number | null;
   endReachedAt: number | null;
   passes: ModelPass[];
   lastPollAt: number | null;
@@ -33,7 +33,7 @@ export interface ModelPosition {
   readonly cursor: string | null;
   readonly notedAt: number;
   /** Delivery time up to which the feed was read there. */
-  readonly readUpTo: Date | null;
+  readonly deliveredUpTo: Date | null;
   readonly reason: 'checkpoint' | MoveReason;
   /** Where a rewind went to; null: the feed's start. */
   readonly target?: ModelPosition | null;
@@ -54,12 +54,12 @@ export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIden
     cursor: null,
     resumeSince: null,
     lastDeliveredAt: null,
-    readUpTo: null,
+    deliveredUpTo: null,
     earlier: [],
     completeFrom: startSince?.getTime() ?? Number.NEGATIVE_INFINITY,
     completeAsOf: null,
     reconciledAsOf: null,
-    widenedAt: null,
+    filtersWidenedAt: null,
     endReachedAt: null,
     passes: start === 'live' ? [newPass({ id: `${name}-history`, kind: 'history', ...upToNow, begunAt: now })] : [],
     lastPollAt: null,

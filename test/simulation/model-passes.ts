@@ -38,8 +38,8 @@ export function backfillIsComplete(feed: ModelFeed): boolean {
 }
 
 /** A full pass that began before the filters widened has not read what they include now. */
-function isOutdated({ kind, begunAt }: Pick<ModelPass, 'kind' | 'begunAt'>, { widenedAt }: ModelFeed): boolean {
-  return kind === 'full' && widenedAt !== null && begunAt <= widenedAt;
+function isOutdated({ kind, begunAt }: Pick<ModelPass, 'kind' | 'begunAt'>, { filtersWidenedAt }: ModelFeed): boolean {
+  return kind === 'full' && filtersWidenedAt !== null && begunAt <= filtersWidenedAt;
 }
 
 /** It has read everything up to what the feed was complete to when it began. */
@@ -88,7 +88,7 @@ export function beginPassOf(
     if (pass.kind === kind && pass.finishedAt === null) Object.assign(pass, { finishedAt: now, cancelled: true });
   }
   if (feed.completeAsOf === null) return null;
-  if (kind === 'full' && feed.completeAsOf < (feed.widenedAt ?? Number.NEGATIVE_INFINITY)) return null;
+  if (kind === 'full' && feed.completeAsOf < (feed.filtersWidenedAt ?? Number.NEGATIVE_INFINITY)) return null;
   const { startSince } = feed;
   const latest = since !== null && startSince !== null && startSince > since ? startSince : (since ?? startSince);
   const claims = Math.min(feed.completeAsOf, completeAsOf.getTime());
@@ -133,7 +133,7 @@ export function movePass(feed: ModelFeed, row: ModelPass, commit: PassCommit, ru
 function claimRange(feed: ModelFeed, row: ModelPass): void {
   const from = row.since?.getTime() ?? Number.NEGATIVE_INFINITY;
   if (row.kind === 'history') feed.startSince = row.since;
-  const widenedSince = feed.widenedAt !== null && feed.widenedAt >= row.begunAt;
+  const widenedSince = feed.filtersWidenedAt !== null && feed.filtersWidenedAt >= row.begunAt;
   const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + OVERLAP_MS;
   if (!widenedSince && joins) feed.completeFrom = Math.min(feed.completeFrom, from);
 }

@@ -106,7 +106,7 @@ export class ModelStore implements FeedStore {
     const before = feed.filters;
     const nothingRead = feed.cursor === null && feed.resumeSince === null && feed.completeAsOf === null;
     if (!nothingRead && !includesNoMore(before, identity.filters)) {
-      feed.widenedAt = this.now();
+      feed.filtersWidenedAt = this.now();
       feed.completeFrom = Math.max(feed.completeFrom, this.now());
     }
     const { filters, keepHistory } = identity;
@@ -134,8 +134,8 @@ export class ModelStore implements FeedStore {
 
   async readEarlierPositions(name: string): Promise<EarlierPositions> {
     const feed = this.feeds.get(name);
-    if (feed === undefined) return { cursors: [], readUpTo: null };
-    return { cursors: earlierCursors(feed), readUpTo: feed.readUpTo };
+    if (feed === undefined) return { cursors: [], deliveredUpTo: null };
+    return { cursors: earlierCursors(feed), deliveredUpTo: feed.deliveredUpTo };
   }
 
   async findDelivered(from: Date, to: Date, limit: number) {
@@ -150,7 +150,7 @@ export class ModelStore implements FeedStore {
   async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean> {
     const feed = this.#held(lease);
     if (feed === null || feed.cursor !== from) return false;
-    this.#note(feed, { cursor: from, notedAt: this.now(), readUpTo: feed.readUpTo, reason });
+    this.#note(feed, { cursor: from, notedAt: this.now(), deliveredUpTo: feed.deliveredUpTo, reason });
     Object.assign(feed, { cursor: to.cursor, resumeSince: to.since });
     return true;
   }
@@ -190,7 +190,7 @@ export class ModelStore implements FeedStore {
     });
   }
 
-  async announce(_scanIds: readonly string[]): Promise<void> {}
+  async prefetchKeys(_scanIds: readonly string[]): Promise<void> {}
 
   async tryEntries(_lease: LeaseGrant, _batch: EntryBatch): Promise<void> {}
 
@@ -208,7 +208,7 @@ export class ModelStore implements FeedStore {
     feed.lastCommitAt = this.now();
     if (commit.freshness !== null) this.#refresh(feed, commit.freshness);
     if (commit.to !== commit.from)
-      this.#checkpoint(feed, commit.to, commit.freshness?.lastDeliveredAt ?? feed.readUpTo);
+      this.#checkpoint(feed, commit.to, commit.freshness?.lastDeliveredAt ?? feed.deliveredUpTo);
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };
   }
 
@@ -337,8 +337,19 @@ export class ModelStore implements FeedStore {
     const feed = this.feeds.get(name);
     if (feed === undefined) return;
     const target = feed.earlier.findLast((noted) => cursor !== null && noted.cursor === cursor) ?? null;
-    this.#note(feed, { cursor: feed.cursor, notedAt: this.now(), readUpTo: feed.readUpTo, reason: 'rewind', target });
-    Object.assign(feed, { epoch: feed.epoch + 1, cursor, resumeSince: null, readUpTo: target?.readUpTo ?? null });
+    this.#note(feed, {
+      cursor: feed.cursor,
+      notedAt: this.now(),
+      deliveredUpTo: feed.deliveredUpTo,
+      reason: 'rewind',
+      target,
+    });
+    Object.assign(feed, {
+      epoch: feed.epoch + 1,
+      cursor,
+      resumeSince: null,
+      deliveredUpTo: target?.deliveredUpTo ?? null,
+    });
   }
 
   #held(lease: LeaseGrant): ModelFeed | null {
@@ -355,14 +366,14 @@ export class ModelStore implements FeedStore {
     }
     if (atEnd) feed.endReachedAt ??= this.now();
     feed.lastDeliveredAt = latest(feed.lastDeliveredAt, lastDeliveredAt);
-    feed.readUpTo = latest(feed.readUpTo, lastDeliveredAt);
+    feed.deliveredUpTo = latest(feed.deliveredUpTo, lastDeliveredAt);
     feed.lastPollAt = timeOf(polledAt);
   }
 
-  #checkpoint(feed: ModelFeed, cursor: string | null, readUpTo: Date | null): void {
+  #checkpoint(feed: ModelFeed, cursor: string | null, deliveredUpTo: Date | null): void {
     const last = feed.earlier.at(-1)?.notedAt ?? Number.NEGATIVE_INFINITY;
     if (last >= this.now() - this.#settings.checkpointEveryMs) return;
-    this.#note(feed, { cursor, notedAt: this.now(), readUpTo, reason: 'checkpoint' });
+    this.#note(feed, { cursor, notedAt: this.now(), deliveredUpTo, reason: 'checkpoint' });
   }
 
   #note(feed: ModelFeed, position: ModelPosition): void {

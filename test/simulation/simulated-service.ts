@@ -128,7 +128,7 @@ export class SimulatedService implements FeedService {
     );
     await this.#transit(body, request, signal);
     const items = stretch.listed.map((delivery) => delivery.item);
-    return { body, items, emptied: false, nextCursor: next, serviceDate };
+    return { body, items, valuesSkipped: false, nextCursor: next, serviceDate };
   }
 
   async readRun(

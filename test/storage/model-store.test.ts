@@ -138,9 +138,9 @@ async function expectSameFeeds(models: ReadonlyMap<number, ModelStore>): Promise
     sql<FeedRow>`
       SELECT name, cursor, lease_holder AS holder, lease_epoch::int AS epoch, keep_history AS "keepHistory", filters,
         start_since AS "startSince", resume_since AS "resumeSince", last_delivered_at AS "lastDeliveredAt",
-        read_up_to AS "readUpTo",
+        delivered_up_to AS "deliveredUpTo",
         extract(epoch FROM complete_from)::double precision * 1000 AS "completeFrom",
-        data_complete_as_of AS "completeAsOf", reconciled_as_of AS "reconciledAsOf", widened_at AS "widenedAt",
+        data_complete_as_of AS "completeAsOf", reconciled_as_of AS "reconciledAsOf", filters_widened_at AS "filtersWidenedAt",
         end_reached_at AS "endReachedAt", last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt"
       FROM ${tables.feeds} WHERE name LIKE 'history-%'`,
   );
@@ -159,17 +159,17 @@ async function expectSameFeeds(models: ReadonlyMap<number, ModelStore>): Promise
 
 function plainFeed(feed: ModelFeed | undefined): unknown {
   if (feed === undefined) return undefined;
-  const { cursor, holder, epoch, keepHistory, filters, startSince, resumeSince, lastDeliveredAt, readUpTo } = feed;
-  const { completeFrom, completeAsOf, reconciledAsOf, widenedAt, endReachedAt, lastPollAt, lastCommitAt } = feed;
+  const { cursor, holder, epoch, keepHistory, filters, startSince, resumeSince, lastDeliveredAt, deliveredUpTo } = feed;
+  const { completeFrom, completeAsOf, reconciledAsOf, filtersWidenedAt, endReachedAt, lastPollAt, lastCommitAt } = feed;
   const times = {
     startSince,
     resumeSince,
     lastDeliveredAt,
-    readUpTo,
+    deliveredUpTo,
     completeFrom,
     completeAsOf,
     reconciledAsOf,
-    widenedAt,
+    filtersWidenedAt,
   };
   return {
     ...{ cursor, holder, epoch, keepHistory, filters },

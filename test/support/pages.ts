@@ -8,7 +8,7 @@ export function rawPage(body: string | Uint8Array, serviceDate: Date | null = nu
   return {
     body: bytes,
     items: parsed.items,
-    emptied: false,
+    valuesSkipped: false,
     nextCursor: parsed.nextCursor || null,
     serviceDate,
   };
@@ -16,7 +16,7 @@ export function rawPage(body: string | Uint8Array, serviceDate: Date | null = nu
 
 /** A single run as the client hands it to the engine. */
 export function rawRun(body: string): RawRun {
-  return { body: Buffer.from(body), emptied: false, run: JSON.parse(body) };
+  return { body: Buffer.from(body), valuesSkipped: false, run: JSON.parse(body) };
 }
 
 /** The JSON text of a batch's pages. */

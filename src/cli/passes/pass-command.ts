@@ -148,8 +148,8 @@ async function runToItsEnd(
  * @throws CommandFailure if nobody runs it any longer
  */
 async function leaderFor({ kind, begunAt }: RequestedPass, { feeds, feed }: PassWork): Promise<string | null> {
-  const { leader = null, widenedAt = null } = (await feeds.find(feed.name)) ?? {};
-  if (kind === 'full' && widenedAt !== null && widenedAt > begunAt) {
+  const { leader = null, filtersWidenedAt = null } = (await feeds.find(feed.name)) ?? {};
+  if (kind === 'full' && filtersWidenedAt !== null && filtersWidenedAt > begunAt) {
     throw new CommandFailure(
       `the filters of the feed ${feed.name} include more than when this pass began: run \`scanfeed reconcile --full\` again`,
     );

@@ -1,12 +1,12 @@
 import type { FeedReport, ReportedPace, ReportedPass } from '../../storage/feeds/feed-report.js';
-import type { ReportedTrouble } from '../../storage/feeds/troubles.js';
+import type { RecentError } from '../../storage/feeds/recent-errors.js';
 import { counted, formatSeconds, formatTime, printable, wrapIndented } from './format.js';
 import { type Column, table } from './table.js';
 
 type Line = readonly [name: string, value: string];
 
 const NAMED = 17;
-const TROUBLES_SHOWN = 3;
+const ERRORS_SHOWN = 3;
 
 /**
  * What an operator asks of each feed, for people. Pure.
@@ -39,7 +39,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['Last commit', report.lastCommitAt?.toISOString() ?? 'never'],
     ['Last delivery', report.lastDeliveredAt?.toISOString() ?? 'none'],
     ...stuck(report),
-    ...troubles(report, now),
+    ...recentErrors(report, now),
   ];
   return lines.map((line) => showLine(line, columns)).join('') + positions(report, columns);
 }
@@ -80,16 +80,16 @@ function pace(measured: ReportedPace | null): string {
 }
 
 /** Those that go on, and the latest ones. Each as long as its message is: that holds the remedy. */
-function troubles({ troubles: all }: FeedReport, now: number): readonly Line[] {
-  const lines = all.slice(0, TROUBLES_SHOWN).map((trouble): string => {
-    const { stage, kind, message, failures } = trouble;
-    return `${formatTime(trouble.since)}, ${lasted(trouble, now)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
+function recentErrors({ recentErrors: all }: FeedReport, now: number): readonly Line[] {
+  const lines = all.slice(0, ERRORS_SHOWN).map((error): string => {
+    const { stage, kind, message, failures } = error;
+    return `${formatTime(error.since)}, ${lasted(error, now)}, ${counted(failures, 'failure', 'failures')}: ${stage} ${kind}: ${message}`;
   });
   if (lines.length === 0) return [['Last errors', 'none']];
   return lines.map((line, index) => [index === 0 ? 'Last errors' : '', line]);
 }
 
-function lasted({ since, lastAt, endedAt, goesOn }: ReportedTrouble, now: number): string {
+function lasted({ since, lastAt, endedAt, goesOn }: RecentError, now: number): string {
   const seconds = (until: number) => formatSeconds(Math.max(0, until - Date.parse(since)) / 1_000);
   if (goesOn) return `for ${seconds(now)} and going on`;
   if (endedAt !== null) return `over after ${seconds(Date.parse(endedAt))}`;

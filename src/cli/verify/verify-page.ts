@@ -69,9 +69,9 @@ function verified(comparison: Comparison, { accepted: { run, pending } }: Checke
 }
 
 /** Pure. */
-function verdictOf({ revision, storedRevision, differing, pending, barred, quarantine }: Comparison): Verdict {
+function verdictOf({ revision, storedRevision, differing, pending, deleted, quarantine }: Comparison): Verdict {
   if (storedRevision === null || storedRevision < revision) {
-    if (barred) return 'deleted';
+    if (deleted) return 'deleted';
     return setAside(quarantine) ?? (storedRevision === null ? 'missing' : 'older_revision');
   }
   if (differing.length > 0) return 'other_content';

@@ -3,7 +3,7 @@ import { textOf } from './ranges.js';
 import { JSON_BYTES, type Member, type Range, scanMembers } from './scan.js';
 
 /** From this size on a body is parsed lightly: as parsed values it would take some ten times its bytes. */
-export const LIGHT_FROM_BYTES = 1024 * 1024;
+export const SKIPPING_FROM_BYTES = 1024 * 1024;
 /** Longer values are left empty. */
 const HEAVY_BYTES = 4096;
 /** Values that consist of more values are left empty, too: a list of small numbers has many in few bytes. */
@@ -33,7 +33,7 @@ export class TooManyValues extends Error {
     readonly values: number,
     /** Of the JSON that holds them. */
     readonly bytes: number,
-    /** Elements of the member that {@link Lightening} names; 0 where it names none. */
+    /** Elements of the member that {@link SkippableValues} names; 0 where it names none. */
     readonly entries: number,
   ) {
     super(`${values} JSON values of ${bytes} bytes`);
@@ -41,63 +41,63 @@ export class TooManyValues extends Error {
 }
 
 /** Which values are not needed to steer by. */
-export interface Lightening {
+export interface SkippableValues {
   /** Of the deepest objects whose members may be left empty: 1 is the outermost object. */
   readonly depth: number;
   /** Name of the member of the outermost object that holds the entries. */
   readonly entries?: string;
   /** Whether a long value may be left empty. Of objects above the deepest only strings are. */
-  readonly isEmptiable: (member: { readonly depth: number; readonly name: string; readonly bytes: number }) => boolean;
+  readonly isSkippable: (member: { readonly depth: number; readonly name: string; readonly bytes: number }) => boolean;
 }
 
 export interface Parsed {
   readonly value: unknown;
   /** Long values were left empty. */
-  readonly emptied: boolean;
+  readonly valuesSkipped: boolean;
 }
 
 /**
  * What JSON.parse gives, except that of a large text long members hold an empty value of their kind (`{}`, `[]`, `""`).
  * The whole text is checked all the same, and its values are counted before any of them is made.
  * @param json UTF-8 without a byte order mark; where it is not valid UTF-8, strings come with U+FFFD
- * @param lightening undefined: every value is wanted
+ * @param skippable undefined: every value is wanted
  * @throws SyntaxError, TooManyValues
  */
-export function parseLight(
+export function parseSkippingLargeValues(
   json: Uint8Array,
-  lightening: Lightening | undefined,
+  skippable: SkippableValues | undefined,
   memoryBytes: number = MEMORY_BYTES,
 ): Parsed {
   // A value takes at least two bytes. JSON that fits even in the worst case need not be scanned.
   const worst = memoryTaken(json.length / 2, json.length);
-  if (json.length < LIGHT_FROM_BYTES || (lightening === undefined && worst <= memoryBytes)) {
-    return { value: parse(json), emptied: false };
+  if (json.length < SKIPPING_FROM_BYTES || (skippable === undefined && worst <= memoryBytes)) {
+    return { value: parse(json), valuesSkipped: false };
   }
   const heavy: Member[] = [];
   let entries = 0;
-  const all = scanMembers(json, lightening?.depth ?? 0, (member) => {
-    if (lightening === undefined) return;
-    const { entries: wanted } = lightening;
+  const all = scanMembers(json, skippable?.depth ?? 0, (member) => {
+    if (skippable === undefined) return;
+    const { entries: wanted } = skippable;
     if (wanted !== undefined && member.depth === 1 && nameOf(json, member) === wanted) entries = member.elements;
-    if (isHeavy(json, member, lightening)) heavy.push(member);
+    if (isHeavy(json, member, skippable)) heavy.push(member);
   });
   const values = heavy.reduce((left, member) => left - member.values + 1, all);
   const bytes = heavy.reduce((left, { value }) => left - (value.end - value.start), json.length);
   if (memoryTaken(values, bytes) > memoryBytes) throw new TooManyValues(values, bytes, entries);
-  return { value: parse(without(json, heavy)), emptied: heavy.length > 0 };
+  return { value: parse(without(json, heavy)), valuesSkipped: heavy.length > 0 };
 }
 
 function memoryTaken(values: number, bytes: number): number {
   return values * VALUE_BYTES + bytes * TEXT_BYTES;
 }
 
-function isHeavy(json: Uint8Array, member: Member, lightening: Lightening): boolean {
+function isHeavy(json: Uint8Array, member: Member, skippable: SkippableValues): boolean {
   const { depth, value, values } = member;
   const bytes = value.end - value.start;
   const first = json[value.start] as number;
   if ((bytes <= HEAVY_BYTES && values <= HEAVY_VALUES) || !EMPTY.has(first)) return false;
-  if (depth < lightening.depth && first !== JSON_BYTES.QUOTE) return false; // members inside are looked at themselves
-  return lightening.isEmptiable({ depth, name: nameOf(json, member), bytes });
+  if (depth < skippable.depth && first !== JSON_BYTES.QUOTE) return false; // members inside are looked at themselves
+  return skippable.isSkippable({ depth, name: nameOf(json, member), bytes });
 }
 
 /** Returns the name of a member; an empty text if it is too long to be a known name. */

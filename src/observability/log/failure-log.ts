@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
-import type { CurrentTrouble } from '../status-page/status-report.js';
+import type { CurrentError } from '../status-page/status-report.js';
 import { describeError } from './describe-error.js';
 import type { Logger } from './logger.js';
 
@@ -138,7 +138,7 @@ export function createFailureLog<Stage extends string>({
       entries.delete(stage);
       if (entry?.outage.endedAt === null) end(entry);
     },
-    current: (): readonly CurrentTrouble[] =>
+    current: (): readonly CurrentError[] =>
       open().map(({ outage: { stage, kind, message, since, failures } }) => ({
         stage,
         kind,

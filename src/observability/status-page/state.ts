@@ -21,8 +21,8 @@ export function stateOf(report: StatusReport): State {
   return { ...howItStands(report), sentence: freshness(report), leader: leaderOf(report) };
 }
 
-function howItStands({ role, caughtUp, stuckSince, troubles }: StatusReport): Omit<State, 'sentence' | 'leader'> {
-  if (troubles.length > 0) return { headline: 'In trouble, trying again', tone: 'bad', sign: CROSSED };
+function howItStands({ role, caughtUp, stuckSince, currentErrors }: StatusReport): Omit<State, 'sentence' | 'leader'> {
+  if (currentErrors.length > 0) return { headline: 'Failing, retrying', tone: 'bad', sign: CROSSED };
   if (stuckSince !== null) return { headline: 'Stuck, asking again', tone: 'bad', sign: CROSSED };
   if (role === 'starting') return { headline: 'Starting', tone: 'calm', sign: DOTS };
   if (role === 'standby') return { headline: 'Standing by for another process', tone: 'calm', sign: PAUSE };

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { chartTable, lagChart, runsChart } from './charts.js';
+import { renderCurrentErrors } from './current-errors.js';
 import { type Fact, firstFacts, otherFacts } from './facts.js';
 import { escapeHtml, timeElement } from './html.js';
 import type { RecentMinute } from './recent-history.js';
 import { type State, stateOf } from './state.js';
 import type { StatusReport } from './status-report.js';
 import { STYLE } from './style.js';
-import { renderTroubles } from './troubles.js';
 import { windowOf } from './window.js';
 
 /** Nothing may load or run but the one style sheet of the page. */
@@ -47,7 +47,7 @@ ${refreshed ? `<meta http-equiv="refresh" content="${REFRESHED_EVERY_SECONDS}">\
 </header>
 <main>
 ${renderState(state)}
-${renderTroubles(report, now)}<section class="facts" aria-label="Facts">
+${renderCurrentErrors(report, now)}<section class="facts" aria-label="Facts">
 ${factList(firstFacts(report, now))}
 </section>
 <div class="charts">

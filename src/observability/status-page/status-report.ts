@@ -22,7 +22,7 @@ export interface StatusReport {
   readonly pendingResults: number | null;
   readonly quarantinedEntries: number | null;
   /** What fails at the moment and is tried again. */
-  readonly troubles: readonly CurrentTrouble[];
+  readonly currentErrors: readonly CurrentError[];
 }
 
 export interface CurrentPass {
@@ -36,7 +36,7 @@ export interface CurrentPass {
   readonly secondsLeft: number | null;
 }
 
-export interface CurrentTrouble {
+export interface CurrentError {
   /** What the process was doing. */
   readonly stage: string;
   readonly kind: string;

@@ -36,9 +36,9 @@ dd { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .facts div { background: var(--card); padding: 1rem 1.25rem; flex: 1 1 9.5rem; }
 .facts dd { font-size: 1.375rem; line-height: 1.3; font-weight: 600; letter-spacing: -.01em; }
 .facts .quiet { display: block; font-weight: 400; letter-spacing: 0; }
-.troubles { border-left: .375rem solid var(--bad); }
-.troubles ul { list-style: none; display: grid; gap: 1rem; }
-.troubles li { overflow-wrap: anywhere; }
+.errors { border-left: .375rem solid var(--bad); }
+.errors ul { list-style: none; display: grid; gap: 1rem; }
+.errors li { overflow-wrap: anywhere; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }
 .chart { display: block; overflow: visible; width: calc(100% - 3.25rem); margin-left: 3.25rem; }
 figcaption { margin-top: .5rem; }

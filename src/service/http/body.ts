@@ -3,7 +3,7 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { findSyntaxError, JsonSyntaxError } from '../../core/json/scan.js';
-import { type Lightening, parseLight, TooManyValues } from '../../core/json/skip-large-values.js';
+import { parseSkippingLargeValues, type SkippableValues, TooManyValues } from '../../core/json/skip-large-values.js';
 import type { BodyBounds } from '../../sync/ports/index.js';
 import { BodyTooLargeError, CutBodyError, NotJsonError, TooManyValuesError } from '../errors/body-errors.js';
 
@@ -16,13 +16,13 @@ export interface JsonBody {
   /** Parsed, with U+FFFD where the bytes are not UTF-8. */
   readonly value: unknown;
   /** Long values that were not asked for are left empty in `value`. */
-  readonly emptied: boolean;
+  readonly valuesSkipped: boolean;
 }
 
 /** How much of a body may be held, and how much of it is wanted as values. */
 export interface BodyOptions extends Partial<BodyBounds> {
   readonly maxBytes: number;
-  readonly lightening?: Lightening | undefined;
+  readonly skippable?: SkippableValues | undefined;
 }
 
 const DECOMPRESSORS = {
@@ -47,7 +47,7 @@ export async function readJson(
   if (bytes.length === 0) throw notJson('an empty body');
   if (!isJsonType(header(response, 'content-type'))) throw notJson('another content type than application/json');
   try {
-    return { body: bytes, ...parseLight(bytes, options.lightening) };
+    return { body: bytes, ...parseSkippingLargeValues(bytes, options.skippable) };
   } catch (error) {
     if (error instanceof TooManyValues) {
       throw new TooManyValuesError(status, error.values, error.bytes, error.entries);

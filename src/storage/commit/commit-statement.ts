@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { CommitCounts } from '../../core/counts.js';
 import type { EntryBatch, LeaseGrant, QuarantineEntry } from '../../sync/ports/index.js';
 import { DATABASE_MS } from '../connection/database-clock.js';
-import { isBarred } from '../runs/deleted-runs.js';
+import { isDeleted } from '../runs/deleted-runs.js';
 import { RUN_COLUMNS } from '../schema/run-columns.js';
 import type { Tables } from '../schema/schema.js';
 import { payloadRows, quarantineParameter } from './commit-parameters.js';
@@ -65,7 +65,7 @@ const WRITTEN_VERDICTS = sql`('new', 'newer', 'completes')`;
 
 /**
  * `judged`: each candidate with a verdict against what is stored. Entries that change nothing end here, so that they cost not
- * even a row lock; so do those of runs that were removed (`barred`).
+ * even a row lock; so do those of runs that were removed (`deleted`).
  */
 function judged(tables: Tables, { keptDays }: CommitSettings): RawBuilder<unknown> {
   const [candidate, known] = [entry('candidate'), storedRow('known')];
@@ -73,7 +73,7 @@ function judged(tables: Tables, { keptDays }: CommitSettings): RawBuilder<unknow
 judged AS MATERIALIZED (
   SELECT candidate.*, compared.contradicts,
     CASE
-      WHEN ${isBarred(sql`candidate`, keptDays)} THEN 'barred'
+      WHEN ${isDeleted(sql`candidate`, keptDays)} THEN 'deleted'
       WHEN known.scan_id IS NULL THEN 'new'
       WHEN candidate.revision > known.revision THEN 'newer'
       WHEN candidate.revision < known.revision THEN 'stale'
@@ -185,14 +185,14 @@ bad AS MATERIALIZED (
   FROM (
     SELECT *, state = 'open' AND (
       EXISTS (SELECT FROM judged
-        WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'barred')
+        WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'deleted')
       OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
     ) AS overtaken
     FROM jsonb_to_recordset(${quarantineParameter(entries)}::jsonb) AS bad (
       position integer, identity text, scan_id text, revision integer, reason text, detail text, state text
     )
     WHERE NOT EXISTS (SELECT FROM ${tables.deletedRuns} AS deleted
-      WHERE deleted.scan_id = bad.scan_id AND ${isBarred(sql`bad`)})
+      WHERE deleted.scan_id = bad.scan_id AND ${isDeleted(sql`bad`)})
   ) AS bad
   ORDER BY identity, overtaken, state
 )`;
@@ -228,7 +228,7 @@ settled AS (
     state = CASE WHEN open.revision = judged.revision THEN 'replayed' ELSE 'discarded' END
   FROM judged
   WHERE EXISTS (SELECT FROM fence) AND open.state = 'open' AND open.feed = ${lease.feed}
-    AND open.scan_id = judged.scan_id AND open.revision <= judged.revision AND judged.verdict <> 'barred'
+    AND open.scan_id = judged.scan_id AND open.revision <= judged.revision AND judged.verdict <> 'deleted'
     AND open.identity NOT IN (SELECT identity FROM bad)
 )`;
 }
@@ -250,7 +250,7 @@ SELECT fence.*, ${DATABASE_MS},
   END
 FROM fence CROSS JOIN (
   SELECT COALESCE(sum((verdict = 'same')::int + others_same), 0)::int AS same,
-    COALESCE(sum((verdict IN ('stale', 'barred'))::int + others_stale), 0)::int AS stale,
+    COALESCE(sum((verdict IN ('stale', 'deleted'))::int + others_stale), 0)::int AS stale,
     COALESCE(sum(conflicting::int + others_conflicts), 0)::int AS conflicts
   FROM judged
 ) AS judged_counts`;

@@ -4,13 +4,13 @@ import { timestamp } from '../connection/store-connection.js';
 import type { Tables } from '../schema/schema.js';
 import type { CommitSettings } from './commit-settings.js';
 
-/** Columns of every fence's row: how fresh the feed is after this statement. */
+/** Columns of the fence, read from `feed`: how fresh the feed is after this statement. */
 export interface FenceRow {
   data_complete_as_of: Date | null;
   lag_ms: number | null;
 }
-export const AS_OF = sql`data_complete_as_of, read_up_to,
-    extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS lag_ms`;
+export const AS_OF = sql`feed.data_complete_as_of, feed.delivered_up_to,
+    extract(epoch FROM clock_timestamp() - feed.data_complete_as_of)::double precision * 1000 AS lag_ms`;
 
 /** Of a row of `feeds`: the process that holds it now; null: none does. */
 export const LEADER = sql<string | null>`CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END`;
@@ -36,7 +36,7 @@ export function fenceOnPosition(
 ): RawBuilder<unknown> {
   const { lease, from, to, freshness } = commit;
   return sql`
-  UPDATE ${tables.feeds} SET
+  UPDATE ${tables.feeds} AS feed SET
     cursor = ${to}::text,
     ${to === null ? sql`` : sql`resume_since = NULL,`}
     ${freshness === null ? sql`` : freshnessColumns(freshness, settings, now)}
@@ -49,7 +49,7 @@ export function fenceOnPosition(
 /** For writes that leave the cursor alone. Locks the row too: a new holder waits for this commit, or voids it. */
 export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
   return sql`
-  SELECT ${AS_OF} FROM ${tables.feeds} WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
+  SELECT ${AS_OF} FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
 }
 
 /**
@@ -74,6 +74,6 @@ function freshnessColumns(
     data_complete_as_of = GREATEST(data_complete_as_of, ${complete}),
     end_reached_at = ${freshness.atEnd ? sql`COALESCE(end_reached_at, clock_timestamp())` : sql`end_reached_at`},
     last_delivered_at = GREATEST(last_delivered_at, ${lastDeliveredAt}),
-    read_up_to = GREATEST(read_up_to, ${lastDeliveredAt}),
+    delivered_up_to = GREATEST(delivered_up_to, ${lastDeliveredAt}),
     last_poll_at = ${polled},`;
 }

@@ -29,8 +29,8 @@ export function createPositions(
 
     /** No cursor that was rejected before, and none that a rewind left behind: it would skip what the rewind was to read again. */
     async readEarlierPositions(feed) {
-      const { rows } = await sql<{ cursors: string[] | null; read_up_to: Date | null }>`
-        SELECT read_up_to, (
+      const { rows } = await sql<{ cursors: string[] | null; delivered_up_to: Date | null }>`
+        SELECT delivered_up_to, (
           SELECT array_agg(earlier.cursor ORDER BY earlier.id DESC)
           FROM (SELECT cursor, max(id) AS id FROM ${tables.cursorHistory} AS noted
             WHERE noted.feed = feed.name AND cursor IS DISTINCT FROM feed.cursor AND cursor IS NOT NULL
@@ -40,7 +40,7 @@ export function createPositions(
             GROUP BY cursor ORDER BY id DESC LIMIT ${CURSORS_OFFERED}) AS earlier
         ) AS cursors
         FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
-      return { cursors: rows[0]?.cursors ?? [], readUpTo: rows[0]?.read_up_to ?? null };
+      return { cursors: rows[0]?.cursors ?? [], deliveredUpTo: rows[0]?.delivered_up_to ?? null };
     },
 
     /** Called only when a cursor was rejected, so it may read the whole table. */
@@ -58,11 +58,11 @@ export function createPositions(
         WITH moved AS (
           UPDATE ${tables.feeds} SET cursor = ${to.cursor}::text, resume_since = ${timestamp(to.since)}
           WHERE ${isHeld(lease)} AND cursor IS NOT DISTINCT FROM ${from}::text
-          RETURNING name, read_up_to
+          RETURNING name, delivered_up_to
         ),
         noted AS (
           INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-          SELECT name, ${from}::text, read_up_to, ${reason} FROM moved
+          SELECT name, ${from}::text, delivered_up_to, ${reason} FROM moved
           RETURNING id
         ),
         ${forgottenRows(tables, lease.feed, sql`noted`)}
@@ -95,7 +95,7 @@ export function checkpointRows(tables: Tables, { lease, from, to, freshness }: P
   return sql`
 checkpoint AS (
   INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-  SELECT ${feed}, ${to}::text, COALESCE(${lastDeliveredAt}, fence.read_up_to), 'checkpoint'
+  SELECT ${feed}, ${to}::text, COALESCE(${lastDeliveredAt}, fence.delivered_up_to), 'checkpoint'
   FROM fence
   WHERE ${to}::text IS DISTINCT FROM ${from}::text AND COALESCE(
     (SELECT noted_at FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC LIMIT 1), '-infinity'

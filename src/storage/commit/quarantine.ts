@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import type { FeedStore, QuarantineEntry } from '../../sync/ports/index.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { isBarred } from '../runs/deleted-runs.js';
+import { isDeleted } from '../runs/deleted-runs.js';
 import type { QuarantineState } from '../schema/schema.js';
 
 /** Where an entry that cannot be stored is: in the feed's quarantine, or with the runs that were removed. */
@@ -23,7 +23,7 @@ export async function findQuarantined(
     FROM unnest(${identities}::text[], ${scanIds}::text[], ${revisions}::integer[]) AS bad (identity, scan_id, revision)
     LEFT JOIN ${tables.quarantine} AS known ON known.feed = ${feed} AND known.identity = bad.identity
     LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = bad.scan_id
-    WHERE known.state IS NOT NULL OR ${isBarred(sql`bad`)}`.execute(db);
+    WHERE known.state IS NOT NULL OR ${isDeleted(sql`bad`)}`.execute(db);
   return new Map(rows.map(({ identity, state }) => [identity, state]));
 }
 

@@ -3,7 +3,7 @@ import { LEADER } from '../commit/fence.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { backfillIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
-import { type ReportedTrouble, troublesOfFeed } from './troubles.js';
+import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
 /** What an operator asks about a feed. Times are null until they are known. */
 export interface FeedReport {
@@ -43,7 +43,7 @@ export interface FeedReport {
   /** When one that is open was last delivered. */
   readonly quarantinedLastAt: Date | null;
   /** Its last outages, newest first, those that go on before all others. */
-  readonly troubles: readonly ReportedTrouble[];
+  readonly recentErrors: readonly RecentError[];
   /** Earlier positions of its cursor, newest first, a few. */
   readonly positions: readonly ReportedPosition[];
 }
@@ -127,7 +127,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
             'deliveredUpTo', last_delivered_at) ORDER BY id DESC)
           FROM (SELECT * FROM ${tables.cursorHistory} AS noted WHERE noted.feed = feed.name
             ORDER BY id DESC LIMIT ${POSITIONS_SHOWN}) AS earlier), '[]') AS positions,
-        COALESCE(${troublesOfFeed(tables)}, '[]') AS troubles,
+        COALESCE(${recentErrorsOf(tables)}, '[]') AS "recentErrors",
         COALESCE((SELECT jsonb_object_agg(reason, number) FROM (
           SELECT pending_reason AS reason, count(*) AS number FROM ${tables.runs} AS run
           WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}
@@ -149,7 +149,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
 }
 
 /** Of a row of `feeds` or `passes`: what was said of its pace, if not too long ago to hold still. */
-const PACE = sql`CASE WHEN paced_at > clock_timestamp() - interval '1 minute' THEN
+const PACE = sql`CASE WHEN rate_measured_at > clock_timestamp() - interval '1 minute' THEN
         jsonb_build_object('entriesPerSecond', entries_per_second, 'secondsLeft', seconds_left) END`;
 
 interface Explained {

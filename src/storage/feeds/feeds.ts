@@ -29,7 +29,7 @@ export function createFeeds({ db, tables }: StoreConnection) {
           'reconciled_as_of as reconciledAsOf',
           'last_delivered_at as lastDeliveredAt',
           // When its filters began to include more than before.
-          'widened_at as widenedAt',
+          'filters_widened_at as filtersWidenedAt',
           LEADER.as('leader'),
         ])
         .executeTakeFirst(),
@@ -65,10 +65,10 @@ export function createFeeds({ db, tables }: StoreConnection) {
         WITH adopted AS (
           UPDATE ${tables.feeds} SET base_url = ${baseUrl}, lease_epoch = lease_epoch + 1
           WHERE name = ${feed} AND base_url = ${from}
-          RETURNING name, cursor, read_up_to
+          RETURNING name, cursor, delivered_up_to
         )
         INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-        SELECT name, cursor, read_up_to, 'adopt' FROM adopted
+        SELECT name, cursor, delivered_up_to, 'adopt' FROM adopted
         RETURNING id`.execute(db);
       return rows.length > 0;
     },
@@ -99,16 +99,16 @@ export function createFeeds({ db, tables }: StoreConnection) {
         WITH target AS MATERIALIZED (${targetRow(feed, to)}),
         -- Locked before it is read: the row as it is now, not as it was when the statement began.
         old AS MATERIALIZED (
-          SELECT name, cursor, resume_since, read_up_to FROM ${tables.feeds} WHERE name = ${feed} FOR UPDATE
+          SELECT name, cursor, resume_since, delivered_up_to FROM ${tables.feeds} WHERE name = ${feed} FOR UPDATE
         ),
         moved AS (
           UPDATE ${tables.feeds} AS feed SET cursor = target.cursor, resume_since = target.since,
-            read_up_to = target.read_up_to, lease_epoch = feed.lease_epoch + 1
+            delivered_up_to = target.delivered_up_to, lease_epoch = feed.lease_epoch + 1
           FROM old, target WHERE feed.name = old.name
           RETURNING old.*, target.id AS target_id, target.since AS target_since
         )
         INSERT INTO ${tables.cursorHistory} (feed, cursor, since, last_delivered_at, reason, target_id, target_since)
-        SELECT name, cursor, resume_since, read_up_to, 'rewind', target_id, target_since FROM moved
+        SELECT name, cursor, resume_since, delivered_up_to, 'rewind', target_id, target_since FROM moved
         RETURNING id`.execute(db);
       return rows.length > 0;
     },
@@ -117,14 +117,14 @@ export function createFeeds({ db, tables }: StoreConnection) {
   function targetRow(feed: string, to: RewindTarget) {
     if (to === 'start') {
       return sql`
-        SELECT NULL::bigint AS id, NULL::text AS cursor, NULL::timestamptz AS since, NULL::timestamptz AS read_up_to`;
+        SELECT NULL::bigint AS id, NULL::text AS cursor, NULL::timestamptz AS since, NULL::timestamptz AS delivered_up_to`;
     }
     if ('since' in to) {
       const since = timestamp(to.since);
-      return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, ${since} AS since, ${since} AS read_up_to`;
+      return sql`SELECT NULL::bigint AS id, NULL::text AS cursor, ${since} AS since, ${since} AS delivered_up_to`;
     }
     return sql`
-        SELECT id, cursor, NULL::timestamptz AS since, last_delivered_at AS read_up_to FROM ${tables.cursorHistory}
+        SELECT id, cursor, NULL::timestamptz AS since, last_delivered_at AS delivered_up_to FROM ${tables.cursorHistory}
         WHERE feed = ${feed} AND id = ${to.positionId}::bigint AND cursor IS NOT NULL`;
   }
 }

@@ -56,14 +56,14 @@ export function createLeases(
           base_url = excluded.base_url, -- another one only while nothing was read from the old
           filters = excluded.filters,
           filters_since = CASE WHEN feed.filters = excluded.filters THEN feed.filters_since ELSE clock_timestamp() END,
-          widened_at = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.widened_at ELSE clock_timestamp() END,
+          filters_widened_at = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.filters_widened_at ELSE clock_timestamp() END,
           complete_from = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.complete_from
             ELSE GREATEST(feed.complete_from, clock_timestamp()) END, -- the cursor may be ahead of what the feed is complete to
           keep_history = excluded.keep_history,
           lease_holder = excluded.lease_holder,
           lease_epoch = feed.lease_epoch + 1,
           lease_expires_at = excluded.lease_expires_at,
-          paced_at = NULL
+          rate_measured_at = NULL
         WHERE (feed.base_url = excluded.base_url OR feed.last_commit_at IS NULL) AND (
           feed.lease_holder IS NULL OR feed.lease_holder IN (excluded.lease_holder, ${replaced})
           OR feed.lease_expires_at < clock_timestamp())

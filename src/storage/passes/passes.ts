@@ -16,7 +16,7 @@ const PASS = sql`pass.id::text, pass.kind, pass.since, pass.until, pass.cursor,
       pass.delivered_up_to AS "deliveredUpTo", pass.entries::double precision, pass.stored::double precision`;
 
 /** Of rows `pass` and `feed`: a full pass that began before the filters widened has not read what they include now. */
-const IS_OUTDATED = sql`(pass.kind = 'full' AND pass.begun_at <= COALESCE(feed.widened_at, '-infinity'))`;
+const IS_OUTDATED = sql`(pass.kind = 'full' AND pass.begun_at <= COALESCE(feed.filters_widened_at, '-infinity'))`;
 
 /** Of a row of `passes`: it has read everything up to what the feed was complete to when it began. */
 const IS_COMPLETED = sql<boolean>`(finished_at IS NOT NULL AND NOT cancelled AND complete_as_of IS NOT NULL)`;
@@ -90,7 +90,7 @@ export function completedUntil(tables: Tables, feed: string, kind: NewPass['kind
 
 /** A full pass ends where the feed is complete to: earlier it would miss runs that the cursor passed with the filters of before. */
 export function hasCaughtUpSinceWidening(feed: RawBuilder<unknown>): RawBuilder<boolean> {
-  return sql`(${feed}.data_complete_as_of >= COALESCE(${feed}.widened_at, '-infinity'))`;
+  return sql`(${feed}.data_complete_as_of >= COALESCE(${feed}.filters_widened_at, '-infinity'))`;
 }
 
 /** Deletes the passes of a kind before the last completed one. */
@@ -136,7 +136,7 @@ claimed AS (
     reconciled_as_of = GREATEST(feed.reconciled_as_of, pass.complete_as_of),
     start_since = CASE WHEN pass.kind = 'history' THEN pass.since ELSE feed.start_since END,
     complete_from = CASE
-      WHEN pass.kind = 'recent' OR pass.begun_at <= feed.widened_at THEN feed.complete_from
+      WHEN pass.kind = 'recent' OR pass.begun_at <= feed.filters_widened_at THEN feed.complete_from
       WHEN pass.kind IN ('full', 'history') OR pass.until >= feed.complete_from + interval ${OVERLAP}
         THEN LEAST(feed.complete_from, COALESCE(pass.since, '-infinity'))
       ELSE feed.complete_from END
@@ -167,7 +167,7 @@ function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {
   return sql`
     entries_per_second = ${pace?.entriesPerSecond ?? null}::double precision,
     seconds_left = ${pace?.secondsLeft ?? null}::double precision,
-    paced_at = ${pace === null ? sql`NULL` : sql`clock_timestamp()`}`;
+    rate_measured_at = ${pace === null ? sql`NULL` : sql`clock_timestamp()`}`;
 }
 
 /**

@@ -58,7 +58,7 @@ export function createPassRequests({ db, tables }: StoreConnection) {
         .with(
           'wanted',
           () => sql`(
-            SELECT name, widened_at, date_trunc('milliseconds', COALESCE(${timestamp(until)},
+            SELECT name, filters_widened_at, date_trunc('milliseconds', COALESCE(${timestamp(until)},
               GREATEST(clock_timestamp(), last_delivered_at))) AS until
             FROM ${tables.feeds} WHERE name = ${feed})`,
         )
@@ -72,7 +72,7 @@ export function createPassRequests({ db, tables }: StoreConnection) {
               WHERE earlier.feed = wanted.name AND kind = 'backfill' AND finished_at IS NULL
                 AND COALESCE(since, '-infinity') <= COALESCE(${from}, '-infinity')
                 AND COALESCE(${from}, '-infinity') <= earlier.until
-                AND begun_at > COALESCE(widened_at, '-infinity'))
+                AND begun_at > COALESCE(filters_widened_at, '-infinity'))
             RETURNING pass.*)`,
         )
         .with(
@@ -143,13 +143,13 @@ export function createPassRequests({ db, tables }: StoreConnection) {
 
 /** An unfinished full pass that began after the filters were widened last. */
 function findPresentFullPass(tx: StoreConnection['db'], tables: Tables, feed: string) {
-  const widenedAt = sql<Date>`(SELECT COALESCE(widened_at, '-infinity') FROM ${tables.feeds} WHERE name = ${feed})`;
+  const filtersWidenedAt = sql<Date>`(SELECT COALESCE(filters_widened_at, '-infinity') FROM ${tables.feeds} WHERE name = ${feed})`;
   return tx
     .selectFrom('passes')
     .where('feed', '=', feed)
     .where('kind', '=', 'full')
     .where('finished_at', 'is', null)
-    .where('begun_at', '>', widenedAt)
+    .where('begun_at', '>', filtersWidenedAt)
     .select(PASS)
     .executeTakeFirst();
 }

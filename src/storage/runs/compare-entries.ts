@@ -3,7 +3,7 @@ import type { EntryBatch } from '../../sync/ports/index.js';
 import { received } from '../commit/page-entries.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import type { QuarantineState } from '../schema/schema.js';
-import { isBarred } from './deleted-runs.js';
+import { isDeleted } from './deleted-runs.js';
 
 /** What the database holds against a delivered entry. */
 export interface Comparison {
@@ -21,7 +21,7 @@ export interface Comparison {
   /** The stored result is still to be loaded; its data is not compared. */
   readonly pending: boolean;
   /** It is not to be stored: the run was erased, or is past the retention. */
-  readonly barred: boolean;
+  readonly deleted: boolean;
   /** Null: this revision is not in quarantine. */
   readonly quarantine: QuarantineState | null;
 }
@@ -56,7 +56,7 @@ export function createEntryComparison({ db, tables }: StoreConnection) {
           CASE WHEN ${isMissing('delivered_at')} THEN 'deliveredAt' END
         ], NULL) ELSE '{}'::text[] END AS differing,
         COALESCE(run.revision = received.revision AND run.result_state = 'pending', false) AS pending,
-        ${isBarred(sql`received`, keptDays)} AS barred,
+        ${isDeleted(sql`received`, keptDays)} AS deleted,
         quarantined.state AS quarantine
       FROM received
       LEFT JOIN ${tables.runs} AS run ON run.scan_id = received.scan_id

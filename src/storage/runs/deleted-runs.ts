@@ -7,7 +7,7 @@ import type { QuarantineState } from '../schema/schema.js';
  * no revision is; of an expired one, none but later ones; and nothing that was delivered too long ago.
  * @param keptDays days since the delivery; null: however long ago that was
  */
-export function isBarred(entry: RawBuilder<unknown>, keptDays: number | null = null): RawBuilder<boolean> {
+export function isDeleted(entry: RawBuilder<unknown>, keptDays: number | null = null): RawBuilder<boolean> {
   const deleted = sql<boolean>`(deleted.scan_id IS NOT NULL
         AND (deleted.revision IS NULL OR ${entry}.revision <= deleted.revision))`;
   return keptDays === null ? deleted : sql`(${deleted} OR ${entry}.delivered_at < ${daysAgo(keptDays)})`;

@@ -96,7 +96,7 @@ export function createPendingRetries({
 }
 
 /** Pending results that no process retries. */
-export interface StrandedResults {
+export interface OrphanedResults {
   readonly feed: string;
   readonly baseUrl: string;
   readonly results: number;
@@ -106,8 +106,8 @@ export interface StrandedResults {
  * Pending results of feeds that no process has led for a day, and that no feed takes over, since none that is led has their
  * address: the service that has them is not the present one.
  */
-export async function findStranded({ db, tables }: StoreConnection): Promise<readonly StrandedResults[]> {
-  const { rows } = await sql<StrandedResults>`
+export async function findOrphaned({ db, tables }: StoreConnection): Promise<readonly OrphanedResults[]> {
+  const { rows } = await sql<OrphanedResults>`
     SELECT gone.name AS feed, gone.base_url AS "baseUrl", count(*)::int AS results
     FROM ${tables.feeds} AS gone JOIN ${tables.runs} AS run ON run.feed = gone.name
     WHERE run.result_state = 'pending' AND ${IS_RETRIED} AND ${isGone('gone')} AND NOT EXISTS (

@@ -22,7 +22,7 @@ interface FeedsTable {
   cursor: string | null;
   filters: Json<FeedFilters>;
   filters_since: InsertTimestamp;
-  widened_at: Timestamp | null;
+  filters_widened_at: Timestamp | null;
   keep_history: Generated<boolean>;
   base_url: string;
   start_since: Timestamp | null;
@@ -32,7 +32,7 @@ interface FeedsTable {
   reconciled_as_of: Timestamp | null;
   end_reached_at: Timestamp | null;
   last_delivered_at: Timestamp | null;
-  read_up_to: Timestamp | null;
+  delivered_up_to: Timestamp | null;
   last_poll_at: Timestamp | null;
   last_commit_at: Timestamp | null;
   stuck_since: Timestamp | null;
@@ -41,7 +41,7 @@ interface FeedsTable {
   lease_expires_at: Timestamp | null;
   entries_per_second: number | null;
   seconds_left: number | null;
-  paced_at: Timestamp | null;
+  rate_measured_at: Timestamp | null;
   created_at: InsertTimestamp;
 }
 
@@ -106,7 +106,7 @@ interface PassesTable {
   stored: DefaultBigInteger;
   entries_per_second: number | null;
   seconds_left: number | null;
-  paced_at: Timestamp | null;
+  rate_measured_at: Timestamp | null;
   begun_at: InsertTimestamp;
   complete_as_of: Timestamp | null;
   last_commit_at: Timestamp | null;
@@ -114,7 +114,7 @@ interface PassesTable {
   cancelled: Generated<boolean>;
 }
 
-interface TroublesTable {
+interface RecentErrorsTable {
   holder: string;
   stage: string;
   number: number;
@@ -194,7 +194,7 @@ export interface ScanfeedSchema {
   quarantine: QuarantineTable;
   cursor_history: CursorHistoryTable;
   passes: PassesTable;
-  troubles: TroublesTable;
+  recent_errors: RecentErrorsTable;
   change_clock: ChangeClockTable;
   deleted_runs: DeletedRunsTable;
   report_views: ReportViewsTable;
@@ -214,7 +214,7 @@ export interface Tables {
   readonly quarantine: RawBuilder<unknown>;
   readonly cursorHistory: RawBuilder<unknown>;
   readonly passes: RawBuilder<unknown>;
-  readonly troubles: RawBuilder<unknown>;
+  readonly recentErrors: RawBuilder<unknown>;
   readonly changeClock: RawBuilder<unknown>;
   readonly migrations: RawBuilder<unknown>;
   readonly deletedRuns: RawBuilder<unknown>;
@@ -241,7 +241,7 @@ export function tablesOf(schema: string): Tables {
     quarantine: sql.id(schema, 'quarantine'),
     cursorHistory: sql.id(schema, 'cursor_history'),
     passes: sql.id(schema, 'passes'),
-    troubles: sql.id(schema, 'troubles'),
+    recentErrors: sql.id(schema, 'recent_errors'),
     changeClock: sql.id(schema, 'change_clock'),
     migrations: sql.id(schema, 'migrations'),
     deletedRuns: sql.id(schema, 'deleted_runs'),

@@ -30,5 +30,5 @@ function pageOf(payload: Uint8Array): RawPage {
   const { items } = JSON.parse(new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)) as {
     items: readonly unknown[];
   };
-  return { body, items, emptied: false, nextCursor: null, serviceDate: null };
+  return { body, items, valuesSkipped: false, nextCursor: null, serviceDate: null };
 }

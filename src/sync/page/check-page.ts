@@ -70,8 +70,11 @@ export function checkPage(page: RawPage): CheckedPage {
 }
 
 /** Whether the body may hold what PostgreSQL refuses, or what parsing hides. */
-function isSuspect({ body, emptied }: Pick<RawPage, 'body' | 'emptied'>, items: readonly unknown[]): boolean {
-  if (emptied || !isUtf8(body)) return true;
+function isSuspect(
+  { body, valuesSkipped }: Pick<RawPage, 'body' | 'valuesSkipped'>,
+  items: readonly unknown[],
+): boolean {
+  if (valuesSkipped || !isUtf8(body)) return true;
   const text = latin1(body);
   return mayNeedRepair(text) || mayExceedLimits(text) || (items.some(isZero) && mayUnderflow(text));
 }

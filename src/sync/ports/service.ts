@@ -31,7 +31,7 @@ export interface RawPage {
   /** The parsed entries. For steering only: JavaScript numbers may have lost digits. */
   readonly items: readonly unknown[];
   /** Long values in `items` are left empty, but for those that steer; the body has them. */
-  readonly emptied: boolean;
+  readonly valuesSkipped: boolean;
   /** Null if the service sent none; empty if it sent something that cannot be a cursor, or one that is too long to be read. */
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
@@ -44,7 +44,7 @@ export interface RawRun {
   /** The parsed object. For steering only. */
   readonly run: Readonly<Record<string, unknown>>;
   /** As with {@link RawPage}. */
-  readonly emptied: boolean;
+  readonly valuesSkipped: boolean;
 }
 
 /** The service, as the engine uses it. Both reject with a {@link Failure} or with the signal's reason. */

@@ -15,7 +15,7 @@ export interface EarlierPositions {
   /** Newest first, each once, without the current one. */
   readonly cursors: readonly string[];
   /** The latest delivery time that was read since the feed was last rewound, or the one it was rewound to. */
-  readonly readUpTo: Date | null;
+  readonly deliveredUpTo: Date | null;
 }
 
 /** Why a position was left: the service rejected its cursor, or a person requested it. */
@@ -80,7 +80,7 @@ export interface FeedStore extends PassStore {
    * Called with scans whose commit waits for earlier ones, so that the store may prefetch what the commit will need. The engine
    * does not wait for it, and a failure does no harm.
    */
-  announce(scanIds: readonly string[]): Promise<void>;
+  prefetchKeys(scanIds: readonly string[]): Promise<void>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
   /** Writes the entries and rolls back. Rejects with a `Failure` of action `data` if PostgreSQL refuses one of their values. */
   tryEntries(lease: LeaseGrant, batch: EntryBatch): Promise<void>;

@@ -31,9 +31,9 @@ export function openAhead(
       // Needs a timer: on a used connection the client writes a request only in the next iteration of the event loop.
       afterNextRequest: (until) => clock.sleep(0, until),
       complete: (page, ticket, until) => loader.completePage(page, ticket, until),
-      announce: ({ entries }) => {
+      prefetchKeys: ({ entries }) => {
         // A failure does no harm: the commit itself meets the same one.
-        store.announce(entries.map(({ accepted: { run } }) => run.scanId)).catch(() => {});
+        store.prefetchKeys(entries.map(({ accepted: { run } }) => run.scanId)).catch(() => {});
       },
       maxPages,
       maxJoined,

@@ -12,7 +12,7 @@ export interface ReadAheadOptions {
   readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
   readonly complete: (page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal) => Promise<readonly CheckedEntry[]>;
   /** Called for each page with entries that is complete while those before it are not committed yet. */
-  readonly announce: (page: CheckedPage) => void;
+  readonly prefetchKeys: (page: CheckedPage) => void;
   /** Maximum number of pages held at once, including those that are being committed. */
   readonly maxPages: number;
   /** Maximum number of pages that are joined for one commit. */
@@ -54,7 +54,7 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
     page.then(
       (completed) => {
         entry.complete = completed;
-        if (isBehindAnother(entry) && completed.checked.entries.length > 0) options.announce(completed.checked);
+        if (isBehindAnother(entry) && completed.checked.entries.length > 0) options.prefetchKeys(completed.checked);
       },
       () => {}, // thrown by next()
     );

@@ -46,18 +46,18 @@ export async function recoverCursor(
     },
   );
   if (position.cursor !== null && !(await isRejected(position.cursor, refusal, context, signal))) throw refusal;
-  const { cursors, readUpTo } = await store.readEarlierPositions(lease.feed);
+  const { cursors, deliveredUpTo } = await store.readEarlierPositions(lease.feed);
   const since =
-    readUpTo && later(overlapBefore(readUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
+    deliveredUpTo && later(overlapBefore(deliveredUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
   let overlap: Position | null = null;
-  if (since !== null && readUpTo !== null) {
+  if (since !== null && deliveredUpTo !== null) {
     observer.ticked(context.stepMs);
     const again = await listedFrom(since, 'feed', context, signal).catch((error) => {
       if (classifyError(error).kind === 'http_400') return [];
       throw error;
     });
-    if (!(await isSameOrganization(again, since, readUpTo, context, signal))) throw refusal;
-    overlap = await positionWithin(since, readUpTo, 'feed', context, signal);
+    if (!(await isSameOrganization(again, since, deliveredUpTo, context, signal))) throw refusal;
+    overlap = await positionWithin(since, deliveredUpTo, 'feed', context, signal);
   }
   const to = (await newestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
@@ -72,7 +72,7 @@ export async function recoverCursor(
  */
 export async function positionWithin(
   since: Date,
-  readUpTo: Date,
+  deliveredUpTo: Date,
   priority: Priority,
   context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
   signal: AbortSignal,
@@ -84,7 +84,7 @@ export async function positionWithin(
     const within = { cursor: next, since: null };
     const { runs } = await readAt(within, priority, context, signal);
     const isRead = ({ revision, deliveredAt }: FeedRun) =>
-      revision === 1 && deliveredAt !== null && deliveredAt < readUpTo;
+      revision === 1 && deliveredAt !== null && deliveredAt < deliveredUpTo;
     return runs.some(isRead) ? within : null;
   } catch (error) {
     if (mayRejectCursor(error) === null) throw error;
@@ -93,8 +93,8 @@ export async function positionWithin(
 }
 
 /** Not from a time that lies ahead of the service's clock, should that have gone back: nothing is listed there. */
-export function overlapBefore(readUpTo: Date, serviceNow: Date): Date {
-  return new Date(Math.min(readUpTo.getTime(), serviceNow.getTime()) - OVERLAP_MS);
+export function overlapBefore(deliveredUpTo: Date, serviceNow: Date): Date {
+  return new Date(Math.min(deliveredUpTo.getTime(), serviceNow.getTime()) - OVERLAP_MS);
 }
 
 /** The feed never goes back to before its start. */

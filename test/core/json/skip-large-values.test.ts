@@ -1,23 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  LIGHT_FROM_BYTES,
-  type Lightening,
-  parseLight,
+  parseSkippingLargeValues,
+  SKIPPING_FROM_BYTES,
+  type SkippableValues,
   TooManyValues,
 } from '../../../src/core/json/skip-large-values.js';
 import { cases } from '../../support/thorough.js';
 
-const OF_ENTRIES: Lightening = {
+const OF_ENTRIES: SkippableValues = {
   depth: 3,
   entries: 'items',
-  isEmptiable: ({ depth, name }) =>
+  isSkippable: ({ depth, name }) =>
     depth === 1 ? name === 'nextCursor' : depth === 3 && !['scanId', 'status'].includes(name),
 };
-const parsed = (text: string) => parseLight(Buffer.from(text), OF_ENTRIES);
+const parsed = (text: string) => parseSkippingLargeValues(Buffer.from(text), OF_ENTRIES);
 
 /** Makes a page large, and is no member of an entry. */
-const BALLAST = `"ballast":"${'.'.repeat(LIGHT_FROM_BYTES)}"`;
+const BALLAST = `"ballast":"${'.'.repeat(SKIPPING_FROM_BYTES)}"`;
 const LONG_BYTES = 5_000;
 
 /** What a long value of this kind is read as. */
@@ -54,7 +54,7 @@ describe('parsing a large page', () => {
           });
           return `{"items":[${items.join()}],"nextCursor":"c",${BALLAST}}`;
         };
-        const { value, emptied: some } = parsed(text('value'));
+        const { value, valuesSkipped: some } = parsed(text('value'));
         expect(value).toEqual(JSON.parse(text('light')));
         expect(some).toBe(text('value') !== text('light'));
       }),
@@ -70,14 +70,14 @@ describe('parsing a large page', () => {
 
   it('leaves nothing empty where the text is small, or where all of it is wanted', () => {
     const items = `{"items":[{"data":"${'x'.repeat(LONG_BYTES)}"}]`;
-    expect(parsed(`${items}}`)).toEqual({ value: JSON.parse(`${items}}`), emptied: false });
-    expect(parseLight(Buffer.from(`${items},${BALLAST}}`), undefined).emptied).toBe(false);
+    expect(parsed(`${items}}`)).toEqual({ value: JSON.parse(`${items}}`), valuesSkipped: false });
+    expect(parseSkippingLargeValues(Buffer.from(`${items},${BALLAST}}`), undefined).valuesSkipped).toBe(false);
   });
 
   it('refuses what is cut short or malformed inside a value that is left empty', () => {
-    const data = `{"a":[${'"x",'.repeat(LIGHT_FROM_BYTES / 4)}1]}`;
+    const data = `{"a":[${'"x",'.repeat(SKIPPING_FROM_BYTES / 4)}1]}`;
     const json = `{"items":[{"data":${data}}]}`;
-    expect(parsed(json)).toEqual({ value: { items: [{ data: {} }] }, emptied: true });
+    expect(parsed(json)).toEqual({ value: { items: [{ data: {} }] }, valuesSkipped: true });
     for (const bad of [json.slice(0, -LONG_BYTES), json.replace('"x","x"', '"x" "x"'), json.replace('"x"', '"\\x"')]) {
       expect(() => parsed(bad)).toThrow(SyntaxError);
     }
@@ -86,9 +86,9 @@ describe('parsing a large page', () => {
 
 describe('counting values before parsing a large text', () => {
   const MIB = 1024 * 1024;
-  const refusal = (text: string, of: Lightening | undefined, memoryBytes: number): TooManyValues => {
+  const refusal = (text: string, of: SkippableValues | undefined, memoryBytes: number): TooManyValues => {
     try {
-      parseLight(Buffer.from(text), of, memoryBytes);
+      parseSkippingLargeValues(Buffer.from(text), of, memoryBytes);
     } catch (error) {
       if (error instanceof TooManyValues) return error;
     }
@@ -103,7 +103,7 @@ describe('counting values before parsing a large text', () => {
       entries: 500_000,
     });
     expect(refusal(text, undefined, 64 * MIB)).toMatchObject({ values: 500_002, entries: 0 });
-    expect(parsed(text).emptied).toBe(false); // this process has more memory
+    expect(parsed(text).valuesSkipped).toBe(false); // this process has more memory
   });
 
   it('refuses a text that is too long to be held as values, however few they are', () => {
@@ -115,7 +115,9 @@ describe('counting values before parsing a large text', () => {
     const page = (data: string) => Buffer.from(`{"items":[${Array.from({ length: 200 }, () => entry(data)).join()}]}`);
     // Long ones, and short ones of many values.
     for (const data of [`[${'0,'.repeat(50_000)}0]`, `[${'0,'.repeat(1_500)}0]`]) {
-      expect(parseLight(page(data), OF_ENTRIES, MIB).value).toMatchObject({ items: Array(200).fill({ data: [] }) });
+      expect(parseSkippingLargeValues(page(data), OF_ENTRIES, MIB).value).toMatchObject({
+        items: Array(200).fill({ data: [] }),
+      });
     }
   });
 

@@ -21,7 +21,7 @@ beforeAll(async () => {
     entryJson({ scanId: 'c', status: 'odd' }),
   ]);
   await bench.rows(
-    sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), read_up_to = clock_timestamp()`,
+    sql`UPDATE ${tables.feeds} SET data_complete_as_of = clock_timestamp(), delivered_up_to = clock_timestamp()`,
   );
   await bench.rows(sql`UPDATE ${tables.cursorHistory} SET last_delivered_at = clock_timestamp()`);
   await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'pending', pending_reason = 'not_found',

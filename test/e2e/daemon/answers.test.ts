@@ -35,7 +35,7 @@ async function strike({ service, database, daemon }: Struck, answer: string, fau
   service.deliver(5);
   await struck;
   await daemon.failsRepeatedly('feed', 1);
-  expect((await daemon.status()).troubles, answer).toMatchObject([{ stage: 'feed', kind }]);
+  expect((await daemon.status()).currentErrors, answer).toMatchObject([{ stage: 'feed', kind }]);
   expect(await database.query(position), answer).toEqual(before);
 
   service.clearFaults();

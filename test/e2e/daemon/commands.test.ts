@@ -89,7 +89,7 @@ test.skipIf(!existsSync('/dev/full'))(
     const daemon = execFile('sh', args, { env });
     const ended = once(daemon, 'exit');
     const status = () => fetch(`http://127.0.0.1:${port}/status.json`).then((answer) => answer.json());
-    await eventually(status).toMatchObject({ troubles: [{ kind: 'connection', failures: expect.any(Number) }] });
+    await eventually(status).toMatchObject({ currentErrors: [{ kind: 'connection', failures: expect.any(Number) }] });
     daemon.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
   },

@@ -15,10 +15,10 @@ const asAdministrator = (sql: string) => withConnection(inject('testServer').url
 /** Waits until the daemon says that it cannot start on the database, and why. */
 async function expectWaiting(daemon: Daemon, kind: string): Promise<void> {
   await daemon.failsRepeatedly('lease', 1);
-  expect(await daemon.status()).toMatchObject({ role: 'starting', troubles: [{ stage: 'lease', kind }] });
+  expect(await daemon.status()).toMatchObject({ role: 'starting', currentErrors: [{ stage: 'lease', kind }] });
   expect(await daemon.get('/livez')).toMatchObject({ status: 200 });
-  const [trouble] = (await daemon.status()).troubles;
-  expect(await daemon.get('/readyz')).toEqual({ status: 503, body: `not ready: ${trouble?.message}\n` });
+  const [error] = (await daemon.status()).currentErrors;
+  expect(await daemon.get('/readyz')).toEqual({ status: 503, body: `not ready: ${error?.message}\n` });
   expect(daemon.logged().find((line) => line.stage === 'lease')).toMatchObject({ kind });
 }
 
@@ -114,7 +114,7 @@ test('without leave to migrate, an empty database is held until somebody migrate
   const env = { ...bench.environment(service, database), SCANFEED_AUTO_MIGRATE: 'false' };
   const daemon = bench.daemon(env);
   await expectWaiting(daemon, 'schema');
-  expect((await daemon.status()).troubles[0]?.message).toContain('run `scanfeed migrate`');
+  expect((await daemon.status()).currentErrors[0]?.message).toContain('run `scanfeed migrate`');
   expect(await bench.program(['migrate'], env).exited).toEqual({ code: 0, signal: null });
   await expectStarted(daemon);
 });
@@ -127,7 +127,7 @@ test('a schema of a newer release is held, and nothing is written', async () => 
   await database.query("INSERT INTO scanfeed.migrations VALUES (9999, 'of_a_newer_release', 9999)");
   const daemon = bench.daemon(env);
   await expectWaiting(daemon, 'schema');
-  expect((await daemon.status()).troubles[0]?.message).toContain('run the newer release');
+  expect((await daemon.status()).currentErrors[0]?.message).toContain('run the newer release');
   expect(await database.query('SELECT FROM scanfeed.feeds')).toEqual([]);
   await database.query('DELETE FROM scanfeed.migrations WHERE version = 9999');
   await expectStarted(daemon);
@@ -141,7 +141,7 @@ test('a schema that becomes too new under a running daemon ends its work until a
   await daemon.catchesUp();
   await database.query("INSERT INTO scanfeed.migrations VALUES (9999, 'of_a_newer_release', 9999)");
   await daemon.logs('holding: this will not pass by itself', { stage: 'lease', kind: 'schema' });
-  expect((await daemon.status()).troubles[0]?.message).toContain('run the newer release');
+  expect((await daemon.status()).currentErrors[0]?.message).toContain('run the newer release');
   expect(await database.query('SELECT lease_holder FROM scanfeed.feeds')).toEqual([{ lease_holder: null }]);
   expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
   service.deliver(5);

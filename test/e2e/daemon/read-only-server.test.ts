@@ -59,7 +59,7 @@ test('the daemon continues when the address led to a standby for a while', async
   address.cutAll('reset');
   service.deliver(5);
   await daemon.failsRepeatedly('lease', 3);
-  expect((await daemon.status()).troubles).toContainEqual(
+  expect((await daemon.status()).currentErrors).toContainEqual(
     expect.objectContaining({ stage: 'lease', kind: 'read_only' }),
   );
   leadTo(primary); // the standby lives on, and so do its connections

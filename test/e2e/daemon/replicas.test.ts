@@ -70,7 +70,7 @@ test('of three replicas one leads and the others report the same; after kill -9 
   const leader = await leaderOf(daemons);
   await leader.catchesUp();
   for (const daemon of daemons) {
-    await daemon.reaches({ backfillComplete: true, pendingResults: 0, troubles: [] });
+    await daemon.reaches({ backfillComplete: true, pendingResults: 0, currentErrors: [] });
     expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
   }
   await eventually(

@@ -10,7 +10,7 @@ test('run gives the documents it stores typed views, which the reader role may r
   service.deliver(30);
   const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_TYPED_VIEWS: 'auto' });
   await daemon.catchesUp();
-  const built = 'built typed views for reports';
+  const built = 'built typed views';
   await eventually(() => daemon.logged().map(({ message }) => message)).toContain(built);
   const types = await database.query('SELECT DISTINCT document_type_slug FROM scanfeed.runs');
   const readable = () =>

@@ -41,7 +41,7 @@ test('what a trigger of others says about a document when it refuses a row is no
   service.deliver(1);
   const daemon = bench.daemon(env);
   await daemon.failsRepeatedly('feed', 1);
-  expect((await daemon.status()).troubles[0]?.message).toContain('SQLSTATE P0001');
+  expect((await daemon.status()).currentErrors[0]?.message).toContain('SQLSTATE P0001');
   await database.query('DROP TRIGGER refuse ON scanfeed.runs');
   await daemon.catchesUp();
   await daemon.reaches({ runsWritten: 1 });

@@ -55,7 +55,7 @@ test('a service that is away at the start, and later again, is waited for; the l
   ]);
 
   const noted = () =>
-    database.query('SELECT stage, kind, ended_at IS NULL AS open FROM scanfeed.troubles ORDER BY since');
+    database.query('SELECT stage, kind, ended_at IS NULL AS open FROM scanfeed.recent_errors ORDER BY since');
   await eventually(noted).toEqual([{ stage: 'feed', kind: 'connection', open: false }]);
 
   await gateway.close();
@@ -135,5 +135,5 @@ test('a key that the service repeats in its refusal is not shown', async () => {
   });
   const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' });
   await daemon.failsRepeatedly('feed', 1);
-  expect((await daemon.status()).troubles[0]?.message).toContain('Schlüssel [redacted] gesperrt');
+  expect((await daemon.status()).currentErrors[0]?.message).toContain('Schlüssel [redacted] gesperrt');
 });

@@ -32,7 +32,7 @@ async function rewind(to: RewindTarget): Promise<void> {
   feed = await bench.takeFeed();
 }
 const offered = async () => (await bench.store.readEarlierPositions('default')).cursors;
-const readTo = async () => (await bench.store.readEarlierPositions('default')).readUpTo;
+const readTo = async () => (await bench.store.readEarlierPositions('default')).deliveredUpTo;
 const positionId = async (cursor: string) =>
   (await bench.rows(sql<{ id: string }>`SELECT id::text FROM ${tables.cursorHistory} WHERE cursor = ${cursor}`))[0]
     ?.id ?? '';
@@ -126,7 +126,7 @@ describe('after a rewind', () => {
     await readUpTo(1, 2, 3, 4);
     await rewind('start');
     await readUpTo(5, 6);
-    await bench.rows(sql`UPDATE ${tables.feeds} SET read_up_to = ${delivered(9)}`);
+    await bench.rows(sql`UPDATE ${tables.feeds} SET delivered_up_to = ${delivered(9)}`);
     const fifth = await positionId('day-5');
     await rewind({ positionId: fifth });
     expect(await readTo()).toEqual(delivered(5));

@@ -139,7 +139,7 @@ describe('changed filters', () => {
     (
       await bench.rows(
         sql<Record<string, unknown>>`
-          SELECT filters_since::text, complete_from::text, widened_at IS NOT NULL AS widened FROM ${tables.feeds}`,
+          SELECT filters_since::text, complete_from::text, filters_widened_at IS NOT NULL AS widened FROM ${tables.feeds}`,
       )
     )[0];
   const reachTheEnd = () =>
@@ -179,7 +179,7 @@ describe('changed filters', () => {
     const [{ now } = { now: new Date(0) }] = await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`);
     await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
     const rows = await bench.rows(sql`
-      SELECT complete_from >= ${now} AND widened_at IS NOT NULL AS right FROM ${tables.feeds}`);
+      SELECT complete_from >= ${now} AND filters_widened_at IS NOT NULL AS right FROM ${tables.feeds}`);
     expect(rows).toEqual([{ right: true }]);
   });
 

@@ -30,7 +30,7 @@ async function unfinished(kind: PassKind): Promise<{ readonly lease: LeaseGrant;
 
 async function feedRow(): Promise<Record<string, unknown> | undefined> {
   const [row] = await bench.rows(sql<Record<string, unknown>>`
-    SELECT cursor, start_since, complete_from::text, widened_at, reconciled_as_of FROM ${tables.feeds}
+    SELECT cursor, start_since, complete_from::text, filters_widened_at, reconciled_as_of FROM ${tables.feeds}
     WHERE name = ${current.name}`);
   return row;
 }
@@ -369,7 +369,7 @@ describe('the pace', () => {
       ],
     });
     await bench.rows(
-      sql`UPDATE ${tables.passes} SET paced_at = paced_at - interval '2 minutes' WHERE feed = ${current.name}`,
+      sql`UPDATE ${tables.passes} SET rate_measured_at = rate_measured_at - interval '2 minutes' WHERE feed = ${current.name}`,
     );
     expect(await report()).toMatchObject({
       passes: [

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { findStranded } from '../../../src/storage/runs/pending.js';
+import { findOrphaned } from '../../../src/storage/runs/pending.js';
 import { commitPending } from '../../support/pending.js';
 import { type TestFeed, tables, useStore } from '../../support/store.js';
 
@@ -31,7 +31,7 @@ const due = async (feed: string) => {
   await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = clock_timestamp() WHERE next_try_at IS NOT NULL`);
   return (await bench.store.duePending(feed, 10)).map(({ scanId }) => scanId);
 };
-const stranded = () => findStranded(bench.connection);
+const stranded = () => findOrphaned(bench.connection);
 const pending = async (feed: string) => (await bench.store.readStatus(feed)).pendingResults;
 
 describe('pending results of another feed', () => {

@@ -54,13 +54,13 @@ export class Daemon extends Program {
   }
 
   async catchesUp(): Promise<void> {
-    await this.reaches({ caughtUp: true, backfillComplete: true, troubles: [] });
+    await this.reaches({ caughtUp: true, backfillComplete: true, currentErrors: [] });
   }
 
   /** Waits until a stage has failed this often in a row. */
   failsRepeatedly(stage: string, failures: number): Promise<void> {
-    return this.#until(({ troubles }) => {
-      const failed = troubles.find((trouble) => trouble.stage === stage)?.failures ?? 0;
+    return this.#until(({ currentErrors }) => {
+      const failed = currentErrors.find((error) => error.stage === stage)?.failures ?? 0;
       expect(failed, `failures of ${stage} in a row`).toBeGreaterThanOrEqual(failures);
     });
   }

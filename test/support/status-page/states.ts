@@ -17,7 +17,7 @@ export type Shown = Omit<StatusPage, 'refreshed'>;
 export const STATES: Readonly<Record<string, () => Shown>> = {
   'caught up': caughtUp,
   'reading a history': readingHistory,
-  'in trouble': inTrouble,
+  failing: failing,
   'standing by': standingBy,
   starting,
 };
@@ -55,7 +55,7 @@ export function readingHistory(): Shown {
 }
 
 /** Asleep for half an hour, and then unable to read. */
-export function inTrouble(): Shown {
+export function failing(): Shown {
   const life = begin();
   live(life, 2.5 * HOUR, ({ passed, history, knows }) => {
     if (passed > 60 * MINUTE && passed < 90 * MINUTE) return;
@@ -72,7 +72,7 @@ export function inTrouble(): Shown {
     startedAt: life.ago(2.5 * HOUR),
     pendingResults: 12,
     quarantinedEntries: 3,
-    troubles: [
+    currentErrors: [
       {
         stage: 'feed',
         kind: 'http_401',
@@ -131,7 +131,7 @@ const QUIET: Omit<StatusReport, 'dataCompleteAsOf' | 'lagSeconds' | 'runsWritten
   passes: [],
   pendingResults: 2,
   quarantinedEntries: 0,
-  troubles: [],
+  currentErrors: [],
 };
 
 interface Life {

@@ -57,7 +57,7 @@ describe('pages that are read ahead', () => {
     const announced: string[] = [];
     const store = new ModelStore(systemClock.monotonic);
     const waiting = new Promise<void>((resolve) => {
-      store.announce = async ([first = '', ...others]) => {
+      store.prefetchKeys = async ([first = '', ...others]) => {
         announced.push(`${first} and ${others.length} more`);
         if (announced.length === 2) resolve();
         throw new Error('which does no harm');

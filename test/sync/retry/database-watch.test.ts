@@ -24,5 +24,5 @@ it('the pause of an outage ends with the first statement that is answered', asyn
 });
 
 it('an announcement, which may ask the database nothing, does not end it', async () => {
-  expect(await pauseDuring((store) => store.announce(['a']))).toBe(PAUSE_MS);
+  expect(await pauseDuring((store) => store.prefetchKeys(['a']))).toBe(PAUSE_MS);
 });

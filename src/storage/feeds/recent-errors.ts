@@ -10,7 +10,7 @@ const GOES_ON = sql`(ended_at IS NULL AND next_try_at + interval ${SILENT} > clo
 const LONGEST_MESSAGE = 1_000;
 
 /** An outage to be noted. Times are ages in milliseconds, so that no two clocks are compared; negative: in the future. */
-export interface TroubleNote {
+export interface ErrorRecord {
   readonly stage: string;
   /** Counts the outages of the process. */
   readonly number: number;
@@ -25,7 +25,7 @@ export interface TroubleNote {
 }
 
 /** Times are ISO 8601. */
-export interface ReportedTrouble {
+export interface RecentError {
   readonly stage: string;
   readonly kind: string;
   readonly message: string;
@@ -39,13 +39,13 @@ export interface ReportedTrouble {
 }
 
 /** Notes outages of one process on a feed. */
-export function createTroubleNotes({ db, tables }: StoreConnection, feed: string, holder: string) {
+export function createErrorWriter({ db, tables }: StoreConnection, feed: string, holder: string) {
   /** Notes each outage in one row however often it is noted, and forgets all but the latest and those that go on. */
-  return async (notes: readonly TroubleNote[]): Promise<void> => {
+  return async (notes: readonly ErrorRecord[]): Promise<void> => {
     const given = JSON.stringify(notes.map((note) => ({ ...note, message: storable(note.message) })));
     await sql`
       WITH noted AS (
-        INSERT INTO ${tables.troubles} (holder, stage, number, feed, kind, message, failures, since, last_at, next_try_at, ended_at)
+        INSERT INTO ${tables.recentErrors} (holder, stage, number, feed, kind, message, failures, since, last_at, next_try_at, ended_at)
         SELECT ${holder}::text, stage, number, ${feed}::text, kind, message, failures,
           ${ago('sinceMs')}, ${ago('lastMs')}, ${ago('nextTryMs')}, ${ago('endedMs')}
         FROM jsonb_to_recordset(${given}::jsonb) AS note (stage text, number integer, kind text, message text,
@@ -56,27 +56,27 @@ export function createTroubleNotes({ db, tables }: StoreConnection, feed: string
           failures = EXCLUDED.failures, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
           ended_at = EXCLUDED.ended_at
       )
-      DELETE FROM ${tables.troubles} WHERE feed = ${feed} AND NOT ${GOES_ON} AND since < (
-        SELECT since FROM ${tables.troubles} WHERE feed = ${feed} ORDER BY since DESC OFFSET ${KEPT} - 1 LIMIT 1)`.execute(
+      DELETE FROM ${tables.recentErrors} WHERE feed = ${feed} AND NOT ${GOES_ON} AND since < (
+        SELECT since FROM ${tables.recentErrors} WHERE feed = ${feed} ORDER BY since DESC OFFSET ${KEPT} - 1 LIMIT 1)`.execute(
       db,
     );
   };
 }
 
 /**
- * For a report on the row `feed` of feeds: its outages as {@link ReportedTrouble}, newest first, those that go on before
+ * For a report on the row `feed` of feeds: its outages as {@link RecentError}, newest first, those that go on before
  * all others; null: none.
  */
-export function troublesOfFeed(tables: Tables): RawBuilder<unknown> {
+export function recentErrorsOf(tables: Tables): RawBuilder<unknown> {
   return sql`
       (SELECT jsonb_agg(jsonb_build_object('stage', stage, 'kind', kind, 'message', message, 'since', since,
           'lastAt', last_at, 'endedAt', ended_at, 'failures', failures, 'holder', holder,
           'goesOn', goes_on) ORDER BY goes_on DESC, since DESC)
-        FROM (SELECT *, ${GOES_ON} AS goes_on FROM ${tables.troubles} AS trouble WHERE trouble.feed = feed.name
+        FROM (SELECT *, ${GOES_ON} AS goes_on FROM ${tables.recentErrors} AS trouble WHERE trouble.feed = feed.name
           ORDER BY goes_on DESC, since DESC LIMIT ${KEPT}) AS latest)`;
 }
 
-function ago(column: keyof TroubleNote): RawBuilder<unknown> {
+function ago(column: keyof ErrorRecord): RawBuilder<unknown> {
   return sql`clock_timestamp() - ${sql.ref(column)} * interval '1 millisecond'`;
 }
 

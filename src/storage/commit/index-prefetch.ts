@@ -18,17 +18,17 @@ const PAGES_WAITING = 10;
  * all look-ups are under way goes with the next. Does nothing while the index fits, while connections are scarce, and
  * after a failure until the next look at the index.
  */
-export function createKeyReader(
+export function createIndexPrefetch(
   connection: StoreConnection,
   freeConnections: () => number,
   monotonic: () => number,
-): Pick<FeedStore, 'announce'> {
+): Pick<FeedStore, 'prefetchKeys'> {
   let lookedAt = Number.NEGATIVE_INFINITY;
   let outgrown = false;
   let lookups = 0;
   let waiting: (readonly string[])[] = [];
   const hasConnection = () => freeConnections() >= FREE_AT_LEAST;
-  const announce = async (scanIds: readonly string[]) => {
+  const prefetchKeys = async (scanIds: readonly string[]) => {
     if (lookups === 0 && !hasConnection()) return;
     const now = monotonic();
     if (now - lookedAt >= LOOKED_AT_EVERY_MS && hasConnection()) {
@@ -49,8 +49,8 @@ export function createKeyReader(
     }
   };
   return {
-    announce: (scanIds) =>
-      announce(scanIds).catch((error: unknown) => {
+    prefetchKeys: (scanIds) =>
+      prefetchKeys(scanIds).catch((error: unknown) => {
         outgrown = false;
         throw error;
       }),

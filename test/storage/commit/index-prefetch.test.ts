@@ -55,15 +55,15 @@ async function fillKeys({ sql: db }: Database): Promise<void> {
 it('the keys of announced scans are looked up once their index has outgrown the memory, and where connections are to spare', async () => {
   const clock = new VirtualClock();
   const announcing = (database: Database) =>
-    createStore(database, { ...storeSettings, monotonic: clock.monotonic }).announce;
+    createStore(database, { ...storeSettings, monotonic: clock.monotonic }).prefetchKeys;
 
   const growing = await searchesOf(3, async (database) => {
-    const announce = announcing(database);
-    await announce(scanIds); // it fits
+    const prefetchKeys = announcing(database);
+    await prefetchKeys(scanIds); // it fits
     await fillKeys(database);
-    await announce(scanIds); // what was seen holds for a minute
+    await prefetchKeys(scanIds); // what was seen holds for a minute
     await clock.advance(MINUTE_MS);
-    await announce(scanIds);
+    await prefetchKeys(scanIds);
   });
   const once = await searchesOf(3, (database) => announcing(database)(scanIds));
   expect(once).toBeGreaterThan(0);
@@ -75,25 +75,25 @@ it('the keys of announced scans are looked up once their index has outgrown the 
   expect(scarce).toBe(0);
 
   const failing = await searchesOf(3, async (database) => {
-    const announce = announcing(database);
+    const prefetchKeys = announcing(database);
     const rename = (from: string, to: string) =>
       sql`ALTER TABLE ${tables.runs} RENAME COLUMN ${sql.id(from)} TO ${sql.id(to)}`.execute(database.sql);
     await rename('revision', 'other');
-    await expect(announce(scanIds)).rejects.toMatchObject({ sqlstate: '42703' });
+    await expect(prefetchKeys(scanIds)).rejects.toMatchObject({ sqlstate: '42703' });
     await rename('other', 'revision');
-    await announce(scanIds); // not tried again with each page
+    await prefetchKeys(scanIds); // not tried again with each page
     await clock.advance(MINUTE_MS);
-    await announce(scanIds);
+    await prefetchKeys(scanIds);
   });
   expect(failing).toBe(once);
 });
 
 it('what is announced while two look-ups are under way goes with the next one, the last ten pages of it', async () => {
-  await usingLargeTable(async (database, announce, lookedUp) => {
+  await usingLargeTable(async (database, prefetchKeys, lookedUp) => {
     const held = await whileLocked(async () => {
-      const underWay = [announce(['a']), announce(['b'])];
+      const underWay = [prefetchKeys(['a']), prefetchKeys(['b'])];
       await expect.poll(() => database.usage().active).toBe(2);
-      for (let page = 1; page <= 12; page++) await announce([`${page}`, `${page}, too`]);
+      for (let page = 1; page <= 12; page++) await prefetchKeys([`${page}`, `${page}, too`]);
       return underWay;
     });
     await Promise.all(held);
@@ -103,15 +103,15 @@ it('what is announced while two look-ups are under way goes with the next one, t
 });
 
 it('what waits where connections become scarce is left to the commit, and not looked up after it', async () => {
-  await usingLargeTable(async (database, announce, lookedUp) => {
+  await usingLargeTable(async (database, prefetchKeys, lookedUp) => {
     let giveBack = () => {};
     const scarcity = new Promise<void>((resolve) => {
       giveBack = resolve;
     });
     const [held, taken] = await whileLocked(async () => {
-      const underWay = [announce(['a']), announce(['b'])];
+      const underWay = [prefetchKeys(['a']), prefetchKeys(['b'])];
       await expect.poll(() => database.usage().active).toBe(2);
-      await announce(['waiting']);
+      await prefetchKeys(['waiting']);
       const others = Array.from({ length: 6 }, () => database.sql.connection().execute(() => scarcity));
       await expect.poll(() => database.usage().active).toBe(8);
       return [underWay, others] as const;
@@ -119,19 +119,19 @@ it('what waits where connections become scarce is left to the commit, and not lo
     await Promise.all(held);
     giveBack();
     await Promise.all(taken);
-    await announce(['next']);
+    await prefetchKeys(['next']);
     expect(lookedUp).toEqual([['first'], ['a'], ['b'], ['next']]);
   });
 });
 
 it('a look-up that fails ends those that wait', async () => {
-  await usingLargeTable(async (_, announce, lookedUp) => {
+  await usingLargeTable(async (_, prefetchKeys, lookedUp) => {
     const held = await whileLocked(async () => {
-      const underWay = [announce(['a']), announce(['b'])];
+      const underWay = [prefetchKeys(['a']), prefetchKeys(['b'])];
       const oneFails = expect(Promise.race(underWay)).rejects.toMatchObject({ sqlstate: '57014' });
       await using(1, async ({ sql: db }) => {
         await untilWaiting(db, 2);
-        await announce(['waiting']);
+        await prefetchKeys(['waiting']);
         await sql`
           SELECT pg_cancel_backend(pid) FROM pg_stat_activity
           WHERE wait_event_type = 'Lock' AND datname = current_database() LIMIT 1`.execute(db);
@@ -146,18 +146,18 @@ it('a look-up that fails ends those that wait', async () => {
 
 /** Eight connections, and a store that has seen that the index outgrew the memory; `lookedUp`: each look-up's scan ids. */
 async function usingLargeTable(
-  work: (database: Database, announce: (scanIds: string[]) => Promise<void>, lookedUp: string[][]) => Promise<void>,
+  work: (database: Database, prefetchKeys: (scanIds: string[]) => Promise<void>, lookedUp: string[][]) => Promise<void>,
 ): Promise<void> {
   await using(8, async (database) => {
     await sql`DELETE FROM ${tables.runs}`.execute(database.sql);
     await fillKeys(database);
     const lookedUp: string[][] = [];
-    const { announce } = createStore(
+    const { prefetchKeys } = createStore(
       { ...database, sql: database.sql.withPlugin(arraysGiven(lookedUp)) },
       { ...storeSettings, monotonic: new VirtualClock().monotonic },
     );
-    await announce(['first']);
-    await work(database, announce, lookedUp);
+    await prefetchKeys(['first']);
+    await work(database, prefetchKeys, lookedUp);
   });
 }
 

@@ -2,20 +2,20 @@ import { counted, describeSeconds, escapeHtml, timeElement } from './html.js';
 import type { StatusReport } from './status-report.js';
 
 /** What fails at the moment, for how long, and what helps; empty where nothing does. */
-export function renderTroubles({ troubles, stuckSince }: StatusReport, now: number): string {
+export function renderCurrentErrors({ currentErrors, stuckSince }: StatusReport, now: number): string {
   const stuck =
     stuckSince === null
       ? []
       : [
           `<li><strong>The cursor leads nowhere</strong><br>The one that the service gives is missing, stands still or goes in circles. What it lists is stored, and it is asked again at every poll interval. Ask the operators of the service, or see <code>scanfeed rewind</code>.${sinceWhen(stuckSince, now)}</li>`,
         ];
-  const items = troubles.map(
+  const items = currentErrors.map(
     ({ stage, kind, message, since, failures }) =>
       `<li><strong>${escapeHtml(STAGES[stage] ?? stage)}</strong> (${escapeHtml(kind)})<br>${escapeHtml(message)}${kind === 'internal' ? BUG : ''}${sinceWhen(since, now, `, ${counted(failures, 'failure')} in a row`)}</li>`,
   );
   if (items.length + stuck.length === 0) return '';
-  return `<section class="troubles">
-<h2>Troubles</h2>
+  return `<section class="errors">
+<h2>Current errors</h2>
 <ul>
 ${[...items, ...stuck].join('\n')}
 </ul>

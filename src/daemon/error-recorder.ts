@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { Outage } from '../observability/log/failure-log.js';
-import type { TroubleNote } from '../storage/feeds/troubles.js';
+import type { ErrorRecord } from '../storage/feeds/recent-errors.js';
 
 /** What changes within this time is noted together. */
 const TOGETHER_MS = 1_000;
@@ -14,10 +14,10 @@ const WAITING_AT_MOST = 20;
 /**
  * Writes outages down for `scanfeed status`, which reads the database alone. Beside the feed: nothing waits for it, and what
  * cannot be written is kept and tried again. Nothing runs while there is nothing to write.
- * @param store see {@link createTroubleNotes}
+ * @param store see {@link createErrorWriter}
  */
-export function keepTroubleNotes(
-  store: (notes: readonly TroubleNote[]) => Promise<void>,
+export function createErrorRecorder(
+  store: (notes: readonly ErrorRecord[]) => Promise<void>,
   clock: Pick<Clock, 'monotonic' | 'sleep'>,
 ) {
   const closing = new AbortController();
@@ -74,7 +74,7 @@ export function keepTroubleNotes(
   };
 }
 
-function noteOf(outage: Outage, now: number): TroubleNote {
+function noteOf(outage: Outage, now: number): ErrorRecord {
   const { stage, number, kind, message, failures, begunAt, failedAt, nextTryAt, endedAt } = outage;
   const times = { sinceMs: now - begunAt, lastMs: now - failedAt, nextTryMs: now - nextTryAt };
   return { stage, number, kind, message, failures, ...times, endedMs: endedAt === null ? null : now - endedAt };

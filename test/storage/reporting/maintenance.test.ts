@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { keepHouse } from '../../../src/daemon/housekeeping.js';
+import { runMaintenance } from '../../../src/daemon/maintenance.js';
 import type { Outage } from '../../../src/observability/log/failure-log.js';
 import type { Logger } from '../../../src/observability/log/logger.js';
 import { readSettings } from '../../../src/settings/settings.js';
@@ -20,8 +20,8 @@ beforeEach(async () => {
   feed = await bench.takeFeed();
 });
 
-/** Keeps house until `stop`, told of each line of the log and of each pause. */
-function keep(
+/** Runs the maintenance until `stop`; reports each log line, each pause and each purge. */
+function maintain(
   over: Record<string, string>,
   on: {
     line?: (level: string, message: string, fields: unknown) => void;
@@ -37,7 +37,7 @@ function keep(
 ) {
   const stop = new AbortController();
   let pauses = 0;
-  const say = (level: string) => (message: string, fields: unknown) => on.line?.(level, message, fields);
+  const log = (level: string) => (message: string, fields: unknown) => on.line?.(level, message, fields);
   const { database: settings } = readSettings(
     { DATABASE_URL: given.url, SCANFEED_READER_ROLE: NO_READER, ...over },
     { need: ['database'] },
@@ -51,9 +51,12 @@ function keep(
       await new Promise(setImmediate);
     },
   };
-  const logger = { debug: () => {}, info: say('info'), warn: say('warn') } as unknown as Logger;
+  const logger = { debug: () => {}, info: log('info'), warn: log('warn') } as unknown as Logger;
   const metrics = { isLeader, isReading, purged: on.purged ?? (() => {}) };
-  const done = keepHouse({ settings, connection: bench.connection, metrics, logger, clock, onOutage }, stop.signal);
+  const done = runMaintenance(
+    { settings, connection: bench.connection, metrics, logger, clock, onOutage },
+    stop.signal,
+  );
   return { stop: () => stop.abort(), done };
 }
 
@@ -67,35 +70,35 @@ const documentsLeft = async () => {
   return row?.left ?? Number.NaN;
 };
 
-describe('the daemon', () => {
-  it('gives a new document type a view and a new field a column, by itself', async () => {
+describe('the maintenance of the daemon', () => {
+  it('adds a view when a document type is new, and a column when a field is new', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
     const lines: string[] = [];
-    const house = keep(
+    const maintenance = maintain(
       {},
       {
         line: (level, message) => {
           lines.push(`${level} ${message}`);
           if (lines.length === 1) void feed.commit([entryJson({ scanId: 'b', data: { neu: 1 } })]);
-          else house.stop();
+          else maintenance.stop();
         },
       },
     );
-    await house.done;
-    expect(lines).toEqual(Array(2).fill('info built typed views for reports'));
+    await maintenance.done;
+    expect(lines).toEqual(Array(2).fill('info built typed views'));
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric', 'neu numeric']);
   });
 
   it.each([
-    ['a little at each look while a history is read, to the end', true, 60, [250, 250, 126]],
-    ['more at each look where a tenth of a second has room for it', true, 30, [500, 126]],
-    ['everything at one look otherwise', false, 60, [626]],
-  ])('looks through %s', async (_, isReading, batchMs, parts) => {
+    ['a batch per check when a history is being read', true, 60, [250, 250, 126]],
+    ['several batches per check when they fit into a tenth of a second', true, 30, [500, 126]],
+    ['everything in one check when no history is being read', false, 60, [626]],
+  ])('searches %s', async (_, isReading, batchMs, parts) => {
     await feed.commit(Array.from({ length: 626 }, (_, n) => entryJson({ scanId: `run-${n}`, data: { betrag: 1 } })));
-    const looked: number[] = [];
+    const searched: number[] = [];
     let now = 0;
     let left = 626;
-    const house = keep(
+    const maintenance = maintain(
       {},
       {
         pause: async (n, ms) => {
@@ -103,80 +106,76 @@ describe('the daemon', () => {
           if (ms !== 5_000) return;
           const before = left;
           left = await documentsLeft();
-          if (n > 1) looked.push(before - left);
-          if (left === 0) house.stop();
+          if (n > 1) searched.push(before - left);
+          if (left === 0) maintenance.stop();
         },
       },
       { isReading: () => isReading, monotonic: () => now },
     );
-    await house.done;
-    expect(looked).toEqual(parts);
+    await maintenance.done;
+    expect(searched).toEqual(parts);
   });
 
-  it('leaves views alone where that is wanted, and where it does not lead', async () => {
+  it('builds no views when they are turned off or another replica leads', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
-    const off = keep({ SCANFEED_TYPED_VIEWS: 'off' }, { pause: (n) => n === 5 && off.stop() });
+    const off = maintain({ SCANFEED_TYPED_VIEWS: 'off' }, { pause: (n) => n === 5 && off.stop() });
     await off.done;
-    const house = keep({}, { pause: (n) => n === 5 && house.stop() }, { isLeader: () => false });
-    await house.done;
+    const maintenance = maintain({}, { pause: (n) => n === 5 && maintenance.stop() }, { isLeader: () => false });
+    await maintenance.done;
     expect(await viewExists('document_rechnung')).toBe(false);
   });
 
-  it('says once what fails, goes on, and catches up when it can', async () => {
+  it('logs a failure once, and builds the views when it is over', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
     await bench.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
     const lines: string[] = [];
-    const house = keep(
+    const maintenance = maintain(
       {},
       {
         line: (level, message) => {
           lines.push(`${level} ${message}`);
-          if (message === 'works again') house.stop();
+          if (message === 'works again') maintenance.stop();
         },
         pause: (n) => {
           if (n === 4) void bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
         },
       },
     );
-    await house.done;
-    expect(lines).toEqual([
-      'warn holding: this will not pass by itself',
-      'info built typed views for reports',
-      'info works again',
-    ]);
+    await maintenance.done;
+    expect(lines).toEqual(['warn holding: this will not pass by itself', 'info built typed views', 'info works again']);
     expect(await viewExists('document_rechnung')).toBe(true);
   });
 
-  it('leaves what fails to the next leader once it leads no more', async () => {
+  it('drops its failures when another replica leads', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: 1 } })]);
     await bench.rows(sql`ALTER SCHEMA scanfeed_reporting RENAME TO elsewhere`);
-    const ends: boolean[] = [];
+    const ended: boolean[] = [];
     const lines: string[] = [];
-    const house = keep(
+    const maintenance = maintain(
       {},
-      { line: (level, message) => lines.push(`${level} ${message}`), pause: (n) => n === 5 && house.stop() },
-      { isLeader: () => lines.length === 0, onOutage: ({ endedAt }) => ends.push(endedAt !== null) },
+      { line: (level, message) => lines.push(`${level} ${message}`), pause: (n) => n === 5 && maintenance.stop() },
+      { isLeader: () => lines.length === 0, onOutage: ({ endedAt }) => ended.push(endedAt !== null) },
     );
-    await house.done;
+    await maintenance.done;
     await bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
     expect(lines).toEqual(['warn holding: this will not pass by itself']);
-    expect(ends).toEqual([false, true]);
+    expect(ended).toEqual([false, true]);
   });
 
-  it('removes what is past the retention, in batches, and counts it', async () => {
+  it('deletes rows in batches and counts them when they have expired', async () => {
     const entries = Array.from({ length: 700 }, (_, n) =>
       entryJson({ scanId: `old-${n}`, completedAt: '2020-01-01T00:00:00Z', deliveredAt: '2020-01-01T00:00:00Z' }),
     );
     await feed.commit([...entries, entryJson({ scanId: 'new', deliveredAt: new Date().toISOString() })]);
     const counts: [string, number][] = [];
-    const house = keep(
+    const maintenance = maintain(
       { SCANFEED_RETENTION_DAYS: '365', SCANFEED_TYPED_VIEWS: 'off' },
       {
         purged: (table, count) => counts.push([table, count]),
-        line: (_, message) => message === 'removed what is past the retention' && house.stop(),
+        line: (_, message) => message === 'deleted expired rows' && maintenance.stop(),
       },
     );
-    await house.done;
+    await maintenance.done;
     expect(counts).toEqual([
       ['runs', 500],
       ['runs', 200],
@@ -186,7 +185,7 @@ describe('the daemon', () => {
     expect(await bench.rows(sql`SELECT scan_id FROM scanfeed_reporting.runs`)).toEqual([{ scan_id: 'new' }]);
   });
 
-  it('tells once of each retired feed whose pending results nobody can load any more', async () => {
+  it('logs orphaned pending results when there are new ones', async () => {
     const former = await bench.takeFeed({ name: 'former', baseUrl: 'https://elsewhere.test/v1' });
     const leavePending = async (scanId: string) => {
       await commitPending(former, { scanId });
@@ -196,19 +195,19 @@ describe('the daemon', () => {
     await leavePending('one');
     const lines: unknown[] = [];
     let now = 0;
-    const house = keep(
+    const maintenance = maintain(
       { SCANFEED_TYPED_VIEWS: 'off' },
       {
         line: (level, _, fields) => lines.push([level, fields]),
         pause: async (n) => {
-          now += 3_600_000; // each look is due
+          now += 3_600_000; // each check is due
           if (n === 4) await leavePending('another');
-          if (n === 6) house.stop();
+          if (n === 6) maintenance.stop();
         },
       },
       { monotonic: () => now },
     );
-    await house.done;
+    await maintenance.done;
     const of = { of: 'former', baseUrl: 'https://elsewhere.test/v1' };
     const remedy = expect.stringMatching(
       /`scanfeed adopt --feed former .*`scanfeed resolve --all --give-up --feed former`/,

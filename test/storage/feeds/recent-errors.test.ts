@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as status from '../../../src/cli/commands/status.js';
-import { keepTroubleNotes } from '../../../src/daemon/trouble-notes.js';
+import { createErrorRecorder } from '../../../src/daemon/error-recorder.js';
 import type { Outage } from '../../../src/observability/log/failure-log.js';
-import { createTroubleNotes, type TroubleNote } from '../../../src/storage/feeds/troubles.js';
+import { createErrorWriter, type ErrorRecord } from '../../../src/storage/feeds/recent-errors.js';
 import { runCommand } from '../../support/command.js';
 import { gate } from '../../support/observed.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -23,9 +23,9 @@ const outage = (over: Partial<Outage> = {}): Outage => ({
   ...over,
 });
 
-type StoreNotes = (notes: readonly TroubleNote[]) => Promise<void>;
+type StoreNotes = (notes: readonly ErrorRecord[]) => Promise<void>;
 
-const storeNotes: StoreNotes = (notes) => createTroubleNotes(bench.connection, 'default', 'pod-1/7/abc')(notes);
+const storeNotes: StoreNotes = (notes) => createErrorWriter(bench.connection, 'default', 'pod-1/7/abc')(notes);
 
 /** At a time of the process; `slept` are the pauses, which take no time, but for the patience at the end. */
 function notesAt(monotonic: number, store = storeNotes, isPatient = true) {
@@ -40,7 +40,7 @@ function notesAt(monotonic: number, store = storeNotes, isPatient = true) {
       await new Promise(setImmediate);
     },
   };
-  const notes = keepTroubleNotes(store, clock);
+  const notes = createErrorRecorder(store, clock);
   const whenSleeping = (what: () => void) => {
     onSleep = what;
   };
@@ -56,12 +56,12 @@ async function noted(outages: readonly Outage[], at = 90_000): Promise<void> {
 /** Waits until the rows are there: by the event of asking again, not by time. */
 async function written(count: number): Promise<void> {
   for (;;) {
-    const [row] = await bench.rows<{ count: number }>(sql`SELECT count(*)::int AS count FROM ${tables.troubles}`);
+    const [row] = await bench.rows<{ count: number }>(sql`SELECT count(*)::int AS count FROM ${tables.recentErrors}`);
     if (row !== undefined && row.count >= count) return;
   }
 }
 
-const troubles = async () => (await bench.operatorStore.readFeedReports())[0]?.troubles ?? [];
+const recentErrors = async () => (await bench.operatorStore.readFeedReports())[0]?.recentErrors ?? [];
 const shown = async (columns?: number) =>
   (await runCommand(status, ['status'], { env: { DATABASE_URL: given.url }, ...(columns && { columns }) })).out;
 
@@ -72,7 +72,7 @@ describe('the last errors', () => {
       outage({ endedAt: 75_000 }),
       outage({ number: 2, begunAt: 80_000, stage: 'lease', kind: 'connection', failures: 1, nextTryAt: 91_000 }),
     ]);
-    const [latest, first] = await troubles();
+    const [latest, first] = await recentErrors();
     expect(latest).toMatchObject({ stage: 'lease', goesOn: true, endedAt: null, failures: 1, holder: 'pod-1/7/abc' });
     expect(first).toMatchObject({ stage: 'feed', kind: 'timeout', goesOn: false, failures: 3 });
     const lasted = Date.parse(first?.endedAt ?? '') - Date.parse(first?.since ?? '');
@@ -92,7 +92,7 @@ describe('the last errors', () => {
     notes.note(outage({ failures: 4, kind: 'http_401', failedAt: 150_000 }));
     notes.note(outage({ failures: 5, kind: 'http_401', failedAt: 190_000, endedAt: 199_000 }));
     await notes.close();
-    expect(await troubles()).toMatchObject([{ kind: 'http_401', failures: 5, goesOn: false }]);
+    expect(await recentErrors()).toMatchObject([{ kind: 'http_401', failures: 5, goesOn: false }]);
   });
 
   it('begin with what goes on, however much was over since, and forget nothing of it', async () => {
@@ -104,14 +104,14 @@ describe('the last errors', () => {
       }
       await notes.close();
     }
-    expect(await troubles()).toHaveLength(20);
-    expect((await troubles()).map(({ goesOn }) => goesOn).slice(0, 2)).toEqual([true, false]);
+    expect(await recentErrors()).toHaveLength(20);
+    expect((await recentErrors()).map(({ goesOn }) => goesOn).slice(0, 2)).toEqual([true, false]);
     expect(await shown()).toMatch(/^Last errors: +\S+Z, for \S+ (s|min) and going on, 3 failures: lease schema/m);
   });
 
   it('of a process that is gone do not go on', async () => {
     await noted([outage()], 61_000 + 11 * 60_000);
-    expect(await troubles()).toMatchObject([{ goesOn: false, endedAt: null }]);
+    expect(await recentErrors()).toMatchObject([{ goesOn: false, endedAt: null }]);
     expect(await shown()).toMatch(/^Last errors: +\S+Z, for at least 60\.0 s, then its process was gone, 3 failures/m);
   });
 
@@ -119,9 +119,9 @@ describe('the last errors', () => {
     const { notes } = notesAt(90_000);
     notes.note(outage());
     await written(1);
-    expect(await troubles()).toMatchObject([{ goesOn: true }]);
+    expect(await recentErrors()).toMatchObject([{ goesOn: true }]);
     await notes.close();
-    expect(await troubles()).toMatchObject([{ goesOn: false, endedAt: expect.any(String) }]);
+    expect(await recentErrors()).toMatchObject([{ goesOn: false, endedAt: expect.any(String) }]);
   });
 
   it('are few, go with their feed, and hold whatever text an error has', async () => {
@@ -131,25 +131,25 @@ describe('the last errors', () => {
       for (const one of some) notes.note(one);
       await notes.close();
     }
-    const [row] = await bench.rows<{ count: number }>(sql`SELECT count(*)::int AS count FROM ${tables.troubles}`);
+    const [row] = await bench.rows<{ count: number }>(sql`SELECT count(*)::int AS count FROM ${tables.recentErrors}`);
     expect(row?.count).toBeLessThan(45);
-    expect(await troubles()).toHaveLength(20);
+    expect(await recentErrors()).toHaveLength(20);
     const { notes } = notesAt(90_000);
     notes.note(outage({ number: 99, begunAt: 80_000, message: `a\0b\ud800c\u001b[2J${'x'.repeat(5_000)}` }));
     await notes.close();
-    const [latest] = await troubles();
+    const [latest] = await recentErrors();
     expect(latest?.message).toMatch(/^a\ufffdb\ufffdc/);
     expect(latest?.message.length).toBeLessThan(1_100);
     expect(await shown()).not.toContain('\u001b');
     await bench.rows(sql`DELETE FROM ${tables.feeds}`);
-    expect(await bench.rows(sql`SELECT FROM ${tables.troubles}`)).toEqual([]);
+    expect(await bench.rows(sql`SELECT FROM ${tables.recentErrors}`)).toEqual([]);
     notes.note(outage());
     await notes.close();
-    expect(await bench.rows(sql`SELECT FROM ${tables.troubles}`)).toEqual([]);
+    expect(await bench.rows(sql`SELECT FROM ${tables.recentErrors}`)).toEqual([]);
   });
 });
 
-describe('notes of troubles', () => {
+describe('notes of recentErrors', () => {
   it('are kept while the database is away, and written once it is back', async () => {
     let away = true;
     const { notes, slept, whenSleeping } = notesAt(90_000, async (noted) => {
@@ -163,7 +163,7 @@ describe('notes of troubles', () => {
     expect(slept).toEqual([1_000, 10_000, 20_000]);
     away = false;
     await written(1);
-    expect(await troubles()).toHaveLength(1);
+    expect(await recentErrors()).toHaveLength(1);
   });
 
   it('do not keep a process from ending while the database hangs', async () => {
