@@ -2,17 +2,17 @@ import type { ConnectionParameters } from './database-url.js';
 import { PG_VARIABLES } from './database-variables.js';
 import { HIDDEN } from './mistakes.js';
 import type { Reader, Secret } from './reader.js';
-import { type NoteMistake, readTls } from './tls.js';
+import { type ReportMistake, readTls } from './tls.js';
 import type { Variable } from './variables.js';
 
-/** How to reach PostgreSQL, in `pg`'s own terms. */
+/** Options of a connection to PostgreSQL, as `pg` takes them. */
 export type DatabaseConnection = NonNullable<ReturnType<typeof readConnection>>;
 
 type Source = Secret<ConnectionParameters> | null;
 
 const { password: PASSWORD, ...FALLBACKS } = PG_VARIABLES;
 
-/** The connection that a URL variable and, for what the URL leaves open, the `PG*` variables describe; as in libpq. */
+/** Reads a connection from a URL variable. As in libpq, the `PG*` variables supply what the URL does not specify. */
 export function readConnection(variable: Variable<ConnectionParameters | null>, reader: Reader) {
   const mistakesBefore = reader.mistakes.length;
   const source: Source = reader.secret(variable);
@@ -22,17 +22,17 @@ export function readConnection(variable: Variable<ConnectionParameters | null>, 
 
   const parameters: ConnectionParameters = { ...fallbacks, ...source?.() };
   const { host, user, port = '5432', dbname: database = user, channel_binding: binding = 'disable' } = parameters;
-  if (host === undefined || user === undefined) return noteMissing(variable, source, parameters, reader);
+  if (host === undefined || user === undefined) return reportMissing(variable, source, parameters, reader);
   const tls = readTls(parameters, reader.env.HOME, mistakeIn(variable, source, reader));
   if (tls === null) return null;
   if (binding === 'require')
-    reader.warnings.push('channel_binding=require is taken as prefer: used where the server offers it');
+    reader.warnings.push('channel_binding=require is treated as prefer: it is used if the server offers it');
   const password = source?.().password === undefined ? pgPassword : () => source().password ?? '';
   return {
     host,
     port: Number(port),
     user,
-    /** Asked for every connection, so that a changed file counts. Missing where none is set. */
+    /** Called for every connection, so that a changed file takes effect. Absent if no password is set. */
     ...(password === null ? {} : { password }),
     database,
     ...tls,
@@ -46,7 +46,7 @@ function readFallbacks(reader: Reader): ConnectionParameters {
   return Object.fromEntries(given.filter(([, value]) => value !== null).map(([name, value]) => [name, String(value)]));
 }
 
-function noteMissing(variable: Variable, source: Source, { host, user }: ConnectionParameters, reader: Reader): null {
+function reportMissing(variable: Variable, source: Source, { host, user }: ConnectionParameters, reader: Reader): null {
   const parts = [host === undefined ? 'host (PGHOST)' : '', user === undefined ? 'role (PGUSER)' : ''].filter(Boolean);
   const allowed = `${variable.allowed}; or ${variable.name}_FILE; or PGHOST, PGUSER, PGPASSWORD, PGDATABASE`;
   const reason = host || user || source ? `the ${parts.join(' and the ')} is missing` : undefined;
@@ -54,12 +54,12 @@ function noteMissing(variable: Variable, source: Source, { host, user }: Connect
   return null;
 }
 
-/** Notes mistakes under the variable that the parameter came from. */
-function mistakeIn(variable: Variable, source: Source, reader: Reader): NoteMistake {
+/** Reports mistakes under the variable that the parameter came from. */
+function mistakeIn(variable: Variable, source: Source, reader: Reader): ReportMistake {
   return (parameter, reason) => {
     const inUrl = source?.()[parameter] !== undefined;
     const name = inUrl ? variable.name : `PG${parameter.toUpperCase()}`;
-    reader.mistake(name, inUrl ? HIDDEN : (reader.env[name] ?? null), 'TLS parameters as libpq has them', reason);
+    reader.mistake(name, inUrl ? HIDDEN : (reader.env[name] ?? null), 'TLS parameters as in libpq', reason);
     return null;
   };
 }

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { integer, type Kind, oneOf, text } from './kinds.js';
 import { filePath, words } from './variable.js';
 
-/** Connection parameters by their libpq names, and their values. The `PG*` variables take the same values. */
+/** Connection parameters by their libpq names. The `PG*` variables accept the same values. */
 export const PARAMETERS = {
   host: text(
-    'one host, or the folder of a Unix socket; of several servers, an address that leads to the primary, such as a service, a virtual IP or a pooler',
+    'one host, or the folder of a Unix socket; with several servers, an address of the primary, such as a service, a virtual IP or a pooler',
     /^[^\p{Cc},]+$/u,
   ),
   port: integer(1, 65_535),
@@ -25,18 +25,21 @@ export type ConnectionParameters = Readonly<Partial<Record<keyof typeof PARAMETE
 
 const KINDS = new Map<string, Kind<unknown>>(Object.entries(PARAMETERS));
 
-/** Parameters that change nothing in scanfeed: names, encoding, time limits, and hints for other libraries. */
+/** Parameters without effect in scanfeed: names, encoding, time limits, and hints for other libraries. */
 const WITHOUT_EFFECT =
   /^((fallback_)?application_name|client_encoding|connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|target_session_attrs|pgbouncer|uselibpqcompat)$/;
 
-/** Frequent mistakes, most of them special characters in a password. First match wins. */
+/** Common mistakes, most of them special characters in a password. The first match wins. */
 const MISTAKES: readonly (readonly [form: RegExp, mistake: string])[] = [
   [/^\w+\s*=/, 'the form host=… dbname=… is not supported; write it as a URL, or set the PG* variables'],
   [/^(?!postgres(ql)?:\/\/)/, 'it does not begin with postgres:// or postgresql://'],
-  [/#/, 'it holds a #, which is written %23'],
-  [/[\t\r\n]/, 'it holds a tab or the end of a line (%09, %0A, %0D)'],
-  [/^\w+:\/\/[^/?]*\/[^?]*@/, 'it holds an @ behind a /: in the role and the password / is written %2F, and @ %40'],
-  [/[?&][^=&]+(&|$)/, 'it has a parameter without =; in the role and the password ? is written %3F'],
+  [/#/, 'it contains a #, which is written as %23'],
+  [/[\t\r\n]/, 'it contains a tab or a line break (%09, %0A, %0D)'],
+  [
+    /^\w+:\/\/[^/?]*\/[^?]*@/,
+    'it contains an @ after a /; in the role and the password, / is written as %2F and @ as %40',
+  ],
+  [/[?&][^=&]+(&|$)/, 'it has a parameter without =; in the role and the password, ? is written as %3F'],
   [/^\w+:\/\/[^/?]*,[^/?@]*([/?]|$)/, `its host must be ${PARAMETERS.host.allowed}`],
 ];
 
@@ -51,7 +54,7 @@ export const databaseUrl: Kind<ConnectionParameters> = {
   }),
 };
 
-/** Returns the parameters, or the mistake in words. These never quote a value, which may be a part of the password. */
+/** Returns the parameters, or a description of the mistake. It never quotes a value, which may be part of the password. */
 function readUrl(url: string): ConnectionParameters | string {
   const [, mistake] = MISTAKES.find(([form]) => form.test(url)) ?? [];
   if (mistake !== undefined) return mistake;
@@ -59,12 +62,12 @@ function readUrl(url: string): ConnectionParameters | string {
     const given = Object.entries(splitUrl(url)).filter(([name]) => !WITHOUT_EFFECT.test(name));
     return findMistake(given, url) ?? Object.fromEntries(given);
   } catch (error) {
-    if (!(error instanceof URIError)) return 'it is no valid URL'; // the error itself may hold the URL
-    return 'it holds a % that is not followed by two hexadecimal digits of UTF-8; a % itself is written %25';
+    if (!(error instanceof URIError)) return 'it is not a valid URL'; // the error itself may contain the URL
+    return 'it contains a % that is not followed by two hexadecimal digits of UTF-8; a % itself is written as %25';
   }
 }
 
-/** Parameters that are given twice count as they do in libpq: the last one. */
+/** If a parameter is given twice, the last one counts, as in libpq. */
 function splitUrl(url: string): Record<string, string> {
   decodeURIComponent(url); // throws on a wrong %, which the library accepts
   const [address = '', ...rest] = url.replaceAll(' ', '%20').split('?');
@@ -81,7 +84,7 @@ function findMistake(given: readonly (readonly [name: string, value: string])[],
     if (kind?.schema.safeParse(value).success) continue;
     if (kind !== undefined) return `its ${name} must be ${kind.allowed}`;
     if (!url.includes('@', url.indexOf('?'))) return `its parameter ${name} is not supported`;
-    return 'it has a parameter that is not supported; in the role and the password ? is written %3F'; // perhaps a password
+    return 'it has a parameter that is not supported; in the role and the password, ? is written as %3F'; // perhaps a password
   }
   return null;
 }

@@ -3,12 +3,12 @@ import { flag, identifier, integer, oneOf } from './kinds.js';
 import { retention } from './retention.js';
 import { defaulted, optional } from './variable.js';
 
-/** How PostgreSQL is reached, and what is kept there. */
+/** Settings of the PostgreSQL connection and of the stored data. */
 export const DATABASE_VARIABLES = {
   databaseUrl: optional(
     ['database', 'DATABASE_URL'],
     databaseUrl,
-    'PostgreSQL 15 to 18; `sslmode`, `sslrootcert` and the like as libpq has them',
+    'PostgreSQL 15 to 18; `sslmode`, `sslrootcert` and similar parameters work as in libpq',
     {
       secret: true,
       defaultText: 'required, or the `PG*` variables',
@@ -33,50 +33,50 @@ export const DATABASE_VARIABLES = {
     ['database', 'SCANFEED_READER_ROLE'],
     identifier(63, 'public', 'none'),
     'scanfeed_reader',
-    "role that may read the reports; created where the daemon's own role may, else `doctor` prints the statements",
+    "role that may read the reports; created automatically if the daemon's role is allowed to, otherwise `doctor` prints the statements",
   ),
   typedViews: defaulted(
     ['database', 'SCANFEED_TYPED_VIEWS'],
     oneOf('auto', 'off'),
     'auto',
-    'whether the daemon keeps a typed view of each document type (`scanfeed views refresh` does so at any time)',
+    '`auto`: the daemon maintains a typed view of each document type; `off`: only `scanfeed views refresh` does',
   ),
   retention: defaulted(
     ['database', 'SCANFEED_RETENTION_DAYS'],
     retention,
     'off',
-    'days after which what is stored is removed, counted from its delivery; what is older is not stored either',
+    'days after its delivery at which stored data is deleted; older deliveries are not stored',
   ),
   autoMigrate: defaulted(['database', 'SCANFEED_AUTO_MIGRATE'], flag, 'true', 'apply migrations at start'),
-  poolSize: defaulted(['database', 'SCANFEED_DATABASE_POOL'], integer(1, 100), '5', 'connections at most'),
+  poolSize: defaulted(['database', 'SCANFEED_DATABASE_POOL'], integer(1, 100), '5', 'maximum number of connections'),
 } as const;
 
-/** What counts where the address does not say it, by the names of the connection parameters. */
+/** Fallbacks for what the URL does not specify, by the names of the connection parameters. */
 export const PG_VARIABLES = {
   host: optional(
     ['database', 'PGHOST'],
     PARAMETERS.host,
-    'host; like all `PG*` variables it counts where the address does not say it',
+    'host; like all `PG*` variables, used if the URL does not specify it',
   ),
   port: optional(['database', 'PGPORT'], PARAMETERS.port, 'port', { defaultText: '`5432`' }),
   user: optional(['database', 'PGUSER'], PARAMETERS.user, 'role'),
   password: optional(
     ['database', 'PGPASSWORD'],
     PARAMETERS.password,
-    'password; its file is read again for every connection',
+    'password; its file is read for every new connection',
     { secret: true },
   ),
-  dbname: optional(['database', 'PGDATABASE'], PARAMETERS.dbname, 'database', { defaultText: 'as the role' }),
+  dbname: optional(['database', 'PGDATABASE'], PARAMETERS.dbname, 'database', { defaultText: 'same as the role' }),
   sslmode: optional(['database', 'PGSSLMODE'], PARAMETERS.sslmode, 'use of TLS', { defaultText: '`prefer`' }),
   sslrootcert: optional(
     ['database', 'PGSSLROOTCERT'],
     PARAMETERS.sslrootcert,
-    "authorities (PEM) that the server's certificate must come from, or `system` for those Node.js trusts",
-    { defaultText: '`~/.postgresql/root.crt`, if there' },
+    "certificate authorities (PEM) that must have issued the server's certificate, or `system` for those that Node.js trusts",
+    { defaultText: '`~/.postgresql/root.crt`, if it exists' },
   ),
   sslcert: optional(['database', 'PGSSLCERT'], PARAMETERS.sslcert, 'client certificate (PEM)'),
   sslkey: optional(['database', 'PGSSLKEY'], PARAMETERS.sslkey, 'key of the client certificate (PEM)'),
-  sslnegotiation: optional(['database', 'PGSSLNEGOTIATION'], PARAMETERS.sslnegotiation, 'how TLS begins', {
+  sslnegotiation: optional(['database', 'PGSSLNEGOTIATION'], PARAMETERS.sslnegotiation, 'how TLS is negotiated', {
     defaultText: '`postgres`',
   }),
 } as const;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** How the text of a setting becomes its value, and what is allowed, in words. */
+/** How a setting is parsed, and a description of the allowed values. */
 export interface Kind<T> {
   readonly allowed: string;
   readonly schema: z.ZodType<T, string>;
@@ -10,7 +10,7 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 const UNIT_BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\]|(.+\.)localhost)$/;
 
-/** Milliseconds. The bounds are written as users write them. */
+/** A duration in milliseconds. The bounds are in the notation of users, such as `30s`. */
 export function duration(min: string, max: string): Kind<number> {
   return {
     allowed: `a duration from ${min} to ${max}, such as 500ms, 30s, 5m, 24h or 7d`,
@@ -25,7 +25,7 @@ export function durationOrOff(min: string, max: string): Kind<number | null> {
   return { allowed: `${allowed}; or off`, schema: z.union([off, schema]) };
 }
 
-/** Bytes. */
+/** A size in bytes. */
 export function size(min: string, max: string): Kind<number> {
   return {
     allowed: `a size from ${min} to ${max}, in B, KiB, MiB or GiB`,
@@ -58,7 +58,7 @@ export function integer(min: number, max: number, note = ''): Kind<number> {
 }
 
 export const rate: Kind<number> = {
-  allowed: 'a number over 0 and up to 10000, such as 20 or 0.5',
+  allowed: 'a number greater than 0, up to 10000, such as 20 or 0.5',
   schema: z
     .string()
     .regex(/^\d{1,5}(\.\d{1,6})?$/)
@@ -75,7 +75,7 @@ export function oneOf<const T extends readonly [string, ...string[]]>(...values:
   return { allowed: values.join(', '), schema: z.enum(values) };
 }
 
-/** A comma-separated part of `values`, each once, in the order of `values`. */
+/** A comma-separated subset of `values`. The result has each value once, in the order of `values`. */
 export function subset<const T extends string>(...values: readonly T[]): Kind<readonly T[]> {
   return {
     allowed: `one or more of ${values.join(', ')}, separated by commas`,
@@ -94,20 +94,20 @@ export function text(allowed: string, form: RegExp): Kind<string> {
   return { allowed, schema: z.string().regex(form) };
 }
 
-/** A name that PostgreSQL takes without quotes and does not keep for itself. */
-export function identifier(maxBytes: number, ...taken: readonly string[]): Kind<string> {
-  const except = ['pg_…', ...taken].join(', ');
+/** A name that PostgreSQL accepts without quotes and does not reserve. */
+export function identifier(maxBytes: number, ...reserved: readonly string[]): Kind<string> {
+  const except = ['pg_…', ...reserved].join(', ');
   return {
-    allowed: `lower-case letters, digits and _, no digit first, at most ${maxBytes} bytes; not ${except}`,
+    allowed: `lower-case letters, digits and _, not starting with a digit, at most ${maxBytes} bytes; not ${except}`,
     schema: z
       .string()
       .regex(/^[a-z_][a-z0-9_]*$/)
       .max(maxBytes)
-      .refine((name) => !name.startsWith('pg_') && !taken.includes(name)),
+      .refine((name) => !name.startsWith('pg_') && !reserved.includes(name)),
   };
 }
 
-/** Where a feed without a cursor starts. The interface takes times with a zone only (4.2, `since`). */
+/** Where a feed without a cursor starts. The interface accepts only times with a zone (4.2, `since`). */
 export const feedStart: Kind<'beginning' | 'now' | 'live' | Date> = {
   allowed: 'beginning, now, live, or an ISO 8601 time with a zone, such as 2026-01-31T00:00:00Z',
   schema: z.union([
@@ -116,21 +116,21 @@ export const feedStart: Kind<'beginning' | 'now' | 'live' | Date> = {
   ]),
 };
 
-/** Characters an HTTP header can hold: libraries show a key they refuse, so it is checked before. */
+/** Only characters that an HTTP header can hold. Checked here because libraries quote a header that they refuse. */
 export const apiKey: Kind<string> = {
-  allowed: 'the key alone: visible ASCII characters, no spaces, no line ends within',
+  allowed: 'the key alone: visible ASCII characters, no spaces or line breaks',
   schema: z
     .string()
     .regex(/^[\x21-\x7e]+$/)
     .max(8_192),
 };
 
-/** An absolute http(s) address without credentials, query or fragment, normalised to have no slash at its end. */
+/** An absolute http(s) URL without credentials, query or fragment. A trailing slash is removed. */
 export const baseUrl: Kind<URL> = {
-  allowed: 'the https: address of the service with its /v1, without user, query or fragment',
+  allowed: 'the https: URL of the service with its /v1, without user, query or fragment',
   schema: z.string().transform((text, context) => {
     const url = URL.canParse(text) ? new URL(text) : null;
-    const reason = url === null ? 'it is no absolute address' : baseUrlFault(url, text);
+    const reason = url === null ? 'it is not an absolute URL' : baseUrlProblem(url, text);
     if (url === null || reason !== null) {
       context.addIssue({ code: 'custom', message: reason ?? '', input: text });
       return z.NEVER;
@@ -140,19 +140,19 @@ export const baseUrl: Kind<URL> = {
   }),
 };
 
-function baseUrlFault(url: URL, text: string): string | null {
+function baseUrlProblem(url: URL, text: string): string | null {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return `${url.protocol} is not https:`;
-  if (url.username !== '' || url.password !== '') return 'it holds a user or a password';
-  if (/[?#]/.test(text)) return 'it holds a query or a fragment';
+  if (url.username !== '' || url.password !== '') return 'it contains a user or a password';
+  if (/[?#]/.test(text)) return 'it contains a query or a fragment';
   return null;
 }
 
-/** Whether plain HTTP to this address stays on the machine. */
+/** Returns whether plain HTTP to this URL stays on the machine. */
 export function isLoopback(url: URL): boolean {
   return LOOPBACK.test(url.hostname);
 }
 
 export const proxyUrl: Kind<string> = {
-  allowed: 'the address of a proxy, such as http://proxy.example:3128',
+  allowed: 'the URL of a proxy, such as http://proxy.example:3128',
   schema: z.url({ protocol: /^https?$/ }),
 };

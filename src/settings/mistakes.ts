@@ -1,17 +1,17 @@
-/** One setting that cannot be used as it is. */
+/** A setting whose value is invalid or missing. */
 export interface Mistake {
   readonly variable: string;
-  /** What was given: null where nothing was, `(hidden)` where it is a secret. */
+  /** The given value; null if there is none, `(hidden)` if it is a secret. */
   readonly value: string | null;
   readonly allowed: string;
-  /** What is wrong with the value, where `allowed` does not say it. */
+  /** What is wrong with the value, if `allowed` does not show it. */
   readonly reason?: string | undefined;
 }
 
-/** What is shown in place of a secret. */
+/** Shown in place of a secret. */
 export const HIDDEN = '(hidden)';
 
-/** Settings that cannot be used, all of them. Its message is for the terminal and shows no secret. */
+/** All mistakes in the settings. The message is for the terminal and shows no secrets. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
   /** EX_CONFIG of sysexits.h. */
@@ -23,14 +23,14 @@ export class SettingsError extends Error {
   }
 }
 
-/** One line, in which no secret is shown. */
+/** Describes a mistake in one line, without secrets. */
 export function describeMistake({ variable, value, allowed, reason }: Mistake): string {
   const given = value === null ? 'is not set' : `is ${value === HIDDEN ? 'set (value hidden)' : quote(value)}`;
   const because = reason === undefined ? '' : `, but ${reason}`;
   return `${variable} ${given}${because}; expected: ${allowed}`;
 }
 
-/** On one line, and not longer than a line. */
+/** Quotes a value on one line, shortened to 80 characters. */
 function quote(value: string): string {
   return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
 }

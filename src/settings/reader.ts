@@ -1,13 +1,13 @@
 import { HIDDEN, type Mistake } from './mistakes.js';
 import type { Variable } from './variables.js';
 
-/** Reads a whole text file; throws as `readFileSync` does. */
+/** Reads a text file. Throws as `readFileSync` does. */
 export type ReadFile = (path: string) => string;
 
-/** A secret's value now. A file is read at every call; while it is missing or bad, the last good value counts. */
+/** Returns the current value of a secret. Its file is read on every call; while the file is missing or invalid, the last valid value is returned. */
 export type Secret<T> = () => T;
 
-/** Reads variables one by one and collects what is wrong. A value that is wrong must not be used: check `mistakes` first. */
+/** Reads variables one by one and collects the mistakes. The values may be used only if there are none. */
 export class Reader {
   readonly mistakes: Mistake[] = [];
   readonly warnings: string[] = [];
@@ -17,18 +17,18 @@ export class Reader {
     readonly readFile: ReadFile,
   ) {}
 
-  /** The value, its default, or null where it has none. Empty text counts as not set. */
+  /** Returns the value or the default; null if there is neither. An empty value counts as not set. */
   value<T>(variable: Variable<T>): T {
     const given = this.#given(variable) ?? variable.default;
     if (given !== null) return this.parse(variable, given, variable.name);
     if (variable.required) {
       const { name, secret, allowed } = variable;
-      this.mistake(name, null, secret ? `${allowed}; or ${name}_FILE, the path of a file that holds it` : allowed);
+      this.mistake(name, null, secret ? `${allowed}; or ${name}_FILE, the path of a file that contains it` : allowed);
     }
-    return null as T; // the type of an optional variable; a required one was noted as a mistake
+    return null as T; // the type of an optional variable; for a required one there is a mistake
   }
 
-  /** Like {@link value}, for a secret that may change in its file; null where neither it nor its file is set. */
+  /** Like {@link value}, for a secret that may change in its file. Null if neither it nor its file is set. */
   secret<T>(variable: Variable<T>): Secret<NonNullable<T>> | null {
     const fileVariable = `${variable.name}_FILE`;
     const path = this.env[fileVariable];
@@ -52,12 +52,12 @@ export class Reader {
     const result = variable.schema.safeParse(text);
     if (result.success) return result.data;
     const reason = result.error.issues.find(({ code }) => code === 'custom')?.message;
-    const hidden = variable.secret || /:.*@/s.test(text); // an address that holds a password by mistake, however it is written
+    const hidden = variable.secret || /:.*@/s.test(text); // perhaps a URL with a password
     this.mistake(shownAs, hidden ? HIDDEN : text, variable.allowed, reason === 'Invalid input' ? undefined : reason);
     return null as T; // never used: there is a mistake
   }
 
-  /** A service named `scanfeed` or `scanfeed-admin` makes Kubernetes set names of ours: not what a person meant. */
+  /** Ignores what Kubernetes sets for a service named `scanfeed` or `scanfeed-admin`, such as SCANFEED_ADMIN_PORT. */
   #given(variable: Variable): string | null {
     const given = this.env[variable.name];
     if (!given) return null;
@@ -75,14 +75,14 @@ export class Reader {
       text = read();
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-      this.mistake(fileVariable, path, 'the path of a file that can be read', `reading it failed (${code})`);
+      this.mistake(fileVariable, path, 'the path of a readable file', `reading it failed (${code})`);
       return null;
     }
     if (text === '') {
-      this.mistake(fileVariable, path, `a file that holds ${variable.allowed}`, 'the file is empty');
+      this.mistake(fileVariable, path, `a file that contains ${variable.allowed}`, 'the file is empty');
       return null;
     }
-    let good = this.parse(variable, text, fileVariable) as NonNullable<T>;
+    let lastValid = this.parse(variable, text, fileVariable) as NonNullable<T>;
     return () => {
       try {
         const now = read();
@@ -90,13 +90,13 @@ export class Reader {
           const result = variable.schema.safeParse(now);
           if (result.success) {
             text = now;
-            good = result.data as NonNullable<T>;
+            lastValid = result.data as NonNullable<T>;
           }
         }
       } catch {
-        // being replaced: the last good value counts
+        // the file is being replaced: the last valid value counts
       }
-      return good;
+      return lastValid;
     };
   }
 }

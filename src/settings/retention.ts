@@ -2,14 +2,15 @@ import { z } from 'zod';
 import type { Kind } from './kinds.js';
 
 const TABLES = ['runs', 'run_history', 'quarantine'] as const;
-const MOST_DAYS = 36_500;
+/** Maximum retention, days. */
+const MAX_DAYS = 36_500;
 
-/** Days that what a table holds is kept; null: for ever. */
+/** Retention of each table, days; null: unlimited. */
 export type Retention = Readonly<Record<(typeof TABLES)[number], number | null>>;
 
-/** `730` for everything, or by table: `runs=730,run_history=90`. What is not named is kept. */
+/** `730` for all tables, or by table: `runs=730,run_history=90`. Tables that are not named have no limit. */
 export const retention: Kind<Retention> = {
-  allowed: `off, a number of days from 1 to ${MOST_DAYS}, or one for each of ${TABLES.join(', ')}, such as runs=730,run_history=90`,
+  allowed: `off, a number of days from 1 to ${MAX_DAYS}, or one for each of ${TABLES.join(', ')}, such as runs=730,run_history=90`,
   schema: z.string().transform((text, context) => {
     const days = daysOf(text);
     if (text === 'off' || days !== null) return { runs: days, run_history: days, quarantine: days };
@@ -34,5 +35,5 @@ function byTable(text: string): Retention | null {
 
 function daysOf(text: string): number | null {
   const days = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  return days >= 1 && days <= MOST_DAYS ? days : null;
+  return days >= 1 && days <= MAX_DAYS ? days : null;
 }

@@ -10,15 +10,15 @@ export { type Mistake, SettingsError } from './mistakes.js';
 export type { Retention } from './retention.js';
 
 /**
- * Everything users set, by group, checked and frozen. Durations are milliseconds; null is off. Secrets are functions, so that
- * no log shows them.
+ * All settings by group, checked and frozen. Durations are in milliseconds; null means off. Secrets are functions, so that no
+ * log shows them.
  */
 export type Settings = { readonly [G in Group]: Readonly<ReturnType<(typeof READERS)[G]>> };
 export type ServiceSettings = Settings['service'];
 export type FeedSettings = Settings['feed'];
 export type DatabaseSettings = Settings['database'];
 
-/** The groups asked for, and lines about names that are no settings. */
+/** The requested groups of settings, and warnings. */
 export type SettingsFor<G extends Group> = Pick<Settings, G> & { readonly warnings: readonly string[] };
 
 const READERS = {
@@ -40,8 +40,8 @@ const READERS = {
 } as const satisfies Record<Group, (reader: Reader) => object>;
 
 /**
- * Reads the environment; the only place that does.
- * @param need the groups a command needs; the others are neither required nor checked. All by default
+ * Reads the settings from the environment. No other code reads it.
+ * @param need the groups that a command needs, by default all; the others are neither required nor checked
  * @throws SettingsError with every mistake
  */
 export function readSettings<G extends Group = Group>(
@@ -57,8 +57,8 @@ export function readSettings<G extends Group = Group>(
 }
 
 /**
- * An address of the service that was given elsewhere, by the rule of SCANFEED_BASE_URL and in its form.
- * @param shownAs where it was given, for the message
+ * Parses an address of the service from another source, by the rules of SCANFEED_BASE_URL.
+ * @param shownAs the source, as error messages name it
  * @throws SettingsError
  */
 export function readBaseUrl(text: string, shownAs: string, env: NodeJS.ProcessEnv = process.env): string {
@@ -69,16 +69,16 @@ export function readBaseUrl(text: string, shownAs: string, env: NodeJS.ProcessEn
   return addressOf(url);
 }
 
-/** The environment, with defaults for what it leaves open. */
+/** Returns the environment, with defaults for variables that are not set. */
 export function environmentWith(
   defaults: Readonly<Record<string, string>>,
   env: NodeJS.ProcessEnv = process.env,
 ): NodeJS.ProcessEnv {
-  const open = Object.entries(defaults).filter(([name]) => !isSet([name], env));
-  return { ...env, ...Object.fromEntries(open) };
+  const unset = Object.entries(defaults).filter(([name]) => !isSet([name], env));
+  return { ...env, ...Object.fromEntries(unset) };
 }
 
-/** Whether the environment sets one of these, itself or as a file. */
+/** Returns whether one of these variables is set, or the file of one. */
 export function isSet(names: readonly string[], env: NodeJS.ProcessEnv = process.env): boolean {
   return names.some((name) => Boolean(env[name] || env[`${name}_FILE`]));
 }
@@ -90,22 +90,22 @@ function readService(reader: Reader) {
   const httpsProxy = proxySetting(reader, VARIABLES.httpsProxy);
   const noProxy = proxySetting(reader, VARIABLES.noProxy);
   return {
-    /** With the version prefix, without a slash at its end. */
+    /** With the version prefix, without a trailing slash. */
     baseUrl: addressOf(url),
-    /** Asked for every request, so that a changed file counts. */
+    /** Called for every request, so that a changed file takes effect. */
     readApiKey: readApiKey ?? (() => HIDDEN), // never used: a missing key is a mistake
     requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
     requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
-    /** A function, since a proxy's address may hold a password. */
+    /** A function, since the URL of a proxy may contain a password. */
     readProxy: () => ({ httpsProxy: httpsProxy ?? undefined, noProxy: noProxy ?? undefined }),
   };
 }
 
-/** Notes a mistake where the key would cross a network as it is. */
+/** Reports a mistake if the key would cross a network unencrypted. */
 function requireEncryption(url: URL | null, shownAs: string, reader: Reader): void {
   const allowHttp = reader.value(VARIABLES.allowHttp);
   if (url?.protocol !== 'http:' || isLoopback(url) || allowHttp !== false) return;
-  const reason = 'http: would show the key to the network; SCANFEED_ALLOW_HTTP=true allows it';
+  const reason = 'http: would send the key unencrypted; SCANFEED_ALLOW_HTTP=true allows it';
   reader.mistake(shownAs, url.href, VARIABLES.baseUrl.allowed, reason);
 }
 
@@ -113,11 +113,11 @@ function addressOf(url: URL | null): string {
   return url?.href.replace(/\/$/, '') ?? '';
 }
 
-/** By custom, the name in small letters goes first. */
+/** By convention, the lower-case name takes precedence. */
 function proxySetting(reader: Reader, variable: typeof VARIABLES.httpsProxy | typeof VARIABLES.noProxy): string | null {
-  const small = variable.name.toLowerCase();
-  const given = reader.env[small];
-  return given ? reader.parse(variable, given, small) : reader.value(variable);
+  const lowerCase = variable.name.toLowerCase();
+  const given = reader.env[lowerCase];
+  return given ? reader.parse(variable, given, lowerCase) : reader.value(variable);
 }
 
 function readFeed(reader: Reader) {
@@ -145,14 +145,14 @@ function readDatabase(reader: Reader) {
   const migration = separate ? readConnection(VARIABLES.migrationUrl, reader) : connection;
   const schema = reader.value(VARIABLES.schema);
   return {
-    // Null only where a mistake was noted.
+    // Null only if a mistake was reported.
     connection: connection as DatabaseConnection,
-    /** The direct connection for migrations; `connection` where none is set. */
+    /** The direct connection for migrations; `connection` if none is set. */
     migrationConnection: migration as DatabaseConnection,
     schema,
     reportingSchema: `${schema}_reporting`,
     readerRole: reader.value(VARIABLES.readerRole),
-    /** Whether the daemon keeps typed views of documents. */
+    /** Whether the daemon maintains typed views of documents. */
     typedViews: reader.value(VARIABLES.typedViews) === 'auto',
     retention: reader.value(VARIABLES.retention),
     autoMigrate: reader.value(VARIABLES.autoMigrate),

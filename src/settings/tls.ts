@@ -4,31 +4,31 @@ import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import { parse } from 'pg-connection-string';
 import type { ConnectionParameters } from './database-url.js';
 
-/** Notes what is wrong with a parameter. */
-export type NoteMistake = (parameter: keyof ConnectionParameters, reason: string) => null;
+/** Reports what is wrong with a parameter. */
+export type ReportMistake = (parameter: keyof ConnectionParameters, reason: string) => null;
 
 const WITHOUT_TLS = { ssl: false, tlsOptional: false, sslnegotiation: 'postgres' } as const;
 
 /**
- * The driver's TLS options for `sslmode` and its files, read as libpq does (PostgreSQL documentation, 34.19.1). `allow` is
- * taken as `prefer`.
- * @param home the user's folder, which may hold libpq's default root certificate
- * @returns null if a mistake was noted
+ * Returns the driver's TLS options for `sslmode` and its files, read as in libpq (PostgreSQL documentation, 34.19.1).
+ * `allow` is treated as `prefer`.
+ * @param home the user's home directory, which may contain libpq's default root certificate
+ * @returns null if a mistake was reported
  */
-export function readTls(given: ConnectionParameters, home: string | undefined, mistake: NoteMistake) {
+export function readTls(given: ConnectionParameters, home: string | undefined, mistake: ReportMistake) {
   if (given.host?.startsWith('/')) return WITHOUT_TLS; // on a Unix socket libpq ignores the other parameters
   const { sslcert = '', sslkey = '', sslrootcert = defaultRoot(home), sslnegotiation = 'postgres' } = given;
   const { sslmode = sslrootcert === 'system' ? 'verify-full' : 'prefer' } = given;
   const tlsOptional = sslmode === 'allow' || sslmode === 'prefer';
   if (sslrootcert === 'system' && sslmode !== 'verify-full')
-    return mistake('sslmode', 'sslrootcert=system needs sslmode=verify-full');
+    return mistake('sslmode', 'sslrootcert=system requires sslmode=verify-full');
   if (sslmode.startsWith('verify-') && sslrootcert === '')
-    return mistake('sslmode', `sslmode=${sslmode} needs sslrootcert: a file of authorities, or system`);
+    return mistake('sslmode', `sslmode=${sslmode} requires sslrootcert: a file of certificate authorities, or system`);
   if (sslnegotiation === 'direct' && (tlsOptional || sslmode === 'disable'))
-    return mistake('sslnegotiation', 'sslnegotiation=direct needs sslmode=require or stricter');
+    return mistake('sslnegotiation', 'sslnegotiation=direct requires sslmode=require or stricter');
   if (sslmode === 'disable') return WITHOUT_TLS;
   if ((sslcert === '') !== (sslkey === ''))
-    return mistake(sslcert === '' ? 'sslkey' : 'sslcert', 'sslcert and sslkey belong together');
+    return mistake(sslcert === '' ? 'sslkey' : 'sslcert', 'sslcert and sslkey must be set together');
 
   const files = { sslrootcert: sslrootcert === 'system' ? '' : sslrootcert, sslcert, sslkey };
   const ssl = readOptions(tlsOptional ? 'prefer' : sslmode, files, mistake);
@@ -42,14 +42,14 @@ function defaultRoot(home: string | undefined): string {
 
 type Files = Readonly<Record<'sslrootcert' | 'sslcert' | 'sslkey', string>>;
 
-/** The library reads the files; an empty path is none. */
-function readOptions(sslmode: string, files: Files, mistake: NoteMistake): ConnectionOptions | null {
+/** The library reads the files; an empty path means no file. */
+function readOptions(sslmode: string, files: Files, mistake: ReportMistake): ConnectionOptions | null {
   try {
     const { ssl } = parse(`postgres://?${new URLSearchParams({ sslmode, ...files })}`, { useLibpqCompat: true });
     const options: ConnectionOptions = { rejectUnauthorized: true, ...(ssl as object) };
-    if (options.ca !== undefined) new X509Certificate(options.ca as string); // if it is empty, Node.js trusts its own
+    if (options.ca !== undefined) new X509Certificate(options.ca as string); // if it is empty, Node.js would use its own list
     createSecureContext(options);
-    // The driver hides the key in the same way, which a frozen object would not let it do.
+    // The driver does the same, which fails once the settings are frozen.
     return 'key' in options ? Object.defineProperty(options, 'key', { enumerable: false }) : options;
   } catch (error) {
     const { code = 'no certificate', path } = error as NodeJS.ErrnoException;

@@ -1,9 +1,9 @@
 import { VARIABLES } from './variables.js';
 
-/** What Kubernetes sets in every pod for a service whose name begins with `scanfeed`. */
+/** Endings of the variables that Kubernetes sets in every pod for a service whose name begins with `scanfeed`. */
 const SERVICE_LINK = /_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/;
 
-/** A line for each variable that begins like ours and is none, with the name that was perhaps meant. */
+/** Returns a warning for each unknown `SCANFEED_` variable, with the most similar known name if there is one. */
 export function unknownNames(env: NodeJS.ProcessEnv): string[] {
   const known = Object.values(VARIABLES).flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
   return Object.keys(env)
@@ -15,7 +15,7 @@ export function unknownNames(env: NodeJS.ProcessEnv): string[] {
     });
 }
 
-/** The known name that the fewest changes lead to, if it is at all alike. */
+/** Returns the known name with the smallest edit distance; null if none is similar. */
 function nearestName(name: string, known: readonly string[]): string | null {
   const [nearest] = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
@@ -23,7 +23,7 @@ function nearestName(name: string, known: readonly string[]): string | null {
   return nearest !== undefined && nearest.distance <= 5 ? nearest.candidate : null;
 }
 
-/** Levenshtein's distance. */
+/** Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

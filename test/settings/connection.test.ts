@@ -7,7 +7,7 @@ import { testCertificate } from '../support/certificate.js';
 import { type HandshakeServer, startHandshakeServer, type TlsAnswer } from '../support/postgres-handshake.js';
 import { mistakesWith, settingsWith } from '../support/settings.js';
 
-const ONE_HOST = 'one host, or the folder of a Unix socket; of several servers, an address that leads to the primary';
+const ONE_HOST = 'one host, or the folder of a Unix socket; with several servers, an address of the primary';
 
 const URL_UNSET = { DATABASE_URL: '' };
 const ours = testCertificate('127.0.0.1');
@@ -26,7 +26,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** With the paths of the files where they are; none is in the home folder unless it is given. */
+/** Replaces the paths of the files by their real paths. The home folder has no files unless HOME is given. */
 function inFolder(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const moved = Object.entries(env).map(([name, text]) => [name, text?.replace(/\/\w+\.pem/g, `${folder}$&`)]);
   return { HOME: folder, ...URL_UNSET, ...Object.fromEntries(moved) };
@@ -58,13 +58,13 @@ describe('the connection', () => {
       'postgres://u@h/d?application_name=x&connect_timeout=5&pgbouncer=true',
       { host: 'h', application_name: 'scanfeed' },
     ],
-  ])('%s is read as libpq reads it', (url, expected) => {
+  ])('reads %s as libpq does', (url, expected) => {
     const { password, ...connection } = connectionWith({ DATABASE_URL: url });
     const shown = { ...connection, ...(password === undefined ? {} : { password: password() }) };
     expect(shown).toMatchObject(expected);
   });
 
-  test('comes from PG* variables alone, or where the URL leaves it open', () => {
+  test('uses PG* variables when there is no URL, or the URL does not specify a part', () => {
     const env = { PGHOST: 'pg', PGPORT: '7', PGUSER: 'me', PGPASSWORD: 'mine', PGDATABASE: 'db', PGSSLMODE: 'disable' };
     const alone = connectionWith(env);
     expect(alone).toMatchObject({ host: 'pg', port: 7, user: 'me', database: 'db', ssl: false });
@@ -74,7 +74,7 @@ describe('the connection', () => {
     expect(both.password?.()).toBe('mine');
   });
 
-  test('for migrations may be another one', () => {
+  test('uses another connection for migrations when one is set', () => {
     const { database } = settingsWith({ SCANFEED_MIGRATION_DATABASE_URL: 'postgres://owner@direct/d' });
     expect(database.migrationConnection).toMatchObject({ host: 'direct', user: 'owner' });
     expect(database.connection).toMatchObject({ host: 'db.example', user: 'daemon' });
@@ -89,7 +89,7 @@ describe('the connection', () => {
     [{ DATABASE_URL: 'postgres://u:p,w@a:1,b:2/d' }, 'DATABASE_URL', ONE_HOST],
     [{ DATABASE_URL: 'postgres:///d?user=u&host=a,b' }, 'DATABASE_URL', ONE_HOST],
     [{ PGHOST: 'a,b', PGUSER: 'u' }, 'PGHOST', ONE_HOST],
-    [{ DATABASE_URL: 'postgres://u@h:99999/d' }, 'DATABASE_URL', 'no valid URL'],
+    [{ DATABASE_URL: 'postgres://u@h:99999/d' }, 'DATABASE_URL', 'not a valid URL'],
     [{ DATABASE_URL: 'host=h user=u' }, 'DATABASE_URL', 'the form host=… dbname=… is not supported; write it as a URL'],
     [{ DATABASE_URL: 'mysql://u@h/d' }, 'DATABASE_URL', 'does not begin with'],
     [{ DATABASE_URL: 'postgres://u@h/d?constructor=x' }, 'DATABASE_URL', 'constructor is not supported'],
@@ -97,7 +97,7 @@ describe('the connection', () => {
     [{ DATABASE_URL: 'postgres://u@h/d?port=0x1' }, 'DATABASE_URL', 'its port must be a whole number from 1 to 65535'],
     [{ DATABASE_URL: 'postgres://u@h/d?sslmode=no-verify' }, 'DATABASE_URL', 'its sslmode must be disable, allow'],
     [{ DATABASE_URL: 'postgres://u@h/d', PGSSLMODE: 'lax' }, 'PGSSLMODE', 'expected: disable, allow, prefer, require'],
-    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-full' }, 'DATABASE_URL', 'needs sslrootcert'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-full' }, 'DATABASE_URL', 'requires sslrootcert'],
     [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-ca&sslrootcert=/none' }, 'DATABASE_URL', 'ENOENT'],
     [{ DATABASE_URL: 'postgres://u@h/d?sslmode=require', PGSSLROOTCERT: '/no.pem' }, 'PGSSLROOTCERT', 'NO_START_LINE'],
     [{ DATABASE_URL: 'postgres://u@h/d?sslmode=verify-ca&sslrootcert=/empty.pem' }, 'DATABASE_URL', 'no certificate'],
@@ -116,39 +116,43 @@ describe('the connection', () => {
     [
       { DATABASE_URL: 'postgres://u@h/d?sslmode=require&sslrootcert=system' },
       'DATABASE_URL',
-      'needs sslmode=verify-full',
+      'requires sslmode=verify-full',
     ],
-    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=require&sslcert=/ca.pem' }, 'DATABASE_URL', 'belong together'],
-    [{ DATABASE_URL: 'postgres://u@h/d?sslnegotiation=direct' }, 'DATABASE_URL', 'needs sslmode=require or stricter'],
+    [{ DATABASE_URL: 'postgres://u@h/d?sslmode=require&sslcert=/ca.pem' }, 'DATABASE_URL', 'must be set together'],
+    [
+      { DATABASE_URL: 'postgres://u@h/d?sslnegotiation=direct' },
+      'DATABASE_URL',
+      'requires sslmode=require or stricter',
+    ],
     [
       { DATABASE_URL: 'postgres://u@h/d?channel_binding=maybe' },
       'DATABASE_URL',
       'its channel_binding must be disable, prefer, require',
     ],
-  ])('%j is a mistake', (env, variable, text) => {
+  ])('reports a mistake when the environment is %j', (env, variable, text) => {
     const { mistakes, message } = mistakesWith(inFolder(env));
     expect(mistakes).toMatchObject([{ variable }]);
     expect(message).toContain(text);
   });
 
   test.each([
-    ['u:12/canary@h/d', 'in the role and the password / is written %2F'],
-    ['u:pa/canary@h/d', 'in the role and the password / is written %2F'],
-    ['u:p@1/canary@h/d', 'in the role and the password / is written %2F'],
-    ['u:/canary@h/d?sslmode=require', 'in the role and the password / is written %2F'],
-    ['u:12?canary@h/d', '? is written %3F'],
-    ['u:p@1?canary@h/d', '? is written %3F'],
-    ['u:12?canary=x&host=y@h/d', '? is written %3F'],
-    ['u:12#canary@h/d', 'it holds a #, which is written %23'],
-    ['u:canary%@h/d', 'a % itself is written %25'],
-    ['u:canary%zz@h/d', 'a % itself is written %25'],
-    ['u:canary%E9@h/d', 'a % itself is written %25'],
-    ['u:can\nary@h/d', 'the end of a line'],
-    ['u:canary@h:99999/d', 'it is no valid URL'],
-    ['u:canary@[::1/d', 'it is no valid URL'],
+    ['u:12/canary@h/d', 'in the role and the password, / is written as %2F'],
+    ['u:pa/canary@h/d', 'in the role and the password, / is written as %2F'],
+    ['u:p@1/canary@h/d', 'in the role and the password, / is written as %2F'],
+    ['u:/canary@h/d?sslmode=require', 'in the role and the password, / is written as %2F'],
+    ['u:12?canary@h/d', '? is written as %3F'],
+    ['u:p@1?canary@h/d', '? is written as %3F'],
+    ['u:12?canary=x&host=y@h/d', '? is written as %3F'],
+    ['u:12#canary@h/d', 'it contains a #, which is written as %23'],
+    ['u:canary%@h/d', 'a % itself is written as %25'],
+    ['u:canary%zz@h/d', 'a % itself is written as %25'],
+    ['u:canary%E9@h/d', 'a % itself is written as %25'],
+    ['u:can\nary@h/d', 'a line break'],
+    ['u:canary@h:99999/d', 'it is not a valid URL'],
+    ['u:canary@[::1/d', 'it is not a valid URL'],
     ['u:canary@a:1,b:2/d', ONE_HOST],
-  ])('a password that is not escaped is told, and not shown: %j', (rest, text) => {
-    // The role given elsewhere, so that nothing else is missing.
+  ])('reports a password that is not escaped without showing it: %j', (rest, text) => {
+    // The role is set, so that nothing else is missing.
     const env = { PGUSER: 'someone', DATABASE_URL: `postgres://${rest}` };
     const { mistakes, message } = mistakesWith(env);
     expect(mistakes).toMatchObject([{ variable: 'DATABASE_URL', value: '(hidden)' }]);
@@ -156,24 +160,24 @@ describe('the connection', () => {
     expect(message).not.toMatch(/canary|can\nary/);
   });
 
-  test('trusts the authorities of Node.js for sslrootcert=system, and checks everything', () => {
+  test('trusts the authorities of Node.js and checks everything when sslrootcert=system', () => {
     const { ssl } = connectionWith({ DATABASE_URL: 'postgres://u@h/d?sslrootcert=system' });
     expect(ssl).toEqual({ rejectUnauthorized: true });
   });
 
-  test('shows no key of a client certificate', () => {
+  test('hides the key of a client certificate', () => {
     const url = 'postgres://u@h/d?sslmode=require&sslcert=/ca.pem&sslkey=/key.pem';
     const connection = connectionWith({ DATABASE_URL: url });
     expect(connection.ssl).toHaveProperty('key', ours.key);
     expect(JSON.stringify(connection)).not.toContain('PRIVATE KEY');
   });
 
-  test('checks the certificate whatever NODE_TLS_REJECT_UNAUTHORIZED is', () => {
+  test('checks the certificate, whatever NODE_TLS_REJECT_UNAUTHORIZED is', () => {
     const url = 'postgres://u@h/d?sslmode=verify-full&sslrootcert=/ca.pem';
     expect(connectionWith({ DATABASE_URL: url }).ssl).toEqual({ rejectUnauthorized: true, ca: ours.cert });
   });
 
-  test('says so when it cannot insist on channel binding', () => {
+  test('warns when channel binding is required, which it cannot enforce', () => {
     const settings = settingsWith({ DATABASE_URL: 'postgres://u@h/d?sslmode=require&channel_binding=require' });
     expect(settings.database.connection.enableChannelBinding).toBe(true);
     expect(settings.warnings).toEqual([expect.stringContaining('channel_binding')]);
@@ -188,7 +192,7 @@ describe('sslmode', () => {
     await Promise.all(servers.splice(0).map((server) => server.close()));
   });
 
-  /** Returns how the server saw the login, or the code of the error. */
+  /** Returns how the server received the login, or the code of the error. */
   async function logIn(parameters: string, answer: TlsAnswer, env: NodeJS.ProcessEnv = {}) {
     const server = await startHandshakeServer(answer);
     servers.push(server);
@@ -222,11 +226,11 @@ describe('sslmode', () => {
     ['sslrootcert=system', ours, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
     ['sslmode=require&sslcert=/ca.pem&sslkey=/key.pem', ours, 'tls'],
     ['sslmode=prefer&sslcert=/ca.pem&sslkey=/key.pem', ours, 'tls'],
-  ] as const)('%s: how the login ends (case %#)', async (parameters, answer, expected) => {
+  ] as const)('ends a login with %s as expected (case %#)', async (parameters, answer, expected) => {
     expect(await logIn(parameters, answer)).toBe(expected);
   });
 
-  test('require checks the issuer by the root certificate in the home folder, where there is one', async () => {
+  test('require checks the issuer when the home folder has a root certificate', async () => {
     const home = join(folder, 'home');
     mkdirSync(join(home, '.postgresql'), { recursive: true });
     writeFileSync(join(home, '.postgresql', 'root.crt'), ours.cert);
@@ -234,11 +238,11 @@ describe('sslmode', () => {
     expect(await logIn('sslmode=require', ours, { HOME: home })).toBe('tls');
   });
 
-  test('prefer does not take bytes sent along with the answer for the server', async () => {
+  test('prefer rejects bytes that are injected after the answer of the server', async () => {
     expect(await logIn('sslmode=prefer', 'injected')).toBe('There was an error establishing an SSL connection');
   });
 
-  test('is not left to the driver, which has other ideas of it', async () => {
+  test('ignores PGSSLMODE when the URL has an sslmode, unlike the driver', async () => {
     process.env.PGSSLMODE = 'require';
     try {
       expect(await logIn('sslmode=disable', ours)).toBe('plain');

@@ -4,6 +4,6 @@ import { renderSettingsReference } from '../support/settings-reference.js';
 
 const REFERENCE = new URL('../../docs/settings.md', import.meta.url);
 
-test('docs/settings.md is what the table of variables says', () => {
+test('docs/settings.md matches the table of variables', () => {
   expect(readFileSync(REFERENCE, 'utf8')).toBe(renderSettingsReference());
 });

@@ -56,18 +56,18 @@ describe('settings', () => {
     ['off', { runs: null, run_history: null, quarantine: null }],
     ['730', { runs: 730, run_history: 730, quarantine: 730 }],
     ['runs=730, quarantine=30', { runs: 730, run_history: null, quarantine: 30 }],
-  ])('take the retention %s', (text, retention) => {
+  ])('accept the retention %s', (text, retention) => {
     expect(settingsWith({ SCANFEED_RETENTION_DAYS: text }).database.retention).toEqual(retention);
   });
 
   test.each(['0', '-1', '1.5', '40000', 'runs', 'runs=', 'runs=1,runs=2', 'reports=7', 'constructor=7', 'runs=7=8'])(
-    'refuse the retention %s',
+    'reject the retention %s',
     (text) => {
       expect(mistakesWith({ SCANFEED_RETENTION_DAYS: text }).mistakes).toHaveLength(1);
     },
   );
 
-  test('take every notation', () => {
+  test('accept every notation', () => {
     const { feed, reconcile, service, admin } = settingsWith({
       SCANFEED_POLL_INTERVAL: '500ms',
       SCANFEED_LEASE_TTL: '1.5m',
@@ -132,7 +132,7 @@ describe('settings', () => {
     ['SCANFEED_BASE_URL', 'https://service.example/v1#'],
     ['SCANFEED_BASE_URL', 'http://service.example/v1'],
     ['SCANFEED_BASE_URL', 'http://127.0.0.1.example/v1'],
-  ])('refuse %s=%j, and say what is allowed', (name, value) => {
+  ])('reject %s=%j and show what is allowed', (name, value) => {
     const { mistakes, message, exitCode } = mistakesWith({ [name]: value });
     expect(mistakes).toEqual([expect.objectContaining({ variable: name, value })]);
     expect(message).toContain(`${name} is ${JSON.stringify(value)}`);
@@ -140,7 +140,7 @@ describe('settings', () => {
     expect(exitCode).toBe(78);
   });
 
-  test('take a schema name up to the length that leaves room for the reports', () => {
+  test('accept a schema name of up to 53 bytes, so that the name of the reporting schema fits', () => {
     const { database } = settingsWith({ SCANFEED_DATABASE_SCHEMA: 'x'.repeat(53) });
     expect(Buffer.byteLength(database.reportingSchema)).toBe(63);
   });
@@ -152,11 +152,11 @@ describe('settings', () => {
     ['http://localhost:8080/v1', 'http://localhost:8080/v1'],
     ['http://127.0.0.1/v1', 'http://127.0.0.1/v1'],
     ['http://[::1]:8080/v1/', 'http://[::1]:8080/v1'],
-  ])('normalise the address %s', (given, normal) => {
+  ])('normalise the URL %s', (given, normal) => {
     expect(settingsWith({ SCANFEED_BASE_URL: given }).service.baseUrl).toBe(normal);
   });
 
-  test('allow plain HTTP elsewhere only on demand', () => {
+  test('reject plain HTTP to another host unless SCANFEED_ALLOW_HTTP allows it', () => {
     const env = { SCANFEED_BASE_URL: 'http://mesh.example/v1' };
     expect(mistakesWith(env).message).toContain('SCANFEED_ALLOW_HTTP=true');
     expect(settingsWith({ ...env, SCANFEED_ALLOW_HTTP: 'true' }).service.baseUrl).toBe('http://mesh.example/v1');
@@ -180,7 +180,7 @@ describe('settings', () => {
     }
   });
 
-  test('take an empty variable as not set', () => {
+  test('treat an empty variable as not set', () => {
     expect(settingsWith({ SCANFEED_PAGE_LIMIT: '', SCANFEED_DOCUMENT_TYPE: '' }).feed).toMatchObject({
       pageLimit: 200,
       filters: { documentType: null },
@@ -190,7 +190,7 @@ describe('settings', () => {
     ]);
   });
 
-  test('ask a command only for the groups it needs', () => {
+  test('check only the requested groups', () => {
     const env = { DATABASE_URL: LEAST.DATABASE_URL, SCANFEED_PAGE_LIMIT: 'wrong' };
     const settings = readSettings(env, { need: ['database'] });
     expect(Object.keys(settings).sort()).toEqual(['database', 'warnings']);
@@ -209,7 +209,7 @@ describe('settings', () => {
     expect(objects.map(Object.isFrozen)).toEqual(objects.map(() => true));
   });
 
-  test('name the setting that was probably meant, and leave names from Kubernetes alone', () => {
+  test('warn about unknown names with a suggestion, but not about names from Kubernetes', () => {
     const { warnings } = settingsWith({
       SCANFEED_POL_INTERVAL: '5s',
       SCANFEED_WEATHER_IN_SPRING: 'x',
@@ -223,13 +223,13 @@ describe('settings', () => {
     ]);
   });
 
-  test('do not fail over a port that Kubernetes set for a service named scanfeed-admin', () => {
+  test('ignore a port that Kubernetes set for a service named scanfeed-admin', () => {
     const { admin, warnings } = settingsWith({ SCANFEED_ADMIN_PORT: 'tcp://10.0.0.1:9847' });
     expect(admin.port).toBe(9847);
     expect(warnings).toEqual([expect.stringContaining('SCANFEED_ADMIN_PORT')]);
   });
 
-  test('take proxies in small letters first', () => {
+  test('prefer the lower-case names of proxies', () => {
     const { service } = settingsWith({
       HTTPS_PROXY: 'http://large:1',
       https_proxy: 'http://small:1',
@@ -238,7 +238,7 @@ describe('settings', () => {
     expect(service.readProxy()).toEqual({ httpsProxy: 'http://small:1', noProxy: '.local' });
   });
 
-  test('are read from any text without a crash', () => {
+  test('never crash, whatever the text of a variable', () => {
     const names = [
       'SCANFEED_POLL_INTERVAL',
       'SCANFEED_START',
@@ -288,7 +288,7 @@ describe('secrets', () => {
     expect(inspect(error, { depth: 9 })).not.toContain(canary);
   });
 
-  test('come from a file, without the line end at its end', () => {
+  test('are read from a file without the trailing line break', () => {
     const { service } = settingsWith(
       { SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: '/run/key' },
       { '/run/key': `${canary}\r\n` },
@@ -296,7 +296,7 @@ describe('secrets', () => {
     expect(service.readApiKey()).toBe(canary);
   });
 
-  test('are read again when their file changes, and keep the last good value meanwhile', () => {
+  test('change when their file changes, and keep the last valid value while it is unusable', () => {
     const contents: Record<string, string> = { '/run/key': 'first\n', '/run/url': 'postgres://u:one@h/d' };
     const env = {
       SCANFEED_API_KEY: '',
@@ -322,7 +322,7 @@ describe('secrets', () => {
     ['both given', { SCANFEED_API_KEY_FILE: '/run/key' }, { '/run/key': 'x' }, 'is set too'],
     ['a missing file', { SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: '/run/none' }, {}, 'ENOENT'],
     ['an empty file', { SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: '/run/key' }, { '/run/key': '\n' }, 'empty'],
-  ])('refuse %s', (_what, env, contents, text) => {
+  ])('reject %s', (_what, env, contents, text) => {
     const { mistakes, message } = mistakesWith(env, contents);
     expect(mistakes).toMatchObject([{ variable: 'SCANFEED_API_KEY_FILE' }]);
     expect(message).toContain(text);

@@ -12,39 +12,39 @@ const TITLES: Readonly<Record<Group, string>> = {
 
 const INTRODUCTION = `# Settings
 
-scanfeed is set up by environment variables alone. At its start it checks all of them, reports every mistake by name, and
-ends with exit code 78 if there is one. An empty variable counts as not set. A name that begins with \`SCANFEED_\` and is
-not listed here is ignored with a warning.
+scanfeed is configured only by environment variables. At its start it checks all of them and reports every mistake with the
+name of the variable; if there is one, it exits with code 78. An empty variable counts as not set. Unknown variables whose
+name begins with \`SCANFEED_\` are ignored with a warning.
 
 - **Durations** are written \`500ms\`, \`30s\`, \`5m\`, \`24h\`, \`7d\`; **sizes** \`64MiB\` (\`B\`, \`KiB\`, \`MiB\`, \`GiB\`).
-- **Secrets** (marked 🔒) may stand in a file instead: \`NAME_FILE\` is its path, and line ends at its end do not count.
-  Only one of the two may be set. The file is read again when its value is needed, so a rotated key or password is used
-  without a restart; while the file is missing or unusable, the last good value counts. Secrets are never shown.
-- Commands read the parts they need: \`migrate\` does not ask for an API key.
+- **Secrets** (marked 🔒) can be read from a file instead: \`NAME_FILE\` is its path. Trailing line breaks are ignored. Only
+  one of the two variables may be set. The file is read whenever the value is needed, so a rotated key or password is used
+  without a restart; while the file is missing or invalid, the last valid value is used. Secrets are never shown.
+- Each command reads only the groups that it needs: \`migrate\` does not require an API key.
 `;
 
-const CLOSING = `## How PostgreSQL is reached
+const CLOSING = `## Connecting to PostgreSQL
 
-\`DATABASE_URL\` is libpq's URL form, \`postgres://user:password@host:port/database?parameter=value\`, with one host. What it
-leaves open comes from the \`PG*\` variables, which can also stand alone. \`sslmode\` means what it means to libpq:
+\`DATABASE_URL\` has libpq's URL form, \`postgres://user:password@host:port/database?parameter=value\`, with one host. The
+\`PG*\` variables supply what it does not specify, and also work without it. \`sslmode\` has the same meaning as in libpq:
 
 | \`sslmode\` | encrypted | certificate checked |
 |---|---|---|
 | \`disable\` | no | – |
-| \`allow\`, \`prefer\` (default) | where the server offers it | no |
-| \`require\` | yes | no; with a root certificate as \`verify-ca\` |
+| \`allow\`, \`prefer\` (default) | if the server offers it | no |
+| \`require\` | yes | no; like \`verify-ca\` if there is a root certificate |
 | \`verify-ca\` | yes | its issuer, by \`sslrootcert\` |
 | \`verify-full\` | yes | its issuer, by \`sslrootcert\`, and the host's name |
 
-Two things differ from libpq. \`allow\` is taken as \`prefer\`. And with either of them a connection that the server refuses
-after encryption was agreed on is not tried again without. A connection through a Unix socket is not encrypted.
-\`channel_binding=require\` is taken as \`prefer\`, with a warning. Of the parameters in a URL, \`host\`, \`port\`, \`user\`,
-\`password\`, \`dbname\`, \`sslmode\`, \`sslrootcert\`, \`sslcert\`, \`sslkey\`, \`sslnegotiation\` and \`channel_binding\` count; those
-about time limits, keep-alive, names and encoding have no effect; any other is a mistake. When a file with a URL changes,
-the new password is used from the next connection on; a new host, role or database needs a restart.
+There are two differences from libpq. \`allow\` is treated as \`prefer\`. With either of them, a connection that the server
+refuses after TLS was negotiated is not retried without TLS. Connections through a Unix socket are not encrypted.
+\`channel_binding=require\` is treated as \`prefer\`, with a warning. The supported URL parameters are \`host\`, \`port\`, \`user\`,
+\`password\`, \`dbname\`, \`sslmode\`, \`sslrootcert\`, \`sslcert\`, \`sslkey\`, \`sslnegotiation\` and \`channel_binding\`. Parameters
+for time limits, keep-alive, names and encoding have no effect; any other parameter is a mistake. When a file with a URL
+changes, new connections use the new password; a new host, role or database requires a restart.
 `;
 
-/** The text of docs/settings.md. */
+/** Renders docs/settings.md. */
 export function renderSettingsReference(): string {
   const variables: readonly Variable[] = Object.values(VARIABLES);
   const sections = GROUPS.map((group) => {

@@ -64,16 +64,16 @@ it('needs no settings of the service where the address is given, and takes it as
 });
 
 it.each([
-  ['no absolute address', 'elsewhere.test/v1', '--base-url is "elsewhere.test/v1", but it is no absolute address; '],
+  ['no absolute address', 'elsewhere.test/v1', '--base-url is "elsewhere.test/v1", but it is not an absolute URL; '],
   [
     'plain http: across a network',
     'http://elsewhere.test/v1',
-    '--base-url is "http://elsewhere.test/v1", but http: would show the key to the network; SCANFEED_ALLOW_HTTP=true allows it; ',
+    '--base-url is "http://elsewhere.test/v1", but http: would send the key unencrypted; SCANFEED_ALLOW_HTTP=true allows it; ',
   ],
   [
     'a password, which is not repeated',
     'https://me:secret@x.test/v1',
-    '--base-url is set (value hidden), but it holds a',
+    '--base-url is set (value hidden), but it contains a',
   ],
   [
     'a password with a slash, which is not repeated',

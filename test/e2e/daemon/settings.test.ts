@@ -22,7 +22,7 @@ test('wrong settings are reported together, with what is allowed and without sec
     expect.stringMatching(/^DATABASE_URL is set \(value hidden\).*; expected: .*postgres/),
     expect.stringMatching(/^SCANFEED_ADMIN_PORT is "99999"; expected: a whole number from 0 to 65535/),
     expect.stringMatching(/^SCANFEED_API_KEY is set \(value hidden\); expected: /),
-    expect.stringMatching(/^SCANFEED_BASE_URL is "ftp:.*; expected: the https: address/),
+    expect.stringMatching(/^SCANFEED_BASE_URL is "ftp:.*; expected: the https: URL/),
     expect.stringMatching(/^SCANFEED_PAGE_LIMIT is "201"; expected: a whole number from 1 to 200/),
     expect.stringMatching(/^SCANFEED_POLL_INTERVAL is "often"; expected: a duration from /),
   ]);
