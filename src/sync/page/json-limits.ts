@@ -6,7 +6,7 @@ const PLUS = 0x2b;
 const MINUS = 0x2d;
 const POINT = 0x2e;
 
-/** How far the JSON of one entry may go (docs/decisions/0007-bounds-of-an-entry.md). */
+/** How far the JSON of one entry may go (docs/decisions/0007-limits-of-an-entry.md). */
 export const JSON_LIMITS = {
   /** Containers within one another. PostgreSQL gives up at some 16,000, many readers at 512 or 1,000. */
   depth: 500,
