@@ -1,7 +1,6 @@
 import type { FeedStore } from '../sync/ports/index.js';
 import { createCommits } from './commit/commit-page.js';
 import type { CommitSettings } from './commit/commit-settings.js';
-import { createIndexPrefetch } from './commit/index-prefetch.js';
 import { createPositions } from './commit/position.js';
 import { createQuarantine } from './commit/quarantine.js';
 import { createDatabaseClock } from './connection/database-clock.js';
@@ -30,6 +29,5 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
     ...createPasses(connection),
     ...createPendingRetries(connection),
     ...createQuarantine(connection),
-    ...createIndexPrefetch(connection, database.free, monotonic),
   };
 }

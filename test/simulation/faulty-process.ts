@@ -129,7 +129,6 @@ export class FaultyProcess {
       noteStuck: through(store.noteStuck),
       readStatus: through(store.readStatus),
       findStored: through(store.findStored),
-      prefetchKeys: through(store.prefetchKeys),
       tryEntries: through(store.tryEntries),
       commitPage: through(store.commitPage),
       commitResults: through(store.commitResults),

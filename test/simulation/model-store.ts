@@ -190,8 +190,6 @@ export class ModelStore implements FeedStore {
     });
   }
 
-  async prefetchKeys(_scanIds: readonly string[]): Promise<void> {}
-
   async tryEntries(_lease: LeaseGrant, _batch: EntryBatch): Promise<void> {}
 
   async commitPage(commit: PageCommit): Promise<CommitOutcome> {

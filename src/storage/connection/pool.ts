@@ -67,8 +67,6 @@ export function openDatabase(options: DatabaseOptions) {
       idle: pool.idleCount,
       waiting: pool.waitingCount,
     }),
-    /** Connections that could be had at once: idle ones, and those that may still be opened. */
-    free: () => Math.max(0, options.maxConnections - pool.totalCount + pool.idleCount - pool.waitingCount),
     /** Closes idle connections and destroys busy ones. May be called again. */
     close: async () => {
       options.signal?.removeEventListener('abort', cutHandshakes);

@@ -76,11 +76,6 @@ export interface FeedStore extends PassStore {
   readStatus(feed: string): Promise<FeedStatus>;
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
-  /**
-   * Called with scans whose commit waits for earlier ones, so that the store may prefetch what the commit will need. The engine
-   * does not wait for it, and a failure does no harm.
-   */
-  prefetchKeys(scanIds: readonly string[]): Promise<void>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
   /** Writes the entries and rolls back. Rejects with a `Failure` of action `data` if PostgreSQL refuses one of their values. */
   tryEntries(lease: LeaseGrant, batch: EntryBatch): Promise<void>;

@@ -22,7 +22,7 @@ export function openAhead(
   context: Pick<FeedContext, 'service' | 'store' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'pagesAhead'>,
   signal: AbortSignal,
 ): ReadAhead {
-  const { budget, store, loader, clock, pageLimit, pagesAhead: maxPages } = context;
+  const { budget, loader, clock, pageLimit, pagesAhead: maxPages } = context;
   return readAhead(
     start,
     {
@@ -31,10 +31,6 @@ export function openAhead(
       // Needs a timer: on a used connection the client writes a request only in the next iteration of the event loop.
       afterNextRequest: (until) => clock.sleep(0, until),
       complete: (page, ticket, until) => loader.completePage(page, ticket, until),
-      prefetchKeys: ({ entries }) => {
-        // A failure does no harm: the commit itself meets the same one.
-        store.prefetchKeys(entries.map(({ accepted: { run } }) => run.scanId)).catch(() => {});
-      },
       maxPages,
       maxJoined,
       enqueue: () => budget.enqueue(priority),

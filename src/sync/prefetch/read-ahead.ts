@@ -11,8 +11,6 @@ export interface ReadAheadOptions {
   /** Resolves once pending requests are sent: the next page is requested before this one is checked. */
   readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
   readonly complete: (page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal) => Promise<readonly CheckedEntry[]>;
-  /** Called for each page with entries that is complete while those before it are not committed yet. */
-  readonly prefetchKeys: (page: CheckedPage) => void;
   /** Maximum number of pages held at once, including those that are being committed. */
   readonly maxPages: number;
   /** Maximum number of pages that are joined for one commit. */
@@ -48,13 +46,11 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
   let handedOut = 0;
   let finished = false;
 
-  const isBehindAnother = (entry: HeldPage) => !until.aborted && handedOut > 0 && held.indexOf(entry) >= handedOut;
   const add = (ticket: MemoryTicket, page: Promise<CompletedPage>) => {
     const entry: HeldPage = { ticket, page, complete: null };
     page.then(
       (completed) => {
         entry.complete = completed;
-        if (isBehindAnother(entry) && completed.checked.entries.length > 0) options.prefetchKeys(completed.checked);
       },
       () => {}, // thrown by next()
     );

@@ -49,12 +49,12 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
   };
 }
 
-/** Watches every method, each of which is one or a few statements, except `prefetchKeys`, which often sends none. */
+/** Watches every method, each of which is one or a few statements. */
 function watchedStore(store: FeedStore, watched: <T>(work: Promise<T>) => Promise<T>): FeedStore {
   return new Proxy(store, {
     get: (target, name) => {
       const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function' || name === 'prefetchKeys') return method;
+      if (typeof method !== 'function') return method;
       return (...args: unknown[]) => watched(Reflect.apply(method, target, args) as Promise<unknown>);
     },
   });

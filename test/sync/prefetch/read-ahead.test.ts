@@ -6,7 +6,6 @@ import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
-import { nextTurn } from '../../support/virtual-clock.js';
 
 /** A service with a feed of so many pages of ten entries: scan-0 to scan-9, and so on. */
 function serviceOf(pages: number): ModelService {
@@ -51,25 +50,5 @@ async function readToTheEnd(pages: number): Promise<readonly string[]> {
 describe('pages that are read ahead', () => {
   it('are checked after the next was asked for, so that no request waits for it', async () => {
     expect(await readToTheEnd(2)).toEqual(['ask 0', 'ask 10', 'check 0', 'ask 20', 'check 10']);
-  });
-
-  it('are announced to the store where they wait for the commit of another one', async () => {
-    const announced: string[] = [];
-    const store = new ModelStore(systemClock.monotonic);
-    const waiting = new Promise<void>((resolve) => {
-      store.prefetchKeys = async ([first = '', ...others]) => {
-        announced.push(`${first} and ${others.length} more`);
-        if (announced.length === 2) resolve();
-        throw new Error('which does no harm');
-      };
-    });
-    const ahead = readingOf(serviceOf(3), { store });
-    await ahead.next();
-    await waiting; // the first page is being committed all the time
-    // The page behind the last is empty: there is nothing to announce.
-    do await nextTurn();
-    while ((await ahead.next()) !== null);
-    ahead.stop();
-    expect(announced).toEqual(['scan-10 and 9 more', 'scan-20 and 9 more']);
   });
 });

@@ -22,7 +22,3 @@ async function pauseDuring(happening: (store: ModelStore) => Promise<unknown>): 
 it('the pause of an outage ends with the first statement that is answered', async () => {
   expect(await pauseDuring((store) => store.readPosition('default'))).toBe(1_000);
 });
-
-it('an announcement, which may ask the database nothing, does not end it', async () => {
-  expect(await pauseDuring((store) => store.prefetchKeys(['a']))).toBe(PAUSE_MS);
-});
