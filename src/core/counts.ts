@@ -1,18 +1,18 @@
-/** What a commit did, in runs. */
+/** The effect of a commit, as numbers of runs. */
 export interface CommitCounts {
   readonly inserted: number;
   readonly updated: number;
-  /** Of those updated: the revision was stored already, and got what it lacked. */
+  /** Updated runs whose revision was stored already and got missing values. */
   readonly filled: number;
   readonly unchanged: number;
   readonly stale: number;
   readonly quarantined: number;
   readonly conflicts: number;
-  /** By scan id, the entries whose revision this commit was the first to store: not those that were filled. */
+  /** Scan ids of the entries whose revision this commit was the first to store; filled runs are not included. */
   readonly stored: readonly string[];
 }
 
-/** What a commit did that wrote nothing. */
+/** The effect of a commit that wrote nothing. */
 export const NO_COUNTS: CommitCounts = {
   inserted: 0,
   updated: 0,

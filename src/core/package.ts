@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * The folder of the package, which holds `migrations/` and `package.json`. Two folders up, from `dist/core/` and from the
- * bundle in `dist/program/` alike (rolldown.config.mjs).
+ * The folder of the package, which contains `migrations/` and `package.json`. It is two folders up both from `dist/core/` and
+ * from the bundle in `dist/program/` (rolldown.config.mjs).
  */
 export const PACKAGE_FOLDER = new URL('../../', import.meta.url);
 

@@ -1,4 +1,4 @@
-/** Fields of a run (interface 2.1 and 2.2). What else an entry holds is kept beside them, in `extra`. */
+/** Fields of a run (interface 2.1 and 2.2). Other fields of an entry are stored in `extra`. */
 export const INTERFACE_FIELDS = [
   'scanId',
   'revision',
@@ -19,18 +19,18 @@ export const INTERFACE_FIELDS = [
   'markdown',
   'rawOcrResult',
 ] as const;
-/** Fields of `documentType` in it. */
+/** Fields of its `documentType`. */
 export const DOCUMENT_TYPE_FIELDS = ['slug', 'name'] as const;
 
-const SKIPPABLE_IN_RUN: ReadonlySet<string> = new Set(INTERFACE_FIELDS);
-const OF_A_DOCUMENT_TYPE: ReadonlySet<string> = new Set(DOCUMENT_TYPE_FIELDS);
+const RUN_FIELDS: ReadonlySet<string> = new Set(INTERFACE_FIELDS);
+const TYPE_FIELDS: ReadonlySet<string> = new Set(DOCUMENT_TYPE_FIELDS);
 
 /** Whether a run, or its document type, has a field that the interface does not know. */
 export function hasUnknownFields(run: object, documentType: object): boolean {
-  return hasOther(run, SKIPPABLE_IN_RUN) || hasOther(documentType, OF_A_DOCUMENT_TYPE);
+  return hasOtherFields(run, RUN_FIELDS) || hasOtherFields(documentType, TYPE_FIELDS);
 }
 
-function hasOther(object: object, known: ReadonlySet<string>): boolean {
+function hasOtherFields(object: object, known: ReadonlySet<string>): boolean {
   for (const name in object) if (!known.has(name)) return true;
   return false;
 }

@@ -13,11 +13,11 @@ it.each([
   ['without a process id', 'pod-a/x/0a1b2c3d', [], false],
   ['with the id of a process group', 'pod-a/0/0a1b2c3d', [], false],
   ['of another form', 'pod-a', [], false],
-])('judges a holder %s', (_, holder, alive, dead) => {
+])('decides whether a holder is a dead predecessor when it is one %s', (_, holder, alive, dead) => {
   expect(isDead(holder, alive)).toBe(dead);
 });
 
-it('sees whether a process of this machine is alive', () => {
+it('detects a live process when it checks one of this machine', () => {
   expect(isDeadPredecessor(nameHolder('pod-a', process.ppid), 'pod-a', 7)).toBe(false);
   expect(isDeadPredecessor(nameHolder('pod-a', 2 ** 22 + 1), 'pod-a', 7)).toBe(true); // above the largest id
 });

@@ -3,10 +3,10 @@ import { runDaemon } from '../../src/daemon/run-daemon.js';
 import { recordingLogger } from '../support/observed.js';
 import { settingsWith } from '../support/settings.js';
 
-/** A port that refuses: port 1 is nobody's. */
+/** A port that refuses connections: nothing listens on port 1. */
 const NOWHERE = 'postgres://daemon:pass-of-the-test@127.0.0.1:1/app';
 
-test('a bug in the engine ends the daemon with that bug, and everything it opened is closed', async () => {
+test('rejects with the error and closes everything when the engine has a bug', async () => {
   const settings = settingsWith({
     DATABASE_URL: NOWHERE,
     SCANFEED_ADMIN_HOST: '127.0.0.1',

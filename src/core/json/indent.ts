@@ -1,8 +1,8 @@
-/** A string, an empty container, one other byte of structure, or space between; what stands between them is a scalar. */
+/** A string, an empty container, one structural character or whitespace; everything else is part of a scalar. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*\}|\[\s*\]|[{}[\],:]|\s+/g;
 
 /**
- * JSON over several lines, every value written as it was: no number passes through JavaScript.
+ * Formats JSON over several lines. Every value keeps its text: no number passes through JavaScript.
  * @param json valid JSON; it is not checked
  */
 export function indentJson(json: string): string {

@@ -1,18 +1,18 @@
 import { afterSpace, JSON_BYTES, type Range, scanMembers, valueEnd } from './scan.js';
 
 /*
- * Finds values in JSON bytes without changing them: a page's entries and a run's full result are passed on as they were
- * received, never re-serialised.
+ * Finds values in JSON bytes without changing them: the entries of a page and the full result of a run are passed on as
+ * received, never serialized again.
  */
 
 const { COMMA, OPEN_ARRAY, CLOSE_ARRAY } = JSON_BYTES;
 
-/** The members of the object that the bytes are. Of equal keys the last, as in JSON.parse. */
+/** Returns the members of a JSON object. If a key is repeated, the last one counts, as in JSON.parse. */
 export function memberRanges(json: Uint8Array): ReadonlyMap<string, Range> {
   return new Map(allMembers(json));
 }
 
-/** Every member of the object that the bytes are, in order, those of equal keys too. */
+/** Returns all members of a JSON object in order, repeated keys included. */
 export function allMembers(json: Uint8Array): readonly (readonly [name: string, value: Range])[] {
   const members: [string, Range][] = [];
   const from = hasByteOrderMark(json) ? 3 : 0;
@@ -20,7 +20,7 @@ export function allMembers(json: Uint8Array): readonly (readonly [name: string, 
   return members;
 }
 
-/** The elements of the array that starts at `at`. */
+/** Returns the elements of the array that starts at `at`. */
 export function elementRanges(json: Uint8Array, at = 0): readonly Range[] {
   const elements: Range[] = [];
   let position = afterSpace(json, at);
@@ -36,11 +36,11 @@ export function elementRanges(json: Uint8Array, at = 0): readonly Range[] {
   return elements;
 }
 
-/** The bytes of a range as text; invalid UTF-8 becomes U+FFFD. */
+/** Decodes a range; invalid UTF-8 becomes U+FFFD. */
 export function textOf(json: Uint8Array, { start, end }: Range): string {
   return DECODER.decode(json.subarray(start, end));
 }
-/** One for all texts: each keeps memory outside of the heap, and the names in one body can be a million. */
+/** One decoder for all texts: each takes memory outside the heap, and one body can have a million names. */
 const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function hasByteOrderMark(json: Uint8Array): boolean {

@@ -1,10 +1,10 @@
-/** A value's bytes: from `start` up to but not including `end`. */
+/** The bytes of a value: from `start` up to but not including `end`. */
 export interface Range {
   readonly start: number;
   readonly end: number;
 }
 
-/** The bytes that JSON is built of. */
+/** The structural bytes of JSON. */
 export const JSON_BYTES = {
   QUOTE: 0x22,
   BACKSLASH: 0x5c,
@@ -33,25 +33,25 @@ interface OpenMember extends Pick<Member, 'name'> {
   elements: number;
 }
 
-/** A member of an object, where it is in the text. */
+/** A member of an object, by its place in the text. */
 export interface Member {
-  /** Of the object it belongs to: 1 for the outermost. */
+  /** Depth of its object: 1 for the outermost. */
   readonly depth: number;
-  /** Its name as written, quotes included. */
+  /** The name as written, quotes included. */
   readonly name: Range;
   readonly value: Range;
-  /** Number of values that its value consists of, itself included. */
+  /** Number of values in its value, itself included. */
   readonly values: number;
   /** Number of elements or members of its value. */
   readonly elements: number;
 }
 
 /**
- * Scans JSON text of any size and depth once, as strictly as JSON.parse (except for UTF-8), without creating values.
- * Nesting costs one bit a level. Returns the number of values in the text, every container and scalar counted.
- * @param depth of the deepest objects whose members are reported
- * @param onMember called at the end of each of those members
- * @param from where the text begins
+ * Scans JSON text of any size and depth once, as strictly as JSON.parse (except for UTF-8), without creating values. Each
+ * level of nesting costs one bit. Returns the number of values in the text, containers and scalars.
+ * @param depth the depth of the deepest objects whose members are reported
+ * @param onMember called at the end of each of these members
+ * @param from the start of the text
  * @throws JsonSyntaxError
  */
 export function scanMembers(
@@ -66,14 +66,14 @@ export function scanMembers(
   return values;
 }
 
-/** Where the value that starts at `at` ends. */
+/** Returns the end of the value that starts at `at`. */
 export function valueEnd(json: Uint8Array, at: number): number {
   return scanValue(json, at, 0, () => {}).end;
 }
 
 function scanValue(json: Uint8Array, start: number, depth: number, onMember: (member: Member) => void) {
   const open = createContainerStack();
-  /** By depth: the members whose values are being scanned. */
+  /** The members whose values are being scanned, by depth. */
   const current: (OpenMember | undefined)[] = [];
   let values = 0;
   let at = start;
@@ -124,12 +124,12 @@ function scanValue(json: Uint8Array, start: number, depth: number, onMember: (me
   }
 }
 
-/** The containers that are open, one bit each: endless nesting must not use up memory. */
+/** Creates a stack of open containers, one bit each: deep nesting must not use up the memory. */
 function createContainerStack() {
   let isObject = new Uint8Array(64);
   const stack = {
     depth: 0,
-    /** The byte that closes the innermost. */
+    /** The byte that closes the innermost container. */
     closing: 0,
     push: (object: boolean) => {
       const byte = stack.depth >> 3;
@@ -153,7 +153,7 @@ function createContainerStack() {
   return stack;
 }
 
-/** The first byte, counted from 0, that no JSON has there; the length where the text ends too early; null where it is JSON. */
+/** Returns the index of the first byte that is not valid JSON; the length if the text ends too early; null if it is valid. */
 export function findSyntaxError(json: Uint8Array): number | null {
   try {
     scanMembers(json, 0, () => {});
@@ -164,7 +164,7 @@ export function findSyntaxError(json: Uint8Array): number | null {
   }
 }
 
-/** Where the string that starts at `at` ends. */
+/** Returns the end of the string that starts at `at`. */
 export function stringEnd(json: Uint8Array, at: number): number {
   let position = after(json, at, QUOTE);
   for (;;) {
@@ -175,7 +175,7 @@ export function stringEnd(json: Uint8Array, at: number): number {
   }
 }
 
-/** @param at behind the backslash */
+/** @param at the byte after the backslash */
 function escapeEnd(json: Uint8Array, at: number): number {
   if (SHORT_ESCAPES.has(json[at])) return at + 1;
   const end = after(json, at, U) + 4;
@@ -183,7 +183,7 @@ function escapeEnd(json: Uint8Array, at: number): number {
   return end;
 }
 
-/** Where the number or literal that starts at `at` ends. */
+/** Returns the end of the number or literal that starts at `at`. */
 function scalarEnd(json: Uint8Array, at: number): number {
   const literal = LITERALS.get(json[at]);
   if (literal === undefined) return numberEnd(json, at);
@@ -202,7 +202,7 @@ function numberEnd(json: Uint8Array, at: number): number {
   return digitsEnd(json, sign === PLUS || sign === MINUS ? end + 2 : end + 1);
 }
 
-/** At least one digit. */
+/** Requires at least one digit. */
 function digitsEnd(json: Uint8Array, at: number): number {
   if (!isDigit(json[at])) throw unexpected(json, at);
   let end = at + 1;
@@ -221,11 +221,11 @@ export function afterSpace(json: Uint8Array, at: number): number {
   return end;
 }
 
-/** Where a byte does not fit, or the text ends too early. */
+/** Invalid JSON: a byte that is not allowed, or a text that ends too early. */
 export class JsonSyntaxError extends SyntaxError {
   override readonly name = 'JsonSyntaxError';
   constructor(
-    /** Counted from 0; the length where the text ends too early. */
+    /** Index of the invalid byte; the length if the text ends too early. */
     readonly at: number,
     length: number,
   ) {

@@ -15,7 +15,7 @@ export interface JsonBody {
   readonly body: Uint8Array;
   /** Parsed, with U+FFFD where the bytes are not UTF-8. */
   readonly value: unknown;
-  /** Long values that were not asked for are left empty in `value`. */
+  /** Large values that no decision depends on are empty in `value`. */
   readonly valuesSkipped: boolean;
 }
 

@@ -30,7 +30,7 @@ export interface RawPage {
   readonly body: Uint8Array;
   /** The parsed entries. For steering only: JavaScript numbers may have lost digits. */
   readonly items: readonly unknown[];
-  /** Long values in `items` are left empty, but for those that steer; the body has them. */
+  /** Large values that no decision depends on are empty in `items`; the body contains them. */
   readonly valuesSkipped: boolean;
   /** Null if the service sent none; empty if it sent something that cannot be a cursor, or one that is too long to be read. */
   readonly nextCursor: string | null;

@@ -5,7 +5,7 @@ import { elementRanges, memberRanges, textOf } from '../../../src/core/json/rang
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 describe('ranges of JSON values', () => {
-  it('finds the elements of an array as they were written', () => {
+  it('returns the elements as written when the value is an array', () => {
     const json = bytes('{"items": [ {"a":"]}\\"", "b":[1,{"c":2}]} , 1.10,"x\\\\", null ,[]], "nextCursor":"n"}');
     const items = memberRanges(json).get('items');
     expect(elementRanges(json, items?.start).map((range) => textOf(json, range))).toEqual([
@@ -17,22 +17,22 @@ describe('ranges of JSON values', () => {
     ]);
   });
 
-  it('gives the last of equal keys, as JSON.parse does, also where one is written with escapes', () => {
+  it('returns the last member when a key is repeated, even when one is written with escapes', () => {
     const json = bytes('{"data":1,"d\\u0061ta":2}');
     const range = memberRanges(json).get('data');
     expect(range && textOf(json, range)).toBe('2');
   });
 
-  it('skips a byte order mark', () => {
+  it('skips the byte order mark when there is one', () => {
     expect([...memberRanges(bytes('\ufeff{"a":1}')).keys()]).toEqual(['a']);
   });
 
-  it('is not bothered by depth', () => {
+  it('returns the elements when they are deeply nested', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     expect(elementRanges(bytes(`[${deep},1]`))).toHaveLength(2);
   });
 
-  it('puts any value back together', () => {
+  it('returns equal values when any array is parsed element by element', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), fc.constantFrom(undefined, 1, '\t'), (values, indent) => {
         const json = bytes(JSON.stringify(values, null, indent));
@@ -43,7 +43,7 @@ describe('ranges of JSON values', () => {
     );
   });
 
-  it('puts any object back together', () => {
+  it('returns equal members when any object is parsed member by member', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), (object) => {
         const json = bytes(JSON.stringify(object));

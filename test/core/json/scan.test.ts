@@ -8,7 +8,7 @@ interface Member {
   readonly value: unknown;
 }
 
-/** The members at a depth, parsed; null where the text is not JSON. */
+/** Returns the parsed members at a depth; null if the text is not JSON. */
 function membersOf(text: string, depth: number): readonly Member[] | null {
   const json = Buffer.from(text);
   const parse = (bytes: Uint8Array): unknown => JSON.parse(Buffer.from(bytes).toString());
@@ -38,7 +38,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The members of all objects that lie this deep. */
+/** Returns the members of all objects at this depth. */
 function expectedMembers(value: unknown, depth: number): readonly Member[] {
   if (typeof value !== 'object' || value === null) return [];
   const here =
@@ -48,7 +48,7 @@ function expectedMembers(value: unknown, depth: number): readonly Member[] {
 
 const sorted = (members: readonly Member[]) => members.map((member) => JSON.stringify(member)).sort();
 
-/** Pieces that JSON is made of, and some that it is not. */
+/** Pieces of valid and invalid JSON. */
 const PIECES = [
   ...[
     '{',
@@ -92,14 +92,14 @@ const PIECES = [
   ...['{"a":', '[1,2]', '{}', '[]', '"ß"', '\ufeff', '\u2028'],
 ];
 
-/** Number of values that a value consists of, itself included. */
+/** Returns the number of values in a value, itself included. */
 function countValues(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1;
   return Object.values(value).reduce((sum: number, inner) => sum + countValues(inner), 1);
 }
 
-describe('going through JSON bytes', () => {
-  it('counts the values of the text and of each member, and the elements of each', () => {
+describe('scanning JSON bytes', () => {
+  it('counts the values and elements of each member when it scans any JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 0, max: 4 }), (value, depth) => {
         const json = Buffer.from(JSON.stringify(value));
@@ -114,7 +114,7 @@ describe('going through JSON bytes', () => {
     );
   });
 
-  it('tells every member of its depth, whatever the value', () => {
+  it('reports every member of a depth when it scans any JSON', () => {
     fc.assert(
       fc.property(
         fc.jsonValue({ maxDepth: 5 }),
@@ -129,36 +129,36 @@ describe('going through JSON bytes', () => {
     );
   });
 
-  it('takes what JSON.parse takes, and nothing else', () => {
-    let taken = 0;
+  it('accepts a text exactly when JSON.parse accepts it', () => {
+    let accepted = 0;
     const text = fc.oneof(
       fc.array(fc.constantFrom(...PIECES), { maxLength: 8 }).map((of) => of.join('')),
       fc.tuple(fc.jsonValue({ maxDepth: 3 }), fc.nat(), fc.constantFrom(...PIECES, '')).map(([value, at, piece]) => {
-        const sound = JSON.stringify(value);
-        const place = at % (sound.length + 1);
-        return sound.slice(0, place) + piece + sound.slice(place + (at % 2));
+        const valid = JSON.stringify(value);
+        const place = at % (valid.length + 1);
+        return valid.slice(0, place) + piece + valid.slice(place + (at % 2));
       }),
     );
     fc.assert(
       fc.property(text, (json) => {
-        // A lone surrogate is none in UTF-8.
+        // UTF-8 has no lone surrogates.
         fc.pre(json.isWellFormed());
-        const sound = isJson(json);
-        if (sound) taken += 1;
-        expect(membersOf(json, 1) !== null).toBe(sound);
+        const valid = isJson(json);
+        if (valid) accepted += 1;
+        expect(membersOf(json, 1) !== null).toBe(valid);
       }),
       { numRuns: cases(2_000, 20_000) },
     );
-    expect(taken).toBeGreaterThan(cases(100, 2_000));
+    expect(accepted).toBeGreaterThan(cases(100, 2_000));
   });
 
-  it('notices an end that comes too early, wherever it comes', () => {
+  it('throws when the text is cut at any byte', () => {
     const json = '{"items":[{"scanId":"s\\u00e4","data":{"a":[1.5e3,true,null,""]}}],"nextCursor":"c"}';
     for (let end = 0; end < json.length; end += 1) expect(membersOf(json.slice(0, end), 1)).toBeNull();
     expect(membersOf(json, 1)).toHaveLength(2);
   });
 
-  it('minds no depth', () => {
+  it('scans a text when it is a million levels deep', () => {
     const depth = 1_000_000;
     expect(membersOf(`${'[{"a":'.repeat(depth)}1${'}]'.repeat(depth)}`, 0)).toEqual([]);
   });
