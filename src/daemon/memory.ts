@@ -4,7 +4,7 @@ import { LARGEST_ENTRY_BYTES } from '../sync/page/page-limit.js';
 
 const MIB = 1024 * 1024;
 
-/** Released bytes of pages and results after which they are collected: that takes a few milliseconds. */
+/** Number of released bytes that triggers a garbage collection, which takes a few milliseconds. */
 const COLLECT_EVERY_BYTES = 32 * MIB;
 
 /** Memory of the process that is not available for one answer, bytes. */

@@ -6,7 +6,7 @@ export function nameHolder(host: string, pid: number): string {
 }
 
 /**
- * Whether a holder was a process of this host that has ended. A holder with this process's own id has ended, too: the
+ * Returns whether a holder was a process of this host that has ended. A holder with the id of this process has ended too: the
  * process of a restarted container often gets the same id again.
  */
 export function isDeadPredecessor(

@@ -14,10 +14,10 @@ import {
 import { tablesOf } from '../storage/schema/schema.js';
 
 /**
- * Applies missing migrations over the direct connection, and gives the daemon's role its rights where that is another; the
- * names of what was applied. Rejects, with the remedy, where this release cannot work on the schema all the same.
- * @param known the migrations to have; by default those that stand beside the program
- * @param signal cuts the connection, so that nothing of a migration under way stays
+ * Applies missing migrations over the direct connection, and grants the daemon's role its rights if it is another role. Returns
+ * the names of the applied migrations. Rejects, with the remedy, if this release still cannot use the schema.
+ * @param known the required migrations; by default those shipped with the program
+ * @param signal closes the connection, which rolls back a running migration
  */
 export function migrateSchema(
   settings: DatabaseSettings,
@@ -36,9 +36,9 @@ export function migrateSchema(
 }
 
 /**
- * Makes the reader role and lets it read the reports, over the direct connection. False: the role that is connected may
- * not; see {@link readerRoleHelp}.
- * @param signal cuts the connection
+ * Creates the reader role and grants it the reports, over the direct connection. Returns false if the connected role may not do
+ * so; see {@link readerRoleHelp}.
+ * @param signal closes the connection
  */
 export function prepareReaderRole(settings: DatabaseSettings, signal?: AbortSignal): Promise<boolean> {
   const { schema, readerRole } = settings;
@@ -52,23 +52,23 @@ async function overDirectConnection<T>(
 ): Promise<T> {
   signal?.throwIfAborted();
   const database = openDatabase({ connection: settings.migrationConnection, maxConnections: 1 });
-  const cut = () => void database.close();
-  signal?.addEventListener('abort', cut);
+  const close = () => void database.close();
+  signal?.addEventListener('abort', close);
   try {
     return await work(database);
   } finally {
-    signal?.removeEventListener('abort', cut);
+    signal?.removeEventListener('abort', close);
     await database.close();
   }
 }
 
-/** What a person with more rights has to run so that reports can be read: SQL, ready to paste. */
+/** Returns the SQL that an administrator has to run so that the reader role can read the reports. */
 export function readerRoleHelp({ schema, readerRole }: DatabaseSettings): string {
   const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(tablesOf(schema), readerRole)];
   return statements.map((statement) => `${statement};\n`).join('');
 }
 
-/** Rejects, with the remedy, unless this release can work on the schema. */
+/** Rejects, with the remedy, unless this release can use the schema. */
 export async function checkSchema(
   settings: DatabaseSettings,
   database: Database,
@@ -77,7 +77,10 @@ export async function checkSchema(
   await requireSchema(connectStore(database, settings.schema), known ?? (await readMigrations()));
 }
 
-/** Brings the schema up to date where that is wanted, and makes sure that this release can work on it. */
+/**
+ * Migrates the schema if that is enabled. Returns the names of the applied migrations. Rejects, with the remedy, unless this
+ * release can use the schema.
+ */
 export async function prepareSchema(
   settings: DatabaseSettings,
   database: Database,
@@ -87,7 +90,7 @@ export async function prepareSchema(
   const connection = connectStore(database, settings.schema);
   const state = await inspectSchema(connection, known);
   signal.throwIfAborted();
-  // Without leave to migrate it ends here. A daemon asks again and again: no statements that the server would refuse, and note.
+  // Checks the version first: a daemon without `autoMigrate` retries often, and a refused statement would fill the server's log.
   if (!settings.autoMigrate || state.tooNew) requireVersion(state, connection.tables);
   const applied = state.missing.length > 0 ? await migrateSchema(settings, known, signal) : [];
   await checkSchema(settings, database, known);

@@ -2,24 +2,24 @@ import type { StoreConnection } from '../storage/connection/store-connection.js'
 import { buildViews, type ViewFailure } from '../storage/reporting/build-views.js';
 import { findNewFields } from '../storage/reporting/new-documents.js';
 
-/** What a refresh of the typed views did. */
+/** The result of a refresh of the typed views. */
 export interface Refreshed {
-  /** Views and columns that were decided on. */
+  /** New views and columns. */
   readonly views: number;
   readonly columns: number;
-  /** Names of the views that were built, or built anew. */
+  /** Names of the views that were built or rebuilt. */
   readonly built: readonly string[];
-  /** What stands in the end as it was before. */
+  /** Views that could not be rebuilt and are unchanged. */
   readonly failed: readonly ViewFailure[];
-  /** Another process was looking through the documents. */
+  /** Another process was searching the documents. */
   readonly busy: boolean;
 }
 
 /**
- * Looks through all documents that are new, batch by batch, and builds what has changed: early on, so that reports need
+ * Searches all new documents for new fields, in batches, and builds the changed views after each batch, so that reports need
  * not wait for the last document.
- * @param between called after each batch with the changes looked through so far; may wait. False: the rest is left for
- * another time
+ * @param between called after each batch with the number of changes searched so far; may wait. If it returns false, the
+ *   remaining documents are left for the next refresh
  */
 export async function refreshReports(
   connection: StoreConnection,

@@ -28,19 +28,19 @@ import { openClient } from './open-client.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { watchSchema } from './schema-watch.js';
 
-/** Pages held at once: those being committed together, and as many that are ready or on their way. */
+/** Maximum number of pages in memory: those being committed together, and as many being prefetched. */
 const PAGES_AHEAD = 2 * PAGES_JOINED;
-/** One for the feed, and one for the passes of each kind. */
-const CONNECTIONS_BESIDES_RESULTS = 1 + PASS_KINDS.length;
+/** Connections to the service that load no results: one for the feed, and one for the passes of each kind. */
+const PAGE_CONNECTIONS = 1 + PASS_KINDS.length;
 
 export interface Daemon {
   readonly admin: AdminServer;
   report(): StatusReport;
-  /** Settles when everything is stopped, after the signal has aborted. Rejects, everything stopped too, for a bug alone. */
+  /** Settles after the signal has aborted and everything is stopped. Rejects only because of a bug, once everything is stopped. */
   readonly stopped: Promise<void>;
 }
 
-/** Puts the parts together: the one place that knows them all. */
+/** Creates all parts of the daemon and runs them until the signal aborts. */
 export function runDaemon(settings: Settings, logger: Logger, signal: AbortSignal): Daemon {
   const { feed, service } = settings;
   const clock = systemClock;
@@ -60,8 +60,8 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const readiness = createReadiness();
   const host = hostname();
   const holder = nameHolder(host, process.pid);
-  const notes = createErrorRecorder(createErrorWriter(connection, feed.name, holder), clock);
-  const onOutage = notes.note;
+  const recorder = createErrorRecorder(createErrorWriter(connection, feed.name, holder), clock);
+  const onOutage = recorder.record;
   const observed = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock, onOutage });
   const admin = startAdminServer({
     ...settings.admin,
@@ -74,8 +74,8 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     clock,
     signal,
   });
-  // One client for all requests of the process, with as many connections as it can use at once.
-  const connections = feed.resolveConcurrency + CONNECTIONS_BESIDES_RESULTS;
+  // One client for all requests of the process, with a connection for each concurrent request.
+  const connections = feed.resolveConcurrency + PAGE_CONNECTIONS;
   const { client, close: closeClient } = openClient(service, connections, ({ operation, status, durationMs }) =>
     metrics.requested(operation, status, durationMs),
   );
@@ -99,12 +99,14 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     holder,
     isDead: (other: string) => isDeadPredecessor(other, host, process.pid),
   };
-  const house = { settings: settings.database, connection, metrics, logger, clock, onOutage };
-  const kept = runMaintenance(house, untilEnded);
+  const maintenance = runMaintenance(
+    { settings: settings.database, connection, metrics, logger, clock, onOutage },
+    untilEnded,
+  );
   const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
     ended.abort();
-    await notes.close();
-    await Promise.all([kept, schema.over(), admin.close(), closeClient(), database.close()]);
+    await recorder.close();
+    await Promise.all([maintenance, schema.finished(), admin.close(), closeClient(), database.close()]);
   });
   return { admin, report: observed.report, stopped };
 }

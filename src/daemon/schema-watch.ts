@@ -8,17 +8,17 @@ import { type Migration, readMigrations } from '../storage/schema/migrate.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
 
-/** Whether this release can work on the schema. A newer release may change it at any time, beside a running daemon. */
+/** Watches whether this release can use the schema. A newer release may migrate it while the daemon is running. */
 export interface SchemaWatch {
-  /** Migrates where that is wanted. Rejects while the schema cannot be worked on, and as soon as the signal aborts. */
+  /** Migrates the schema if that is enabled. Rejects if the schema cannot be used, and as soon as the signal aborts. */
   ready(signal: AbortSignal): Promise<void>;
-  /** The store, whose lease ends when the schema has become one that this release must not write to. */
+  /** Returns the store with a lease that cannot be renewed once this release can no longer use the schema. */
   guard(store: FeedStore): FeedStore;
-  /** Settles when what is done beside the feed is over: soon, once the watch's signal has aborted. Never rejects. */
-  over(): Promise<void>;
+  /** Resolves when the setup of the reader role has finished, at the latest soon after its signal has aborted. Never rejects. */
+  finished(): Promise<void>;
 }
 
-/** @param stop ends what is done beside the feed */
+/** @param stop ends the setup of the reader role */
 export function watchSchema(
   settings: DatabaseSettings,
   database: Database,
@@ -26,25 +26,23 @@ export function watchSchema(
   logger: Logger,
   stop: AbortSignal,
 ): SchemaWatch {
-  readiness.waitingFor('the database schema was not seen to be current yet');
+  readiness.waitingFor('the database schema has not been verified yet');
   let migrations: readonly Migration[] | undefined;
-  // Once: the files of another release may be put in their place while this one runs.
+  // Read only once: another release may replace the files while this one runs.
   const known = async () => {
     migrations ??= await readMigrations();
     return migrations;
   };
-  // Once a process, and beside the feed: reports can wait for a slow database, or for a person who gives the right.
+  // Once per process, and without delaying the feed: reports can wait for a slow database or a missing right.
   let reader: Promise<void> | undefined;
   const prepareReader = async () => {
     if (!settings.autoMigrate) return;
     try {
       if (await prepareReaderRole(settings, stop)) return;
-      logger.warn(
-        'the role for readers of the reports lacks rights, and this role may not give them: see `scanfeed migrate`',
-        { role: settings.readerRole },
-      );
+      const remedy = 'the role of the daemon may not grant them; run the statements that `scanfeed migrate` prints';
+      logger.warn('reader role lacks rights', { role: settings.readerRole, remedy });
     } catch (error) {
-      if (!stop.aborted) logger.warn('the role for readers of the reports was not looked after', { error });
+      if (!stop.aborted) logger.warn('reader role setup failed', { error });
     }
   };
   const prepare = async (signal: AbortSignal) => {
@@ -69,17 +67,17 @@ export function watchSchema(
     }
   };
   return {
-    over: async () => reader,
+    finished: async () => reader,
     ready: (signal) => unlessAborted(prepare(signal), signal),
     guard: (store) => ({
       ...store,
-      // Whoever holds the feed comes by here well inside every lease time; without it, the schema is waited for anew.
+      // The holder renews its lease several times per term. Without the lease, it waits until it can use the schema again.
       renewLease: async (lease, ttlMs) => (await isUsable()) && store.renewLease(lease, ttlMs),
     }),
   };
 }
 
-/** Rejects at once when the signal aborts; what the work comes to then is of no interest. */
+/** Rejects at once when the signal aborts; the result of the work is ignored then. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let abort = () => {};
   const aborted = new Promise<never>((_, reject) => {

@@ -89,11 +89,11 @@ function recentErrors({ recentErrors: all }: FeedReport, now: number): readonly 
   return lines.map((line, index) => [index === 0 ? 'Last errors' : '', line]);
 }
 
-function lasted({ since, lastAt, endedAt, goesOn }: RecentError, now: number): string {
+function lasted({ since, lastAt, endedAt, ongoing }: RecentError, now: number): string {
   const seconds = (until: number) => formatSeconds(Math.max(0, until - Date.parse(since)) / 1_000);
-  if (goesOn) return `for ${seconds(now)} and going on`;
-  if (endedAt !== null) return `over after ${seconds(Date.parse(endedAt))}`;
-  return `for at least ${seconds(Date.parse(lastAt))}, then its process was gone`;
+  if (ongoing) return `ongoing for ${seconds(now)}`;
+  if (endedAt !== null) return `lasted ${seconds(Date.parse(endedAt))}`;
+  return `lasted at least ${seconds(Date.parse(lastAt))}, until its process was gone`;
 }
 
 /** Only where there is something to say. */

@@ -2,17 +2,17 @@ import { type RawBuilder, sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
 import type { Tables } from '../schema/schema.js';
 
-/** So many of a feed are kept. */
+/** Number of errors that are kept per feed. */
 const KEPT = sql.lit(20);
-/** A process that has told nothing for so long after its next try was due is gone. */
-const SILENT = sql.lit('10 minutes');
-const GOES_ON = sql`(ended_at IS NULL AND next_try_at + interval ${SILENT} > clock_timestamp())`;
-const LONGEST_MESSAGE = 1_000;
+/** Time without a record after the next try was due, after which the process counts as gone. */
+const GONE_AFTER = sql.lit('10 minutes');
+const IS_ONGOING = sql`(ended_at IS NULL AND next_try_at + interval ${GONE_AFTER} > clock_timestamp())`;
+const MAX_MESSAGE_LENGTH = 1_000;
 
-/** An outage to be noted. Times are ages in milliseconds, so that no two clocks are compared; negative: in the future. */
+/** An outage to record. Times are ages in milliseconds, so that no two clocks are compared; a negative age is in the future. */
 export interface ErrorRecord {
   readonly stage: string;
-  /** Counts the outages of the process. */
+  /** Number of the outage in its process. */
   readonly number: number;
   readonly kind: string;
   readonly message: string;
@@ -20,35 +20,35 @@ export interface ErrorRecord {
   readonly sinceMs: number;
   readonly lastMs: number;
   readonly nextTryMs: number;
-  /** Null: it goes on. */
+  /** Null: it is ongoing. */
   readonly endedMs: number | null;
 }
 
-/** Times are ISO 8601. */
+/** A recorded outage. Times are ISO 8601. */
 export interface RecentError {
   readonly stage: string;
   readonly kind: string;
   readonly message: string;
   readonly since: string;
   readonly lastAt: string;
-  /** Null: it goes on, or its process is gone. */
+  /** Null: it is ongoing, or its process is gone. */
   readonly endedAt: string | null;
-  readonly goesOn: boolean;
+  readonly ongoing: boolean;
   readonly failures: number;
   readonly holder: string;
 }
 
-/** Notes outages of one process on a feed. */
+/** Creates a function that records outages of one process in the table `recent_errors`. */
 export function createErrorWriter({ db, tables }: StoreConnection, feed: string, holder: string) {
-  /** Notes each outage in one row however often it is noted, and forgets all but the latest and those that go on. */
-  return async (notes: readonly ErrorRecord[]): Promise<void> => {
-    const given = JSON.stringify(notes.map((note) => ({ ...note, message: storable(note.message) })));
+  /** Writes one row per outage, updating it if it exists. Deletes all but the latest and the ongoing ones. */
+  return async (records: readonly ErrorRecord[]): Promise<void> => {
+    const json = JSON.stringify(records.map((record) => ({ ...record, message: storable(record.message) })));
     await sql`
-      WITH noted AS (
+      WITH written AS (
         INSERT INTO ${tables.recentErrors} (holder, stage, number, feed, kind, message, failures, since, last_at, next_try_at, ended_at)
         SELECT ${holder}::text, stage, number, ${feed}::text, kind, message, failures,
           ${ago('sinceMs')}, ${ago('lastMs')}, ${ago('nextTryMs')}, ${ago('endedMs')}
-        FROM jsonb_to_recordset(${given}::jsonb) AS note (stage text, number integer, kind text, message text,
+        FROM jsonb_to_recordset(${json}::jsonb) AS record (stage text, number integer, kind text, message text,
           failures integer, "sinceMs" double precision, "lastMs" double precision, "nextTryMs" double precision,
           "endedMs" double precision)
         WHERE EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})
@@ -56,7 +56,7 @@ export function createErrorWriter({ db, tables }: StoreConnection, feed: string,
           failures = EXCLUDED.failures, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
           ended_at = EXCLUDED.ended_at
       )
-      DELETE FROM ${tables.recentErrors} WHERE feed = ${feed} AND NOT ${GOES_ON} AND since < (
+      DELETE FROM ${tables.recentErrors} WHERE feed = ${feed} AND NOT ${IS_ONGOING} AND since < (
         SELECT since FROM ${tables.recentErrors} WHERE feed = ${feed} ORDER BY since DESC OFFSET ${KEPT} - 1 LIMIT 1)`.execute(
       db,
     );
@@ -64,23 +64,23 @@ export function createErrorWriter({ db, tables }: StoreConnection, feed: string,
 }
 
 /**
- * For a report on the row `feed` of feeds: its outages as {@link RecentError}, newest first, those that go on before
- * all others; null: none.
+ * Part of a report on a row `feed` of feeds: its outages as an array of {@link RecentError}, ongoing ones first, newest first;
+ * null if there are none.
  */
 export function recentErrorsOf(tables: Tables): RawBuilder<unknown> {
   return sql`
       (SELECT jsonb_agg(jsonb_build_object('stage', stage, 'kind', kind, 'message', message, 'since', since,
           'lastAt', last_at, 'endedAt', ended_at, 'failures', failures, 'holder', holder,
-          'goesOn', goes_on) ORDER BY goes_on DESC, since DESC)
-        FROM (SELECT *, ${GOES_ON} AS goes_on FROM ${tables.recentErrors} AS trouble WHERE trouble.feed = feed.name
-          ORDER BY goes_on DESC, since DESC LIMIT ${KEPT}) AS latest)`;
+          'ongoing', ongoing) ORDER BY ongoing DESC, since DESC)
+        FROM (SELECT *, ${IS_ONGOING} AS ongoing FROM ${tables.recentErrors} AS error WHERE error.feed = feed.name
+          ORDER BY ongoing DESC, since DESC LIMIT ${KEPT}) AS latest)`;
 }
 
 function ago(column: keyof ErrorRecord): RawBuilder<unknown> {
   return sql`clock_timestamp() - ${sql.ref(column)} * interval '1 millisecond'`;
 }
 
-/** Text that PostgreSQL can hold, bounded. */
+/** Makes a message valid for PostgreSQL and limits its length. */
 function storable(message: string): string {
-  return Buffer.from(message.slice(0, LONGEST_MESSAGE)).toString().replaceAll('\0', '\ufffd');
+  return Buffer.from(message.slice(0, MAX_MESSAGE_LENGTH)).toString().replaceAll('\0', '\ufffd');
 }

@@ -9,9 +9,9 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
-const NOT_LOOKED_AFTER = 'the role for readers of the reports was not looked after';
+const SETUP_FAILED = 'reader role setup failed';
 
-describe('while the database says nothing on the connection for the reader role', () => {
+describe('the schema watch, when the setup of the reader role hangs', () => {
   let proxy: TcpProxy;
   beforeEach(async () => {
     proxy = await TcpProxy.to(provided.url);
@@ -19,8 +19,8 @@ describe('while the database says nothing on the connection for the reader role'
   });
   afterEach(() => proxy.close());
 
-  /** The schema is ready; the connection is made, and no answer comes. */
-  async function readyBesideSilence() {
+  /** Makes the schema ready while the connection of the reader role setup gets no answer. */
+  async function readyDuringSetup() {
     const { database: settings } = settingsWith({
       DATABASE_URL: provided.url,
       SCANFEED_MIGRATION_DATABASE_URL: proxy.urlOf(provided.url),
@@ -30,25 +30,25 @@ describe('while the database says nothing on the connection for the reader role'
     const stop = new AbortController();
     const schema = watchSchema(settings, bench.database, readiness, logger, stop.signal);
     await schema.ready(stop.signal);
-    const given = lines.map(({ message }) => message);
-    expect(given).not.toContain(NOT_LOOKED_AFTER);
+    const logged = lines.map(({ message }) => message);
+    expect(logged).not.toContain(SETUP_FAILED);
     expect(readiness.check().ready).toBe(true);
     await expect.poll(() => proxy.connections[0]?.lost.client).toBeGreaterThan(0);
     return { schema, stop, lines, until };
   }
 
-  it('the schema is ready all the same, and a failure is said when it comes', async () => {
-    const { schema, until } = await readyBesideSilence();
+  it('is ready, and logs the failure when the connection is lost', async () => {
+    const { schema, until } = await readyDuringSetup();
     proxy.cutAll('reset');
-    await until(NOT_LOOKED_AFTER);
-    await schema.over();
+    await until(SETUP_FAILED);
+    await schema.finished();
   });
 
-  it('a stop ends that connection at once, and says nothing of it', async () => {
-    const { schema, stop, lines } = await readyBesideSilence();
+  it('closes that connection without a log line when the daemon stops', async () => {
+    const { schema, stop, lines } = await readyDuringSetup();
     stop.abort();
-    await schema.over();
+    await schema.finished();
     await proxy.connections[0]?.closed;
-    expect(lines.map(({ message }) => message)).not.toContain(NOT_LOOKED_AFTER);
+    expect(lines.map(({ message }) => message)).not.toContain(SETUP_FAILED);
   });
 });
