@@ -149,7 +149,7 @@ describe('recent errors', () => {
   });
 });
 
-describe('recorder of recentErrors', () => {
+describe('the error recorder', () => {
   it('retries its writes when the database was down', async () => {
     let isDown = true;
     const { recorder, slept, whenSleeping } = recorderAt(90_000, async (records) => {
