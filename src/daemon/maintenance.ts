@@ -19,7 +19,7 @@ const SLICE_MS = CHECK_INTERVAL_MS / 50;
 export interface MaintenanceContext {
   readonly settings: DatabaseSettings;
   readonly connection: StoreConnection;
-  readonly metrics: Pick<Metrics, 'isLeader' | 'isReading' | 'purged'>;
+  readonly metrics: Pick<Metrics, 'isLeader' | 'isReadingInBulk' | 'purged'>;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Called with each change of a logged outage. */
@@ -80,7 +80,7 @@ function refreshViews(
       await rest();
       // Batches differ in duration: the next one starts only if the time left is at least what all of them took so far.
       const isTimeLeft = 2 * (clock.monotonic() - since) <= SLICE_MS;
-      return isTimeLeft || !metrics.isReading();
+      return isTimeLeft || !metrics.isReadingInBulk();
     };
     const { views, columns, built, failed } = await refreshReports(connection, settings.readerRole, between);
     if (built.length > 0) {

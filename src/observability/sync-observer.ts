@@ -9,7 +9,7 @@ import { createRoleLog } from './log/role-log.js';
 import { createThrottledWarnings } from './log/throttled-warnings.js';
 import { fresher, lagSeconds } from './metrics/freshness.js';
 import type { Metrics } from './metrics/metrics.js';
-import { createReadings } from './readings.js';
+import { createPassTracker } from './pass-tracker.js';
 import { createRecentHistory } from './status-page/recent-history.js';
 import type { CurrentPass, StatusReport } from './status-page/status-report.js';
 
@@ -24,16 +24,16 @@ interface SyncObserverOptions {
   readonly onOutage?: (outage: Outage) => void;
 }
 
-/** Stages of the leader alone. */
+/** Stages that only the leader runs. */
 const LEADER_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'history', 'backfill'];
 
-/** Turns the reports of the engine into metrics, log lines, the status report, and the last hours of its charts. */
+/** Turns the reports of the engine into metrics, log lines, the status report and its charts. */
 export function observeSync(options: SyncObserverOptions) {
   const { feed, version, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
   const failures = createFailureLog<Stage>({ logger, clock, onChange: options.onOutage ?? (() => {}) });
-  const readings = createReadings(logger, metrics, clock);
-  const role = createRoleLog(logger, clock, readings);
+  const passes = createPassTracker(logger, metrics, clock);
+  const role = createRoleLog(logger, clock, passes);
   const warnings = createThrottledWarnings(logger, clock);
   const history = createRecentHistory(clock);
   let status: FeedStatus | null = null;
@@ -41,7 +41,7 @@ export function observeSync(options: SyncObserverOptions) {
   let runsWritten = 0;
   const activity = createActivityLog(logger, clock, () => ({
     lagSeconds: rounded(lagSeconds(asOf, clock.monotonic())),
-    ...passFields(readings.report()),
+    ...passFields(passes.report()),
   }));
 
   /** Writes the lines that are due. */
@@ -63,7 +63,7 @@ export function observeSync(options: SyncObserverOptions) {
     polled(outcome, entries) {
       metrics.polled(outcome);
       if (entries > 0) activity.add({ pages: 1 });
-      // One line a page: the commit's where there was something to commit, the failure's where it failed.
+      // One line per page at level debug: from the commit if there are entries, from the failure log if the poll failed.
       if (outcome !== 'failed') logger[entries > 0 ? 'trace' : 'debug']('polled the feed', { outcome, entries });
     },
     committed(counts, deliveries) {
@@ -77,16 +77,13 @@ export function observeSync(options: SyncObserverOptions) {
       activity.add({ entries, inserted, updated, quarantined });
       if (entries > 0) logger.debug('committed', numbers);
       if (quarantined > 0) {
-        warnings.warn(
-          'entries went to quarantine',
-          { entries: quarantined },
-          { remedy: 'see `scanfeed quarantine list`' },
-        );
+        const remedy = 'see `scanfeed quarantine list`';
+        warnings.warn('quarantined entries', { entries: quarantined }, { remedy });
       }
       if (conflicts > 0) {
-        const remedy = 'ask the operators of the service why; `scanfeed verify` names the runs';
-        const message = 'a revision was delivered again with other content; the first is kept';
-        warnings.warn(message, { entries: conflicts }, { remedy });
+        const remedy =
+          'the stored content is kept; `scanfeed verify` lists the runs; ask the operators of the service why';
+        warnings.warn('revision redelivered with different content', { entries: conflicts }, { remedy });
       }
     },
     freshness(read) {
@@ -105,7 +102,7 @@ export function observeSync(options: SyncObserverOptions) {
     },
     recovered: (stage) => failures.recovered(stage),
     adopted(results) {
-      logger.info('took over pending results of feeds that no process has led for a day', { results });
+      logger.info('adopted orphaned pending results', { results });
     },
     status(read) {
       status = read;
@@ -117,35 +114,33 @@ export function observeSync(options: SyncObserverOptions) {
     reconciled(found) {
       metrics.reconciled(found);
       if (found.first + found.later === 0) return;
-      const remedy = 'nothing: they are stored; where it is often, ask the operators of the service';
+      const remedy = 'none: they are stored now; if this is frequent, ask the operators of the service';
       warnings.warn('found runs that the cursor skipped', { ...found }, { remedy });
     },
-    reading: (what, progress) => readings.update(what, progress),
-    passFinished: (pass) => readings.finished(pass),
+    reading: (what, progress) => passes.update(what, progress),
+    passFinished: (pass) => passes.finished(pass),
     filtersChanged({ hides, leavesBehind }) {
       if (hides.length > 0) {
-        logger.warn('the filters have changed: some runs are no longer kept in step', { runs: hides });
+        logger.warn('filters changed: runs no longer updated', { runs: hides });
       }
       if (leavesBehind.length > 0) {
         const remedy = 'the next full pass loads them; `scanfeed reconcile --full` runs it now';
-        logger.warn('the filters have changed: runs that lie behind the cursor are missing', {
-          runs: leavesBehind,
-          remedy,
-        });
+        logger.warn('filters changed: earlier runs are missing', { runs: leavesBehind, remedy });
       }
     },
     pageLimited: (entries, error) =>
       logger.info('page size changed', { entries, ...(error === undefined ? {} : { error }) }),
     cursorReset(to) {
       metrics.cursorReset();
-      logger.warn('the service rejected the cursor; going on from elsewhere', { fromCursor: to.cursor !== null });
+      logger.warn('cursor rejected, resuming from another position', { fromCursor: to.cursor !== null });
     },
     stuck(stuck) {
-      if (!stuck) return logger.info('the cursor leads on again');
-      logger.warn(
-        'the cursor that the service gives is missing, stands still or goes in circles; entries are stored, and it is asked again at every poll interval',
-        { remedy: 'ask the operators of the service, or see `scanfeed rewind`' },
-      );
+      if (!stuck) return logger.info('cursor advances again');
+      logger.warn('feed stuck: cursor does not advance', {
+        reason:
+          'the cursor that the service returns is missing, does not move or repeats; the position is polled again',
+        remedy: 'ask the operators of the service, or see `scanfeed rewind`',
+      });
     },
     leading(until) {
       metrics.setLeader(until);
@@ -178,7 +173,7 @@ export function observeSync(options: SyncObserverOptions) {
     lastCommitAt: iso(status?.lastCommitAt),
     stuckSince: iso(status?.stuckSince),
     runsWritten,
-    passes: readings.report(),
+    passes: passes.report(),
     pendingResults: status?.pendingResults ?? null,
     quarantinedEntries: status?.quarantinedEntries ?? null,
     currentErrors: failures.current(),
@@ -187,7 +182,7 @@ export function observeSync(options: SyncObserverOptions) {
   return { observer, report, recent: history.minutes };
 }
 
-/** The progress of each pass, by its kind. */
+/** Returns the progress of each pass by its kind. */
 function passFields(passes: readonly CurrentPass[]) {
   if (passes.length === 0) return {};
   return { passes: Object.fromEntries(passes.map(({ pass, ...progress }) => [pass, progress])) };

@@ -13,7 +13,7 @@ test('rejects with the error and closes everything when the engine has a bug', a
     SCANFEED_ADMIN_PORT: '0',
   });
   const { logger, until } = recordingLogger();
-  const served = until('metrics, health and status are served');
+  const served = until('admin server is listening');
   const bug = new TypeError('a bug');
   const broken = {
     ...logger,

@@ -10,7 +10,7 @@ import {
 import { createLiveness } from '../../src/observability/admin/liveness.js';
 import { createReadiness } from '../../src/observability/admin/readiness.js';
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
-import { overhear } from '../support/canaries/overhear.js';
+import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { gate, handClock, recordingLogger, testMetrics } from '../support/observed.js';
 
 const REPORT: StatusReport = {
@@ -69,7 +69,7 @@ async function ask(server: AdminServer, path: string, method: string) {
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
   const body = Buffer.concat(chunks).toString();
-  overhear(path, body);
+  captureLeaks(path, body);
   return { status: response.statusCode, headers: response.headers, body };
 }
 
@@ -81,12 +81,12 @@ describe('the admin server', () => {
     expect(body).toContain('scanfeed_lag_seconds{feed="invoices"} +Inf');
   });
 
-  test('says that the loop is alive until it has been silent for 60 s beyond its announced step', async () => {
+  test('answers 503 when the loop has not ticked for 60 s beyond its announced step', async () => {
     const { get, clock, liveness } = await start();
     clock.advance(59_999);
     expect(await get('/livez')).toMatchObject({ status: 200, body: 'alive\n' });
     clock.advance(1);
-    expect(await get('/livez')).toMatchObject({ status: 503, body: 'the loop has been silent for 60 s\n' });
+    expect(await get('/livez')).toMatchObject({ status: 503, body: 'the sync loop has been unresponsive for 60 s\n' });
     liveness.ticked(0);
     expect((await get('/livez')).status).toBe(200);
     liveness.ticked(3_600_000);
@@ -96,7 +96,7 @@ describe('the admin server', () => {
     expect((await get('/livez')).status).toBe(503);
   });
 
-  test('is ready once and for good', async () => {
+  test('stays ready when the database becomes unavailable later', async () => {
     const { get, readiness } = await start();
     expect(await get('/readyz')).toMatchObject({ status: 503, body: 'not ready: starting\n' });
     readiness.waitingFor('the schema is older than\nthis release');
@@ -117,7 +117,7 @@ describe('the admin server', () => {
     expect(JSON.parse(body)).toEqual(REPORT);
   });
 
-  test('serves the status as a page that may load and run nothing', async () => {
+  test('serves the status page with a policy that blocks scripts and external content', async () => {
     const currentErrors = [
       {
         stage: 'feed',
@@ -143,16 +143,19 @@ describe('the admin server', () => {
     }
   });
 
-  test.each(['/metrics', '/livez', '/status.json', '/'])('answers HEAD %s like GET, without a body', async (path) => {
-    const { get } = await start();
-    const [whole, head] = [await get(path), await get(path, 'HEAD')];
-    expect(head.body).toBe('');
-    expect(head.status).toBe(200);
-    expect(head.headers['content-length']).toBe(whole.headers['content-length']);
-    expect(head.headers['content-type']).toBe(whole.headers['content-type']);
-  });
+  test.each(['/metrics', '/livez', '/status.json', '/'])(
+    'answers HEAD %s like GET but without a body',
+    async (path) => {
+      const { get } = await start();
+      const [whole, head] = [await get(path), await get(path, 'HEAD')];
+      expect(head.body).toBe('');
+      expect(head.status).toBe(200);
+      expect(head.headers['content-length']).toBe(whole.headers['content-length']);
+      expect(head.headers['content-type']).toBe(whole.headers['content-type']);
+    },
+  );
 
-  test('allows reading only, and knows no other address', async () => {
+  test('rejects other methods with 405 and other paths with 404', async () => {
     const { get } = await start();
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
       const { status, headers } = await get('/metrics', method);
@@ -163,7 +166,7 @@ describe('the admin server', () => {
     }
   });
 
-  test('answers 500 without the reason when something fails, and logs it', async () => {
+  test('answers 500 without the reason and logs it when a route fails', async () => {
     const failing = () => Promise.reject(new Error('the-reason'));
     const { get, log } = await start({ status: failing });
     const { status, body } = await get('/status.json');
@@ -172,10 +175,10 @@ describe('the admin server', () => {
     expect(log.lines.at(-1)).toMatchObject({ level: 'error', fields: { path: '/status.json' } });
   });
 
-  test('ends silent connections when it is closed', async () => {
+  test('closes silent connections when it is closed', async () => {
     const { server, get } = await start();
     const socket = connect({ host: '127.0.0.1', port: server.address()?.port ?? 0 });
-    await get('/livez'); // accepted after the silent one
+    await get('/livez'); // the silent connection was accepted before
     const ended = once(socket, 'close');
     await server.close();
     await ended;
@@ -200,8 +203,8 @@ describe('the admin server', () => {
   });
 });
 
-describe('a taken port', () => {
-  test('is reported once, tried with growing pauses, and used once it is free', async () => {
+describe('a port in use', () => {
+  test('is logged once, retried with growing pauses, and used once it is free', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
@@ -215,7 +218,7 @@ describe('a taken port', () => {
         if (pauses.length < 3) return;
         waiting.open();
         await freed.opened;
-        if (pauses.length > 3) await new Promise<never>(() => {}); // the age of a connection
+        if (pauses.length > 3) await new Promise<never>(() => {}); // the maximum age of a connection
       },
     };
     const starting = start({ port, logger: log.logger, clock });
@@ -231,7 +234,7 @@ describe('a taken port', () => {
     expect((await get('/livez')).status).toBe(200);
   });
 
-  test.each(['the signal aborts', 'it is closed'])('is waited for until %s', async (end) => {
+  test.each(['the signal aborts', 'it is closed'])('is retried until %s', async (end) => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const stop = new AbortController();

@@ -6,7 +6,7 @@ function observed() {
   const clock = handClock();
   const log = recordingLogger();
   const failures = createFailureLog<'feed' | 'lease' | 'recent'>({ logger: log.logger, clock });
-  /** Lines that a person sees at the usual level. */
+  /** Lines above level debug. */
   const shown = () =>
     log.lines
       .filter(({ level }) => level !== 'debug')
@@ -24,10 +24,7 @@ test('logs an outage when it begins and when it ends, with its duration and its 
     clock.advance(10_000);
   }
   failures.recovered('feed');
-  expect(shown()).toEqual([
-    'warn failed, and will be tried again: feed timeout 1',
-    'info works again: feed timeout 20',
-  ]);
+  expect(shown()).toEqual(['warn failed, retrying: feed timeout 1', 'info recovered: feed timeout 20']);
   expect(log.lines[0]?.fields).toMatchObject({ pauseMs: 9, error: expect.any(Error) });
   expect(log.lines.at(-1)?.fields.seconds).toBe(200);
   failures.recovered('feed');
@@ -50,9 +47,9 @@ test('logs each way of failing once when they alternate within an outage', () =>
   for (const kind of ['timeout', 'http_503', 'timeout', 'http_503']) failures.failed('feed', failure(kind), 9);
   failures.failed('feed', failure('http_401', 'hold'), 9);
   expect(shown()).toEqual([
-    'warn failed, and will be tried again: feed timeout 1',
-    'warn failed, and will be tried again: feed http_503 2',
-    'error holding: this will not pass by itself: feed http_401 5',
+    'warn failed, retrying: feed timeout 1',
+    'warn failed, retrying: feed http_503 2',
+    'error holding: action required: feed http_401 5',
   ]);
   expect(failures.current()).toMatchObject([{ kind: 'http_401', failures: 5 }]);
 });
@@ -61,22 +58,22 @@ test('logs the first of several stages that fail in the same way, and another wh
   const { failures, shown } = observed();
   const away = failure('connection', 'retry', 'DatabaseError');
   for (const stage of ['lease', 'feed', 'recent', 'lease', 'feed', 'recent'] as const) failures.failed(stage, away, 9);
-  expect(shown()).toEqual(['warn failed, and will be tried again: lease connection 1']);
-  failures.failed('feed', failure('connection', 'retry', 'ConnectionError'), 9); // the service, and not the database
-  expect(shown().slice(1)).toEqual(['warn failed, and will be tried again: feed connection 3']);
+  expect(shown()).toEqual(['warn failed, retrying: lease connection 1']);
+  failures.failed('feed', failure('connection', 'retry', 'ConnectionError'), 9); // of the service instead of the database
+  expect(shown().slice(1)).toEqual(['warn failed, retrying: feed connection 3']);
   failures.recovered('lease');
   failures.recovered('feed');
   failures.failed('recent', away, 9);
   failures.recovered('recent');
   expect(shown().slice(2)).toEqual([
-    'info works again: lease connection 2',
-    'info works again: feed connection 3',
-    'warn failed, and will be tried again: recent connection 3',
-    'info works again: recent connection 3',
+    'info recovered: lease connection 2',
+    'info recovered: feed connection 3',
+    'warn failed, retrying: recent connection 3',
+    'info recovered: recent connection 3',
   ]);
 });
 
-test('forgets an outage without a line when its stage is reset', () => {
+test('discards an outage without a line when its stage is reset', () => {
   const { failures, shown } = observed();
   failures.failed('feed', failure('timeout'), 9);
   failures.reset('feed');
@@ -144,10 +141,10 @@ test('logs an unstable stage as one outage', () => {
   const { failures, clock, shown } = bench;
   flap(bench, 100, ['http_503', 'http_503', 'timeout']);
   const begin = [
-    'warn failed, and will be tried again: feed http_503 1',
-    'info works again: feed http_503 1',
-    'warn failed, and will be tried again: feed timeout 3',
-    'info works again: feed timeout 3',
+    'warn failed, retrying: feed http_503 1',
+    'info recovered: feed http_503 1',
+    'warn failed, retrying: feed timeout 3',
+    'info recovered: feed timeout 3',
   ];
   expect(shown()).toEqual(begin);
   expect(failures.current()).toEqual([]);
@@ -161,7 +158,7 @@ test('logs an unstable stage again when a reminder is due, with its count', () =
   flap(bench, 151, ['http_503']);
   expect(bench.shown().slice(2)).toEqual([
     'warn still failing: feed http_503 151',
-    'info works again: feed http_503 151',
+    'info recovered: feed http_503 151',
   ]);
 });
 
@@ -174,7 +171,7 @@ test('logs an outage again when it has lasted a minute after a short recovery', 
     clock.advance(1_000);
   }
   failures.recovered('feed');
-  expect(shown().slice(2)).toEqual(['warn still failing: feed timeout 63', 'info works again: feed timeout 103']);
+  expect(shown().slice(2)).toEqual(['warn still failing: feed timeout 63', 'info recovered: feed timeout 103']);
 });
 
 test('reports an unstable stage under one number', () => {

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { describeError } from '../../src/observability/log/describe-error.js';
 import { createLogger, type LoggerOptions } from '../../src/observability/log/logger.js';
-import { overhear } from '../support/canaries/overhear.js';
+import { captureLeaks } from '../support/canaries/capture-leaks.js';
 
 const CANARY = 'canary-77aa';
 
@@ -15,7 +15,7 @@ function logged(level: LoggerOptions['level'] = 'info', pretty: Pick<LoggerOptio
     ...pretty,
     destination: {
       write: (line) => {
-        overhear('the log', line);
+        captureLeaks('the log', line);
         lines.push(line);
       },
     },
@@ -40,9 +40,9 @@ function postgresError() {
 }
 
 describe('the log', () => {
-  test('is JSON lines with level, time, name, feed and version', () => {
+  test('writes JSON lines with level, time, name, feed and version', () => {
     const { logger, lines, last } = logged();
-    logger.info('took the feed', { epoch: 4 });
+    logger.info('started leading the feed', { epoch: 4 });
     expect(lines).toHaveLength(1);
     expect(last()).toEqual({
       level: 'info',
@@ -51,18 +51,18 @@ describe('the log', () => {
       feed: 'invoices',
       version: '1.2.3',
       epoch: 4,
-      message: 'took the feed',
+      message: 'started leading the feed',
     });
   });
 
-  test('leaves out what is below its level', () => {
+  test('omits lines below its level', () => {
     const { logger, lines } = logged('warn');
     logger.info('unheard');
     logger.warn('heard');
     expect(lines).toHaveLength(1);
   });
 
-  test('counts lines that its disk has no room for beyond a mebibyte, and goes on once there is room', async () => {
+  test('buffers 1 MiB when the disk is full, counts the dropped lines, and resumes once there is space', async () => {
     const written: string[] = [];
     let isFull = true;
     const { writeSync } = fs;
@@ -84,12 +84,12 @@ describe('the log', () => {
     const lines = messages.filter(({ message }) => message.startsWith('line ')).length;
     expect(lines).toBe(10);
     expect(messages.slice(lines)).toMatchObject([
-      { level: 'warn', message: 'lines are missing here: the log could not be written', lines: 6 },
+      { level: 'warn', message: 'dropped log lines: output was blocked', lines: 6 },
       { level: 'info', message: 'as ever' },
     ]);
   });
 
-  test('hides values under names of secrets and of document content, down to the third level', () => {
+  test('redacts fields named like secrets or document content, down to the third level', () => {
     const { logger, lines } = logged();
     logger.info('x', { apiKey: CANARY, headers: { authorization: CANARY }, a: { b: { password: CANARY } } });
     logger.info('x', { data: CANARY, entry: { markdown: CANARY } });
@@ -97,7 +97,7 @@ describe('the log', () => {
     expect(lines.join('')).toContain('[redacted]');
   });
 
-  test('shows type, message, kind and codes of an error and its causes, nothing else', () => {
+  test('logs only type, message, kind and codes of an error and its causes', () => {
     const { logger, last } = logged();
     const cause = Object.assign(new TypeError('inner'), { code: 'ECONNREFUSED', secret: CANARY });
     const error = Object.assign(new Error('outer', { cause }), { kind: 'connection', sqlstate: '08006', body: CANARY });
@@ -111,14 +111,14 @@ describe('the log', () => {
     });
   });
 
-  test.each(['info', 'trace'] as const)('keeps what PostgreSQL quotes of documents to itself, at level %s', (level) => {
+  test.each(['info', 'trace'] as const)('omits document content from errors of PostgreSQL at level %s', (level) => {
     const { logger, lines, last } = logged(level);
     logger.error('failed', { error: new Error('the page was refused', { cause: postgresError() }) });
     expect(lines.join('')).not.toContain(CANARY);
     expect(last().error).toMatchObject({ cause: { sqlstate: '22P02', constraint: 'runs_pkey' } });
   });
 
-  test('shows where an error came from at level debug only', () => {
+  test('logs the stack of an error only at level debug', () => {
     const [info, debug] = [logged('info'), logged('debug')];
     for (const { logger } of [info, debug]) logger.error('failed', { error: new Error('x') });
     expect(info.last().error).not.toHaveProperty('stack');
@@ -127,16 +127,16 @@ describe('the log', () => {
 });
 
 describe('an error in the log', () => {
-  test('that causes itself does not loop', () => {
+  test('is logged once when it is its own cause', () => {
     const error = new Error('round');
     error.cause = error;
     expect(JSON.stringify(describeError(error)).match(/round/g)).toHaveLength(6);
   });
 
-  test('that is no error shows only what it was', () => {
+  test('is logged with its type only when the thrown value is not an error', () => {
     expect(describeError({ key: CANARY })).toEqual({
       type: 'object',
-      message: 'something was thrown that is no error',
+      message: 'the thrown value is not an error',
     });
     expect(JSON.stringify(describeError(CANARY))).not.toContain(CANARY);
   });
@@ -146,16 +146,22 @@ describe('the log for a terminal', () => {
   /** Without its time. */
   const shown = (lines: readonly string[]) => lines.map((line) => line.slice('2026-01-01 00:00:00.000Z '.length));
 
-  test('has time, level, message and fields in one line', () => {
+  test('writes time, level, message and fields on one line', () => {
     const { logger, lines } = logged('info', { format: 'pretty' });
-    logger.info('took the feed', { epoch: 4, since: null, where: 'a b', reading: { feed: { entries: 7 } }, list: [1] });
-    expect(lines[0]).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z INFO {2}took the feed /);
+    logger.info('started leading the feed', {
+      epoch: 4,
+      since: null,
+      where: 'a b',
+      reading: { feed: { entries: 7 } },
+      list: [1],
+    });
+    expect(lines[0]).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z INFO {2}started leading the feed /);
     expect(shown(lines)).toEqual([
-      'INFO  took the feed feed=invoices epoch=4 since=null where="a b" reading.feed.entries=7 list=[1]\n',
+      'INFO  started leading the feed feed=invoices epoch=4 since=null where="a b" reading.feed.entries=7 list=[1]\n',
     ]);
   });
 
-  test('shows an error with its cause in the same line, and where it came from at level debug only', () => {
+  test('writes an error and its cause on the same line, and its stack only at level debug', () => {
     const error = new Error('outer', { cause: new Error('inner one') });
     const [info, debug] = [logged('info', { format: 'pretty' }), logged('debug', { format: 'pretty' })];
     for (const { logger } of [info, debug]) logger.warn('failed', { error });
@@ -163,7 +169,7 @@ describe('the log for a terminal', () => {
     expect(debug.lines[0]).toMatch(/cause="inner one"\n {4}at /);
   });
 
-  test('hides what the other one hides', () => {
+  test('redacts the same fields as the JSON log', () => {
     const { logger, lines } = logged('info', { format: 'pretty' });
     logger.info('x', { apiKey: CANARY, headers: { authorization: CANARY }, a: { b: { password: CANARY } } });
     logger.error('failed', { error: new Error('the page was refused', { cause: postgresError() }) });
@@ -171,7 +177,7 @@ describe('the log for a terminal', () => {
     expect(lines.join('')).toContain('apiKey="[redacted]"');
   });
 
-  test('lets no text begin a line or steer the terminal', () => {
+  test('escapes line breaks and control characters', () => {
     const { logger, lines } = logged('info', { format: 'pretty' });
     const evil = 'a\n2026-01-01 ERROR forged\r\x1b[2J\x9b2J\u2028\u202e\u{e0041}';
     logger.info(evil, { value: evil, [evil]: 1, list: [evil], error: new Error(evil) });
@@ -180,7 +186,7 @@ describe('the log for a terminal', () => {
     expect(lines[0]).toContain('\\u001b[2J');
   });
 
-  test('is coloured only where that is wanted', () => {
+  test('uses colours only when they are enabled', () => {
     const [plain, coloured] = [
       logged('info', { format: 'pretty' }),
       logged('info', { format: 'pretty', colours: true }),

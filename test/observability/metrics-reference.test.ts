@@ -65,7 +65,7 @@ describe('docs/metrics.md', () => {
     expect(sorted(readReference())).toEqual(sorted(live));
   });
 
-  test('says which kinds of errors a stage cannot have', async () => {
+  test('lists the kinds of errors that a stage cannot have', async () => {
     const { text } = await testMetrics().metrics.exposition();
     const kinds = (stage: string) =>
       [...text.matchAll(new RegExp(`stage="${stage}",kind="(\\w+)"`, 'g'))].map(([, kind]) => kind);

@@ -6,7 +6,7 @@ import { feedStatus, samplesOf, testMetrics } from '../support/observed.js';
 const COUNTS = { inserted: 3, updated: 2, filled: 1, unchanged: 1, stale: 4, quarantined: 5, conflicts: 6, stored: [] };
 
 describe('metrics', () => {
-  test('all carry the feed, those of Node too', async () => {
+  test('have the label feed, including those of Node', async () => {
     const { text, contentType } = await testMetrics({ nodeMetrics: true }).metrics.exposition();
     const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     expect(series.length).toBeGreaterThan(100);
@@ -15,7 +15,7 @@ describe('metrics', () => {
     expect(contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
   });
 
-  test('are at 0 before anything happened, but for the lag, which is unknown', async () => {
+  test('start at 0, except the lag, which is unknown', async () => {
     const samples = samplesOf((await testMetrics().metrics.exposition()).text);
     const others = [...samples].filter(([, value]) => value !== 0);
     expect(others).toEqual([
@@ -27,7 +27,7 @@ describe('metrics', () => {
     expect(samples.get('scanfeed_http_request_duration_seconds_count{operation="run",status="404"}')).toBe(0);
   });
 
-  test('share nothing with those of another feed in the same process', async () => {
+  test('are independent of those of another feed in the same process', async () => {
     const [one, other] = [testMetrics(), testMetrics({ feed: 'letters' })];
     one.metrics.polled('end');
     expect(await one.sample('scanfeed_polls_total{outcome="end"}')).toBe(1);
@@ -54,7 +54,7 @@ describe('metrics', () => {
     expect(await sample('scanfeed_cursor_resets_total')).toBe(1);
   });
 
-  test('have no more label values than they list, whatever they are told', async () => {
+  test('count unknown label values as other', async () => {
     const { metrics, sample } = testMetrics();
     const before = samplesOf((await metrics.exposition()).text).size;
     metrics.failed('feed', 'http_599');
@@ -79,7 +79,7 @@ describe('metrics', () => {
     expect(await sample('scanfeed_transaction_duration_seconds_bucket{le="0.025"}')).toBe(1);
   });
 
-  test('ask the pool at each scrape', async () => {
+  test('read the pool at each scrape', async () => {
     let active = 1;
     const { sample } = testMetrics({ databasePool: () => ({ active, idle: 2, waiting: 3 }) });
     expect(await sample('scanfeed_database_pool{state="active"}')).toBe(1);
@@ -90,7 +90,7 @@ describe('metrics', () => {
 });
 
 describe('the lag', () => {
-  test('grows by itself when nothing is read any more', async () => {
+  test('grows with the time when nothing is read', async () => {
     const { metrics, clock, sample } = testMetrics();
     clock.advance(1_000);
     metrics.setStatus(feedStatus({ readAt: 1_000, lagMs: 2_000 }));
@@ -110,7 +110,7 @@ describe('the lag', () => {
     expect(await sample('scanfeed_lag_seconds')).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('comes from what was read last, not from what arrived last', async () => {
+  test('follows the latest reading when reports arrive out of order', async () => {
     const { metrics, clock, sample } = testMetrics();
     clock.advance(2_000);
     metrics.setFreshness({ readAt: 2_000, lagMs: 0, dataCompleteAsOf: new Date(9_000) });
@@ -141,7 +141,7 @@ describe('the gauges of the database', () => {
 });
 
 describe('leading and being caught up', () => {
-  test('end with the lease, though nobody says so', async () => {
+  test('end when the lease expires without a report', async () => {
     const { metrics, clock, sample } = testMetrics();
     metrics.setLeader(30_000);
     metrics.setCaughtUp(0);
@@ -150,7 +150,7 @@ describe('leading and being caught up', () => {
     expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([0, 0]);
   });
 
-  test('take three poll intervals and the request timeout as not long ago', async () => {
+  test('last three poll intervals and the request timeout after the end was seen', async () => {
     const { metrics, clock, sample } = testMetrics();
     metrics.setLeader(Number.POSITIVE_INFINITY);
     metrics.setCaughtUp(0);
@@ -160,7 +160,7 @@ describe('leading and being caught up', () => {
     expect(await sample('scanfeed_caught_up')).toBe(0);
   });
 
-  test('are told apart: a leader behind the end is not caught up, nor is a standby', async () => {
+  test('differ when a leader is behind the end, and on a standby', async () => {
     const { metrics, sample } = testMetrics();
     metrics.setCaughtUp(0);
     expect(await sample('scanfeed_caught_up')).toBe(0);
@@ -182,14 +182,14 @@ describe('leading and being caught up', () => {
   });
 });
 
-test('a feed of two metrics objects with the metrics of Node does not clash', async () => {
+test('two metrics objects of one feed can both collect the metrics of Node', async () => {
   const options = { feed: 'a', version: '1', monotonic: () => 0, pollIntervalMs: 1, requestTimeoutMs: 1 };
   const both = [createMetrics(options), createMetrics(options)];
   const texts = await Promise.all(both.map((metrics) => metrics.exposition()));
   expect(texts.map(({ text }) => text.includes('nodejs_version_info'))).toEqual([true, true]);
 });
 
-test('the event loop is watched without waking a process that is at rest', async () => {
+test('the utilization of the event loop is measured without waking an idle process', async () => {
   const monitor = vi.spyOn(perfHooks, 'monitorEventLoopDelay');
   try {
     const { sample } = testMetrics({ nodeMetrics: true });

@@ -6,11 +6,11 @@ import { countScale, lagScale } from '../../src/observability/status-page/scales
 import { windowOf } from '../../src/observability/status-page/window.js';
 
 const MINUTE = 60_000;
-/** A whole multiple of six minutes, so that windows of all lengths end right behind it. */
+/** One minute before a multiple of six minutes, so that windows of all lengths end directly after it. */
 const PRESENT = 24_000_005;
 const NOW = PRESENT * MINUTE + 20_000;
 
-/** A minute so many minutes ago. */
+/** Returns the minute this many minutes ago. */
 const ago = (minutes: number, figures: Partial<RecentMinute> = {}): RecentMinute => ({
   minute: PRESENT - minutes,
   lagSeconds: 5,
@@ -30,13 +30,13 @@ describe('the window of the charts', () => {
     [180, 360, 60, 12],
     [359, 360, 60, 12],
     [10_000, 360, 60, 12],
-  ])('is the shortest that has all: what is known for %i minutes is shown in %i', (minutes, length, cells, rows) => {
+  ])('covers the known minutes with the shortest length: %i minutes fit into %i', (minutes, length, cells, rows) => {
     const window = windowOf([ago(minutes), ago(0)], NOW);
     expect([window.length, window.cells.length, window.rows.length]).toEqual([length, cells, rows]);
     expect(window.minutes.at(-1)).toEqual(ago(0));
   });
 
-  test('adds runs and failures up, takes the worst lag, and leaves blank what is not known', () => {
+  test('adds up runs and failures, takes the highest lag, and leaves unknown minutes blank', () => {
     const known = [
       ago(200),
       ago(5, { lagSeconds: 9, runs: 3, failures: 1 }),
@@ -50,18 +50,18 @@ describe('the window of the charts', () => {
     expect([minutesWithoutLag, minutesWithoutLead]).toEqual([356, 357]);
   });
 
-  test('keeps its bars where they are from one look to the next', () => {
+  test('keeps the bars aligned when time passes', () => {
     const known = Array.from({ length: 300 }, (_, minutes) => ago(299 - minutes, { runs: minutes }));
     const [one, next] = [0, 1].map((later) => windowOf(known, NOW + later * 6 * MINUTE).cells);
     expect(next?.slice(0, -1)).toEqual(one?.slice(1));
   });
 
-  test('has no place for minutes to come, and does not call them unknown', () => {
+  test('does not count future minutes as unknown', () => {
     const window = windowOf([ago(4, { minute: PRESENT - 4 }), ago(200)], NOW - 4 * MINUTE);
     expect([window.minutes.length, window.length]).toEqual([356, 360]);
   });
 
-  test('is there before anything is known', () => {
+  test('is empty when nothing is known', () => {
     expect(windowOf([], NOW)).toMatchObject({ length: 20, minutesWithoutLag: 20, minutesWithoutLead: 20 });
   });
 });
@@ -69,7 +69,7 @@ describe('the window of the charts', () => {
 describe('the scale of the lag', () => {
   const labels = (...lags: number[]) => lagScale(lags).lines.map(({ label }) => label);
 
-  test('spans what there is, in steps that people count in', () => {
+  test('spans the values with familiar steps', () => {
     expect(labels()).toEqual(['1 s', '10 s', '1 min']);
     expect(labels(0, 0.2)).toEqual(['1 s', '10 s', '1 min']);
     expect(labels(5, 700)).toEqual(['1 s', '10 s', '1 min', '10 min', '1 h']);
@@ -78,11 +78,11 @@ describe('the scale of the lag', () => {
     expect(labels(1e12)).toEqual(['1 y', '10 y']);
   });
 
-  test('puts the least off the foot, where it is a second or more', () => {
+  test('keeps the lowest value off the bottom when it is a second or more', () => {
     for (const least of [2, 11, 61, 90_000]) expect(lagScale([least, 100_000]).at(least)).toBeGreaterThan(0.04);
   });
 
-  test.each([0, 0.001, 1, 59, 3_600, 1e12])('finds a place for %f s', (seconds) => {
+  test.each([0, 0.001, 1, 59, 3_600, 1e12])('places %f s between 0 and 1', (seconds) => {
     const at = lagScale([seconds]).at(seconds);
     expect(at).toBeGreaterThanOrEqual(0);
     expect(at).toBeLessThanOrEqual(1);
@@ -96,7 +96,7 @@ test.each([
   [[7], ['0', '5', '10']],
   [[1_300], ['0', '1,000', '2,000']],
   [[60_001], ['0', '50,000', '100,000']],
-])('the scale of %j runs has round numbers, halves too', (counts, labels) => {
+])('the scale of %j runs has round numbers and halves', (counts, labels) => {
   expect(countScale(counts).lines.map(({ label }) => label)).toEqual(labels);
 });
 
@@ -110,27 +110,27 @@ test.each([
   [7_260, '2 h 1 min'],
   [48 * 3_600, '2 d'],
   [2_246_400 + 3_600, '26 d 1 h'],
-])('%f s read %s', (seconds, words) => {
+])('describeSeconds formats %f s as %s', (seconds, words) => {
   expect(describeSeconds(seconds)).toBe(words);
 });
 
-describe('what is said of a chart', () => {
+describe('the caption of a chart', () => {
   const captionOf = (chart: string) => /<figcaption[^>]*>([^<]*)</.exec(chart)?.[1];
 
-  test('names the worst and when, what failed, and how much is not known', () => {
+  test('names the highest lag with its time, failed attempts, and unknown minutes', () => {
     const window = windowOf([ago(30), ago(20, { lagSeconds: 754, failures: 2 }), ago(0, { runs: 1 })], NOW);
     const at = new Date((PRESENT - 20) * MINUTE).toISOString().slice(11, 16);
     expect(captionOf(lagChart(window))).toBe(
-      `At worst 12 min 34 s, at ${at} UTC. 2 tries failed. Not known for 57 min (hatched).`,
+      `Highest: 12 min 34 s, at ${at} UTC. 2 attempts failed. Unknown for 57 min (hatched).`,
     );
     expect(captionOf(runsChart(window))).toBe(
       '1 run in the last hour. This process did not lead, or did not run, for 57 min (hatched).',
     );
   });
 
-  test('does not call good what nobody knows', () => {
+  test('says that there is no data when nothing is known', () => {
     const window = windowOf([ago(0, { lagSeconds: null, runs: null })], NOW);
-    expect(captionOf(lagChart(window))).toBe('Nothing is known of the last 20 minutes yet.');
+    expect(captionOf(lagChart(window))).toBe('No data yet for the last 20 minutes.');
     expect(captionOf(runsChart(window))).toBe('This process did not lead the feed in the last 20 minutes.');
     expect(lagChart(window)).not.toContain('class="line"');
   });

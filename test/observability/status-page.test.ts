@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, expect, type TestContext, test } from 'vitest';
-import { overhear } from '../support/canaries/overhear.js';
+import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { requireTool } from '../support/deployment/tools.js';
 import { findChromium, launchChromium } from '../support/status-page/browser.js';
 import { boxesOf, measureContrasts, overhang, spokenOn } from '../support/status-page/measure.js';
@@ -16,25 +16,25 @@ afterEach(async () => {
 });
 afterAll(async () => (await browser)?.close());
 
-/** The page in a window as small as WCAG 2.2 (1.4.10) asks for, and whatever the browser has to say against it. */
-async function look(context: TestContext, shown: Shown) {
+/** Opens the page in the smallest window of WCAG 2.2 (1.4.10) and collects the errors and requests of the browser. */
+async function openPage(context: TestContext, shown: Shown) {
   requireTool(context, 'chromium', findChromium() !== undefined);
   browser ??= launchChromium();
   const served = await serveStatusPage(shown);
   open.add(served.close);
   const page = await (await browser).newPage({ viewport: { width: 320, height: 640 }, colorScheme: 'light' });
   open.add(() => page.close());
-  const complaints: string[] = [];
+  const errors: string[] = [];
   const requests: string[] = [];
-  page.on('console', (message) => complaints.push(message.text()));
-  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => errors.push(message.text()));
+  page.on('pageerror', (error) => errors.push(String(error)));
   page.on('request', (request) => requests.push(request.url()));
   await page.goto(served.url);
-  overhear('the status page', await page.content());
-  return { page, url: served.url, complaints, requests };
+  captureLeaks('the status page', await page.content());
+  return { page, url: served.url, errors, requests };
 }
 
-/** Texts are legible from 4.5 to 1 on, lines and bars to be seen from 3 to 1 on (WCAG 2.2, 1.4.3 and 1.4.11). */
+/** Minimum contrast: 4.5 to 1 for text, 3 to 1 for lines and bars (WCAG 2.2, 1.4.3 and 1.4.11). */
 async function tooFaint(page: Page) {
   const { texts, drawn } = await measureContrasts(page);
   expect(texts.length).toBeGreaterThan(25);
@@ -43,39 +43,39 @@ async function tooFaint(page: Page) {
 }
 
 test.for(Object.entries(STATES))(
-  'the page of a feed %s fits a small window, is legible in both schemes, and loads nothing',
+  'the page of a feed %s fits a small window, is legible in both colour schemes, and loads nothing',
   async ([, shown], context) => {
-    const { page, url, complaints, requests } = await look(context, shown());
+    const { page, url, errors, requests } = await openPage(context, shown());
     await page.click('summary');
     expect(await overhang(page)).toBe(0);
     expect(await tooFaint(page)).toEqual([]);
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await tooFaint(page)).toEqual([]);
     expect(requests).toEqual([url]);
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
   },
 );
 
-test('the scheme of the page is that of the reader', async (context) => {
-  const { page } = await look(context, caughtUp());
+test('the page follows the colour scheme of the browser', async (context) => {
+  const { page } = await openPage(context, caughtUp());
   const ground = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
   expect(await ground()).toBe('rgb(244, 245, 247)');
   await page.emulateMedia({ colorScheme: 'dark' });
   expect(await ground()).toBe('rgb(14, 18, 24)');
 });
 
-test('the browser refuses what does not belong to the page', async (context) => {
-  const { page, complaints } = await look(context, caughtUp());
+test('the browser blocks injected styles and scripts', async (context) => {
+  const { page, errors } = await openPage(context, caughtUp());
   await page.evaluate(`document.body.insertAdjacentHTML('beforeend', '<p id="foreign" style="color: red">x</p>')`);
   await page.evaluate(
     `document.body.append(Object.assign(document.createElement('script'), { text: 'foreign.id = 1' }))`,
   );
   expect(await page.evaluate('getComputedStyle(foreign).color')).toBe('rgb(26, 33, 44)');
-  expect(complaints.join()).toMatch(/style.*Content Security Policy.*script.*Content Security Policy/s);
+  expect(errors.join()).toMatch(/style.*Content Security Policy.*script.*Content Security Policy/s);
 });
 
 test('a screen reader is told the state, the facts, the errors, and what the charts show', async (context) => {
-  const { page } = await look(context, failing());
+  const { page } = await openPage(context, failing());
   const spoken = await spokenOn(page);
   const named = (role: string) => spoken.filter((node) => node.role === role).map(({ name }) => name);
   expect(named('heading')).toEqual(['Failing, retrying', 'Current errors', 'Lag', 'Runs stored']);
@@ -98,7 +98,7 @@ test('a screen reader is told the state, the facts, the errors, and what the cha
     name: 'Lag',
     description: expect.stringContaining('on a logarithmic scale with lines at 1 s, 10 s, 1 min, 10 min, 1 h'),
   });
-  expect(lag?.description).toContain('At worst 23 min 51 s, at 14:32 UTC. 143 tries failed. Not known for 58 min');
+  expect(lag?.description).toContain('Highest: 23 min 51 s, at 14:32 UTC. 143 attempts failed. Unknown for 58 min');
   expect(runs).toMatchObject({
     name: 'Runs stored',
     description: expect.stringContaining('A bar for every 3 minutes'),
@@ -106,11 +106,11 @@ test('a screen reader is told the state, the facts, the errors, and what the cha
   expect(runs?.description).toContain('4,606 runs in the last 3 hours.');
 });
 
-test('the charts have a line and bars where something is known, and hatching where nothing is', async (context) => {
-  const { page } = await look(context, failing());
+test('the charts have a line and bars where values are known, and hatching elsewhere', async (context) => {
+  const { page } = await openPage(context, failing());
   const chart = (number: number) => `figure:nth-of-type(${number})`;
   const [line, unknown] = [await boxesOf(page, `${chart(1)} .area`), await boxesOf(page, `${chart(1)} .unknown`)];
-  // Not yet running, read, asleep, read again.
+  // Not started, reading, suspended, reading again.
   const stretches = [unknown[0], line[0], unknown[1], line[1]];
   expect([line.length, unknown.length]).toEqual([2, 2]);
   for (const [at, stretch] of stretches.slice(1).entries())
@@ -130,8 +130,8 @@ test('the charts have a line and bars where something is known, and hatching whe
   expect(bars.every(({ top, bottom }) => bottom - top >= 2)).toBe(true);
 });
 
-test('a standby shows a lag and no runs of its own, not even none', async (context) => {
-  const { page } = await look(context, standingBy());
+test('a standby shows the lag, and hatching instead of runs', async (context) => {
+  const { page } = await openPage(context, standingBy());
   expect(await boxesOf(page, '.line')).toHaveLength(1);
   expect(await boxesOf(page, '.bar')).toEqual([]);
   const [hatched] = await boxesOf(page, '.unknown');
@@ -140,17 +140,17 @@ test('a standby shows a lag and no runs of its own, not even none', async (conte
   expect(hatched?.right).toBeGreaterThan((axis?.right ?? 0) - 4);
 });
 
-test('the table has the figures of the charts, the latest first', async (context) => {
-  const { page } = await look(context, readingHistory());
+test('the table has the figures of the charts, latest first', async (context) => {
+  const { page } = await openPage(context, readingHistory());
   await page.click('summary');
   const rows = await page.locator('tbody tr').allInnerTexts();
   expect(rows).toHaveLength(12);
   expect(rows[0]).toMatch(/^14:28\t9 d 3 h\t[\d,]{7}\t0$/);
-  expect(rows.at(-1)).toBe('13:33\tnot known\tdid not lead\t0');
+  expect(rows.at(-1)).toBe('13:33\tunknown\tdid not lead\t0');
 });
 
-test('the page loads itself anew for those who ask for it alone', async (context) => {
-  const { page, url } = await look(context, caughtUp());
+test('the page reloads itself only when asked to', async (context) => {
+  const { page, url } = await openPage(context, caughtUp());
   const refreshes = () => page.locator('meta[http-equiv=refresh]').count();
   expect(await refreshes()).toBe(0);
   await page.getByRole('link', { name: 'Refresh every 30 s' }).click();

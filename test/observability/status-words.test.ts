@@ -13,20 +13,20 @@ describe('the headline', () => {
   test.each<[string, string, Partial<StatusReport>]>([
     ['Caught up', 'good', {}],
     ['Catching up', 'busy', { caughtUp: false }],
-    ['Standing by for another process', 'calm', { role: 'standby', caughtUp: false }],
+    ['Standing by', 'calm', { role: 'standby', caughtUp: false }],
     ['Starting', 'calm', starting().report],
-    ['Stuck, asking again', 'bad', { stuckSince: '2026-01-01T14:00:00.000Z' }],
+    ['Stuck, retrying', 'bad', { stuckSince: '2026-01-01T14:00:00.000Z' }],
     ['Failing, retrying', 'bad', { currentErrors: failing().report.currentErrors, caughtUp: true }],
     ['Failing, retrying', 'bad', { ...starting().report, currentErrors: failing().report.currentErrors }],
-  ])('says %s, in a tone that is %s', (headline, tone, changed) => {
+  ])('is %s in the tone %s', (headline, tone, changed) => {
     expect(stateOf(reported(changed))).toMatchObject({ headline, tone });
   });
 
   test.each<[string, Partial<StatusReport>]>([
     ['The data is complete up to 1.2 s ago.', {}],
     ['The data is complete up to 1.2 s ago. The history is still being read.', { backfillComplete: false }],
-    ['How fresh the data is, is not known yet.', { lagSeconds: null }],
-  ])('is followed by how fresh the data is: %s', (sentence, changed) => {
+    ['The freshness of the data is not known yet.', { lagSeconds: null }],
+  ])('is followed by the freshness: %s', (sentence, changed) => {
     expect(stateOf(reported(changed)).sentence).toBe(sentence);
   });
 
@@ -34,9 +34,9 @@ describe('the headline', () => {
     ['Led by this process, pod-1.', { leaseHolder: 'pod-1' }],
     ['Led by this process.', { leaseHolder: null }],
     ['Led by pod-1.', { role: 'standby', leaseHolder: 'pod-1' }],
-    ['Nobody leads the feed.', { role: 'standby', leaseHolder: null }],
-    ['Who leads the feed is not known yet.', { role: 'starting', leaseHolder: null }],
-  ])('is followed by who leads: %s', (leader, changed) => {
+    ['No process leads the feed.', { role: 'standby', leaseHolder: null }],
+    ['The leader is not known yet.', { role: 'starting', leaseHolder: null }],
+  ])('is followed by the leader: %s', (leader, changed) => {
     expect(stateOf(reported(changed)).leader).toBe(leader);
   });
 });
@@ -48,26 +48,26 @@ describe('the current errors', () => {
       .replaceAll(/\s+/g, ' ')
       .trim();
 
-  test('are left out where there are none', () => {
+  test('are omitted when there are none', () => {
     expect(renderCurrentErrors(report, now)).toBe('');
   });
 
-  test('say what fails, what helps, for how long and how often', () => {
+  test('name the failure, its remedy, its duration and its count', () => {
     expect(textOf({ currentErrors: failing().report.currentErrors })).toMatch(
       /^Current errors Reading the feed \(http_401\) the delivery feed .*; correct SCANFEED_API_KEY; .* for 24 min, since 2026-01-01 14:08:08 UTC , 63 failures in a row$/,
     );
   });
 
-  test('ask for a report where only a change of the program helps', () => {
+  test('ask for a report when the failure is a bug', () => {
     const currentErrors = error === undefined ? [] : [{ ...error, stage: 'elsewhere', kind: 'internal', failures: 1 }];
     expect(textOf({ currentErrors })).toMatch(
-      /elsewhere \(internal\).*This is a bug in scanfeed: please report it.*, 1 failure in a row$/,
+      /elsewhere \(internal\).*This is a bug in scanfeed: report it.*, 1 failure in a row$/,
     );
   });
 
-  test('name a cursor that leads nowhere', () => {
+  test('name the cursor when it does not advance', () => {
     expect(textOf({ stuckSince: '2026-01-01T13:32:08.000Z' })).toMatch(
-      /^Current errors The cursor leads nowhere .*Ask the operators.* for 1 h, since 2026-01-01 13:32:08 UTC$/,
+      /^Current errors The cursor does not advance .*Ask the operators.* for 1 h, since 2026-01-01 13:32:08 UTC$/,
     );
   });
 });
@@ -76,7 +76,7 @@ describe('the facts', () => {
   const facts = (changed: Partial<StatusReport>) =>
     Object.fromEntries(firstFacts(reported(changed), now).map(({ name, value, more }) => [name, [value, more]]));
 
-  test('give the time of what is of today, and the day of what is not', () => {
+  test('show the time of day in large type if it is today, otherwise the date', () => {
     expect(facts({})['Data complete as of']).toEqual([expect.stringContaining('>14:32:06<'), 'UTC, 2026-01-01']);
     expect(facts({ dataCompleteAsOf: '2025-12-31T23:59:59.999Z' })['Data complete as of']).toEqual([
       expect.stringContaining('>2025-12-31<'),
@@ -84,9 +84,9 @@ describe('the facts', () => {
     ]);
   });
 
-  test('do not show a number that is not known', () => {
+  test('show Unknown when a number is not known', () => {
     const unknown = facts({ lagSeconds: null, dataCompleteAsOf: null, pendingResults: null, quarantinedEntries: null });
-    expect(Object.values(unknown)).toEqual(Array(4).fill(['Not known', undefined]));
+    expect(Object.values(unknown)).toEqual(Array(4).fill(['Unknown', undefined]));
   });
 
   test('show the progress, rate and time left of a pass when they are known', () => {
@@ -100,7 +100,7 @@ describe('the facts', () => {
       pass === undefined
         ? []
         : [{ ...pass, pass: 'history', deliveredUpTo: null, entriesPerSecond: null, secondsLeft: null }];
-    expect(facts({ passes: begun })['Reading the history']).toEqual(['Under way', 'from its beginning']);
+    expect(facts({ passes: begun })['Reading the history']).toEqual(['In progress', 'at the beginning']);
   });
 
   test.each([

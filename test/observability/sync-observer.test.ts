@@ -13,7 +13,7 @@ function observed() {
 
 const outage = Object.assign(new Error('no answer from the service'), { kind: 'connection', action: 'retry' });
 
-test('an outage stands in the report until it is over, and each failure is counted', async () => {
+test('the report lists an outage until its recovery, and each failure is counted', async () => {
   const { observer, report, sample, clock } = observed();
   for (let failures = 1; failures <= 20; failures++) {
     observer.failed('feed', outage, failures, 1_000);
@@ -33,7 +33,7 @@ test('an outage stands in the report until it is over, and each failure is count
   expect(report().currentErrors).toEqual([]);
 });
 
-test('what will not pass by itself is logged as an error, a bug of ours counts as internal', async () => {
+test('logs a failure as an error when it needs action, and counts a bug as internal', async () => {
   const { observer, sample, log } = observed();
   observer.failed('feed', Object.assign(new Error('refused'), { kind: 'http_401', action: 'hold' }), 1, 1);
   observer.failed('lease', new TypeError('undefined is no function'), 1, 1);
@@ -60,25 +60,25 @@ test('the report follows the role and the freshness', () => {
   expect(report().role).toBe('standby');
 });
 
-test('taking and giving up the feed is logged once, not with every renewal', () => {
+test('logs taking and losing the lease once, not with every renewal', () => {
   const { observer, log } = observed();
   for (const until of [1, 2, 3, null]) observer.leading(until);
-  expect(log.lines.map(({ message }) => message)).toEqual(['took the feed', 'gave the feed up']);
+  expect(log.lines.map(({ message }) => message)).toEqual(['started leading the feed', 'stopped leading the feed']);
 });
 
-test('who stands by says once behind whom, but not of a leader that was seen before the first try to take the feed', () => {
+test('a standby logs each leader once, but not a leader seen before the first attempt to take the lease', () => {
   const { observer, log } = observed();
-  const look = (leaseHolder: string | null) => observer.status(feedStatus({ leaseHolder }));
-  look('pod-1');
+  const check = (leaseHolder: string | null) => observer.status(feedStatus({ leaseHolder }));
+  check('pod-1');
   expect(log.lines).toEqual([]);
-  for (const holder of ['pod-1', 'pod-1', null, 'pod-2', 'pod-2']) look(holder);
+  for (const holder of ['pod-1', 'pod-1', null, 'pod-2', 'pod-2']) check(holder);
   expect(log.lines.map(({ fields }) => fields.leaseHolder)).toEqual(['pod-1', 'pod-2']);
   observer.leading(30_000);
-  look('pod-3');
-  expect(log.lines.at(-1)?.message).toBe('took the feed');
+  check('pod-3');
+  expect(log.lines.at(-1)?.message).toBe('started leading the feed');
 });
 
-test('catching up is told after the feed was taken and after having been behind for long, not at every poll', () => {
+test('logs the catch-up after taking the lease and after a long delay, not at every poll', () => {
   const { observer, log, clock } = observed();
   const caughtUp = () =>
     log.lines.filter(({ message }) => message === 'caught up with the feed').map(({ fields }) => fields);
@@ -93,7 +93,7 @@ test('catching up is told after the feed was taken and after having been behind 
   reachEnd();
   expect(caughtUp()).toEqual([{ entries: 400, seconds: 2 }]);
 
-  read(1); // a new run now and then
+  read(1); // an occasional new run
   observer.caughtUp(null);
   reachEnd();
   expect(caughtUp()).toHaveLength(1);
@@ -113,11 +113,11 @@ test('catching up is told after the feed was taken and after having been behind 
 
 const COUNTS = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, quarantined: 0, conflicts: 0, stored: [] };
 
-test('what is done is told in one line a minute, with the rest when the feed is given up, and nothing of idle polls', () => {
+test('logs the activity once a minute and when the lease is lost, and nothing when idle', () => {
   const { observer, log, clock } = observed();
   observer.leading(30_000);
   observer.freshness({ readAt: 0, lagMs: 1_500, dataCompleteAsOf: new Date(0) });
-  const told = () => log.lines.filter(({ message }) => message === 'activity').map(({ fields }) => fields);
+  const logged = () => log.lines.filter(({ message }) => message === 'activity').map(({ fields }) => fields);
   const idle = (seconds: number) => {
     for (let second = 0; second < seconds; second += 1) {
       clock.advance(1_000);
@@ -128,7 +128,7 @@ test('what is done is told in one line a minute, with the rest when the feed is 
     }
   };
   idle(300);
-  expect(told()).toEqual([]);
+  expect(logged()).toEqual([]);
 
   observer.failed('recent', outage, 1, 1_000);
   for (let page = 0; page < 3; page += 1) {
@@ -138,20 +138,20 @@ test('what is done is told in one line a minute, with the rest when the feed is 
     observer.failed('result', outage, page + 1, 1_000);
   }
   idle(59);
-  expect(told()).toEqual([]);
+  expect(logged()).toEqual([]);
   idle(300);
   const numbers = { pages: 3, entries: 600, inserted: 450, updated: 60, quarantined: 3, resolved: 15, failures: 3 };
-  expect(told()).toEqual([{ seconds: 60, ...numbers, lagSeconds: 361.5 }]);
+  expect(logged()).toEqual([{ seconds: 60, ...numbers, lagSeconds: 361.5 }]);
 
   observer.committed({ ...COUNTS, inserted: 1 }, []);
   observer.polled('entries', 1);
   clock.advance(4_000);
   observer.leading(null);
-  expect(told().slice(1)).toMatchObject([{ seconds: 4, pages: 1, inserted: 1, failures: 0 }]);
-  expect(log.lines.at(-1)?.message).toBe('gave the feed up');
+  expect(logged().slice(1)).toMatchObject([{ seconds: 4, pages: 1, inserted: 1, failures: 0 }]);
+  expect(log.lines.at(-1)?.message).toBe('stopped leading the feed');
 });
 
-test('at level debug there is one line a page, whether it brought entries or not', () => {
+test('logs one line per page at level debug, with or without entries', () => {
   const { observer, log } = observed();
   observer.committed({ ...COUNTS, inserted: 1 }, []);
   observer.polled('entries', 1);
@@ -162,17 +162,17 @@ test('at level debug there is one line a page, whether it brought entries or not
   expect(lines).toEqual(['committed', 'polled the feed']);
 });
 
-test('what any page may bring is warned of at once, then once a minute with what came together', () => {
+test('logs a repeated warning immediately, then once a minute with its sums', () => {
   const { observer, log, clock } = observed();
   observer.leading(30_000);
-  const told = () => log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields.entries);
+  const logged = () => log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields.entries);
   for (let page = 0; page < 90; page += 1) {
     observer.committed({ ...COUNTS, quarantined: 2 }, []);
     clock.advance(1_000);
   }
-  expect(told()).toEqual([2, 120]);
+  expect(logged()).toEqual([2, 120]);
   observer.leading(null);
-  expect(told()).toEqual([2, 120, 58]);
+  expect(logged()).toEqual([2, 120, 58]);
 });
 
 test('what the leader failed at is no error of a standby; what keeps it from the lease is', () => {
@@ -187,7 +187,7 @@ test('what the leader failed at is no error of a standby; what keeps it from the
   expect(stages()).toEqual(['lease']);
 });
 
-test('commits, reconciliation and resets reach the metrics, and no scan id reaches the log', async () => {
+test('counts commits, reconciliation and resets in the metrics, and logs no scan id', async () => {
   const { observer, sample, log, liveness, clock } = observed();
   observer.committed({ ...COUNTS, inserted: 1, quarantined: 1, conflicts: 1, stored: ['canary-scan'] }, [0]);
   observer.reconciled({ first: 1, later: 2 });
@@ -206,19 +206,19 @@ test('commits, reconciliation and resets reach the metrics, and no scan id reach
   expect(JSON.stringify(log.lines)).not.toContain('canary');
 });
 
-test('a warning that many pages give rise to is told at once, then with what came since, also where no other comes', () => {
+test('logs the sums of a repeated warning after a minute when no other page causes it', () => {
   const { observer, log, clock } = observed();
-  const told = () => log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields.entries);
+  const logged = () => log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields.entries);
   for (let page = 0; page < 4; page += 1) observer.committed({ ...COUNTS, quarantined: 2 }, []);
   clock.advance(59_000);
   observer.ticked(1_000);
-  expect(told()).toEqual([2]);
+  expect(logged()).toEqual([2]);
   clock.advance(1_000);
   observer.ticked(1_000);
-  expect(told()).toEqual([2, 6]);
+  expect(logged()).toEqual([2, 6]);
   clock.advance(60_000);
   observer.ticked(1_000);
-  expect(told()).toEqual([2, 6]);
+  expect(logged()).toEqual([2, 6]);
 });
 
 test('logs a long pass, then its progress once a minute, and reports it in metrics and in the status report', async () => {
@@ -231,11 +231,11 @@ test('logs a long pass, then its progress once a minute, and reports it in metri
     observer.ticked(1_000);
     clock.advance(1_000);
   }
-  const told = log.lines.filter(({ message }) => message === 'reading the history');
-  expect(told).toHaveLength(1);
+  const logged = log.lines.filter(({ message }) => message === 'reading the history');
+  expect(logged).toHaveLength(1);
   const minutes = log.lines.filter(({ message }) => message === 'activity').map(({ fields }) => fields.passes);
   expect(minutes).toMatchObject([{ history: { secondsLeft: 440 } }, { history: { secondsLeft: 379 } }]);
-  expect(told[0]?.fields).toMatchObject({
+  expect(logged[0]?.fields).toMatchObject({
     entries: 8_000,
     entriesPerSecond: 812.3,
     deliveredUpTo: '2025-06-01T00:00:00.000Z',
@@ -247,14 +247,14 @@ test('logs a long pass, then its progress once a minute, and reports it in metri
   expect(await sample('scanfeed_pass_seconds_left{pass="feed"}')).toBe(0);
 });
 
-test('a pace of a while ago is not told as if it were that of now', async () => {
+test('reports no rate when it was measured more than a minute ago', async () => {
   const { observer, report, sample, clock, metrics } = observed();
-  expect(metrics.isReading()).toBe(false);
+  expect(metrics.isReadingInBulk()).toBe(false);
   observer.reading('feed', { entries: 1, deliveredUpTo: null, pace: { entriesPerSecond: 5, secondsLeft: 9 } });
   clock.advance(59_000);
-  expect(metrics.isReading()).toBe(true);
+  expect(metrics.isReadingInBulk()).toBe(true);
   clock.advance(2_000);
-  expect(metrics.isReading()).toBe(false);
+  expect(metrics.isReadingInBulk()).toBe(false);
   expect(report().passes).toMatchObject([{ pass: 'feed', entriesPerSecond: null, secondsLeft: null }]);
   expect(await sample('scanfeed_pass_entries_per_second{pass="feed"}')).toBe(0);
   expect(await sample('scanfeed_pass_seconds_left{pass="feed"}')).toBe(Number.POSITIVE_INFINITY);
@@ -317,7 +317,7 @@ test.each([
 ] as const)('counts as reading in bulk when the %s is read: %s', (what, expected) => {
   const { observer, metrics } = observed();
   observer.reading(what, { entries: 1, deliveredUpTo: null, pace: null });
-  expect(metrics.isReading()).toBe(expected);
+  expect(metrics.isReadingInBulk()).toBe(expected);
 });
 
 test('warns of runs that the cursor skipped, and counts them by revision', async () => {

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createLogger } from '../../src/observability/log/logger.js';
 import { DatabaseError } from '../../src/storage/connection/errors.js';
 import { canary, findCanary, findExposed } from '../support/canaries/canary.js';
-import { overhear, overhearError, takeExposures } from '../support/canaries/overhear.js';
+import { captureErrorLeaks, captureLeaks, takeLeaks } from '../support/canaries/capture-leaks.js';
 import { entryJson } from '../support/entries.js';
 
 const FORMS: readonly (readonly [string, (secret: string) => string])[] = [
@@ -20,32 +20,32 @@ describe.each(FORMS)('a secret %s', (_, shown) => {
     expect(findExposed(shown(found), { found, other })).toEqual(['found']);
   });
 
-  test('is found wherever it is said', () => {
-    overhear('the log', `a line before\n${shown(canary('key'))}`);
-    expect(takeExposures()).toEqual([expect.stringMatching(/^the log: …/)]);
+  test('is reported when any output contains it', () => {
+    captureLeaks('the log', `a line before\n${shown(canary('key'))}`);
+    expect(takeLeaks()).toEqual([expect.stringMatching(/^the log: …/)]);
   });
 });
 
-describe('the watch over all outputs', () => {
-  afterEach(() => expect(takeExposures()).toEqual([]));
+describe('the check of all outputs', () => {
+  afterEach(() => expect(takeLeaks()).toEqual([]));
 
-  test('hears of an entry that the builders made, through the real log', () => {
-    const destination = { write: (line: string) => overhear('the log', line) };
+  test('reports an entry of the builders when the real log contains it', () => {
+    const destination = { write: (line: string) => captureLeaks('the log', line) };
     const logger = createLogger({ level: 'trace', feed: 'f', version: '1', destination });
     logger.info('stored', { count: 1 });
-    expect(takeExposures()).toEqual([]);
+    expect(takeLeaks()).toEqual([]);
     logger.info('stored', { entry1: entryJson() });
-    expect(takeExposures()).not.toEqual([]);
+    expect(takeLeaks()).not.toEqual([]);
   });
 
-  test('hears what an error has in it without showing it', () => {
-    overhearError('an error', new DatabaseError(null, 'internal', 'retry', 'no secret'));
-    expect(takeExposures()).toEqual([]);
-    overhearError('an error', Object.assign(new Error('no secret'), { cause: { detail: canary('document') } }));
-    expect(takeExposures()).not.toEqual([]);
+  test('reports the hidden fields of an error when they contain a secret', () => {
+    captureErrorLeaks('an error', new DatabaseError(null, 'internal', 'retry', 'no secret'));
+    expect(takeLeaks()).toEqual([]);
+    captureErrorLeaks('an error', Object.assign(new Error('no secret'), { cause: { detail: canary('document') } }));
+    expect(takeLeaks()).not.toEqual([]);
   });
 
-  test('is silent about everything else', () => {
+  test('reports nothing when the output is harmless', () => {
     expect(findCanary('{"level":"info","message":"committed","entries":200}')).toBeNull();
   });
 });

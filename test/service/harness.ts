@@ -2,7 +2,7 @@ import { afterEach, beforeEach } from 'vitest';
 import { RecognitionClient, type RecognitionClientOptions } from '../../src/service/client.js';
 import type { RequestClock } from '../../src/service/http/deadline.js';
 import type { FeedRequest } from '../../src/sync/ports/index.js';
-import { overhearError } from '../support/canaries/overhear.js';
+import { captureErrorLeaks } from '../support/canaries/capture-leaks.js';
 import { ScriptedService } from '../support/scripted-service.js';
 
 export const KEY = 'canary-key-7f3a';
@@ -92,7 +92,7 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => Promise.reject(new Error('expected a rejection')),
     (error: unknown) => {
-      overhearError('an error of the client', error);
+      captureErrorLeaks('an error of the client', error);
       return error;
     },
   );

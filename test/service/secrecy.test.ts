@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { ApiKeyError } from '../../src/service/errors/request-errors.js';
-import { everythingOf } from '../support/canaries/overhear.js';
+import { everythingOf } from '../support/canaries/capture-leaks.js';
 import { hangUp, raw, refuse, reply, ScriptedService, silence } from '../support/scripted-service.js';
 import { HandClock, KEY, operations, page, rejection, useService } from './harness.js';
 

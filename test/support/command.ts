@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { CommandProcess } from '../../src/cli/context/command-process.js';
 import { explain } from '../../src/cli/context/exit.js';
 import { systemClock } from '../../src/core/clock.js';
-import { overhear } from './canaries/overhear.js';
+import { captureLeaks } from './canaries/capture-leaks.js';
 
 /** A command's module. */
 export interface CommandModule {
@@ -35,8 +35,9 @@ export async function runCommand(
 ): Promise<CommandRun> {
   const run = await execute(module, args, setting);
   // What was asked for by this name is content.
-  if (!args.includes('--payload') && args[0] !== 'get') overhear(`stdout of ${args[0]}`, run.out, secretsOf(setting));
-  overhear(`stderr of ${args[0]}`, run.err, secretsOf(setting));
+  if (!args.includes('--payload') && args[0] !== 'get')
+    captureLeaks(`stdout of ${args[0]}`, run.out, secretsOf(setting));
+  captureLeaks(`stderr of ${args[0]}`, run.err, secretsOf(setting));
   return run;
 }
 

@@ -4,7 +4,7 @@ import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import { createPageLimit } from '../../src/sync/page/page-limit.js';
 import type { FeedService, FeedStore, SyncObserver } from '../../src/sync/ports/index.js';
 import { createResultLoader } from '../../src/sync/results/resolve-truncated.js';
-import { overhearError } from './canaries/overhear.js';
+import { captureErrorLeaks } from './canaries/capture-leaks.js';
 
 /** The engine as the daemon wires it, with the parts that a test chooses. */
 export function engineContext(
@@ -57,7 +57,7 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     caughtUp: () => {},
     ...over,
     failed: (stage, error, failures, pauseMs) => {
-      overhearError(`a failure of ${stage}`, error);
+      captureErrorLeaks(`a failure of ${stage}`, error);
       over.failed?.(stage, error, failures, pauseMs);
     },
   };

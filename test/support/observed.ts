@@ -1,14 +1,14 @@
 import { createLogger, type LogFields, type Logger } from '../../src/observability/log/logger.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
 import type { FeedStatus } from '../../src/sync/ports/index.js';
-import { overhear } from './canaries/overhear.js';
+import { captureLeaks } from './canaries/capture-leaks.js';
 
-/** The real log at its most talkative. */
-const overheard = createLogger({
+/** The real log at its lowest level. */
+const checkedLog = createLogger({
   level: 'trace',
-  feed: 'overheard',
+  feed: 'checked',
   version: '0',
-  destination: { write: (line) => overhear('the log', line) },
+  destination: { write: (line) => captureLeaks('the log', line) },
 });
 
 /** A logger that keeps what it is told; `next` resolves with the next line of that text. */
@@ -18,7 +18,7 @@ export function recordingLogger() {
   const at =
     (level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal') =>
     (message: string, fields: LogFields = {}) => {
-      overheard[level](message, fields);
+      checkedLog[level](message, fields);
       lines.push({ level, message, fields });
       for (const check of waiting) check();
     };
@@ -68,7 +68,7 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
   });
   const sample = async (series: string) => {
     const { text } = await metrics.exposition();
-    overhear('the metrics', text);
+    captureLeaks('the metrics', text);
     return samplesOf(text).get(series);
   };
   return { clock, metrics, sample };

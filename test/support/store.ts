@@ -11,7 +11,7 @@ import { tablesOf } from '../../src/storage/schema/schema.js';
 import { createStore } from '../../src/storage/store.js';
 import { batchOf, checkPage } from '../../src/sync/page/check-page.js';
 import type { CommitOutcome, FeedIdentity, FeedStore, LeaseGrant, PageCommit } from '../../src/sync/ports/index.js';
-import { overhearError } from './canaries/overhear.js';
+import { captureErrorLeaks } from './canaries/capture-leaks.js';
 import { pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 import { type Preparation, useDatabase } from './postgres/index.js';
@@ -102,7 +102,7 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
   };
   const monotonic = () => performance.now();
   const createdStore = () =>
-    overheard(
+    checkedForLeaks(
       createStore(opened(), {
         schema: TEST_SCHEMA,
         leaseTtlMs: 30_000,
@@ -129,21 +129,21 @@ export function useStore(provided: { readonly url: string } = useDatabase(MIGRAT
   };
 }
 
-/** The store, whose errors are overheard before whoever called it handles them. */
-function overheard(store: FeedStore): FeedStore {
+/** Returns a store whose errors are checked for leaks before the caller handles them. */
+function checkedForLeaks(store: FeedStore): FeedStore {
   const methods = Object.entries(store) as [string, (...given: unknown[]) => unknown][];
-  const listening = methods.map(([name, method]) => [
+  const checked = methods.map(([name, method]) => [
     name,
     async (...given: unknown[]) => {
       try {
         return await method(...given);
       } catch (error) {
-        overhearError(`an error of ${name}`, error);
+        captureErrorLeaks(`an error of ${name}`, error);
         throw error;
       }
     },
   ]);
-  return Object.fromEntries(listening) as FeedStore;
+  return Object.fromEntries(checked) as FeedStore;
 }
 
 export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 'test'): Promise<TestFeed> {

@@ -11,7 +11,7 @@ import { withRetries } from '../context/with-retries.js';
 import { requireOwnService } from '../context/with-service.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
-import { describeReading, withPassWorker } from './pass-worker.js';
+import { describePassProgress, withPassWorker } from './pass-worker.js';
 
 /** Options of every command that requests a pass. */
 export interface PassOptions extends FeedOptions {
@@ -169,11 +169,11 @@ function describeProgress(pass: RequestedPass, reader: string): string {
   if (idleMs === null) return `waiting for ${reader} to begin`;
   const pace = entriesPerSecond === null ? null : { entriesPerSecond, secondsLeft };
   const silence = idleMs > SILENCE_MS ? `, no page for ${formatSeconds(idleMs / 1000)}: see the log of ${reader}` : '';
-  return describeReading({ ...pass, pace }) + silence;
+  return describePassProgress({ ...pass, pace }) + silence;
 }
 
 function readSoFar({ entries, deliveredUpTo }: RequestedPass): string {
-  return describeReading({ entries, deliveredUpTo, pace: null });
+  return describePassProgress({ entries, deliveredUpTo, pace: null });
 }
 
 function announcement(pass: RequestedPass, joined: boolean): string {

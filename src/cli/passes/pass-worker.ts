@@ -70,7 +70,7 @@ function createSlices(
   const { feed } = work;
   let present: Pass | null = null;
   const showProgress = (progress: ReadingProgress) =>
-    line.show(() => (present?.id === id ? '' : 'running an earlier one first: ') + describeReading(progress));
+    line.show(() => (present?.id === id ? '' : 'running an earlier one first: ') + describePassProgress(progress));
   const context = contextOf(work, service, clock, showProgress);
   const find = async () => {
     present = await context.store.nextPass(feed.name, kind);
@@ -135,7 +135,7 @@ function contextOf(
 }
 
 /** How much was read, how fast, and how long the rest will take. */
-export function describeReading({ entries, deliveredUpTo, pace }: ReadingProgress): string {
+export function describePassProgress({ entries, deliveredUpTo, pace }: ReadingProgress): string {
   const parts = [`${counted(entries, 'entry', 'entries')} read`];
   if (deliveredUpTo !== null) parts.push(`delivered up to ${formatTime(deliveredUpTo)}`);
   if (pace !== null) parts.push(`${Math.round(pace.entriesPerSecond)}/s`);

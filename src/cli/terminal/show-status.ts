@@ -104,7 +104,7 @@ function stuck({ stuckSince }: FeedReport): readonly Line[] {
 }
 
 const STUCK =
-  'the cursor that the service gives is missing, stands still or goes in circles; entries are stored, but the feed does not get on';
+  'the cursor that the service returns is missing, does not move or repeats; its entries are stored, but the feed does not advance';
 
 function asOf({ dataCompleteAsOf, lagSeconds }: FeedReport): string {
   if (dataCompleteAsOf === null || lagSeconds === null) return 'not known yet';

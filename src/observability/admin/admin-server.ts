@@ -12,17 +12,17 @@ import { type Answer, createSingleRequestServer, type Request, textAnswer } from
 
 export interface AdminServerOptions {
   readonly host: string;
-  /** 0: any free port. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly metrics: Pick<Metrics, 'exposition'>;
   readonly liveness: Pick<Liveness, 'check'>;
   readonly readiness: Pick<Readiness, 'check'>;
   readonly status: () => StatusReport | Promise<StatusReport>;
-  /** The last hours, for the charts; oldest first. */
+  /** The minutes of the charts, oldest first. */
   readonly recent: () => readonly RecentMinute[];
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
-  /** Ends the tries to get a port. A server that listens does so until it is closed. */
+  /** Ends the attempts to listen. A server that is listening continues until it is closed. */
   readonly signal: AbortSignal;
 }
 
@@ -30,6 +30,7 @@ export type AdminServer = ReturnType<typeof startAdminServer>;
 
 type Route = (options: AdminServerOptions, query: URLSearchParams) => Answer | Promise<Answer>;
 
+/** Pauses between attempts to listen, milliseconds. */
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 
@@ -42,7 +43,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
     const { alive, silentMs } = liveness.check();
     return alive
       ? textAnswer(200, 'alive')
-      : textAnswer(503, `the loop has been silent for ${Math.floor(silentMs / 1000)} s`);
+      : textAnswer(503, `the sync loop has been unresponsive for ${Math.floor(silentMs / 1000)} s`);
   },
   '/readyz': ({ readiness }) => {
     const { ready, reason } = readiness.check();
@@ -67,8 +68,8 @@ const ROUTES: Readonly<Record<string, Route>> = {
 };
 
 /**
- * Metrics, health and status over HTTP. A port that cannot be had is reported and tried again: it is no reason to stop
- * storing runs.
+ * Serves metrics, health and status over HTTP. If the port is unavailable, it logs the failure and retries: runs are stored
+ * without it.
  */
 export function startAdminServer(options: AdminServerOptions) {
   const { server, closeConnections } = createSingleRequestServer(
@@ -78,16 +79,16 @@ export function startAdminServer(options: AdminServerOptions) {
   const closed = new AbortController();
   const settled = listen(server, options, AbortSignal.any([options.signal, closed.signal]));
   return {
-    /** Where it listens; null while it does not. */
+    /** Returns the address that it listens on, or null. */
     address: () => (server.listening ? (server.address() as AddressInfo) : null),
-    /** Settles when it listens, or has given up because it was closed or the signal aborted. */
+    /** Settles once it listens, was closed, or the signal aborted. */
     settled,
-    /** Stops listening and ends all connections at once. May be called again. */
+    /** Stops listening and ends all connections immediately. Repeated calls have no effect. */
     async close(): Promise<void> {
       closed.abort();
       await settled;
       await new Promise<void>((resolve) => {
-        server.close(() => resolve()); // also where it does not listen
+        server.close(() => resolve()); // calls back even if it does not listen
         closeConnections();
       });
     },
@@ -95,22 +96,21 @@ export function startAdminServer(options: AdminServerOptions) {
 }
 
 async function listen(server: Server, { host, port, logger, clock }: AdminServerOptions, signal: AbortSignal) {
-  let told: string | undefined;
+  let loggedCode: string | undefined;
   for (let tries = 0; !signal.aborted; tries++) {
     try {
       server.listen({ host, port });
       await once(server, 'listening');
-      server.on('error', (later) => logger.error('the admin server has a problem', { error: later }));
+      server.on('error', (later) => logger.error('admin server error', { error: later }));
       const address = server.address() as AddressInfo;
-      return logger.info('metrics, health and status are served', { host: address.address, port: address.port });
+      return logger.info('admin server is listening', { host: address.address, port: address.port });
     } catch (error) {
       const pauseMs = PAUSES_MS[tries] ?? 30_000;
-      const message =
-        'the admin address cannot be used, and will be tried again; set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST';
       const { code } = error as NodeJS.ErrnoException;
-      const isNews = tries === 0 || code !== told;
-      told = code;
-      logger[isNews ? 'error' : 'debug'](message, { host, port, pauseMs, error });
+      const isNew = tries === 0 || code !== loggedCode;
+      loggedCode = code;
+      const remedy = 'set SCANFEED_ADMIN_PORT or SCANFEED_ADMIN_HOST';
+      logger[isNew ? 'error' : 'debug']('admin address unavailable, retrying', { host, port, pauseMs, remedy, error });
       await clock.sleep(pauseMs, signal);
     }
   }
@@ -119,17 +119,17 @@ async function listen(server: Server, { host, port, logger, clock }: AdminServer
 /** Never rejects. */
 async function answerTo({ method, path, query }: Request, options: AdminServerOptions): Promise<Answer> {
   const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
-  if (route === undefined) return textAnswer(404, 'there is nothing here; see /');
+  if (route === undefined) return textAnswer(404, 'not found; see / for the status page');
   if (!ALLOWED_METHODS.includes(method)) {
     return {
-      ...textAnswer(405, 'only GET and HEAD are understood here'),
+      ...textAnswer(405, 'only GET and HEAD are supported'),
       headers: { allow: ALLOWED_METHODS.join(', ') },
     };
   }
   try {
     return await route(options, query);
   } catch (error) {
-    options.logger.error('an admin request failed', { path, error });
-    return textAnswer(500, 'this could not be answered; the log says why');
+    options.logger.error('admin request failed', { path, error });
+    return textAnswer(500, 'internal error; see the log');
   }
 }

@@ -1,14 +1,14 @@
-/** How long the loop may be silent beyond the step it announced. */
+/** Maximum time without a tick beyond the announced duration of a step, milliseconds. */
 const SILENCE_ALLOWED_MS = 60_000;
 
 export type Liveness = ReturnType<typeof createLiveness>;
 
-/** Alive while ticks come: waiting and backing off are announced, so only a loop that is stuck falls silent. */
+/** Tracks whether the sync loop is alive. The loop announces its pauses, so only a hung loop stops ticking. */
 export function createLiveness(monotonic: () => number) {
   let tickedAt = monotonic();
   let stepMs = 0;
   return {
-    /** The loop is alive, and its next step may take this many milliseconds. */
+    /** Records a tick of the loop. @param nextStepMs announced duration of its next step, milliseconds */
     ticked(nextStepMs: number): void {
       tickedAt = monotonic();
       stepMs = nextStepMs;

@@ -1,14 +1,14 @@
 export type Readiness = ReturnType<typeof createReadiness>;
 
-/** A latch: a sidecar's readiness is its whole pod's, so it must not follow the service or the database. */
+/** Tracks readiness as a latch. As a sidecar it decides the readiness of the whole pod, so later outages do not change it. */
 export function createReadiness() {
   let reason: string | null = 'starting';
   return {
-    /** Settings are valid and the schema was seen to be current. For good: no outage takes it away. */
+    /** Called once the settings are valid and the schema is verified; later outages do not change it. */
     ready(): void {
       reason = null;
     },
-    /** Why not yet; ignored once ready. One line, without secrets. */
+    /** Sets the reason for not being ready, one line without secrets. Ignored once ready. */
     waitingFor(why: string): void {
       if (reason !== null) reason = why;
     },

@@ -2,9 +2,9 @@ import { STATUS_CODES } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import type { Clock } from '../../core/clock.js';
 
-/** Maximum number of open connections: far below 1,024 descriptors, which the service and PostgreSQL need as well. */
+/** Maximum number of open connections: far below 1,024 descriptors, which also serve the service and PostgreSQL. */
 export const MAX_CONNECTIONS = 128;
-/** Maximum age of a connection, milliseconds, whether it sends, waits or reads. */
+/** Maximum age of a connection in any state, milliseconds. */
 export const MAX_AGE_MS = 10_000;
 /** Maximum length of a request line and its headers together, bytes. */
 export const MAX_HEAD_BYTES = 8_192;
@@ -38,7 +38,7 @@ export function createSingleRequestServer(
   answer: (request: Request) => Promise<Answer>,
   clock: Pick<Clock, 'now' | 'sleep'>,
 ) {
-  /** By address, the oldest of each first. */
+  /** Connections by remote address, oldest first. */
   const open = new Map<string, Set<Socket>>();
   let count = 0;
 
@@ -84,14 +84,14 @@ export function createSingleRequestServer(
   };
 }
 
-/** Closes the connection with a reset, which also frees what the kernel holds for a client that does not read. */
+/** Closes the connection with a reset, which also frees the kernel's send buffer if the client does not read. */
 function drop(socket: Socket): void {
   if (socket.writableEnded)
-    socket.destroy(); // libuv cannot reset what it is shutting down
+    socket.destroy(); // libuv cannot reset a connection that is shutting down
   else socket.resetAndDestroy();
 }
 
-/** Calls back once, with the head of a request or with bytes that are too long or no request, and reads nothing more. */
+/** Calls back once, with the head of a request or with bytes that are too long or not a request. Reads nothing after them. */
 function readHead(socket: Socket, onHead: (head: string) => void): void {
   let head = '';
   const onData = (chunk: Buffer) => {
@@ -105,13 +105,14 @@ function readHead(socket: Socket, onHead: (head: string) => void): void {
 
 function parse(head: string): Request | Answer {
   const [, method, target] = REQUEST_LINE.exec(head) ?? [];
-  if (!head.includes(END_OF_HEAD) && head.length === MAX_HEAD_BYTES) return textAnswer(431, 'the request is too long');
-  if (method === undefined || target === undefined) return textAnswer(400, 'this is not an HTTP/1.1 request');
+  if (!head.includes(END_OF_HEAD) && head.length === MAX_HEAD_BYTES)
+    return textAnswer(431, 'the request line and headers are too long');
+  if (method === undefined || target === undefined) return textAnswer(400, 'not an HTTP/1.1 request');
   const [path = '/', query] = target.split('?', 2);
   return { method, path, query: new URLSearchParams(query) };
 }
 
-/** An answer of one line of text. */
+/** Returns an answer with one line of text. */
 export function textAnswer(status: number, text: string): Answer {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text.replace(/\s+/g, ' ')}\n` };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { LogFields, Logger } from './logger.js';
 
-/** Time that one line covers, milliseconds. */
+/** Period that one line covers, milliseconds. */
 const PERIOD_MS = 60_000;
 
 /** Counts since the last line. */
@@ -20,8 +20,8 @@ const NOTHING = {
 type Activity = typeof NOTHING;
 
 /**
- * Logs once a minute what was done, and nothing if nothing was. It has no timer: each call checks the time.
- * @param state fields that are read when a line is written
+ * Logs the activity once a minute, and nothing while idle. It has no timer: each call checks the time.
+ * @param state returns further fields of each line
  */
 export function createActivityLog(
   logger: Pick<Logger, 'info'>,
@@ -42,7 +42,7 @@ export function createActivityLog(
       for (const [name, count] of Object.entries(done) as [keyof Activity, number][]) counts[name] += count;
       if (Object.values(done).some((count) => count > 0)) begunAt ??= monotonic();
     },
-    /** A failure alone is no activity: the failure log has it. */
+    /** Counts a failure. A failure alone causes no line: the failure log reports it. */
     failed(): void {
       if (begunAt !== null) counts.failures += 1;
     },
@@ -50,7 +50,7 @@ export function createActivityLog(
     tick(): void {
       if (begunAt !== null && monotonic() - begunAt >= PERIOD_MS) flush();
     },
-    /** Logs the rest at once. */
+    /** Logs the counts since the last line. */
     flush,
   };
 }

@@ -1,4 +1,4 @@
-/** What a log shows of an error. */
+/** The part of an error that is logged. */
 export interface ErrorDescription {
   readonly type: string;
   readonly message: string;
@@ -10,17 +10,18 @@ export interface ErrorDescription {
   readonly stack?: string;
 }
 
-const DEEPEST_CAUSE = 5;
+/** Maximum number of nested causes. */
+const MAX_CAUSES = 5;
 
-/** Fields that are names or codes by their nature. */
+/** Error fields that hold names or codes, never content. */
 const SHOWN = ['kind', 'sqlstate', 'constraint', 'code'] as const;
 
 /**
- * The type, message and codes of an error and of its causes. Nothing else: PostgreSQL's `detail`, `where` and `hint`, the
- * query and its parameters echo document content, and so can the message of an error that PostgreSQL itself wrote.
+ * Returns the type, message and codes of an error and its causes. Everything else is left out: PostgreSQL's `detail`, `where`
+ * and `hint`, the query and its parameters contain document content, and a message written by PostgreSQL may contain it.
  */
 export function describeError(error: unknown, { stack = false } = {}, depth = 0): ErrorDescription {
-  if (!(error instanceof Error)) return { type: typeof error, message: 'something was thrown that is no error' };
+  if (!(error instanceof Error)) return { type: typeof error, message: 'the thrown value is not an error' };
   const fields = error as Error & Partial<Record<(typeof SHOWN)[number] | 'severity', unknown>>;
   const fromPostgres = typeof fields.severity === 'string' && typeof fields.code === 'string';
   const codes = SHOWN.flatMap((name) => {
@@ -33,12 +34,12 @@ export function describeError(error: unknown, { stack = false } = {}, depth = 0)
     type: error.name === 'Error' ? (error.constructor.name ?? 'Error') : error.name,
     message: fromPostgres ? 'PostgreSQL refused the statement' : error.message,
     ...Object.fromEntries(codes),
-    ...(cause === undefined || depth >= DEEPEST_CAUSE ? {} : { cause: describeError(cause, { stack }, depth + 1) }),
+    ...(cause === undefined || depth >= MAX_CAUSES ? {} : { cause: describeError(cause, { stack }, depth + 1) }),
     ...(stack && error.stack !== undefined ? { stack: framesOf(error.stack) } : {}),
   };
 }
 
-/** The stack without its head, which repeats the message. */
+/** Returns the stack without its first lines, which repeat the message. */
 function framesOf(stack: string): string {
   return stack
     .split('\n')

@@ -4,16 +4,16 @@ import type { CurrentError } from '../status-page/status-report.js';
 import { describeError } from './describe-error.js';
 import type { Logger } from './logger.js';
 
-/** Time until the first reminder of an outage, doubled with each one up to the last, milliseconds. */
+/** Intervals between reminders of an outage, milliseconds: doubled from the first up to the last. */
 const FIRST_REMINDER_MS = 5 * 60_000;
 const LAST_REMINDER_MS = 60 * 60_000;
 
 /** A failure this soon after a recovery continues the same outage, so an unstable service does not fill the log. */
 const STABLE_MS = 60_000;
 
-const FAILED = 'failed, and will be tried again';
-const HOLDING = 'holding: this will not pass by itself';
-const BUG = 'this is a bug in scanfeed: please report this line, with those before it';
+const FAILED = 'failed, retrying';
+const HOLDING = 'holding: action required';
+const BUG = 'this is a bug in scanfeed: report it with this line and the lines before it';
 
 interface FailureLogOptions {
   readonly logger: Logger;
@@ -27,7 +27,7 @@ interface FailureLogOptions {
 /** The failures of one stage up to its recovery. Times are monotonic milliseconds. */
 export interface Outage {
   readonly stage: string;
-  /** Counts the outages. */
+  /** Sequence number of the outage in this process. */
   readonly number: number;
   readonly kind: string;
   readonly message: string;
@@ -37,18 +37,18 @@ export interface Outage {
   readonly begunAt: number;
   readonly failedAt: number;
   readonly nextTryAt: number;
-  /** Null: it continues. */
+  /** Null while it continues. */
   readonly endedAt: number | null;
 }
 
-/** An outage and what the log shows of it. */
+/** An outage and the state of its log lines. */
 interface Entry {
   outage: Outage;
-  /** When it began, or continued after a recovery. */
+  /** Time of its start, or of the first failure after a recovery. */
   resumedAt: number;
-  /** Whether a line was written since then. */
+  /** Whether a line has been written since `resumedAt`. */
   isLogged: boolean;
-  /** How it fails now: the type and kind of the error. */
+  /** Type and kind of the latest error. */
   way: string;
   readonly loggedWays: Set<string>;
   remindAt: number;
@@ -87,7 +87,7 @@ export function createFailureLog<Stage extends string>({
     return endedAt === null ? entry : Object.assign(entry, { resumedAt: now, isLogged: false });
   };
   const open = () => [...entries.values()].filter(({ outage }) => outage.endedAt === null);
-  /** If the database is away, every stage fails in the same way, and the first one logs it. */
+  /** If the database is unavailable, every stage fails in the same way, and only the first one logs it. */
   const isLoggedByAnother = (entry: Entry) =>
     open().some((other) => other !== entry && other.way === entry.way && other.loggedWays.has(entry.way));
   const notify = ({ outage, loggedWays }: Entry) => {
@@ -99,7 +99,7 @@ export function createFailureLog<Stage extends string>({
   };
 
   return {
-    /** @param pauseMs until the next try */
+    /** Records a failure. @param pauseMs pause before the retry, milliseconds */
     failed(stage: Stage, error: unknown, pauseMs: number): void {
       const now = clock.monotonic();
       const { kind, action } = classifyError(error);
@@ -124,15 +124,16 @@ export function createFailureLog<Stage extends string>({
       }
       notify(entry);
     },
+    /** Ends the outage of a stage, if there is one. */
     recovered(stage: Stage): void {
       const entry = entries.get(stage);
       if (entry === undefined || entry.outage.endedAt !== null) return;
       end(entry);
       const { kind, failures, begunAt } = entry.outage;
       const fields = { stage, kind, failures, seconds: seconds(clock.monotonic() - begunAt) };
-      logger[entry.isLogged ? 'info' : 'debug']('works again', fields);
+      logger[entry.isLogged ? 'info' : 'debug']('recovered', fields);
     },
-    /** Forgets the failures of a stage that another process runs from now on. */
+    /** Discards the outage of a stage that another process runs from now on. */
     reset(stage: Stage): void {
       const entry = entries.get(stage);
       entries.delete(stage);
@@ -149,7 +150,7 @@ export function createFailureLog<Stage extends string>({
   };
 }
 
-/** An outage that continued after a recovery is logged again once it has lasted as long as a stable recovery. */
+/** An outage that resumed after a recovery is logged again once it has lasted as long as a stable recovery. */
 function isReminderDue({ way, loggedWays, remindAt, isLogged, resumedAt }: Entry, now: number): boolean {
   return loggedWays.has(way) && (now >= remindAt || (!isLogged && now - resumedAt >= STABLE_MS));
 }

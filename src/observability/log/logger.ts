@@ -2,25 +2,25 @@ import { type DestinationStream, type Level, pino, stdTimeFunctions } from 'pino
 import { describeError } from './describe-error.js';
 import { prettyLine } from './pretty-line.js';
 
-/** Writes one line a call. `fields.error` may be any error; what it shows is chosen here. */
+/** Writes one line per call. `fields.error` may be any error; the logger selects the parts that are safe to log. */
 export type Logger = Readonly<Record<Level, (message: string, fields?: LogFields) => void>>;
 
-/** Names, numbers and times about the work; never keys, passwords, cursors or document content. */
+/** Names, numbers and times; never keys, passwords, cursors or document content. */
 export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: unknown };
 
 export interface LoggerOptions {
   readonly level: Level | 'silent';
   readonly feed: string;
   readonly version: string;
-  /** `json` by default; `pretty`: for people at a terminal. */
+  /** `json` by default; `pretty` for a terminal. */
   readonly format?: 'json' | 'pretty';
   /** Whether `pretty` lines may be coloured. */
   readonly colours?: boolean;
-  /** Standard output by default; written synchronously, so that nothing is lost when the process ends. */
+  /** Standard output by default, written synchronously so that no line is lost when the process ends. */
   readonly destination?: DestinationStream | undefined;
 }
 
-/** A second belt: no caller should pass any of these. */
+/** Keys that are redacted as a second safeguard. No caller should pass any of them. */
 const SECRET_KEYS = [
   'apiKey',
   'api_key',
@@ -42,18 +42,18 @@ const SECRET_KEYS = [
   'rawOcrResult',
 ] as const;
 
-/** Of lines that cannot be written just now, so much is kept for later; what comes then is dropped, and counted. */
-const KEPT_BYTES = 1024 * 1024;
+/** Maximum size of buffered lines while the output is blocked, bytes. Further lines are dropped and counted. */
+const BUFFER_BYTES = 1024 * 1024;
 
-const DROPPED = 'lines are missing here: the log could not be written';
+const DROPPED = 'dropped log lines: output was blocked';
 
 /**
- * A log that nobody can read (its disk is full, its reader has gone) is no reason to end.
- * @param onDropped told of the lines that are missing, once lines can be written again
+ * Opens standard output. A full disk or a closed reader does not end the process.
+ * @param onDropped called with the number of dropped lines once the output is writable again
  */
 function standardOutput(onDropped: (lines: number) => void): DestinationStream {
   // `minLength`: 0 would make `flush` do nothing.
-  const output = pino.destination({ dest: 1, sync: true, minLength: 1, maxLength: KEPT_BYTES });
+  const output = pino.destination({ dest: 1, sync: true, minLength: 1, maxLength: BUFFER_BYTES });
   output.on('error', () => {});
   let dropped = 0;
   output.on('drop', () => {
@@ -65,7 +65,7 @@ function standardOutput(onDropped: (lines: number) => void): DestinationStream {
         onDropped(lines);
       });
     }
-    // A line that is dropped is not tried, and so no other would ever be.
+    // A dropped line triggers no write, so without this call the buffer would never drain.
     output.flush();
   });
   return output;

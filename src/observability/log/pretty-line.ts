@@ -1,7 +1,7 @@
-/** Known to every line of a process: nothing for a terminal. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['level', 'time', 'name', 'version', 'message', 'error', 'stack']);
-/** The feed is named where it is not the usual one. */
-const USUAL_FEED = 'default';
+/** Fields that are the same in every line, or shown separately. */
+const OMITTED: ReadonlySet<string> = new Set(['level', 'time', 'name', 'version', 'message', 'error', 'stack']);
+/** The feed is shown only if it has another name. */
+const DEFAULT_FEED = 'default';
 
 const COLOURS: Readonly<Record<string, string>> = {
   trace: '\x1b[2m',
@@ -21,9 +21,9 @@ interface Described {
 }
 
 /**
- * A line of the log for a terminal: time, level, message and fields; a stack, where there is one, indented below. What
- * steers a terminal or would begin a line of its own is written as an escape. Pure.
- * @param json a line as the log writes it, so that what it redacts stays so
+ * Formats a log line for a terminal: time, level, message and fields, and the stack, if any, below them. Control characters
+ * and line breaks are escaped. Pure.
+ * @param json a line of the JSON log, with secrets already redacted
  */
 export function prettyLine(json: string, { colours }: { readonly colours: boolean }): string {
   const line = JSON.parse(json) as Record<string, unknown>;
@@ -34,7 +34,7 @@ export function prettyLine(json: string, { colours }: { readonly colours: boolea
   const time = String(line.time).replace('T', ' ');
   const head = [paint(DIM, time), paint(COLOURS[level], level.toUpperCase().padEnd(5)), escaped(String(line.message))];
   const fields = Object.entries(line)
-    .filter(([name, value]) => !LEFT_OUT.has(name) && !(name === 'feed' && value === USUAL_FEED))
+    .filter(([name, value]) => !OMITTED.has(name) && !(name === 'feed' && value === DEFAULT_FEED))
     .flatMap(([name, value]) => flattened(name, value));
   const shown = [...fields, ...causes(error)].map(
     ([name, value]) => `${paint(DIM, `${escaped(name)}=`)}${text(value)}`,
@@ -44,13 +44,13 @@ export function prettyLine(json: string, { colours }: { readonly colours: boolea
 
 type Field = readonly [name: string, value: unknown];
 
-/** Fields of fields get names with dots. */
+/** Flattens nested fields: their names are joined with dots. */
 function flattened(name: string, value: unknown): readonly Field[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[name, value]];
   return Object.entries(value).flatMap(([inner, part]) => flattened(`${name}.${inner}`, part));
 }
 
-/** What is wrong, and what lies behind it. */
+/** Returns the message of an error and of its cause. */
 function causes(error: Described | undefined): readonly Field[] {
   if (error === undefined) return [];
   const { cause } = error;
@@ -70,7 +70,7 @@ function text(value: unknown): string {
   return escaped(JSON.stringify(value) ?? '');
 }
 
-/** JSON leaves some of these as they are. */
+/** Escapes control and format characters, some of which JSON leaves unescaped. */
 function escaped(given: string): string {
   return given.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) =>
     [...Array(character.length).keys()].map((at) => unit(character.charCodeAt(at))).join(''),

@@ -2,12 +2,12 @@ import type { Clock } from '../../core/clock.js';
 import type { FeedStore } from '../../sync/ports/index.js';
 import type { Logger } from './logger.js';
 
-/** Duration of a call of the store after which it is reported, milliseconds. */
+/** Duration after which a store call is reported as slow, milliseconds. */
 const SLOW_MS = 10_000;
 
 type Call = (...given: unknown[]) => Promise<unknown>;
 
-/** A store that logs each call which PostgreSQL keeps waiting, usually for a lock, and once more when it returns. */
+/** Wraps a store so that it logs each slow call, which usually waits for a lock, and logs again when the call returns. */
 export function reportSlowStore(
   store: FeedStore,
   logger: Pick<Logger, 'warn' | 'info'>,

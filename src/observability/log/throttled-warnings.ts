@@ -6,14 +6,14 @@ const PERIOD_MS = 60_000;
 
 interface Warning {
   loggedAt: number;
-  /** Sums since the last line; null: none. */
+  /** Sums since the last line, or null. */
   counts: Record<string, number> | null;
   fields: LogFields;
 }
 
 /**
- * Logs warnings that any page may cause: the first one at once, then at most one per minute with the sums of its counts. It has
- * no timer: each call checks the time.
+ * Logs warnings that any page may cause: the first one immediately, then at most one per minute with the sums of its counts.
+ * It has no timer: each call checks the time.
  */
 export function createThrottledWarnings(logger: Pick<Logger, 'warn'>, { monotonic }: Pick<Clock, 'monotonic'>) {
   const warnings = new Map<string, Warning>();
@@ -36,7 +36,7 @@ export function createThrottledWarnings(logger: Pick<Logger, 'warn'>, { monotoni
     tick(): void {
       for (const [message, warning] of warnings) logIfDue(message, warning);
     },
-    /** Logs the rest at once. */
+    /** Logs all counts since the last lines. */
     flush(): void {
       for (const [message, warning] of warnings) log(message, warning);
     },

@@ -1,23 +1,23 @@
 import type { Stage } from '../../sync/ports/index.js';
 
 /**
- * Every metric of scanfeed's own: the source of the exposition and, held to it by a test, of docs/metrics.md. Each also
- * has the label `feed`. Label values that are listed exist from the start, at 0.
+ * All metrics of scanfeed. A test compares docs/metrics.md with them. Each metric also has the label `feed`. Listed label
+ * values exist from the start, at 0.
  */
 
 export const POLL_OUTCOMES = ['entries', 'skipped', 'end', 'stuck', 'failed'] as const;
 export const RUN_OUTCOMES = ['inserted', 'updated', 'unchanged', 'stale', 'quarantined'] as const;
 export const TRUNCATED_OUTCOMES = ['resolved', 'pending', 'skipped'] as const;
-/** What the retention removes from. */
+/** Tables that the retention removes rows from. */
 export const PURGED_TABLES = ['runs', 'run_history', 'quarantine'] as const;
 export const RECONCILE_REVISIONS = ['first', 'later'] as const;
 export const POOL_STATES = ['active', 'idle', 'waiting'] as const;
 /** The passes that have metrics; `feed` is the feed while it catches up. */
 export const PASSES = ['feed', 'recent', 'full', 'history', 'backfill'] as const;
-/** What the daemon asks of the service: pages of the feed, and single runs. */
+/** Requests of the daemon: pages of the feed, and single runs. */
 export const OPERATIONS = ['feed', 'run'] as const;
 
-/** Kinds of errors of the service without a status that says so. */
+/** Kinds of service errors other than an HTTP status. */
 const REQUEST_FAILURES = [
   'timeout',
   'connection',
@@ -71,11 +71,11 @@ const DATABASE_KINDS = [
   'data',
 ] as const;
 
-const ANYWHERE = ['internal', 'other'] as const;
-const SERVICE_AND_DATABASE = [...new Set([...SERVICE_KINDS, ...DATABASE_KINDS, ...ANYWHERE])];
+const COMMON_KINDS = ['internal', 'other'] as const;
+const SERVICE_AND_DATABASE = [...new Set([...SERVICE_KINDS, ...DATABASE_KINDS, ...COMMON_KINDS])];
 const READING = [...SERVICE_AND_DATABASE, 'another_organization', 'mostly_bad'];
 
-/** The kinds that a stage can meet. A kind that is not among them is counted as `other`. */
+/** The kinds of errors that each stage can meet. Any other kind is counted as `other`. */
 export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
   feed: READING,
   result: SERVICE_AND_DATABASE,
@@ -83,17 +83,17 @@ export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
   full: READING,
   history: READING,
   backfill: READING,
-  lease: [...DATABASE_KINDS, 'another_service', ...ANYWHERE],
+  lease: [...DATABASE_KINDS, 'another_service', ...COMMON_KINDS],
 };
 
-/** Values of `status` of an HTTP request: a status of the interface, or how the request failed without one. */
+/** Values of the label `status` of HTTP requests: a status of the interface, or the kind of failure without one. */
 export const REQUEST_STATUSES = [
   ...['200', '400', '401', '403', '404', '429', '500', '502', '503', '504'],
   ...REQUEST_FAILURES,
   ...['aborted', 'other'],
 ];
 
-/** Seconds. */
+/** Histogram buckets, seconds. */
 export const BUCKETS = {
   request: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
   transaction: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],

@@ -16,27 +16,27 @@ import {
 } from './metric-definitions.js';
 import { createInstruments, type Instruments, type Name } from './prometheus.js';
 
-/** Time without another page after which a pace is no longer valid, milliseconds. */
-export const PACE_HOLDS_MS = 60_000;
+/** Time without another page after which a rate is no longer valid, milliseconds. */
+export const RATE_VALID_MS = 60_000;
 
 export interface MetricsOptions {
   readonly feed: string;
   readonly version: string;
-  /** Monotonic milliseconds: the clock of `Freshness.readAt` and of everything said here. */
+  /** Monotonic milliseconds: the clock of `Freshness.readAt` and of all times passed to the metrics. */
   readonly monotonic: () => number;
   readonly pollIntervalMs: number;
   readonly requestTimeoutMs: number;
-  /** Connections to PostgreSQL: in use, idle, and callers waiting for one; asked at each scrape. */
+  /** Returns the connections to PostgreSQL in use and idle, and the callers waiting for one. Called at each scrape. */
   readonly databasePool?: () => { readonly active: number; readonly idle: number; readonly waiting: number };
-  /** Also the metrics of Node and the process. Default true; they watch the process for as long as it lives. */
+  /** Whether to collect the metrics of Node and the process as well, until the process ends. Default true. */
   readonly nodeMetrics?: boolean;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
- * What is measured. Nothing here throws, whatever it is told; a label value it does not know becomes `other`. Two feeds, or
- * two tests, in one process share nothing.
+ * Creates the metrics of one feed, in a registry of their own. No method throws; unknown label values are counted as
+ * `other`.
  */
 export function createMetrics(options: MetricsOptions) {
   const { feed, version, monotonic } = options;
@@ -45,7 +45,7 @@ export function createMetrics(options: MetricsOptions) {
 
   let freshness: Freshness | null = null;
   let status: FeedStatus | null = null;
-  const readings: TimedReadings = new Map();
+  const passes: PassTimes = new Map();
   let leaderUntil: number | null = null;
   let endSeenAt: number | null = null;
   const learn = (asOf: Freshness) => {
@@ -65,7 +65,7 @@ export function createMetrics(options: MetricsOptions) {
   gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
   gauges('scanfeed_database_pool', 'state', POOL_STATES, (state) => options.databasePool?.()[state] ?? 0);
-  passGauges(instruments, readings, monotonic);
+  passGauges(instruments, passes, monotonic);
   gauges('scanfeed_build_info', 'version', [version], () => 1);
 
   const polls = counter('scanfeed_polls_total', 'outcome');
@@ -92,7 +92,7 @@ export function createMetrics(options: MetricsOptions) {
 
   return {
     polled: (outcome: PollOutcome) => polls.inc({ outcome }),
-    /** Counts after a known commit. */
+    /** Records the counts of a commit that is known to have succeeded. */
     committed(counts: CommitCounts): void {
       for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, counts[outcome]);
       conflicts.inc(counts.conflicts);
@@ -116,30 +116,30 @@ export function createMetrics(options: MetricsOptions) {
     },
     cursorReset: () => resets.inc(),
     purged: (table: (typeof PURGED_TABLES)[number], count: number) => purged.inc({ table }, count),
-    /** How fresh the feed is; the lag grows from here on by itself. */
+    /** Sets the freshness of the feed. The lag then grows with the time. */
     setFreshness: learn,
     setStatus(read: FeedStatus): void {
       status = read;
       learn(read);
     },
-    /** How far a reading from behind is; null: nothing is read. */
-    setReading(what: Reading, progress: ReadingProgress | null): void {
-      if (progress === null) readings.delete(what);
-      else readings.set(what, { ...progress, updatedAt: monotonic() });
+    /** Sets the progress of a pass, or of the feed while it catches up; null once it has ended. */
+    setPassProgress(what: Reading, progress: ReadingProgress | null): void {
+      if (progress === null) passes.delete(what);
+      else passes.set(what, { ...progress, updatedAt: monotonic() });
     },
-    /** The lease is ours up to this monotonic time; null: not ours. */
+    /** Sets the monotonic time up to which this process holds the lease; null if it does not hold it. */
     setLeader(until: number | null): void {
       leaderUntil = until;
     },
-    /** The poll sent at this monotonic time saw the end of the feed; null: behind it. */
+    /** Sets the monotonic time of the latest poll if it saw the end of the feed, else null. */
     setCaughtUp(polledAt: number | null): void {
       endSeenAt = polledAt;
     },
     isLeader,
     isCaughtUp,
-    /** The feed catches up, or much is read again at full speed. */
-    isReading: () =>
-      [...readings].some(([what, { updatedAt }]) => BULK.includes(what) && monotonic() - updatedAt < PACE_HOLDS_MS),
+    /** Returns whether the feed is catching up, or a pass is running at full speed. */
+    isReadingInBulk: () =>
+      [...passes].some(([what, { updatedAt }]) => BULK.includes(what) && monotonic() - updatedAt < RATE_VALID_MS),
     exposition: instruments.exposition,
   };
 }
@@ -153,17 +153,17 @@ interface TimedProgress extends ReadingProgress {
   readonly updatedAt: number;
 }
 
-type TimedReadings = Map<Reading, TimedProgress>;
+type PassTimes = Map<Reading, TimedProgress>;
 
-/** What is read at full speed. */
+/** Passes that run at full speed, and the feed while it catches up. */
 const BULK: readonly Reading[] = ['feed', 'history', 'backfill'];
 
-/** Read at each scrape. */
-function passGauges({ gauges }: Instruments, readings: TimedReadings, monotonic: () => number): void {
-  const paceOf = ({ pace, updatedAt }: TimedProgress) => (monotonic() - updatedAt < PACE_HOLDS_MS ? pace : null);
+/** Creates the gauges of the passes, which are read at each scrape. */
+function passGauges({ gauges }: Instruments, passes: PassTimes, monotonic: () => number): void {
+  const paceOf = ({ pace, updatedAt }: TimedProgress) => (monotonic() - updatedAt < RATE_VALID_MS ? pace : null);
   const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
     gauges(name, 'pass', PASSES, (reading) => {
-      const progress = readings.get(reading);
+      const progress = passes.get(reading);
       return progress === undefined ? 0 : value(progress);
     });
   gauge('scanfeed_pass_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);

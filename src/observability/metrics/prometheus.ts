@@ -1,15 +1,15 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { HELP } from './metric-definitions.js';
 
-/** Of a metric that is defined. */
+/** Name of a defined metric. */
 export type Name = keyof typeof HELP;
 
 export type Instruments = ReturnType<typeof createInstruments>;
 
 /**
- * Makes the metrics of one registry: the only place that knows the Prometheus library.
+ * Creates the metrics of one registry. Only this file uses the Prometheus library.
  * @param labels of every metric
- * @param nodeMetrics also those of Node and the process, which they watch for as long as it lives
+ * @param nodeMetrics whether to collect the metrics of Node and the process as well, until the process ends
  */
 export function createInstruments(
   labels: Readonly<Record<string, string>>,
@@ -20,7 +20,7 @@ export function createInstruments(
   const definition = (name: Name) => ({ name, help: HELP[name], registers: [registry] });
   if (nodeMetrics) collectNodeMetrics(registry);
   return {
-    /** @param collect asked for the value at each scrape */
+    /** @param collect called at each scrape */
     gauge(name: Name, collect: () => number): void {
       new Gauge({
         ...definition(name),
@@ -29,7 +29,7 @@ export function createInstruments(
         },
       });
     },
-    /** A value for each of the label's. @param collect asked for it at each scrape */
+    /** Creates a gauge with one value for each label value. @param collect called at each scrape */
     gauges<V extends string>(name: Name, label: string, values: readonly V[], collect: (value: V) => number): void {
       new Gauge({
         ...definition(name),
@@ -47,18 +47,18 @@ export function createInstruments(
   };
 }
 
-/** Sums of other metrics, named as if they were counters: Prometheus' own check refuses them. */
+/** Gauges with the suffix of counters, which `promtool check metrics` rejects. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ] as const;
 
-/** Statistics of a timer that wakes the process a hundred times a second: at rest that costs more than all of its work. */
+/** Statistics of a timer that wakes the process 100 times a second: more work than the rest of an idle process. */
 const SAMPLED = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'].map(
   (name) => `nodejs_eventloop_lag_${name}_seconds`,
 );
-/** As good as never, milliseconds; the library has no way to leave that timer out. */
+/** Interval of that timer, milliseconds: practically never. The library cannot switch it off. */
 const NEVER_MS = 2 ** 31 - 1;
 
 function collectNodeMetrics(registry: Registry): void {

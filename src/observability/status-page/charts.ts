@@ -2,33 +2,33 @@ import { counted, describeSeconds, escapeHtml, grouped } from './html.js';
 import { countScale, lagScale, type Scale } from './scales.js';
 import type { Window } from './window.js';
 
-/** Pixels; across, all is in percent, so that text keeps its size on every screen. */
+/** Heights, pixels. Widths are in percent, so that text keeps its size on every screen. */
 const TOP = 8;
 const PLOT = 120;
 const FOOT = TOP + PLOT;
 const HEIGHT = FOOT + 30;
-/** Left of the drawing, in the margin that the style sheet leaves for it. */
+/** Position of the labels in the margin left of the chart, pixels. */
 const LABELS = -8;
 
-/** The lag, minute by minute, with the tries that failed at its foot. */
+/** Renders the lag minute by minute, with marks for failed attempts at the bottom. */
 export function lagChart(window: Window): string {
   const { minutes, length, cells } = window;
   const lags = minutes.map((minute) => minute?.lagSeconds ?? null);
   const scale = lagScale(known(lags));
-  const drawn = `The worst of each minute of the last ${inWords(length)}, on a logarithmic scale with lines at ${labels(scale)}; hatched where it is not known. Marks at the foot: tries that failed.`;
+  const drawn = `Highest lag in each minute of the last ${inWords(length)}, on a logarithmic scale with lines at ${labels(scale)}; hatched where unknown. Marks at the bottom: failed attempts.`;
   const failed = cells.flatMap(({ failures }, at) => (failures > 0 ? [bar('failed', cells, at, FOOT + 3, 4)] : []));
   return figure('lag', 'Lag', drawn, lagInWords(window), [
     ...unknown('lag', lags, length),
     ...grid(scale),
     `<svg y="${TOP}" width="100%" height="${PLOT}" viewBox="0 0 ${length} 1" preserveAspectRatio="none">`,
-    ...stretchesOf(lags, isKnown).map((stretch) => plateau(lags, stretch, scale)),
+    ...rangesOf(lags, isKnown).map((range) => lineAndArea(lags, range, scale)),
     '</svg>',
     ...failed,
     ...footOf(length),
   ]);
 }
 
-/** What this process stored, in bars. */
+/** Renders the runs that this process stored as bars. */
 export function runsChart(window: Window): string {
   const { minutes, length, cells, minutesPerCell } = window;
   const counts = cells.map(({ runs }) => runs);
@@ -61,16 +61,16 @@ ${drawing.join('\n')}
 </figure>`;
 }
 
-/** Hatched: what is not known must not look like nothing. */
+/** Renders hatching where values are unknown, so that they do not look like zero. */
 function unknown(name: string, values: readonly (number | null)[], length: number): string[] {
-  return stretchesOf(values, (value) => value === null).map(([from, to]) => {
+  return rangesOf(values, (value) => value === null).map(([from, to]) => {
     const [x, width] = [percent(from / length), percent((to - from) / length)];
     return `<rect class="unknown" fill="url(#${name}-unknown)" x="${x}" y="${TOP}" width="${width}" height="${PLOT}"/>`;
   });
 }
 
-/** The line and what is beneath it, over a stretch in which every minute is known. */
-function plateau(values: readonly (number | null)[], [from, to]: readonly [number, number], scale: Scale): string {
+/** Renders the line and the area below it, over minutes that are all known. */
+function lineAndArea(values: readonly (number | null)[], [from, to]: readonly [number, number], scale: Scale): string {
   const heights = values.slice(from, to).map((value) => (1 - scale.at(value ?? 0)).toFixed(3));
   const line = heights.map((height, at) => `${at === 0 ? `M${from} ` : 'V'}${height}H${from + at + 1}`).join('');
   return `<path class="area" d="${line}V1H${from}Z"/><path class="line" d="${line}"/>`;
@@ -105,10 +105,10 @@ function lagInWords({ rows, minutes, length, minutesWithoutLag }: Window): strin
     null,
   );
   const failures = rows.reduce((sum, row) => sum + row.failures, 0);
-  const failed = failures === 0 ? '' : ` ${counted(failures, 'try', 'tries')} failed.`;
-  if (worst?.lagSeconds == null) return `Nothing is known of the last ${inWords(length)} yet.${failed}`;
+  const failed = failures === 0 ? '' : ` ${counted(failures, 'attempt')} failed.`;
+  if (worst?.lagSeconds == null) return `No data yet for the last ${inWords(length)}.${failed}`;
   const when = `${timeOfDay(worst.minute * 60_000)} UTC`;
-  return `At worst ${describeSeconds(worst.lagSeconds)}, at ${when}.${failed}${blank('Not known', minutesWithoutLag)}`;
+  return `Highest: ${describeSeconds(worst.lagSeconds)}, at ${when}.${failed}${blank('Unknown', minutesWithoutLag)}`;
 }
 
 function runsInWords({ rows, length, minutesWithoutLead }: Window): string {
@@ -123,18 +123,18 @@ function blank(what: string, minutes: number): string {
   return minutes === 0 ? '' : ` ${what} for ${describeSeconds(minutes * 60)} (hatched).`;
 }
 
-/** The figures of both charts, for those who read rather than look. */
+/** Renders the figures of both charts as a table, for screen readers. */
 export function chartTable({ rows, length, minutesPerRow }: Window): string {
   const cells = [...rows].reverse().map(({ from, lagSeconds, runs, failures }) => {
-    const lag = lagSeconds === null ? 'not known' : describeSeconds(lagSeconds);
+    const lag = lagSeconds === null ? 'unknown' : describeSeconds(lagSeconds);
     const stored = runs === null ? 'did not lead' : grouped(runs);
     return `<tr><th scope="row">${timeOfDay(from)}</th><td>${lag}</td><td>${stored}</td><td>${failures}</td></tr>`;
   });
   return `<details>
 <summary>The charts as a table</summary>
 <table>
-<caption>The last ${inWords(length)}, latest first, ${minutesPerRow} minutes a row</caption>
-<thead><tr><th scope="col">From (UTC)</th><th scope="col">Worst lag</th><th scope="col">Runs stored</th><th scope="col">Failed tries</th></tr></thead>
+<caption>The last ${inWords(length)}, latest first, ${minutesPerRow} minutes per row</caption>
+<thead><tr><th scope="col">From (UTC)</th><th scope="col">Highest lag</th><th scope="col">Runs stored</th><th scope="col">Failed attempts</th></tr></thead>
 <tbody>
 ${cells.join('\n')}
 </tbody>
@@ -142,11 +142,11 @@ ${cells.join('\n')}
 </details>`;
 }
 
-/** Where neighbours are alike: from the first on, to before the last. */
-function stretchesOf<T>(values: readonly T[], belongs: (value: T) => boolean): (readonly [number, number])[] {
+/** Returns the ranges of consecutive values that match, as index of the first and index after the last. */
+function rangesOf<T>(values: readonly T[], matches: (value: T) => boolean): (readonly [number, number])[] {
   const borders = values.flatMap((value, at) => {
     const before = values[at - 1];
-    return belongs(value) === (at > 0 && belongs(before as T)) ? [] : [at];
+    return matches(value) === (at > 0 && matches(before as T)) ? [] : [at];
   });
   return borders.flatMap((from, at) => (at % 2 === 0 ? [[from, borders[at + 1] ?? values.length] as const] : []));
 }

@@ -1,13 +1,13 @@
 import { counted, describeSeconds, escapeHtml, timeElement } from './html.js';
 import type { StatusReport } from './status-report.js';
 
-/** What fails at the moment, for how long, and what helps; empty where nothing does. */
+/** Renders the current failures with their durations and remedies; empty if there are none. */
 export function renderCurrentErrors({ currentErrors, stuckSince }: StatusReport, now: number): string {
   const stuck =
     stuckSince === null
       ? []
       : [
-          `<li><strong>The cursor leads nowhere</strong><br>The one that the service gives is missing, stands still or goes in circles. What it lists is stored, and it is asked again at every poll interval. Ask the operators of the service, or see <code>scanfeed rewind</code>.${sinceWhen(stuckSince, now)}</li>`,
+          `<li><strong>The cursor does not advance</strong><br>The cursor that the service returns is missing, does not move or repeats. Its entries are stored, and the position is polled again every poll interval. Ask the operators of the service, or see <code>scanfeed rewind</code>.${sinceWhen(stuckSince, now)}</li>`,
         ];
   const items = currentErrors.map(
     ({ stage, kind, message, since, failures }) =>
@@ -23,7 +23,7 @@ ${[...items, ...stuck].join('\n')}
 `;
 }
 
-const BUG = '<br>This is a bug in scanfeed: please report it, with the lines of the log around it.';
+const BUG = '<br>This is a bug in scanfeed: report it with the surrounding log lines.';
 
 const STAGES: Readonly<Record<string, string>> = {
   feed: 'Reading the feed',

@@ -1,7 +1,7 @@
 import { counted, describeSeconds, escapeHtml, grouped, timeElement } from './html.js';
 import type { CurrentPass, StatusReport } from './status-report.js';
 
-/** HTML. */
+/** A labelled value, as HTML. */
 export interface Fact {
   readonly name: string;
   readonly value: string;
@@ -16,31 +16,31 @@ const PASSES: Readonly<Record<string, string>> = {
   full: 'Full pass',
 };
 
-/** What is looked for first, in large type. */
+/** Returns the most important facts, shown in large type. */
 export function firstFacts(report: StatusReport, now: number): Fact[] {
   const { lagSeconds, dataCompleteAsOf, pendingResults, quarantinedEntries } = report;
   return [
-    { name: 'Lag', value: lagSeconds === null ? 'Not known' : describeSeconds(lagSeconds) },
+    { name: 'Lag', value: lagSeconds === null ? 'Unknown' : describeSeconds(lagSeconds) },
     completeAsOf(dataCompleteAsOf, now),
     ...report.passes.map(progressOf),
     {
       name: 'Pending results',
-      value: pendingResults === null ? 'Not known' : grouped(pendingResults),
-      ...(pendingResults !== null && pendingResults > 0 && { more: 'tried again by itself' }),
+      value: pendingResults === null ? 'Unknown' : grouped(pendingResults),
+      ...(pendingResults !== null && pendingResults > 0 && { more: 'retried automatically' }),
     },
     {
       name: 'In quarantine',
-      value: quarantinedEntries === null ? 'Not known' : grouped(quarantinedEntries),
+      value: quarantinedEntries === null ? 'Unknown' : grouped(quarantinedEntries),
       ...(quarantinedEntries !== null &&
         quarantinedEntries > 0 && { more: 'see <code>scanfeed quarantine list</code>' }),
     },
   ];
 }
 
-/** Of what was today, the time is what counts; of all else, the day. */
+/** Shows the time of day in large type if it is today, otherwise the date. */
 function completeAsOf(iso: string | null, now: number): Fact {
   const name = 'Data complete as of';
-  if (iso === null) return { name, value: 'Not known' };
+  if (iso === null) return { name, value: 'Unknown' };
   const [day, time] = [iso.slice(0, 10), iso.slice(11, 19)];
   const isToday = new Date(now).toISOString().startsWith(day);
   const value = `<time datetime="${escapeHtml(iso)}">${escapeHtml(isToday ? time : day)}</time>`;
@@ -50,15 +50,15 @@ function completeAsOf(iso: string | null, now: number): Fact {
 function progressOf({ pass, deliveredUpTo, entriesPerSecond, secondsLeft }: CurrentPass): Fact {
   const name = PASSES[pass] ?? escapeHtml(pass);
   const more = [
-    deliveredUpTo === null ? 'from its beginning' : `at ${timeElement(deliveredUpTo)}`,
+    deliveredUpTo === null ? 'at the beginning' : `at ${timeElement(deliveredUpTo)}`,
     ...(entriesPerSecond === null
       ? []
       : [`${grouped(entriesPerSecond < 10 ? entriesPerSecond : Math.round(entriesPerSecond))} entries/s`]),
   ].join(', ');
-  return { name, value: secondsLeft === null ? 'Under way' : `${describeSeconds(secondsLeft)} left`, more };
+  return { name, value: secondsLeft === null ? 'In progress' : `${describeSeconds(secondsLeft)} left`, more };
 }
 
-/** What is looked for second. */
+/** Returns the remaining facts. */
 export function otherFacts(report: StatusReport): Fact[] {
   const when = (iso: string | null) => (iso === null ? 'None yet' : timeElement(iso));
   return [

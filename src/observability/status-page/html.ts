@@ -1,19 +1,19 @@
-/** Text as it may stand in an element or between quotes. */
+/** Escapes text for an element or a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** A time as people read it, and exactly for programs. */
+/** Renders a time for people, with the exact time as an attribute. */
 export function timeElement(iso: string): string {
   return `<time datetime="${escapeHtml(iso)}">${escapeHtml(utcTime(iso))}</time>`;
 }
 
-/** Such as `2026-11-21 15:48:21 UTC`. */
+/** Formats a time, such as `2026-11-21 15:48:21 UTC`. */
 function utcTime(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 }
 
-/** The two largest units say enough, such as `3.2 s`, `14 min 5 s`, `3 h 20 min`, `26 d 4 h`; `14 min` where the second is 0. */
+/** Formats a duration in its two largest units, such as `3.2 s`, `14 min 5 s`, `3 h 20 min`, `26 d 4 h`, or `14 min` for 14 min 0 s. */
 export function describeSeconds(seconds: number): string {
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
@@ -27,12 +27,12 @@ function both(seconds: number, large: number, largeUnit: string, small: number, 
   return `${Math.floor(seconds / large)} ${largeUnit}${rest === 0 ? '' : ` ${rest} ${smallUnit}`}`;
 }
 
-/** Such as `1,204`. */
+/** Formats a number, such as `1,204`. */
 export function grouped(number: number): string {
   return number.toLocaleString('en');
 }
 
-/** Such as `1 entry`, `1,204 entries`. */
+/** Formats a count, such as `1 entry`, `1,204 entries`. */
 export function counted(number: number, one: string, many = `${one}s`): string {
   return `${grouped(number)} ${number === 1 ? one : many}`;
 }

@@ -2,32 +2,31 @@ import type { Clock } from '../../core/clock.js';
 import type { Freshness } from '../../sync/ports/index.js';
 import { fresher, lagSeconds } from '../metrics/freshness.js';
 
-/** How far the memory reaches back. */
-export const REMEMBERED_MINUTES = 360;
+/** Length of the history, minutes. */
+export const HISTORY_MINUTES = 360;
 
-/** Waiting between two tries takes up to a minute, and a try as long: a longer silence was no waiting. */
-const SILENT_MINUTES = 2;
+/** Maximum gap that normal waiting explains, minutes: a pause between two attempts takes up to a minute, and so does an attempt. */
+const MAX_GAP_MINUTES = 2;
 
 const MINUTE_MS = 60_000;
 
-/** What this process knew in one minute of its wall clock. */
+/** The figures of this process for one minute of its wall clock. */
 export interface RecentMinute {
   /** Minutes since 1970. */
   readonly minute: number;
-  /** The worst lag known in it; null: nothing was known. */
+  /** Highest known lag; null if unknown. */
   readonly lagSeconds: number | null;
-  /** Runs that this process inserted or updated; null: it did not hold the feed. */
+  /** Runs that this process inserted or updated; null if it did not lead the feed. */
   readonly runs: number | null;
-  /** Tries that failed. */
+  /** Failed attempts. */
   readonly failures: number;
 }
 
 export type RecentHistory = ReturnType<typeof createRecentHistory>;
 
 /**
- * The last six hours, a figure a minute, in a bounded memory. It has no timer: whatever is told shows that the process is
- * awake, and what it knows of the lag then. Minutes in which nothing was told are missing: asleep, not yet started, or
- * hung, the process knew nothing, least of all that nothing was late.
+ * Keeps figures for each minute of the last six hours, in bounded memory. It has no timer: each call records the lag at that
+ * time. Minutes without a call are missing: the process was suspended, not started or hung, and the lag is unknown.
  */
 export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>) {
   const minutes = new Map<number, RecentMinute>();
@@ -46,44 +45,44 @@ export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>) {
     });
   };
 
-  /** Also fills the minutes just waited through, with the lag at their ends. */
-  const told = (what = {}) => {
+  /** Records counts, and fills the minutes of a wait with the lag at their ends. */
+  const record = (counts = {}) => {
     const [now, at] = [clock.now(), clock.monotonic()];
     const minute = Math.floor(now / MINUTE_MS);
-    const silent = latest === null ? 0 : minute - latest - 1;
-    if (silent <= SILENT_MINUTES) {
-      for (let ago = silent; ago > 0; ago--) note(minute - ago, at - (now % MINUTE_MS) - (ago - 1) * MINUTE_MS);
+    const gap = latest === null ? 0 : minute - latest - 1;
+    if (gap <= MAX_GAP_MINUTES) {
+      for (let ago = gap; ago > 0; ago--) note(minute - ago, at - (now % MINUTE_MS) - (ago - 1) * MINUTE_MS);
     } else {
-      asOf = null; // others may have written meanwhile
+      asOf = null; // other replicas may have written in the meantime
     }
-    note(minute, at, what);
-    if (minute !== latest) forget(minute);
+    note(minute, at, counts);
+    if (minute !== latest) evict(minute);
     latest = minute;
   };
 
-  /** Also those ahead of a clock that was set back. */
-  const forget = (now: number) => {
+  /** Deletes minutes that are too old, or in the future because the clock was set back. */
+  const evict = (now: number) => {
     for (const minute of minutes.keys()) {
-      if (minute <= now - REMEMBERED_MINUTES || minute > now) minutes.delete(minute);
+      if (minute <= now - HISTORY_MINUTES || minute > now) minutes.delete(minute);
     }
   };
 
   return {
-    /** Something was told. */
-    awake: () => told(),
+    /** Records that the process is running. */
+    awake: () => record(),
     knows(read: Freshness): void {
-      told(); // the lag is at its worst right before
+      record(); // the lag is highest just before an update
       asOf = fresher(asOf, read);
-      told();
+      record();
     },
-    /** The feed is ours up to this monotonic time; null: not ours. */
+    /** Sets the monotonic time up to which this process leads the feed; null if it does not. */
     leading(until: number | null): void {
       leaderUntil = until;
-      told();
+      record();
     },
-    wrote: (runs: number) => told({ runs }),
-    failed: () => told({ failures: 1 }),
-    /** Oldest first, without those in which nothing was told. */
+    wrote: (runs: number) => record({ runs }),
+    failed: () => record({ failures: 1 }),
+    /** Returns the known minutes, oldest first. */
     minutes: (): readonly RecentMinute[] => [...minutes.values()].sort((one, other) => one.minute - other.minute),
   };
 }

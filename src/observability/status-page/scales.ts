@@ -1,6 +1,8 @@
-/** Where a value stands between the foot (0) and the top (1) of a chart, and the lines across it. */
+/** The vertical scale of a chart. */
 export interface Scale {
+  /** Horizontal grid lines. */
   readonly lines: readonly { readonly value: number; readonly label: string }[];
+  /** Returns the height of a value, from 0 (bottom) to 1 (top). */
   at(value: number): number;
 }
 
@@ -17,12 +19,13 @@ const LAGS: readonly (readonly [seconds: number, label: string])[] = [
   [31_536_000, '1 y'],
   [315_360_000, '10 y'],
 ];
-const MOST_LINES = 5;
+/** Maximum number of grid lines. */
+const MAX_LINES = 5;
 
-/** Logarithmic: seconds in good times, and days after an outage, are to be seen on one chart. */
+/** Returns a logarithmic scale, so that one chart shows seconds in normal operation and days after an outage. */
 export function lagScale(lags: readonly number[]): Scale {
   const least = lags.length === 0 ? 0 : Math.min(...lags);
-  // Some way beneath the least, which must not look like none.
+  // Starts well below the lowest value, so that it does not look like zero.
   const from = Math.max(
     0,
     LAGS.slice(0, -1).findLastIndex(([seconds]) => seconds <= least / 2),
@@ -32,7 +35,7 @@ export function lagScale(lags: readonly number[]): Scale {
   const steps = LAGS.slice(from, beyond === -1 ? undefined : beyond + 1);
   const [foot = 1] = steps[0] ?? [];
   const [top = 60] = steps.at(-1) ?? [];
-  const stride = Math.ceil(steps.length / MOST_LINES);
+  const stride = Math.ceil(steps.length / MAX_LINES);
   const lines = steps.filter((_, index) => index % stride === 0);
   return {
     lines: lines.map(([value, label]) => ({ value, label })),
@@ -40,14 +43,14 @@ export function lagScale(lags: readonly number[]): Scale {
   };
 }
 
-/** Linear, from none to a round number. */
+/** Returns a linear scale from 0 to a round number. */
 export function countScale(counts: readonly number[]): Scale {
   const top = roundUp(Math.max(2, ...counts));
   const lines = [0, top / 2, top].map((value) => ({ value, label: value.toLocaleString('en') }));
   return { lines, at: (value) => clamped(value / top) };
 }
 
-/** To 2, 4, 6, 10, 20, 40, …: halves of them are whole. */
+/** Rounds up to 2, 4, 6, 10, 20, 40, …: their halves are whole numbers. */
 function roundUp(value: number): number {
   const magnitude = 10 ** Math.floor(Math.log10(value));
   const factor = [1, 2, 4, 6, 10].find((each) => each * magnitude >= value) ?? 10;

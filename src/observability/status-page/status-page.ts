@@ -9,10 +9,10 @@ import type { StatusReport } from './status-report.js';
 import { STYLE } from './style.js';
 import { windowOf } from './window.js';
 
-/** Nothing may load or run but the one style sheet of the page. */
+/** Content security policy: only the page's own style sheet is allowed, and no script. */
 export const STATUS_PAGE_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
-const REFRESHED_EVERY_SECONDS = 30;
+const REFRESH_SECONDS = 30;
 
 export interface StatusPage {
   readonly report: StatusReport;
@@ -21,13 +21,12 @@ export interface StatusPage {
   /** Milliseconds since 1970. */
   readonly now: number;
   /**
-   * Whether it loads itself anew. Only for those who asked for it: it takes readers of a screen back to the beginning
-   * (WCAG 2.2, 3.2.5).
+   * Whether the page reloads itself. Only on request: a reload takes screen readers back to the beginning (WCAG 2.2, 3.2.5).
    */
   readonly refreshed: boolean;
 }
 
-/** The status at a glance: plain HTML without a script, for large and small windows, and to be read aloud. */
+/** Renders the status page: plain HTML without scripts, for windows of any size and for screen readers. */
 export function renderStatusPage({ report, recent, now, refreshed }: StatusPage): string {
   const state = stateOf(report);
   const window = windowOf(recent, now);
@@ -37,7 +36,7 @@ export function renderStatusPage({ report, recent, now, refreshed }: StatusPage)
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-${refreshed ? `<meta http-equiv="refresh" content="${REFRESHED_EVERY_SECONDS}">\n` : ''}<title>${escapeHtml(state.headline)} – scanfeed ${feed}</title>
+${refreshed ? `<meta http-equiv="refresh" content="${REFRESH_SECONDS}">\n` : ''}<title>${escapeHtml(state.headline)} – scanfeed ${feed}</title>
 <style>${STYLE}</style>
 </head>
 <body>
@@ -65,8 +64,8 @@ ${factList(otherFacts(report))}
 <nav aria-label="Refresh">
 ${
   refreshed
-    ? `<a href="./">Stop refreshing every ${REFRESHED_EVERY_SECONDS} s</a>`
-    : `<a href="./">Refresh</a><a href="?refresh">Refresh every ${REFRESHED_EVERY_SECONDS} s</a>`
+    ? `<a href="./">Stop refreshing every ${REFRESH_SECONDS} s</a>`
+    : `<a href="./">Refresh</a><a href="?refresh">Refresh every ${REFRESH_SECONDS} s</a>`
 }
 </nav>
 <nav aria-label="Other views">

@@ -1,9 +1,9 @@
-/** What `/status.json` and the status page tell. Times are ISO 8601. No secrets, no cursor, no document content. */
+/** Content of `/status.json` and of the status page. Times are ISO 8601. No secrets, no cursor, no document content. */
 export interface StatusReport {
   readonly feed: string;
   readonly version: string;
   readonly startedAt: string;
-  /** `starting`: nothing is known of the feed yet. */
+  /** `starting`: the state of the feed is not known yet. */
   readonly role: 'starting' | 'leader' | 'standby';
   readonly leaseHolder: string | null;
   readonly caughtUp: boolean;
@@ -13,7 +13,7 @@ export interface StatusReport {
   readonly lagSeconds: number | null;
   readonly lastPollAt: string | null;
   readonly lastCommitAt: string | null;
-  /** Since when the service's cursor is missing, stands still or goes in circles; null: it leads on. */
+  /** Time since which the service's cursor is missing, does not move or repeats; null if it advances. */
   readonly stuckSince: string | null;
   /** Runs inserted or updated since this process started. */
   readonly runsWritten: number;
@@ -21,7 +21,7 @@ export interface StatusReport {
   readonly passes: readonly CurrentPass[];
   readonly pendingResults: number | null;
   readonly quarantinedEntries: number | null;
-  /** What fails at the moment and is tried again. */
+  /** Current failures, which are being retried. */
   readonly currentErrors: readonly CurrentError[];
 }
 
@@ -37,12 +37,12 @@ export interface CurrentPass {
 }
 
 export interface CurrentError {
-  /** What the process was doing. */
+  /** Stage that fails. */
   readonly stage: string;
   readonly kind: string;
   /** One line. */
   readonly message: string;
   readonly since: string;
-  /** Failures in a row. */
+  /** Consecutive failures. */
   readonly failures: number;
 }

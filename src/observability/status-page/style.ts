@@ -1,4 +1,4 @@
-/** Every text stands out by 4.5 to 1 at least, in both schemes; a test measures it in a browser. */
+/** Style sheet. All text has a contrast of at least 4.5 to 1 in both colour schemes; a test measures it in a browser. */
 export const STYLE = `
 :root {
   color-scheme: light dark;

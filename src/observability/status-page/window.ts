@@ -1,6 +1,6 @@
 import type { RecentMinute } from './recent-history.js';
 
-/** What is shown, in minutes: the shortest of these that has all that is known; and what a bar and a row of it have. */
+/** Lengths of the window, of a bar and of a table row, minutes. The shortest window that covers the known minutes is used. */
 const SPANS = [
   { length: 20, cell: 1, row: 2 },
   { length: 60, cell: 1, row: 5 },
@@ -13,34 +13,35 @@ const MINUTE_MS = 60_000;
 export type Window = ReturnType<typeof windowOf>;
 
 /**
- * The stretch of time that the charts show.
+ * Returns the period that the charts show.
  * @param now milliseconds since 1970
  */
 export function windowOf(known: readonly RecentMinute[], now: number) {
   const present = Math.floor(now / MINUTE_MS);
   const age = present + 1 - Math.min(present, ...known.map(({ minute }) => minute));
   const { length, cell, row } = SPANS.find((span) => age <= span.length) ?? LONGEST;
-  // At whole multiples, so that a bar stays what it is from one look to the next.
+  // Bars start at whole multiples of their length, so that a reload does not change them.
   const end = Math.ceil((present + 1) / cell) * cell;
   const first = end - length;
   const byMinute = new Map(known.map((minute) => [minute.minute, minute]));
   const minutes = Array.from({ length: present + 1 - first }, (_, at) => byMinute.get(first + at) ?? null);
-  const stretchesOf = (each: number) =>
+  const periodsOf = (each: number) =>
     Array.from({ length: length / each }, (_, at) =>
       summed(minutes.slice(at * each, (at + 1) * each), (first + at * each) * MINUTE_MS),
     );
   return {
-    /** From the first on to the present one, without gaps; null: nothing is known of it. */
+    /** Every minute from the first one to the present; null if unknown. */
     minutes,
-    /** How many there is room for: some may be still to come. */
+    /** Length of the window, minutes; the last ones may be in the future. */
     length,
-    /** The same in stretches, for bars and for a table. */
-    cells: stretchesOf(cell),
-    rows: stretchesOf(row),
+    /** Sums for the bars and for the table rows. */
+    cells: periodsOf(cell),
+    rows: periodsOf(row),
     minutesPerCell: cell,
     minutesPerRow: row,
-    /** Those without a known lag, and those in which this process did not lead, as far as it knows. */
+    /** Number of minutes without a known lag. */
     minutesWithoutLag: minutes.filter((minute) => minute?.lagSeconds == null).length,
+    /** Number of minutes in which this process did not lead the feed, or did not run. */
     minutesWithoutLead: minutes.filter((minute) => minute?.runs == null).length,
   };
 }

@@ -156,7 +156,7 @@ test('leaves the backfill to a daemon that is started meanwhile', async () => {
   const command = start('--since', '31d');
   await eventually(entriesRead).toBeGreaterThan(0);
   const another = bench.daemon(env);
-  await another.logs('took the feed');
+  await another.logs('started leading the feed');
   service.set({ latencyMs: 0 });
   expect(await command.exited).toMatchObject({ code: 0 });
   await another.logs('finished backfill');
@@ -249,7 +249,7 @@ describe('with a running daemon', () => {
 test('leaves a feed that has read nothing yet to a daemon', async () => {
   const { service, daemon, run, rows } = await startBench();
   service.set({ latencyMs: 60_000 });
-  await daemon.logs('took the feed');
+  await daemon.logs('started leading the feed');
   await daemon.stop();
   expect(await run('--since', '31d')).toMatchObject({
     code: 1,

@@ -325,7 +325,7 @@ describe('reconcile as a process', () => {
     expect(await command.exited).toMatchObject({ code: 1 });
     expect(command.stderr).toMatch(/include more than when this pass began: run `scanfeed reconcile --full` again$/m);
     service.set({ latencyMs: 0 });
-    await widened.logs('the filters have changed: runs that lie behind the cursor are missing');
+    await widened.logs('filters changed: earlier runs are missing');
   });
 
   it('joins the full pass that another command waits for', async () => {

@@ -29,7 +29,7 @@ test.each([
     expect(rows.map((row) => row.scan_id).sort()).toEqual([...before, ...after].sort());
     expect(await daemon.metric('scanfeed_quarantined_entries')).toBe(1);
     expect(await daemon.metric('scanfeed_runs_total{outcome="quarantined"}')).toBe(1);
-    expect(daemon.logged('entries went to quarantine')).toMatchObject([{ level: 'warn', entries: 1 }]);
+    expect(daemon.logged('quarantined entries')).toMatchObject([{ level: 'warn', entries: 1 }]);
   },
 );
 

@@ -25,7 +25,7 @@ async function expectWaiting(daemon: Daemon, kind: string): Promise<void> {
 async function expectStarted(daemon: Daemon): Promise<void> {
   await daemon.catchesUp();
   expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
-  expect(daemon.logged('works again')).toMatchObject([{ stage: 'lease' }]);
+  expect(daemon.logged('recovered')).toMatchObject([{ stage: 'lease' }]);
 }
 
 test('a database that is away at the start, and later again, is waited for', async () => {
@@ -65,7 +65,7 @@ test('a statement that waits for a table lock is logged, and once more when it r
   expect(seconds).toBeGreaterThanOrEqual(10);
   await daemon.catchesUp();
   expect(await database.query('SELECT count(*)::int AS runs FROM scanfeed.runs')).toEqual([{ runs: 1 }]);
-  expect(daemon.logged('failed, and will be tried again')).toEqual([]);
+  expect(daemon.logged('failed, retrying')).toEqual([]);
 });
 
 test('a refused password is held; the new one in its file is used without a restart', async () => {
@@ -140,7 +140,7 @@ test('a schema that becomes too new under a running daemon ends its work until a
   const daemon = bench.daemon(bench.environment(service, database));
   await daemon.catchesUp();
   await database.query("INSERT INTO scanfeed.migrations VALUES (9999, 'of_a_newer_release', 9999)");
-  await daemon.logs('holding: this will not pass by itself', { stage: 'lease', kind: 'schema' });
+  await daemon.logs('holding: action required', { stage: 'lease', kind: 'schema' });
   expect((await daemon.status()).currentErrors[0]?.message).toContain('run the newer release');
   expect(await database.query('SELECT lease_holder FROM scanfeed.feeds')).toEqual([{ lease_holder: null }]);
   expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });

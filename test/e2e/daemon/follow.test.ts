@@ -111,10 +111,10 @@ test('the status, the health and the page for people say the same', async () => 
   });
   expect((await daemon.get('/')).body).toContain('Caught up');
   expect(daemon.logged().map(({ message }) => message)).toEqual([
-    'metrics, health and status are served',
+    'admin server is listening',
     'applied a migration',
     'applied a migration',
-    'took the feed',
+    'started leading the feed',
     'caught up with the feed',
   ]);
   expect(daemon.stderr).toBe('');

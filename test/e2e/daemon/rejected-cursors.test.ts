@@ -18,7 +18,7 @@ test('recovers from a rejected cursor however the service refuses it', PATIENCE,
     service.deliver(5);
     await daemon.reaches({ runsWritten: 10 + 5 * index });
     await daemon.catchesUp();
-    const recovered = daemon.logged('the service rejected the cursor; going on from elsewhere');
+    const recovered = daemon.logged('cursor rejected, resuming from another position');
     expect(recovered, cursorRefusal).toHaveLength(index + 1);
   }
 });

@@ -78,11 +78,11 @@ test('of three replicas one leads and the others report the same; after kill -9 
   ).toBe(1);
   expect(await leadersOf(daemons)).toEqual([leader]);
   const standbys = daemons.filter((daemon) => daemon !== leader);
-  expect((await leader.get('/')).body).toMatch(/At worst .*50 runs in the last 20 minutes\./s);
+  expect((await leader.get('/')).body).toMatch(/Highest: .*50 runs in the last 20 minutes\./s);
   for (const standby of standbys) {
     expect(await standby.status()).toMatchObject({ role: 'standby', caughtUp: false, runsWritten: 0 });
     const { body: page } = await standby.get('/');
-    expect(page).toMatch(/At worst .*This process did not lead the feed in the last 20 minutes\./s);
+    expect(page).toMatch(/Highest: .*This process did not lead the feed in the last 20 minutes\./s);
     // A standby looks three times a lease; beyond that, the lag it reports is the leader's.
     await eventually(() => standby.metric('scanfeed_lag_seconds')).toBeLessThan(5);
   }
@@ -114,7 +114,7 @@ test('a leader that stands still for longer than its lease is fenced when it wak
   await eventually(() => isLeader(other)).toBe(true);
   await service.requests.next();
   paused.signal('SIGCONT');
-  await paused.logs('gave the feed up');
+  await paused.logs('stopped leading the feed');
   await other.catchesUp();
   await paused.reaches({ role: 'standby', caughtUp: false });
   expect(await isLeader(other)).toBe(true);
@@ -147,7 +147,7 @@ test('a commit that was held up on its way for longer than the lease changes not
   await other.catchesUp();
   const before = await expectOneWriterAtATime(database);
   gateway.release();
-  await cutOff.logs('gave the feed up');
+  await cutOff.logs('stopped leading the feed');
   await cutOff.reaches({ role: 'standby' });
   expect(await expectOneWriterAtATime(database)).toEqual(before);
   expect(new Set(before.map(({ epoch }) => epoch))).toEqual(new Set([1, 2]));

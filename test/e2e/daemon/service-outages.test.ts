@@ -42,7 +42,7 @@ test('a service that is away at the start, and later again, is waited for; the l
   expect(await daemon.status()).toMatchObject({ role: 'leader', caughtUp: false, dataCompleteAsOf: null });
   expect(await daemon.metric('scanfeed_lag_seconds')).toBe(Number.POSITIVE_INFINITY);
   expect(loggedFailures(daemon, 'feed')).toEqual([1]);
-  expect(daemon.logged('failed, and will be tried again')[0]).toMatchObject({
+  expect(daemon.logged('failed, retrying')[0]).toMatchObject({
     stage: 'feed',
     kind: 'connection',
     error: { message: expect.stringContaining('ECONNREFUSED') },
@@ -50,7 +50,7 @@ test('a service that is away at the start, and later again, is waited for; the l
 
   await gateway.open();
   await daemon.catchesUp();
-  expect(daemon.logged('works again')).toMatchObject([
+  expect(daemon.logged('recovered')).toMatchObject([
     { stage: 'feed', failures: expect.any(Number), seconds: expect.any(Number) },
   ]);
 
@@ -85,7 +85,7 @@ test('Retry-After is obeyed', async () => {
   const [refused, next] = times as [number, number];
   expect(next - refused).toBeGreaterThanOrEqual(1_990);
   expect(await daemon.metric('scanfeed_errors_total{stage="feed",kind="http_503"}')).toBe(1);
-  expect(daemon.logged('failed, and will be tried again')).toHaveLength(1);
+  expect(daemon.logged('failed, retrying')).toHaveLength(1);
 });
 
 test('a refused key is held, with what the service says; a new key in its file is used without a restart', async () => {
@@ -105,7 +105,7 @@ test('a refused key is held, with what the service says; a new key in its file i
   await writeFile(file, `${refused}\n`);
   const { SCANFEED_API_KEY: _, ...env } = bench.environment(service, database);
   const daemon = bench.daemon({ ...env, SCANFEED_API_KEY_FILE: file });
-  const held = await daemon.logs('holding: this will not pass by itself', { stage: 'feed', kind: 'http_401' });
+  const held = await daemon.logs('holding: action required', { stage: 'feed', kind: 'http_401' });
   expect(held).toMatchObject({
     level: 'error',
     error: { message: expect.stringContaining('"API-Schlüssel fehlt oder ist ungültig."') },

@@ -55,12 +55,12 @@ test('a log for people has a line for each event, and no colours where it goes i
     ...bench.environment({ url: 'https://service.example/v1' }, { url: `postgres://someone@127.0.0.1:${port}/app` }),
     SCANFEED_LOG_FORMAT: 'pretty',
   });
-  await eventually(() => daemon.stdout).toContain('failed, and will be tried again');
+  await eventually(() => daemon.stdout).toContain('failed, retrying');
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
   const lines = daemon.stdout.trimEnd().split('\n');
   const said = lines.map((line) => line.replace(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z /, ''));
   expect(said).toEqual([
-    expect.stringMatching(/^INFO {2}metrics, health and status are served host=127\.0\.0\.1 port=\d+$/),
+    expect.stringMatching(/^INFO {2}admin server is listening host=127\.0\.0\.1 port=\d+$/),
     expect.stringMatching(
       /^WARN {2}failed, .* stage=lease kind=connection failures=1 pauseMs=\d+ error="no connection to/,
     ),

@@ -58,7 +58,7 @@ test('SIGTERM ends the daemon while it waits for a service that asked for an hou
   const database = await bench.createDatabase();
   service.addFault({ kind: 'status', status: 503, retryAfter: 3600 });
   const daemon = bench.daemon({ ...bench.environment(service, database), ...NEVER });
-  const { pauseMs } = await daemon.logs('failed, and will be tried again', { stage: 'feed', kind: 'http_503' });
+  const { pauseMs } = await daemon.logs('failed, retrying', { stage: 'feed', kind: 'http_503' });
   expect(pauseMs).toBeGreaterThanOrEqual(3_600_000);
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
   expectOrderlyEnd(daemon);

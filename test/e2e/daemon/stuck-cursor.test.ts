@@ -3,7 +3,7 @@ import { useProgram } from '../../support/program/bench.js';
 
 const bench = useProgram();
 
-test('a cursor that leads nowhere is one line of the status and of the log, until it leads on', async () => {
+test('reports a stuck feed in the status and once in the log when the cursor does not advance', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(300); // a short page without a cursor would be the end of the feed
@@ -17,12 +17,12 @@ test('a cursor that leads nowhere is one line of the status and of the log, unti
   await daemon.reaches({ stuckSince: expect.any(String) as unknown as string, runsWritten: 200 });
   const { stuckSince } = await daemon.status();
   const { body: page } = await daemon.get('/');
-  expect(page).toContain('<h1>Stuck, asking again</h1>');
+  expect(page).toContain('<h1>Stuck, retrying</h1>');
   expect(page).toContain(`since <time datetime="${stuckSince}">`);
   const status = bench.program(['status'], { DATABASE_URL: database.url });
   expect(await status.exited).toMatchObject({ code: 0 });
   expect(status.stdout).toContain(
-    `\nStuck:           since ${stuckSince}: the cursor that the service gives is missing`,
+    `\nStuck:           since ${stuckSince}: the cursor that the service returns is missing`,
   );
 
   service.clearFaults();
@@ -31,6 +31,9 @@ test('a cursor that leads nowhere is one line of the status and of the log, unti
   const again = bench.program(['status'], { DATABASE_URL: database.url });
   await again.exited;
   expect(again.stdout).not.toContain('Stuck');
-  const told = daemon.logged().filter(({ message }) => message.startsWith('the cursor'));
-  expect(told.map(({ level }) => level)).toEqual(['warn', 'info']);
+  const lines = daemon.logged().filter(({ message }) => message.includes('cursor'));
+  expect(lines.map(({ level, message }) => [level, message])).toEqual([
+    ['warn', 'feed stuck: cursor does not advance'],
+    ['info', 'cursor advances again'],
+  ]);
 });

@@ -31,7 +31,7 @@ function maintain(
   {
     isLeader = (): boolean => true,
     onOutage = (_: Outage): void => {},
-    isReading = (): boolean => false,
+    isReadingInBulk = (): boolean => false,
     monotonic = hastyClock.monotonic,
   } = {},
 ) {
@@ -52,7 +52,7 @@ function maintain(
     },
   };
   const logger = { debug: () => {}, info: log('info'), warn: log('warn') } as unknown as Logger;
-  const metrics = { isLeader, isReading, purged: on.purged ?? (() => {}) };
+  const metrics = { isLeader, isReadingInBulk, purged: on.purged ?? (() => {}) };
   const done = runMaintenance(
     { settings, connection: bench.connection, metrics, logger, clock, onOutage },
     stop.signal,
@@ -93,7 +93,7 @@ describe('the maintenance of the daemon', () => {
     ['a batch per check when a history is being read', true, 60, [250, 250, 126]],
     ['several batches per check when they fit into a tenth of a second', true, 30, [500, 126]],
     ['everything in one check when no history is being read', false, 60, [626]],
-  ])('searches %s', async (_, isReading, batchMs, parts) => {
+  ])('searches %s', async (_, isReadingInBulk, batchMs, parts) => {
     await feed.commit(Array.from({ length: 626 }, (_, n) => entryJson({ scanId: `run-${n}`, data: { betrag: 1 } })));
     const searched: number[] = [];
     let now = 0;
@@ -110,7 +110,7 @@ describe('the maintenance of the daemon', () => {
           if (left === 0) maintenance.stop();
         },
       },
-      { isReading: () => isReading, monotonic: () => now },
+      { isReadingInBulk: () => isReadingInBulk, monotonic: () => now },
     );
     await maintenance.done;
     expect(searched).toEqual(parts);
@@ -134,7 +134,7 @@ describe('the maintenance of the daemon', () => {
       {
         line: (level, message) => {
           lines.push(`${level} ${message}`);
-          if (message === 'works again') maintenance.stop();
+          if (message === 'recovered') maintenance.stop();
         },
         pause: (n) => {
           if (n === 4) void bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
@@ -142,7 +142,7 @@ describe('the maintenance of the daemon', () => {
       },
     );
     await maintenance.done;
-    expect(lines).toEqual(['warn holding: this will not pass by itself', 'info built typed views', 'info works again']);
+    expect(lines).toEqual(['warn holding: action required', 'info built typed views', 'info recovered']);
     expect(await viewExists('document_rechnung')).toBe(true);
   });
 
@@ -158,7 +158,7 @@ describe('the maintenance of the daemon', () => {
     );
     await maintenance.done;
     await bench.rows(sql`ALTER SCHEMA elsewhere RENAME TO scanfeed_reporting`);
-    expect(lines).toEqual(['warn holding: this will not pass by itself']);
+    expect(lines).toEqual(['warn holding: action required']);
     expect(ended).toEqual([false, true]);
   });
 

@@ -1,12 +1,12 @@
 import { afterAll, afterEach } from 'vitest';
-import { takeExposures } from './overhear.js';
+import { takeLeaks } from './capture-leaks.js';
 
-/** For every file of tests. The hooks of the setup come after those of the file, so that what those stop has ended. */
-afterEach(expectNothingExposed);
-afterAll(expectNothingExposed);
+/** For every test file. Hooks of the setup file run after those of the test file, so programs that it stops have ended. */
+afterEach(expectNoLeaks);
+afterAll(expectNoLeaks);
 
-function expectNothingExposed(): void {
-  const exposures = takeExposures();
-  if (exposures.length === 0) return;
-  throw new Error(`the program showed what it must not show:\n  ${exposures.slice(0, 10).join('\n  ')}`);
+function expectNoLeaks(): void {
+  const leaks = takeLeaks();
+  if (leaks.length === 0) return;
+  throw new Error(`the program leaked secrets or document content:\n  ${leaks.slice(0, 10).join('\n  ')}`);
 }

@@ -167,7 +167,7 @@ function serviceDouble(emulator: Emulator, document: string, cursors: Set<string
 
 /** What the daemon serves in the state the test left it in. */
 async function lookAround(daemon: Daemon): Promise<void> {
-  if (daemon.logged('metrics, health and status are served').length === 0) return;
+  if (daemon.logged('admin server is listening').length === 0) return;
   for (const path of ['/metrics', '/status.json', '/', '/livez', '/readyz']) await daemon.get(path).catch(() => {});
 }
 

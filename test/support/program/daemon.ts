@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
-import { overhear } from '../canaries/overhear.js';
+import { captureLeaks } from '../canaries/capture-leaks.js';
 import { samplesOf } from '../observed.js';
 import { Program } from './program.js';
 
@@ -21,9 +21,9 @@ export class Daemon extends Program {
     super(['run'], env, nodeOptions);
   }
 
-  /** Where metrics, health and status are served. */
+  /** Where admin server is listening. */
   async adminUrl(): Promise<string> {
-    const { port } = await this.logs('metrics, health and status are served');
+    const { port } = await this.logs('admin server is listening');
     return `http://127.0.0.1:${port}`;
   }
 
@@ -31,7 +31,7 @@ export class Daemon extends Program {
     const response = await fetch(`${await this.adminUrl()}${path}`);
     const body = await response.text();
     this.served.push(body);
-    overhear(path, body);
+    captureLeaks(path, body);
     return { status: response.status, body };
   }
 

@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { inject } from 'vitest';
 import { defaultApiKey } from '../../../src/emulator/options.js';
-import { overhear } from '../canaries/overhear.js';
+import { captureLeaks } from '../canaries/capture-leaks.js';
 
 export interface Exit {
   readonly code: number | null;
@@ -49,8 +49,8 @@ export class Program {
     this.exited = new Promise((resolve, reject) => {
       this.#child.on('error', reject).on('close', (code, signal) => {
         this.#exit = { code, signal };
-        overhear(`stdout of ${args.join(' ')}`, withoutMadeUpKey(args, this.stdout));
-        overhear(`stderr of ${args.join(' ')}`, this.stderr);
+        captureLeaks(`stdout of ${args.join(' ')}`, withoutMadeUpKey(args, this.stdout));
+        captureLeaks(`stderr of ${args.join(' ')}`, this.stderr);
         this.#changed();
         resolve(this.#exit);
       });

@@ -1,5 +1,5 @@
 import { type Emulator, startEmulator } from '../../../../src/emulator/index.js';
-import { takeExposures } from '../../../support/canaries/overhear.js';
+import { takeLeaks } from '../../../support/canaries/capture-leaks.js';
 import { type PgBouncer, startPgBouncer } from '../../../support/pgbouncer.js';
 import { seededRandom } from '../../../support/virtual-clock.js';
 import { checkAtRest } from './check-at-rest.js';
@@ -132,7 +132,7 @@ async function runPhase(campaign: Campaign): Promise<void> {
     over.abort();
     await looking;
     const surprises = feeds.flatMap(({ fleet }) => fleet.surprises);
-    figures.problems.push(...surprises, ...takeExposures());
+    figures.problems.push(...surprises, ...takeLeaks());
   } catch (error) {
     throw new Error(`stuck after ${figures.failovers} failovers:\n${lastWords(feeds)}`, { cause: error });
   } finally {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Emulator, startEmulator } from '../../../../src/emulator/index.js';
-import { takeExposures } from '../../../support/canaries/overhear.js';
+import { takeLeaks } from '../../../support/canaries/capture-leaks.js';
 import { type PgBouncer, startPgBouncer } from '../../../support/pgbouncer.js';
 import { seededRandom } from '../../../support/virtual-clock.js';
 import { Fleet } from '../support/fleet.js';
@@ -135,7 +135,7 @@ async function runPhase(campaign: Campaign): Promise<void> {
   const { runs, superseded } = findings;
   Object.assign(figures, { runs, superseded });
   const before = figures.problems.length;
-  figures.problems.push(...describe(findings), ...fleet.surprises.splice(0), ...takeExposures());
+  figures.problems.push(...describe(findings), ...fleet.surprises.splice(0), ...takeLeaks());
   options.log(
     `${figures.kills} kills, ${replicas} replica(s), ${runs} runs, ${superseded} superseded, ` +
       `${findings.lost.length} lost, ${figures.problems.length - before} problems`,

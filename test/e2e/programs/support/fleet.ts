@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { overhear } from '../../../support/canaries/overhear.js';
+import { captureLeaks } from '../../../support/canaries/capture-leaks.js';
 
 const LINES_KEPT = 20;
 
@@ -80,7 +80,7 @@ export class Fleet {
       stream.setEncoding('utf8').on('data', (text: string) => {
         const lines = (begun + text).split('\n');
         begun = lines.pop() ?? '';
-        overhear('a daemon of the fleet', lines.join('\n'));
+        captureLeaks('a daemon of the fleet', lines.join('\n'));
         lastLines.push(...lines.filter((line) => line !== ''));
         lastLines.splice(0, Math.max(0, lastLines.length - LINES_KEPT));
       });

@@ -1,10 +1,10 @@
 import type { Clock } from '../core/clock.js';
 import type { Pass, PassKind, Reading, ReadingProgress } from '../sync/ports/index.js';
 import type { Logger } from './log/logger.js';
-import { type Metrics, PACE_HOLDS_MS } from './metrics/metrics.js';
+import { type Metrics, RATE_VALID_MS } from './metrics/metrics.js';
 import type { CurrentPass } from './status-page/status-report.js';
 
-/** Duration after which a reading is logged, milliseconds. */
+/** Duration after which a pass or a catch-up is logged, milliseconds. */
 const LOGGED_AFTER_MS = 10_000;
 
 const RUNNING: Readonly<Record<Reading, string>> = {
@@ -29,16 +29,16 @@ interface Current {
   readonly progress: ReadingProgress;
 }
 
-export type Readings = ReturnType<typeof createReadings>;
+export type PassTracker = ReturnType<typeof createPassTracker>;
 
-/** Follows the passes under way, and the feed while it catches up, for the log, the metrics and the status report. */
-export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: Pick<Clock, 'monotonic'>) {
+/** Tracks the running passes, and the feed while it catches up, for the log, the metrics and the status report. */
+export function createPassTracker(logger: Logger, metrics: Metrics, { monotonic }: Pick<Clock, 'monotonic'>) {
   const current = new Map<Reading, Current>();
 
   return {
-    /** @param progress null: it has ended */
+    /** @param progress null once it has ended */
     update: (what: Reading, progress: ReadingProgress | null) => {
-      metrics.setReading(what, progress);
+      metrics.setPassProgress(what, progress);
       if (progress === null) return void current.delete(what);
       const now = monotonic();
       const { begunAt = now, isLogged = false } = current.get(what) ?? {};
@@ -52,10 +52,10 @@ export function createReadings(logger: Logger, metrics: Metrics, { monotonic }: 
     },
     report: (): readonly CurrentPass[] =>
       [...current].map(([pass, { progress, updatedAt }]) => {
-        const isCurrent = monotonic() - updatedAt < PACE_HOLDS_MS;
+        const isCurrent = monotonic() - updatedAt < RATE_VALID_MS;
         return { pass, ...fieldsOf(isCurrent ? progress : { ...progress, pace: null }) };
       }),
-    /** The catch-up of the feed: its entries and milliseconds so far, and whether it is in the log. Null: it is not behind. */
+    /** Returns the entries, duration in milliseconds and log state of the feed's catch-up, or null if it is not catching up. */
     feed: () => {
       const feed = current.get('feed');
       if (feed === undefined) return null;
