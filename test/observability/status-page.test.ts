@@ -74,7 +74,7 @@ test('the browser blocks injected styles and scripts', async (context) => {
   expect(errors.join()).toMatch(/style.*Content Security Policy.*script.*Content Security Policy/s);
 });
 
-test('a screen reader is told the state, the facts, the errors, and what the charts show', async (context) => {
+test('a screen reader reads the state, the facts, the errors and the captions of the charts', async (context) => {
   const { page } = await openPage(context, failing());
   const spoken = await spokenOn(page);
   const named = (role: string) => spoken.filter((node) => node.role === role).map(({ name }) => name);
