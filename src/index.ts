@@ -1,4 +1,4 @@
-/** The library: a typed client of the Document Recognition Service, and its feed as an async iterator. */
+/** The library: a typed client of the Document Recognition Service, and an async iterator over its feed. */
 
 export type { Clock } from './core/clock.js';
 export type { Failure } from './core/errors.js';

@@ -7,7 +7,7 @@ import { EXIT, EXIT_HELP, explain } from './cli/context/exit.js';
 import { endOnSignals } from './cli/context/stop-signals.js';
 import { packageVersion } from './core/package.js';
 
-/** One file a command; only the one that is asked for is loaded, so that the daemon starts quickly. */
+/** One file for each command. Only the requested command is loaded, so that the daemon starts quickly. */
 const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Command): void }>>> = {
   run: () => import('./cli/commands/run.js'),
   migrate: () => import('./cli/commands/migrate.js'),
@@ -46,14 +46,14 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The command that is asked for; all of them where it is none, so that the help lists them. */
+/** Returns the requested command, or all of them if there is none, so that the help lists them. */
 function commandsFor(args: readonly string[]) {
-  const asked = args.find((argument) => !argument.startsWith('-')) ?? '';
-  const load = Object.hasOwn(COMMANDS, asked) ? COMMANDS[asked] : undefined;
+  const requested = args.find((argument) => !argument.startsWith('-')) ?? '';
+  const load = Object.hasOwn(COMMANDS, requested) ? COMMANDS[requested] : undefined;
   return load === undefined ? Object.values(COMMANDS) : [load];
 }
 
-/** Commander's message as one line, with where to look. */
+/** Returns Commander's message in one line, with a reference to the help. */
 function usageError(text: string): string {
   return `${text
     .replace(/^error: /, '')
@@ -71,5 +71,5 @@ if (lost !== null) process.stderr.write(`scanfeed: not all of the output could b
 await notes.flushed();
 // Node aborts when it restores a terminal that has gone, unless the descriptor is closed.
 for (const descriptor of terminals) if (!isatty(descriptor)) closeSync(descriptor);
-// What is still open then (a statement or a connection that says nothing) must not keep a command that is over.
+// A statement or connection that is still open must not keep a finished command running.
 process.exit(lost === null ? exitCode : exitCode || EXIT.failed);

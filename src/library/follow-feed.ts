@@ -11,65 +11,65 @@ import type { FeedService } from '../sync/ports/index.js';
 import { pauseAfter, pauseUntilPoll } from '../sync/retry/backoff.js';
 import { sortEntries, type UnusableEntry } from './sort-entries.js';
 
-/** How to follow the feed. Without `cursor` and `since` it begins at the beginning of the history. */
+/** How to follow the feed. Without `cursor` and `since` it starts at the beginning of the history. */
 export interface FollowOptions
   extends Pick<FeedQuery, 'since' | 'status' | 'environment' | 'documentType' | 'markdown'> {
-  /** Where to go on: the `cursor` that was stored last. It goes before `since`. */
+  /** Where to continue: the `cursor` that was stored last. It takes precedence over `since`. */
   readonly cursor?: string | null | undefined;
-  /** Entries a page, 1 to 200. Default 200; halved by itself where a page is larger than the client takes. */
+  /** Entries per page, 1 to 200. Default 200; halved automatically if a page is larger than the client accepts. */
   readonly limit?: number | undefined;
   /** Pause at the end of the feed, milliseconds. Default 5,000. */
   readonly pollIntervalMs?: number | undefined;
-  /** End at the end of the feed, instead of waiting for more. Default false. */
+  /** Whether to stop at the end of the feed instead of waiting for more. Default false. */
   readonly untilEnd?: boolean | undefined;
-  /** Ends the iteration, whatever it waits for. */
+  /** Ends the iteration at any point. */
   readonly signal?: AbortSignal | undefined;
-  /** Which failures are waited out; the others are thrown. Default: those that pass by themselves (`action` is `retry`). */
+  /** Returns whether to wait and retry after a failure; otherwise it is thrown. Default: if it is temporary (`action` is `retry`). */
   readonly waitOut?: ((error: FeedFailure) => boolean) | undefined;
-  /** Told of each failure that is waited out. */
+  /** Called for each failure that is retried. */
   readonly onFailure?: ((failure: WaitedOut) => void) | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
 }
 
-/** An error that knows what it is (`kind`), and whether it passes by itself (`action`). */
+/** An error with its `kind`, and the `action` that shows whether it is temporary. */
 export type FeedFailure = Error & Failure;
 
-/** A failure after which the feed is asked again. */
+/** A failure that is retried. */
 export interface WaitedOut {
   readonly error: FeedFailure;
-  /** In a row. */
+  /** Number of failures in a row. */
   readonly failures: number;
-  /** Until the next try. */
+  /** Pause before the next try, milliseconds. */
   readonly pauseMs: number;
 }
 
 /** A page of the feed. */
 export interface FollowedPage {
-  /** In the order of the feed (delivery time). Values have passed through JavaScript numbers; `body` has every digit. */
+  /** In the order of the feed (delivery time). Numbers are JavaScript numbers; `body` has every digit. */
   readonly entries: readonly FeedEntry[];
-  /** Entries that do not fit the interface (2.1): to be looked at by a person, not to be dropped. */
+  /** Entries that do not match the interface (2.1). A person should look at them; do not drop them. */
   readonly unusable: readonly UnusableEntry[];
-  /** To be stored once the entries are, or with them; null while the service has given none. */
+  /** Store it after the entries, or with them. Null while the service has sent none. */
   readonly cursor: string | null;
-  /** There was nothing behind this page when it was read. Such a page has no entries. */
+  /** Whether this was the end of the feed when the page was read. Such a page has no entries. */
   readonly atEnd: boolean;
   /** The page as received: JSON, UTF-8. */
   readonly body: Uint8Array;
 }
 
 /**
- * Follows the delivery feed, page by page, for those who have a store of their own. Each page is asked for when the one
- * before has been dealt with.
+ * Follows the delivery feed page by page, for programs with a store of their own. Each page is requested when the previous
+ * one has been processed.
  *
  * Delivery is at-least-once (interface 4.2 rule 3): store the entries of a page, then its cursor, or both in one
- * transaction, and begin with the stored cursor. What came between two stored cursors comes again after a crash, and
- * corrections come as further entries: keep the highest `revision` of each `scanId`.
+ * transaction, and start with the stored cursor. After a crash, entries since the stored cursor are delivered again, and
+ * corrections are delivered as further entries: keep the highest `revision` of each `scanId`.
  *
- * Empty pages come where they have a new cursor to store, and once each time the end is reached.
+ * Empty pages are returned if they have a new cursor to store, and once each time the end is reached.
  *
- * @throws the failures that `waitOut` does not take, with the feed where it was: begin again with the stored cursor.
- *   `InvalidRequestError` (400) is the cursor that the service no longer accepts, or a filter
+ * @throws the failures for which `waitOut` returns false. Start again with the stored cursor. `InvalidRequestError` (400) means that
+ *   the service no longer accepts the cursor, or rejects a filter
  * @throws InvalidArgumentError
  */
 export async function* followFeed(
@@ -100,7 +100,7 @@ export async function* followFeed(
   }
 }
 
-/** Takes the next step, and waits out the failures that pass. Null when the signal aborts. */
+/** Takes the next step; waits and retries after temporary failures. Null when the signal aborts. */
 async function waitOutFailures(
   walk: () => Promise<Step>,
   { waitOut = ({ action }) => action === 'retry', onFailure }: FollowOptions,
@@ -123,7 +123,7 @@ async function waitOutFailures(
   return null;
 }
 
-/** What does not say what it is was not thrown by the service's client. */
+/** Returns whether an error was thrown by the client of the service. */
 function isFailure(error: unknown, failure: Failure): error is FeedFailure {
   return error === failure && error instanceof Error;
 }

@@ -1,17 +1,17 @@
 import { type FeedEntry, feedEntrySchema, misfit } from '../service/wire.js';
 import type { RawPage } from '../sync/ports/index.js';
 
-/** An entry that does not fit the interface (2.1). */
+/** An entry that does not match the interface (2.1). */
 export interface UnusableEntry {
-  /** Its place on the page, from 0. */
+  /** Its index on the page, from 0. */
   readonly index: number;
-  /** The fields that do not fit, never their values. */
+  /** The fields that do not match, without their values. */
   readonly fields: readonly string[];
   /** The entry as parsed: document content. */
   readonly entry: unknown;
 }
 
-/** The entries of a page, checked one by one: a bad one does not hide its neighbours. */
+/** Checks the entries of a page one by one, so that a bad one does not hide the others. */
 export function sortEntries(page: Pick<RawPage, 'items' | 'valuesSkipped' | 'body'>): {
   readonly entries: readonly FeedEntry[];
   readonly unusable: readonly UnusableEntry[];
@@ -26,7 +26,7 @@ export function sortEntries(page: Pick<RawPage, 'items' | 'valuesSkipped' | 'bod
   return { entries, unusable };
 }
 
-/** With long values, which a large page is read without. */
+/** Returns the entries with their long values, which are skipped when a large page is read. */
 function itemsOf({
   items,
   valuesSkipped,

@@ -1,11 +1,11 @@
 import { ApiKeyError } from './errors/request-errors.js';
 
-/** A bearer key, or where to get it; asked before every request, so that it can be rotated. */
+/** A bearer key, or a function that returns it. The function is called before every request, so that the key can be rotated. */
 export type ApiKeySource = string | (() => string | Promise<string>);
 
 /**
- * The key to send now. Its characters are checked first, since HTTP libraries show a header they refuse.
- * @throws ApiKeyError which does not show the key
+ * Returns the key to send. Its characters are checked first, because HTTP libraries quote a header that they refuse.
+ * @throws ApiKeyError without the key
  */
 export async function currentApiKey(source: ApiKeySource): Promise<string> {
   let key: unknown;
@@ -14,13 +14,13 @@ export async function currentApiKey(source: ApiKeySource): Promise<string> {
   } catch (error) {
     const code = (error as { code?: unknown } | null)?.code;
     throw new ApiKeyError(
-      `the API key could not be read${typeof code === 'string' ? ` (${code})` : ''}; check the file that it is read from`,
+      `the API key could not be read${typeof code === 'string' ? ` (${code})` : ''}; check the file that contains it`,
     );
   }
   if (typeof key !== 'string' || key === '') throw new ApiKeyError('the API key is empty; set one');
   if (!/^[\x21-\x7e]+$/.test(key)) {
     throw new ApiKeyError(
-      'the API key holds a character that no key can hold, such as a space or a line end; set it anew',
+      'the API key contains a character that is not allowed, such as a space or a line break; set it again',
     );
   }
   return key;

@@ -1,19 +1,17 @@
 import { InvalidArgumentError } from './errors/request-errors.js';
 
 /**
- * The service's address. Refused are a user or password, which would compete with the bearer key and show up wherever
- * the address does, and a query or fragment, which requests replace.
- * @throws InvalidArgumentError which does not repeat the address
+ * Parses the URL of the service. It must not contain a user or password, which would compete with the bearer key and appear
+ * in messages, nor a query or fragment, which requests replace.
+ * @throws InvalidArgumentError without the URL
  */
 export function parseBaseUrl(baseUrl: string | URL): URL {
   const url = URL.canParse(String(baseUrl)) ? new URL(baseUrl) : null;
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
-    throw new InvalidArgumentError(
-      'the base URL must be an http or https address, such as https://recognition.example/v1',
-    );
+    throw new InvalidArgumentError('the base URL must be an http or https URL, such as https://recognition.example/v1');
   }
   if (url.username !== '' || url.password !== '') {
-    throw new InvalidArgumentError('the base URL must not hold a user or password');
+    throw new InvalidArgumentError('the base URL must not contain a user or password');
   }
   if (url.search !== '' || url.hash !== '') {
     throw new InvalidArgumentError('the base URL must end with its path, without query or fragment');

@@ -25,41 +25,41 @@ import { type FeedPage, feedPageSchema, type Run, runSchema, type Submission, su
 
 const MIB = 1024 * 1024;
 /**
- * Maximum number of entries of a page, ten times what the interface allows to ask for. Each takes some 2 KiB until the page is
- * committed.
+ * Maximum number of entries of a page, ten times the maximum `limit` of the interface. Each takes some 2 KiB until the page
+ * is committed.
  */
 const MAX_ENTRIES = 2_000;
-/** Maximum size of the answer to a submission, bytes. It has three fields. */
+/** Maximum size of the response to a submission, bytes. It has three fields. */
 const SUBMISSION_BYTES = MIB;
 
 export interface RecognitionClientOptions {
-  /** Address of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
+  /** URL of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
   readonly baseUrl: string | URL;
-  /** Bearer key, or a function that is asked for it before every request. */
+  /** Bearer key, or a function that is called for it before every request. */
   readonly apiKey: ApiKeySource;
-  /** Limit on one whole request: waiting for a connection, sending, and reading to the end. Milliseconds, default 30,000. */
+  /** Timeout of one request: waiting for a connection, sending, and reading to the end. Milliseconds, default 30,000. */
   readonly requestTimeoutMs?: number | undefined;
-  /** Bound on one answer after decompression, bytes. Default 256 MiB. */
+  /** Maximum size of one response after decompression, bytes. Default 256 MiB. */
   readonly maxResponseBytes?: number | undefined;
-  /** For proxies and certificates, see `createDispatcher`. Whoever made it destroys it. Default: one of the client's own. */
+  /** For proxies and certificates, see `createDispatcher`. The caller destroys it. Default: a dispatcher of the client's own. */
   readonly dispatcher?: Dispatcher | undefined;
   readonly userAgent?: string | undefined;
-  /** Called once for each request when it is over, whatever its outcome. */
+  /** Called once at the end of each request, whatever its outcome. */
   readonly onRequest?: ((observation: RequestObservation) => void) | undefined;
   /** For tests. */
   readonly clock?: RequestClock | undefined;
 }
 
-/** The answer to a submission, and whether it made a new run (202) or found the one of an earlier request (200). */
+/** The response to a submission, and whether it created a new run (202) or found that of an earlier request (200). */
 export type SubmitResult = Submission & { readonly created: boolean };
 
 /**
- * Client of the Document Recognition Service. Any number of requests may run at once. Every method rejects with a
- * `ServiceError`, or with the reason of the signal it was given; nothing is retried but a GET that met the end of a
- * kept-alive connection, once.
+ * Client of the Document Recognition Service. Any number of requests may run concurrently. Every method rejects with a
+ * `ServiceError`, or with the reason of the given signal. Requests are not retried, except once for a GET on a kept-alive
+ * connection that the service was closing.
  *
- * `readPage` and `readRun` give the text as received, for those who need every digit of it; `feedPage`, `getRun` and
- * `submit` give checked objects.
+ * `readPage` and `readRun` return the text as received, with every digit; `feedPage`, `getRun` and `submit` return checked
+ * objects.
  */
 export class RecognitionClient implements FeedService {
   readonly #http: HttpOptions;
@@ -71,7 +71,7 @@ export class RecognitionClient implements FeedService {
   constructor(options: RecognitionClientOptions) {
     const base = parseBaseUrl(options.baseUrl);
     const requestTimeoutMs = atLeastOne(options.requestTimeoutMs ?? 30_000, 'requestTimeoutMs', 2 ** 31 - 1);
-    // An answer may become one string, so a larger bound could not be kept.
+    // A response may become one string, which cannot be longer.
     this.#maxResponseBytes = atLeastOne(
       options.maxResponseBytes ?? 256 * MIB,
       'maxResponseBytes',
@@ -91,7 +91,7 @@ export class RecognitionClient implements FeedService {
     };
   }
 
-  /** Submits one PDF (interface 4.1); returns before it is recognized. Not retried: give an Idempotency-Key, then try again. */
+  /** Submits one PDF (interface 4.1). Returns before it is recognized. Not retried; with an Idempotency-Key a retry is safe. */
   async submit(request: SubmitRequest, signal?: AbortSignal): Promise<SubmitResult> {
     const path = submitPath(request.environment);
     const answer = await this.#exchange(
@@ -105,13 +105,13 @@ export class RecognitionClient implements FeedService {
       },
       signal,
     );
-    return { ...checked(submissionSchema, answer, 'the answer'), created: answer.status === 202 };
+    return { ...checked(submissionSchema, answer, 'the response'), created: answer.status === 202 };
   }
 
   /**
-   * One page of the feed as received; only its outer shape is checked (interface 2.3), so that one bad entry does not
-   * hide the others. Of a large page `items` are for steering only: long values in them are left empty.
-   * @param request `maxBytes` narrows the client's bound for this page
+   * Reads one page of the feed as received. Only its outer shape is checked (interface 2.3), so that one bad entry does not
+   * hide the others. On a large page, long values in `items` are left empty; `body` has them.
+   * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
     const tooMany = (status: number, entries: number) => new TooManyEntriesError(status, entries, request.limit);
@@ -137,12 +137,12 @@ export class RecognitionClient implements FeedService {
     };
   }
 
-  /** One page of the feed, every entry checked (interface 2.1, 2.3). Store `nextCursor` once the entries are processed. */
+  /** Reads one page of the feed and checks every entry (interface 2.1, 2.3). Store `nextCursor` once the entries are processed. */
   async feedPage(feedQuery: FeedQuery = {}, signal?: AbortSignal): Promise<FeedPage> {
     return checked(feedPageSchema, await this.#getPage(feedRequestOf(feedQuery), signal), 'the page');
   }
 
-  /** A single run as received (interface 4.3); only that it is an object is checked. Long values as in `readPage`. */
+  /** Reads a single run as received (interface 4.3). Checks only that it is an object. Long values as in `readPage`. */
   async readRun(
     scanId: string,
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
@@ -152,7 +152,7 @@ export class RecognitionClient implements FeedService {
     return { body, valuesSkipped, run: jsonObject(answer, 'the run') };
   }
 
-  /** A single run in full, checked (interface 2.2). Its status may be `processing`. */
+  /** Reads a single run in full and checks it (interface 2.2). Its status may be `processing`. */
   async getRun(scanId: string, options: { readonly markdown?: boolean } = {}, signal?: AbortSignal): Promise<Run> {
     const answer = await this.#getRun(scanId, { markdown: options.markdown ?? false }, signal);
     const run = checked(runSchema, answer, 'the run');
@@ -160,7 +160,7 @@ export class RecognitionClient implements FeedService {
     return run;
   }
 
-  /** Ends running requests with `ClientClosedError` and closes the client's own connections. */
+  /** Cancels running requests with `ClientClosedError` and closes the client's own connections. */
   async close(): Promise<void> {
     this.#closed.abort(new ClientClosedError());
     await this.#ownDispatcher?.destroy();

@@ -7,16 +7,16 @@ export interface SubmitRequest {
   /** The PDF. */
   readonly file: Uint8Array | Blob;
   readonly fileName: string;
-  /** Slug of the document type to recognize against. */
+  /** Slug of the document type. */
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
-  /** Freely chosen, visible ASCII. The same key with the same request gives the run that exists. */
+  /** Any visible ASCII text. A repeated request with the same key returns the existing run. */
   readonly idempotencyKey?: string | undefined;
 }
 
 /**
- * Path and query of the feed (interface 4.2). Every filter is written out, since the service's defaults hide failed
- * and test runs.
+ * Returns the path and query of a feed request (interface 4.2). Every filter is sent, since the service's defaults hide
+ * failed and test runs.
  * @throws InvalidArgumentError
  */
 export function feedPath({ filters, start, limit, markdown }: FeedRequest): string {
@@ -44,12 +44,12 @@ export function feedPath({ filters, start, limit, markdown }: FeedRequest): stri
 }
 
 /**
- * Path and query of a single run (interface 4.3).
- * @throws InvalidArgumentError also for ids that would address something else than a run
+ * Returns the path and query of a single-run request (interface 4.3).
+ * @throws InvalidArgumentError also for an id that would lead to another path
  */
 export function runPath(scanId: string, markdown: boolean): string {
   if (/^\.{0,2}$/.test(scanId))
-    throw new InvalidArgumentError('the scan id is empty, or dots that lead to another address');
+    throw new InvalidArgumentError('the scan id must not be empty, "." or "..", which lead to another path');
   return `/scans/${encode(scanId, 'the scan id')}${markdown ? '?markdown=true' : ''}`;
 }
 
@@ -61,7 +61,7 @@ export function submitPath(environment: string): string {
   return `/scans?${query([['environment', environment]])}`;
 }
 
-/** The multipart body of a submission. The file goes last, so that a reader knows its type before it comes. */
+/** Returns the multipart body of a submission. The file is last, so that the service knows its document type first. */
 export function submitForm({ file, fileName, documentType }: SubmitRequest): FormData {
   const form = new FormData();
   form.set('documentType', documentType);

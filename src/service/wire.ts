@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
 /*
- * What the service sends, as interface 2 describes it. Objects are loose: fields the interface does not know are kept.
- * Values have passed through JavaScript numbers, so long digits in `data` are rounded; where every digit counts, read
- * the text (`RecognitionClient.readPage`, `readRun`).
+ * The objects that the service sends (interface 2). They are loose: fields that the interface does not know are kept. Numbers
+ * are JavaScript numbers, so `data` may lose digits; `RecognitionClient.readPage` and `readRun` return the text with every
+ * digit.
  */
 
-/** A JSON object, passed through as parsed: neither copied nor looked into. */
+/** A JSON object, returned as parsed: neither copied nor checked. */
 const jsonObject = z.custom<Readonly<Record<string, unknown>>>(isJsonObject, 'expected an object');
 
 /** ISO 8601; a zone may be missing. Kept as text. */
@@ -14,9 +14,9 @@ const dateTime = z.iso.datetime({ offset: true, local: true });
 
 /** Interface 2.1: a finished run, as an entry of the feed. */
 export const feedEntrySchema = z.looseObject({
-  /** Identifier of the run. */
+  /** Identifies the run. */
   scanId: z.string().min(1),
-  /** Starts at 1; a retry or a correction raises it. The highest revision of a scan wins. */
+  /** Starts at 1; raised by a retry or a correction. The highest revision of a scan counts. */
   revision: z.int().min(1),
   /** The feed lists finished runs only (interface 3). */
   status: z.enum(['completed', 'failed']),
@@ -25,24 +25,24 @@ export const feedEntrySchema = z.looseObject({
   documentType: z.looseObject({ slug: z.string().nullable(), name: z.string().nullable() }),
   /** Original file name of the submitted PDF. */
   fileName: z.string(),
-  /** The sender that was recognized, if any. */
+  /** The recognized sender, if any. */
   partnerName: z.string().nullish(),
-  /** True: treat as a test run, file it for checking only. */
+  /** True: treat as a test run, to be filed only for checking. */
   partnerTestMode: z.boolean().optional(),
   /** Overall recognition confidence; the interface gives no unit. */
   ocrConfidence: z.number().nullish(),
-  /** The result, by the schema of the document type. Only where `status` is `completed`. */
+  /** The result, in the schema of the document type. Only if `status` is `completed`. */
   data: jsonObject.nullish(),
-  /** Machine-readable reason. Only where `status` is `failed`. */
+  /** Machine-readable reason. Only if `status` is `failed`. */
   failureReason: z.string().nullish(),
-  /** German message for a person. Only where `status` is `failed`. */
+  /** German message for people. Only if `status` is `failed`. */
   error: z.string().nullish(),
   submittedAt: dateTime.nullish(),
   completedAt: dateTime.nullish(),
   deliveredAt: dateTime.nullish(),
   /** True: `data` or `markdown` was too large for the feed and is absent; `RecognitionClient.getRun` loads it. */
   resultTruncated: z.boolean().optional(),
-  /** Only where it was asked for. */
+  /** Only if requested. */
   markdown: z.string().nullish(),
 });
 export type FeedEntry = z.infer<typeof feedEntrySchema>;
@@ -50,7 +50,7 @@ export type FeedEntry = z.infer<typeof feedEntrySchema>;
 /** Interface 2.2: one run in full; its status may still be `processing`. */
 export const runSchema = feedEntrySchema.extend({
   status: z.enum(['processing', 'completed', 'failed']),
-  /** Raw OCR result; the interface does not show its shape. */
+  /** Raw OCR result; the interface does not define its shape. */
   rawOcrResult: z.unknown().optional(),
 });
 export type Run = z.infer<typeof runSchema>;
@@ -58,17 +58,17 @@ export type Run = z.infer<typeof runSchema>;
 /** Interface 2.3: a page of the feed. */
 export const feedPageSchema = z.looseObject({
   items: z.array(feedEntrySchema),
-  /** Opaque; to be stored once the entries are processed, and sent as `cursor` with the next poll. */
+  /** Opaque. Store it once the entries are processed, and send it as `cursor` with the next poll. */
   nextCursor: z.string().min(1),
 });
 export type FeedPage = z.infer<typeof feedPageSchema>;
 
-/** Interface 2.4: the answer to a submission. */
+/** Interface 2.4: the response to a submission. */
 export const submissionSchema = z.looseObject({
   scanId: z.string().min(1),
-  /** `processing` for a new run; for an idempotent repeat the status the run has now. */
+  /** `processing` for a new run; the current status for an idempotent repeat. */
   status: z.enum(['processing', 'completed', 'failed']),
-  /** For a person. The client builds its own addresses and never follows this one. */
+  /** For people. The client builds its own URLs and never follows this one. */
   statusUrl: z.string(),
 });
 export type Submission = z.infer<typeof submissionSchema>;
@@ -76,14 +76,15 @@ export type Submission = z.infer<typeof submissionSchema>;
 /** Interface 2.5: the body of an error, German. */
 export const errorBodySchema = z.looseObject({ error: z.string() });
 
-/** An object in the sense of JSON: neither null nor an array. */
+/** Returns whether a value is a JSON object: neither null nor an array. */
 export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * Where a value first misses its schema, and at which fields; never their values.
- * @returns `in` is the index of the feed entry, where it is one of a page's entries
+ * Returns the fields that do not match the schema, without their values. On a page these are the fields of the first such
+ * entry.
+ * @returns `in`: the index of that entry; null if the mismatch is not in an entry
  */
 export function misfit(error: z.ZodError): { readonly in: number | null; readonly fields: readonly string[] } {
   const entry = entryOf(error.issues[0]?.path);

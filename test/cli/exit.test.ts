@@ -51,6 +51,6 @@ test('everything else is a bug, and shows where', () => {
 
 test('an answer that is too large says what to do', () => {
   expect(new BodyTooLargeError(1_000).message).toBe(
-    'the answer is larger than the 1000 bytes allowed; where it is a page of the feed, ask for fewer entries at once (SCANFEED_PAGE_LIMIT)',
+    'the response is larger than the 1000 bytes allowed; if it is a page of the feed, request fewer entries at once (SCANFEED_PAGE_LIMIT)',
   );
 });

@@ -20,7 +20,7 @@ test('a command says what it waits for, and how long', async () => {
   expect(await withRetries(work, { clock, onPause: (line) => said.push(line) })).toBe('the run');
   expect(said).toEqual([
     expect.stringMatching(/ answered 503: .*; trying again in 10 min$/),
-    expect.stringMatching(/^no answer from https:\/\/service\.example .*; trying again in 0\.5 s$/),
+    expect.stringMatching(/^no response from https:\/\/service\.example .*; trying again in 0\.5 s$/),
   ]);
 });
 

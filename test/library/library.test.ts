@@ -40,7 +40,7 @@ async function open(
 
 describe('followFeed', () => {
   it.each(['stable', 'moving'] as const)(
-    'gives every entry with %s cursors, and goes on from a stored cursor',
+    'returns every entry when cursors are %s, and continues from a stored cursor',
     async (cursors) => {
       const { emulator, toTheEnd, follow } = await open({ history: 450, switches: { cursors } });
       const whole = await toTheEnd({ limit: 100 });
@@ -59,7 +59,7 @@ describe('followFeed', () => {
     },
   );
 
-  it('waits at the end for what comes, and ends when the signal aborts', async () => {
+  it('waits at the end for new entries, and stops when the signal aborts', async () => {
     const { emulator, follow } = await open({ history: 3 });
     const stop = new AbortController();
     const seen: number[] = [];
@@ -72,7 +72,7 @@ describe('followFeed', () => {
     expect(await all(follow({ signal: stop.signal }))).toEqual([]);
   });
 
-  it('ends a request under way when the signal aborts', async () => {
+  it('cancels a running request when the signal aborts', async () => {
     const { emulator, follow } = await open({ history: 3 });
     emulator.addFault({ kind: 'hang' });
     const stop = new AbortController();
@@ -80,14 +80,14 @@ describe('followFeed', () => {
     expect(await all(follow({ signal: stop.signal }))).toEqual([]);
   });
 
-  it('does not take a stretch that the filters hide for the end', async () => {
+  it('does not stop when the filters hide a whole page', async () => {
     const { emulator, toTheEnd } = await open({ switches: { scanLimit: 5 } });
     emulator.appendCount(12, { environment: 'prod' });
     const [hidden] = emulator.appendCount(1, { environment: 'test' });
     expect((await toTheEnd({ environment: 'test' })).scanIds).toEqual([hidden?.scanId]);
   });
 
-  it('waits out what passes and tells of it', async () => {
+  it('retries temporary failures and reports them', async () => {
     const { emulator, failures, toTheEnd } = await open({ history: 5 });
     emulator.addFault({ kind: 'status', status: 503, next: 2 });
     emulator.addFault({ kind: 'cut', next: 1 });
@@ -99,7 +99,7 @@ describe('followFeed', () => {
     ]);
   });
 
-  it('throws what does not pass, unless it is to be waited out', async () => {
+  it('throws other failures unless waitOut accepts them', async () => {
     const { toTheEnd, failures, emulator } = await open({ history: 5 });
     await expect(toTheEnd({ cursor: 'nonsense' })).rejects.toMatchObject({ kind: 'http_400', action: 'hold' });
     emulator.addFault({ kind: 'status', status: 401, next: 2 });
@@ -110,12 +110,12 @@ describe('followFeed', () => {
     await expect(toTheEnd({ pollIntervalMs: Number.NaN })).rejects.toMatchObject({ kind: 'invalid_argument' });
   });
 
-  it('throws a mistake in its own client, which is no failure of the feed', async () => {
+  it('throws an error that is not a failure of the service', async () => {
     const broken = { readPage: () => Promise.reject(new TypeError('broken')) };
     await expect(followFeed(broken, { waitOut: () => true }).next()).rejects.toThrow('broken');
   });
 
-  it('sets an entry aside that does not fit, and gives its neighbours', async () => {
+  it('returns an unusable entry separately from the others', async () => {
     const { emulator, toTheEnd } = await open();
     emulator.appendRaw([
       entryJson({ scanId: 'a' }),
@@ -131,7 +131,7 @@ describe('followFeed', () => {
     ]);
   });
 
-  it('gives long values of large pages, and the bytes with every digit', async () => {
+  it('returns the long values of large pages, and the bytes with every digit', async () => {
     const { emulator, toTheEnd } = await open();
     const text = 'long '.repeat(300_000);
     emulator.appendRaw([entryJson({ scanId: 'a', data: { text, n: raw('1.10') } })]);
@@ -140,14 +140,14 @@ describe('followFeed', () => {
     expect(Buffer.from(page?.body ?? []).includes('"n":1.10')).toBe(true);
   });
 
-  it('reads pages that are too large in smaller ones', async () => {
+  it('requests smaller pages when pages are too large', async () => {
     const { toTheEnd } = await open({ history: 40 }, { maxResponseBytes: 20_000 });
     expect((await toTheEnd({ limit: 40 })).scanIds).toHaveLength(40);
     const small = await open({ history: 1 }, { maxResponseBytes: 100 });
     await expect(small.toTheEnd()).rejects.toMatchObject({ kind: 'too_large' });
   });
 
-  it.each([1, 3, 6])('finds the end when the last page has no cursor, with a limit of %i', async (limit) => {
+  it.each([1, 3, 6])('finds the end when the last page has no cursor and the limit is %i', async (limit) => {
     const { toTheEnd } = await open({ history: 6, switches: { endCursor: 'null' } });
     const { pages, scanIds } = await toTheEnd({ limit });
     expect(new Set(scanIds).size).toBe(6);
@@ -155,7 +155,7 @@ describe('followFeed', () => {
   });
 
   it.each(['missing-cursor', 'empty-cursor', 'stuck-cursor'] as const)(
-    'never gives a cursor to store that leads nowhere (%s)',
+    'never returns a cursor that leads nowhere (%s)',
     async (kind) => {
       const { emulator, follow } = await open({ history: 9 });
       const pages = follow({ limit: 3 });

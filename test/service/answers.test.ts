@@ -23,7 +23,7 @@ describe('a page as received', () => {
     expect(items).toHaveLength(1);
   });
 
-  it('lets entries through whatever they are, so that one bad entry does not hide the others', async () => {
+  it('accepts entries of any shape, so that one bad entry does not hide the others', async () => {
     context.service.answer(reply(200, pageJson(['null', '7', '{"revision":"x"}'])));
     expect((await readPage()).items).toEqual([null, 7, { revision: 'x' }]);
   });
@@ -31,7 +31,7 @@ describe('a page as received', () => {
   it.each([
     ['missing', '{"items":[]}'],
     ['null', '{"items":[],"nextCursor":null}'],
-  ])('has no next cursor where that is %s', async (_, json) => {
+  ])('has no next cursor when that is %s', async (_, json) => {
     context.service.answer(reply(200, json));
     expect((await readPage()).nextCursor).toBeNull();
   });
@@ -50,7 +50,7 @@ describe('a page as received', () => {
     expect(await readPage()).toMatchObject({ nextCursor: 'c-2', serviceDate: new Date('2026-01-02T08:59:58Z') });
   });
 
-  it('has no date where the service sends none, or nonsense', async () => {
+  it('has no date when the service sends none or an invalid one', async () => {
     const body = pageJson([]);
     const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n`;
     context.service.answer(raw(`${head}\r\n${body}`), raw(`${head}date: soon\r\n\r\n${body}`));
@@ -59,7 +59,7 @@ describe('a page as received', () => {
     expect((await client.readPage(page, never)).serviceDate).toBeNull();
   });
 
-  it('keeps bytes that are not UTF-8, and has U+FFFD in their place where it is parsed', async () => {
+  it('keeps bytes that are not UTF-8, and has U+FFFD for them when parsed', async () => {
     const bytes = Buffer.concat([Buffer.from('{"items":["'), Buffer.from([0xff]), Buffer.from('"],"nextCursor":"c"}')]);
     context.service.answer(reply(200, bytes));
     const answer = await readPage();
@@ -67,7 +67,7 @@ describe('a page as received', () => {
     expect(Buffer.from(answer.body).equals(bytes)).toBe(true);
   });
 
-  it('may start with a byte order mark, which does not belong to its bytes', async () => {
+  it('omits a byte order mark from its bytes', async () => {
     context.service.answer(reply(200, `\ufeff${pageJson([])}`));
     const { body } = await readPage();
     expect(body[0]).toBe('{'.charCodeAt(0));
@@ -78,7 +78,7 @@ describe('a page as received', () => {
     ['null', 'null', 'not an object'],
     ['without items', '{"nextCursor":"c"}', 'items'],
     ['with items that are no array', '{"items":{},"nextCursor":"c"}', 'items'],
-  ])('is refused where it is %s', async (_, json, field) => {
+  ])('is rejected when it is %s', async (_, json, field) => {
     context.service.answer(reply(200, json));
     const error = await rejection(readPage());
     expect(error).toBeInstanceOf(WrongShapeError);
@@ -87,14 +87,14 @@ describe('a page as received', () => {
 });
 
 describe('a checked page', () => {
-  it('has typed entries, unknown fields included', async () => {
+  it('has typed entries with their unknown fields', async () => {
     context.service.answer(reply(200, pageJson([entryJson({ futureField: { a: 1 } })], 'c-9')));
     const { items, nextCursor } = await context.client().feedPage();
     expect(nextCursor).toBe('c-9');
     expect(items[0]).toMatchObject({ scanId: 'scan-1', revision: 1, status: 'completed', futureField: { a: 1 } });
   });
 
-  it('takes every optional field as null or absent', async () => {
+  it('accepts every optional field as null or absent', async () => {
     const nulls = { partnerName: null, ocrConfidence: null, data: null, failureReason: null, error: null };
     const times = { submittedAt: null, completedAt: null, deliveredAt: null, markdown: null };
     const absent = { partnerTestMode: undefined, resultTruncated: undefined };
@@ -103,7 +103,7 @@ describe('a checked page', () => {
     expect((await context.client().feedPage()).items).toHaveLength(1);
   });
 
-  it('names the index and fields of an entry that does not fit, never its values', async () => {
+  it('reports the index and fields of an entry that does not match, never its values', async () => {
     const bad = entryJson({ revision: 'canary-value', documentType: { slug: 7, name: null }, status: 'processing' });
     context.service.answer(reply(200, pageJson([entryJson(), bad, entryJson({ fileName: 5 })])));
     const error = (await rejection(context.client().feedPage())) as WrongShapeError;
@@ -113,14 +113,14 @@ describe('a checked page', () => {
     expect(error.message).not.toContain('canary');
   });
 
-  it('is refused without a next cursor, which the next poll could not do without', async () => {
+  it('is rejected when it has no next cursor, which the next poll needs', async () => {
     context.service.answer(reply(200, pageJson([], '')));
     expect(await rejection(context.client().feedPage())).toMatchObject({ place: 'the page', fields: ['nextCursor'] });
   });
 });
 
 describe('a single run', () => {
-  it('is given as received, up to the size allowed for it', async () => {
+  it('is returned as received, up to the allowed size', async () => {
     const json = entryJson({ data: { n: rawJson('1.10') } });
     context.service.answer(reply(200, json), reply(200, json));
     const client = context.client();
@@ -131,7 +131,7 @@ describe('a single run', () => {
     expect(tooLarge).toBeInstanceOf(BodyTooLargeError);
   });
 
-  it('may still be processing when checked, and keeps the raw OCR result', async () => {
+  it('is accepted while processing, and keeps the raw OCR result', async () => {
     const run = entryFields({ status: 'processing', data: null, rawOcrResult: [{ page: 1 }] });
     context.service.answer(reply(200, run));
     expect(await context.client().getRun('scan-1')).toMatchObject({
@@ -140,13 +140,13 @@ describe('a single run', () => {
     });
   });
 
-  it('is refused where it is another run than the one asked for', async () => {
+  it('is rejected when it is not the requested run', async () => {
     context.service.answer(reply(200, entryJson()));
     const error = await rejection(context.client().getRun('scan-2'));
     expect(error).toMatchObject({ kind: 'wrong_shape', fields: ['scanId (another run)'] });
   });
 
-  it('is refused where it is no object', async () => {
+  it('is rejected when it is not an object', async () => {
     context.service.answer(reply(200, '[]'));
     expect(await rejection(operations.run(context.client()))).toBeInstanceOf(WrongShapeError);
   });
@@ -158,18 +158,18 @@ describe('a submission', () => {
   it.each([
     [202, true],
     [200, false],
-  ])('answered %i has created a run: %s', async (status, created) => {
+  ])('reports for status %i whether a run was created: %s', async (status, created) => {
     context.service.answer(reply(status, submission));
     expect(await context.client().submit(pdf)).toEqual({ ...submission, created });
   });
 
-  it('is refused where the answer lacks the scan id', async () => {
+  it('is rejected when the response lacks the scan id', async () => {
     context.service.answer(reply(202, { status: 'processing', statusUrl: '' }));
     expect(await rejection(context.client().submit(pdf))).toMatchObject({ kind: 'wrong_shape', fields: ['scanId'] });
   });
 });
 
-describe('a compressed answer, though none was asked for,', () => {
+describe('a compressed response, although not requested,', () => {
   const json = pageJson([entryJson()]);
 
   it.each([
@@ -177,12 +177,12 @@ describe('a compressed answer, though none was asked for,', () => {
     ['deflate', deflateSync(json)],
     ['br', brotliCompressSync(json)],
     ['identity', Buffer.from(json)],
-  ])('is read (%s)', async (encoding, bytes) => {
+  ])('is read when its encoding is %s', async (encoding, bytes) => {
     context.service.answer(reply(200, bytes, { 'content-encoding': encoding }));
     expect(textOf(await readPage())).toBe(json);
   });
 
-  it('is bounded by its decompressed size', async () => {
+  it('is limited by its decompressed size', async () => {
     const bomb = gzipSync(Buffer.alloc(10_000_000, ' '));
     expect(bomb.length).toBeLessThan(20_000);
     context.service.answer(reply(200, bomb, { 'content-encoding': 'gzip' }));
@@ -190,7 +190,7 @@ describe('a compressed answer, though none was asked for,', () => {
     expect(error).toMatchObject({ kind: 'too_large', maxBytes: 1_000_000 });
   });
 
-  it('is counted while it is decompressed, and no more of it is when the request is aborted', async () => {
+  it('is counted while it is decompressed, and no further when the request is aborted', async () => {
     const answer = gzipSync(pageJson([entryJson({ data: { text: ' '.repeat(10_000_000) } })]));
     context.service.answer(reply(200, answer, { 'content-encoding': 'gzip' }));
     const stop = new AbortController();
@@ -210,14 +210,14 @@ describe('a compressed answer, though none was asked for,', () => {
     expect(Math.max(...counts)).toBeLessThan(1_000_000);
   });
 
-  it('that is cut is a cut body, to be fetched again', async () => {
+  it('is a truncated body, to be requested again, when it ends early', async () => {
     context.service.answer(reply(200, gzipSync(json).subarray(0, 60), { 'content-encoding': 'gzip' }));
     const error = await rejection(readPage());
     expect(error).toBeInstanceOf(CutBodyError);
     expect(error).toMatchObject({ action: 'retry' });
   });
 
-  it.each(['zstd', 'gzip, gzip', 'constructor'])('is refused where it is %s', async (encoding) => {
+  it.each(['zstd', 'gzip, gzip', 'constructor'])('is rejected when its encoding is %s', async (encoding) => {
     context.service.answer(reply(200, 'x', { 'content-encoding': encoding }));
     expect(await rejection(readPage())).toBeInstanceOf(NotJsonError);
   });

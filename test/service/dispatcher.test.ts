@@ -67,7 +67,7 @@ describe('a dispatcher with a proxy', () => {
     return context.client({ dispatcher }).readPage(page, never);
   }
 
-  it('reaches the service through it, without showing it the key or its password to the service', async () => {
+  it('sends requests through it, and neither the key to it nor its password to the service', async () => {
     await read({ httpProxy: `http://user:proxy-password@${address}` });
     const [tunnel] = proxy.asked;
     expect(tunnel?.target).toBe(`127.0.0.1:${context.service.port}`);
@@ -78,7 +78,7 @@ describe('a dispatcher with a proxy', () => {
   });
 
   it.each(['127.0.0.1', 'other.example,127.0.0.1', '*'])(
-    'reaches the service directly where %s needs none',
+    'reaches the service directly when NO_PROXY is %s',
     async (noProxy) => {
       await read({ httpProxy: `http://${address}`, noProxy });
       expect(proxy.asked).toEqual([]);
@@ -106,7 +106,7 @@ describe('a dispatcher with a proxy', () => {
     expect(proxy.asked).toHaveLength(1);
   });
 
-  it('whose tunnel is refused fails with an error to retry that shows no password', async () => {
+  it('fails with a temporary error without the password when the tunnel is refused', async () => {
     proxy.answer = 'refuse';
     const error = await rejection(read({ httpProxy: `http://user:proxy-password@${address}` }));
     expect(error).toMatchObject({ kind: 'connection', action: 'retry' });
@@ -115,7 +115,7 @@ describe('a dispatcher with a proxy', () => {
   });
 
   it.each(['end', 'reset'] as const)(
-    'that closes connections (%s) without an answer is not asked again at once',
+    'does not retry at once when the proxy closes the connection without an answer (%s)',
     async (answer) => {
       proxy.answer = answer;
       const settings = { httpProxy: `http://user:proxy-password@${address}` };
@@ -129,14 +129,14 @@ describe('a dispatcher with a proxy', () => {
     },
   );
 
-  it('that never answers does not hold its connection for longer than the connect timeout', async () => {
+  it('closes the connection after the connect timeout when the proxy never answers', async () => {
     proxy.answer = 'silence';
     expect(await rejection(read({ httpProxy: `http://${address}` }, 50))).toMatchObject({ kind: 'timeout' });
   });
 });
 
 describe('a dispatcher', () => {
-  it('opens no more connections than allowed', async () => {
+  it('opens at most the allowed number of connections', async () => {
     const dispatcher = createDispatcher({ connections: 2 });
     const client = context.client({ dispatcher });
     const answers = Array.from({ length: 6 }, () => reply(200, pageJson([])));

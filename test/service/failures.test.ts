@@ -17,7 +17,7 @@ function onOneConnection() {
   return { dispatcher, client: context.client({ dispatcher }) };
 }
 
-describe('an answer that is not JSON', () => {
+describe('a response that is not JSON', () => {
   it.each([
     ['HTML', reply(200, '<html>canary</html>', { 'content-type': 'text/html; charset=utf-8' })],
     ['JSON under another content type', reply(200, json, { 'content-type': 'text/plain' })],
@@ -25,7 +25,7 @@ describe('an answer that is not JSON', () => {
     ['an empty body', reply(200, '')],
     ['broken JSON of full length', reply(200, '{"canary":')],
     ['bytes that are no text', reply(200, Buffer.from([0xff, 0xfe, 0x7b, 0x00]))],
-  ])('(%s) is held, told by size and hash but not by content', async (_, answer) => {
+  ])('(%s) is reported with size and hash, but without content', async (_, answer) => {
     context.service.answer(answer);
     const error = (await rejection(readPage())) as errors.NotJsonError;
     expect(error).toBeInstanceOf(errors.NotJsonError);
@@ -37,8 +37,8 @@ describe('an answer that is not JSON', () => {
   it.each([
     ['in one entry', '{"items":[{"scanId":"a"},{"scanId":"canary" "revision":1}],"nextCursor":"x"}', 'at byte 44,'],
     ['of a large body', `{"items":["${'x'.repeat(2_000_000)}",canary]}`, 'at byte 2000013,'],
-    ['that breaks off', '{"items":[{"scanId":"canary"', 'the text ends too early'],
-  ])('says where its syntax is wrong: %s', async (_, text, where) => {
+    ['at the end', '{"items":[{"scanId":"canary"', 'the text ends too early'],
+  ])('reports the position of a syntax error %s', async (_, text, where) => {
     context.service.answer(reply(200, text));
     const { message } = (await rejection(readPage())) as Error;
     expect(message).toContain(where);
@@ -47,20 +47,20 @@ describe('an answer that is not JSON', () => {
   });
 
   it.each(['application/json; charset=utf-8', 'Application/JSON', 'application/problem+json'])(
-    'is not one of type %s',
+    'accepts JSON of type %s',
     async (type) => {
       context.service.answer(reply(200, json, { 'content-type': type }));
       expect((await readPage()).items).toHaveLength(1);
     },
   );
 
-  it('is not one without a content type', async () => {
+  it('accepts JSON without a content type', async () => {
     context.service.answer(raw(`HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(json)}\r\n\r\n${json}`));
     expect((await readPage()).items).toHaveLength(1);
   });
 });
 
-describe('a body that is cut', () => {
+describe('a truncated body', () => {
   it.each([
     ['below its Content-Length', raw(`${head}content-length: 5000\r\n\r\n${json}`)],
     ['below its Content-Length, with close', raw(`${head}connection: close\r\ncontent-length: 5000\r\n\r\n${json}`)],
@@ -71,7 +71,7 @@ describe('a body that is cut', () => {
     ],
     ['with a broken chunk', raw(`${head}transfer-encoding: chunked\r\n\r\nzz\r\n{"ite\r\n`)],
     ['by the end of its connection alone', raw(`${head}connection: close\r\n\r\n${json.slice(0, -1)}`)],
-  ])('%s is an error, and to be fetched again', async (_, answer) => {
+  ])('is a temporary error when it ends %s', async (_, answer) => {
     context.service.answer(answer);
     const error = await rejection(readPage());
     expect(error).toBeInstanceOf(errors.CutBodyError);
@@ -79,13 +79,13 @@ describe('a body that is cut', () => {
     expect(context.service.requests).toHaveLength(1);
   });
 
-  it('is not one that the end of its connection completes', async () => {
+  it('accepts complete JSON that ends with its connection', async () => {
     context.service.answer(raw(`${head}connection: close\r\n\r\n${json}`));
     expect(textOf(await readPage())).toBe(json);
   });
 });
 
-describe('the deadline', () => {
+describe('the timeout', () => {
   /** A request whose deadline passes once the service has it, and stands where `answer` left it. */
   async function expire(answer = silence, operation: keyof typeof operations = 'feed'): Promise<unknown> {
     const clock = new HandClock();
@@ -103,7 +103,7 @@ describe('the deadline', () => {
     expect((error as Error).message).toContain('5000 ms');
   });
 
-  it('ends a body that drips, which an idle timer would not', async () => {
+  it('ends a body that drips, which an idle timeout would not', async () => {
     expect(await expire(stall(`${head}content-length: 100\r\n\r\n`, '{'))).toBeInstanceOf(errors.TimeoutError);
   });
 
@@ -115,7 +115,7 @@ describe('the deadline', () => {
     expect(await expire(stall('HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\n'))).toBeInstanceOf(errors.TimeoutError);
   });
 
-  it('counts the wait for a key', async () => {
+  it('includes the wait for a key', async () => {
     const clock = new HandClock();
     const client = context.client({ clock, apiKey: () => new Promise(() => undefined) });
     const failed = rejection(operations.feed(client));
@@ -123,7 +123,7 @@ describe('the deadline', () => {
     expect(await failed).toBeInstanceOf(errors.TimeoutError);
   });
 
-  it('counts the wait for a connection', async () => {
+  it('includes the wait for a connection', async () => {
     const dispatcher = createDispatcher({ connections: 1 });
     const clock = new HandClock();
     context.service.answer(silence);
@@ -137,12 +137,12 @@ describe('the deadline', () => {
     expect(context.service.requests).toHaveLength(1);
   });
 
-  it('passes by the real clock as well', async () => {
+  it('expires on the system clock', async () => {
     const error = await rejection(operations.feed(context.client({ requestTimeoutMs: 20 })));
     expect(error).toBeInstanceOf(errors.TimeoutError);
   });
 
-  it('leaves no timer behind once an answer is here', async () => {
+  it('stops its timer when the response is complete', async () => {
     const clock = new HandClock();
     context.service.answer(emptyPage, refuse(500, 'Fehler'));
     const client = context.client({ clock });
@@ -153,7 +153,7 @@ describe('the deadline', () => {
 });
 
 describe("a caller's abort", () => {
-  it('rejects with its reason, while the service is silent', async () => {
+  it('rejects with its reason while the service does not answer', async () => {
     const abort = new AbortController();
     const failed = rejection(readPage(abort.signal));
     await context.service.arrived(1);
@@ -174,13 +174,13 @@ describe("a caller's abort", () => {
     await first;
   });
 
-  it('that came before sends nothing', async () => {
+  it('sends nothing when it happened before the request', async () => {
     const reason = new Error('too late');
     expect(await rejection(readPage(AbortSignal.abort(reason)))).toBe(reason);
     expect(context.service.connections).toBe(0);
   });
 
-  it('while the key is read sends nothing', async () => {
+  it('sends nothing when it happens while the key is read', async () => {
     const abort = new AbortController();
     let give = (_: string) => {};
     const apiKey = () => new Promise<string>((resolve) => (give = resolve));
@@ -197,53 +197,53 @@ describe("a caller's abort", () => {
   });
 });
 
-describe('a size', () => {
-  it('over the bound is an error, by Content-Length before anything is read', async () => {
+describe('the size', () => {
+  it('is an error when Content-Length exceeds the maximum, before anything is read', async () => {
     context.service.answer(stall(`${head}content-length: 1000\r\n\r\n`));
     const error = await rejection(context.client({ maxResponseBytes: 999 }).readPage(page, never));
     expect(error).toBeInstanceOf(errors.BodyTooLargeError);
     expect(error).toMatchObject({ kind: 'too_large', maxBytes: 999 });
   });
 
-  it('over the bound is an error where chunks do not tell it, even if they never end', async () => {
+  it('is an error when chunks exceed the maximum, even if they never end', async () => {
     context.service.answer(stall(`${head}transfer-encoding: chunked\r\n\r\n3e8\r\n${' '.repeat(1000)}\r\n`));
     const error = await rejection(context.client({ maxResponseBytes: 999 }).readPage(page, never));
     expect(error).toBeInstanceOf(errors.BodyTooLargeError);
   });
 
-  it('of a page of far more entries than any page may have is an error', async () => {
+  it('is an error when a page has far more entries than allowed', async () => {
     context.service.answer(reply(200, `{"items":[${'{},'.repeat(4_999)}{}],"nextCursor":"c"}`));
     const error = await rejection(context.client().readPage({ ...page, limit: 50 }, never));
     expect(error).toBeInstanceOf(errors.TooManyEntriesError);
     expect(error).toMatchObject({ kind: 'too_many_entries', action: 'hold', entries: 5_000 });
-    expect((error as Error).message).toMatch(/5000 entries, though 50 at most/);
+    expect((error as Error).message).toMatch(/5000 entries, though at most 50 were requested/);
   });
 
-  it('of the answer to a submission over 1 MiB is an error', async () => {
+  it('is an error when the response to a submission exceeds 1 MiB', async () => {
     context.service.answer(reply(202, `{"other":"${' '.repeat(2 ** 20)}"}`));
     expect(await rejection(context.client().submit(pdf))).toMatchObject({ kind: 'too_large', maxBytes: 2 ** 20 });
   });
 
-  it('at the bound is none', async () => {
+  it('is accepted at the maximum', async () => {
     context.service.answer(reply(200, json));
     const client = context.client({ maxResponseBytes: Buffer.byteLength(json) });
     expect((await client.readPage(page, never)).items).toHaveLength(1);
   });
 
-  it('of a page can be bounded more narrowly for one request', async () => {
+  it('has a lower maximum when a request sets one', async () => {
     context.service.answer(reply(200, json));
     const error = await rejection(context.client().readPage({ ...page, maxBytes: 50 }, never));
     expect(error).toMatchObject({ kind: 'too_large', maxBytes: 50 });
   });
 
-  it('of a header over 16 KiB is an error', async () => {
+  it('is an error when a header exceeds 16 KiB', async () => {
     context.service.answer(raw(`${head}x-large: ${'x'.repeat(20_000)}\r\n\r\n`));
     expect(await rejection(readPage())).toMatchObject({ kind: 'bad_http', code: 'UND_ERR_HEADERS_OVERFLOW' });
   });
 });
 
 describe('a connection', () => {
-  it('that is refused is an error to retry, naming where and why', async () => {
+  it('is a temporary error with origin and code when it is refused', async () => {
     const { baseUrl } = context.service;
     await context.service.stop();
     const error = (await rejection(context.client({ baseUrl }).readPage(page, never))) as errors.ConnectionError;
@@ -251,7 +251,7 @@ describe('a connection', () => {
     expect(error.message).toContain(new URL(baseUrl).origin);
   });
 
-  it('to something else than HTTP is an error', async () => {
+  it('is an error when the server does not speak HTTP', async () => {
     context.service.answer(raw('SSH-2.0-OpenSSH_9.9\r\n'));
     expect(await rejection(readPage())).toMatchObject({ kind: 'bad_http', action: 'retry' });
   });
@@ -259,7 +259,7 @@ describe('a connection', () => {
   it.each([
     ['ended', hangUp],
     ['reset', reset],
-  ])('that the service %s while idle is replaced without a word, for a GET', async (_, end) => {
+  ])('is replaced for a GET when the service %s it while idle', async (_, end) => {
     context.service.answer(emptyPage, end, reply(200, json));
     const { client, dispatcher } = onOneConnection();
     await client.readPage(page, never);
@@ -268,7 +268,7 @@ describe('a connection', () => {
     await dispatcher.destroy();
   });
 
-  it('that ends again is an error', async () => {
+  it('is an error when it is closed again', async () => {
     context.service.answer(emptyPage, reset, reset, emptyPage);
     const { client, dispatcher } = onOneConnection();
     await client.readPage(page, never);
@@ -277,13 +277,13 @@ describe('a connection', () => {
     await dispatcher.destroy();
   });
 
-  it('that was new and ended is an error', async () => {
+  it('is an error when it was new and is closed', async () => {
     context.service.answer(hangUp, emptyPage);
     expect(await rejection(readPage())).toMatchObject({ kind: 'connection' });
     expect(context.service.requests).toHaveLength(1);
   });
 
-  it('that ends under a submission is an error, as it may have been accepted', async () => {
+  it('is an error when it is closed during a submission, which may have been accepted', async () => {
     context.service.answer(emptyPage, hangUp, emptyPage);
     const { client, dispatcher } = onOneConnection();
     await client.readPage(page, never);
@@ -292,7 +292,7 @@ describe('a connection', () => {
     await dispatcher.destroy();
   });
 
-  it('is free again after an error body, of any size', async () => {
+  it('is free again after an error body of any size', async () => {
     const { client, dispatcher } = onOneConnection();
     for (const body of ['{"error":"kurz"}', JSON.stringify({ error: 'x'.repeat(1_000_000) })]) {
       context.service.answer(reply(500, body), emptyPage);
@@ -317,7 +317,7 @@ describe('a redirect', () => {
 });
 
 describe('closing the client', () => {
-  it('ends what runs and refuses what comes after', async () => {
+  it('cancels running requests and rejects later ones', async () => {
     const client = context.client();
     const running = rejection(operations.feed(client));
     await context.service.arrived(1);
@@ -327,7 +327,7 @@ describe('closing the client', () => {
     expect(context.service.requests).toHaveLength(1);
   });
 
-  it('leaves a dispatcher that it was given to its owner', async () => {
+  it('does not destroy a dispatcher that it was given', async () => {
     const dispatcher = createDispatcher();
     await context.client({ dispatcher }).close();
     context.service.answer(emptyPage);
@@ -337,7 +337,7 @@ describe('closing the client', () => {
 });
 
 describe('the observer', () => {
-  it('hears once of every request: operation, status or kind, and duration', async () => {
+  it('is called once for every request with operation, status or kind, and duration', async () => {
     const clock = new HandClock();
     const heard: RequestObservation[] = [];
     const client = context.client({ clock, onRequest: (observation) => heard.push(observation) });

@@ -7,10 +7,10 @@ import { ScriptedService } from '../support/scripted-service.js';
 
 export const KEY = 'canary-key-7f3a';
 
-/** A moment that every fixed date in these tests is measured from. */
+/** Reference time of every fixed date in these tests. */
 export const NOW = Date.UTC(2026, 0, 2, 9, 0, 0);
 
-/** A clock that only moves when told to, so that a deadline passes exactly when a test wants it to. */
+/** A clock that moves only when a test calls `expire`, so that a timeout happens exactly then. */
 export class HandClock implements RequestClock {
   readonly waiting: { ms: number; wake: () => void }[] = [];
   elapsed = 0;
@@ -27,7 +27,7 @@ export class HandClock implements RequestClock {
       });
     });
 
-  /** Lets every wait that is under way end. */
+  /** Ends every wait. */
   expire(): void {
     for (const { ms, wake } of [...this.waiting]) {
       this.elapsed = Math.max(this.elapsed, ms);

@@ -26,7 +26,7 @@ const request = {
 } as const;
 const run = { markdown: false, maxBytes: 1 };
 
-it('lets pages of the feed go before results that wait', async () => {
+it('sends requests for pages before waiting requests for results', async () => {
   const { asked, service } = recordingService();
   const limited = limitRate(service, 200);
   const results = ['a', 'b', 'c'].map((scanId) => limited.readRun(scanId, run, signal));
@@ -34,7 +34,7 @@ it('lets pages of the feed go before results that wait', async () => {
   expect(asked).toEqual(['a', 'page', 'b', 'c']);
 });
 
-it('asks at once where there is no limit', () => {
+it('sends requests at once when there is no limit', () => {
   const { service } = recordingService();
   expect(limitRate(service, null)).toBe(service);
 });

@@ -13,7 +13,7 @@ const accepted = reply(202, {
 });
 
 describe('a feed request', () => {
-  it('writes out every filter and the limit, and goes below the base URL', async () => {
+  it('has every filter and the limit, and a path below the base URL', async () => {
     context.service.answer(emptyPage);
     await context.client().readPage(page, never);
     const { method, path, query } = context.service.last;
@@ -24,7 +24,7 @@ describe('a feed request', () => {
     });
   });
 
-  it('carries document type, markdown and cursor where given, encoded so that the cursor arrives unchanged', async () => {
+  it('has document type, markdown and cursor when given, encoded so that the cursor is received unchanged', async () => {
     context.service.answer(emptyPage);
     const cursor = 'a+b/c= &d#é%20';
     const filters = { status: ['failed'], environment: 'all', documentType: 'lieferschein & co' } as const;
@@ -40,14 +40,14 @@ describe('a feed request', () => {
     expect(context.service.last.url).toContain('cursor=a%2Bb%2Fc%3D%20%26d%23');
   });
 
-  it('carries since as ISO 8601 with milliseconds, and no cursor', async () => {
+  it('has since as ISO 8601 with milliseconds, and no cursor', async () => {
     context.service.answer(emptyPage);
     await context.client().readPage({ ...page, start: { since: new Date(1_767_225_600_007) } }, never);
     expect(context.service.last.query.get('since')).toBe('2026-01-01T00:00:00.007Z');
     expect(context.service.last.query.has('cursor')).toBe(false);
   });
 
-  it('of a library user has the documented defaults, all of them sent', async () => {
+  it('has all documented defaults when a library user sets nothing', async () => {
     context.service.answer(emptyPage);
     await context.client().feedPage();
     expect(Object.fromEntries(context.service.last.query)).toEqual({
@@ -67,7 +67,7 @@ describe('a feed request', () => {
     ['no status', { status: [] }],
     ['an empty document type', { documentType: '' }],
     ['half a surrogate pair', { cursor: '\ud800' }],
-  ])('with %s is not sent', async (_, query) => {
+  ])('is not sent when it has %s', async (_, query) => {
     expect(await rejection(context.client().feedPage(query))).toBeInstanceOf(InvalidArgumentError);
     expect(context.service.requests).toEqual([]);
   });
@@ -80,13 +80,13 @@ describe('a request for a single run', () => {
     expect(context.service.last.url).toBe('/v1/scans/a%2Fb%3Fc%23d%20%C3%A9');
   });
 
-  it('asks for markdown only where wanted', async () => {
+  it('requests markdown only when wanted', async () => {
     context.service.answer(reply(200, {}));
     await context.client().readRun('s', { markdown: true, maxBytes: 1000 }, never);
     expect(context.service.last.url).toBe('/v1/scans/s?markdown=true');
   });
 
-  it.each(['', '.', '..', '\udfff'])('for %j is not sent, as it would address something else', async (scanId) => {
+  it.each(['', '.', '..', '\udfff'])('is not sent for %j, which would lead to another path', async (scanId) => {
     const error = await rejection(context.client().readRun(scanId, { markdown: false, maxBytes: 1000 }, never));
     expect(error).toBeInstanceOf(InvalidArgumentError);
     expect(context.service.requests).toEqual([]);
@@ -101,7 +101,7 @@ describe('a submission', () => {
     }).formData();
   }
 
-  it('posts one PDF with its name and type, the document type, the environment and the key for repeats', async () => {
+  it('posts one PDF with its name and type, the document type, the environment and the Idempotency-Key', async () => {
     context.service.answer(accepted);
     await context
       .client()
@@ -119,7 +119,7 @@ describe('a submission', () => {
     expect([...form.keys()]).toEqual(['documentType', 'file']);
   });
 
-  it('takes a Blob as well, and sends it as a PDF', async () => {
+  it('accepts a Blob and sends it as a PDF', async () => {
     context.service.answer(accepted);
     await context.client().submit({ ...pdf, file: new Blob(['%PDF-2'], { type: 'text/plain' }) });
     const file = (await formOf()).get('file') as File;
@@ -131,12 +131,12 @@ describe('a submission', () => {
     ['a line end', 'a\r\nx-evil: 1'],
     ['a space', 'a b'],
     ['nothing', ''],
-  ])('with %s in the key for repeats is not sent', async (_, idempotencyKey) => {
+  ])('is not sent when the Idempotency-Key has %s', async (_, idempotencyKey) => {
     expect(await rejection(context.client().submit({ ...pdf, idempotencyKey }))).toBeInstanceOf(InvalidArgumentError);
     expect(context.service.requests).toEqual([]);
   });
 
-  it('without an environment is not sent, as there is no default', async () => {
+  it('is not sent when it has no environment, which has no default', async () => {
     const request = { ...pdf, environment: undefined } as unknown as Parameters<
       ReturnType<typeof context.client>['submit']
     >[0];
@@ -146,7 +146,7 @@ describe('a submission', () => {
 });
 
 describe('every request', () => {
-  it('carries the key, asks for JSON without compression, and names its sender', async () => {
+  it('has the key, requests JSON without compression, and names its sender', async () => {
     context.service.answer(emptyPage);
     await context.client({ userAgent: 'scanfeed/1.2.3' }).readPage(page, never);
     expect(context.service.last.headers).toMatchObject({
@@ -157,7 +157,7 @@ describe('every request', () => {
     });
   });
 
-  it('asks for the key again, so that it can be rotated', async () => {
+  it('reads the key again, so that it can be rotated', async () => {
     context.service.answer(emptyPage, emptyPage);
     const keys = ['first', 'second'];
     const client = context.client({ apiKey: async () => keys.shift() ?? '' });
@@ -169,7 +169,7 @@ describe('every request', () => {
     ]);
   });
 
-  it('goes out beside others', async () => {
+  it('runs concurrently with others', async () => {
     context.service.answer();
     const client = context.client();
     const both = Promise.all([client.readPage(page, never), client.readPage(page, never)]);
@@ -178,13 +178,13 @@ describe('every request', () => {
     both.catch(() => undefined);
   });
 
-  it('bears a base URL that ends with a slash', async () => {
+  it('accepts a base URL that ends with a slash', async () => {
     context.service.answer(emptyPage);
     await context.client({ baseUrl: `${context.service.baseUrl}/` }).readPage(page, never);
     expect(context.service.last.path).toBe('/v1/scans');
   });
 
-  it('of many under one signal leaves nothing behind on it, and warns of nothing', async () => {
+  it('leaves no listeners on a shared signal and causes no warnings', async () => {
     const warnings: Error[] = [];
     const listen = (warning: Error) => void warnings.push(warning);
     process.on('warning', listen);
@@ -200,12 +200,12 @@ describe('every request', () => {
 
 describe('a base URL', () => {
   it.each([
-    ['that is none', 'recognition'],
+    ['not a URL', 'recognition'],
     ['of another protocol', 'ftp://recognition.example/v1'],
     ['with a password', 'https://user:canary-password@recognition.example/v1'],
     ['with a query', 'https://recognition.example/v1?canary-password'],
     ['with a fragment', 'https://recognition.example/v1#canary-password'],
-  ])('%s is refused without repeating it', (_, baseUrl) => {
+  ])('is rejected without being quoted when it is %s', (_, baseUrl) => {
     expect(() => context.client({ baseUrl })).toThrow(InvalidArgumentError);
     expect(() => context.client({ baseUrl })).not.toThrow(/canary/);
   });

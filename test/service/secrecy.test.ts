@@ -20,13 +20,13 @@ describe('an error', () => {
     ['a header that repeats them', raw(`HTTP/1.1 200 OK\r\nx: ${KEY}${CURSOR}\r\ncontent-length: 90\r\n\r\n{`)],
     ['a broken answer', raw(`${KEY} ${CURSOR}\r\n\r\n`)],
     ['a connection that ends', hangUp],
-  ])('of %s shows neither key nor cursor', async (_, answer) => {
+  ])('shows neither key nor cursor after %s', async (_, answer) => {
     context.service.answer(answer);
     const error = await rejection(context.client().readPage({ ...page, start: { cursor: CURSOR } }));
     expect(everythingOf(error)).not.toMatch(/canary/);
   });
 
-  it('of a deadline or of closing shows neither', async () => {
+  it('shows neither after a timeout or when the client is closed', async () => {
     const clock = new HandClock();
     context.service.answer(silence, silence);
     const client = context.client({ clock });
@@ -41,14 +41,14 @@ describe('an error', () => {
     expect(everythingOf(await closing)).not.toMatch(/canary/);
   });
 
-  it('of a submission shows nothing of the document', async () => {
+  it('shows nothing of the document of a submission', async () => {
     context.service.answer(refuse(500, 'Fehler'));
     expect(everythingOf(await rejection(operations.submit(context.client())))).not.toMatch(/canary/);
   });
 });
 
 describe('the client', () => {
-  it('shows neither its key nor its address when inspected', () => {
+  it('shows neither its key nor its URL when inspected', () => {
     const client = context.client();
     expect(inspect(client, { showHidden: true, depth: 20 })).not.toContain(KEY);
     expect(JSON.stringify(client)).not.toContain(KEY);
@@ -57,13 +57,13 @@ describe('the client', () => {
 
 describe('a key', () => {
   it.each([
-    ['a line end', `${KEY}\n`],
+    ['a line break', `${KEY}\n`],
     ['a NUL', `${KEY}\0`],
     ['a space', `${KEY} x`],
     ['an umlaut', `${KEY}ü`],
     ['nothing', ''],
     ['something else than text', undefined as unknown as string],
-  ])('with %s is not sent and not shown', async (_, apiKey) => {
+  ])('is neither sent nor shown when it has %s', async (_, apiKey) => {
     const error = await rejection(operations.feed(context.client({ apiKey: () => apiKey })));
     expect(error).toBeInstanceOf(ApiKeyError);
     expect(error).toMatchObject({ kind: 'api_key', action: 'hold' });
@@ -71,16 +71,14 @@ describe('a key', () => {
     expect(context.service.connections).toBe(0);
   });
 
-  it('that cannot be read is told by the code alone', async () => {
+  it('is reported only by the error code when it cannot be read', async () => {
     const apiKey = () => Promise.reject(Object.assign(new Error(`ENOENT: ${KEY}`), { code: 'ENOENT', path: KEY }));
     const error = await rejection(operations.feed(context.client({ apiKey })));
-    expect((error as Error).message).toBe(
-      'the API key could not be read (ENOENT); check the file that it is read from',
-    );
+    expect((error as Error).message).toBe('the API key could not be read (ENOENT); check the file that contains it');
     expect(everythingOf(error)).not.toMatch(/canary/);
   });
 
-  it('goes to the configured origin only, wherever redirects and status URLs point', async () => {
+  it('is sent only to the configured origin, wherever redirects and status URLs point', async () => {
     const elsewhere = await ScriptedService.start();
     const location = `${elsewhere.baseUrl}/scans/s-1`;
     const client = context.client();

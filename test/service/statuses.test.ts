@@ -47,7 +47,7 @@ const meanings: [Operation, number, new (...args: never[]) => Error, string, str
 
 describe('a status that is not success', () => {
   it.each(meanings)(
-    'of %s, %i, is one class with its kind and action',
+    'has a class, kind and action of its own for %s, %i',
     async (operation, status, type, kind, action) => {
       context.service.answer(refuse(status, 'Fehler'));
       const error = await perform(operation);
@@ -57,7 +57,7 @@ describe('a status that is not success', () => {
     },
   );
 
-  it('quotes the German text in a line of its own words', async () => {
+  it('quotes the German text in an English message', async () => {
     context.service.answer(refuse(400, 'Ungültiger Cursor.'));
     const error = (await perform('feed')) as errors.ServiceError;
     expect(error.germanText).toBe('Ungültiger Cursor.');
@@ -66,7 +66,7 @@ describe('a status that is not success', () => {
     );
   });
 
-  it('makes one bounded line of the German text, without control characters or half characters', async () => {
+  it('shortens the German text to one line without control characters or half characters', async () => {
     context.service.answer(refuse(500, `a\u0000\u001b[31m\nb\u2028c\u202e ${'𝄞'.repeat(1000)}`));
     const { germanText = '' } = (await perform('feed')) as errors.ServiceError;
     expect(germanText.startsWith('a [31m b c 𝄞𝄞')).toBe(true);
@@ -77,11 +77,11 @@ describe('a status that is not success', () => {
   it.each([
     ['is HTML', reply(502, '<html>canary-page</html>', { 'content-type': 'text/html' })],
     ['is empty', reply(502)],
-    ['is cut JSON', reply(502, '{"error":"canary-')],
+    ['is truncated JSON', reply(502, '{"error":"canary-')],
     ['has another shape', reply(502, { error: { text: 'canary' } })],
     ['is huge', reply(502, { error: 'canary'.repeat(100_000) })],
     ['says nothing', reply(502, { error: ' \n' })],
-  ])('counts by itself where its body %s', async (_, answer) => {
+  ])('is reported without a text when its body %s', async (_, answer) => {
     context.service.answer(answer);
     const error = (await perform('feed')) as errors.ServiceError;
     expect(error).toBeInstanceOf(errors.ServerError);
@@ -102,19 +102,19 @@ describe('Retry-After', () => {
     ['seconds', { 'retry-after': '17' }, 17_000],
     ['no pause', { 'retry-after': '0' }, 0],
     ['at most an hour', { 'retry-after': '999999999999' }, 3_600_000],
-    ['a date, against the date of the answer', { 'retry-after': 'Fri, 02 Jan 2026 12:00:30 GMT', date }, 30_000],
+    ['a date, relative to the date of the response', { 'retry-after': 'Fri, 02 Jan 2026 12:00:30 GMT', date }, 30_000],
     ['a date of the old form', { 'retry-after': 'Friday, 02-Jan-26 12:00:30 GMT', date }, 30_000],
     ['a date of the oldest form, which is UTC', { 'retry-after': 'Fri Jan  2 12:00:30 2026', date }, 30_000],
     ['a date in the past', { 'retry-after': 'Fri, 02 Jan 2026 11:00:00 GMT', date }, 0],
     ['a date days ahead', { 'retry-after': 'Mon, 05 Jan 2026 12:00:00 GMT', date }, 3_600_000],
-    ['nothing where it is nonsense', { 'retry-after': 'bald' }, undefined],
-    ['nothing where it is negative', { 'retry-after': '-5' }, undefined],
-    ['nothing where it is missing', {}, undefined],
-  ])('gives %s', async (_, headers, expected) => {
+    ['an invalid value', { 'retry-after': 'bald' }, undefined],
+    ['a negative value', { 'retry-after': '-5' }, undefined],
+    ['no value', {}, undefined],
+  ])('is parsed: %s', async (_, headers, expected) => {
     expect(await pause(headers as Record<string, string>)).toBe(expected);
   });
 
-  it('is measured against the own clock where the answer has no date', async () => {
+  it('is compared with the local clock when the response has no date', async () => {
     context.service.answer((response) => {
       response.sendDate = false;
       response.writeHead(503, { 'retry-after': 'Fri, 02 Jan 2026 09:00:05 GMT' }).end();
@@ -123,7 +123,7 @@ describe('Retry-After', () => {
     expect(error).toMatchObject({ kind: 'http_503', retryAfterMs: 5_000 });
   });
 
-  it('is obeyed with every status', async () => {
+  it('applies to every status', async () => {
     expect(await pause({ 'retry-after': '3' }, 401)).toBe(3_000);
     expect(await pause({ 'retry-after': '3' }, 503)).toBe(3_000);
   });

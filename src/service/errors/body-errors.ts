@@ -1,6 +1,6 @@
 import { ServiceError } from './service-error.js';
 
-/** The answer is not JSON: another content type, HTML, 204, an empty body. Says its size and hash, never its content. */
+/** The response is not JSON: another content type, HTML, 204, or an empty body. The message has its size and hash, never its content. */
 export class NotJsonError extends ServiceError {
   readonly kind = 'not_json';
   readonly action = 'hold';
@@ -10,76 +10,76 @@ export class NotJsonError extends ServiceError {
     body: { readonly size: number; readonly sha256Prefix: string },
   ) {
     super(
-      `the service answered ${status} with what is not JSON: ${reason} (${body.size} bytes, sha256 ${body.sha256Prefix}…); check the base URL and what stands between`,
+      `the service answered ${status} with a response that is not JSON: ${reason} (${body.size} bytes, sha256 ${body.sha256Prefix}…); check the base URL and any proxy in between`,
     );
   }
 }
 
-/** The answer is JSON that does not fit the interface. Names places and fields, never values. */
+/** The response is JSON that does not match the interface. The message has places and fields, never values. */
 export class WrongShapeError extends ServiceError {
   readonly kind = 'wrong_shape';
   readonly action = 'hold';
   constructor(
     override readonly status: number,
-    /** What does not fit: `the page`, `entry 3`, … */
+    /** The part that does not match: `the page`, `entry 3 of the page`, … */
     readonly place: string,
     readonly fields: readonly string[],
   ) {
     super(
-      `the service answered ${status}, but ${place} does not fit the interface: ${fields.join(', ')}; ask its operators what changed, or use a newer release of scanfeed`,
+      `the service answered ${status}, but ${place} does not match the interface: ${fields.join(', ')}; ask its operators what changed, or use a newer release of scanfeed`,
     );
   }
 }
 
-/** The body is over the bound on its decompressed size. Nothing of it is kept. */
+/** The decompressed body exceeds the maximum size. It is discarded. */
 export class BodyTooLargeError extends ServiceError {
   readonly kind = 'too_large';
   readonly action = 'hold';
   constructor(
-    /** The bound, where it is the client's own and not its dispatcher's. */
+    /** The maximum, bytes, if it is the client's; undefined if it is that of its dispatcher. */
     readonly maxBytes: number | undefined,
   ) {
     const allowed = maxBytes === undefined ? 'allowed' : `the ${maxBytes} bytes allowed`;
     super(
-      `the answer is larger than ${allowed}; where it is a page of the feed, ask for fewer entries at once (SCANFEED_PAGE_LIMIT)`,
+      `the response is larger than ${allowed}; if it is a page of the feed, request fewer entries at once (SCANFEED_PAGE_LIMIT)`,
     );
   }
 }
 
-/** The answer holds more JSON values than there is memory for. None of them was made. */
+/** The response has more JSON values than fit into memory. They were not created. */
 export class TooManyValuesError extends ServiceError {
   readonly kind = 'too_many_values';
   readonly action = 'hold';
   constructor(
     override readonly status: number,
-    /** Number of values that would have to be held; long values of an entry are not counted. */
+    /** Number of values that memory is needed for; long values of an entry are not counted. */
     readonly values: number,
     readonly bytes: number,
     /** Number of entries, if it is a page of the feed. */
     readonly entries: number,
   ) {
     super(
-      `the service answered ${status} with ${values} JSON values (${bytes} bytes), results not counted, more than fit into memory; ask its operators what changed, or allow scanfeed more memory`,
+      `the service answered ${status} with ${values} JSON values (${bytes} bytes), not counting results, which do not fit into memory; ask its operators what changed, or give scanfeed more memory`,
     );
   }
 }
 
-/** The page has far more entries than any page may have. */
+/** The page has far more entries than the interface allows. */
 export class TooManyEntriesError extends ServiceError {
   readonly kind = 'too_many_entries';
   readonly action = 'hold';
   constructor(
     override readonly status: number,
     readonly entries: number,
-    asked: number,
+    requested: number,
   ) {
     super(
-      `the service answered ${status} with a page of ${entries} entries, though ${asked} at most were asked for; nothing of it is stored; ask its operators to observe the page size (limit, interface 4.2)`,
+      `the service answered ${status} with a page of ${entries} entries, though at most ${requested} were requested; none of them is stored; ask its operators to respect the page size (limit, interface 4.2)`,
     );
   }
 }
 
-/** The body ended early, or its compression or framing is broken: fetch the whole of it again. */
+/** The body ended early, or its compression or framing is broken. Request it again. */
 export class CutBodyError extends ServiceError {
   readonly kind = 'cut_body';
   readonly action = 'retry';
@@ -87,6 +87,6 @@ export class CutBodyError extends ServiceError {
     override readonly status: number,
     reason: string,
   ) {
-    super(`the answer was cut short or damaged on its way (${reason}); try again`);
+    super(`the response was truncated or damaged in transit (${reason}); try again`);
   }
 }

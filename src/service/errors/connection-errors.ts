@@ -11,9 +11,9 @@ const CERTIFICATES =
   /^(CERT_|UNABLE_TO_|ERR_TLS_CERT_|CRL_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|HOSTNAME_MISMATCH$|INVALID_CA$|UND_ERR_PRX_TLS$)/;
 
 /**
- * The meaning of an error of undici, Node or OpenSSL, by its code; its text and objects are dropped, since they can hold
- * addresses and headers.
- * @param status set once the header of the answer had come, so that only its body is missing
+ * Classifies an error of undici, Node or OpenSSL by its code. Its text and objects are dropped, since they may contain URLs
+ * and headers.
+ * @param status set if the header of the response was received, so that only its body failed
  */
 export function connectionError(error: unknown, origin: string, timeoutMs: number, status?: number): ServiceError {
   if (error instanceof ServiceError) return error;
@@ -28,8 +28,8 @@ export function connectionError(error: unknown, origin: string, timeoutMs: numbe
 }
 
 /**
- * The service closed a kept-alive connection at the moment it was used again: before any byte of the answer. A socket
- * error of undici tells whether the connection had been used before; a reset does not.
+ * Returns whether the service may have closed a kept-alive connection just as it was used again, before any byte of the
+ * response. A socket error of undici shows whether the connection had been used before; a reset does not.
  */
 export function isKeepAliveReset(error: unknown): boolean {
   const code = codeOf(error);
@@ -39,7 +39,7 @@ export function isKeepAliveReset(error: unknown): boolean {
 }
 
 function codeOf(error: unknown): string {
-  if (error instanceof errors.HTTPParserError) return NOT_HTTP; // undici leaves out the code, and holds the data
+  if (error instanceof errors.HTTPParserError) return NOT_HTTP; // it has no code, and contains the data
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,63}$/.test(code) ? code : 'unknown';
 }

@@ -6,16 +6,16 @@ const MAX_BODY_BYTES = 65_536;
 const MAX_CHARACTERS = 300;
 
 /**
- * The service's message of an error body (interface 2.5), as one printable line of bounded length.
- * The body is always read to its end or given up, so that its connection is free again.
- * @param secrets values that are blotted out should the service repeat them
- * @returns undefined where the body is none of the interface's
+ * Reads the message of an error body (interface 2.5), as one printable line of at most 300 characters.
+ * The body is always read to its end or discarded, so that its connection is free again.
+ * @param secrets values to redact in the message
+ * @returns undefined if the body does not match the interface
  */
 export async function readGermanText(
   response: Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>,
   secrets: readonly string[],
 ): Promise<string | undefined> {
-  const json = await readJson(response, { maxBytes: MAX_BODY_BYTES }).catch(() => undefined); // the status says enough
+  const json = await readJson(response, { maxBytes: MAX_BODY_BYTES }).catch(() => undefined); // the status is enough
   const parsed = errorBodySchema.safeParse(json?.value);
   if (!parsed.success) return undefined;
   const text = secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '[redacted]'), parsed.data.error);

@@ -1,15 +1,15 @@
 import { ServiceError } from './service-error.js';
 
-/** The whole request took longer than allowed; waiting for a connection counts. */
+/** The request took longer than allowed, including the time it waited for a connection. */
 export class TimeoutError extends ServiceError {
   readonly kind = 'timeout';
   readonly action = 'retry';
   constructor(timeoutMs: number) {
-    super(`no complete answer within ${timeoutMs} ms; try again, or allow more time with SCANFEED_REQUEST_TIMEOUT`);
+    super(`no complete response within ${timeoutMs} ms; try again, or allow more time with SCANFEED_REQUEST_TIMEOUT`);
   }
 }
 
-/** No answer: the connection could not be made, or broke before one came. */
+/** No response: the connection failed, or was lost before the response. */
 export class ConnectionError extends ServiceError {
   readonly kind = 'connection';
   readonly action = 'retry';
@@ -18,11 +18,11 @@ export class ConnectionError extends ServiceError {
     /** Code of Node, OpenSSL or undici, such as `ECONNREFUSED`. */
     readonly code: string,
   ) {
-    super(`no answer from ${origin} (${code}); check the address, the network and the proxy`);
+    super(`no response from ${origin} (${code}); check the URL, the network and the proxy`);
   }
 }
 
-/** The service's certificate was refused; the key was not sent. */
+/** The certificate of the service is not trusted. The key was not sent. */
 export class CertificateError extends ServiceError {
   readonly kind = 'certificate';
   readonly action = 'hold';
@@ -31,33 +31,33 @@ export class CertificateError extends ServiceError {
     readonly code: string,
   ) {
     super(
-      `the certificate of ${origin} is not accepted (${code}); check its issuer, name and dates, or NODE_EXTRA_CA_CERTS`,
+      `the certificate of ${origin} is not trusted (${code}); check its issuer, name and dates, or NODE_EXTRA_CA_CERTS`,
     );
   }
 }
 
-/** The answer is not HTTP as it should be, or its header is too large. */
+/** The response is not valid HTTP, or its header is too large. */
 export class BadHttpError extends ServiceError {
   readonly kind = 'bad_http';
   readonly action = 'retry';
   constructor(readonly code: string) {
-    super(`the answer is not valid HTTP (${code}); check the base URL and what stands between`);
+    super(`the response is not valid HTTP (${code}); check the base URL and any proxy in between`);
   }
 }
 
-/** The API key could not be had, or holds characters a header cannot. It is never shown. */
+/** The API key could not be read, or contains characters that a header cannot. It is never shown. */
 export class ApiKeyError extends ServiceError {
   readonly kind = 'api_key';
   readonly action = 'hold';
 }
 
-/** A request that would be wrong was not sent. Messages name the argument, not its value. */
+/** An argument is invalid, so the request was not sent. The message names the argument, not its value. */
 export class InvalidArgumentError extends ServiceError {
   readonly kind = 'invalid_argument';
   readonly action = 'data';
 }
 
-/** The client was closed before or while the request ran. */
+/** The client was closed before or during the request. */
 export class ClientClosedError extends ServiceError {
   readonly kind = 'closed';
   readonly action = 'hold';

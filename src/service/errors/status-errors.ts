@@ -10,7 +10,7 @@ const OPERATION_NAMES: Readonly<Record<Operation, string>> = {
   run: 'the single run (GET /scans/{scanId})',
 };
 
-/** What is known of an answer whose status says that the request failed. */
+/** A response whose status is not a success. */
 export interface Refusal {
   readonly operation: Operation;
   readonly status: number;
@@ -41,7 +41,7 @@ export abstract class HttpStatusError extends ServiceError {
   }
 }
 
-/** 400. Of the feed: the cursor, or a setting. Of a submission: the document, its type or the missing Idempotency-Key. */
+/** 400. For the feed: the cursor, or a setting. For a submission: the document, its type or a missing Idempotency-Key. */
 export class InvalidRequestError extends HttpStatusError {}
 
 /** 401. */
@@ -50,13 +50,13 @@ export class AuthenticationError extends HttpStatusError {}
 /** 403. */
 export class ForbiddenError extends HttpStatusError {}
 
-/** 404. Of the feed and of a submission: no such document type. Of a single run: no such scan, perhaps not yet. */
+/** 404. For the feed and a submission: no such document type. For a single run: no such scan, perhaps not yet. */
 export class NotFoundError extends HttpStatusError {}
 
-/** 409 of a submission. Another request needs another key. */
+/** 409 for a submission. A different request requires a different key. */
 export class ConflictError extends HttpStatusError {}
 
-/** 429. The interface shows no limits; the pause comes from `Retry-After`, where sent. */
+/** 429. The interface defines no limits; the pause is that of `Retry-After`, if sent. */
 export class RateLimitedError extends HttpStatusError {}
 
 /** 5xx. */
@@ -65,7 +65,7 @@ export class ServerError extends HttpStatusError {}
 /** 3xx: never followed, since the key must not leave its origin. */
 export class RedirectError extends HttpStatusError {}
 
-/** A status that the interface does not show for the operation. */
+/** A status that the interface does not define for the operation. */
 export class UnexpectedStatusError extends HttpStatusError {}
 
 const INVALID_REQUEST: Readonly<Record<Operation, string>> = {
@@ -74,12 +74,13 @@ const INVALID_REQUEST: Readonly<Record<Operation, string>> = {
   feed: 'the request is invalid; check the cursor and the filters',
   run: 'the request is invalid; check the scan id',
 };
-const NO_RUN = 'no run has this scan id; check the id and that the key belongs to its organization';
+const NO_RUN = 'there is no run with this scan id; check the id, and that the key belongs to its organization';
 const NO_DOCUMENT_TYPE = 'the document type was not found; check its slug and that the base URL is right';
-const REDIRECTED = 'a redirect, which is never followed so that the key stays with its origin; check the base URL';
-const UNEXPECTED = 'a status the interface does not show; check the base URL and what stands between';
+const REDIRECTED =
+  'a redirect, which is never followed because it could send the key to another server; check the base URL';
+const UNEXPECTED = 'a status that the interface does not define; check the base URL and any proxy in between';
 
-/** The error of a status, with its action (interface 7). */
+/** Returns the error for a status, with its action (interface 7). */
 export function httpStatusError(of: Refusal): HttpStatusError {
   const { status, operation } = of;
   const isSubmission = operation === 'submit';
@@ -87,7 +88,7 @@ export function httpStatusError(of: Refusal): HttpStatusError {
   if (status === 400) return new InvalidRequestError(of, isSubmission ? 'data' : 'hold', INVALID_REQUEST[operation]);
   if (status === 401) return new AuthenticationError(of, 'hold', 'the API key is missing or invalid; check the key');
   if (status === 403) {
-    return new ForbiddenError(of, 'hold', 'the API key belongs to no organization; ask the operator of the service');
+    return new ForbiddenError(of, 'hold', 'the API key belongs to no organization; ask the operators of the service');
   }
   if (status === 404 && operation === 'run') return new NotFoundError(of, 'retry', NO_RUN);
   if (status === 404) return new NotFoundError(of, isSubmission ? 'data' : 'hold', NO_DOCUMENT_TYPE);

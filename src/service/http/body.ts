@@ -19,7 +19,7 @@ export interface JsonBody {
   readonly valuesSkipped: boolean;
 }
 
-/** How much of a body may be held, and how much of it is wanted as values. */
+/** Maximum size of a body, and the values to skip in it. */
 export interface BodyOptions extends Partial<BodyBounds> {
   readonly maxBytes: number;
   readonly skippable?: SkippableValues | undefined;
@@ -33,7 +33,7 @@ const DECOMPRESSORS = {
 };
 
 /**
- * Reads a whole answer as JSON. At most `maxBytes` are held, decompressed.
+ * Reads a response as JSON. It takes at most `maxBytes` of memory, decompressed.
  * @throws BodyTooLargeError, TooManyValuesError, CutBodyError, NotJsonError, or the error of the connection
  */
 export async function readJson(
@@ -44,21 +44,21 @@ export async function readJson(
   const status = response.statusCode;
   const bytes = withoutByteOrderMark(await readDecompressed(response, options, signal));
   const notJson = (reason: string) => new NotJsonError(status, reason, fingerprint(bytes));
-  if (bytes.length === 0) throw notJson('an empty body');
-  if (!isJsonType(header(response, 'content-type'))) throw notJson('another content type than application/json');
+  if (bytes.length === 0) throw notJson('its body is empty');
+  if (!isJsonType(header(response, 'content-type'))) throw notJson('its content type is not application/json');
   try {
     return { body: bytes, ...parseSkippingLargeValues(bytes, options.skippable) };
   } catch (error) {
     if (error instanceof TooManyValues) {
       throw new TooManyValuesError(status, error.values, error.bytes, error.entries);
     }
-    // The end of the connection is the end of such a body, so that only its syntax shows whether it is whole.
+    // Such a body ends with its connection, so only its syntax shows whether it is complete.
     if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
     throw notJson(syntaxReason(bytes, error));
   }
 }
 
-/** Where the text is wrong, for whoever looks at the service's side; never what stands there. */
+/** Returns the position of the syntax error, for the operators of the service. Never quotes the text. */
 function syntaxReason(bytes: Uint8Array, error: unknown): string {
   const at = error instanceof JsonSyntaxError ? error.at : findSyntaxError(bytes);
   if (at === bytes.length) return 'the text ends too early';
@@ -66,7 +66,7 @@ function syntaxReason(bytes: Uint8Array, error: unknown): string {
 }
 
 /**
- * Reads the raw bytes. Over the bound the connection is given up, as the rest could be endless.
+ * Reads the raw bytes. If they exceed the maximum, the connection is closed, as the rest could be endless.
  * @throws BodyTooLargeError, or the error of the connection
  */
 export async function readBytes(
@@ -79,18 +79,18 @@ export async function readBytes(
     throw new BodyTooLargeError(maxBytes);
   }
   if (announced > 0) onReceived?.(announced);
-  const held = createCollector(announced);
+  const collector = createCollector(announced);
   let size = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBytes) throw new BodyTooLargeError(maxBytes); // leaving the loop destroys the body
     if (size > announced) onReceived?.(size);
-    held.add(chunk);
+    collector.add(chunk);
   }
-  return held.bytes();
+  return collector.bytes();
 }
 
-/** Puts chunks together. Where the whole length was announced each is copied at once, so that none is held twice. */
+/** Joins chunks. If the length was announced, each chunk is copied at once, so that none is in memory twice. */
 function createCollector(announced: number) {
   let whole: Buffer | null = null;
   let size = 0;
@@ -111,8 +111,8 @@ function createCollector(announced: number) {
 }
 
 /**
- * None is asked for, but what stands between may compress all the same. It is decompressed as it arrives, so that its bytes
- * are counted before they are held.
+ * Reads a body, decompressed. Compression is not requested, but a proxy may compress anyway. The body is decompressed while
+ * it is received, so that its size is checked before it takes memory.
  */
 async function readDecompressed(response: Response, options: BodyOptions, signal: AbortSignal): Promise<Buffer> {
   const { body, statusCode } = response;
@@ -120,9 +120,9 @@ async function readDecompressed(response: Response, options: BodyOptions, signal
   if (encoding === '' || encoding === 'identity') return readBytes(response, options);
   if (!isKnownEncoding(encoding)) {
     const bytes = await readBytes(response, options);
-    throw new NotJsonError(statusCode, 'an unknown content encoding', fingerprint(bytes));
+    throw new NotJsonError(statusCode, 'its content encoding is unknown', fingerprint(bytes));
   }
-  // The connection may be done with a body of which little is decompressed yet: then nothing else ends this.
+  // The connection may be finished before the body is decompressed; then only the signal can end this.
   const decompressed = addAbortSignal(signal, DECOMPRESSORS[encoding]());
   let connectionError: unknown;
   const onError = (error: Error) => {
@@ -144,18 +144,18 @@ function isKnownEncoding(encoding: string): encoding is keyof typeof DECOMPRESSO
   return Object.hasOwn(DECOMPRESSORS, encoding);
 }
 
-/** A header's value; the first where it was sent more than once. */
+/** Returns the value of a header; the first one if it was sent more than once. */
 export function header({ headers }: Pick<Response, 'headers'>, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : value?.[0];
 }
 
-/** `application/json` and its kin; a missing content type is no contradiction. */
+/** Accepts `application/json`, `application/…+json` and a missing content type. */
 function isJsonType(contentType: string | undefined): boolean {
   return contentType === undefined || /^\s*application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType);
 }
 
-/** Neither Content-Length nor chunks tell where the body ends. */
+/** Returns whether neither Content-Length nor chunks mark the end of the body. */
 function isCloseDelimited(response: Response): boolean {
   return header(response, 'content-length') === undefined && header(response, 'transfer-encoding') === undefined;
 }

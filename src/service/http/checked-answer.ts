@@ -3,7 +3,7 @@ import { WrongShapeError } from '../errors/body-errors.js';
 import { isJsonObject, misfit } from '../wire.js';
 import type { HttpAnswer } from './exchange.js';
 
-/** An answer of which only that it is an object is checked. @throws WrongShapeError */
+/** Checks only that a response is an object, and returns it. @throws WrongShapeError */
 export function jsonObject(
   answer: Pick<HttpAnswer, 'status' | 'value'>,
   place: string,
@@ -12,7 +12,7 @@ export function jsonObject(
   return answer.value;
 }
 
-/** An answer that fits its schema. @throws WrongShapeError naming places and fields, never values */
+/** Checks a response against its schema, and returns it. @throws WrongShapeError with fields, never values */
 export function checked<S extends z.ZodType>(schema: S, { status, value }: HttpAnswer, place: string): z.infer<S> {
   const { data, error } = schema.safeParse(value);
   if (error === undefined) return data;

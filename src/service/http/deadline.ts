@@ -5,9 +5,9 @@ import type { Clock } from '../../core/clock.js';
 export type RequestClock = Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
 
 /**
- * Runs `work` until it settles, `ms` have passed, or one of `signals` aborts, whichever comes first. It rejects at
- * once even when the work itself does not notice: undici looks at a signal only once a request has its connection.
- * @param expired makes the error for the passed deadline
+ * Runs `work` until it settles, `ms` have passed, or one of `signals` aborts, whichever is first. Rejects at once even if the
+ * work does not notice: undici checks a signal only once a request has its connection.
+ * @param expired creates the error for the timeout
  */
 export async function withDeadline<T>(
   work: (signal: AbortSignal) => Promise<T>,
@@ -16,7 +16,7 @@ export async function withDeadline<T>(
   signals: readonly AbortSignal[],
   clock: RequestClock,
 ): Promise<T> {
-  const stop = new AbortController(); // what the work sees
+  const stop = new AbortController(); // its signal is passed to the work
   const timer = new AbortController();
   const onAbort = (event: Event) => stop.abort((event.target as AbortSignal).reason);
   const stopped = new Promise<never>((_, reject) => {
@@ -25,7 +25,7 @@ export async function withDeadline<T>(
   try {
     for (const signal of signals) {
       signal.throwIfAborted();
-      setMaxListeners(0, signal); // one listener a request under way; Node takes the eleventh for a leak
+      setMaxListeners(0, signal); // each running request has a listener; Node reports more than ten as a leak
       signal.addEventListener('abort', onAbort, { once: true });
     }
     void clock.sleep(ms, timer.signal).then(() => {

@@ -9,16 +9,16 @@ import { type BodyOptions, header, type JsonBody, readJson } from './body.js';
 import { type RequestClock, withDeadline } from './deadline.js';
 import { parseHttpDate, parseRetryAfter } from './http-date.js';
 
-/** What is said about each HTTP request when it is over. */
+/** Outcome of one HTTP request. */
 export interface RequestObservation {
   readonly operation: Operation;
-  /** The HTTP status, or the error's kind where the answer was none; `aborted` where the caller gave up. */
+  /** The HTTP status, or the kind of the error if there was no response; `aborted` if the caller cancelled the request. */
   readonly status: number | string;
   readonly durationMs: number;
 }
 
 export interface HttpOptions {
-  /** Where the service is, with the version prefix: the only place the key is sent to. */
+  /** URL of the service, with the version prefix. The key is sent nowhere else. */
   readonly base: URL;
   readonly apiKey: ApiKeySource;
   readonly requestTimeoutMs: number;
@@ -26,7 +26,7 @@ export interface HttpOptions {
   readonly userAgent: string;
   readonly onRequest: ((observation: RequestObservation) => void) | undefined;
   readonly clock: RequestClock;
-  /** Aborts everything that runs when the client is closed. */
+  /** Aborts when the client is closed, which cancels all requests. */
   readonly closed: AbortSignal;
 }
 
@@ -34,14 +34,14 @@ export interface HttpRequest {
   readonly operation: Operation;
   /** Path and query below the base URL, encoded: `/scans?limit=1`. */
   readonly path: string;
-  /** Sent as POST. */
+  /** Body of a POST. Without it the request is a GET. */
   readonly form?: FormData;
   readonly headers?: Readonly<Record<string, string>>;
   /** The statuses that mean success. */
   readonly success: readonly number[];
-  /** Bounds on the decompressed body, and what of it is wanted. */
+  /** Maximum size of the decompressed body, and the values to skip in it. */
   readonly body: BodyOptions;
-  /** What must not appear in an error, should the service repeat it. */
+  /** Values to remove from the service's error message. */
   readonly secrets?: readonly string[];
 }
 
@@ -53,8 +53,8 @@ export interface HttpAnswer extends JsonBody {
 type Response = Dispatcher.ResponseData;
 
 /**
- * One request, from key to parsed JSON, within one deadline. Redirects are not followed, and nothing is retried but a
- * GET that met the end of a kept-alive connection, once.
+ * Sends one request and parses the JSON of its response, within one timeout. Redirects are not followed. Requests are not
+ * retried, except once for a GET on a kept-alive connection that the service was closing.
  * @throws ServiceError, or the reason of `signal`
  */
 export async function exchange(request: HttpRequest, options: HttpOptions, signal: AbortSignal): Promise<HttpAnswer> {
@@ -86,7 +86,7 @@ async function perform(request: HttpRequest, options: HttpOptions, stop: AbortSi
   try {
     response = await send(request, key, options, stop);
     const { statusCode: status } = response;
-    // 204 goes on: it claims success, but is not the JSON that every operation answers with.
+    // A 204 is read like a success, and then fails because it has no JSON.
     if (status !== 204 && !request.success.includes(status)) throw await refusal(response, request, key, options);
     const json = await readJson(response, request.body, stop);
     return { ...json, status, serviceDate: parseHttpDate(header(response, 'date')) };
@@ -106,7 +106,7 @@ async function send(request: HttpRequest, key: string, options: HttpOptions, sig
       headers: {
         ...request.headers,
         accept: 'application/json',
-        'accept-encoding': 'identity', // the bound is on what is held, not on what travels
+        'accept-encoding': 'identity', // the maximum size applies to decompressed bytes
         authorization: `Bearer ${key}`,
         'user-agent': userAgent,
       },

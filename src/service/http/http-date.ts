@@ -1,16 +1,16 @@
 const ONE_HOUR_MS = 3_600_000;
 
-/** A date as HTTP writes it (RFC 9110 5.6.7, all three forms are UTC); null where it is none. */
+/** Parses an HTTP date (RFC 9110 5.6.7; all three forms are UTC). Null if it is invalid. */
 export function parseHttpDate(value: string | undefined): Date | null {
   if (value === undefined || !/^[A-Z][a-z]+,? /.test(value)) return null;
-  // The oldest form carries no zone, which Date.parse would take for local time.
+  // The oldest form has no zone, and Date.parse would read it as local time.
   const date = new Date(value.endsWith('GMT') ? value : `${value} GMT`);
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
 /**
- * The pause that `Retry-After` asks for (RFC 9110 10.2.3: seconds, or a date), at most one hour.
- * A date is measured against the answer's own `Date` where there is one, so that the clocks need not agree.
+ * Returns the pause that `Retry-After` requests (RFC 9110 10.2.3: seconds, or a date), milliseconds, at most one hour.
+ * A date is compared with the response's own `Date` if it has one, so that the clocks need not agree.
  * @param nowMs the client's wall clock, milliseconds since 1970
  */
 export function parseRetryAfter(value: string | undefined, date: Date | null, nowMs: number): number | undefined {

@@ -1,6 +1,6 @@
 import { DecoratorHandler, type Dispatcher, errors, Pool } from 'undici';
 
-/** The proxy ended the connection instead of answering a CONNECT. */
+/** The proxy closed the connection instead of answering a CONNECT. */
 class TunnelClosed extends Error {
   readonly code = 'PROXY_CLOSED';
   constructor() {
@@ -9,9 +9,8 @@ class TunnelClosed extends Error {
 }
 
 /**
- * Connections to a proxy, on which tunnels are asked for. One that is closed without an answer fails the request it was
- * for: undici takes its own socket errors for those of a connection that had been in use, and would ask again at once and
- * without end, also when nobody waits any more.
+ * Opens connections to a proxy. If the proxy closes one without answering the CONNECT, the request fails. Otherwise undici
+ * would treat the error as that of a used connection and retry at once without end, even after the request was cancelled.
  */
 export function openProxyPool(origin: URL, options: Pool.Options): Dispatcher {
   return new Pool(origin, options).compose(

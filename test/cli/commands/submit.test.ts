@@ -160,7 +160,13 @@ describe('submit', () => {
   it.each([
     ['a refused key', { SCANFEED_API_KEY: 'another' }, [], 1, /answered 401: .*"API-Schlüssel fehlt/],
     ['an unknown document type', {}, ['--document-type', 'nonsense'], 1, /answered 404: .*slug.*; the service says: "/],
-    ['a service that is away', { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1' }, [], 75, /no answer from .*ECONNREFUSED/],
+    [
+      'a service that is away',
+      { SCANFEED_BASE_URL: 'http://127.0.0.1:9/v1' },
+      [],
+      75,
+      /no response from .*ECONNREFUSED/,
+    ],
   ])('sends no more files after %s, which all would meet', async (_, env, args, exitCode, message) => {
     const names = Array.from({ length: 8 }, (_, index) => `${index}.pdf`);
     const { path } = await folderOf(Object.fromEntries(names.map((name) => [name, other()])));

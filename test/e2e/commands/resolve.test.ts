@@ -179,7 +179,7 @@ describe('resolve, when it cannot work', () => {
     const { exitCode, out, err } = await run('--all', { SCANFEED_BASE_URL: away });
     expect(exitCode).toBe(75);
     expect(out).toBe('');
-    expect(err).toMatch(/^scanfeed: no answer from http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED\); [^\n]+\n$/);
+    expect(err).toMatch(/^scanfeed: no response from http:\/\/127\.0\.0\.1:1 \(ECONNREFUSED\); [^\n]+\n$/);
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'pending' });
   });
 
