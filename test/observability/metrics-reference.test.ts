@@ -22,8 +22,9 @@ function readReference(): Record<string, Described> {
     if (line.startsWith('## ')) current = undefined;
     if (current === undefined) continue;
     label = /^- `(\w+)`$/.exec(line)?.[1] ?? label;
-    const value = /^ {2}- `(\w+)`: \S/.exec(line)?.[1];
-    if (value !== undefined) current.labels[label] = [...(current.labels[label] ?? []), value];
+    const values = /^ {2}- ((?:`\w+`(?:, )?)+): \S/.exec(line)?.[1];
+    if (values !== undefined)
+      current.labels[label] = [...(current.labels[label] ?? []), ...(values.match(/\w+/g) ?? [])];
     current.buckets = /^Buckets: (.+)$/.exec(line)?.[1]?.split(', ') ?? current.buckets;
   }
   return metrics;
