@@ -12,8 +12,8 @@ import { fenceOnLease, fenceOnPosition } from './fence.js';
 import { checkpointRows } from './position.js';
 
 /**
- * The commits of the store. Each is one statement with its fence, so that no error in between can be swallowed and an
- * unknown outcome leaves either everything or nothing. `fenced` if the lease was lost, or another position is stored.
+ * Creates the commits of the store. Each is one statement with its fence, so that no error inside it can be swallowed and an
+ * unknown outcome leaves either everything or nothing. Returns `fenced` if the lease was lost or another position is stored.
  */
 export function createCommits(
   { db, tables }: StoreConnection,
@@ -77,13 +77,13 @@ export function createCommits(
     commitResults: (lease, batch, quarantine = []) =>
       commit({ lease, batch, quarantine, fence: () => withFence(fenceOnLease(tables, lease)) }),
 
-    /** Checks too what PostgreSQL checks at a commit. */
+    /** Also runs the checks that PostgreSQL defers to the commit. */
     async tryEntries(lease, batch) {
       const fence = () => withFence(fenceOnLease(tables, lease));
       await retryOvertaken(tables, async () => {
         const transaction = await db.startTransaction().execute();
         try {
-          await sql`SET LOCAL idle_in_transaction_session_timeout = ${LONGEST_IDLE}`.execute(transaction);
+          await sql`SET LOCAL idle_in_transaction_session_timeout = ${IDLE_TIMEOUT}`.execute(transaction);
           await writeEntries(transaction, { lease, batch, quarantine: [], fence });
           await sql`SET CONSTRAINTS ALL IMMEDIATE`.execute(transaction);
         } finally {
@@ -94,8 +94,8 @@ export function createCommits(
   };
 }
 
-/** Of the transaction that is rolled back: if this process is frozen or cut off meanwhile, the feed's row is free again soon. */
-const LONGEST_IDLE = sql.lit('5s');
+/** Releases the feed's row soon if this process is paused or cut off before it rolls the transaction back. */
+const IDLE_TIMEOUT = sql.lit('5s');
 
 function withFence(fence: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`WITH fence AS MATERIALIZED (${fence})`;
@@ -105,22 +105,22 @@ function isEmpty({ batch, quarantine }: CommitInput): boolean {
   return batch.entries.length === 0 && quarantine.length === 0;
 }
 
-/** Maximum number of tries of a statement that other writers overtake. */
-const MOST_TRIES = 5;
+/** Maximum number of tries of a statement that is overtaken by other writers. */
+const MAX_TRIES = 5;
 
 /**
- * Tries a write again, on a fresh snapshot, if it was overtaken. Entries are judged by the snapshot of their statement; if
- * another writer has changed one of their rows since, so that it cannot be written as judged, the statement fails as a
- * whole. No pause is needed: the other writer has committed by then.
+ * Retries an overtaken write on a fresh snapshot. Entries are judged by the snapshot of their statement. If another writer has
+ * changed one of their rows since, and the entry can no longer be written as judged, the whole statement fails. No pause is
+ * needed: the other writer has committed by then.
  */
 async function retryOvertaken<T>({ schema }: Tables, write: () => Promise<T>): Promise<T> {
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     try {
       return await write();
     } catch (error) {
       if (sqlstateOf(error) !== OVERTAKEN) throw error;
     }
   }
-  const message = `a run of this page could not be written: other writers overtook each of ${MOST_TRIES} tries, or a trigger on ${schema}.runs skips it (SQLSTATE ${OVERTAKEN})`;
+  const message = `a run of this page could not be written: each of ${MAX_TRIES} tries was overtaken by another writer, or a trigger on ${schema}.runs skips the row (SQLSTATE ${OVERTAKEN}); remove such a trigger`;
   throw new DatabaseError(OVERTAKEN, 'serialization', 'retry', message);
 }

@@ -4,12 +4,12 @@ import type { EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
 import { LongParameter } from '../connection/long-parameter.js';
 import { identityOf } from './quarantine.js';
 
-/** The version byte that PostgreSQL's binary form of `jsonb` begins with; the JSON text follows. */
+/** First byte of PostgreSQL's binary form of `jsonb`, its version; the JSON text follows. */
 const JSONB_VERSION = Buffer.of(1);
 
 /**
- * The pages as a parameter of type `jsonb`, each with the number of entries before it. Bytes go to PostgreSQL in its
- * binary form, without passing through a string.
+ * Returns the pages as a parameter of type `jsonb`, each with the number of entries before it. The bytes are sent to PostgreSQL
+ * in binary form and are never converted to a string.
  */
 export function pagesParameter({ pages }: EntryBatch): LongParameter {
   const pieces: Uint8Array[] = [JSONB_VERSION];
@@ -21,7 +21,7 @@ export function pagesParameter({ pages }: EntryBatch): LongParameter {
   return new LongParameter([...pieces, Buffer.from('}]')]);
 }
 
-/** JSON array of what differs from an ordinary entry, by position from 1. */
+/** Returns a JSON array of the entries that need special treatment, by position from 1. */
 export function notesParameter(batch: EntryBatch): string {
   const notes = batch.entries.flatMap(
     ({ replaced, normalised, repaired, markdownAbsent, isAnswer, pending }, index) => {
@@ -36,7 +36,7 @@ export function notesParameter(batch: EntryBatch): string {
   return JSON.stringify(notes);
 }
 
-/** JSON array of the unusable entries, by position from 0, without their payloads. */
+/** Returns a JSON array of the unusable entries, by position from 0, without their payloads. */
 export function quarantineParameter(entries: readonly QuarantineEntry[]): string {
   return JSON.stringify(
     entries.map((entry, position) => {
@@ -47,8 +47,8 @@ export function quarantineParameter(entries: readonly QuarantineEntry[]): string
 }
 
 /**
- * Rows of position and payload. Each payload is a binary parameter of its own: in JSON it would have to be text, a third
- * longer, and PostgreSQL reads no text over 256 MiB from it. So a payload may be as long as one answer of the service.
+ * Returns rows of position and payload. Each payload is a separate binary parameter: in JSON it would have to be text, which is a
+ * third longer, and PostgreSQL reads at most 256 MiB of text from JSON. So a payload may be as long as an answer of the service.
  */
 export function payloadRows(entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
   if (entries.length === 0) return sql`(SELECT NULL::integer, NULL::bytea WHERE false)`;

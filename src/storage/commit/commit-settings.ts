@@ -1,15 +1,15 @@
 import type { DatabaseClock } from '../connection/database-clock.js';
 
-/** What a commit needs besides the page. */
+/** The settings of commits, and the clocks they are dated by. */
 export interface CommitSettings {
   readonly leaseTtlMs: number;
-  /** First pause before a pending result is tried again. */
+  /** Pause before the first retry of a pending result, milliseconds. */
   readonly pendingRetryMs: number;
-  /** Runs delivered this many days ago are not stored (SCANFEED_RETENTION_DAYS); null: all are. */
+  /** Maximum age of stored runs, days since their delivery (SCANFEED_RETENTION_DAYS); null: unlimited. */
   readonly keptDays: number | null;
-  /** Monotonic milliseconds of this process. */
+  /** Monotonic time of this process, milliseconds. */
   readonly monotonic: () => number;
   readonly databaseClock: DatabaseClock;
-  /** Called with the duration of each commit, milliseconds, failed ones included. */
+  /** Called with the duration of each commit, milliseconds, including failed ones. */
   readonly onTransaction?: (durationMs: number) => void;
 }

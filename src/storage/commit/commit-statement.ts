@@ -12,8 +12,8 @@ import { candidates, received } from './page-entries.js';
 import { changes, contradiction, entry, steeringDiffers, storedRow, unionOf } from './union-of-sources.js';
 
 /*
- * The commit: one statement. Its parts follow here in the order in which they refer to each other: to earlier ones only.
- * The first two, which turn a page into one entry per scan, are in page-entries.ts.
+ * The commit statement. Its parts are listed in an order in which each refers only to earlier ones. The first two, which turn a
+ * page into one entry per scan, are in page-entries.ts.
  */
 
 export interface CommitInput {
@@ -21,12 +21,12 @@ export interface CommitInput {
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
   /**
-   * Begins the statement: `WITH fence AS …`, and the parts that move a position. A fence without a row does not hold, and then
-   * nothing is written.
+   * Returns the start of the statement: `WITH fence AS …`, and the parts that move a position. Nothing is written if the fence
+   * returns no row.
    * @param now monotonic milliseconds, read right before the statement is sent
    */
   readonly fence: (now: number) => RawBuilder<unknown>;
-  /** Ends its parts, `, … AS (…)`: what is noted of the rows that it writes. */
+  /** Last parts of the statement, `, … AS (…)`: they record which rows it wrote. */
   readonly notes?: RawBuilder<unknown>;
 }
 
@@ -64,8 +64,8 @@ ${counts(tables)}`;
 const WRITTEN_VERDICTS = sql`('new', 'newer', 'completes')`;
 
 /**
- * `judged`: each candidate with a verdict against what is stored. Entries that change nothing end here, so that they cost not
- * even a row lock; so do those of runs that were removed (`deleted`).
+ * `judged`: each candidate with a verdict after comparison with the stored row. Entries that change nothing (`same`, `stale`) and
+ * entries of deleted runs (`deleted`) go no further, so they cost no row lock.
  */
 function judged(tables: Tables, { keptDays }: CommitSettings): RawBuilder<unknown> {
   const [candidate, known] = [entry('candidate'), storedRow('known')];
@@ -80,20 +80,20 @@ judged AS MATERIALIZED (
       WHEN ${changes(known, candidate, sql`compared.contradicts`)} THEN 'completes'
       ELSE 'same'
     END AS verdict,
-    -- Entries that were united with the stored row have been compared with it.
+    -- Entries that were united with the stored row were compared with it already.
     COALESCE(NOT united AND candidate.revision = known.revision
       AND (compared.contradicts OR ${steeringDiffers(known, candidate)}), false) AS conflicting
   FROM candidate
   LEFT JOIN ${tables.runs} AS known ON known.scan_id = candidate.scan_id
   LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = candidate.scan_id
-  -- OFFSET 0: contents are compared once.
+  -- OFFSET 0 makes PostgreSQL compare the contents only once.
   CROSS JOIN LATERAL (
     SELECT candidate.revision = known.revision AND ${contradiction(known, candidate)} AS contradicts OFFSET 0
   ) AS compared
 )`;
 }
 
-/** `clock`: a writer that draws numbers holds it until it commits, so the order of numbers is the order of commits. */
+/** `clock`: a writer locks this row before it draws numbers, until it commits, so the order of numbers is the order of commits. */
 function clock(tables: Tables): RawBuilder<unknown> {
   return sql`
 clock AS MATERIALIZED (
@@ -111,9 +111,9 @@ const EXCLUDED = REPLACED.split(', ')
   .join(', ');
 
 /**
- * `stored`: new scans and higher revisions, and which of the two. PostgreSQL checks the revision again on the row as it is
- * after waiting for another writer. Stored rows are locked in the order of their scans, so that writers do not deadlock;
- * new scans need no order, and sorting costs time.
+ * `stored`: writes new scans and higher revisions, and returns which of the two each is. After waiting for another writer,
+ * PostgreSQL checks the revision again on the current row. Stored rows are locked in the order of their scan ids, so that writers
+ * do not deadlock. New scans need no order, and sorting costs time.
  */
 function stored(tables: Tables, lease: LeaseGrant, { pendingRetryMs }: CommitSettings): RawBuilder<unknown> {
   return sql`
@@ -130,14 +130,14 @@ stored AS (
     UNION ALL
     (SELECT * FROM judged WHERE verdict = 'newer' ORDER BY scan_id)
   ) AS judged
-  WHERE EXISTS (SELECT FROM clock) -- not joined with it: that would keep a copy of all rows
+  WHERE EXISTS (SELECT FROM clock) -- a join would keep a copy of all rows
   ON CONFLICT (scan_id) DO UPDATE SET (${sql.raw(REPLACED)}) = ROW (${sql.raw(EXCLUDED)})
   WHERE excluded.revision > run.revision
   RETURNING run.scan_id, run.xmax = 0 AS inserted
 )`;
 }
 
-/** `filled`: rows whose revision is stored already, with what the entry adds to them. */
+/** `filled`: adds values of the entry to rows whose revision is stored already. */
 function filled(tables: Tables, lease: LeaseGrant, { pendingRetryMs }: CommitSettings): RawBuilder<unknown> {
   const [run, judged] = [storedRow('run'), entry('judged')];
   const { pending, ...union } = unionOf(run, judged, sql`judged.contradicts`);
@@ -163,12 +163,12 @@ filled AS (
 )`;
 }
 
-/** At once if only memory was missing for the result. */
+/** Returns the time of the first retry: at once if the result only lacked memory. */
 function firstTryAt(pending: RawBuilder<unknown>, pendingRetryMs: number): RawBuilder<unknown> {
   return sql`statement_timestamp() + CASE WHEN ${pending} = 'no_memory' THEN 0 ELSE ${pendingRetryMs} END * interval '1 millisecond'`;
 }
 
-/** `overtaken`: entries that could not be written as judged, because another writer has changed their row since. */
+/** `overtaken`: entries that could not be written as judged because another writer has changed their row since. */
 function overtaken(): RawBuilder<unknown> {
   return sql`
 overtaken AS MATERIALIZED (
@@ -177,7 +177,7 @@ overtaken AS MATERIALIZED (
 )`;
 }
 
-/** `bad`: the unusable entries. Of one identity: first what is not stored in any form, then the original of what is. */
+/** `bad`: the unusable entries, one per identity: preferably one that is not stored in any form, else the original of a stored one. */
 function bad(tables: Tables, entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
   return sql`
 bad AS MATERIALIZED (
@@ -198,7 +198,7 @@ bad AS MATERIALIZED (
 )`;
 }
 
-/** `quarantined`: one that is seen again makes no second row, and one that a stored revision has overtaken is not open. */
+/** `quarantined`: stores each identity once. An entry whose revision, or a higher one, is stored is not open. */
 function quarantined(tables: Tables, lease: LeaseGrant, entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
   return sql`
 quarantined AS (
@@ -210,7 +210,7 @@ quarantined AS (
   ON CONFLICT (feed, identity) DO UPDATE SET
     last_seen_at = clock_timestamp(),
     times_seen = known.times_seen + 1,
-    -- What was bad is stored now, repaired: this is its original.
+    -- The open entry is now stored after a repair: keep this original.
     (reason, detail, payload) = ROW (
       CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.reason ELSE known.reason END,
       CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.detail ELSE known.detail END,
@@ -220,7 +220,7 @@ quarantined AS (
 )`;
 }
 
-/** `settled`: open entries of earlier pages whose run is stored now. */
+/** `settled`: closes open entries of earlier pages whose run is now stored. */
 function settled(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
   return sql`
 settled AS (
@@ -233,7 +233,7 @@ settled AS (
 )`;
 }
 
-/** The answer: one row if the fence holds. If an entry that should be written is not, the statement fails as a whole. */
+/** Returns the final select: one row if the fence holds. If an entry could not be written as judged, the whole statement fails. */
 function counts(tables: Tables): RawBuilder<unknown> {
   return sql`
 SELECT fence.*, ${DATABASE_MS},

@@ -12,21 +12,21 @@ export interface FenceRow {
 export const AS_OF = sql`feed.data_complete_as_of, feed.delivered_up_to,
     extract(epoch FROM clock_timestamp() - feed.data_complete_as_of)::double precision * 1000 AS lag_ms`;
 
-/** Of a row of `feeds`: the process that holds it now; null: none does. */
+/** For a row of `feeds`: the process that holds its lease now; null: none. */
 export const LEADER = sql<string | null>`CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END`;
 
 /**
- * Whether the feed's row is still held as it was granted. The holder is compared too: a database that loses commits grants the
- * same epoch twice.
+ * Condition on a row of `feeds`: the lease is still the granted one. The holder is compared too, because a database that loses
+ * commits may grant the same epoch twice.
  */
 export function isHeld({ feed, epoch, holder }: LeaseGrant): RawBuilder<boolean> {
   return sql`(name = ${feed} AND lease_epoch = ${epoch} AND COALESCE(lease_holder, '') = ${holder})`;
 }
 
 /**
- * Moves the feed to its new position if nobody else did: no row means that another process holds the feed or moved its
- * cursor. The row stays locked until the commit, so that of two writers the second sees what the first did.
- * @param now monotonic time, read right before the statement is sent
+ * Moves the feed to its new position. No row means that another process took the lease or moved the cursor. The row stays locked
+ * until the commit, so the second of two writers sees the result of the first.
+ * @param now monotonic milliseconds, read right before the statement is sent
  */
 export function fenceOnPosition(
   tables: Tables,
@@ -46,17 +46,18 @@ export function fenceOnPosition(
   RETURNING ${AS_OF}`;
 }
 
-/** For writes that leave the cursor alone. Locks the row too: a new holder waits for this commit, or voids it. */
+/** Fence for writes that do not move the cursor. Locks the row, so a new holder waits for this commit or makes it fail. */
 export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
   return sql`
   SELECT ${AS_OF} FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
 }
 
 /**
- * At the end of the feed everything up to the sending of the poll is here; before the end, everything up to the delivery
- * that the page proves. Neither instant may be dated later than it was by the database's clock, however long the statement takes to
- * arrive: it is dated by an earlier answer of the database (database-clock.ts); taking the lease gave the first. Its age when the
- * statement is sent is the limit if the database's clock was set back since, or is another one after a failover.
+ * Returns the assignments of the freshness columns. At the end of the feed, the data is complete up to the time the poll was sent;
+ * before the end, up to the delivery that the page proves. Both instants must not be dated later than they were by the database's
+ * clock, however long the statement takes to arrive. So they are dated by an earlier answer of the database (database-clock.ts),
+ * the first of which came with the lease. If the clock was set back since, or belongs to another server after a failover, the age
+ * of the instant when the statement is sent is the limit.
  */
 function freshnessColumns(
   freshness: FreshnessClaim,

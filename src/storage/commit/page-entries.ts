@@ -7,9 +7,8 @@ import { notesParameter, pagesParameter } from './commit-parameters.js';
 import { contradiction, entry, steeringDiffers, unionOf } from './union-of-sources.js';
 
 /**
- * `received`: one row per entry, columns as in `runs`. The page's bytes are one parameter and PostgreSQL reads the values
- * from it, so that no digit passes through a JavaScript number. `note` says what the checks found, for the few entries
- * that need it.
+ * `received`: one row per entry, with the columns of `runs`. The bytes of the page are one parameter from which PostgreSQL reads
+ * the values, so no digit passes through a JavaScript number. `note` has the findings of the checks, for the few entries with any.
  */
 export function received(batch: EntryBatch): RawBuilder<unknown> {
   return sql`
@@ -31,7 +30,7 @@ received AS MATERIALIZED (
       SELECT (page->>'before')::int + item.number AS position, item.entry
       FROM jsonb_array_elements(${pagesParameter(batch)}::jsonb) AS page (page)
       CROSS JOIN jsonb_array_elements(page #> '{page,items}') WITH ORDINALITY AS item (entry, number)
-      LIMIT ${sql.lit(batch.entries.length)} -- as many as there are: what the planner goes by
+      LIMIT ${sql.lit(batch.entries.length)} -- limits nothing: tells the planner the number of rows
     ) AS item
     LEFT JOIN jsonb_to_recordset(${notesParameter(batch)}::jsonb) AS note (
       position bigint, replaced jsonb, hidden text[], repaired boolean, markdown_absent boolean, is_answer boolean, pending text
@@ -40,7 +39,7 @@ received AS MATERIALIZED (
 )`;
 }
 
-/** The fields that have no column. Most pages have none, and looking for them in each entry is not cheap. */
+/** Returns the fields that have no column. Most pages have none, and searching each entry for them is not cheap. */
 function extraOf({ entries }: EntryBatch): RawBuilder<unknown> {
   if (!entries.some(hasExtra)) return sql`NULL::jsonb`;
   const ofType = sql`(original->'documentType') - ${DOCUMENT_TYPE_FIELDS}::text[]`;
@@ -54,14 +53,14 @@ function hasExtra({ unknownFields, replaced, normalised }: AcceptedEntry): boole
   return unknownFields || Object.keys(replaced).length > normalised.length;
 }
 
-/** Columns that the sources of a revision decide together, in a fixed order. */
+/** Columns whose values are united from all sources of a revision, in a fixed order. */
 const UNION_COLUMNS = [...RUN_COLUMNS, 'pending'] as const;
 const UNION = sql.raw([...UNION_COLUMNS, 'states_test_mode'].join(', '));
 const STORED_UNION = sql.raw([...RUN_COLUMNS, 'pending_reason', 'true'].join(', '));
 
 /**
- * `candidate`: the highest revision of each scan on the page. `others_…` counts the scan's other entries on the page. Most
- * pages list each scan once, and need not be sorted.
+ * `candidate`: the highest revision of each scan on the page. `others_…` counts the other entries of the scan on the page. Most
+ * pages list each scan once and need no sorting.
  */
 export function candidates(tables: Tables, batch: EntryBatch): RawBuilder<unknown> {
   return hasRepeatedScans(batch) ? candidatesOfRepeatedScans(tables) : candidatesWhere(sql``);
@@ -80,8 +79,8 @@ function hasRepeatedScans({ entries }: EntryBatch): boolean {
 }
 
 /**
- * The same if a scan is listed more than once: the union of the entries of its highest revision, in their order, as if each
- * had come on a page of its own. It begins with the stored row if that is of the same revision.
+ * `candidate` for a page that lists a scan more than once: the union of the entries of its highest revision, in their order, as
+ * if each had its own page. If the stored row has the same revision, the union starts with it.
  */
 function candidatesOfRepeatedScans(tables: Tables): RawBuilder<unknown> {
   const [united, next] = [entry('united'), entry('next')];
@@ -90,7 +89,7 @@ function candidatesOfRepeatedScans(tables: Tables): RawBuilder<unknown> {
 repeated AS MATERIALIZED (
   SELECT scan_id, max(revision) AS revision FROM received GROUP BY scan_id HAVING count(*) > 1
 ),
-member AS MATERIALIZED ( -- without the values, so that sorting is cheap
+member AS MATERIALIZED ( -- without values, so that sorting is cheap
   SELECT *, row_number() OVER (PARTITION BY scan_id ORDER BY position) AS number, count(*) OVER (PARTITION BY scan_id) AS members
   FROM (
     SELECT scan_id, position FROM received JOIN repeated USING (scan_id, revision)

@@ -5,13 +5,14 @@ import { type StoreConnection, timestamp } from '../connection/store-connection.
 import type { Tables } from '../schema/schema.js';
 import { isHeld } from './fence.js';
 
-/** A position is noted in the history this often at most, and this many are kept: a day, on a busy feed. */
-const CHECKPOINT_EVERY = sql.lit('5 minutes');
+/** Minimum interval between two checkpoints in the history of cursors. */
+const CHECKPOINT_INTERVAL = sql.lit('5 minutes');
+/** Number of positions kept per feed: a day on a busy feed. */
 const POSITIONS_KEPT = sql.lit(300);
-/** So many are tried at most when a cursor is rejected. */
+/** Maximum number of earlier cursors to try after a rejection. */
 const CURSORS_OFFERED = sql.lit(20);
 
-/** Where a feed stands, where it stood before, and its way back. */
+/** Creates the access to the current position of a feed and to its earlier ones. */
 export function createPositions(
   { db, tables }: StoreConnection,
   databaseClock: DatabaseClock,
@@ -27,7 +28,7 @@ export function createPositions(
       return { cursor, since };
     },
 
-    /** No cursor that was rejected before, and none that a rewind left behind: it would skip what the rewind was to read again. */
+    /** Omits rejected cursors, and those ahead of a rewind's target: they would skip the entries that the rewind reads again. */
     async readEarlierPositions(feed) {
       const { rows } = await sql<{ cursors: string[] | null; delivered_up_to: Date | null }>`
         SELECT delivered_up_to, (
@@ -43,7 +44,7 @@ export function createPositions(
       return { cursors: rows[0]?.cursors ?? [], deliveredUpTo: rows[0]?.delivered_up_to ?? null };
     },
 
-    /** Called only when a cursor was rejected, so it may read the whole table. */
+    /** Called only after a cursor was rejected, so it may read the whole table. */
     findDelivered: (from, to, limit) =>
       db
         .selectFrom('runs')
@@ -65,7 +66,7 @@ export function createPositions(
           SELECT name, ${from}::text, delivered_up_to, ${reason} FROM moved
           RETURNING id
         ),
-        ${forgottenRows(tables, lease.feed, sql`noted`)}
+        ${prunedRows(tables, lease.feed, sql`noted`)}
         SELECT id FROM noted`.execute(db);
       return rows.length > 0;
     },
@@ -81,13 +82,13 @@ export function createPositions(
   };
 }
 
-/** `noted` is ahead of where the rewind `later` went to; everything is ahead of the start. */
+/** Condition: the position `noted` is ahead of the target of the rewind `later`. Everything is ahead of the start. */
 const AHEAD_OF_TARGET = sql`NOT COALESCE(
               noted.id <= later.target_id OR noted.last_delivered_at <= later.target_since, false)`;
 
 /**
- * Part of a commit, after `fence`: now and then the new position is noted, and the oldest are let go. It is noted with the
- * last delivery of its own page: the feed may have read further before it went back.
+ * Part of a commit, after `fence`: adds the new position to the history every {@link CHECKPOINT_INTERVAL}, and deletes the oldest
+ * ones. The checkpoint has the last delivery of its own page: the feed may have read further before it was rewound.
  */
 export function checkpointRows(tables: Tables, { lease, from, to, freshness }: PageCommit): RawBuilder<unknown> {
   const { feed } = lease;
@@ -99,16 +100,16 @@ checkpoint AS (
   FROM fence
   WHERE ${to}::text IS DISTINCT FROM ${from}::text AND COALESCE(
     (SELECT noted_at FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC LIMIT 1), '-infinity'
-  ) < clock_timestamp() - interval ${CHECKPOINT_EVERY}
+  ) < clock_timestamp() - interval ${CHECKPOINT_INTERVAL}
   RETURNING id
 ),
-${forgottenRows(tables, feed, sql`checkpoint`)}`;
+${prunedRows(tables, feed, sql`checkpoint`)}`;
 }
 
-/** The oldest positions are deleted for the one in `noted`, which is not seen yet by the statement that notes it. */
-function forgottenRows(tables: Tables, feed: string, noted: RawBuilder<unknown>): RawBuilder<unknown> {
+/** Deletes the oldest positions. The new one, in `noted`, is not visible to the statement that inserts it. */
+function prunedRows(tables: Tables, feed: string, noted: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
-forgotten AS (
+pruned AS (
   DELETE FROM ${tables.cursorHistory}
   WHERE EXISTS (SELECT FROM ${noted}) AND feed = ${feed} AND id <= (
     SELECT id FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC OFFSET ${POSITIONS_KEPT} - 1 LIMIT 1

@@ -5,10 +5,10 @@ import type { StoreConnection } from '../connection/store-connection.js';
 import { isDeleted } from '../runs/deleted-runs.js';
 import type { QuarantineState } from '../schema/schema.js';
 
-/** Where an entry that cannot be stored is: in the feed's quarantine, or with the runs that were removed. */
+/** The state of an unusable entry: its state in the feed's quarantine, or `deleted` if its run was deleted. */
 export type Whereabouts = QuarantineState | 'deleted';
 
-/** Of the entries that are known already, by identity. */
+/** Returns the states of the entries that are known already, by identity. */
 export async function findQuarantined(
   { db, tables }: StoreConnection,
   feed: string,
@@ -27,7 +27,7 @@ export async function findQuarantined(
   return new Map(rows.map(({ identity, state }) => [identity, state]));
 }
 
-/** The quarantine, as the engine asks about it. */
+/** Creates the engine's access to the quarantine. */
 export function createQuarantine(connection: StoreConnection): Pick<FeedStore, 'notYetQuarantined'> {
   return {
     async notYetQuarantined(feed, entries) {
@@ -37,7 +37,7 @@ export function createQuarantine(connection: StoreConnection): Pick<FeedStore, '
   };
 }
 
-/** What makes a delivery of an entry the same as an earlier one. */
+/** Returns the identity of an entry: two deliveries with the same identity are the same entry. */
 export function identityOf({ scanId, revision, payload }: QuarantineEntry): string {
   if (scanId !== null && revision !== null) return `${scanId}#${revision}`;
   return `sha256:${createHash('sha256').update(payload).digest('hex')}`;

@@ -2,25 +2,25 @@ import { type RawBuilder, sql } from 'kysely';
 import { FIRST_VALUE_COLUMNS, type FirstValueColumn, type RunColumn } from '../schema/run-columns.js';
 
 /*
- * What several sources say about one revision becomes one row: the entries of the feed, whenever they were delivered, and
- * the single-run answer (docs/decisions/0006). The rules are here alone; the commit applies them to entries of one page
- * and to an entry and the stored row.
+ * Several sources of one revision become one row: the entries of the feed, whenever they were delivered, and the single-run
+ * answer (docs/decisions/0006). All rules are in this file. The commit applies them to entries of one page, and to an entry and
+ * the stored row.
  */
 
-/** A row in SQL, by its alias. `pending` names the column with the reason why its result is not complete. */
+/** A row in SQL, by its alias. `pending` is the column with the reason why the result is not complete. */
 export interface Source {
   readonly alias: string;
   readonly pending: 'pending' | 'pending_reason';
 }
 
-/** An entry, or a row with the columns of one. */
+/** An entry, or a row with the same columns. */
 export const entry = (alias: string): Source => ({ alias, pending: 'pending' });
 /** A row of `runs`. */
 export const storedRow = (alias: string): Source => ({ alias, pending: 'pending_reason' });
 
 /**
- * Each column of the union, for a select list.
- * @param contradicts whether the later source contradicts the earlier one: then it adds nothing but a safer value
+ * Returns each column of the union, for a select list.
+ * @param contradicts whether the later source contradicts the earlier one; it then adds only safer values
  */
 export function unionOf(
   earlier: Source,
@@ -44,7 +44,7 @@ export function unionOf(
   };
 }
 
-/** Whether the later source changes the row. Cheap where it has the same values: nothing is read but null flags. */
+/** Condition: the later source changes the row. Cheap if the values are the same: only null flags are read. */
 export function changes(earlier: Source, later: Source, contradicts: RawBuilder<unknown>): RawBuilder<boolean> {
   const [a, b] = [columnsOf(earlier), columnsOf(later)];
   const added = FIRST_VALUE_COLUMNS.map((name) => sql`${a(name)} IS NULL AND ${b(name)} IS NOT NULL`);
@@ -58,7 +58,7 @@ export function changes(earlier: Source, later: Source, contradicts: RawBuilder<
       OR ${unionOfPending(a, b)} IS DISTINCT FROM ${a('pending')}))`;
 }
 
-/** Whether two sources disagree about what a run contains. A value that one leaves out is no disagreement. */
+/** Condition: two sources disagree about the contents of a run. A missing value is not a disagreement. */
 export function contradiction(left: Source, right: Source): RawBuilder<boolean> {
   const [a, b] = [columnsOf(left), columnsOf(right)];
   const differ = (name: string) => sql`${a(name)} <> ${b(name)}`;
@@ -69,7 +69,7 @@ export function contradiction(left: Source, right: Source): RawBuilder<boolean> 
 }
 
 /**
- * Whether two sources disagree on the environment or the test mode. The safe value is stored, and this is counted.
+ * Condition: two sources disagree about the environment or the test mode. The safe value is stored and the conflict is counted.
  * @param later an entry
  */
 export function steeringDiffers(earlier: Source, later: Source): RawBuilder<boolean> {
@@ -84,14 +84,14 @@ function columnsOf({ alias, pending }: Source): Columns {
   return (name) => sql.ref(`${alias}.${name === 'pending' ? pending : name}`);
 }
 
-/** Pending until a source has the result in full; one without usable data settles nothing. */
+/** Pending until a source has the full result; a completed run without usable data does not count as one. */
 function unionOfPending(a: Columns, b: Columns): RawBuilder<unknown> {
   const settles = (of: Columns) =>
     sql`${of('pending')} IS NULL AND (${of('data')} IS NOT NULL OR ${of('status')} = 'failed')`;
   return sql`CASE WHEN ${settles(a)} OR ${settles(b)} THEN NULL ELSE COALESCE(${a('pending')}, ${b('pending')}) END`;
 }
 
-/** Field by field, those of the document type too; a field that is null in the first comes from the second. */
+/** Merges field by field, including those of the document type. A field that is null in the first is taken from the second. */
 function unionOfExtra(a: RawBuilder<unknown>, b: RawBuilder<unknown>): RawBuilder<unknown> {
   const withoutNulls = (fields: RawBuilder<unknown>) =>
     sql`(SELECT COALESCE(jsonb_object_agg(key, value), '{}') FROM jsonb_each(${fields}) WHERE value <> 'null')`;
