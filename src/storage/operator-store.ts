@@ -9,7 +9,7 @@ import { createQuarantinedEntries } from './runs/quarantined-entries.js';
 
 export type OperatorStore = ReturnType<typeof createOperatorStore>;
 
-/** PostgreSQL as the commands of operators use it, beside a running daemon. */
+/** Creates the store for operators' commands. It is safe to use while a daemon is running. */
 export function createOperatorStore(connection: StoreConnection) {
   return {
     connection,

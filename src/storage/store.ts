@@ -16,7 +16,7 @@ export interface StoreSettings extends Omit<CommitSettings, 'databaseClock'> {
   readonly schema: string;
 }
 
-/** PostgreSQL as the engine's store. */
+/** Creates the engine's store in PostgreSQL. */
 export function createStore(database: Database, settings: StoreSettings): FeedStore {
   const connection = connectStore(database, settings.schema);
   const { monotonic } = settings;

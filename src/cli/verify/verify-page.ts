@@ -1,5 +1,5 @@
 import { classifyError } from '../../core/errors.js';
-import { findQuarantined, identityOf, type Whereabouts } from '../../storage/commit/quarantine.js';
+import { findQuarantined, identityOf, type UnusableEntryState } from '../../storage/commit/quarantine.js';
 import type { Comparison } from '../../storage/runs/compare-entries.js';
 import { batchOf, type CheckedEntry, type CheckedPage, refusedEntry, withPending } from '../../sync/page/check-page.js';
 import type { QuarantineEntry } from '../../sync/ports/index.js';
@@ -78,7 +78,7 @@ function verdictOf({ revision, storedRevision, differing, pending, deleted, quar
   return pending ? 'pending' : 'same';
 }
 
-function setAside(state: Whereabouts | null): Verdict | null {
+function setAside(state: UnusableEntryState | null): Verdict | null {
   if (state === 'open') return 'quarantined';
   return state === 'discarded' || state === 'deleted' ? state : null;
 }

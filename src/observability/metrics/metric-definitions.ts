@@ -54,7 +54,7 @@ const SERVICE_KINDS = [
 const DATABASE_KINDS = [
   'connection',
   'deadline',
-  'pool_used_up',
+  'pool_exhausted',
   'read_only',
   'deadlock',
   'serialization',

@@ -6,19 +6,19 @@ import { isDeleted } from '../runs/deleted-runs.js';
 import type { QuarantineState } from '../schema/schema.js';
 
 /** The state of an unusable entry: its state in the feed's quarantine, or `deleted` if its run was deleted. */
-export type Whereabouts = QuarantineState | 'deleted';
+export type UnusableEntryState = QuarantineState | 'deleted';
 
 /** Returns the states of the entries that are known already, by identity. */
 export async function findQuarantined(
   { db, tables }: StoreConnection,
   feed: string,
   entries: readonly QuarantineEntry[],
-): Promise<ReadonlyMap<string, Whereabouts>> {
+): Promise<ReadonlyMap<string, UnusableEntryState>> {
   if (entries.length === 0) return new Map();
   const identities = entries.map(identityOf);
   const scanIds = entries.map(({ scanId }) => scanId);
   const revisions = entries.map(({ revision }) => revision);
-  const { rows } = await sql<{ identity: string; state: Whereabouts }>`
+  const { rows } = await sql<{ identity: string; state: UnusableEntryState }>`
     SELECT bad.identity, COALESCE(known.state, 'deleted') AS state
     FROM unnest(${identities}::text[], ${scanIds}::text[], ${revisions}::integer[]) AS bad (identity, scan_id, revision)
     LEFT JOIN ${tables.quarantine} AS known ON known.feed = ${feed} AND known.identity = bad.identity

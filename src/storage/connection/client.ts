@@ -1,12 +1,12 @@
 import pg from 'pg';
 
-/** How to reach PostgreSQL, in `pg`'s own terms: what `sslmode` means is decided in one place, the settings. */
+/** Options of a connection, as `pg` defines them. Only the settings interpret `sslmode`. */
 export interface DatabaseConnection extends Readonly<pg.ClientConfig> {
-  /** Whether a server without TLS is used as well (`sslmode=prefer`). */
+  /** Whether to connect without TLS if the server has none (`sslmode=prefer`). */
   readonly tlsOptional?: boolean;
 }
 
-/** The driver's client, which can also prefer TLS: the driver itself either requires it or does without. */
+/** The driver's client with support for optional TLS: the driver itself either requires TLS or does not use it. */
 export class DatabaseClient extends pg.Client {
   constructor(config: DatabaseConnection = {}) {
     super(config);
@@ -14,20 +14,20 @@ export class DatabaseClient extends pg.Client {
   }
 }
 
-/** What the driver's types leave out. */
+/** A method that is missing from the driver's types. */
 type DriverConnection = pg.Connection & { attachListeners(stream: pg.Connection['stream']): void };
 
 /**
- * Lets a connection log in without TLS if the server answers N (it has none), where the driver would give up. Bytes that
- * follow the N may be an attacker's (CVE-2021-23222): such an answer is left to the driver, which refuses it.
+ * Lets a connection log in without TLS if the server answers N (it has none); the driver alone would fail. Bytes after the N may
+ * come from an attacker (CVE-2021-23222), so such an answer is passed to the driver, which refuses it.
  */
 function allowPlain(connection: DriverConnection): void {
   connection.once('connect', () => {
     const { stream } = connection;
-    const [takeAnswer] = stream.listeners('data');
+    const [handleAnswer] = stream.listeners('data');
     stream.removeAllListeners('data');
     stream.once('data', (answer: Buffer) => {
-      if (answer.toString() !== 'N') return takeAnswer?.(answer);
+      if (answer.toString() !== 'N') return handleAnswer?.(answer);
       connection.attachListeners(stream);
       connection.emit('sslconnect'); // makes the driver log in
     });

@@ -1,48 +1,48 @@
 import { DatabaseError, databaseError, type SchemaMismatch } from './errors.js';
 
-/** Where a connection was to lead. Nothing of it is secret: the password is not here. */
+/** The destination of a connection. Contains no secrets. */
 export interface Destination {
   readonly host?: string | undefined;
   readonly port?: number | undefined;
   readonly user?: string | undefined;
   readonly database?: string | undefined;
-  /** How long a connection may take, milliseconds. */
+  /** Deadline of the connection and its login, milliseconds. */
   readonly deadlineMs: number;
 }
 
 const SETTINGS = 'host and port (DATABASE_URL, or PGHOST and PGPORT)';
 
-/** What helps, by the code of the operating system or of TLS. First match wins. */
+/** Remedies by error code of the operating system or of TLS. The first match wins. */
 const REMEDIES: readonly (readonly [code: RegExp, remedy: string])[] = [
   [/^ECONNREFUSED$/, `nothing listens there; start PostgreSQL, or correct ${SETTINGS}`],
-  [/^(ENOTFOUND|EAI_NONAME|EAI_NODATA)$/, `no such host is known; correct ${SETTINGS}`],
-  [/^EAI_/, 'its name cannot be looked up now; check DNS'],
-  [/^ENOENT$/, `there is no socket of PostgreSQL in that folder; start PostgreSQL, or correct ${SETTINGS}`],
-  [/^(EACCES|EPERM)$/, 'the operating system forbids it; check the rights on the socket, and network policies'],
-  [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN)$/, 'no way leads there; check the network and its policies'],
-  [/^ETIMEDOUT$/, 'there was no answer; check the network, its policies and firewalls'],
-  [/^(ECONNRESET|EPIPE)$/, 'the server ended the connection before the login; check its log'],
+  [/^(ENOTFOUND|EAI_NONAME|EAI_NODATA)$/, `the host name is unknown; correct ${SETTINGS}`],
+  [/^EAI_/, 'the host name could not be resolved; check DNS'],
+  [/^ENOENT$/, `this folder contains no socket of PostgreSQL; start PostgreSQL, or correct ${SETTINGS}`],
+  [/^(EACCES|EPERM)$/, 'the operating system denied it; check the rights on the socket and the network policies'],
+  [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN)$/, 'there is no route to the host; check the network and its policies'],
+  [/^ETIMEDOUT$/, 'the host does not answer; check the network, its policies and firewalls'],
+  [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection before the login; check its log'],
   [
     /^(CERT_|UNABLE_TO_|ERR_TLS_CERT_|CRL_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|HOSTNAME_MISMATCH$|INVALID_CA$)/,
-    'its certificate is not trusted; check sslrootcert and sslmode, and that the host is named as in the certificate',
+    'its certificate is not trusted; check sslrootcert and sslmode, and that the certificate is issued for this host name',
   ],
-  [/^(ERR_SSL_|ERR_TLS_|ERR_OSSL_|EPROTO$)/, 'TLS could not be agreed on; check sslmode, sslcert and sslkey'],
+  [/^(ERR_SSL_|ERR_TLS_|ERR_OSSL_|EPROTO$)/, 'the TLS handshake failed; check sslmode, sslcert and sslkey'],
 ];
 
 const PASSWORD =
-  'check the role and its password (DATABASE_URL, where special characters of a password are written as %XX, or PGUSER and PGPASSWORD)';
+  'check the role and its password (DATABASE_URL, where special characters in the password are escaped as %XX, or PGUSER and PGPASSWORD)';
 
-/** What a refused login says, by its SQLSTATE. Other errors of the server are no matter of the login. */
+/** Messages for refused logins, by SQLSTATE. Other errors are not about the login. */
 const REFUSED: Readonly<Record<string, (login: Login) => string>> = {
   '28P01': ({ at, role }) => `${at} refused the password of ${role}; ${PASSWORD}`,
   '28000': ({ at, role, database }) =>
-    `${at} does not let ${role} into the database ${database}; check that the role exists and may log in, and pg_hba.conf (host, database, role, TLS)`,
+    `${at} refused ${role} access to the database ${database}; check that the role exists and may log in, and pg_hba.conf (host, database, role, TLS)`,
   '3D000': ({ at, database }) => `${at} has no database ${database}; create it, or correct DATABASE_URL or PGDATABASE`,
-  '42501': ({ at, role, database }) => `${at} does not let ${role} into the database ${database}; GRANT CONNECT on it`,
+  '42501': ({ at, role, database }) => `${at} refused ${role} access to the database ${database}; GRANT CONNECT on it`,
   '53300': ({ at }) =>
-    `${at} has no connection left; raise max_connections or the role's limit, or lower SCANFEED_DATABASE_POOL`,
-  '57P03': ({ at }) => `${at} is starting, stopping or recovering; it is waited for`,
-  '08P01': ({ at }) => `${at} refused the connection; where that is a pooler, its log says how the server refused it`,
+    `${at} has no free connection; raise max_connections or the limit of the role, or lower SCANFEED_DATABASE_POOL`,
+  '57P03': ({ at }) => `${at} is starting, stopping or recovering; scanfeed retries until it is available`,
+  '08P01': ({ at }) => `${at} refused the connection; if it is a pooler, its log contains the server's reason`,
 };
 
 interface Login {
@@ -52,8 +52,8 @@ interface Login {
 }
 
 /**
- * The error of a connection that could not be had, with host, port and remedy. The kind and action are those of
- * {@link databaseError}. What the server said is dropped: it may be anything.
+ * Creates the error of a failed connection, with host, port and remedy. Its kind and action are those of {@link databaseError}.
+ * Omits the server's own text, which may contain anything.
  */
 export function connectError(error: unknown, to: Destination): DatabaseError | SchemaMismatch {
   const plain = databaseError(error);
@@ -63,13 +63,13 @@ export function connectError(error: unknown, to: Destination): DatabaseError | S
   return new DatabaseError(sqlstate, kind, action, message);
 }
 
-/** No connection came free in time: the server is there, and takes long. */
-export function poolUsedUp(to: Destination): DatabaseError {
+/** Creates the error for a pool without a free connection: the server is reachable, but slow. */
+export function poolExhausted(to: Destination): DatabaseError {
   return new DatabaseError(
     null,
-    'pool_used_up',
+    'pool_exhausted',
     'retry',
-    `all connections to PostgreSQL at ${addressOf(to)} were in use for ${to.deadlineMs / 1000} s; look why statements are slow (locks, disk, load), or raise SCANFEED_DATABASE_POOL`,
+    `all connections to PostgreSQL at ${addressOf(to)} were in use for ${to.deadlineMs / 1000} s; find out why statements are slow (locks, disk, load), or raise SCANFEED_DATABASE_POOL`,
   );
 }
 
@@ -79,8 +79,9 @@ function refused(sqlstate: string, kind: string, to: Destination): string {
     role: `the role ${quoted(to.user)}`,
     database: quoted(to.database),
   };
-  const say = Object.hasOwn(REFUSED, sqlstate) ? REFUSED[sqlstate] : undefined;
-  return `${say === undefined ? `${login.at} refused the connection: ${kind}` : say(login)} (SQLSTATE ${sqlstate})`;
+  const describe = Object.hasOwn(REFUSED, sqlstate) ? REFUSED[sqlstate] : undefined;
+  const message = describe === undefined ? `${login.at} refused the connection: ${kind}` : describe(login);
+  return `${message} (SQLSTATE ${sqlstate})`;
 }
 
 function unreached(error: unknown, to: Destination): string {
@@ -88,24 +89,24 @@ function unreached(error: unknown, to: Destination): string {
   const [, remedy] = REMEDIES.find(([pattern]) => pattern.test(code ?? '')) ?? [];
   const advice =
     remedy ??
-    DRIVER_SAYS.get((error as Error | null)?.message ?? '') ??
-    `no login within ${to.deadlineMs / 1000} s, or ended before; check DNS, that PostgreSQL is there, and its log`;
+    REMEDY_BY_MESSAGE.get((error as Error | null)?.message ?? '') ??
+    `no login within ${to.deadlineMs / 1000} s, or the connection was closed; check DNS, that PostgreSQL is running, and its log`;
   return `no connection to PostgreSQL at ${addressOf(to)}${code === null ? '' : ` (${code})`}: ${advice}`;
 }
 
-/** The driver's own words for what has no code. They only choose the advice; nothing else depends on them. */
-const DRIVER_SAYS: ReadonlyMap<string, string> = new Map([
+/** Remedies by message of the driver, for its errors without a code. The message selects only the remedy. */
+const REMEDY_BY_MESSAGE: ReadonlyMap<string, string> = new Map([
   [
     'The server does not support SSL connections',
-    'it has no TLS, and sslmode asks for it; turn on its ssl or set sslmode',
+    'it has no TLS, but sslmode requires it; enable ssl on the server or change sslmode',
   ],
   [
     'SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string',
-    `it wants a password, and none is set; ${PASSWORD}`,
+    `it requires a password, but none is set; ${PASSWORD}`,
   ],
   [
     'SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a non-empty string',
-    `it wants a password, and none is set; ${PASSWORD}`,
+    `it requires a password, but none is set; ${PASSWORD}`,
   ],
 ]);
 
@@ -119,7 +120,7 @@ function addressOf({ host = 'localhost', port = 5432 }: Destination): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** On one line, whatever it holds. */
+/** Quotes a name; the result has no line breaks. */
 function quoted(name = ''): string {
   return JSON.stringify(name);
 }

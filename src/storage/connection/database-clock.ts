@@ -1,22 +1,22 @@
 import { sql } from 'kysely';
 
-/** A column of answers that show the database's clock: milliseconds since 1970. */
+/** A column with the time of the database, milliseconds since 1970. */
 export const DATABASE_MS = sql<number>`extract(epoch FROM clock_timestamp())::double precision * 1000`.as(
   'database_ms',
 );
 
-/** The database's clock, as its answers show it. */
+/** The clock of the database, estimated from its answers. */
 export interface DatabaseClock {
-  /** Notes an answer that has just arrived. Returns the row. */
+  /** Records an answer that has just arrived. Returns the row. */
   note<T extends { readonly database_ms: number }>(row: T | undefined): T | undefined;
   /**
-   * The latest time that the database's clock had certainly reached at a monotonic instant, milliseconds since 1970: what it
-   * showed in the latest answer was true at the latest when that arrived. Null before the first answer.
+   * Returns the latest time, milliseconds since 1970, that the database's clock had certainly reached at a monotonic instant: the
+   * time in the latest answer was reached before the answer arrived. Null before the first answer.
    */
   reachedAt(instant: number): number | null;
 }
 
-/** @param monotonic milliseconds of this process */
+/** @param monotonic monotonic time of this process, milliseconds */
 export function createDatabaseClock(monotonic: () => number): DatabaseClock {
   let aheadMs: number | null = null;
   return {

@@ -2,12 +2,12 @@ import type { Failure } from '../../core/errors.js';
 
 /** Raised by the schema itself: `change_clock` has no row. */
 const MISSING_CLOCK = 'SF001';
-/** Raised by the commit statement: another writer has changed a run that it was to write. */
+/** Raised by the commit statement: another writer has changed a run of this commit. */
 export const OVERTAKEN = 'SF002';
 
-/** What a SQLSTATE means to the engine. First match wins; the list is ordered from the particular to the general. */
+/** The kind and action of each SQLSTATE. The first match wins, so specific patterns precede general ones. */
 const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, action: Failure['action']])[] = [
-  [/^25006$/, 'read_only', 'retry'], // a standby, or a failover under way
+  [/^25006$/, 'read_only', 'retry'], // a standby or a failover in progress
   [/^25P04$/, 'deadline', 'retry'], // transaction_timeout
   [/^40P01$/, 'deadlock', 'retry'],
   [/^(40|SF002)/, 'serialization', 'retry'],
@@ -16,7 +16,7 @@ const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, action: Fail
   [/^57/, 'shutdown', 'retry'],
   [/^53100$/, 'disk_full', 'retry'],
   [/^53/, 'resources', 'retry'],
-  [/^08/, 'connection', 'retry'], // PgBouncer's query_wait_timeout among them
+  [/^08/, 'connection', 'retry'], // including PgBouncer's query_wait_timeout
   [/^58/, 'system', 'retry'],
   [/^28/, 'authentication', 'hold'],
   [/^3D/, 'database_missing', 'hold'],
@@ -25,22 +25,23 @@ const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, action: Fail
   [/^(22|54|23)/, 'data', 'data'],
 ];
 
-const LOAD = 'look why statements are slow or wait (pg_stat_activity: locks, disk, load)';
-const PASSES = 'it passes by itself';
+const LOAD = 'find out why statements are slow or wait (pg_stat_activity: locks, disk, load)';
+const TEMPORARY = 'it is temporary and retried automatically';
 
-/** What helps a person against a kind of refusal, where that is known. */
+/** Remedies by kind, for the errors that have one. */
 const ADVICE: Readonly<Record<string, string>> = {
-  read_only: 'it takes no writes: a standby, or a failover under way; check that the address is that of the primary',
+  read_only:
+    'the server is read-only: a standby or a failover in progress; check that the address leads to the primary',
   deadline: LOAD,
-  deadlock: PASSES,
-  serialization: PASSES,
+  deadlock: TEMPORARY,
+  serialization: TEMPORARY,
   lock_timeout: LOAD,
-  cancelled: `somebody or a time limit ended it; ${LOAD}`,
-  shutdown: 'it is stopping or starting; it is waited for',
-  disk_full: 'make room on its disk',
-  resources: 'it has no memory, connection or room left; see its log',
-  connection: 'check the network and what stands between, such as a pooler',
-  system: 'its operating system failed it; see its log',
+  cancelled: `an operator or a time limit cancelled it; ${LOAD}`,
+  shutdown: 'the server is stopping or starting; scanfeed retries until it is available',
+  disk_full: 'free space on its disk',
+  resources: 'the server has run out of memory, connections or disk space; see its log',
+  connection: 'check the network and any pooler in between',
+  system: "the server's operating system reported an error; see its log",
   authentication: 'check the role and its password',
   database_missing: 'create the database, or correct DATABASE_URL or PGDATABASE',
   permission: 'a right is missing; `scanfeed doctor` names it',
@@ -48,8 +49,8 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /**
- * PostgreSQL refused or failed a statement. Its `detail` and `where` echo document content, so only the SQLSTATE and
- * the names of the constraint and column are kept.
+ * A statement that PostgreSQL refused or that failed. Its `detail` and `where` may contain document content, so only the SQLSTATE
+ * and the name of the constraint are kept.
  */
 export class DatabaseError extends Error implements Failure {
   override readonly name = 'DatabaseError';
@@ -63,7 +64,7 @@ export class DatabaseError extends Error implements Failure {
   }
 }
 
-/** The schema in the database is missing, or is one that this release cannot use. Held, and looked at again. */
+/** The schema in the database is missing, or this release cannot use it. Retried slowly. */
 export class SchemaMismatch extends Error implements Failure {
   override readonly name = 'SchemaMismatch';
   readonly kind = 'schema';
@@ -71,7 +72,7 @@ export class SchemaMismatch extends Error implements Failure {
 }
 
 export function missingClock(table: string): string {
-  return `the table ${table} has lost its one row, without which nothing can be stored: run INSERT INTO ${table} DEFAULT VALUES`;
+  return `the table ${table} has lost its only row, so nothing can be stored: run INSERT INTO ${table} DEFAULT VALUES`;
 }
 
 interface PgError {
@@ -81,7 +82,7 @@ interface PgError {
   routine?: unknown;
 }
 
-/** The SQLSTATE of an error that PostgreSQL itself reported; null for lost connections and everything else. */
+/** Returns the SQLSTATE of an error that PostgreSQL itself reported; null for lost connections and other errors. */
 export function sqlstateOf(error: unknown): string | null {
   if (error instanceof DatabaseError) return error.sqlstate;
   const { code, severity } = (error ?? {}) as PgError;
@@ -89,9 +90,9 @@ export function sqlstateOf(error: unknown): string | null {
 }
 
 /**
- * Whether the connection may serve no other statement. Told from the SQLSTATE: the driver passes on the severity only as
- * the server's language has it (`FEHLER`). These are the states that end a session (PostgreSQL's FATAL and PANIC); of those
- * that do so only at times, a connection is given up in vain now and then.
+ * Returns whether the connection must not be used again, by its SQLSTATE: the driver reports the severity only in the language of
+ * the server (`FEHLER`). These states end a session (PostgreSQL's FATAL and PANIC). Some do so only in certain cases; then a
+ * usable connection is closed needlessly.
  */
 export function endsConnection(error: unknown): boolean {
   const sqlstate = sqlstateOf(error);
@@ -101,12 +102,12 @@ export function endsConnection(error: unknown): boolean {
 const READ_ONLY = '25006';
 const ENDING = new RegExp(`^(08|28|57P|58|XX|${READ_ONLY}|25P0[34]|3D|53300|F0)`);
 
-/** Whether the server takes no writes, such as a standby. The address may lead to the primary by now. */
+/** Returns whether the server is read-only, such as a standby. The same address may lead to the primary now. */
 export function isReadOnly(error: unknown): boolean {
   return sqlstateOf(error) === READ_ONLY;
 }
 
-/** Takes any error of the driver; classified by SQLSTATE, never by text. */
+/** Classifies an error of the driver by its SQLSTATE, never by its text. */
 export function databaseError(error: unknown): DatabaseError | SchemaMismatch {
   if (error instanceof DatabaseError || error instanceof SchemaMismatch) return error;
   const sqlstate = sqlstateOf(error);

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 
 /**
- * A parameter in PostgreSQL's binary form, in pieces that are not put together: `pg` copies each parameter into a message
- * that grows by copying, which for one of 20 MB makes 50 MB. See `sendLongParameters`.
+ * A parameter in PostgreSQL's binary form, in pieces that are never concatenated: `pg` copies each parameter into a growing
+ * message, which takes 50 MB for a parameter of 20 MB. See `sendLongParameters`.
  */
 export class LongParameter {
   constructor(readonly pieces: readonly Uint8Array[]) {}
@@ -11,18 +11,18 @@ export class LongParameter {
     return this.pieces.reduce((sum, piece) => sum + piece.length, 0);
   }
 
-  /** What `pg` asks a parameter of a class of its own for, where it is short or the message is `pg`'s own after all. */
+  /** Called by `pg` if it builds the message itself, as for short parameters. */
   toPostgres(): Buffer {
     return Buffer.concat(this.pieces);
   }
 }
 
-/** Shorter ones are sooner copied than written in pieces. */
+/** Minimum length of a parameter that is sent in pieces, bytes. Copying shorter ones is faster. */
 const LONG_BYTES = 256 * 1024;
 
 type BindConfig = NonNullable<Parameters<pg.Connection['bind']>[0]>;
 
-/** Makes a connection send long parameters piece by piece, as they are. */
+/** Makes a connection send long parameters piece by piece, without copying them. */
 export function sendLongParameters(connection: pg.Connection): void {
   const bind = connection.bind.bind(connection);
   connection.bind = (config, more) => {
@@ -35,7 +35,7 @@ function isLong(value: unknown): value is LongParameter {
   return value instanceof LongParameter && value.length >= LONG_BYTES;
 }
 
-/** The message Bind of PostgreSQL's protocol (3.0, "Message Formats"). */
+/** Builds the Bind message of PostgreSQL's protocol (3.0, "Message Formats"). */
 function bindMessage({ portal, statement, values = [], binary, valueMapper }: BindConfig): readonly Uint8Array[] {
   const parameters = values.map((value, index) => {
     return parameter(isLong(value) ? value : (valueMapper?.(value, index) ?? null));

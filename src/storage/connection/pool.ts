@@ -1,38 +1,38 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { DatabaseClient, type DatabaseConnection } from './client.js';
-import { connectError, type Destination, poolUsedUp } from './connect-errors.js';
+import { connectError, type Destination, poolExhausted } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection, isReadOnly } from './errors.js';
 import { sendLongParameters } from './long-parameter.js';
 
 export interface DatabaseOptions {
   readonly connection: DatabaseConnection;
-  /** Connections at most. */
+  /** Maximum number of connections. */
   readonly maxConnections: number;
   /**
-   * One statement, whole, milliseconds. Kept on this side: server-side limits do not pass PgBouncer. When it is over the
-   * connection is destroyed and the outcome is unknown.
+   * Deadline of a statement, milliseconds. Enforced by the client, since server-side limits do not pass PgBouncer. After the
+   * deadline the connection is destroyed and the outcome is unknown.
    */
   readonly statementDeadlineMs?: number;
   readonly connectDeadlineMs?: number;
   /**
-   * When it aborts, connections that are not logged in yet are cut: no statement waits on them. Later ones are not, since
-   * there may be something to put in order at the end.
+   * When it aborts, connections that are still logging in are closed: no statement runs on them. Later connections are allowed,
+   * for the last statements of a shutdown.
    */
   readonly signal?: AbortSignal;
 }
 
-/** One statement, whole, milliseconds, where nothing else is said. */
+/** Default deadline of a statement, milliseconds. */
 export const STATEMENT_DEADLINE_MS = 120_000;
 const CONNECT_DEADLINE_MS = 10_000;
-/** Longer than the pause between two statements at rest: a login costs more than all of them. */
+/** Time after which an idle connection is closed, milliseconds. Longer than the pause between two polls: a login is expensive. */
 const IDLE_MS = 60_000;
-/** Maximum age of a connection, seconds: one to a former primary that still answers reads must not be used without end. */
+/** Maximum age of a connection, seconds: one to a former primary that still answers reads must not be used forever. */
 const LIFETIME_S = 600;
 
 export type Database = ReturnType<typeof openDatabase>;
 
-/** A pool, and kysely over it. */
+/** Opens a pool of connections, with Kysely on top of it. */
 export function openDatabase(options: DatabaseOptions) {
   const connectDeadlineMs = options.connectDeadlineMs ?? CONNECT_DEADLINE_MS;
   const { Client, loggedIn, cutHandshakes } = handshakes();
@@ -43,11 +43,11 @@ export function openDatabase(options: DatabaseOptions) {
     connectionTimeoutMillis: connectDeadlineMs,
     idleTimeoutMillis: IDLE_MS,
     maxLifetimeSeconds: LIFETIME_S,
-    keepAlive: true, // off by default: a blackholed connection would hang for ever
+    keepAlive: true, // off by default: a dead connection would hang forever
     keepAliveInitialDelayMillis: 10_000,
   });
   const clients = new Set<pg.PoolClient>();
-  // A dying connection is reported by the statement that runs on it; without these handlers it would end the process.
+  // The statement on a lost connection reports the error; without these handlers the error would end the process.
   pool.on('error', () => {});
   pool.on('connect', (client) => {
     loggedIn(client);
@@ -61,13 +61,13 @@ export function openDatabase(options: DatabaseOptions) {
   const guarded = guardedPool(pool, clients, destination, options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS);
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
-    /** Connections: in use, idle, and callers waiting for one. */
+    /** Returns the number of connections in use, of idle ones, and of callers waiting for one. */
     usage: () => ({
       active: pool.totalCount - pool.idleCount,
       idle: pool.idleCount,
       waiting: pool.waitingCount,
     }),
-    /** Closes idle connections and destroys busy ones. May be called again. */
+    /** Closes idle connections and destroys busy ones. May be called repeatedly. */
     close: async () => {
       options.signal?.removeEventListener('abort', cutHandshakes);
       closed ??= closePool(pool, clients, cutHandshakes);
@@ -76,7 +76,10 @@ export function openDatabase(options: DatabaseOptions) {
   };
 }
 
-/** The pool's clients, which send long parameters as they are, and a way to cut those that are not logged in yet: the pool itself knows none. */
+/**
+ * Creates the client class of a pool, which sends long parameters in pieces, and a function that closes the connections that are
+ * still logging in: the pool itself does not know them.
+ */
 function handshakes() {
   const open = new Set<pg.Client>();
   class Client extends DatabaseClient {
@@ -96,7 +99,7 @@ function handshakes() {
   };
 }
 
-/** `pool.end()` waits for ever for a client that is out, and for one whose server is silent, so both are cut. */
+/** Closes the pool. `pool.end()` waits forever for busy clients and for silent servers, so these connections are closed first. */
 async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>, cutHandshakes: () => void): Promise<void> {
   const busy = pool.totalCount - pool.idleCount > 0;
   const ended = pool.end();
@@ -106,10 +109,10 @@ async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>, cut
 }
 
 /**
- * Between kysely and the pool: every statement has a deadline, and a connection on which anything failed without a
- * SQLSTATE is destroyed, never used again. (Kysely alone would give it back to the pool, perhaps inside a transaction.)
- * When a server turns out to be read-only, none of the present connections is used again: others may lead to it as well.
- * @param clients those that are logged in
+ * Wraps the pool for Kysely: every statement has a deadline, and a connection on which something failed without a SQLSTATE is
+ * destroyed. (Kysely alone would return it to the pool, perhaps inside a transaction.) If a server is read-only, none of the
+ * current connections is used again, since others may lead to the same server.
+ * @param clients the clients that are logged in
  */
 function guardedPool(
   pool: pg.Pool,
@@ -121,7 +124,7 @@ function guardedPool(
   const guarded = (client: pg.PoolClient): PostgresPoolClient => {
     let brokenBy: unknown = null;
     const query = async (sql: string, parameters: readonly unknown[]) => {
-      // A rollback would wait behind the statement that was not answered, for another deadline.
+      // A rollback would wait for another deadline, behind the unanswered statement.
       if (brokenBy !== null) throw brokenBy;
       try {
         return await withDeadline(client.query(sql, [...parameters]), statementDeadlineMs);
@@ -146,22 +149,22 @@ function guardedPool(
           client.release(true);
         }
       } catch (error) {
-        // Where as many are logged in as there may be, whoever got none waited for one of these.
-        const isUsedUp = !pool.ending && clients.size >= pool.options.max;
-        throw isUsedUp ? poolUsedUp(destination) : connectError(error, destination);
+        // If the maximum number of clients is logged in, this caller was waiting for one of them.
+        const isExhausted = !pool.ending && clients.size >= pool.options.max;
+        throw isExhausted ? poolExhausted(destination) : connectError(error, destination);
       }
     },
     end: () => pool.end(),
   };
 }
 
-/** Rejects when the deadline is over; the statement itself is ended by destroying its connection. */
+/** Rejects after the deadline; the caller ends the statement by destroying its connection. */
 async function withDeadline<T>(running: Promise<T>, deadlineMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(
       () =>
-        reject(new DatabaseError(null, 'deadline', 'retry', `PostgreSQL gave no answer within ${deadlineMs / 1000} s`)),
+        reject(new DatabaseError(null, 'deadline', 'retry', `PostgreSQL did not answer within ${deadlineMs / 1000} s`)),
       deadlineMs,
     );
   });

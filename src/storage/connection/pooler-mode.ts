@@ -3,16 +3,16 @@ import { DatabaseClient, type DatabaseConnection } from './client.js';
 import { connectError } from './connect-errors.js';
 import { databaseError, sqlstateOf } from './errors.js';
 
-/** What stands between this process and the server. `statement`: transactions are refused. */
+/** The mode of the pooler between this process and the server. `statement`: it refuses transactions. */
 export type PoolerMode = 'none' | 'session' | 'transaction' | 'statement';
 
-/** Takes turns on two connections so often: a busy pooler may hand out another server connection now and then. */
-const TURNS = 3;
+/** Number of times each connection is checked: a busy pooler may switch to another server connection at any time. */
+const CHECKS = 3;
 
 /**
- * A pooler makes up the process number that it tells at the login, so that it is not the backend's. In session mode each
- * connection keeps its backend; otherwise one is soon seen on the other connection. Nothing is written.
- * @param deadlineMs of each login and statement
+ * Detects a pooler and its mode. A pooler invents the process id that it reports at the login, so it differs from that of the
+ * backend. In session mode each connection keeps its backend; in other modes the two connections soon share one. Writes nothing.
+ * @param deadlineMs deadline of each login and each statement, milliseconds
  */
 export async function findPoolerMode(connection: DatabaseConnection, deadlineMs: number): Promise<PoolerMode> {
   const open = () =>
@@ -22,13 +22,13 @@ export async function findPoolerMode(connection: DatabaseConnection, deadlineMs:
     );
   const clients = [open(), open()] as const;
   try {
-    return await look(clients, connection, deadlineMs);
+    return await detectMode(clients, connection, deadlineMs);
   } finally {
     await Promise.all(clients.map((client) => client.end().catch(() => {})));
   }
 }
 
-async function look(
+async function detectMode(
   [first, second]: readonly [pg.Client, pg.Client],
   connection: DatabaseConnection,
   deadlineMs: number,
@@ -39,23 +39,23 @@ async function look(
     throw connectError(error, { ...connection, deadlineMs });
   }
   try {
-    const told = (first as unknown as { readonly processID: number }).processID;
-    if ((await backendOf(first)) === told) return 'none';
-    if (!(await takesTransactions(first))) return 'statement';
+    const reported = (first as unknown as { readonly processID: number }).processID;
+    if ((await backendOf(first)) === reported) return 'none';
+    if (!(await supportsTransactions(first))) return 'statement';
   } catch (error) {
     throw databaseError(error);
   }
   try {
     await second.connect();
     const backends = { first: new Set<number>(), second: new Set<number>() };
-    for (let turn = 0; turn < TURNS; turn += 1) {
+    for (let check = 0; check < CHECKS; check += 1) {
       backends.first.add(await backendOf(first));
       backends.second.add(await backendOf(second));
     }
     const shared = [...backends.first].some((backend) => backends.second.has(backend));
     return shared || backends.first.size > 1 || backends.second.size > 1 ? 'transaction' : 'session';
   } catch {
-    return 'session'; // the first connection keeps the only server connection there is
+    return 'session'; // the first connection keeps the only server connection
   }
 }
 
@@ -64,7 +64,7 @@ async function backendOf(client: pg.Client): Promise<number> {
   return rows[0]?.pid ?? 0;
 }
 
-async function takesTransactions(client: pg.Client): Promise<boolean> {
+async function supportsTransactions(client: pg.Client): Promise<boolean> {
   try {
     await client.query('BEGIN READ ONLY');
     await client.query('ROLLBACK');

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** What a server and a role on it are. Nothing is written to find out. */
+/** Properties of a server and of the connected role. */
 export interface ServerFacts {
   /** Such as `18.4`. */
   readonly version: string;
@@ -8,17 +8,18 @@ export interface ServerFacts {
   readonly role: string;
   readonly database: string;
   readonly encoding: string;
-  /** A standby: it only follows another server. */
+  /** The server is a standby, which replicates another server. */
   readonly standby: boolean;
-  /** Transactions of this role may not write. */
+  /** Transactions of this role are read-only. */
   readonly readOnly: boolean;
   /** The role may create schemas. */
   readonly createsSchemas: boolean;
-  /** How the connection is encrypted, by the server; null: not at all. */
+  /** TLS version of the connection, as the server reports it; null: no TLS. */
   readonly tls: string | null;
   readonly now: Date;
 }
 
+/** Reads the properties of the server. Writes nothing. */
 export async function readServerFacts(db: Kysely<unknown>): Promise<ServerFacts> {
   const { rows } = await sql<ServerFacts>`
     SELECT split_part(current_setting('server_version'), ' ', 1) AS version,

@@ -2,11 +2,11 @@ import { type Kysely, type KyselyPlugin, type RawBuilder, RawNode, sql, WithSche
 import { type ScanfeedSchema, type Tables, tablesOf } from '../schema/schema.js';
 import type { Database } from './pool.js';
 
-/** A database, bound to the tables of one installation. */
+/** A connection to the tables of one installation. */
 export interface StoreConnection {
-  /** The query builder; it qualifies its tables with the schema. In a transaction, that of the transaction. */
+  /** The query builder, which qualifies tables with the schema. Inside a transaction, the one of the transaction. */
   readonly db: Kysely<ScanfeedSchema>;
-  /** The names of the tables for raw SQL, which the query builder leaves as it is. */
+  /** The names of the tables for raw SQL, which the query builder does not change. */
   readonly tables: Tables;
 }
 
@@ -16,7 +16,7 @@ export function connectStore(database: Pick<Database, 'sql'>, schema: string): S
   return { db: db as Kysely<ScanfeedSchema>, tables: tablesOf(schema) };
 }
 
-/** As `withSchema`, but raw statements are not searched for tables: that would double the time to build a commit. */
+/** Like `withSchema`, but does not search raw statements for tables: that would double the time to build a commit. */
 function qualifyTables(schema: string): KyselyPlugin {
   const plugin = new WithSchemaPlugin(schema);
   return {
@@ -25,12 +25,12 @@ function qualifyTables(schema: string): KyselyPlugin {
   };
 }
 
-/** `= ANY (…)`: one parameter, however many values there are. */
+/** Returns `ANY (…)`: one parameter for any number of values. */
 export function anyOf<T extends string>(values: readonly T[]): RawBuilder<T> {
   return sql`ANY (${values})`;
 }
 
-/** A time as a parameter, in UTC. */
+/** Returns a time as a parameter, in UTC. */
 export function timestamp(time: Date | null): RawBuilder<Date> {
   return sql`${time?.toISOString() ?? null}::timestamptz`;
 }

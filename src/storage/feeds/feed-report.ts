@@ -5,7 +5,7 @@ import { backfillIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
-/** What an operator asks about a feed. Times are null until they are known. */
+/** The report on a feed for operators. Times are null until they are known. */
 export interface FeedReport {
   readonly feed: string;
   readonly baseUrl: string;
@@ -16,45 +16,46 @@ export interface FeedReport {
   readonly completeFrom: Date | null;
   readonly reconciledAsOf: Date | null;
   readonly backfillComplete: boolean;
-  /** How fast the feed is being read from behind its end; null: it is not, or nobody says so. */
+  /** The speed of the feed while it is catching up; null: it is not catching up, or no recent measurement is stored. */
   readonly pace: ReportedPace | null;
   /** Unfinished passes. */
   readonly passes: readonly ReportedPass[];
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
   readonly lastDeliveredAt: Date | null;
-  /** Since when its cursor is missing, stands still or goes in circles; null: it leads on. */
+  /** Time since when its cursor is missing, does not move or goes in circles; null: it moves on. */
   readonly stuckSince: Date | null;
-  /** Null: no process holds the feed. */
+  /** The holder of the lease; null: no process holds it. */
   readonly leader: string | null;
   readonly runs: number;
-  /** `runs` is the planner's estimate: counting a large table would take minutes. */
+  /** Whether `runs` is the planner's estimate: counting a large table would take minutes. */
   readonly runsEstimated: boolean;
-  /** Runs stored or changed in the last five minutes; 10,000 at most are counted. */
+  /** Runs stored or changed in the last five minutes, up to 10,000. */
   readonly storedLately: number;
-  /** Open ones, by reason. */
+  /** Number of pending results that are retried, by reason. */
   readonly pending: Readonly<Record<string, number>>;
-  /** Since when the oldest is pending, and when one is tried next. */
+  /** Time since when the oldest one is pending, and time of the next try. */
   readonly pendingSince: Date | null;
   readonly pendingNextTryAt: Date | null;
-  /** Pending results that an operator gave up; not among `pending`. */
+  /** Number of pending results that an operator gave up; not included in `pending`. */
   readonly givenUp: number;
+  /** Number of open entries in quarantine, by reason. */
   readonly quarantined: Readonly<Record<string, number>>;
-  /** When one that is open was last delivered. */
+  /** Time of the last delivery of an open entry. */
   readonly quarantinedLastAt: Date | null;
-  /** Its last outages, newest first, those that go on before all others. */
+  /** The latest outages: ongoing ones first, newest first. */
   readonly recentErrors: readonly RecentError[];
-  /** Earlier positions of its cursor, newest first, a few. */
+  /** The latest earlier positions of its cursor, newest first. */
   readonly positions: readonly ReportedPosition[];
 }
 
-/** Times are ISO 8601. The cursor itself is not shown: its id names it. */
+/** An earlier position of a feed. Times are ISO 8601. The cursor itself is not shown; the id identifies it. */
 export interface ReportedPosition {
   readonly id: string;
   readonly notedAt: string;
   /** `checkpoint`, `rejected`, `rewind` or `adopt`. */
   readonly reason: string;
-  /** Delivery time up to which the feed was read there, service clock. */
+  /** Delivery time up to which the feed was read at this position, service clock. */
   readonly deliveredUpTo: string | null;
 }
 
@@ -63,7 +64,7 @@ export interface ReportedPace {
   readonly secondsLeft: number | null;
 }
 
-/** Times are ISO 8601. */
+/** An unfinished pass. Times are ISO 8601. */
 export interface ReportedPass {
   /** `recent`, `full`, `history` or `backfill`. */
   readonly kind: string;
@@ -71,34 +72,34 @@ export interface ReportedPass {
   readonly until: string;
   readonly deliveredUpTo: string | null;
   readonly entries: number;
-  /** Null: it is not being read now. */
+  /** Null: it is not running now. */
   readonly pace: ReportedPace | null;
 }
 
-/** Runs of the schema that are counted one by one at most. */
-const COUNTED_AT_MOST = 100_000;
-/** Latest changes of the schema that are looked through at most for what was stored lately. */
-const LATELY_AT_MOST = 10_000;
+/** Maximum number of runs in the schema that are counted exactly. */
+const MAX_COUNTED = 100_000;
+/** Maximum number of recent changes that are searched for runs stored in the last five minutes. */
+const MAX_RECENT = 10_000;
 const POSITIONS_SHOWN = 5;
 
-/** Reads the reports on the feeds of a schema. */
+/** Creates a function that reads the reports on all feeds of a schema. */
 export function createFeedReports({ db, tables }: StoreConnection) {
-  /** As the planner sees it, from the statistics of the table. */
+  /** Returns the planner's estimate, from the statistics of the table. */
   const estimateRuns = async (feed: string): Promise<number> => {
     const { rows } = await sql<Explained>`
       EXPLAIN (FORMAT JSON) SELECT FROM ${tables.runs} WHERE feed = ${sql.lit(feed)}`.execute(db);
     return rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
   };
   /**
-   * All feeds of the schema, by name.
-   * @param countedAtMost with more runs than this in the schema, their number is estimated
+   * Returns the reports, ordered by name of the feed.
+   * @param maxCounted number of runs in the schema above which their number is estimated
    */
-  return async (countedAtMost = COUNTED_AT_MOST): Promise<readonly FeedReport[]> => {
+  return async (maxCounted = MAX_COUNTED): Promise<readonly FeedReport[]> => {
     const { rows } = await sql<Omit<FeedReport, 'runs' | 'runsEstimated'> & { counted: number | null }>`
       WITH size AS MATERIALIZED (
-        SELECT count(*) <= ${countedAtMost} AS small FROM (SELECT FROM ${tables.runs} LIMIT ${countedAtMost} + 1) AS first
+        SELECT count(*) <= ${maxCounted} AS small FROM (SELECT FROM ${tables.runs} LIMIT ${maxCounted} + 1) AS first
       ), latest AS MATERIALIZED (
-        SELECT feed, synced_at FROM ${tables.runs} ORDER BY change_seq DESC LIMIT ${LATELY_AT_MOST}
+        SELECT feed, synced_at FROM ${tables.runs} ORDER BY change_seq DESC LIMIT ${MAX_RECENT}
       )
       SELECT name AS feed, base_url AS "baseUrl", filters,
         data_complete_as_of AS "dataCompleteAsOf",
@@ -148,7 +149,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
   };
 }
 
-/** Of a row of `feeds` or `passes`: what was said of its pace, if not too long ago to hold still. */
+/** For a row of `feeds` or `passes`: its speed, if it was measured in the last minute. */
 const PACE = sql`CASE WHEN rate_measured_at > clock_timestamp() - interval '1 minute' THEN
         jsonb_build_object('entriesPerSecond', entries_per_second, 'secondsLeft', seconds_left) END`;
 

@@ -3,16 +3,16 @@ import type { LeaseGrant } from '../../sync/ports/index.js';
 import { LEADER } from '../commit/fence.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 
-/** Where to go back to: an earlier position by its id, a delivery time, or the feed's start. */
+/** The target of a rewind: an earlier position by its id, a delivery time, or the start of the feed. */
 export type RewindTarget = { readonly positionId: string } | { readonly since: Date } | 'start';
 
 export type FeedRow = NonNullable<Awaited<ReturnType<ReturnType<typeof createFeeds>['find']>>>;
 export type EarlierPosition = Awaited<ReturnType<ReturnType<typeof createFeeds>['listPositions']>>[number];
 
-/** Feeds, as operators' commands see and move them. */
+/** Creates the access of operators' commands to feeds. */
 export function createFeeds({ db, tables }: StoreConnection) {
   return {
-    /** Undefined if no feed of this name was ever started. Times are null until they are known. */
+    /** Returns a feed; undefined if no feed of this name was ever started. Times are null until they are known. */
     find: (name: string) =>
       db
         .selectFrom('feeds')
@@ -28,7 +28,7 @@ export function createFeeds({ db, tables }: StoreConnection) {
           'data_complete_as_of as dataCompleteAsOf',
           'reconciled_as_of as reconciledAsOf',
           'last_delivered_at as lastDeliveredAt',
-          // When its filters began to include more than before.
+          // Time of the last change that made its filters include more.
           'filters_widened_at as filtersWidenedAt',
           LEADER.as('leader'),
         ])
@@ -40,8 +40,8 @@ export function createFeeds({ db, tables }: StoreConnection) {
     },
 
     /**
-     * The present lease, whichever process holds it. A write under its epoch does not disturb the holder, and is void if
-     * the feed changes hands before it. Null if there is no such feed.
+     * Returns the current lease, whichever process holds it; null if there is no such feed. A write under its epoch does not disturb
+     * the holder, and writes nothing if another process has taken the lease by then.
      */
     async readLease(feed: string): Promise<LeaseGrant | null> {
       const row = await db
@@ -54,8 +54,8 @@ export function createFeeds({ db, tables }: StoreConnection) {
     },
 
     /**
-     * Notes that the feed's cursor belongs to the service at `baseUrl`. The epoch goes up with it, so that a process that
-     * still reads the old address cannot commit. False: the feed's address is no longer `from`.
+     * Records that the feed's cursor belongs to the service at `baseUrl`. Raises the epoch, so that a process that still reads the
+     * old address cannot commit. Returns false if the address of the feed is no longer `from`.
      */
     async adopt(
       feed: string,
@@ -73,7 +73,7 @@ export function createFeeds({ db, tables }: StoreConnection) {
       return rows.length > 0;
     },
 
-    /** The earlier positions of a feed, newest first. The cursors themselves are not shown: their ids name them. */
+    /** Returns the earlier positions of a feed, newest first. The cursors themselves are omitted; their ids identify them. */
     listPositions: (feed: string) =>
       db
         .selectFrom('cursor_history')
@@ -82,7 +82,7 @@ export function createFeeds({ db, tables }: StoreConnection) {
           'id',
           'noted_at as notedAt',
           'reason',
-          // Delivery time up to which the feed was read there, service clock.
+          // Delivery time up to which the feed was read at this position, service clock.
           'last_delivered_at as lastDeliveredAt',
           sql<boolean>`cursor IS NOT NULL`.as('hasCursor'),
         ])
@@ -90,14 +90,14 @@ export function createFeeds({ db, tables }: StoreConnection) {
         .execute(),
 
     /**
-     * Moves the feed back in one statement with the epoch, so that no page that was read before can be committed. The old
-     * position goes to the history. What is stored stays, and so does what is known of its freshness. False: the position
-     * is no longer in the history.
+     * Moves the feed back and raises its epoch in one statement, so that no page read before can be committed. Adds the old position
+     * to the history. Stored runs and the freshness of the feed do not change. Returns false if the target is no longer in the
+     * history.
      */
     async rewind(feed: string, to: RewindTarget): Promise<boolean> {
       const { rows } = await sql`
         WITH target AS MATERIALIZED (${targetRow(feed, to)}),
-        -- Locked before it is read: the row as it is now, not as it was when the statement began.
+        -- Locked first, to read the current row instead of the row at the start of the statement.
         old AS MATERIALIZED (
           SELECT name, cursor, resume_since, delivered_up_to FROM ${tables.feeds} WHERE name = ${feed} FOR UPDATE
         ),

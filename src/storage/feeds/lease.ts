@@ -4,24 +4,24 @@ import type { FeedFilters, FeedIdentity, FeedStore } from '../../sync/ports/inde
 import { isHeld } from '../commit/fence.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import { historyToRead } from '../passes/passes.js';
+import { historyPass } from '../passes/passes.js';
 
-/** A first start at `now` or `live` reaches this far back, so that runs delivered while it starts are not missed. */
-const NOW_REACHES_BACK = sql.lit('1 hour');
+/** How far before the first start `now` and `live` begin, so that runs delivered during the start are not missed. */
+const START_OVERLAP = sql.lit('1 hour');
 
-/** The stored cursor belongs to another service. Held until a person says what is meant. */
+/** The stored cursor belongs to another service. Held until an operator resolves it. */
 export class AnotherService extends Error implements Failure {
   override readonly name = 'AnotherService';
   readonly kind = 'another_service';
   readonly action = 'hold';
   constructor({ name, baseUrl }: FeedIdentity, stored: string) {
     super(
-      `the feed ${name} is stored as one of ${stored}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\`; if this is another application, give it a SCANFEED_FEED or SCANFEED_DATABASE_SCHEMA of its own`,
+      `the feed ${name} belongs to ${stored}, but SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\`; if this is another application, set a separate SCANFEED_FEED or SCANFEED_DATABASE_SCHEMA`,
     );
   }
 }
 
-/** The lease of a feed: which process may write to it. */
+/** Creates the access to the leases of feeds. The holder of its lease may write to a feed. */
 export function createLeases(
   { db, tables }: StoreConnection,
   databaseClock: DatabaseClock,
@@ -37,10 +37,10 @@ export function createLeases(
   };
   return {
     /**
-     * Takes the feed if it is free, silent for too long (by the database's clock), already ours or held by `replaced`;
-     * creates it at the very first start, with its starting point and what is to be read behind it. Each taking raises
-     * the epoch. Filters that include more than before leave runs behind the cursor: the data is complete from here on
-     * only, until a full pass has read them.
+     * Takes the lease if it is free, expired by the clock of the database, already ours, or held by `replaced`. Creates the feed at
+     * its very first start, with its starting point and its history pass. Raises the epoch each time. If the filters include more
+     * than before, the cursor is already past some of these runs, so the data is complete only from now on, until a full pass has
+     * read them.
      * @throws AnotherService
      */
     async acquireLease(feed, holder, ttlMs, replaced = null) {
@@ -53,12 +53,12 @@ export function createLeases(
           COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp() + ${ttlMs} * interval '1 millisecond'
         FROM (SELECT ${startOf(feed)} AS since) AS start
         ON CONFLICT (name) DO UPDATE SET
-          base_url = excluded.base_url, -- another one only while nothing was read from the old
+          base_url = excluded.base_url, -- differs only if nothing was read from the old one
           filters = excluded.filters,
           filters_since = CASE WHEN feed.filters = excluded.filters THEN feed.filters_since ELSE clock_timestamp() END,
-          filters_widened_at = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.filters_widened_at ELSE clock_timestamp() END,
-          complete_from = CASE WHEN ${LEAVES_NOTHING_BEHIND} THEN feed.complete_from
-            ELSE GREATEST(feed.complete_from, clock_timestamp()) END, -- the cursor may be ahead of what the feed is complete to
+          filters_widened_at = CASE WHEN ${INCLUDES_NOTHING_NEW} THEN feed.filters_widened_at ELSE clock_timestamp() END,
+          complete_from = CASE WHEN ${INCLUDES_NOTHING_NEW} THEN feed.complete_from
+            ELSE GREATEST(feed.complete_from, clock_timestamp()) END, -- the cursor may be ahead of data_complete_as_of
           keep_history = excluded.keep_history,
           lease_holder = excluded.lease_holder,
           lease_epoch = feed.lease_epoch + 1,
@@ -68,7 +68,7 @@ export function createLeases(
           feed.lease_holder IS NULL OR feed.lease_holder IN (excluded.lease_holder, ${replaced})
           OR feed.lease_expires_at < clock_timestamp())
         RETURNING *
-        )${historyToRead(tables, feed)}
+        )${historyPass(tables, feed)}
         SELECT lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before, ${DATABASE_MS}
         FROM taken LEFT JOIN before ON true`.execute(db);
       const taken = databaseClock.note(rows[0]);
@@ -95,14 +95,14 @@ export function createLeases(
   };
 }
 
-/** Whether every run that the new filters include was included before, or nothing has been read yet. */
-const LEAVES_NOTHING_BEHIND = sql`((feed.filters->'status') @> (excluded.filters->'status')
+/** Condition: the new filters include no runs that the old ones excluded, or nothing has been read yet. */
+const INCLUDES_NOTHING_NEW = sql`((feed.filters->'status') @> (excluded.filters->'status')
         AND feed.filters->>'environment' IN ('all', excluded.filters->>'environment')
         AND (feed.filters->'documentType') IN ('null', excluded.filters->'documentType')
         OR feed.cursor IS NULL AND feed.resume_since IS NULL AND feed.data_complete_as_of IS NULL)`;
 
 function startOf({ start }: FeedIdentity): RawBuilder<Date | null> {
   if (start === 'beginning') return sql`NULL::timestamptz`;
-  if (start === 'now' || start === 'live') return sql`clock_timestamp() - interval ${NOW_REACHES_BACK}`;
+  if (start === 'now' || start === 'live') return sql`clock_timestamp() - interval ${START_OVERLAP}`;
   return timestamp(start);
 }

@@ -10,7 +10,7 @@ interface StatusRow extends Omit<FeedStatus, 'readAt'> {
   readonly database_ms: number;
 }
 
-const NEVER_RUN: Omit<FeedStatus, 'readAt'> = {
+const NEVER_STARTED: Omit<FeedStatus, 'readAt'> = {
   dataCompleteAsOf: null,
   lagMs: null,
   lastPollAt: null,
@@ -23,7 +23,7 @@ const NEVER_RUN: Omit<FeedStatus, 'readAt'> = {
   leaseHolder: null,
 };
 
-/** The figures that every replica reports alike. */
+/** Creates the access to the status of a feed, which is the same for all replicas. */
 export function createStatus(
   { db, tables }: StoreConnection,
   monotonic: () => number,
@@ -44,7 +44,7 @@ export function createStatus(
           ${LEADER} AS "leaseHolder", ${DATABASE_MS}
         FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
       const row = databaseClock.note(rows[0]);
-      if (row === undefined) return { readAt, ...NEVER_RUN };
+      if (row === undefined) return { readAt, ...NEVER_STARTED };
       const { database_ms: _, ...figures } = row;
       return { readAt, ...figures };
     },

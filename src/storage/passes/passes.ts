@@ -15,13 +15,13 @@ import type { ScanfeedSchema, Tables } from '../schema/schema.js';
 const PASS = sql`pass.id::text, pass.kind, pass.since, pass.until, pass.cursor,
       pass.delivered_up_to AS "deliveredUpTo", pass.entries::double precision, pass.stored::double precision`;
 
-/** Of rows `pass` and `feed`: a full pass that began before the filters widened has not read what they include now. */
+/** For rows `pass` and `feed`: a full pass that began before the filters were widened has not read the runs they now include. */
 const IS_OUTDATED = sql`(pass.kind = 'full' AND pass.begun_at <= COALESCE(feed.filters_widened_at, '-infinity'))`;
 
-/** Of a row of `passes`: it has read everything up to what the feed was complete to when it began. */
+/** For a row of `passes`: the pass has read everything up to where the feed was complete when the pass began. */
 const IS_COMPLETED = sql<boolean>`(finished_at IS NOT NULL AND NOT cancelled AND complete_as_of IS NOT NULL)`;
 
-/** Passes, as the engine runs them one after the other. */
+/** Creates the engine's access to passes. */
 export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, 'commitPass'> {
   return {
     async nextPass(feed, kind) {
@@ -52,8 +52,8 @@ export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, '
     },
 
     /**
-     * Begins a recent or full pass, not before the feed's own start. It counts as of the time that its end was derived from,
-     * although the feed may be more complete by now.
+     * Begins a recent or full pass, at the start of the feed or later. It is complete as of `completeAsOf`, from which its end was
+     * derived, although the feed may be more complete by now.
      */
     async beginPass(lease, { kind, since, until, completeAsOf }) {
       const { rows } = await sql<Pass>`
@@ -68,7 +68,7 @@ export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, '
         INSERT INTO ${tables.passes} AS pass (feed, kind, since, until, complete_as_of)
         SELECT name, ${kind}, GREATEST(${timestamp(since)}, start_since), ${timestamp(until)},
           LEAST(data_complete_as_of, ${timestamp(completeAsOf)})
-        FROM feed WHERE data_complete_as_of IS NOT NULL AND (SELECT count(*) FROM outdated) >= 0 -- after it
+        FROM feed WHERE data_complete_as_of IS NOT NULL AND (SELECT count(*) FROM outdated) >= 0 -- runs outdated first
           AND (${kind} = 'recent' OR ${hasCaughtUpSinceWidening(sql`feed`)})
         ON CONFLICT (feed, kind) WHERE finished_at IS NULL AND kind <> 'backfill' DO NOTHING
         RETURNING ${PASS}`.execute(db);
@@ -82,13 +82,16 @@ export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, '
   };
 }
 
-/** The end of the last completed pass of a kind; null: there is none. */
+/** Returns the end of the last completed pass of a kind; null: there is none. */
 export function completedUntil(tables: Tables, feed: string, kind: NewPass['kind']): RawBuilder<Date | null> {
   return sql`(SELECT until FROM ${tables.passes}
         WHERE feed = ${feed} AND kind = ${kind} AND ${IS_COMPLETED} ORDER BY id DESC LIMIT 1)`;
 }
 
-/** A full pass ends where the feed is complete to: earlier it would miss runs that the cursor passed with the filters of before. */
+/**
+ * Condition: the feed has caught up since its filters were widened. A full pass ends where the feed is complete; if it ended
+ * earlier, it would miss runs that the cursor skipped with the old filters.
+ */
 export function hasCaughtUpSinceWidening(feed: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql`(${feed}.data_complete_as_of >= COALESCE(${feed}.filters_widened_at, '-infinity'))`;
 }
@@ -110,8 +113,8 @@ export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind
 }
 
 /**
- * The fence of a page: the lease epoch and the pass are those that it was read with. Both rows stay locked until the commit:
- * of two processes that read the same pass (a leader and a command) the second writes nothing.
+ * Fence of a page of a pass: the lease and the position of the pass are those that the page was read with. Both rows stay locked
+ * until the commit, so if two processes run the same pass (a leader and a command), the second one writes nothing.
  */
 export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
   const { lease, id, from, until, finished, feedHadCursor } = commit;
@@ -124,10 +127,10 @@ export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unkn
   FOR NO KEY UPDATE`;
 }
 
-/** A backfill extends the range that the feed is complete from if the two overlap by this much, whatever the clocks show. */
+/** Minimum overlap for a backfill to extend the complete range of the feed, to allow for differing clocks. */
 const OVERLAP = sql.lit('1 hour');
 
-/** Part of a commit, after `stored` and `filled`: the new position of the pass, and with its end what the feed may claim. */
+/** Part of a commit, after `stored` and `filled`: the new position of the pass and, at its end, the freshness of the feed. */
 export function passPosition(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
   const { lease, id, to, finished, deliveredUpTo, entries, pace } = commit;
   const claims = sql`,
@@ -157,7 +160,7 @@ pass AS (
 )${finished ? claims : sql``}`;
 }
 
-/** How many runs this commit inserts or updates. */
+/** Returns the number of runs that this commit inserts or updates. */
 function runsStored({ batch }: PassCommit): RawBuilder<number> {
   if (batch.entries.length === 0) return sql`0`;
   return sql`(SELECT count(*) FROM stored) + (SELECT count(*) FROM filled)`;
@@ -171,10 +174,10 @@ function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {
 }
 
 /**
- * Part of taking a feed, after `taken`: a live feed begins with its new runs, and a pass reads the history up to its first
- * start. The feed itself begins an hour earlier, so that the two overlap whatever the service's clock shows.
+ * Part of taking the lease, after `taken`: a live feed starts with new runs, and a history pass reads the runs before its first
+ * start. The feed itself starts an hour earlier, so that the two overlap even if the clocks differ.
  */
-export function historyToRead(tables: Tables, { start }: FeedIdentity): RawBuilder<unknown> {
+export function historyPass(tables: Tables, { start }: FeedIdentity): RawBuilder<unknown> {
   if (start !== 'live') return sql``;
   return sql`,
     history AS (
@@ -183,19 +186,19 @@ export function historyToRead(tables: Tables, { start }: FeedIdentity): RawBuild
     )`;
 }
 
-/** Of a row `feed`: when the history before its start was read to its end; null: it is unfinished, or there is none. */
+/** For a row `feed`: when its history pass finished; null: it is unfinished, or there is none. */
 function historyReadAt(tables: Tables): RawBuilder<Date | null> {
   return sql`(SELECT finished_at FROM ${tables.passes} AS history
         WHERE history.feed = feed.name AND history.kind = 'history')`;
 }
 
-/** Of a row `feed`: the history before its start is unfinished. */
+/** For a row `feed`: its history pass is unfinished. */
 export function historyIsUnfinished(tables: Tables): RawBuilder<boolean> {
   return sql`EXISTS (SELECT FROM ${tables.passes} AS history
         WHERE history.feed = feed.name AND history.kind = 'history' AND history.finished_at IS NULL)`;
 }
 
-/** Of a row `feed`: everything from its beginning to its end was read. */
+/** For a row `feed`: everything from its beginning to its end has been read. */
 export function backfillIsComplete(tables: Tables): RawBuilder<boolean> {
   return sql`(feed.end_reached_at IS NOT NULL AND NOT ${historyIsUnfinished(tables)})`;
 }

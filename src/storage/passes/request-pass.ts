@@ -4,21 +4,21 @@ import { anyOf, type StoreConnection, timestamp } from '../connection/store-conn
 import type { ScanfeedSchema, Tables } from '../schema/schema.js';
 import { completedUntil, hasCaughtUpSinceWidening, historyIsUnfinished, prunePasses } from './passes.js';
 
-/** A pass that a person requested, or that is shown to one. */
+/** A pass, as commands show it. */
 export interface RequestedPass extends Omit<Pass, 'cursor'> {
   readonly begunAt: Date;
   readonly entriesPerSecond: number | null;
   readonly secondsLeft: number | null;
-  /** Milliseconds since its last page, by the database's clock; null: it has none yet. */
+  /** Milliseconds since its last page, by the clock of the database; null: it has no page yet. */
   readonly idleMs: number | null;
   readonly finishedAt: Date | null;
   readonly cancelled: boolean;
 }
 
-/** `joined`: it was under way already. */
+/** `joined`: an unfinished pass was joined. */
 export type PassRequest = RequestedPass & { readonly joined: boolean };
 
-/** The range of a requested pass, delivery times of the service's clock. */
+/** The range of a requested pass: delivery times, service clock. */
 export interface PassRange {
   /** Null: from the beginning of the history. */
   readonly since: Date | null;
@@ -26,13 +26,13 @@ export interface PassRange {
   readonly until: Date | null;
 }
 
-/** Passes, as operators' commands request and cancel them. */
+/** Creates the access of operators' commands to passes. */
 export function createPassRequests({ db, tables }: StoreConnection) {
-  /** Undefined if it does not exist any more. */
+  /** Returns a pass; undefined if it no longer exists. */
   const find = (id: string): Promise<RequestedPass | undefined> =>
     db.selectFrom('passes').where('id', '=', id).select(PASS).executeTakeFirst();
 
-  /** Ends the unfinished passes of these kinds before their end. What they have stored stays. */
+  /** Cancels the unfinished passes of these kinds. The runs that they have stored remain. */
   const cancel = (feed: string, kinds: readonly PassKind[]): Promise<readonly RequestedPass[]> =>
     db
       .updateTable('passes')
@@ -48,9 +48,9 @@ export function createPassRequests({ db, tables }: StoreConnection) {
     cancel,
 
     /**
-     * Requests a backfill, up to the later of the database's clock and the last delivery at most. An unfinished one that
-     * begins no later and reaches the beginning of this one is joined: it continues, and its end moves out. So the same
-     * request made twice is one.
+     * Requests a backfill. Without `until` it ends at the later of the database's clock and the last delivery. If an unfinished
+     * backfill begins no later and reaches the beginning of this one, it is joined: it continues with the later end. So the same
+     * request made twice results in one pass.
      */
     async requestBackfill(feed: string, { since, until }: PassRange): Promise<PassRequest> {
       const from = timestamp(since);
@@ -91,15 +91,14 @@ export function createPassRequests({ db, tables }: StoreConnection) {
     },
 
     /**
-     * Requests a recent pass, in place of an unfinished one, which has read too early; or a full pass, which joins an
-     * unfinished one, so that what that has read is not thrown away. Without `until` it reads up to what the feed is complete
-     * to, by the later of the database's clock and the last delivery: reading too far finds what the cursor would have found,
-     * reading too short would miss something. A pass with `until`, or one that begins after the last completed pass ended,
-     * leaves a gap: it claims nothing about freshness.
+     * Requests a recent pass, which replaces an unfinished one because that has read too early; or a full pass, which joins an
+     * unfinished one to keep what it has read. Without `until` it ends where the feed is complete, by the later of the database's
+     * clock and the last delivery: a late end finds only what the cursor finds anyway, an early one would miss runs. A pass with
+     * `until`, or one that begins after the end of the last completed pass, leaves a gap and does not change the freshness.
      * @param kind a full pass reads from the start of the feed, whatever the range
-     * @param since delivery time; or milliseconds before its end, and then it begins early enough to leave no gap
+     * @param since delivery time; or milliseconds before its end, in which case it begins early enough to leave no gap
      * @returns undefined while the feed has not reached its end; for a full pass also while the history is unfinished, or the
-     *   feed has not caught up since its filters widened
+     *   feed has not caught up since its filters were widened
      */
     requestReconciliation(
       feed: string,
@@ -114,16 +113,16 @@ export function createPassRequests({ db, tables }: StoreConnection) {
           : timestamp(since);
       const leavesNoGap = kind === 'full' ? sql`true` : sql`${from} <= COALESCE(${completed}, 'infinity')`;
       return db.transaction().execute(async (tx) => {
-        // If this process is frozen or cut off meanwhile, the feed's row is free again soon.
+        // Releases the feed's row soon if this process is paused or cut off.
         await sql`SET LOCAL idle_in_transaction_session_timeout = '5s'`.execute(tx);
-        // Its leader begins no pass while the row is locked.
+        // The leader cannot begin a pass while the row is locked.
         const { rows: ready } = await sql`
           SELECT FROM ${tables.feeds} AS feed
           WHERE name = ${feed} AND data_complete_as_of IS NOT NULL AND end_reached_at IS NOT NULL
             AND (${kind === 'recent'} OR NOT ${historyIsUnfinished(tables)} AND ${hasCaughtUpSinceWidening(sql`feed`)})
           FOR NO KEY UPDATE`.execute(tx);
         if (ready.length === 0) return undefined;
-        const joined = kind === 'full' ? await findPresentFullPass(tx, tables, feed) : undefined;
+        const joined = kind === 'full' ? await findCurrentFullPass(tx, tables, feed) : undefined;
         if (joined !== undefined) return { ...joined, joined: true };
         await createPassRequests({ db: tx, tables }).cancel(feed, [kind]);
         await prunePasses(tx, feed, kind);
@@ -141,8 +140,8 @@ export function createPassRequests({ db, tables }: StoreConnection) {
   };
 }
 
-/** An unfinished full pass that began after the filters were widened last. */
-function findPresentFullPass(tx: StoreConnection['db'], tables: Tables, feed: string) {
+/** Returns the unfinished full pass, if it began after the filters were last widened. */
+function findCurrentFullPass(tx: StoreConnection['db'], tables: Tables, feed: string) {
   const filtersWidenedAt = sql<Date>`(SELECT COALESCE(filters_widened_at, '-infinity') FROM ${tables.feeds} WHERE name = ${feed})`;
   return tx
     .selectFrom('passes')
@@ -154,7 +153,7 @@ function findPresentFullPass(tx: StoreConnection['db'], tables: Tables, feed: st
     .executeTakeFirst();
 }
 
-/** A recent pass begins this much before the last one ended, whichever time the service understands by `since`. */
+/** Overlap of a recent pass with the last one, however the service interprets `since`. */
 const OVERLAP = sql.lit('10 minutes');
 
 /** Whole milliseconds, rounded up. */

@@ -5,7 +5,7 @@ import type { StoreConnection } from '../connection/store-connection.js';
 import type { QuarantineState } from '../schema/schema.js';
 import { isDeleted } from './deleted-runs.js';
 
-/** What the database holds against a delivered entry. */
+/** A delivered entry compared with the database. */
 export interface Comparison {
   /** Index in the batch. */
   readonly index: number;
@@ -14,24 +14,23 @@ export interface Comparison {
   /** Null: the scan is not stored. */
   readonly storedRevision: number | null;
   /**
-   * Names of interface fields, where the revision is the same: what the entry states and the row does not, since the row is the
-   * union of all sources. Of optional fields other than those that steer, only that the row has a value.
+   * Names of the interface fields that differ, if the revision is the same. The row is the union of all sources, so only fields
+   * with a value in the entry count. For optional fields that affect no decision, the row only needs to have a value.
    */
   readonly differing: readonly string[];
-  /** The stored result is still to be loaded; its data is not compared. */
+  /** The stored result is pending; its data is not compared. */
   readonly pending: boolean;
-  /** It is not to be stored: the run was erased, or is past the retention. */
+  /** The entry must not be stored: its run was erased or has expired. */
   readonly deleted: boolean;
   /** Null: this revision is not in quarantine. */
   readonly quarantine: QuarantineState | null;
 }
 
-/** Compares entries with what is stored. Writes nothing. */
+/** Creates a function that compares entries with stored runs. Writes nothing. */
 export function createEntryComparison({ db, tables }: StoreConnection) {
   /**
-   * Compares inside PostgreSQL, and reads the entries as the commit does: no value passes through JavaScript, so that no digit
-   * is lost.
-   * @param keptDays runs delivered this many days ago are not stored (SCANFEED_RETENTION_DAYS); null: all are
+   * Compares inside PostgreSQL and reads the entries like the commit: no value passes through JavaScript, so no digit is lost.
+   * @param keptDays maximum age of stored runs, days since their delivery (SCANFEED_RETENTION_DAYS); null: unlimited
    */
   return async (feed: string, batch: EntryBatch, keptDays: number | null): Promise<readonly Comparison[]> => {
     if (batch.entries.length === 0) return [];
@@ -44,7 +43,7 @@ export function createEntryComparison({ db, tables }: StoreConnection) {
           CASE WHEN run.environment <> received.environment THEN 'environment' END,
           CASE WHEN ${differs('document_type_slug')} THEN 'documentType' END,
           CASE WHEN received.states_test_mode AND run.partner_test_mode <> received.partner_test_mode THEN 'partnerTestMode' END,
-          -- A complete row without data lacks what a truncated entry is short of, too.
+          -- A complete row without data differs from a truncated entry, which has data in its full result.
           CASE WHEN run.result_state = 'complete' AND (${differs('data')}
             OR received.pending IS NOT NULL AND run.data IS NULL AND run.status = 'completed') THEN 'data' END,
           CASE WHEN ${failureDiffers('failure_reason')} THEN 'failureReason' END,
@@ -73,7 +72,7 @@ function differs(column: string): RawBuilder<boolean> {
   return sql`(${received} IS NOT NULL AND ${run} IS DISTINCT FROM ${received})`;
 }
 
-/** A completed entry states that there was no failure. */
+/** A completed entry states implicitly that there was no failure. */
 function failureDiffers(column: string): RawBuilder<boolean> {
   const [run, received] = [sql.ref(`run.${column}`), sql.ref(`received.${column}`)];
   return sql`((${received} IS NOT NULL OR received.status = 'completed') AND ${run} IS DISTINCT FROM ${received})`;

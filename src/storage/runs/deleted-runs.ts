@@ -3,9 +3,9 @@ import { anyOf, type StoreConnection } from '../connection/store-connection.js';
 import type { QuarantineState } from '../schema/schema.js';
 
 /**
- * Condition on an `entry` beside its row of `deleted_runs`, if any, as `deleted`: it is not to be stored. Of an erased run
- * no revision is; of an expired one, none but later ones; and nothing that was delivered too long ago.
- * @param keptDays days since the delivery; null: however long ago that was
+ * Condition on an `entry` joined with its row of `deleted_runs`, if any, as `deleted`: the entry must not be stored. No revision of
+ * an erased run is stored, only later revisions of an expired one, and no run that was delivered too long ago.
+ * @param keptDays maximum age, days since the delivery; null: unlimited
  */
 export function isDeleted(entry: RawBuilder<unknown>, keptDays: number | null = null): RawBuilder<boolean> {
   const deleted = sql<boolean>`(deleted.scan_id IS NOT NULL
@@ -17,7 +17,7 @@ function daysAgo(days: number): RawBuilder<Date> {
   return sql`(statement_timestamp() - ${days} * interval '1 day')`;
 }
 
-/** What was removed of one scan. */
+/** The number of rows that were deleted for one scan. */
 export interface ErasedRun {
   readonly scanId: string;
   /** Whether it was stored. */
@@ -28,25 +28,25 @@ export interface ErasedRun {
   readonly quarantined: number;
 }
 
-/** Removes runs: those that a person names, and those that are past the retention. */
+/** Creates the functions that delete runs: those that an operator names, and expired ones. */
 export function createDeletedRuns({ db, tables }: StoreConnection) {
-  /** In one order, so that two transactions that change several feeds or entries do not wait for each other. */
+  /** Locks all feeds in the same order, so that two transactions that change several feeds or entries do not deadlock. */
   const lockFeeds = async (tx: typeof db) => {
     await tx.selectFrom('feeds').select('name').orderBy('name').forNoKeyUpdate().execute();
   };
-  /** Numbers of removals are drawn in the order of commits, like those of runs. */
+  /** Locks the clock: deletions draw their numbers in the order of commits, like changes of runs. */
   const lockClock = async (tx: typeof db) => {
     const row = await tx.selectFrom('change_clock').select('only_row').forUpdate().executeTakeFirst();
     if (row === undefined) await sql`SELECT ${tables.refuseMissingClock}`.execute(tx);
   };
   return {
     /**
-     * Removes runs everywhere and bars every later revision of them. The epochs of all feeds go up with it: a page that a
-     * daemon has judged before is void. May be repeated.
+     * Deletes runs from all tables and prevents that any revision of them is stored again. Raises the epochs of all feeds, so that
+     * no page judged before can be committed. May be repeated.
      */
     erase: (scanIds: readonly string[]): Promise<readonly ErasedRun[]> =>
       db.transaction().execute(async (tx) => {
-        // Before the clock, as every commit does.
+        // Before the clock, like every commit.
         await lockFeeds(tx);
         await tx.updateTable('feeds').set({ lease_epoch: sql`lease_epoch + 1` }).execute();
         await lockClock(tx);
@@ -55,7 +55,7 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
           WITH run AS (DELETE FROM ${tables.runs} WHERE scan_id = ANY (${ids}) RETURNING scan_id),
           revision AS (DELETE FROM ${tables.runHistory} WHERE scan_id = ANY (${ids}) RETURNING scan_id),
           entry AS (DELETE FROM ${tables.quarantine} WHERE scan_id = ANY (${ids}) RETURNING scan_id),
-          -- An entry without a usable scan id may hold it all the same. What is emptied is not filled again.
+          -- An entry without a usable scan id may still contain it. Its content is deleted and never stored again.
           nameless AS (
             UPDATE ${tables.quarantine} SET payload = '', state = ${WITHOUT_CONTENT}
             FROM unnest(${ids}) AS named (scan_id)
@@ -79,14 +79,14 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
       }),
 
     /**
-     * Removes up to `limit` runs that were delivered too long ago, with their superseded revisions; how many runs it found.
-     * One whose delivery time is missing, or in the future, counts from when it was stored.
+     * Deletes up to `limit` runs that were delivered too long ago, with their superseded revisions. Returns the number of runs it
+     * found. If the delivery time is missing or in the future, the time of storing counts instead.
      */
     async purgeRuns(keptDays: number, limit: number): Promise<number> {
       const since = daysAgo(keptDays);
       const isOld = sql`LEAST(run.delivered_at, run.synced_at) < ${since}`;
-      // First a look that locks nothing. The day of completion is in an index; a run is delivered once it is completed, and
-      // one that is completed in the future was given a wrong time.
+      // Searches first, without locks, by the indexed day of completion: a run is never delivered before it is completed. A
+      // completion in the future is a wrong time.
       const day = sql`(completed_at AT TIME ZONE 'UTC')::date`;
       const today = sql`(statement_timestamp() AT TIME ZONE 'UTC')::date`;
       const found = await sql<{ scan_id: string }>`
@@ -110,7 +110,7 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
       return ids.length;
     },
 
-    /** Removes up to `limit` revisions that were replaced too long ago; how many there were. */
+    /** Deletes up to `limit` revisions that were superseded too long ago. Returns their number. */
     async purgeHistory(keptDays: number, limit: number): Promise<number> {
       const { numAffectedRows = 0n } = await sql`
         DELETE FROM ${tables.runHistory} WHERE (scan_id, revision) IN (
@@ -121,8 +121,8 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
     },
 
     /**
-     * Removes the content of up to `limit` entries that came into quarantine too long ago; how many there were. The rows
-     * stay, no longer open: so an entry that is delivered again does not bring its content back.
+     * Deletes the content of up to `limit` entries that were quarantined too long ago. Returns their number. The rows remain, no
+     * longer open, so that the content is not stored again with the next delivery.
      */
     async purgeQuarantine(keptDays: number, limit: number): Promise<number> {
       const entries = await db
@@ -134,7 +134,7 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
         .execute();
       if (entries.length === 0) return 0;
       await db.transaction().execute(async (tx) => {
-        // As every commit does before it changes entries.
+        // Like every commit, before it changes entries.
         await lockFeeds(tx);
         await tx
           .updateTable('quarantine')
@@ -147,5 +147,5 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
   };
 }
 
-/** Of an entry whose content is removed: it is not open any more, and stays what it was otherwise. */
+/** The new state of an entry whose content is deleted: an open one is discarded. */
 const WITHOUT_CONTENT = sql<QuarantineState>`CASE WHEN state = 'open' THEN 'discarded' ELSE state END`;

@@ -3,10 +3,10 @@ import type { PendingRun } from '../../sync/ports/index.js';
 import { anyOf, type StoreConnection } from '../connection/store-connection.js';
 import { IS_RETRIED, PENDING_RUN } from './pending.js';
 
-/** Pending results, as operators' commands choose and settle them. */
+/** Creates the access of operators' commands to pending results. */
 export function createPendingResults({ db, tables }: StoreConnection) {
   return {
-    /** Scan ids of all pending results of a feed that were not given up, the longest waiting first. */
+    /** Returns the scan ids of all pending results of a feed that were not given up, the longest pending first. */
     async list(feed: string): Promise<readonly string[]> {
       const rows = await db
         .selectFrom('runs')
@@ -20,7 +20,7 @@ export function createPendingResults({ db, tables }: StoreConnection) {
       return rows.map((row) => row.scan_id);
     },
 
-    /** Those of the scans that are stored, pending or not, of whichever feed. */
+    /** Returns the scans that are stored, pending or not, of any feed. */
     findScans: (scanIds: readonly string[]) =>
       db
         .selectFrom('runs')
@@ -29,8 +29,8 @@ export function createPendingResults({ db, tables }: StoreConnection) {
         .execute(),
 
     /**
-     * Makes those of the scans that are pending due at once, in no order, those that were given up included. No change of
-     * the run as reports see it.
+     * Makes the pending ones among the scans due at once, including those that were given up, and returns them in no particular
+     * order. Reports see no change of these runs.
      */
     makeDue: (feed: string, scanIds: readonly string[]): Promise<readonly PendingRun[]> =>
       db
@@ -43,11 +43,11 @@ export function createPendingResults({ db, tables }: StoreConnection) {
         .execute(),
 
     /**
-     * Gives up loading those of the revisions that are pending: they stay as they are, and are neither retried nor counted
-     * until an operator tries them by name. What is delivered later counts as ever. No change of the run as reports see it.
-     * They are locked in the order of the commits.
-     * @param revisions the revision of each scan that is meant
-     * @returns the scan ids of those that are given up now
+     * Gives up loading the pending ones among the revisions: they remain pending, but are neither retried nor counted until an
+     * operator tries them by name. Later deliveries are stored as usual. Reports see no change of these runs. Rows are locked in the
+     * same order as by commits.
+     * @param revisions the revision of each scan
+     * @returns the scan ids that are now given up
      */
     async giveUp(feed: string, revisions: ReadonlyMap<string, number>): Promise<readonly string[]> {
       const { rows } = await sql<{ scan_id: string }>`

@@ -5,15 +5,15 @@ import type { StoreConnection } from '../connection/store-connection.js';
 
 const HIGHEST_REVISION = 2 ** 31 - 1;
 
-/** A feed that no process has led for this long is not expected back: another one retries its pending results. */
+/** Time without a leader after which a feed counts as gone and another one retries its pending results. */
 const GONE_AFTER = sql.lit('1 day');
-/** Taken over in one statement, at most. */
-const ADOPTED_AT_ONCE = sql.lit(1_000);
+/** Maximum number of results that are adopted in one statement. */
+const ADOPTED_PER_BATCH = sql.lit(1_000);
 
-/** Of a pending row of `runs`: its result was not given up. */
+/** For a pending row of `runs`: its result was not given up. */
 export const IS_RETRIED = sql<boolean>`next_try_at < 'infinity'`;
 
-/** What is selected of a pending row of `runs`. */
+/** Columns of a pending row of `runs`. */
 export const PENDING_RUN = [
   'scan_id as scanId',
   'revision',
@@ -23,13 +23,13 @@ export const PENDING_RUN = [
   sql<number>`extract(epoch FROM clock_timestamp() - pending_since)::double precision * 1000`.as('pendingForMs'),
 ] as const;
 
-/** Pending results, as the engine loads and retries them. */
+/** Creates the engine's access to pending results. */
 export function createPendingRetries({
   db,
   tables,
 }: StoreConnection): Pick<FeedStore, 'findStored' | 'duePending' | 'adoptPending' | 'postponePending'> {
   return {
-    /** Scans that are not stored are left out. What was removed counts as complete: nothing of it is to be loaded. */
+    /** Omits scans that are not stored. Deleted runs count as complete: their results must not be loaded. */
     async findStored(scanIds) {
       const { rows } = await sql<StoredResult>`
         SELECT scan_id AS "scanId", revision,
@@ -55,7 +55,7 @@ export function createPendingRetries({
         .limit(limit)
         .execute(),
 
-    /** They stay due as they are. No change of the run as reports see it. */
+    /** The time of the next try does not change. Reports see no change of these runs. */
     async adoptPending(lease) {
       const { rows } = await sql`
         WITH fence AS MATERIALIZED (${fenceOnLease(tables, lease)}),
@@ -66,7 +66,7 @@ export function createPendingRetries({
         orphaned AS (
           SELECT scan_id FROM ${tables.runs}
           WHERE EXISTS (SELECT FROM fence) AND result_state = 'pending' AND feed NOT IN (SELECT name FROM present)
-          ORDER BY scan_id LIMIT ${ADOPTED_AT_ONCE}
+          ORDER BY scan_id LIMIT ${ADOPTED_PER_BATCH}
           FOR NO KEY UPDATE SKIP LOCKED
         )
         UPDATE ${tables.runs} AS run SET feed = ${lease.feed} FROM orphaned WHERE run.scan_id = orphaned.scan_id
@@ -74,7 +74,7 @@ export function createPendingRetries({
       return rows.length;
     },
 
-    /** No change of the run as reports see it, so it draws no `change_seq`. */
+    /** Reports see no change of these runs, so it draws no `change_seq`. */
     async postponePending(lease, tries) {
       const { rows } = await sql<{ held: boolean }>`
         WITH fence AS MATERIALIZED (${fenceOnLease(tables, lease)}),
@@ -95,7 +95,7 @@ export function createPendingRetries({
   };
 }
 
-/** Pending results that no process retries. */
+/** Orphaned pending results: no process retries them. */
 export interface OrphanedResults {
   readonly feed: string;
   readonly baseUrl: string;
@@ -103,8 +103,8 @@ export interface OrphanedResults {
 }
 
 /**
- * Pending results of feeds that no process has led for a day, and that no feed takes over, since none that is led has their
- * address: the service that has them is not the present one.
+ * Returns the pending results of feeds that had no leader for a day and that no other feed adopts, because no feed with a leader
+ * has their address: they belong to another service.
  */
 export async function findOrphaned({ db, tables }: StoreConnection): Promise<readonly OrphanedResults[]> {
   const { rows } = await sql<OrphanedResults>`
@@ -116,7 +116,7 @@ export async function findOrphaned({ db, tables }: StoreConnection): Promise<rea
   return rows;
 }
 
-/** Of a row of `feeds`: it is not expected back. */
+/** For a row of `feeds`: it counts as gone. */
 function isGone(feed: string): RawBuilder<boolean> {
   const column = (name: string) => sql.ref(`${feed}.${name}`);
   return sql`(GREATEST(${column('lease_expires_at')}, ${column('last_commit_at')}, ${column('created_at')})

@@ -5,17 +5,17 @@ import type { QuarantineState } from '../schema/schema.js';
 /** An entry of the quarantine, without its payload. */
 export type QuarantinedEntry = Awaited<ReturnType<ReturnType<typeof createQuarantinedEntries>['list']>>[number];
 
-/** The quarantine of a feed, as operators' commands see and settle it. */
+/** Creates the access of operators' commands to the quarantine of a feed. */
 export function createQuarantinedEntries({ db, tables }: StoreConnection) {
   const entriesOf = (feed: string, state: QuarantineState | null) => {
     const entries = db.selectFrom('quarantine').where('feed', '=', feed);
     return state === null ? entries : entries.where('state', '=', state);
   };
-  /** First locks the feed's row, as every commit does: two that change several entries must not wait for each other. */
+  /** Locks the feed's row first, like every commit: two statements that change several entries must not deadlock. */
   const fence = (feed: string) => sql`
         WITH fence AS MATERIALIZED (SELECT FROM ${tables.feeds} WHERE name = ${feed} FOR NO KEY UPDATE)`;
   return {
-    /** The newest entries, newest first; of all states if `state` is null. */
+    /** Returns the newest entries, newest first; in all states if `state` is null. */
     list: (feed: string, { state, limit }: { readonly state: QuarantineState | null; readonly limit: number }) =>
       entriesOf(feed, state).select(ENTRY).orderBy('id', 'desc').limit(limit).execute(),
 
@@ -26,23 +26,23 @@ export function createQuarantinedEntries({ db, tables }: StoreConnection) {
       return Number(entries);
     },
 
-    /** Those of the ids that are entries of the feed. */
+    /** Returns the entries of the feed with these ids. */
     find: (feed: string, ids: readonly string[]) =>
       entriesOf(feed, null).where('id', '=', anyOf(ids)).select(ENTRY).orderBy('id').execute(),
 
-    /** Ids of all open entries, oldest first. */
+    /** Returns the ids of all open entries, oldest first. */
     async openIds(feed: string): Promise<readonly string[]> {
       const rows = await entriesOf(feed, 'open').select('id').orderBy('id').execute();
       return rows.map(({ id }) => id);
     },
 
-    /** The entry's bytes as received; undefined if there is none. */
+    /** Returns the bytes of the entry as received; undefined if there is no such entry. */
     async readPayload(feed: string, id: string): Promise<Uint8Array | undefined> {
       const entry = await entriesOf(feed, null).where('id', '=', id).select('payload').executeTakeFirst();
       return entry?.payload;
     },
 
-    /** Discards those of the ids that are open; the ids it discarded. */
+    /** Discards the open ones among these entries. Returns the ids of the discarded ones. */
     async discard(feed: string, ids: readonly string[]): Promise<readonly string[]> {
       const { rows } = await sql<{ id: string }>`${fence(feed)}
         UPDATE ${tables.quarantine} SET state = 'discarded'
@@ -51,7 +51,7 @@ export function createQuarantinedEntries({ db, tables }: StoreConnection) {
       return rows.map(({ id }) => id);
     },
 
-    /** Notes that an entry's run is stored: by it (`replayed`), or in a newer revision (`discarded`). */
+    /** Records that the run of an entry is stored: from this entry (`replayed`), or in a newer revision (`discarded`). */
     async settle(feed: string, id: string, state: 'replayed' | 'discarded'): Promise<void> {
       await sql`${fence(feed)}
         UPDATE ${tables.quarantine} SET state = ${state}

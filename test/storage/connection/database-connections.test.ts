@@ -52,8 +52,8 @@ const STAGES = [
   ['before the login, having no TLS', 'sslmode=prefer', 'N'],
 ] as const;
 
-describe.each(STAGES)('a server that falls silent %s', (_, parameters, answer) => {
-  it('does not hold up the closing', async () => {
+describe.each(STAGES)('a server that stops answering %s', (_, parameters, answer) => {
+  it('does not delay the end when the pool is closed', async () => {
     const { port, heard } = await startSilentServer(answer);
     const database = openDatabase({
       connection: connectionTo(port, parameters),
@@ -66,7 +66,7 @@ describe.each(STAGES)('a server that falls silent %s', (_, parameters, answer) =
     expect(await asking).toMatchObject({ kind: 'connection', action: 'retry' });
   });
 
-  it('is let go when the signal aborts', async () => {
+  it('is disconnected when the signal aborts', async () => {
     const { port, heard } = await startSilentServer(answer);
     const stop = new AbortController();
     const database = openDatabase({
@@ -83,8 +83,8 @@ describe.each(STAGES)('a server that falls silent %s', (_, parameters, answer) =
   });
 });
 
-describe('a connection that cannot be had', () => {
-  it('says in one line where it was to lead and what helps', async () => {
+describe('the error of a failed connection', () => {
+  it('names the address and the remedy in one line when the server refuses the connection', async () => {
     const { port } = await startSilentServer();
     await undos.pop()?.();
     const database = openDatabase({ connection: connectionTo(port), maxConnections: 1 });
@@ -96,7 +96,7 @@ describe('a connection that cannot be had', () => {
     });
   });
 
-  it('to a server that says nothing in time names the time', async () => {
+  it('names the deadline when the server does not answer', async () => {
     const { port } = await startSilentServer();
     const database = openDatabase({ connection: connectionTo(port), maxConnections: 1, connectDeadlineMs: 1 });
     undos.push(() => database.close());
@@ -104,11 +104,11 @@ describe('a connection that cannot be had', () => {
     expect(failure?.message).toMatch(/^no connection to PostgreSQL at 127\.0\.0\.1:\d+: no login within 0\.001 s/);
   });
 
-  it('to a server without TLS says so where sslmode asks for it', async () => {
+  it('says that there is no TLS when sslmode requires it', async () => {
     const { port } = await startSilentServer('N');
     const database = openDatabase({ connection: connectionTo(port, 'sslmode=require'), maxConnections: 1 });
     undos.push(() => database.close());
-    expect((await failureOf(sql`SELECT 1`.execute(database.sql)))?.message).toContain('it has no TLS, and sslmode');
+    expect((await failureOf(sql`SELECT 1`.execute(database.sql)))?.message).toContain('it has no TLS, but sslmode');
   });
 
   const to = { host: 'db.example', port: 6432, user: 'scan"feed', database: 'app', deadlineMs: 10_000 };
@@ -116,14 +116,14 @@ describe('a connection that cannot be had', () => {
   const reported = (code: string) => Object.assign(withCode(code), { severity: 'FATAL' });
 
   it.each([
-    ['ENOTFOUND', 'no such host is known; correct host and port'],
-    ['EAI_AGAIN', 'its name cannot be looked up now; check DNS'],
-    ['EHOSTUNREACH', 'no way leads there'],
-    ['ETIMEDOUT', 'there was no answer'],
-    ['ECONNRESET', 'the server ended the connection before the login'],
+    ['ENOTFOUND', 'the host name is unknown; correct host and port'],
+    ['EAI_AGAIN', 'the host name could not be resolved; check DNS'],
+    ['EHOSTUNREACH', 'there is no route to the host'],
+    ['ETIMEDOUT', 'the host does not answer'],
+    ['ECONNRESET', 'the server closed the connection before the login'],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its certificate is not trusted; check sslrootcert and sslmode'],
-    ['ERR_SSL_WRONG_VERSION_NUMBER', 'TLS could not be agreed on'],
-  ])('for %s says what helps', (code, advice) => {
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'the TLS handshake failed'],
+  ])('names a remedy when the code is %s', (code, advice) => {
     const { message } = connectError(withCode(code), to);
     expect(message.startsWith(`no connection to PostgreSQL at db.example:6432 (${code}): ${advice}`)).toBe(true);
     expect(message).not.toMatch(/canary|\n/);
@@ -131,14 +131,14 @@ describe('a connection that cannot be had', () => {
 
   it.each([
     ['28P01', 'authentication', 'refused the password of the role "scan\\"feed"; check the role and its password'],
-    ['28000', 'authentication', 'does not let the role "scan\\"feed" into the database "app"; check that'],
+    ['28000', 'authentication', 'refused the role "scan\\"feed" access to the database "app"; check that'],
     ['3D000', 'database_missing', 'has no database "app"; create it'],
-    ['42501', 'permission', 'does not let the role "scan\\"feed" into the database "app"; GRANT CONNECT'],
-    ['53300', 'resources', 'has no connection left'],
+    ['42501', 'permission', 'refused the role "scan\\"feed" access to the database "app"; GRANT CONNECT'],
+    ['53300', 'resources', 'has no free connection'],
     ['57P03', 'shutdown', 'is starting, stopping or recovering'],
-    ['08P01', 'connection', 'refused the connection; where that is a pooler'],
+    ['08P01', 'connection', 'refused the connection; if it is a pooler'],
     ['58000', 'system', 'refused the connection: system'],
-  ])('for SQLSTATE %s is %s and says what helps', (sqlstate, kind, advice) => {
+  ])('names a remedy when SQLSTATE is %s, of kind %s', (sqlstate, kind, advice) => {
     const error = connectError(reported(sqlstate), to);
     expect(error).toMatchObject({ kind, sqlstate });
     expect(error.message.startsWith(`PostgreSQL at db.example:6432 ${advice}`)).toBe(true);
@@ -149,7 +149,7 @@ describe('a connection that cannot be had', () => {
   it.each([
     ['::1', '[::1]:6432'],
     ['/var/run/postgresql', '/var/run/postgresql/.s.PGSQL.6432'],
-  ])('to %s names it as it is written', (host, shown) => {
+  ])('shows the host in the usual notation when it is %s', (host, shown) => {
     expect(connectError(withCode('ECONNREFUSED'), { ...to, host }).message).toContain(`at ${shown} (`);
   });
 });

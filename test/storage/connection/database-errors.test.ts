@@ -23,7 +23,7 @@ describe('the connection after an error', () => {
     },
   );
 
-  it('is given up after what PostgreSQL did not report', () => {
+  it('is closed when PostgreSQL did not report the error', () => {
     expect(endsConnection(Object.assign(new Error('x'), { code: 'EPIPE' }))).toBe(true);
     expect(endsConnection(undefined)).toBe(true);
   });

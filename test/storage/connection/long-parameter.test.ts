@@ -21,7 +21,7 @@ describe('a long parameter', () => {
     ['short', 10, 3],
     ['as long as a page', 340_000, 5_000],
     ['of megabytes', 9_000_000, 1_048_576],
-  ])('arrives as its pieces one after the other, among parameters of every kind: %s', async (_, length, size) => {
+  ])('arrives complete when it is sent among other parameters: %s', async (_, length, size) => {
     const text = 'ß€😀"\\'.repeat(length / 10);
     const json = JSON.stringify({ text, n: 'x' });
     const [row] = await bench.rows(sql<Record<string, unknown>>`
@@ -38,7 +38,7 @@ describe('a long parameter', () => {
     });
   });
 
-  it('that PostgreSQL refuses leaves the connection as it was', async () => {
+  it('leaves the connection usable when PostgreSQL refuses it', async () => {
     const broken = inPieces(`{"a":"${'x'.repeat(500_000)}`, 1_000);
     await expect(bench.rows(sql`SELECT ${broken}::jsonb`)).rejects.toMatchObject({ action: 'data' });
     expect(await bench.rows(sql`SELECT 1 AS one`)).toEqual([{ one: 1 }]);

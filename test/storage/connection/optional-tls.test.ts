@@ -20,7 +20,7 @@ async function logIn(): Promise<DatabaseClient> {
   return client;
 }
 
-test('a connection that asked for TLS carries large statements and results whole', async () => {
+test('a connection transfers large statements and results when TLS is optional', async () => {
   const client = await logIn();
   const text = 'scanfeed '.repeat(1_000_000);
   const { rows } = await client.query<{ back: string; md5: string }>('SELECT $1::text AS back, md5($1::text)', [text]);
@@ -28,7 +28,7 @@ test('a connection that asked for TLS carries large statements and results whole
   expect(rows[0]?.md5).toMatch(/^[0-9a-f]{32}$/);
 });
 
-test('a connection that asked for TLS reports its end', async () => {
+test('a connection reports its end when TLS is optional', async () => {
   const [client, other] = [await logIn(), await logIn()];
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   const lost = new Promise((resolve) => client.once('error', resolve));

@@ -28,7 +28,7 @@ const backend = async ({ sql: db }: Database) =>
   (await sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`.execute(db)).rows[0]?.pid;
 
 describe('a connection', () => {
-  it('is used again after an error that PostgreSQL reported', () =>
+  it('is used again when PostgreSQL reported the error', () =>
     withPool({}, async (database) => {
       const before = await backend(database);
       await expect(sql`SELECT 1/0`.execute(database.sql)).rejects.toMatchObject({
@@ -39,7 +39,7 @@ describe('a connection', () => {
       expect(await backend(database)).toBe(before);
     }));
 
-  it('is destroyed when a statement is not answered in time; the next statement gets another', () =>
+  it('is destroyed and replaced when a statement exceeds its deadline', () =>
     withPool({ statementDeadlineMs: 300 }, async (database) => {
       const before = await backend(database);
       await expect(sql`SELECT pg_sleep(3600)`.execute(database.sql)).rejects.toMatchObject({
@@ -49,7 +49,7 @@ describe('a connection', () => {
       expect(await backend(database)).not.toBe(before);
     }));
 
-  it('that dies under a statement is replaced, and the process lives on', () =>
+  it('is replaced when it is lost during a statement', () =>
     withPool({}, async (database) => {
       await expect(sql`SELECT pg_terminate_backend(pg_backend_pid())`.execute(database.sql)).rejects.toMatchObject({
         action: 'retry',
@@ -57,7 +57,7 @@ describe('a connection', () => {
       expect(await backend(database)).toBeTypeOf('number');
     }));
 
-  it('never comes back into the pool inside a transaction that was given up', () =>
+  it('does not return to the pool when its transaction was abandoned', () =>
     withPool({ statementDeadlineMs: 300 }, async (database) => {
       const sent = vi.spyOn(pg.Client.prototype, 'query');
       const given = database.sql.transaction().execute(async (tx) => {
@@ -76,7 +76,7 @@ describe('a connection', () => {
 });
 
 describe('errors', () => {
-  it('carry the SQLSTATE and the constraint, never the values', () =>
+  it('contain SQLSTATE and constraint, but no values, when PostgreSQL refuses a statement', () =>
     withPool({}, async (database) => {
       await sql`CREATE TABLE secrets (value text CONSTRAINT no_secret CHECK (value <> 'GEHEIM'))`.execute(database.sql);
       const failed = await sql`INSERT INTO secrets VALUES ('GEHEIM')`.execute(database.sql).catch((error) => error);
@@ -85,20 +85,20 @@ describe('errors', () => {
       expect(`${failed.stack} ${JSON.stringify(failed)}`).not.toContain('GEHEIM');
     }));
 
-  it('of a pool that is used up do not look for the fault in the login', () =>
+  it('do not blame the login when all connections are in use', () =>
     withPool({ connectDeadlineMs: 2_000 }, async (database) => {
       await backend(database); // logged in
       await database.sql.connection().execute(async () => {
         const waited = await backend(database).catch((error) => error);
-        expect(waited).toMatchObject({ kind: 'pool_used_up', action: 'retry' });
+        expect(waited).toMatchObject({ kind: 'pool_exhausted', action: 'retry' });
         expect(waited.message).toMatch(
-          /^all connections to PostgreSQL at \S+ were in use for 2 s; look why statements are slow .* raise SCANFEED_DATABASE_POOL$/,
+          /^all connections to PostgreSQL at \S+ were in use for 2 s; find out why statements are slow .* raise SCANFEED_DATABASE_POOL$/,
         );
       });
       expect(await backend(database)).toBeTypeOf('number');
     }));
 
-  it('of a server that cannot be reached are to be retried', () =>
+  it('are retried when the server cannot be reached', () =>
     withPool({ connection: { host: '127.0.0.1', port: 1, user: 'nobody', database: 'none' } }, async (database) => {
       await expect(backend(database)).rejects.toMatchObject({ kind: 'connection', action: 'retry' });
     }));
@@ -111,7 +111,7 @@ describe('errors', () => {
       'refused the password of the role "nobody"',
       '28P01',
     ],
-  ])('of a login with %s are held, and name the role and never the password', async (_, login, text, sqlstate) => {
+  ])('are held and name the role, not the password, when the login has %s', async (_, login, text, sqlstate) => {
     const { host, port, user, database } = pgConnection.parse(provided.url);
     const connection = { host: host ?? 'localhost', port: Number(port ?? 5432), user, database, ...login };
     await withPool({ connection: connection as DatabaseOptions['connection'] }, async (refusing) => {
@@ -122,15 +122,15 @@ describe('errors', () => {
     });
   });
 
-  it('of a login without a password say that one is wanted', async () => {
+  it('say that a password is required when none is set', async () => {
     const { host, port, user, database } = pgConnection.parse(provided.url);
     const connection = { host: host ?? 'localhost', port: Number(port ?? 5432), user, database };
     await withPool({ connection: connection as DatabaseOptions['connection'] }, async (refusing) => {
-      await expect(backend(refusing)).rejects.toThrow('it wants a password, and none is set; check the role');
+      await expect(backend(refusing)).rejects.toThrow('it requires a password, but none is set; check the role');
     });
   });
 
-  it('of a database that does not exist are held', () =>
+  it('are held when the database does not exist', () =>
     withPool({}, async (database) => {
       expect(await backend(database)).toBeTypeOf('number');
       const { host, port, user, password } = pgConnection.parse(provided.url);
@@ -147,7 +147,7 @@ describe('errors', () => {
     }));
 });
 
-it('closing ends also the connections that are busy', async () => {
+it('closes busy connections when the pool is closed', async () => {
   await withPool({}, async (database) => {
     const hanging = sql`SELECT pg_sleep(3600)`.execute(database.sql).catch((error) => error);
     await expect.poll(() => database.usage().active).toBe(1);

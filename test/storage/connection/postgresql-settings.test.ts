@@ -16,7 +16,7 @@ async function statementsFor(role: string, serverVersion: number): Promise<strin
     .map((line) => line.replace('ALTER ROLE scanfeed', `ALTER ROLE ${role}`));
 }
 
-test('the settings that the guide gives to the role are taken by the server, and hold for its connections', async () => {
+test('the settings from the guide apply to connections of the role when the server has accepted them', async () => {
   const { url } = inject('testServer');
   const role = `scanfeed_guide_${randomBytes(5).toString('hex')}`;
   const password = randomBytes(12).toString('hex');
