@@ -17,7 +17,7 @@ export const idle: Figure = {
   name: 'idle',
   title: 'At rest, and at the start',
   method:
-    'A daemon with the default settings at the end of a quiet feed: user and system time of its process, beginning ten seconds after it got there. Starts of the process until its first request arrives, on a database that has its tables. Beside it what this machine takes for one page of memory that was not touched for five seconds, before and after: where that is more than a tenth of a microsecond, whatever wakes now and then takes more of it than elsewhere.',
+    'User and system time of a daemon with the default settings at the end of a quiet feed, from ten seconds after it got there. The start lasts from the start of the process until its first request, on a database that has its tables. The last column is the time to touch one page of memory that was idle for five seconds, before and after. Over 0.1 microseconds this machine slows down everything that wakes up.',
   measure: async ({ scope, quick }) => {
     const service = await startService(scope, { history: 1_000 });
     const server = await startServer(scope);

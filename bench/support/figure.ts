@@ -5,7 +5,7 @@ export interface Figure {
   /** What it is called on the command line. */
   readonly name: string;
   readonly title: string;
-  /** What is measured beside what, for a reader of the report. */
+  /** Describes the contestants and the method, for readers of the report. */
   readonly method: string;
   /** Takes long; runs only when it is named. */
   readonly onDemand?: boolean;
