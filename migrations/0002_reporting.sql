@@ -1,11 +1,11 @@
--- What reports read: views in the schema `:"reporting"`, SCANFEED_DATABASE_SCHEMA with `_reporting`. Views run with the
--- rights of their owner (security_invoker is off), so that a reader needs none on the tables. To try this file by hand:
+-- The views for reports, in the schema `:"reporting"`, SCANFEED_DATABASE_SCHEMA with `_reporting`. They run with the
+-- rights of their owner (security_invoker is off), so that a reader needs no rights on the tables. To try this file by hand:
 --   psql --single-transaction --set schema=scanfeed --set reporting=scanfeed_reporting --file migrations/0002_reporting.sql
 -- works-from: 1
 
-COMMENT ON SCHEMA :"reporting" IS 'What reports may rely on: views over what scanfeed stores, and functions to read German values';
+COMMENT ON SCHEMA :"reporting" IS 'Stable interface for reports: views of the data that scanfeed stores, and functions that parse German values';
 
--- By day of completion, in UTC, with all that daily_statistics needs: it reads this index alone.
+-- By day of completion, in UTC, with all columns of daily_statistics, which reads only this index.
 CREATE INDEX runs_statistics ON :"schema".runs (
     ((completed_at AT TIME ZONE 'UTC')::date), environment, document_type_slug, partner_name
 ) INCLUDE (status, partner_test_mode, ocr_confidence, submitted_at, completed_at);
@@ -17,7 +17,7 @@ CREATE INDEX runs_without_data ON :"schema".runs (feed)
 CREATE INDEX run_history_superseded ON :"schema".run_history (superseded_at);
 CREATE INDEX quarantine_scan ON :"schema".quarantine (scan_id, revision) WHERE state = 'open';
 
--- Without them the planner takes every completed_at for a day, week or month of its own, and sorts whole documents.
+-- Without them the planner assumes that every completed_at is a separate day, week or month, and sorts whole documents.
 CREATE STATISTICS :"schema".runs_days ON (date_trunc('day', completed_at)) FROM :"schema".runs;
 CREATE STATISTICS :"schema".runs_weeks ON (date_trunc('week', completed_at)) FROM :"schema".runs;
 CREATE STATISTICS :"schema".runs_months ON (date_trunc('month', completed_at)) FROM :"schema".runs;
@@ -31,12 +31,12 @@ CREATE TABLE :"schema".deleted_runs (
     CHECK ((reason = 'erased') = (revision IS NULL))
 );
 CREATE INDEX deleted_runs_change_seq ON :"schema".deleted_runs (change_seq);
-COMMENT ON TABLE :"schema".deleted_runs IS 'Runs that were removed and do not come back, whoever delivers them again';
+COMMENT ON TABLE :"schema".deleted_runs IS 'Deleted runs, which are not stored again when they are delivered again';
 COMMENT ON COLUMN :"schema".deleted_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
-COMMENT ON COLUMN :"schema".deleted_runs.revision IS 'This revision and older ones are not stored again; null: none is';
-COMMENT ON COLUMN :"schema".deleted_runs.reason IS 'erased: by an operator (scanfeed erase); expired: past the retention (SCANFEED_RETENTION_DAYS)';
-COMMENT ON COLUMN :"schema".deleted_runs.deleted_at IS 'When it was removed';
-COMMENT ON COLUMN :"schema".deleted_runs.change_seq IS 'Number of the removal, drawn from change_seq like those of runs';
+COMMENT ON COLUMN :"schema".deleted_runs.revision IS 'This revision and lower ones are not stored again; null: no revision is';
+COMMENT ON COLUMN :"schema".deleted_runs.reason IS 'erased: by an operator (scanfeed erase); expired: older than the retention (SCANFEED_RETENTION_DAYS)';
+COMMENT ON COLUMN :"schema".deleted_runs.deleted_at IS 'When it was deleted';
+COMMENT ON COLUMN :"schema".deleted_runs.change_seq IS 'Number of the deletion, drawn from change_seq like those of runs';
 
 CREATE TABLE :"schema".report_views (
     id                 integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -47,11 +47,11 @@ CREATE TABLE :"schema".report_views (
     built_at           timestamptz,
     decided_at         timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-COMMENT ON TABLE :"schema".report_views IS 'The typed views of documents. What was decided once is kept: a view only ever gains columns';
+COMMENT ON TABLE :"schema".report_views IS 'The typed views of documents. Decisions are kept: columns are only added';
 COMMENT ON COLUMN :"schema".report_views.id IS 'Number of the view';
 COMMENT ON COLUMN :"schema".report_views.name IS 'Name of the view in the schema of the reports';
 COMMENT ON COLUMN :"schema".report_views.document_type_slug IS 'Document type whose runs it shows (interface 2.1 documentType.slug)';
-COMMENT ON COLUMN :"schema".report_views.arrays IS 'Paths of the arrays whose elements are its rows, outermost first, each from within the one before; []: its rows are documents';
+COMMENT ON COLUMN :"schema".report_views.arrays IS 'Paths of the nested arrays whose elements are its rows, outermost first, each relative to the previous one; []: its rows are documents';
 COMMENT ON COLUMN :"schema".report_views.built_as IS 'Fingerprint of the definition it was last built from; null: not built yet';
 COMMENT ON COLUMN :"schema".report_views.built_at IS 'When it was last built';
 COMMENT ON COLUMN :"schema".report_views.decided_at IS 'When the document type or array was first seen';
@@ -66,12 +66,12 @@ CREATE TABLE :"schema".report_columns (
     PRIMARY KEY (view_id, position),
     UNIQUE (view_id, name)
 );
-COMMENT ON TABLE :"schema".report_columns IS 'Columns of the typed views, one a field of the documents and type';
+COMMENT ON TABLE :"schema".report_columns IS 'Columns of the typed views, one per field of the documents and type';
 COMMENT ON COLUMN :"schema".report_columns.view_id IS 'The view';
-COMMENT ON COLUMN :"schema".report_columns.position IS 'Order of the columns, from 1, behind those that every typed view has';
+COMMENT ON COLUMN :"schema".report_columns.position IS 'Position of the column, from 1, after the columns that every typed view has';
 COMMENT ON COLUMN :"schema".report_columns.name IS 'Name of the column';
 COMMENT ON COLUMN :"schema".report_columns.path IS 'Keys that lead to the field, from the document or the element of the array';
-COMMENT ON COLUMN :"schema".report_columns.type IS 'How the value is read: number, boolean, date, timestamp, text, json';
+COMMENT ON COLUMN :"schema".report_columns.type IS 'Type as which the value is read: number, boolean, date, timestamp, text, json';
 COMMENT ON COLUMN :"schema".report_columns.decided_at IS 'When the field, or a value of this type, was first seen';
 
 CREATE TABLE :"schema".report_progress (
@@ -79,9 +79,9 @@ CREATE TABLE :"schema".report_progress (
     change_seq bigint NOT NULL DEFAULT 0
 );
 INSERT INTO :"schema".report_progress DEFAULT VALUES;
-COMMENT ON TABLE :"schema".report_progress IS 'One row: how far documents were looked through for new fields';
+COMMENT ON TABLE :"schema".report_progress IS 'A single row: how far documents were searched for new fields';
 COMMENT ON COLUMN :"schema".report_progress.only_row IS 'Keeps the table at one row';
-COMMENT ON COLUMN :"schema".report_progress.change_seq IS 'The last change of runs that was looked at';
+COMMENT ON COLUMN :"schema".report_progress.change_seq IS 'The last change of runs that was searched';
 
 -- The only definition of a productive run; productive_runs and the typed views read it.
 CREATE VIEW :"schema".judged_runs WITH (security_invoker = false) AS
@@ -93,11 +93,11 @@ SELECT run.scan_id, run.revision, run.status, run.environment, run.document_type
     AND run.result_state = 'complete' AND run.data IS NOT NULL AND refused.scan_id IS NULL AS productive
 FROM :"schema".runs AS run
 LEFT JOIN (
-    -- An unreadable revision may be a correction: it counts as higher until an operator settles the entry.
+    -- An unreadable revision may be a correction, so it counts as higher until an operator settles the entry.
     SELECT scan_id, max(COALESCE(revision, 2147483647)) AS revision FROM :"schema".quarantine
     WHERE state = 'open' GROUP BY scan_id
 ) AS refused ON refused.scan_id = run.scan_id AND refused.revision > run.revision;
-COMMENT ON VIEW :"schema".judged_runs IS 'Runs with the decision whether each may be processed productively';
+COMMENT ON VIEW :"schema".judged_runs IS 'Runs, with a flag that says whether each may be processed productively';
 COMMENT ON COLUMN :"schema".judged_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
 COMMENT ON COLUMN :"schema".judged_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
 COMMENT ON COLUMN :"schema".judged_runs.status IS 'completed or failed (interface 2.1 status)';
@@ -112,25 +112,25 @@ COMMENT ON COLUMN :"schema".judged_runs.data IS 'Structured recognition result, 
 COMMENT ON COLUMN :"schema".judged_runs.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
 COMMENT ON COLUMN :"schema".judged_runs.error IS 'Message of a failed run, in German (interface 2.1 error)';
 COMMENT ON COLUMN :"schema".judged_runs.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
-COMMENT ON COLUMN :"schema".judged_runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"schema".judged_runs.completed_at IS 'When the run was completed, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"schema".judged_runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
 COMMENT ON COLUMN :"schema".judged_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
-COMMENT ON COLUMN :"schema".judged_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded, or was given up (interface 4.2 rule 6)';
-COMMENT ON COLUMN :"schema".judged_runs.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
-COMMENT ON COLUMN :"schema".judged_runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
-COMMENT ON COLUMN :"schema".judged_runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"schema".judged_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"schema".judged_runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"schema".judged_runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"schema".judged_runs.extra IS 'Fields that are not in the interface, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"schema".judged_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"schema".judged_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"schema".judged_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change; the order of numbers is the order of commits, so a reader may remember the highest it has seen';
-COMMENT ON COLUMN :"schema".judged_runs.productive IS 'true: completed, of the productive environment, not in test mode, with usable data in full, and no higher revision in open quarantine';
+COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"schema".judged_runs.productive IS 'true: completed, in the productive environment, not in test mode, with complete and usable data, and no higher revision in open quarantine';
 
 CREATE VIEW :"reporting".runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
     partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
     markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at, change_seq
 FROM :"schema".runs;
-COMMENT ON VIEW :"reporting".runs IS 'One row a run: its highest revision, of every environment and status. Origin: the delivery feed (interface 4.2)';
+COMMENT ON VIEW :"reporting".runs IS 'One row per run: its highest revision, in every environment and status. Source: the delivery feed (interface 4.2)';
 COMMENT ON COLUMN :"reporting".runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
 COMMENT ON COLUMN :"reporting".runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
 COMMENT ON COLUMN :"reporting".runs.status IS 'completed or failed (interface 2.1 status)';
@@ -145,17 +145,17 @@ COMMENT ON COLUMN :"reporting".runs.data IS 'Structured recognition result, ever
 COMMENT ON COLUMN :"reporting".runs.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
 COMMENT ON COLUMN :"reporting".runs.error IS 'Message of a failed run, in German (interface 2.1 error)';
 COMMENT ON COLUMN :"reporting".runs.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
-COMMENT ON COLUMN :"reporting".runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"reporting".runs.completed_at IS 'When the run was completed, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"reporting".runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
 COMMENT ON COLUMN :"reporting".runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
-COMMENT ON COLUMN :"reporting".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded, or was given up (interface 4.2 rule 6)';
-COMMENT ON COLUMN :"reporting".runs.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
-COMMENT ON COLUMN :"reporting".runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
-COMMENT ON COLUMN :"reporting".runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"reporting".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"reporting".runs.extra IS 'Fields that are not in the interface, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"reporting".runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"reporting".runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change; the order of numbers is the order of commits, so a reader may remember the highest it has seen';
+COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE VIEW :"reporting".productive_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
@@ -163,7 +163,7 @@ SELECT scan_id, revision, status, environment, document_type_slug, document_type
     markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at, change_seq
 FROM :"schema".judged_runs
 WHERE productive;
-COMMENT ON VIEW :"reporting".productive_runs IS 'Runs that may be processed productively: completed, of the productive environment, the partner not in test mode, the result complete with usable data, and no higher revision waiting in quarantine';
+COMMENT ON VIEW :"reporting".productive_runs IS 'Runs that may be processed productively: completed, in the productive environment, partner not in test mode, with complete and usable data, and no higher revision in open quarantine';
 COMMENT ON COLUMN :"reporting".productive_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
 COMMENT ON COLUMN :"reporting".productive_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
 COMMENT ON COLUMN :"reporting".productive_runs.status IS 'completed or failed (interface 2.1 status)';
@@ -178,17 +178,17 @@ COMMENT ON COLUMN :"reporting".productive_runs.data IS 'Structured recognition r
 COMMENT ON COLUMN :"reporting".productive_runs.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
 COMMENT ON COLUMN :"reporting".productive_runs.error IS 'Message of a failed run, in German (interface 2.1 error)';
 COMMENT ON COLUMN :"reporting".productive_runs.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
-COMMENT ON COLUMN :"reporting".productive_runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"reporting".productive_runs.completed_at IS 'When the run was completed, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"reporting".productive_runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
 COMMENT ON COLUMN :"reporting".productive_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
-COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded, or was given up (interface 4.2 rule 6)';
-COMMENT ON COLUMN :"reporting".productive_runs.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
-COMMENT ON COLUMN :"reporting".productive_runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
-COMMENT ON COLUMN :"reporting".productive_runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".productive_runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".productive_runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"reporting".productive_runs.extra IS 'Fields that are not in the interface, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"reporting".productive_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"reporting".productive_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".productive_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change; the order of numbers is the order of commits, so a reader may remember the highest it has seen';
+COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE VIEW :"reporting".failed_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, environment, document_type_slug, document_type_name, file_name, partner_name,
@@ -196,7 +196,7 @@ SELECT scan_id, revision, environment, document_type_slug, document_type_name, f
     first_synced_at, synced_at, change_seq
 FROM :"schema".runs
 WHERE status = 'failed';
-COMMENT ON VIEW :"reporting".failed_runs IS 'Runs that failed, of every environment (interface 2.1 status)';
+COMMENT ON VIEW :"reporting".failed_runs IS 'Failed runs of every environment (interface 2.1 status)';
 COMMENT ON COLUMN :"reporting".failed_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
 COMMENT ON COLUMN :"reporting".failed_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it (interface 2.1 revision)';
 COMMENT ON COLUMN :"reporting".failed_runs.environment IS 'prod or test (interface 2.1 environment)';
@@ -208,14 +208,14 @@ COMMENT ON COLUMN :"reporting".failed_runs.partner_test_mode IS 'true: the partn
 COMMENT ON COLUMN :"reporting".failed_runs.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
 COMMENT ON COLUMN :"reporting".failed_runs.error IS 'Message of a failed run, in German (interface 2.1 error)';
 COMMENT ON COLUMN :"reporting".failed_runs.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
-COMMENT ON COLUMN :"reporting".failed_runs.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"reporting".failed_runs.completed_at IS 'When the run was completed, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"reporting".failed_runs.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
-COMMENT ON COLUMN :"reporting".failed_runs.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
-COMMENT ON COLUMN :"reporting".failed_runs.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"reporting".failed_runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"reporting".failed_runs.extra IS 'Fields that are not in the interface, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"reporting".failed_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"reporting".failed_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".failed_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change; the order of numbers is the order of commits, so a reader may remember the highest it has seen';
+COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE VIEW :"reporting".run_history WITH (security_invoker = false) AS
 SELECT superseded_at, scan_id, revision, status, environment, document_type_slug, document_type_name, file_name,
@@ -239,13 +239,13 @@ COMMENT ON COLUMN :"reporting".run_history.data IS 'Structured recognition resul
 COMMENT ON COLUMN :"reporting".run_history.failure_reason IS 'Machine-readable reason of a failed run (interface 2.1 failureReason)';
 COMMENT ON COLUMN :"reporting".run_history.error IS 'Message of a failed run, in German (interface 2.1 error)';
 COMMENT ON COLUMN :"reporting".run_history.submitted_at IS 'When the document was submitted, service clock (interface 2.1 submittedAt)';
-COMMENT ON COLUMN :"reporting".run_history.completed_at IS 'When the run was finished, service clock (interface 2.1 completedAt)';
+COMMENT ON COLUMN :"reporting".run_history.completed_at IS 'When the run was completed, service clock (interface 2.1 completedAt)';
 COMMENT ON COLUMN :"reporting".run_history.delivered_at IS 'When this revision was delivered in the feed, service clock (interface 2.1 deliveredAt)';
 COMMENT ON COLUMN :"reporting".run_history.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on (interface 2.1 markdown)';
-COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown was too large for the feed and is still to be loaded, or was given up (interface 4.2 rule 6)';
-COMMENT ON COLUMN :"reporting".run_history.pending_since IS 'Since when the result is pending, clock of this database; null: it is complete';
-COMMENT ON COLUMN :"reporting".run_history.repaired IS 'true: a value was replaced to make the run storable; the original is in extra or in quarantine';
-COMMENT ON COLUMN :"reporting".run_history.extra IS 'Fields that the interface does not know, and originals of replaced values; null: none';
+COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up (interface 4.2 rule 6)';
+COMMENT ON COLUMN :"reporting".run_history.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".run_history.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
+COMMENT ON COLUMN :"reporting".run_history.extra IS 'Fields that are not in the interface, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"reporting".run_history.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"reporting".run_history.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".run_history.synced_at IS 'When this row was last written, clock of this database';
@@ -258,25 +258,25 @@ FROM :"schema".quarantine;
 COMMENT ON VIEW :"reporting".quarantined IS 'Entries of the feed that could not be stored as they came, without their content. Those that are open are missing from runs';
 COMMENT ON COLUMN :"reporting".quarantined.id IS 'Number to name the entry by (scanfeed quarantine show)';
 COMMENT ON COLUMN :"reporting".quarantined.feed IS 'The feed that delivered it (SCANFEED_FEED)';
-COMMENT ON COLUMN :"reporting".quarantined.scan_id IS 'Identifier of the run; null: the entry has no usable one';
-COMMENT ON COLUMN :"reporting".quarantined.revision IS 'Its revision; null: the entry has no usable one';
-COMMENT ON COLUMN :"reporting".quarantined.state IS 'open: not in runs; repaired: stored, the original is kept here; replayed: stored later; discarded: given up, or a newer revision was stored';
-COMMENT ON COLUMN :"reporting".quarantined.reason IS 'Why it could not be stored, as one word';
-COMMENT ON COLUMN :"reporting".quarantined.detail IS 'Why it could not be stored, for a person; names fields, never values';
-COMMENT ON COLUMN :"reporting".quarantined.payload_bytes IS 'Size of the entry as received, bytes; 0: past the retention, the content is gone';
+COMMENT ON COLUMN :"reporting".quarantined.scan_id IS 'Identifier of the run; null: not usable';
+COMMENT ON COLUMN :"reporting".quarantined.revision IS 'Its revision; null: not usable';
+COMMENT ON COLUMN :"reporting".quarantined.state IS 'open: not in runs; repaired: stored after a repair, this is the original; replayed: stored later; discarded by an operator, or because a newer revision was stored';
+COMMENT ON COLUMN :"reporting".quarantined.reason IS 'Reason, as one word';
+COMMENT ON COLUMN :"reporting".quarantined.detail IS 'Reason, as a sentence; names fields, never values';
+COMMENT ON COLUMN :"reporting".quarantined.payload_bytes IS 'Size of the entry as received, bytes; 0: the content is deleted, older than the retention';
 COMMENT ON COLUMN :"reporting".quarantined.first_seen_at IS 'When it was first delivered, clock of this database';
 COMMENT ON COLUMN :"reporting".quarantined.last_seen_at IS 'When it was last delivered, clock of this database';
-COMMENT ON COLUMN :"reporting".quarantined.times_seen IS 'How often it was delivered';
+COMMENT ON COLUMN :"reporting".quarantined.times_seen IS 'Number of deliveries';
 
 CREATE VIEW :"reporting".deleted_runs WITH (security_invoker = false) AS
 SELECT scan_id, reason, deleted_at, change_seq
 FROM :"schema".deleted_runs AS deleted
 WHERE NOT EXISTS (SELECT FROM :"schema".runs AS run WHERE run.scan_id = deleted.scan_id);
-COMMENT ON VIEW :"reporting".deleted_runs IS 'Runs that were removed, so that readers remove them too. One of which a later revision was stored since is in runs, not here';
+COMMENT ON VIEW :"reporting".deleted_runs IS 'Deleted runs, which readers should delete too. A run of which a later revision has been stored since is in runs instead';
 COMMENT ON COLUMN :"reporting".deleted_runs.scan_id IS 'Identifier of the run (interface 2.1 scanId)';
-COMMENT ON COLUMN :"reporting".deleted_runs.reason IS 'erased: removed by an operator, no revision is stored any more; expired: past the retention (SCANFEED_RETENTION_DAYS), a later revision is stored again';
-COMMENT ON COLUMN :"reporting".deleted_runs.deleted_at IS 'When it was removed, clock of this database';
-COMMENT ON COLUMN :"reporting".deleted_runs.change_seq IS 'Number of the removal, of the same sequence as runs.change_seq';
+COMMENT ON COLUMN :"reporting".deleted_runs.reason IS 'erased: deleted by an operator, no revision is stored again; expired: older than the retention (SCANFEED_RETENTION_DAYS), a later revision is stored again';
+COMMENT ON COLUMN :"reporting".deleted_runs.deleted_at IS 'When it was deleted, clock of this database';
+COMMENT ON COLUMN :"reporting".deleted_runs.change_seq IS 'Number of the deletion, from the same sequence as runs.change_seq';
 
 CREATE VIEW :"reporting".daily_statistics WITH (security_invoker = false) AS
 SELECT (completed_at AT TIME ZONE 'UTC')::date AS day, environment, document_type_slug, partner_name,
@@ -291,17 +291,17 @@ SELECT (completed_at AT TIME ZONE 'UTC')::date AS day, environment, document_typ
 FROM :"schema".runs
 WHERE NOT partner_test_mode
 GROUP BY day, environment, document_type_slug, partner_name;
-COMMENT ON VIEW :"reporting".daily_statistics IS 'Figures of each day, environment, document type and partner, of current revisions. Runs of partners in test mode are left out';
-COMMENT ON COLUMN :"reporting".daily_statistics.day IS 'Day, in UTC, on which the runs were finished (completed_at); null: unknown';
+COMMENT ON VIEW :"reporting".daily_statistics IS 'Statistics of current revisions per day, environment, document type and partner. Runs of partners in test mode are excluded';
+COMMENT ON COLUMN :"reporting".daily_statistics.day IS 'Day, in UTC, on which the runs were completed (completed_at); null: unknown';
 COMMENT ON COLUMN :"reporting".daily_statistics.environment IS 'prod or test (interface 2.1 environment)';
 COMMENT ON COLUMN :"reporting".daily_statistics.document_type_slug IS 'Slug of the document type; null: none (interface 2.1 documentType.slug)';
 COMMENT ON COLUMN :"reporting".daily_statistics.partner_name IS 'Recognized sender; null: none (interface 2.1 partnerName)';
-COMMENT ON COLUMN :"reporting".daily_statistics.completed IS 'Runs that were completed';
-COMMENT ON COLUMN :"reporting".daily_statistics.failed IS 'Runs that failed';
-COMMENT ON COLUMN :"reporting".daily_statistics.ocr_confidence_mean IS 'Mean recognition confidence of the runs that have one; null: none has';
-COMMENT ON COLUMN :"reporting".daily_statistics.ocr_confidence_p05 IS 'Recognition confidence that 5 % of the runs fall short of (interpolated); null: no run has one';
+COMMENT ON COLUMN :"reporting".daily_statistics.completed IS 'Number of completed runs';
+COMMENT ON COLUMN :"reporting".daily_statistics.failed IS 'Number of failed runs';
+COMMENT ON COLUMN :"reporting".daily_statistics.ocr_confidence_mean IS 'Mean recognition confidence of the runs that have one; null: no run has one';
+COMMENT ON COLUMN :"reporting".daily_statistics.ocr_confidence_p05 IS '5th percentile of the recognition confidence (interpolated); null: no run has one';
 COMMENT ON COLUMN :"reporting".daily_statistics.turnaround_p50_seconds IS 'Median time from submission to completion, seconds; null: unknown';
-COMMENT ON COLUMN :"reporting".daily_statistics.turnaround_p95_seconds IS 'Time from submission to completion that 5 % of the runs exceed, seconds (interpolated); null: unknown';
+COMMENT ON COLUMN :"reporting".daily_statistics.turnaround_p95_seconds IS '95th percentile of the time from submission to completion, seconds (interpolated); null: unknown';
 
 CREATE VIEW :"reporting".sync_status WITH (security_invoker = false) AS
 SELECT name AS feed, data_complete_as_of,
@@ -321,20 +321,20 @@ SELECT name AS feed, data_complete_as_of,
         WHERE run.feed = feed.name AND run.status = 'completed' AND run.result_state = 'complete' AND run.data IS NULL)
         AS runs_without_data
 FROM :"schema".feeds AS feed;
-COMMENT ON VIEW :"reporting".sync_status IS 'One row a feed: how fresh and how complete the data is';
+COMMENT ON VIEW :"reporting".sync_status IS 'One row per feed: how fresh and how complete the data is';
 COMMENT ON COLUMN :"reporting".sync_status.feed IS 'Name of the feed (SCANFEED_FEED)';
-COMMENT ON COLUMN :"reporting".sync_status.data_complete_as_of IS 'Every entry that the feed listed from complete_from up to this time is in runs, perhaps pending, or in open quarantine; null while unknown. Clock of this database';
-COMMENT ON COLUMN :"reporting".sync_status.lag_seconds IS 'Now less data_complete_as_of, seconds, as scanfeed_lag_seconds; Infinity while unknown';
-COMMENT ON COLUMN :"reporting".sync_status.complete_from IS 'Earliest delivery time that the data is complete from; null: from the beginning of the history';
-COMMENT ON COLUMN :"reporting".sync_status.reconciled_as_of IS 'Up to when runs that the feed''s position had passed by were looked for; null: never';
-COMMENT ON COLUMN :"reporting".sync_status.pending_results IS 'Runs whose full result is still to be loaded, as scanfeed_pending_results';
-COMMENT ON COLUMN :"reporting".sync_status.quarantined IS 'Entries in open quarantine, as scanfeed_quarantined_entries';
+COMMENT ON COLUMN :"reporting".sync_status.data_complete_as_of IS 'Every entry that the feed listed from complete_from up to this time is in runs, possibly pending, or in open quarantine; null while unknown. Clock of this database';
+COMMENT ON COLUMN :"reporting".sync_status.lag_seconds IS 'Current time minus data_complete_as_of, seconds, like scanfeed_lag_seconds; Infinity while unknown';
+COMMENT ON COLUMN :"reporting".sync_status.complete_from IS 'Earliest delivery time from which the data is complete; null: the beginning of the history';
+COMMENT ON COLUMN :"reporting".sync_status.reconciled_as_of IS 'Time up to which passes have searched for runs that the cursor skipped; null: never';
+COMMENT ON COLUMN :"reporting".sync_status.pending_results IS 'Number of runs whose full result has not been loaded yet, like scanfeed_pending_results';
+COMMENT ON COLUMN :"reporting".sync_status.quarantined IS 'Number of entries in open quarantine, like scanfeed_quarantined_entries';
 COMMENT ON COLUMN :"reporting".sync_status.backfill_complete IS 'true once the end of the feed was reached from its start';
 COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last successful poll of the feed was sent; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
-COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Completed runs of this feed whose data is missing, null or not an object; never productive';
+COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Number of completed runs of this feed whose data is missing, null or not an object; they are never productive';
 
--- Values as documents write them. Null where the text is none: a report must not fail for one document.
+-- Parse values as documents write them. Null if the text is not such a value: one document must not fail a report.
 CREATE FUNCTION :"reporting".german_number(value text) RETURNS numeric
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT AS $$
 BEGIN
@@ -346,7 +346,7 @@ BEGIN
     RETURN (CASE WHEN value ~ '[-−]' THEN '-' ELSE '' END
         || replace(regexp_replace(value, '[^0-9,]', '', 'g'), ',', '.'))::numeric;
 END $$;
-COMMENT ON FUNCTION :"reporting".german_number(text) IS 'The number that a text has in German notation: 1.234,56, 1 234,56, -5, 7,50 €. A point groups digits, a comma begins the fraction. Null where it is none';
+COMMENT ON FUNCTION :"reporting".german_number(text) IS 'Parses a number in German notation: 1.234,56, 1 234,56, -5, 7,50 €. A point groups digits, a comma starts the fraction. Null if the text is not a number';
 
 CREATE FUNCTION :"reporting".german_date(value text) RETURNS date
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT AS $$
@@ -379,7 +379,7 @@ BEGIN
     END IF;
     days := part[1];
     years := part[3];
-    IF length(part[3]) = 2 THEN -- as PostgreSQL reads years of two digits
+    IF length(part[3]) = 2 THEN -- like PostgreSQL for two-digit years
         years := years + CASE WHEN years < 70 THEN 2000 ELSE 1900 END;
     END IF;
     IF years = 0 OR months NOT BETWEEN 1 AND 12 OR days NOT BETWEEN 1 AND 31
@@ -388,10 +388,10 @@ BEGIN
     END IF;
     RETURN make_date(years, months, days);
 END $$;
-COMMENT ON FUNCTION :"reporting".german_date(text) IS 'The day that a text has in German notation: 31.12.2026, 1.2.26 (1970 to 2069), 31. Dezember 2026; also 2026-12-31. Null where it is none';
+COMMENT ON FUNCTION :"reporting".german_date(text) IS 'Parses a date in German notation: 31.12.2026, 1.2.26 (1970 to 2069), 31. Dezember 2026; also 2026-12-31. Null if the text is not a date';
 
--- What the columns of typed views are made of. A value of another kind is null, never an error: a CASE decides before any
--- cast, and what looks like a date is one.
+-- The columns of typed views call these functions. A value of another type is null, never an error: a CASE precedes every
+-- cast, and a text that matches the pattern of a date is a valid date.
 CREATE FUNCTION :"schema".as_number(value jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN value::numeric END;
 COMMENT ON FUNCTION :"schema".as_number(jsonb) IS 'A JSON number, every digit as sent; else null';
@@ -403,37 +403,37 @@ CREATE FUNCTION :"schema".as_text(value jsonb) RETURNS text LANGUAGE sql IMMUTAB
 COMMENT ON FUNCTION :"schema".as_text(jsonb) IS 'A JSON string, number or boolean as text; else null';
 CREATE FUNCTION :"schema".as_json(value jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN NULLIF(value, 'null'::jsonb);
-COMMENT ON FUNCTION :"schema".as_json(jsonb) IS 'Any JSON value but null';
+COMMENT ON FUNCTION :"schema".as_json(jsonb) IS 'Any JSON value except null';
 
--- Most days are told by the first pattern, at a quarter of the cost.
+-- The first pattern decides most dates, at a quarter of the cost.
 CREATE FUNCTION :"schema".is_iso_date(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN length(value) = 10 AND (
         value ~ '^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])$'
         OR value ~ '^\d{4}-(?:(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)$'
         OR value ~ '^(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][48]|[13579][26]|[2468]0)00)-02-29$'
     ) AND left(value, 4) <> '0000';
-COMMENT ON FUNCTION :"schema".is_iso_date(text) IS 'Whether a text is a day of the calendar as YYYY-MM-DD';
+COMMENT ON FUNCTION :"schema".is_iso_date(text) IS 'Whether a text is a valid date as YYYY-MM-DD';
 CREATE FUNCTION :"schema".is_iso_time(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN length(value) <= 40 AND substr(value, 11) ~
         '^T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d{1,9})?)?(Z|[-+](0\d|1[0-4])(:?[0-5]\d)?)$'
         AND :"schema".is_iso_date(left(value, 10));
-COMMENT ON FUNCTION :"schema".is_iso_time(text) IS 'Whether a text is a time in ISO 8601 with its zone';
+COMMENT ON FUNCTION :"schema".is_iso_time(text) IS 'Whether a text is a time in ISO 8601 with a time zone';
 CREATE FUNCTION :"schema".as_date(value jsonb) RETURNS date LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'string' AND :"schema".is_iso_date(value #>> '{}') THEN
         (value #>> '{}')::date
     END;
-COMMENT ON FUNCTION :"schema".as_date(jsonb) IS 'A JSON string that is a day of the calendar (YYYY-MM-DD); else null';
+COMMENT ON FUNCTION :"schema".as_date(jsonb) IS 'A JSON string that is a valid date (YYYY-MM-DD); else null';
 CREATE FUNCTION :"schema".as_timestamp(value jsonb) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'string' AND :"schema".is_iso_time(value #>> '{}') THEN
         replace(value #>> '{}', ',', '.')::timestamptz
     END;
-COMMENT ON FUNCTION :"schema".as_timestamp(jsonb) IS 'A JSON string that is a time in ISO 8601 with its zone; else null';
+COMMENT ON FUNCTION :"schema".as_timestamp(jsonb) IS 'A JSON string that is a time in ISO 8601 with a time zone; else null';
 
 CREATE FUNCTION :"schema".holds_value(value jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN value IS NOT NULL AND jsonb_typeof(value) NOT IN ('null', 'object') AND value NOT IN ('""'::jsonb, '[]'::jsonb);
-COMMENT ON FUNCTION :"schema".holds_value(jsonb) IS 'Whether a column that is null hides something: not of a null, an empty text or an empty array, nor of an object, whose fields have columns of their own';
+COMMENT ON FUNCTION :"schema".holds_value(jsonb) IS 'Whether a value is lost if its column is null: not a null, an empty text or an empty array, nor an object, whose fields have their own columns';
 
--- Calls itself, so it needs a search path; the reader, who may not look into this schema, calls it as its owner.
+-- Recursive, so it needs a search path; it runs as its owner, since the reader has no rights on this schema.
 CREATE FUNCTION :"schema".other_fields(document jsonb, known jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     SECURITY DEFINER SET search_path = :"schema", pg_temp AS $$
 BEGIN
@@ -450,9 +450,9 @@ BEGIN
         WHERE value IS NOT NULL
     );
 END $$;
-COMMENT ON FUNCTION :"schema".other_fields(jsonb, jsonb) IS 'What of a document has no column: known says, by key, the kinds of values that have one and the fields of an object. Null: nothing';
+COMMENT ON FUNCTION :"schema".other_fields(jsonb, jsonb) IS 'The part of a document without columns. known lists, by key, the types of values that have a column and the fields of an object. Null: none';
 
--- To whoever may read a view that calls them. PostgreSQL gives this by itself, unless it was told to give nothing to everybody.
+-- For readers of the views that call them. The default of PostgreSQL, unless default privileges were revoked.
 GRANT EXECUTE ON FUNCTION :"schema".as_number(jsonb), :"schema".as_boolean(jsonb), :"schema".as_text(jsonb),
     :"schema".as_json(jsonb), :"schema".is_iso_date(text), :"schema".is_iso_time(text), :"schema".as_date(jsonb),
     :"schema".as_timestamp(jsonb), :"schema".holds_value(jsonb), :"schema".other_fields(jsonb, jsonb) TO PUBLIC;
