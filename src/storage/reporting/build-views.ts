@@ -7,19 +7,19 @@ import { type ReportView, viewKey } from './report-view.js';
 import { readReportViews } from './stored-views.js';
 import { viewDefinition, viewsWithin } from './view-definition.js';
 
-/** A view that a report is reading cannot be changed, and whoever waits to change it holds up later reports. */
+/** A view cannot be changed while a report reads it, and waiting for its lock blocks later reports. */
 const LOCK_WAIT = '500ms';
 
-/** A view that could not be brought up to date; it stays as it is and is tried again. */
+/** A view that could not be rebuilt. It is unchanged, and retried later. */
 export interface ViewFailure {
   readonly view: string;
   readonly error: unknown;
 }
 
-/** Builds the views that are not as they were decided, each by itself: one that fails holds up no other. */
+/** Builds the views whose definition has changed, each in its own transaction: one that fails does not block the others. */
 export async function buildViews(connection: StoreConnection, readerRole: string) {
-  // First what stands, then what was decided: so a definition that is older than what stands is not built.
-  const standing = await readBuilt(connection);
+  // Reads the built views before the decided ones, so that no view is replaced by an older definition.
+  const existing = await readBuilt(connection);
   const views = await readReportViews(connection);
   const within = viewsWithin(views);
   const built: string[] = [];
@@ -27,7 +27,7 @@ export async function buildViews(connection: StoreConnection, readerRole: string
   for (const view of views) {
     const definition = viewDefinition(connection.tables, view, within.get(viewKey(view)) ?? []);
     const fingerprint = createHash('sha256').update(definition).digest('hex');
-    const before = standing.get(view.name);
+    const before = existing.get(view.name);
     if (before?.exists && before.fingerprint === fingerprint) continue;
     try {
       const build = { definition, fingerprint, replaces: before?.fingerprint ?? null, readerRole };
@@ -40,15 +40,15 @@ export async function buildViews(connection: StoreConnection, readerRole: string
   return { built, failed };
 }
 
-/** What a view was built from last. */
+/** The last build of a view. */
 interface Built {
   /** Null: never built. */
   readonly fingerprint: string | null;
-  /** False: not built yet, or somebody dropped it. */
+  /** False: not built yet, or dropped since. */
   readonly exists: boolean;
 }
 
-/** By name. */
+/** Returns the last builds by name of the view. */
 async function readBuilt({ db, tables }: StoreConnection): Promise<ReadonlyMap<string, Built>> {
   const { rows } = await sql<Built & { name: string }>`
     SELECT name, built_as AS fingerprint, EXISTS (
@@ -61,12 +61,12 @@ async function readBuilt({ db, tables }: StoreConnection): Promise<ReadonlyMap<s
 interface Build {
   readonly definition: string;
   readonly fingerprint: string;
-  /** Fingerprint of what stood when the definition was made. */
+  /** Fingerprint of the view that existed when the definition was made. */
   readonly replaces: string | null;
   readonly readerRole: string;
 }
 
-/** False: another process is at it, or has built it since. */
+/** Returns false if another process is building the view or has built it since. */
 function buildView(
   { db, tables }: StoreConnection,
   { id, name }: ReportView,

@@ -2,9 +2,9 @@ import type { SeenField, SeenKind } from './find-fields.js';
 import { columnName, type NameRules, viewName } from './names.js';
 import { type ColumnType, pathKey, REPORT_LIMITS, type ReportColumn, type ReportView, viewKey } from './report-view.js';
 
-/** What names must keep away from. */
+/** Names that must not be used. */
 export interface Surroundings {
-  /** Relations that stand in the schema of the reports already. */
+  /** Names of the relations in the schema of the reports. */
   readonly takenNames: ReadonlySet<string>;
   rulesOf(view: Pick<ReportView, 'arrays'>): NameRules;
 }
@@ -13,9 +13,9 @@ const SCALARS: readonly ColumnType[] = ['number', 'boolean', 'date', 'timestamp'
 const isScalar = (kind: SeenKind): kind is ColumnType => SCALARS.includes(kind as ColumnType);
 
 /**
- * The views with what was newly seen. Only ever adds: views behind the views, columns behind the columns. A field has a
- * column of the type that most of its values had when it was first seen. When others come, a second one, `…__text`, has
- * all of them as text; arrays that are no tables are a column of JSON. Pure.
+ * Returns the views extended by new fields. Only appends: views after the views, columns after the columns. The type of a column is
+ * the one that most values of the field had when it was first seen. If values of other types follow, a second column, `…__text`,
+ * has all of them as text. Arrays that are not tables become a JSON column. Pure.
  */
 export function decideColumns(
   known: readonly ReportView[],
@@ -30,7 +30,7 @@ export function decideColumns(
   });
 }
 
-/** Outer ones come before what is within them, so a place beyond the limits takes those within along. */
+/** Adds outer views before nested ones, so a view beyond the limits excludes the views nested in it. */
 function addViews(
   known: readonly ReportView[],
   seen: readonly SeenField[],
@@ -80,7 +80,7 @@ function addColumns(
   return { ...view, columns };
 }
 
-/** Types that the field needs a column of and has none. Pure. */
+/** Returns the types for which the field still needs a column. Pure. */
 function missingTypes(has: readonly ColumnType[], seen: readonly SeenField[], isTable: boolean): readonly ColumnType[] {
   const missing: ColumnType[] = [];
   const scalars = seen.filter(({ kind }) => isScalar(kind)).sort((a, b) => b.count - a.count);
@@ -93,7 +93,7 @@ function missingTypes(has: readonly ColumnType[], seen: readonly SeenField[], is
   return missing;
 }
 
-/** As `Map.groupBy`, which Node.js 20 does not have. */
+/** Like `Map.groupBy`, which Node.js 20 does not have. */
 function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): ReadonlyMap<string, readonly T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) {

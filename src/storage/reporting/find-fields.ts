@@ -3,12 +3,12 @@ import type { StoreConnection } from '../connection/store-connection.js';
 import { type ColumnType, REPORT_LIMITS } from './report-view.js';
 
 /**
- * What was seen at a place in documents. `row`: the document or element itself; `array`: an array that has elements and
- * not only objects; `objects`: one of objects only.
+ * The kind of a value in documents. `row`: the document or element itself; `array`: an array whose elements are not all objects;
+ * `objects`: an array of objects only.
  */
 export type SeenKind = ColumnType | 'row' | 'array' | 'objects';
 
-/** Fields of documents, with how often a kind of value was seen there. */
+/** A field of documents, with the number of values of one kind. */
 export interface SeenField {
   readonly slug: string;
   readonly arrays: readonly (readonly string[])[];
@@ -17,11 +17,11 @@ export interface SeenField {
   readonly count: number;
 }
 
-/** Distinct fields of one view, and of all, that are looked at: of documents with ever new keys, the most frequent ones. */
+/** Maximum number of distinct fields per view, and in total. If documents keep adding keys, the most frequent ones are used. */
 const FIELDS_OF_VIEW = 2_000;
 const FIELDS = 50_000;
 
-/** Where a batch of changes ends: after so many runs, or so many bytes as they are stored. */
+/** Returns the last change of the next batch, which is limited in runs and in stored bytes; null if there are no more changes. */
 export async function endOfBatch(
   { db, tables }: StoreConnection,
   after: string,
@@ -40,7 +40,7 @@ export async function endOfBatch(
   return rows[0]?.last ?? null;
 }
 
-/** The fields of the documents changed after one number, up to another. Values do not leave PostgreSQL. */
+/** Returns the fields of the documents changed after one number, up to another. Values do not leave PostgreSQL. */
 export async function findFields(
   { db, tables }: StoreConnection,
   after: string,
@@ -51,7 +51,7 @@ export async function findFields(
   const members = sql`jsonb_each(
     CASE WHEN jsonb_typeof(holder.value) = 'object' AND cardinality(holder.path) < ${depth} THEN holder.value END)`;
   const { rows } = await sql<SeenField>`
-    WITH RECURSIVE holder AS ( -- documents, and what in them is looked into: mostly a tenth of their values
+    WITH RECURSIVE holder AS ( -- documents and their nested objects and arrays: about a tenth of their values
       SELECT document_type_slug AS slug, '[]'::jsonb AS arrays, '{}'::text[] AS path, data AS value
       FROM ${tables.runs}
       WHERE change_seq > ${after}::bigint AND change_seq <= ${last}::bigint
@@ -96,7 +96,7 @@ export async function findFields(
             WHEN cardinality(path) = ${depth} AND value <> '{}' THEN 'json' END
         END AS kind
       FROM node
-      OFFSET 0 -- keeps PostgreSQL from working out each kind twice
+      OFFSET 0 -- keeps PostgreSQL from computing each kind twice
     )
     SELECT slug, arrays, path, kind, count
     FROM (

@@ -1,8 +1,8 @@
 import type { ReportView } from './report-view.js';
 
 /**
- * A column that every typed view has. They stand before those of the fields, so none can be added later: a view gains
- * columns at its end alone.
+ * A column that every typed view has. They precede the columns of the fields, so none can be added later: a view can only be
+ * extended at its end.
  */
 export interface FixedColumn {
   readonly name: string;
@@ -19,8 +19,11 @@ const IDENTITY: readonly FixedColumn[] = [
   run('partner_name', 'Recognized sender of the document; null: none (interface 2.1 partnerName)'),
   run('partner_test_mode', 'true: file the run for checking only (interface 2.1 partnerTestMode)'),
   run('productive', 'true: the run may be processed productively, as in productive_runs'),
-  run('completed_at', 'When the run was finished, service clock (interface 2.1 completedAt)'),
-  run('change_seq', "Number of the run's last change; its order is the order of commits"),
+  run('completed_at', 'When the run was completed, service clock (interface 2.1 completedAt)'),
+  run(
+    'change_seq',
+    'Number of the last change, in the order of commits; a reader can continue after the highest number it has read',
+  ),
 ];
 const DOCUMENT: readonly FixedColumn[] = [
   ...IDENTITY,
@@ -30,29 +33,29 @@ const DOCUMENT: readonly FixedColumn[] = [
   run('document_type_name', 'Display name of the document type (interface 2.1 documentType.name)'),
   run('file_name', 'Original name of the submitted PDF (interface 2.1 fileName)'),
   run('ocr_confidence', 'Overall recognition confidence as sent; null: none (interface 2.1 ocrConfidence)'),
-  run('result_state', 'complete; or pending: the fields are still to be loaded, and null'),
+  run('result_state', 'complete; or pending: the fields have not been loaded yet and are null'),
 ];
-/** Columns behind these, of what has no column, or does not fit its own. */
+/** Columns after these, for values that do not fit their column and for fields without a column. */
 export const UNFIT = 'unfit_fields';
 export const OTHER = 'other_fields';
 
-/** Names of the columns that a view has besides those of the fields. */
+/** Returns the names of the columns that a view has in addition to those of the fields. */
 export function fixedColumnNames(view: Pick<ReportView, 'arrays'>): ReadonlySet<string> {
   return new Set([...ownColumns(view).map(({ name }) => name), UNFIT, OTHER]);
 }
 
-/** Columns that say of which run, and of which element, a row is. */
+/** Returns the columns that identify the run and the element of a row. */
 export function ownColumns({ arrays }: Pick<ReportView, 'arrays'>): readonly FixedColumn[] {
   if (arrays.length === 0) return DOCUMENT;
   const outer = arrays.slice(0, -1).map((_, index) => ({
     name: `position_${index + 1}`,
     expression: `item_${index + 1}.position`,
-    comment: `Place of the enclosing element in its array, from 1, array ${index + 1} from the outside`,
+    comment: `Position of the enclosing element in its array, from 1; array ${index + 1} counted from the outermost`,
   }));
   const position = {
     name: 'position',
     expression: `item_${arrays.length}.position`,
-    comment: 'Place of the element in its array, from 1',
+    comment: 'Position of the element in its array, from 1',
   };
   return [...IDENTITY, ...outer, position];
 }

@@ -1,11 +1,11 @@
-/** PostgreSQL cuts longer names without an error. In bytes, and characters too: names are ASCII. */
-const LONGEST = 63;
+/** Maximum length of a name, bytes, and characters, since names are ASCII. PostgreSQL truncates longer ones without an error. */
+const MAX_LENGTH = 63;
 
 const GERMAN: Readonly<Record<string, string>> = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss' };
 
 /**
- * A key or slug as a part of a name that needs no quotes: `Fälligkeit am` becomes `faelligkeit_am`. Case goes, as it does
- * when PostgreSQL reads a name without quotes. Empty where nothing is left.
+ * Converts a key or slug to a part of a name that needs no quotes: `Fälligkeit am` becomes `faelligkeit_am`. Lower case, like
+ * unquoted names in PostgreSQL. Empty if no character remains.
  */
 export function namePart(text: string): string {
   return text
@@ -18,21 +18,24 @@ export function namePart(text: string): string {
     .replace(/^_+|_+$/g, '');
 }
 
-/** Name of the view of a document type, or of arrays within its documents. */
+/** Returns the name of the view of a document type, or of nested arrays in its documents. */
 export function viewName(slug: string, arrays: readonly (readonly string[])[], taken: ReadonlySet<string>): string {
   const parts = ['document', namePart(slug), ...arrays.flat().map(namePart)];
   return freeName(parts.filter(Boolean).join('_'), '', taken);
 }
 
-/** What a column's name must keep away from. */
+/** Names that a column must not have. */
 export interface NameRules {
-  /** Columns that every view of this kind has; a field of such a name gets `data_` before it. */
+  /** Columns that every view of this kind has; a field with such a name gets the prefix `data_`. */
   readonly fixed: ReadonlySet<string>;
-  /** Words that would need quotes; a field of such a name gets `_` behind it. */
+  /** Reserved words; a field with such a name gets the suffix `_`. */
   readonly reserved: ReadonlySet<string>;
 }
 
-/** @param suffix tells a second column for the same field apart, such as `__text`; no key leads to two underscores */
+/**
+ * Returns the name of a column.
+ * @param suffix marks a second column of the same field, such as `__text`; no key results in two underscores
+ */
 export function columnName(
   path: readonly string[],
   suffix: string,
@@ -46,11 +49,11 @@ export function columnName(
   return freeName(name, suffix, new Set([...taken, ...fixed]));
 }
 
-/** Cut to the length that is allowed, and numbered from 2 where it is taken. */
+/** Truncates a name to the maximum length, and numbers it from 2 if it is taken. */
 function freeName(base: string, suffix: string, taken: ReadonlySet<string>): string {
   for (let number = 1; ; number += 1) {
     const end = (number === 1 ? '' : `_${number}`) + suffix;
-    const name = base.slice(0, LONGEST - end.length) + end;
+    const name = base.slice(0, MAX_LENGTH - end.length) + end;
     if (!taken.has(name)) return name;
   }
 }

@@ -6,14 +6,14 @@ import { fixedColumnNames } from './fixed-columns.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
 
 /**
- * Runs looked through at once, and bytes of their documents as they are stored. Some 45 ms of PostgreSQL for ordinary ones,
- * of less than 2 KB each: within the slice that this gets while a history is read.
+ * Limits of a batch: number of runs, and stored bytes of their documents. For ordinary documents, of less than 2 KB each, a batch
+ * takes PostgreSQL about 45 ms, which fits into the time slice while a history is read.
  */
 const BATCH = { runs: 250, bytes: 2 ** 20 };
 
 /**
- * Looks through the next documents and notes new types and fields. Takes no lock that a commit waits for. Returns how many
- * changes it looked through, about, and whether there may be more. Null: another process is at it.
+ * Searches the next batch of documents and stores new types and fields. Takes no lock that blocks a commit. Returns the approximate
+ * number of changes it searched and whether there may be more; null if another process is searching.
  */
 export async function findNewFields({ db, tables }: StoreConnection) {
   return db.transaction().execute(async (tx) => {
@@ -37,7 +37,7 @@ export async function findNewFields({ db, tables }: StoreConnection) {
   });
 }
 
-/** Whether documents were stored since the last look. Locks nothing. */
+/** Returns whether documents were stored since the last search. Locks nothing. */
 export async function hasNewDocuments({ db, tables }: StoreConnection): Promise<boolean> {
   const { rows } = await sql`
     SELECT FROM ${tables.reportProgress} AS progress
@@ -45,7 +45,7 @@ export async function hasNewDocuments({ db, tables }: StoreConnection): Promise<
   return rows.length > 0;
 }
 
-/** Makes the next look begin with the first document. What was decided stays. */
+/** Makes the next search start with the first document. Existing views and columns remain. */
 export async function forgetProgress({ db }: StoreConnection): Promise<void> {
   await db.updateTable('report_progress').set({ change_seq: 0 }).execute();
 }

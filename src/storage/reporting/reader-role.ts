@@ -4,13 +4,13 @@ import type { StoreConnection } from '../connection/store-connection.js';
 import { MIGRATION_LOCK } from '../schema/migrate.js';
 import { quoted, type Tables } from '../schema/schema.js';
 
-/** A report that runs longer than this has gone wrong. Counts for logins of the role itself, not for its members. */
+/** Maximum duration of a report. Applies to logins of the role itself, not of its members. */
 const STATEMENT_TIMEOUT = '5min';
 const REFUSED = '42501';
-/** The role appeared since we looked: roles belong to the whole server, and other databases make the same one. */
+/** SQLSTATEs of a role that another process has just created: roles are shared by all databases of a server. */
 const EXISTS = /^(42710|23505)$/;
 
-/** What makes the role, for a person who may. */
+/** Returns the statements that create the role. They need the right to create roles. */
 export function readerRoleStatements(role: string): readonly string[] {
   const name = quoted(role);
   return [
@@ -20,7 +20,7 @@ export function readerRoleStatements(role: string): readonly string[] {
   ];
 }
 
-/** What lets the role read the reports and nothing else, for a person who owns them or may do anything. */
+/** Returns the statements that grant the role the reports and nothing else. They need the owner of the reports or a superuser. */
 export function readerGrantStatements(tables: Tables, role: string): readonly string[] {
   const [schema, name] = [quoted(tables.reportingSchema), quoted(role)];
   return [...schemaGrants(tables, role), `GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO ${name}`];
@@ -34,10 +34,10 @@ function schemaGrants({ reportingSchema }: Tables, role: string): readonly strin
   ];
 }
 
-/** The role that reads the reports, as it is found. */
+/** The state of the role that reads the reports. */
 export interface ReaderRole {
   readonly exists: boolean;
-  /** It may use the schema and read every view in it. */
+  /** The role may use the schema and read every view in it. */
   readonly reads: boolean;
 }
 
@@ -54,8 +54,8 @@ export async function inspectReaderRole({ db, tables }: StoreConnection, role: s
 }
 
 /**
- * Makes the role where it is missing and lets it read the views that are there. Asks first, so that where nothing is to be
- * done no right is needed. False: the role that is connected may not do it; the statements are to be run by one that may.
+ * Creates the role if it is missing, and grants it the existing views. Checks first, so that no rights are needed if there is
+ * nothing to do. Returns false if the connected role may not do so; an administrator then has to run the statements.
  */
 export async function grantReader(connection: StoreConnection, role: string): Promise<boolean> {
   const found = await inspectReaderRole(connection, role);
@@ -80,7 +80,7 @@ async function createRole({ db }: StoreConnection, role: string): Promise<void> 
   }
 }
 
-/** One starter at a time: two that grant on one object at once would fail. Views may belong to the daemon or the migrator. */
+/** Under a lock: two concurrent grants on one object would fail. Views belong either to the daemon or to the migration role. */
 async function grantViews({ db, tables }: StoreConnection, role: string): Promise<void> {
   const schema = tables.reportingSchema;
   await db.transaction().execute(async (tx) => {
@@ -94,7 +94,7 @@ async function grantViews({ db, tables }: StoreConnection, role: string): Promis
   });
 }
 
-/** For a view just made. */
+/** Grants the role a new view. */
 export async function grantView({ db, tables }: StoreConnection, view: string, role: string): Promise<void> {
   await sql`GRANT SELECT ON ${sql.id(tables.reportingSchema, view)} TO ${sql.id(role)}`.execute(db);
 }

@@ -1,4 +1,4 @@
-/** How the value of a column is read from the JSON. */
+/** The type as which the value of a column is read from the JSON. */
 export type ColumnType = 'number' | 'boolean' | 'date' | 'timestamp' | 'text' | 'json';
 
 /** A column for a field of the documents. */
@@ -9,40 +9,40 @@ export interface ReportColumn {
   readonly type: ColumnType;
 }
 
-/** A typed view: of the documents of a type, or of the elements of an array within them. */
+/** A typed view: its rows are the documents of a type, or the elements of an array in them. */
 export interface ReportView {
-  /** Null: decided, not stored yet. */
+  /** Null: not stored yet. */
   readonly id: number | null;
   readonly name: string;
   /** Slug of the document type. */
   readonly slug: string;
-  /** Paths of the arrays whose elements are its rows, outermost first, each from within the one before; none: documents. */
+  /** Paths of the nested arrays whose elements are its rows, outermost first, each relative to the previous one; empty: documents. */
   readonly arrays: readonly (readonly string[])[];
-  /** In their order, which never changes. */
+  /** The columns in their order, which never changes. */
   readonly columns: readonly ReportColumn[];
 }
 
-/** Identifies a view by what it shows. */
+/** Returns a key that identifies a view by its rows. */
 export function viewKey({ slug, arrays }: Pick<ReportView, 'slug' | 'arrays'>): string {
   return JSON.stringify([slug, ...arrays]);
 }
 
-/** Identifies a field within a view. */
+/** Returns a key that identifies a field within a view. */
 export function pathKey(path: readonly string[]): string {
   return JSON.stringify(path);
 }
 
-/** Bounds of what becomes a view or a column. What exceeds them is in `other_fields`, or in a column of JSON. */
+/** Limits of typed views. Fields beyond them are in `other_fields` or in a JSON column. */
 export const REPORT_LIMITS = {
-  /** Columns for fields, a view. PostgreSQL allows some 1,600. */
+  /** Maximum number of field columns per view. PostgreSQL allows about 1,600 columns. */
   columns: 500,
-  /** Views of one document type, and of all. */
+  /** Maximum number of views per document type, and in total. */
   viewsOfType: 50,
   views: 2_000,
-  /** Objects within one another that become columns; what is deeper is a column of JSON. */
+  /** Maximum depth of nested objects that become columns; deeper ones are a JSON column. */
   depth: 8,
-  /** Arrays within one another whose elements become rows. */
+  /** Maximum depth of nested arrays whose elements become rows. */
   arrays: 3,
-  /** Bytes of a key. A longer one is a value by mistake. */
+  /** Maximum length of a key, bytes. A longer one is a value by mistake. */
   keyBytes: 200,
 } as const;

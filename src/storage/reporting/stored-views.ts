@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { type ReportColumn, type ReportView, viewKey } from './report-view.js';
 
-/** All typed views as they were decided, outer ones first. */
+/** Returns all typed views, outer ones first. */
 export async function readReportViews({ db, tables }: StoreConnection): Promise<readonly ReportView[]> {
   const { rows } = await sql<ReportView>`
     SELECT view.id, view.name, document_type_slug AS slug, arrays,
@@ -13,10 +13,10 @@ export async function readReportViews({ db, tables }: StoreConnection): Promise<
   return rows;
 }
 
-/** A typed view as it is listed. */
+/** A typed view in the list of views. */
 export type ListedView = Awaited<ReturnType<typeof listReportViews>>[number];
 
-/** By document type, outer views first. */
+/** Returns the typed views by document type, outer ones first. */
 export function listReportViews({ db, tables }: StoreConnection) {
   return db
     .selectFrom('report_views as view')
@@ -34,7 +34,7 @@ export function listReportViews({ db, tables }: StoreConnection) {
     .execute();
 }
 
-/** Stores what was decided beyond what was known; how many views and columns that is. */
+/** Stores new views and columns. Returns their numbers. */
 export async function storeDecisions(
   connection: StoreConnection,
   known: readonly ReportView[],

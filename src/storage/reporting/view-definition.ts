@@ -12,15 +12,15 @@ const READ_AS: Readonly<Record<ColumnType, readonly [sqlType: string, kinds: rea
   json: ['jsonb', ['string', 'number', 'boolean', 'array']],
 };
 
-/** The SQL type of a column. */
+/** Returns the SQL type of a column. */
 export function sqlTypeOf(type: ColumnType): string {
   return READ_AS[type][0];
 }
 
 /**
- * The statements that make a typed view, or add columns to it. Pure. Reading a value never fails: the functions it is read
- * by give null for what they are not for.
- * @param within the views of arrays directly within this one
+ * Returns the statements that create a typed view or add columns to it. Pure. Reading a value never fails: the functions of the
+ * columns return null for values of other types.
+ * @param within the views of arrays nested directly in this one
  */
 export function viewDefinition(tables: Tables, view: ReportView, within: readonly ReportView[]): string {
   const name = `${quoted(tables.reportingSchema)}.${quoted(view.name)}`;
@@ -47,7 +47,7 @@ function source(tables: Tables, { slug, arrays }: ReportView): string {
   const objects = arrays.map((_, index) => `  AND jsonb_typeof(item_${index + 1}.value) = 'object'`);
   return [
     `FROM ${schema}.judged_runs AS run`,
-    // Unpacks a compressed document once a row, not once a column: hundreds of times faster for large ones.
+    // Decompresses a document once per row instead of once per column: hundreds of times faster for large ones.
     'CROSS JOIN LATERAL unnest(ARRAY[run.data]) AS document (data)',
     ...items,
     `WHERE run.document_type_slug = ${pg.escapeLiteral(slug)} AND run.status = 'completed'`,
@@ -55,12 +55,12 @@ function source(tables: Tables, { slug, arrays }: ReportView): string {
   ].join('\n');
 }
 
-/** What the fields are read from: the document, or the innermost element. */
+/** Returns the value that contains the fields: the document, or the innermost element. */
 function rootOf(arrays: number): string {
   return arrays === 0 ? 'document.data' : `item_${arrays}.value`;
 }
 
-/** Key by key: a path in one step would take numbers for places in arrays. */
+/** Reads a value key by key: a path operator would take numeric keys for array positions. */
 function valueAt(root: string, path: readonly string[]): string {
   return [root, ...path.map(pg.escapeLiteral)].join('->');
 }
@@ -97,7 +97,7 @@ function restColumns(
     {
       name: UNFIT,
       expression: unfit,
-      comment: 'Columns that are null although the document has a value there, of another type; null: none',
+      comment: 'Columns that are null although the document has a value of another type; null: none',
     },
     {
       name: OTHER,
@@ -107,7 +107,7 @@ function restColumns(
   ];
 }
 
-/** Of the columns of each field the first one: a second one is there for what does not fit. Pure. */
+/** Returns the first column of each field: a second one has the values that do not fit. Pure. */
 function firstColumns(columns: readonly ReportColumn[]): readonly ReportColumn[] {
   const first = new Map<string, ReportColumn>();
   for (const column of columns) if (!first.has(pathKey(column.path))) first.set(pathKey(column.path), column);
@@ -119,7 +119,7 @@ interface KnownField {
   fields?: Record<string, KnownField>;
 }
 
-/** By key, the kinds of values that have a column or a view, and what is known within an object. Pure. */
+/** Returns, by key, the types of values that have a column or a view, and the known fields of objects. Pure. */
 function knownFields(columns: readonly ReportColumn[], within: readonly ReportView[]): Record<string, KnownField> {
   const known: Record<string, KnownField> = Object.create(null);
   const add = (path: readonly string[], kinds: readonly string[]) => {
@@ -139,7 +139,7 @@ function knownFields(columns: readonly ReportColumn[], within: readonly ReportVi
   return known;
 }
 
-/** The views of arrays directly within each view, by the view's key. */
+/** Returns the views of arrays nested directly in each view, by key of the outer view. */
 export function viewsWithin(views: readonly ReportView[]): ReadonlyMap<string, readonly ReportView[]> {
   const within = new Map<string, ReportView[]>();
   for (const view of views) {

@@ -3,39 +3,38 @@ import type { StoreConnection } from '../connection/store-connection.js';
 import { MIGRATION_LOCK } from './migrate.js';
 import { quoted, type Tables } from './schema.js';
 
-/** What a role needs that runs the daemon and its commands on tables of another role. */
+/** Returns the statements that grant a role the rights to run the daemon and its commands on tables of another role. */
 export function daemonGrantStatements({ schema, reportingSchema }: Tables, role: string): readonly string[] {
   const [tables, reports, name] = [quoted(schema), quoted(reportingSchema), quoted(role)];
   return [
     `GRANT USAGE ON SCHEMA ${tables} TO ${name}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${tables} TO ${name}`,
     `REVOKE INSERT, UPDATE, DELETE ON ${tables}.migrations FROM ${name}`,
-    // SELECT, since the number it stands at is compared with those that are stored.
+    // SELECT, since the last number is compared with the stored ones.
     `GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ${tables} TO ${name}`,
     `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${tables} TO ${name}`,
-    // Typed views belong to the daemon, who makes them.
+    // The daemon creates and owns the typed views.
     `GRANT USAGE, CREATE ON SCHEMA ${reports} TO ${name}`,
   ];
 }
 
 /**
- * Gives the daemon's role its rights on tables that belong to the role that is connected. Does nothing where it has them,
- * and where there is no such role.
+ * Grants the daemon's role its rights on tables of the connected role. Does nothing if it has them or if there is no such role.
  */
 export async function grantDaemon(connection: StoreConnection, role: string): Promise<void> {
   if ((await findMissingRights(connection, role)).length === 0) return;
   const { db, tables } = connection;
   await db.transaction().execute(async (tx) => {
-    // One starter at a time: two that grant on one object at once would fail.
+    // Under a lock: two concurrent grants on one object would fail.
     await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
     for (const statement of daemonGrantStatements(tables, role)) await sql.raw(statement).execute(tx);
   });
 }
 
 /**
- * What a role lacks to run the daemon on the tables that are there, such as `INSERT on runs`; nothing where there is no such
- * role.
- * @param role the one that is connected unless another is named
+ * Returns the rights that a role lacks to run the daemon on the existing tables, such as `INSERT on runs`; none if there is no
+ * such role.
+ * @param role null: the connected role
  */
 export async function findMissingRights(
   { db, tables }: StoreConnection,

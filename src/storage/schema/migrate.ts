@@ -10,16 +10,16 @@ import { quoted, type Tables } from './schema.js';
 export interface Migration {
   readonly version: number;
   readonly name: string;
-  /** The oldest version whose release still works on the schema after this migration (its `works-from` line). */
+  /** The oldest schema version whose release can still use the schema after this migration (its `works-from` line). */
   readonly worksFrom: number;
   readonly text: string;
 }
 
 const MIGRATIONS = new URL('migrations/', PACKAGE_FOLDER);
-/** Arbitrary, the same for all releases: one migrator at a time in a database. */
+/** Key of the advisory lock for migrations. Arbitrary, but the same in all releases. */
 export const MIGRATION_LOCK = 7_262_173_001;
 
-/** Reads the migrations that this release brings along, oldest first. */
+/** Reads the migrations of this release, oldest first. */
 export async function readMigrations(directory: URL = MIGRATIONS): Promise<readonly Migration[]> {
   const files = (await readdir(directory)).filter((file) => /^\d{4}_\w+\.sql$/.test(file)).sort();
   return Promise.all(
@@ -32,17 +32,17 @@ export async function readMigrations(directory: URL = MIGRATIONS): Promise<reado
   );
 }
 
-/** A schema against this release. */
+/** The state of a schema, relative to this release. */
 export interface SchemaState {
   readonly version: number;
   readonly missing: readonly Migration[];
-  /** This release cannot work on it. */
+  /** This release cannot use it. */
   readonly tooNew: boolean;
 }
 
 /**
- * Which migrations a schema has, if any. Rejects with a {@link SchemaMismatch} where the database cannot hold what the
- * service sends, and where of an earlier installation only the reports are left, so that they could not be made anew.
+ * Returns the state of a schema. Rejects with a {@link SchemaMismatch} if the encoding of the database cannot store all texts, or
+ * if only the reports of an earlier installation are left, which would prevent a new installation.
  */
 export async function inspectSchema(
   connection: StoreConnection,
@@ -62,14 +62,14 @@ export async function inspectSchema(
 }
 
 /**
- * Rejects with a {@link SchemaMismatch} that names the remedy unless this release can work on the schema. One statement where
- * it can: a daemon looks with each renewal of its lease.
+ * Rejects with a {@link SchemaMismatch} that names the remedy unless this release can use the schema. Needs only one statement if
+ * it can: the daemon calls it with each renewal of its lease.
  */
 export async function requireSchema(connection: StoreConnection, migrations: readonly Migration[]): Promise<void> {
   const { db, tables } = connection;
   const { schema, runs, deletedRuns, changeClock } = tables;
-  // The next number of a change must be higher than all that are stored: readers remember the highest that they have seen.
-  // It is not where the tables were restored without their sequence.
+  // The next number of a change must be higher than all stored ones, because readers continue after the highest number they have
+  // read. It is lower if the tables were restored without their sequence.
   const { rows } = await sql<InDatabase & Ledger & { has_clock: boolean; highest: string | null }>`
     SELECT ledger.*, ${IN_DATABASE}, EXISTS (SELECT FROM ${changeClock}) AS has_clock,
       CASE WHEN highest >= numbers.last_value + numbers.is_called::int THEN highest END AS highest
@@ -77,7 +77,7 @@ export async function requireSchema(connection: StoreConnection, migrations: rea
       (SELECT GREATEST((SELECT max(change_seq) FROM ${runs}), (SELECT max(change_seq) FROM ${deletedRuns})) AS highest) AS stored`
     .execute(db)
     .catch(async (error) => {
-      // A table is missing or may not be read: what the ledger says, if there is one, says more.
+      // A table is missing or not readable: the version in the ledger, if there is one, is more informative.
       if (classifyError(error).action === 'hold') requireVersion(await inspectSchema(connection, migrations), tables);
       throw error;
     });
@@ -85,11 +85,11 @@ export async function requireSchema(connection: StoreConnection, migrations: rea
     requireEncoding(row);
     requireVersion(stateOf(row, migrations), tables);
     if (!row.has_clock) throw new SchemaMismatch(missingClock(`${quoted(schema)}.change_clock`));
-    if (row.highest !== null) throw new SchemaMismatch(numbersBehind(`${quoted(schema)}.change_seq`, row.highest));
+    if (row.highest !== null) throw new SchemaMismatch(outdatedSequence(`${quoted(schema)}.change_seq`, row.highest));
   }
 }
 
-/** Of all that were applied; null: none was. */
+/** The highest versions of the applied migrations; null: none was applied. */
 interface Ledger {
   readonly version: number | null;
   readonly works_from: number | null;
@@ -99,7 +99,7 @@ function readLedger({ migrations }: Tables): RawBuilder<Ledger> {
   return sql`SELECT max(version) AS version, max(works_from) AS works_from FROM ${migrations}`;
 }
 
-/** Version 0 where the schema or its ledger does not exist. */
+/** Returns version 0 if the schema or its ledger does not exist. */
 function stateOf(ledger: Ledger | undefined, migrations: readonly Migration[]): SchemaState {
   const known = migrations.at(-1)?.version ?? 0;
   const version = ledger?.version ?? 0;
@@ -107,7 +107,7 @@ function stateOf(ledger: Ledger | undefined, migrations: readonly Migration[]): 
   return { version, missing: migrations.filter((migration) => migration.version > version), tooNew };
 }
 
-/** Throws a {@link SchemaMismatch} that names the remedy unless this release can work on a schema of this version. */
+/** Throws a {@link SchemaMismatch} that names the remedy unless this release can use a schema of this version. */
 export function requireVersion({ version, missing, tooNew }: SchemaState, { schema }: Tables): void {
   if (tooNew) {
     throw new SchemaMismatch(
@@ -127,15 +127,15 @@ interface InDatabase {
 }
 const IN_DATABASE = sql`current_database() AS database, current_setting('server_encoding') AS encoding`;
 
-/** The encoding of a database cannot be changed: another one is needed. */
+/** Requires UTF8. The encoding of a database cannot be changed, so another database is needed. */
 function requireEncoding({ database, encoding }: InDatabase): void {
   if (encoding === 'UTF8') return;
   throw new SchemaMismatch(
-    `the database ${quoted(database)} has the encoding ${encoding}, in which not every text of the service can be stored: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and use that one`,
+    `the database ${quoted(database)} has the encoding ${encoding}, which cannot store every text of the service: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and use that database`,
   );
 }
 
-/** Where the tables are gone: views go with the tables they read, functions of ours (of one text each) stay. */
+/** If the tables are gone, so are the views that read them; the functions, of one text parameter each, are left. */
 async function requireNoReports({ db, tables: { schema, reportingSchema } }: StoreConnection): Promise<void> {
   const { rows: left } = await sql`
     SELECT FROM pg_proc
@@ -143,25 +143,25 @@ async function requireNoReports({ db, tables: { schema, reportingSchema } }: Sto
       AND proname IN ('german_number', 'german_date') AND proargtypes = '25'
       AND NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace(${quoted(schema)}))`.execute(db);
   if (left.length === 0) return;
-  // Nothing is dropped for anybody: what else is in there is not known.
+  // Nothing is dropped automatically: the schema may contain other objects.
   throw new SchemaMismatch(
-    `the tables of the schema ${schema} are gone and ${reportingSchema} is left, so that neither can be made anew: restore both, or, to begin anew, run DROP SCHEMA ${quoted(reportingSchema)} CASCADE, which takes all that is in it; see docs/restoring.md`,
+    `the tables of the schema ${schema} are gone, but ${reportingSchema} is left, so the schema cannot be created: restore both, or, to start over, run DROP SCHEMA ${quoted(reportingSchema)} CASCADE, which deletes everything in it; see docs/restoring.md`,
   );
 }
 
-function numbersBehind(sequence: string, highest: string): string {
-  return `the sequence ${sequence} stands behind the numbers that are stored, so that readers would miss what is stored next: run SELECT setval('${sequence}', ${highest} + 1000000000); see docs/restoring.md`;
+function outdatedSequence(sequence: string, highest: string): string {
+  return `the sequence ${sequence} is lower than the stored numbers, so readers would miss the next changes: run SELECT setval('${sequence}', ${highest} + 1000000000); see docs/restoring.md`;
 }
 
 /**
- * Applies what is missing, each starter waiting for the others, all in one transaction: a lock that ends with it works
- * through PgBouncer, and several starters cannot race. Returns what was applied.
+ * Applies missing migrations in one transaction, under a lock of the transaction, so that several processes can start at once,
+ * even through PgBouncer. Returns the applied migrations.
  */
 export async function migrate(
   connection: StoreConnection,
   migrations: readonly Migration[],
 ): Promise<readonly Migration[]> {
-  // Nothing to do is the usual case, and one that needs no right to create anything.
+  // Usually there is nothing to do; then no right to create anything is needed.
   if ((await inspectSchema(connection, migrations)).missing.length === 0) return [];
   const { db, tables } = connection;
   return db.transaction().execute(async (tx) => {
@@ -178,18 +178,18 @@ export async function migrate(
   });
 }
 
-/** Fills in `:"schema"` and `:"reporting"`, as psql's `--set` would. */
+/** Replaces `:"schema"` and `:"reporting"`, like psql's `--set`. */
 function withNames(text: string, { schema, reportingSchema }: Tables): string {
   return text.replaceAll(':"schema"', quoted(schema)).replaceAll(':"reporting"', quoted(reportingSchema));
 }
 
-/** Asks first: `IF NOT EXISTS` would want the right to create one even where there is nothing to do. */
+/** Checks first: `IF NOT EXISTS` requires the right to create a schema even if it exists. */
 async function createSchema(tx: QueryExecutorProvider, name: string): Promise<void> {
   const { rows } = await sql`SELECT FROM pg_namespace WHERE nspname = ${name}`.execute(tx);
   if (rows.length === 0) await sql`CREATE SCHEMA ${sql.id(name)}`.execute(tx);
 }
 
-/** What was applied to a schema. */
+/** The table of applied migrations. */
 const LEDGER = `
   CREATE TABLE IF NOT EXISTS :"schema".migrations (
     version    integer PRIMARY KEY,
@@ -200,7 +200,7 @@ const LEDGER = `
   COMMENT ON TABLE :"schema".migrations IS 'Migrations applied to this schema';
   COMMENT ON COLUMN :"schema".migrations.version IS 'Number of the migration';
   COMMENT ON COLUMN :"schema".migrations.name IS 'What it adds';
-  COMMENT ON COLUMN :"schema".migrations.works_from IS 'The oldest schema version whose release still works on this one';
+  COMMENT ON COLUMN :"schema".migrations.works_from IS 'The oldest schema version whose release can still use the schema';
   COMMENT ON COLUMN :"schema".migrations.applied_at IS 'When it was applied';
   COMMENT ON SCHEMA :"schema"
-    IS 'Tables of scanfeed. Reports read the views of the schema with the suffix _reporting instead.'`;
+    IS 'Tables of scanfeed. Reports read the views in the schema with the suffix _reporting instead.'`;

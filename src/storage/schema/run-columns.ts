@@ -18,7 +18,7 @@ const FROM_ENTRY = {
 } as const;
 
 type EntryColumn = keyof typeof FROM_ENTRY;
-/** Columns of which several sources of one revision have a rule of their own; of the others the first value counts. */
+/** Columns with a special rule if a revision has several sources; for the others the first value counts. */
 type RuledColumn = 'status' | 'environment' | 'file_name' | 'partner_test_mode';
 export type FirstValueColumn = Exclude<EntryColumn, RuledColumn>;
 export type RunColumn = EntryColumn | 'markdown_absent' | 'repaired' | 'extra';
@@ -26,7 +26,7 @@ export type RunColumn = EntryColumn | 'markdown_absent' | 'repaired' | 'extra';
 const ENTRY_COLUMNS = Object.keys(FROM_ENTRY) as readonly EntryColumn[];
 const RULED: readonly string[] = ['status', 'environment', 'file_name', 'partner_test_mode'] satisfies RuledColumn[];
 
-/** All columns that the sources of a revision decide: what entries say, and what the checks found. */
+/** All columns that depend on the sources of a revision: the values of entries and the findings of the checks. */
 export const RUN_COLUMNS: readonly RunColumn[] = [...ENTRY_COLUMNS, 'markdown_absent', 'repaired', 'extra'];
 export const FIRST_VALUE_COLUMNS = ENTRY_COLUMNS.filter((name): name is FirstValueColumn => !RULED.includes(name));
 

@@ -6,13 +6,13 @@ export type QuarantineState = (typeof QUARANTINE_STATES)[number];
 
 /** A `timestamptz`: read as a `Date`, written as ISO 8601. */
 type Timestamp = ColumnType<Date, string, string>;
-/** One that may be `infinity` or `-infinity`, which are read as numbers. */
+/** A `timestamptz` that may be `infinity` or `-infinity`, which are read as numbers. */
 type BoundlessTimestamp = ColumnType<Date | number, string, string>;
-/** One that defaults to the time of the insert. */
+/** A `timestamptz` that defaults to the time of the insert. */
 type InsertTimestamp = ColumnType<Date, string | undefined, string>;
 /** A `bigint`, read as text so that no digit is lost. */
 type BigInteger = ColumnType<string, string | number, string | number>;
-/** The same, with a default. */
+/** A `bigint` with a default. */
 type DefaultBigInteger = ColumnType<string, string | number | undefined, string | number>;
 /** A `jsonb`, read parsed and written as text. */
 type Json<T> = ColumnType<T, string, string>;
@@ -56,7 +56,7 @@ interface RunsTable {
   partner_name: string | null;
   partner_test_mode: boolean;
   ocr_confidence: number | null;
-  /** The driver loses digits: select `data::text`. */
+  /** The driver loses digits: select `data::text` instead. */
   data: Json<unknown> | null;
   failure_reason: string | null;
   error: string | null;
@@ -186,7 +186,7 @@ interface MigrationsTable {
   applied_at: InsertTimestamp;
 }
 
-/** The tables of `migrations/` for the query builder, with their values as the driver reads them. */
+/** The tables of `migrations/` for the query builder, with the types of their values in the driver. */
 export interface ScanfeedSchema {
   feeds: FeedsTable;
   runs: RunsTable;
@@ -206,7 +206,7 @@ export interface ScanfeedSchema {
 /** The tables of one installation, as quoted names for SQL texts. */
 export interface Tables {
   readonly schema: string;
-  /** The schema of the views that reports read. */
+  /** The schema of the views for reports. */
   readonly reportingSchema: string;
   readonly feeds: RawBuilder<unknown>;
   readonly runs: RawBuilder<unknown>;
@@ -221,11 +221,11 @@ export interface Tables {
   readonly reportViews: RawBuilder<unknown>;
   readonly reportColumns: RawBuilder<unknown>;
   readonly reportProgress: RawBuilder<unknown>;
-  /** The next number of `change_seq`; only under the lock of `change_clock`. */
+  /** Draws the next number of `change_seq`; requires the lock of `change_clock`. */
   readonly nextChange: RawBuilder<unknown>;
   /** Fails the statement: `change_clock` has no row. */
   readonly refuseMissingClock: RawBuilder<unknown>;
-  /** Fails the statement (SF002): another writer has changed a run that it was to write. */
+  /** Fails the statement (SF002): another writer has changed one of its runs. */
   readonly refuseOvertaken: RawBuilder<unknown>;
 }
 
@@ -254,7 +254,7 @@ export function tablesOf(schema: string): Tables {
   };
 }
 
-/** An SQL identifier in double quotes. */
+/** Returns an SQL identifier in double quotes. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
