@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { PAGES_JOINED } from '../../src/sync/prefetch/join-pages.js';
+import { MAX_JOINED_PAGES } from '../../src/sync/prefetch/join-pages.js';
 import type { Contested } from '../contestants/contest.js';
 import { type Contestant, runContest } from '../contestants/run-contest.js';
 import { type BenchService, startService } from '../service/start.js';
@@ -17,7 +17,7 @@ type Name = 'scanfeed' | 'commits' | 'joined' | 'copy' | 'script' | 'engine';
 const LABELS: Readonly<Record<Name, string>> = {
   scanfeed: 'scanfeed, from the start of its process',
   commits: 'its commit statement alone, pages in memory',
-  joined: `the same, ${PAGES_JOINED} pages a statement`,
+  joined: `the same, ${MAX_JOINED_PAGES} pages a statement`,
   copy: 'one bare `COPY` of the same rows into the same table',
   script: 'a script: an upsert a row, autocommit',
   engine: 'a statement a row, five at a time',
@@ -86,7 +86,7 @@ function createRace(
       return inDatabase(database, () => syncToTheEnd(service, database));
     },
     commits: async () => contested('bare-commits', service, await migrated.clone()),
-    joined: async () => contested('bare-commits', service, await migrated.clone(), PAGES_JOINED),
+    joined: async () => contested('bare-commits', service, await migrated.clone(), MAX_JOINED_PAGES),
     copy: async () => {
       const database = await migrated.clone();
       return inDatabase(database, () => copyFrom(database, file));

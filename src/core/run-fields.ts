@@ -19,6 +19,8 @@ export const INTERFACE_FIELDS = [
   'markdown',
   'rawOcrResult',
 ] as const;
+/** Maximum revision that can be stored: that of PostgreSQL's `integer`. */
+export const MAX_REVISION = 2 ** 31 - 1;
 /** Fields of its `documentType`. */
 export const DOCUMENT_TYPE_FIELDS = ['slug', 'name'] as const;
 

@@ -16,11 +16,11 @@ import { connectStore } from '../storage/connection/store-connection.js';
 import { createErrorWriter } from '../storage/feeds/recent-errors.js';
 import { createStore } from '../storage/store.js';
 import type { FeedContext } from '../sync/context.js';
-import { followFeed } from '../sync/loop.js';
 import { createPageLimit } from '../sync/page/page-limit.js';
 import { PASS_KINDS } from '../sync/passes/pass-policy.js';
-import { PAGES_JOINED } from '../sync/prefetch/join-pages.js';
+import { MAX_JOINED_PAGES } from '../sync/prefetch/join-pages.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/results/resolve-truncated.js';
+import { syncFeed } from '../sync/sync-feed.js';
 import { createErrorRecorder } from './error-recorder.js';
 import { runMaintenance } from './maintenance.js';
 import { createProcessBudget } from './memory.js';
@@ -29,7 +29,7 @@ import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { watchSchema } from './schema-watch.js';
 
 /** Maximum number of pages in memory: those being committed together, and as many being prefetched. */
-const PAGES_AHEAD = 2 * PAGES_JOINED;
+const MAX_HELD_PAGES = 2 * MAX_JOINED_PAGES;
 /** Connections to the service that load no results: one for the feed, and one for the passes of each kind. */
 const PAGE_CONNECTIONS = 1 + PASS_KINDS.length;
 
@@ -103,7 +103,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     { settings: settings.database, connection, metrics, logger, clock, onOutage },
     untilEnded,
   );
-  const stopped = followFeed(feedContext(settings, parts), signal).finally(async () => {
+  const stopped = syncFeed(feedContext(settings, parts), signal).finally(async () => {
     ended.abort();
     await recorder.close();
     await Promise.all([maintenance, schema.finished(), admin.close(), closeClient(), database.close()]);
@@ -126,9 +126,9 @@ function feedContext({ feed, service, pending, reconcile, database }: Settings, 
     read: { filters, markdown, pageLimit },
     pollIntervalMs: feed.pollIntervalMs,
     pendingRetryMs: pending.retryIntervalMs,
-    resultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
+    maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
     reconcile,
-    pagesAhead: PAGES_AHEAD,
+    maxHeldPages: MAX_HELD_PAGES,
     stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
   };
 }

@@ -6,14 +6,14 @@ import type { ResultLoader } from './results/resolve-truncated.js';
 import type { RetryWakeUp } from './results/retry-wake-up.js';
 import type { DatabaseWatch } from './retry/database-watch.js';
 
-/** How often recent and full passes begin, and how far back recent ones read. Milliseconds; null: that kind is off. */
+/** Intervals of recent and full passes, and how far back recent passes read. Milliseconds; null: no passes of that kind. */
 export interface ReconcileSettings {
   readonly intervalMs: number | null;
   readonly windowMs: number;
   readonly fullIntervalMs: number | null;
 }
 
-/** How a feed is read. */
+/** Settings for reading a feed. */
 export interface ReadSettings {
   readonly filters: FeedFilters;
   readonly markdown: boolean;
@@ -21,37 +21,37 @@ export interface ReadSettings {
   readonly pageLimit: number;
 }
 
-/** Everything the engine works with. */
+/** Dependencies and settings of the engine. */
 export interface FeedContext {
   readonly service: FeedService;
   readonly store: FeedStore;
   readonly observer: SyncObserver;
   readonly clock: Clock;
   readonly loader: ResultLoader;
-  /** Resolves once the schema can be worked on; rejects while it cannot. */
+  /** Resolves once the schema is usable; rejects while it is not. */
   readonly ready: (signal: AbortSignal) => Promise<void>;
   readonly identity: FeedIdentity;
-  /** Names this process among those that may hold the feed. */
+  /** Identifies this process among those that may hold the lease. */
   readonly holder: string;
-  /** Whether this holder of the lease was a process of the same host that has ended. */
+  /** Returns whether a holder of the lease was a process of the same host that has exited. */
   readonly isDead: (holder: string) => boolean;
   readonly leaseTtlMs: number;
   readonly read: ReadSettings;
   readonly pollIntervalMs: number;
   readonly pendingRetryMs: number;
-  /** Results loaded later that are committed at once: the others' statements want connections, too. */
-  readonly resultCommits: number;
+  /** Maximum number of concurrent commits of pending results, so that connections are left for other statements. */
+  readonly maxResultCommits: number;
   readonly reconcile: ReconcileSettings;
-  /** Bytes of pages and results held at once; the loader's too. */
+  /** Memory for pages and results; shared with the loader. */
   readonly budget: MemoryBudget;
   readonly pageLimit: PageLimit;
-  /** Pages held at once, the one being committed included. */
-  readonly pagesAhead: number;
-  /** Longest time that fetching, completing and committing one page may take before the loop counts as wedged. */
+  /** Maximum number of pages in memory, including the one being committed. */
+  readonly maxHeldPages: number;
+  /** Maximum time for fetching, completing and committing one page before the loop counts as stuck, milliseconds. */
   readonly stepMs: number;
 }
 
-/** The same under a lease, where several tasks share what is known of the database and of results that wait. */
-export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'waitOut'> {
+/** The same while the lease is held. The tasks of a leader share the state of the database and the wake-up for retries. */
+export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'pauseAfterFailure'> {
   readonly retryWakeUp: RetryWakeUp;
 }

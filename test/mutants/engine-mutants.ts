@@ -3,8 +3,8 @@ import { type Mutant, type Patch, patch } from './mutant.js';
 const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, tests: 'engine', patches });
 
 const storePage = 'src/sync/commit/store-page.ts';
-const syncPage = 'src/sync/commit/sync-page.ts';
-const loop = 'src/sync/loop.ts';
+const storeFeedPage = 'src/sync/commit/store-feed-page.ts';
+const syncFeed = 'src/sync/sync-feed.ts';
 const readPage = 'src/sync/page/read-page.ts';
 const checkPage = 'src/sync/page/check-page.ts';
 const fullResult = 'src/sync/results/full-result.ts';
@@ -21,7 +21,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the cursor is stored before the rows',
     patch(
-      syncPage,
+      storeFeedPage,
       'const outcome = await store.commitPage({ lease, from, to, freshness, ...content });',
       `const nothing = { batch: { pages: [], entries: [] }, quarantine: [] };
        await store.commitPage({ lease, from, to, freshness: null, ...nothing });
@@ -31,7 +31,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the start comes from the settings, not from the first start',
     patch(
-      loop,
+      syncFeed,
       'const start = await store.readPosition(lease.feed);',
       `const stored = await store.readPosition(lease.feed);
        const { start: set } = context.identity;
@@ -40,9 +40,9 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'the position is not read again after an unknown outcome',
-    patch(loop, 'let failures = 0;', 'let failures = 0; let read: Position | undefined;'),
+    patch(syncFeed, 'let failures = 0;', 'let failures = 0; let read: Position | undefined;'),
     patch(
-      loop,
+      syncFeed,
       'const start = await store.readPosition(lease.feed);',
       'const start = (read ??= await store.readPosition(lease.feed));',
     ),
@@ -115,10 +115,10 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One writer a feed (promise 6).
   engine(
     'a lost lease is not noticed',
-    patch(loop, "if (reached === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
+    patch(syncFeed, "if (progress === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
     patch(
       'src/sync/lease/keep-lease.ts',
-      'if (!(await store.renewLease(lease, leaseTtlMs))) return works(); // lost, and not kept from us',
+      'if (!(await store.renewLease(lease, leaseTtlMs))) return succeeded(); // lost, but the database answered',
       'await store.renewLease(lease, leaseTtlMs);',
     ),
   ),
@@ -184,7 +184,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // Freshness is knowable (promise 10).
   engine(
     'behind the end, freshness is the time of the poll',
-    patch(readPage, 'page.instantOf(provenUpTo) - 1', 'page.polledAt'),
+    patch(readPage, 'page.monotonicTimeOf(provenUpTo) - 1', 'page.polledAt'),
   ),
   engine(
     'a correction shows how far the feed was read',
@@ -235,6 +235,6 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a pass keeps its rejected cursor when a page has none',
-    patch(storePage, 'const to = page.next ?? page.at.cursor;', 'const to = page.next ?? stored;'),
+    patch(storePage, 'const to = page.next ?? page.at.cursor;', 'const to = page.next ?? storedCursor;'),
   ),
 ];

@@ -5,7 +5,7 @@ import { findAvoidedWords } from '../support/words.js';
 /** Files and folders whose language is checked. */
 const CHECKED = [
   ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'docs/'],
-  ...['src/core/', 'src/daemon/', 'src/library/', 'src/observability/', 'src/service/', 'src/settings/'],
+  ...['src/core/', 'src/daemon/', 'src/library/', 'src/observability/', 'src/service/', 'src/settings/', 'src/sync/'],
 ];
 
 const files = CHECKED.flatMap((path) => (path.endsWith('/') ? filesBelow(path) : [path])).filter((path) =>

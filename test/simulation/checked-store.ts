@@ -11,7 +11,7 @@ import type {
   Position,
   QuarantineEntry,
 } from '../../src/sync/ports/index.js';
-import { PAGES_JOINED } from '../../src/sync/prefetch/join-pages.js';
+import { MAX_JOINED_PAGES } from '../../src/sync/prefetch/join-pages.js';
 import { batchTexts } from '../support/pages.js';
 import type { Coverage, Happening } from './coverage.js';
 import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';
@@ -206,7 +206,7 @@ export class CheckedStore extends ModelStore {
 
   #isServed(from: string | null, to: string | null): void {
     let lost: Delivery | null = null;
-    for (const deliveries of this.service.ways(from, to, PAGES_JOINED)) {
+    for (const deliveries of this.service.ways(from, to, MAX_JOINED_PAGES)) {
       const missing = deliveries.find((delivery) => !this.#has(delivery));
       if (missing === undefined) return;
       lost ??= missing;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/core/clock.js';
-import { followFeed } from '../../src/sync/loop.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import type { FeedIdentity, FeedStore } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import { type CheckedStore, FEED } from './checked-store.js';
@@ -58,7 +58,7 @@ export class FaultyProcess {
     private readonly onKilled: () => void,
   ) {
     const { service, traits, choices } = world;
-    const { filters, markdown, pageLimit, pagesAhead, memoryBudget, reconcile } = traits;
+    const { filters, markdown, pageLimit, maxHeldPages, memoryBudget, reconcile } = traits;
     const context = engineContext({
       clock: this.#clock(),
       service: {
@@ -71,11 +71,11 @@ export class FaultyProcess {
       identity: identityOf(traits, choices),
       pollIntervalMs: POLL_INTERVAL_MS,
       read: { filters, markdown, pageLimit },
-      pagesAhead,
+      maxHeldPages,
       budget: createMemoryBudget(memoryBudget),
       reconcile,
     });
-    this.#following = followFeed(context, this.#stop.signal);
+    this.#following = syncFeed(context, this.#stop.signal);
     this.#following.catch(() => {});
   }
 
@@ -126,7 +126,7 @@ export class FaultyProcess {
       readEarlierPositions: through(store.readEarlierPositions),
       findDelivered: through(store.findDelivered),
       movePosition: through(store.movePosition),
-      noteStuck: through(store.noteStuck),
+      storeStuck: through(store.storeStuck),
       readStatus: through(store.readStatus),
       findStored: through(store.findStored),
       tryEntries: through(store.tryEntries),
@@ -138,7 +138,7 @@ export class FaultyProcess {
       readLastPass: through(store.readLastPass),
       beginPass: through(store.beginPass),
       commitPass: through(store.commitPass),
-      notePace: through(store.notePace),
+      storePace: through(store.storePace),
       duePending: through(store.duePending),
       postponePending: through(store.postponePending),
     };

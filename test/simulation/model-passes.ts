@@ -19,7 +19,7 @@ export interface ModelPass {
 }
 
 /** A backfill must overlap by this much what the feed is complete from to extend it. */
-const OVERLAP_MS = 3_600_000;
+const BACKFILL_OVERLAP_MS = 3_600_000;
 
 type Begun = Pick<ModelPass, 'id' | 'kind' | 'since' | 'until' | 'begunAt'> & Partial<Pick<ModelPass, 'completeAsOf'>>;
 
@@ -134,6 +134,6 @@ function claimRange(feed: ModelFeed, row: ModelPass): void {
   const from = row.since?.getTime() ?? Number.NEGATIVE_INFINITY;
   if (row.kind === 'history') feed.startSince = row.since;
   const widenedSince = feed.filtersWidenedAt !== null && feed.filtersWidenedAt >= row.begunAt;
-  const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + OVERLAP_MS;
+  const joins = row.kind !== 'backfill' || row.until.getTime() >= feed.completeFrom + BACKFILL_OVERLAP_MS;
   if (!widenedSince && joins) feed.completeFrom = Math.min(feed.completeFrom, from);
 }

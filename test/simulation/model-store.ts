@@ -155,7 +155,7 @@ export class ModelStore implements FeedStore {
     return true;
   }
 
-  async noteStuck(lease: LeaseGrant, stuck: boolean): Promise<void> {
+  async storeStuck(lease: LeaseGrant, stuck: boolean): Promise<void> {
     const feed = this.#held(lease);
     if (feed !== null) feed.stuckSince = stuck ? (feed.stuckSince ?? this.now()) : null;
   }
@@ -276,7 +276,7 @@ export class ModelStore implements FeedStore {
     return feed !== own && feed.baseUrl === own.baseUrl && seenAt <= this.now() - GONE_AFTER_MS;
   }
 
-  async notePace(_lease: LeaseGrant, _pace: ReadingPace | null): Promise<void> {}
+  async storePace(_lease: LeaseGrant, _pace: ReadingPace | null): Promise<void> {}
 
   async duePending(name: string, limit: number): Promise<readonly PendingRun[]> {
     return [...this.rows.values()]

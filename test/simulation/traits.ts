@@ -70,7 +70,7 @@ export interface Traits {
   readonly filters: FeedFilters;
   readonly markdown: boolean;
   readonly pageLimit: number;
-  readonly pagesAhead: number;
+  readonly maxHeldPages: number;
   /** Bytes; the small ones have room for a few entries. */
   readonly memoryBudget: number;
   readonly reconcile: ReconcileSettings;
@@ -139,7 +139,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     filters,
     markdown: choices.chance(0.3),
     pageLimit: choices.pick([1, 3, 10]),
-    pagesAhead: choices.between(1, 6),
+    maxHeldPages: choices.between(1, 6),
     // With room for one entry, a page at the end without a cursor is always full, and proves nothing.
     memoryBudget: choices.pick([64 * 1024 * 1024, ...(noCursorAtEnd ? [] : [2_500, 800])]),
     reconcile: {

@@ -1,5 +1,5 @@
-import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, FeedStart, RawPage } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext } from './engine.js';
@@ -51,7 +51,7 @@ export function filteredFeed(
     const stop = new AbortController();
     const reconcile = { intervalMs: null, windowMs: 60_000, fullIntervalMs };
     const read = { ...engineContext({ clock, service, store }).read, pageLimit };
-    const following = followFeed(
+    const following = syncFeed(
       engineContext({ clock, service, store, reconcile, read, pollIntervalMs: POLL_MS }),
       stop.signal,
     );

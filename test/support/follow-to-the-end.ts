@@ -3,8 +3,8 @@ import { classifyError } from '../../src/core/errors.js';
 import { type DatabaseOptions, openDatabase } from '../../src/storage/connection/pool.js';
 import { createStore } from '../../src/storage/store.js';
 import type { FeedContext } from '../../src/sync/context.js';
-import { followFeed } from '../../src/sync/loop.js';
 import type { FeedService, Stage } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
 import { engineContext, silentObserver } from './engine.js';
 import { connectionOf, TEST_SCHEMA } from './store.js';
 
@@ -47,7 +47,7 @@ export async function followToTheEnd(options: FollowOptions, signal?: AbortSigna
   const parts = { service: options.service, store, clock: impatientClock };
   const defaults = engineContext({ ...parts, ...options.context });
   try {
-    await followFeed(
+    await syncFeed(
       {
         ...defaults,
         identity: { ...defaults.identity, name: options.feed },

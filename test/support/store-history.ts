@@ -69,7 +69,7 @@ export class StoreHistory {
       () => this.#pass(lease),
       () => this.#postpone(lease),
       () => this.#move(lease),
-      (): Operation => ({ name: 'noteStuck', args: [lease, this.#choices.chance(0.5)] }),
+      (): Operation => ({ name: 'storeStuck', args: [lease, this.#choices.chance(0.5)] }),
       (): Operation => ({ name: 'renewLease', args: [lease, this.#ttl()] }),
       (): Operation => ({ name: 'releaseLease', args: [lease] }),
       (): Operation => ({ name: 'readLastPass', args: [feed, pick(['recent', 'full'])] }),

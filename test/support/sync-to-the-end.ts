@@ -2,8 +2,8 @@ import { systemClock } from '../../src/core/clock.js';
 import type { CommitCounts } from '../../src/core/counts.js';
 import type { Emulator } from '../../src/emulator/index.js';
 import { RecognitionClient } from '../../src/service/client.js';
-import { followFeed } from '../../src/sync/loop.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
 import { engineContext, silentObserver } from './engine.js';
 
 /** Follows the whole feed from its beginning as the daemon does, through HTTP and into PostgreSQL. */
@@ -32,7 +32,7 @@ export async function syncToTheEnd(
       polled: (outcome) => outcome === 'end' && stop.abort(),
     }),
   });
-  await followFeed(context, stop.signal);
+  await syncFeed(context, stop.signal);
   await client.close();
   return total;
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { followFeed } from '../../src/sync/loop.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext } from '../support/engine.js';
@@ -32,7 +32,7 @@ it('a feed at its end asks the service and the store for no more than it has to'
   const { store, calls } = counting(new ModelStore(clock.monotonic));
   service.feed.push(entryJson());
   const stop = new AbortController();
-  const following = followFeed(engineContext({ clock, service, store }), stop.signal);
+  const following = syncFeed(engineContext({ clock, service, store }), stop.signal);
   await clock.advance(MINUTE_MS + 1_000);
   calls.clear();
   service.requests.length = 0;

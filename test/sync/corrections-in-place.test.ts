@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelService } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext } from '../support/engine.js';
@@ -24,7 +24,7 @@ function bench(before: (request: FeedRequest, signal: AbortSignal) => Promise<vo
   const follow = async (ms: number, fullIntervalMs: number | null) => {
     const stop = new AbortController();
     const reconcile = { intervalMs: null, windowMs: HOUR_MS, fullIntervalMs };
-    const following = followFeed(engineContext({ clock, service, store, reconcile, pagesAhead: 1 }), stop.signal);
+    const following = syncFeed(engineContext({ clock, service, store, reconcile, maxHeldPages: 1 }), stop.signal);
     await clock.advance(ms);
     stop.abort();
     await clock.run(following);

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { RecognitionClient } from '../../src/service/client.js';
-import { followFeed } from '../../src/sync/loop.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
 
@@ -30,7 +30,7 @@ async function catchUp(emulator: Emulator, store: ModelStore): Promise<void> {
     },
   });
   const context = engineContext({ service, store, clock: systemClock, observer, pollIntervalMs: 10 });
-  await followFeed(context, stop.signal);
+  await syncFeed(context, stop.signal);
   await service.close();
 }
 

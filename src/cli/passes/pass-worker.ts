@@ -117,7 +117,7 @@ function contextOf(
       store,
       clock,
       pollIntervalMs,
-      pagesAhead: PAGES_AHEAD,
+      maxHeldPages: PAGES_AHEAD,
       budget,
       retryWakeUp: createRetryWakeUp(clock),
     },

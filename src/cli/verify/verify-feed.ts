@@ -62,7 +62,7 @@ export async function* verifyFeed(
     // What has no delivery time of its own lies no later than the page's last.
     const when = ({ deliveredAt }: Verified) => deliveredAt ?? last;
     const wanted = entries.filter((entry) => until === null || when(entry) <= until);
-    const due = wanted.filter((entry) => page.instantOf(when(entry)) <= completeTo - edgeMs);
+    const due = wanted.filter((entry) => page.monotonicTimeOf(when(entry)) <= completeTo - edgeMs);
     deliveredUpTo = last;
     yield { compared: due, tooNew: wanted.length - due.length, deliveredUpTo };
     const tooNew = page.provenUpTo !== null && wanted.length > 0 && due.length === 0;

@@ -16,7 +16,7 @@ const CURSORS_OFFERED = sql.lit(20);
 export function createPositions(
   { db, tables }: StoreConnection,
   databaseClock: DatabaseClock,
-): Pick<FeedStore, 'readPosition' | 'readEarlierPositions' | 'findDelivered' | 'movePosition' | 'noteStuck'> {
+): Pick<FeedStore, 'readPosition' | 'readEarlierPositions' | 'findDelivered' | 'movePosition' | 'storeStuck'> {
   return {
     async readPosition(feed) {
       const row = await db
@@ -71,7 +71,7 @@ export function createPositions(
       return rows.length > 0;
     },
 
-    async noteStuck(lease, stuck) {
+    async storeStuck(lease, stuck) {
       await db
         .updateTable('feeds')
         .set({ stuck_since: stuck ? sql`clock_timestamp()` : null })

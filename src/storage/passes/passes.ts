@@ -76,7 +76,7 @@ export function createPasses({ db, tables }: StoreConnection): Omit<PassStore, '
       return rows[0] ?? null;
     },
 
-    async notePace(lease, pace) {
+    async storePace(lease, pace) {
       await sql`UPDATE ${tables.feeds} SET ${paceColumns(pace)} WHERE ${isHeld(lease)}`.execute(db);
     },
   };
@@ -128,7 +128,7 @@ export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unkn
 }
 
 /** Minimum overlap for a backfill to extend the complete range of the feed, to allow for differing clocks. */
-const OVERLAP = sql.lit('1 hour');
+const BACKFILL_OVERLAP = sql.lit('1 hour');
 
 /** Part of a commit, after `stored` and `filled`: the new position of the pass and, at its end, the freshness of the feed. */
 export function passPosition(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
@@ -140,7 +140,7 @@ claimed AS (
     start_since = CASE WHEN pass.kind = 'history' THEN pass.since ELSE feed.start_since END,
     complete_from = CASE
       WHEN pass.kind = 'recent' OR pass.begun_at <= feed.filters_widened_at THEN feed.complete_from
-      WHEN pass.kind IN ('full', 'history') OR pass.until >= feed.complete_from + interval ${OVERLAP}
+      WHEN pass.kind IN ('full', 'history') OR pass.until >= feed.complete_from + interval ${BACKFILL_OVERLAP}
         THEN LEAST(feed.complete_from, COALESCE(pass.since, '-infinity'))
       ELSE feed.complete_from END
   FROM pass WHERE feed.name = ${lease.feed}

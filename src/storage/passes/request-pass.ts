@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import { RECENT_PASS_OVERLAP_MS } from '../../core/recent-pass.js';
 import type { Pass, PassKind } from '../../sync/ports/index.js';
 import { anyOf, type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { ScanfeedSchema, Tables } from '../schema/schema.js';
@@ -109,7 +110,7 @@ export function createPassRequests({ db, tables }: StoreConnection) {
       const completed = completedUntil(tables, feed, kind);
       const from =
         typeof since === 'number'
-          ? sql`LEAST(${end} - ${since} * interval '1 millisecond', ${completed} - interval ${OVERLAP})`
+          ? sql`LEAST(${end} - ${since} * interval '1 millisecond', ${completed} - ${RECENT_PASS_OVERLAP_MS} * interval '1 millisecond')`
           : timestamp(since);
       const leavesNoGap = kind === 'full' ? sql`true` : sql`${from} <= COALESCE(${completed}, 'infinity')`;
       return db.transaction().execute(async (tx) => {
@@ -152,9 +153,6 @@ function findCurrentFullPass(tx: StoreConnection['db'], tables: Tables, feed: st
     .select(PASS)
     .executeTakeFirst();
 }
-
-/** Overlap of a recent pass with the last one, however the service interprets `since`. */
-const OVERLAP = sql.lit('10 minutes');
 
 /** Whole milliseconds, rounded up. */
 const COMPLETE_TO = sql`date_trunc('milliseconds', GREATEST(data_complete_as_of, last_delivered_at)) + interval '1 ms'`;

@@ -1,9 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
+import { MAX_REVISION } from '../../core/run-fields.js';
 import type { FeedStore, PendingReason, PostponedTry, StoredResult } from '../../sync/ports/index.js';
 import { fenceOnLease } from '../commit/fence.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-
-const HIGHEST_REVISION = 2 ** 31 - 1;
 
 /** Time without a leader after which a feed counts as gone and another one retries its pending results. */
 const GONE_AFTER = sql.lit('1 day');
@@ -37,7 +36,7 @@ export function createPendingRetries({
           markdown IS NOT NULL OR markdown_absent AS "markdownKnown"
         FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])
         UNION ALL
-        SELECT scan_id, COALESCE(revision, ${HIGHEST_REVISION}), true, true
+        SELECT scan_id, COALESCE(revision, ${MAX_REVISION}), true, true
         FROM ${tables.deletedRuns} AS deleted WHERE scan_id = ANY (${scanIds}::text[])
           AND NOT EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = deleted.scan_id)`.execute(db);
       return rows;

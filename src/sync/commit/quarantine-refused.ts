@@ -9,7 +9,7 @@ export interface PageContent {
   readonly quarantine: readonly QuarantineEntry[];
 }
 
-/** A page that was committed, or would have been: what of it is stored. */
+/** The outcome of a commit, and the content that was committed. */
 export interface CommittedPage {
   readonly outcome: CommitOutcome;
   readonly entries: readonly CheckedEntry[];
@@ -17,9 +17,9 @@ export interface CommittedPage {
 }
 
 /**
- * Commits a page and its position in one transaction. Where PostgreSQL refuses a value, the entries that hold such values
- * are found by writing some of them and rolling back; then the page is committed once, with them in quarantine. Any other
- * error is thrown: a lost connection or a full disk says nothing about an entry.
+ * Commits a page and its position in one transaction. If PostgreSQL refuses a value, the entries with such values are found by
+ * writing some of them and rolling back; then the page is committed once, with those entries in quarantine. Any other error
+ * is thrown: a lost connection or a full disk is not the fault of an entry.
  * @param commit commits this content with the page's position
  * @param tryEntries as in {@link FeedStore}
  */
@@ -54,30 +54,30 @@ export async function commitWithoutRefused(
   return { outcome: await commit(rest), entries: storable, content: rest };
 }
 
-/** Whether PostgreSQL refused a value. */
+/** Returns whether PostgreSQL refused a value. */
 function isRefused(error: unknown): boolean {
   return classifyError(error).action === 'data';
 }
 
-/** Returns the loaded results before their text was repaired. */
+/** Returns the loaded results as they were before their text was repaired. */
 function repairedOriginals(entries: readonly CheckedEntry[]): readonly QuarantineEntry[] {
   return entries.flatMap(({ fallback, original }) => (fallback !== undefined && original !== null ? [original] : []));
 }
 
-interface Sorted {
+interface SortedEntries {
   readonly storable: readonly CheckedEntry[];
   readonly refused: readonly CheckedEntry[];
 }
 
 /**
- * Adds those entries that PostgreSQL takes together with the storable ones; two may be refused only together. A refused
- * result gives way to the entry it was loaded for.
+ * Adds those entries that PostgreSQL accepts together with the storable ones; two entries may be refused only together. A
+ * refused result is replaced by the entry that it was loaded for.
  */
 async function addStorable(
-  sorted: Sorted,
+  sorted: SortedEntries,
   entries: readonly CheckedEntry[],
   isStorable: (entries: readonly CheckedEntry[]) => Promise<boolean>,
-): Promise<Sorted> {
+): Promise<SortedEntries> {
   const [first] = entries;
   const together = [...sorted.storable, ...entries];
   if (first === undefined || (await isStorable(together))) return { ...sorted, storable: together };

@@ -7,33 +7,33 @@ import type { RetryWakeUp } from '../results/retry-wake-up.js';
 import { type Breaker, qualityOf, qualityOfNew } from '../retry/breaker.js';
 import { commitWithoutRefused, type PageContent } from './quarantine-refused.js';
 
-/** Where a page leads. `fenced`: the lease was lost, or another position is stored. */
+/** What follows a page. `fenced`: the lease was lost, or another position is stored. */
 export type PageProgress = Progress | 'fenced';
 
-/** A commit of a page. */
+/** The position to commit with a page. */
 export interface PageMove {
-  /** The position that has to be stored, and the one that is stored with the page. */
+  /** The cursor that must be stored now, and the one to store with the page. */
   readonly from: string | null;
   readonly to: string | null;
   /** Whether the page is the end, so that what it proves may be claimed. */
   readonly atEnd: boolean;
   /** Whether the page was committed before, and is now known to be the end. */
-  readonly again: boolean;
+  readonly isRepeat: boolean;
 }
 
 /** The feed or the pass whose page is stored. */
-export interface Reader {
+export interface PageOwner {
   readonly service: Pick<FeedService, 'readPage'>;
   readonly store: Pick<FeedStore, 'notYetQuarantined' | 'tryEntries'>;
   readonly filters: FeedFilters;
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
   readonly retryWakeUp: RetryWakeUp;
-  /** The position that is stored. */
-  readonly stored: string | null;
-  /** Where the page before led nowhere. */
+  /** The cursor that is stored now. */
+  readonly storedCursor: string | null;
+  /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
-  readonly recent: RecentCursors;
+  readonly recentCursors: RecentCursors;
   /** Commits the content of a page with its position. */
   readonly commit: (content: PageContent, move: PageMove) => Promise<CommitOutcome>;
   /** Called right after the commit of a page, before any further request. */
@@ -42,25 +42,25 @@ export interface Reader {
 
 type Committed = Extract<CommitOutcome, { kind: 'committed' }>;
 
-export interface StoredPage {
+export interface PageResult {
   readonly progress: PageProgress;
   readonly deadEnd: DeadEnd | null;
 }
 
 /**
- * Stores a page with its position. Returns where the page leads.
+ * Stores a page with its position. Returns what follows the page.
  * @param isLast whether it is known to be the last page, whatever follows
  * @throws MostlyBad
  */
 export async function storePage(
   page: CompletedPage,
   isLast: boolean,
-  reader: Reader,
+  owner: PageOwner,
   signal: AbortSignal,
-): Promise<StoredPage> {
-  const { service, store, filters, lease, breaker, retryWakeUp, stored, commit, onCommitted } = reader;
+): Promise<PageResult> {
+  const { service, store, filters, lease, breaker, retryWakeUp, storedCursor, commit, onCommitted } = owner;
   const verdict = isLast ? 'end' : await isEndOfFeed(page, filters, service, signal);
-  // The stored cursor may be rejected: then this page was requested from another position.
+  // If the service rejected the stored cursor, this page was requested from another position.
   const to = page.next ?? page.at.cursor;
   let quality = qualityOf(page.checked, page.checked.quarantine);
   const { outcome, entries, content } = await commitWithoutRefused(
@@ -68,7 +68,7 @@ export async function storePage(
     async (toStore) => {
       quality = await qualityOfNew(page.checked, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
-      return commit(toStore, { from: stored, to, atEnd: verdict === 'end', again: false });
+      return commit(toStore, { from: storedCursor, to, atEnd: verdict === 'end', isRepeat: false });
     },
     (batch) => store.tryEntries(lease, batch),
     signal,
@@ -78,16 +78,16 @@ export async function storePage(
   retryWakeUp.committed(entries);
   onCommitted(outcome, entries);
 
-  // After the commit: what is stored does not depend on another request.
+  // After the commit, so that storing the page does not depend on another request.
   const { inserted, updated } = outcome.counts;
-  const { deadEnd: before, recent } = reader;
-  const brought = { verdict, before, bringsNew: inserted + updated > 0, recent };
-  const reached = await findProgress(page, brought, filters, service, signal);
-  if (reached.progress !== 'end' || verdict === 'end') return reached;
-  // The database may have lost the first commit (a failover). The cursor did not move, so the fence does not notice: the
-  // claim is committed with the entries that it rests on.
-  const end = await commit(content, { from: to, to, atEnd: true, again: true });
-  return end.kind === 'fenced' ? { ...reached, progress: 'fenced' } : reached;
+  const { deadEnd: previous, recentCursors } = owner;
+  const facts = { verdict, previous, bringsNew: inserted + updated > 0, recentCursors };
+  const result = await findProgress(page, facts, filters, service, signal);
+  if (result.progress !== 'end' || verdict === 'end') return result;
+  // The database may have lost the first commit (a failover). The cursor did not move, so the fence would not notice it. So the
+  // claim is committed together with the entries that it depends on.
+  const end = await commit(content, { from: to, to, atEnd: true, isRepeat: true });
+  return end.kind === 'fenced' ? { ...result, progress: 'fenced' } : result;
 }
 
 const LOADINGS: readonly Loading[] = ['resolved', 'pending', 'skipped'];

@@ -4,13 +4,14 @@ import type { LeaseGrant } from '../ports/index.js';
 import { filterChange } from '../recovery/filter-change.js';
 import { pauseAfter } from '../retry/backoff.js';
 
-/** Attempts to renew the lease within its time to live: a holder may miss two of them. */
-export const LOOKS_PER_TTL = 3;
+/** Number of attempts to renew the lease within its time to live. A holder may miss two of them. */
+export const ATTEMPTS_PER_TTL = 3;
 
 /**
- * Waits until the feed is ours; null when the signal aborts. On the way it keeps the figures of a standby fresh.
- * @param starting the process has not tried yet. Its first attempt may replace a dead predecessor of the same host. Later
- * ones may not: two containers of a pod, with process ids of their own, would take the feed from each other again and again.
+ * Waits until this process holds the lease; null when the signal aborts. Meanwhile it refreshes the figures of a standby.
+ * @param starting whether the process has just started. Then the first attempt may replace a dead predecessor on the same
+ * host. Later ones may not: two containers of a pod, each with its own process ids, would take the lease from each other
+ * again and again.
  */
 export async function takeLease(
   context: FeedContext,
@@ -33,11 +34,11 @@ export async function takeLease(
       if (lease !== null) observer.leading(askedAt + leaseTtlMs);
       const before = lease?.filtersBefore ?? null;
       if (before !== null) observer.filtersChanged(filterChange(before, identity.filters));
-      // Without failures here, this ends what was reported while the lease was held: it is the first success since.
+      // Also reported without failures here: it may be the first success since failures while the lease was held.
       observer.recovered('lease', failures);
       failures = 0;
       if (lease !== null) return lease;
-      const pauseMs = leaseTtlMs / LOOKS_PER_TTL;
+      const pauseMs = leaseTtlMs / ATTEMPTS_PER_TTL;
       observer.ticked(pauseMs);
       await clock.sleep(pauseMs, signal);
     } catch (error) {

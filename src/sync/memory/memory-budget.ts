@@ -1,11 +1,11 @@
 import type { PassKind } from '../ports/index.js';
 import { type LinkedSignal, linkedSignal } from '../retry/linked-signal.js';
 
-/** What a download is for. `deferred`: a result that was left pending because its page lacked memory. */
+/** Priority of a download. `deferred`: a result that is pending because there was not enough memory with its page. */
 export type Priority = 'deferred' | 'feed' | 'pending' | PassKind;
 
 /**
- * A budget of bytes with priorities, for the pages and results of the whole process (promise 11). Downloads reserve the bytes
+ * A memory budget with priorities, for the pages and results of the whole process (promise 11). Downloads reserve the bytes
  * that they receive. When the budget is used up, the download of the highest priority may exceed it; the others that are
  * running are cancelled and tried again.
  */
@@ -13,13 +13,13 @@ export interface MemoryBudget {
   readonly bytes: number;
   /** Bytes reserved now. */
   readonly reservedBytes: number;
-  /** Takes a ticket behind the earlier ones of the same priority, and ahead of those of lower priorities. */
+  /** Returns a ticket that ranks after earlier ones of the same priority, and before those of lower priorities. */
   enqueue(priority: Priority): MemoryTicket;
 }
 
 /** The rank of a page and its results, or of a single result. */
 export interface MemoryTicket {
-  /** Lower goes first. */
+  /** Lower ranks are served first. */
   readonly rank: number;
   /**
    * Reserves the bytes that a download is expected to have. Returns null if they are not available.
@@ -41,9 +41,9 @@ export interface Reservation {
   /** The bytes to reserve when a preempted download is tried again; null if it was not preempted. */
   readonly preemptedFor: number | null;
   readonly bytes: number;
-  /** Reserves as many bytes as were received so far. If they are not available, the download is preempted. */
+  /** Reserves the bytes received so far. If they are not available, the download is preempted. */
   grow(bytes: number): void;
-  /** Ends the download; its reservation is kept with this size. */
+  /** Ends the download. Its reservation stays, with this size. */
   finish(bytes: number): void;
   release(): void;
 }
@@ -59,16 +59,16 @@ const FIRST_RANKS: Readonly<Record<Priority, number>> = {
   history: 6e12,
 };
 
-/** A page of this size is always granted and never preempts or is preempted: a poll must not cancel a long download. */
+/** Pages up to this size are always granted; they neither preempt nor are preempted, so that polls do not cancel long downloads. */
 const SMALL_PAGE_BYTES = 1024 * 1024;
 
 /**
- * Decides whether a download may have this many bytes in total. Returns the downloads to preempt for it; null if it may not.
+ * Decides whether a download may reserve this many bytes in total. Returns the downloads to preempt for it; null if it may not.
  *
  * A download is granted what fits into the budget. Half of the budget is for the pages of the feed and their results alone.
  * A download may exceed the budget only if nothing of its own page or of a higher rank can be committed and released instead.
  * So one download at a time exceeds the budget. This does not bound all reservations by the budget and one download: those that
- * have finished are kept until they are committed, even if they exceeded the budget, and small pages are not counted. Pure.
+ * have finished stay reserved until they are committed, even if they exceeded the budget, and small pages do not count. Pure.
  */
 function findPreempted(
   download: Download,
@@ -211,7 +211,7 @@ class Download implements Reservation {
 
   constructor(
     readonly rank: number,
-    /** In the order of the requests. */
+    /** Ordinal number of the request. */
     readonly number: number,
     readonly isPage: boolean,
     private readonly requestSignal: AbortSignal,

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { memberRanges } from '../../core/json/ranges.js';
-import { hasUnknownFields } from '../../core/run-fields.js';
+import { hasUnknownFields, MAX_REVISION } from '../../core/run-fields.js';
 import type { FeedRun } from '../ports/index.js';
 import { type ExceededLimit, exceededLimit, isNestedTooDeep, isUnderflow, JSON_LIMITS } from './json-limits.js';
 import { fitsIn, isStorable } from './storable-text.js';
@@ -42,7 +42,6 @@ export type RejectReason =
  * last three together.
  */
 export const INDEXED_BYTES = { scanId: 1024, slug: 512, partnerName: 1024, failureReason: 512 } as const;
-const HIGHEST_REVISION = 2 ** 31 - 1;
 const TIMESTAMPS = ['submittedAt', 'completedAt', 'deliveredAt'] as const;
 const OPTIONAL_TEXTS = ['error', 'markdown'] as const;
 const INDEXED_TEXTS = ['partnerName', 'failureReason'] as const;
@@ -60,17 +59,17 @@ type Problem = { readonly reason: RejectReason; readonly detail: string };
  * Checks an entry of the feed, or a finished single run, against interface 2.1. Pure; values are never quoted.
  * @param bytes of the entry, if they may hold something that parsing hides: invalid UTF-8, exponents, very many elements,
  * values that were left empty
- * @param stored the pieces of them to store, cut between values, if not all are stored
+ * @param toStore the pieces of them to store, cut between values, if not all are stored
  */
 export function checkEntry(
   entry: unknown,
   bytes?: Uint8Array,
-  stored: readonly Uint8Array[] = bytes === undefined ? [] : [bytes],
+  toStore: readonly Uint8Array[] = bytes === undefined ? [] : [bytes],
 ): EntryCheck {
   if (!isObject(entry)) return unusable({ reason: 'not_an_object', detail: 'the entry is not an object' }, null, null);
   const scanId = hasInvalidScanId(bytes) ? null : usableScanId(entry.scanId);
   const revision = usableRevision(entry.revision);
-  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(entry, stored);
+  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(entry, toStore);
   if (problem !== null) return unusable(problem, scanId, revision);
   return { usable: true, ...checkOptional(entry, bytes) };
 }
@@ -81,7 +80,7 @@ function requiredFieldProblem(entry: Fields, scanId: string | null, revision: nu
     return { reason: 'scan_id', detail: `scanId is not a text of 1 to ${INDEXED_BYTES.scanId} bytes` };
   }
   if (revision === null) {
-    return { reason: 'revision', detail: `revision is not an integer from 1 to ${HIGHEST_REVISION}` };
+    return { reason: 'revision', detail: `revision is not an integer from 1 to ${MAX_REVISION}` };
   }
   if (status !== 'completed' && status !== 'failed') {
     return { reason: 'status', detail: 'status is neither completed nor failed' };
@@ -166,7 +165,7 @@ function hasInvalidScanId(bytes: Uint8Array | undefined): boolean {
 }
 
 function usableRevision(value: unknown): number | null {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= HIGHEST_REVISION
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_REVISION
     ? (value as number)
     : null;
 }

@@ -1,18 +1,18 @@
 import type { FeedFilters, FeedService, Position } from '../ports/index.js';
 import { listEntries, listsAnything } from '../recovery/probe.js';
 import { mayRejectCursor } from '../recovery/rejected-cursor.js';
-import { askingFirst, type PageLimit } from './page-limit.js';
+import { type PageLimit, startingWith } from './page-limit.js';
 import { type FetchedPage, type PolledPage, startAt } from './read-page.js';
 import type { RecentCursors } from './recent-cursors.js';
 
-/** `unclear`: more may follow, and the next request would not show it either, so it waits for the next poll. */
+/** `unclear`: more may follow, and the next request would not show it either. The next poll decides. */
 export type EndVerdict = 'end' | 'more' | 'unclear';
 
 /**
- * Tells whether a page without entries is the end of the feed (promise 10). It is if its cursor did not move. A cursor that
- * moved may have passed runs that the filters hide, and more may follow; then the same position is asked once without
- * filters. The answer holds as of the sending of the page's own poll, which was first. A service that binds cursors to their
- * filters refuses this request as it refuses a rejected cursor; then the next poll decides. A missing cursor says nothing
+ * Returns whether a page without entries is the end of the feed (promise 10). It is if its cursor did not move. A cursor that
+ * moved may have skipped runs that the filters hide, and more may follow. Then the same position is requested once without
+ * filters. The result is valid as of the page's own poll, which was sent earlier. A service that binds cursors to their filters
+ * refuses this request like one with a rejected cursor; then the next poll decides. A missing cursor proves nothing
  * ({@link findProgress}).
  */
 export async function isEndOfFeed(
@@ -23,7 +23,7 @@ export async function isEndOfFeed(
 ): Promise<EndVerdict> {
   const { at, next, items } = page;
   if (items > 0 || next === null) return 'more';
-  // `since` may leave out entries of this page, and more may follow: the next page decides.
+  // The response to `since` may lack entries, and more may follow: the next page decides.
   if (at.cursor === null && at.since !== null) return 'more';
   if (next === at.cursor || hidesNothing(filters)) return 'end';
   try {
@@ -34,33 +34,33 @@ export async function isEndOfFeed(
   }
 }
 
-/** Whether a page proves to reach beyond a delivery time: then everything up to that was read. */
+/** Returns whether a page proves that everything up to a delivery time was read. */
 export function reachesBeyond({ provenUpTo }: Pick<FetchedPage, 'provenUpTo'>, until: Date): boolean {
   return provenUpTo !== null && provenUpTo > until;
 }
 
-/** Whether a page leads nowhere: its cursor is missing or did not move. */
+/** Returns whether a page is a dead end: its cursor is missing or did not move. */
 export function isDeadEnd({ at, next }: Pick<PolledPage, 'at' | 'next'>): boolean {
   return next === null || next === at.cursor;
 }
 
-/** Interface 8. */
-const MOST_ENTRIES = 200;
+/** Maximum number of entries of a page (interface 8). */
+const MAX_PAGE_ENTRIES = 200;
 
-/** The position from which the last page led nowhere. */
+/** The position of a page that was a dead end. */
 export interface DeadEnd extends Pick<Position, 'cursor'> {
-  /** Whether fewer entries follow the position, including hidden ones, than were requested; null: the service refuses that. */
+  /** Whether fewer entries follow than were requested, including hidden ones; null: the service refused to list them. */
   readonly isShort: boolean | null;
-  /** Number of entries to request from the position next. */
+  /** Number of entries to request next from the position. */
   readonly limit: number;
 }
 
 /**
- * Returns the position if the page may be the last one that can be had from it, else null. Filters may have shortened the page,
- * so they count only if they hide nothing: otherwise the same position is asked once without filters, with the same limit.
- * Where that brings a full page or a cursor, the page does not show the end. Asked for more entries it does, if it is the end;
- * where no more may be asked for, one entry less than it listed brings a cursor. Several pages that were committed together and
- * end where they began are a circle, not the end.
+ * Returns the position of the page if it is a dead end that may be the end of the feed, else null. A short page proves this only
+ * if filters did not shorten it, so the same position is requested once without filters, with the same limit, unless they hide
+ * nothing. If the response is a full page or has a cursor, the page does not prove the end. Then more entries are requested,
+ * which proves it if it is the end; at the maximum, one entry less than it listed returns a cursor. Several pages that were
+ * committed together and end where they began are a circle, not the end.
  */
 async function findDeadEnd(
   page: PolledPage,
@@ -73,11 +73,11 @@ async function findDeadEnd(
   const isShort = items < limit && (await isShortUnfiltered(page, filters, service, signal));
   if (isShort !== false) return { cursor: at.cursor, isShort, limit };
   if (next !== null) return null;
-  const another = limit < MOST_ENTRIES ? Math.min(2 * limit, MOST_ENTRIES) : Math.max(1, items - 1);
+  const another = limit < MAX_PAGE_ENTRIES ? Math.min(2 * limit, MAX_PAGE_ENTRIES) : Math.max(1, items - 1);
   return { cursor: at.cursor, isShort, limit: another };
 }
 
-/** Whether a short page that leads nowhere is the same without filters; null if the service refuses to say. */
+/** Returns whether a short dead end is also short without filters; null if the service refuses that request. */
 async function isShortUnfiltered(
   { at, limit }: PolledPage,
   filters: FeedFilters,
@@ -95,47 +95,47 @@ async function isShortUnfiltered(
 }
 
 /**
- * Where a page leads. `unclear`: perhaps this is the end; the same position, asked again later, decides. `stuck`: its cursor
- * leads nowhere.
+ * What follows a page. `unclear`: it may be the end; a later request for the same position decides. `stuck`: its cursor does
+ * not lead further.
  */
 export type Progress = EndVerdict | 'stuck';
 
-/** The facts about a page and the one before that show where it leads. */
-export interface Reached {
+/** Facts about a page and the previous one that determine what follows. */
+export interface PageFacts {
   readonly verdict: EndVerdict;
-  /** Where the page before led nowhere. */
-  readonly before: DeadEnd | null;
-  /** The page brought an entry that was not known yet. */
+  /** The dead end that the previous page found. */
+  readonly previous: DeadEnd | null;
+  /** Whether the page has an entry that was not known yet. */
   readonly bringsNew: boolean;
-  /** The cursors that earlier pages led to. */
-  readonly recent: RecentCursors;
+  /** The cursors of earlier pages. */
+  readonly recentCursors: RecentCursors;
 }
 
 /**
- * Returns where a page leads, and remembers its cursor. A short page that leads nowhere is the end of the feed once its
- * position, asked again, brought nothing new (promise 10). Cursors that go in circles lead nowhere.
+ * Returns what follows a page, and remembers its cursor. A short dead end is the end of the feed once a second request for its
+ * position returned nothing new (promise 10). A feed whose cursors go in circles is stuck.
  */
 export async function findProgress(
   page: PolledPage,
-  { verdict, before, bringsNew, recent }: Reached,
+  { verdict, previous, bringsNew, recentCursors }: PageFacts,
   filters: FeedFilters,
   service: Pick<FeedService, 'readPage'>,
   signal: AbortSignal,
 ): Promise<{ readonly progress: Progress; readonly deadEnd: DeadEnd | null }> {
   const deadEnd = verdict === 'more' ? await findDeadEnd(page, filters, service, signal) : null;
-  // Each cursor is remembered, also after one that is known.
-  const circles = page.polls.filter(({ next }) => recent.seen(next)).length > 0;
+  // Every cursor must be remembered, so this does not stop at the first known one.
+  const circles = page.polls.filter(({ next }) => recentCursors.remember(next)).length > 0;
   if (verdict !== 'more') return { progress: verdict, deadEnd };
   if (deadEnd === null || deadEnd.isShort === false) {
     return { progress: circles || isDeadEnd(page) ? 'stuck' : 'more', deadEnd };
   }
-  const isRepeated = deadEnd.isShort && before?.cursor === deadEnd.cursor;
+  const isRepeated = deadEnd.isShort && previous?.cursor === deadEnd.cursor;
   return { progress: isRepeated && !bringsNew ? 'end' : 'unclear', deadEnd };
 }
 
-/** Returns the limit of a page at a position: that of the dead end if it is one. */
+/** Returns the limit for a page at a position. At a dead end, it starts with the limit of the dead end. */
 export function pageLimitAt({ cursor }: Position, deadEnd: DeadEnd | null, limit: PageLimit): PageLimit {
-  return deadEnd !== null && deadEnd.cursor === cursor ? askingFirst(deadEnd.limit, limit) : limit;
+  return deadEnd !== null && deadEnd.cursor === cursor ? startingWith(deadEnd.limit, limit) : limit;
 }
 
 function hidesNothing({ status, environment, documentType }: FeedFilters): boolean {

@@ -3,87 +3,89 @@ import { classifyError } from '../../core/errors.js';
 /** Number of entries to request, so that pages fit the memory budget (promise 11). */
 export interface PageLimit {
   readonly entries: number;
-  /** Maximum size of the page, bytes: {@link LARGEST_PAGE_BYTES} or the budget; for a single entry as much as can be stored. */
+  /** Maximum size of the page, bytes: {@link LARGEST_PAGE_BYTES} or the budget; for a single entry {@link LARGEST_ENTRY_BYTES}. */
   readonly maxBytes: number;
-  /** Expected size of the next page, bytes: that of the page before. */
+  /** Expected size of the next page, bytes: that of the previous page. */
   readonly expectedBytes: number;
-  /** A page of this many entries was too large, as the error says. */
+  /** Called with the error when a page of this many entries was too large. */
   tooLarge(entries: number, error: unknown): void;
-  /** A page fitted. */
+  /** Called when a page was not too large. */
   fitted(page: FittingPage): void;
 }
 
 export interface FittingPage {
   /** Number of entries requested. */
-  readonly asked: number;
+  readonly requested: number;
   /** Number of entries received. */
   readonly received: number;
-  /** Whether the cursor moved: then more may follow, and filters may have shortened the page. */
+  /** Whether the cursor moved. Then more may follow, and filters may have shortened the page. */
   readonly moved: boolean;
   readonly bytes: number;
 }
 
 /**
- * A page of more than one entry, bytes. PostgreSQL holds a statement two or three times, and takes no `jsonb` value of over
- * 256 MiB; the results loaded for a page may be as many bytes again.
+ * Maximum size of a page with more than one entry, bytes. PostgreSQL has a statement in memory two or three times, and accepts
+ * `jsonb` values up to 256 MiB. The results loaded for a page may have as many bytes again.
  */
 export const LARGEST_PAGE_BYTES = 16 * 1024 * 1024;
-/** A page of one entry, bytes; PostgreSQL takes no larger value either. */
+/** Maximum size of a page with one entry, bytes. PostgreSQL does not accept larger values either. */
 export const LARGEST_ENTRY_BYTES = 256 * 1024 * 1024;
 
-/** Kinds of errors after which fewer entries are requested: the answer was more than can be held. */
-const TOO_MUCH: ReadonlySet<string> = new Set(['too_large', 'too_many_values', 'too_many_entries']);
+/** Kinds of errors for responses that are too large for the memory. Fewer entries are requested after them. */
+const OVERSIZED_KINDS: ReadonlySet<string> = new Set(['too_large', 'too_many_values', 'too_many_entries']);
 
-/** Whether an answer was more than can be held, so that a page with fewer entries may fit. */
-export function isTooMuch(error: unknown): boolean {
-  return TOO_MUCH.has(classifyError(error).kind);
+/** Returns whether a response was too large for the memory, so that a page with fewer entries may fit. */
+export function isOversized(error: unknown): boolean {
+  return OVERSIZED_KINDS.has(classifyError(error).kind);
 }
 
-/** Number of easy pages in a row that double the limit again. A page is easy if it fits four times into what is allowed. */
-const EASY_PAGES = 8;
-const EASILY = 4;
+/** Number of small pages in a row after which the limit is doubled. A page is small if four of its size would be allowed. */
+const PAGES_TO_GROW = 8;
+const SMALL_PAGES_THAT_FIT = 4;
 
-/** The limit, and the number of easy pages in a row since it changed. */
+/** The limit, and the number of small pages in a row since it changed. */
 export interface LimitState {
   readonly entries: number;
-  readonly easy: number;
+  readonly smallPages: number;
 }
 
-/** Pure. Two readers that fail at the same limit halve it once. */
-export function halved(state: LimitState, entries: number): LimitState {
-  return entries > state.entries ? state : { entries: Math.max(1, Math.floor(entries / 2)), easy: 0 };
+/** Halves the limit after a page that was too large. Two tasks that fail at the same limit halve it only once. Pure. */
+export function halveLimit(state: LimitState, entries: number): LimitState {
+  return entries > state.entries ? state : { entries: Math.max(1, Math.floor(entries / 2)), smallPages: 0 };
 }
 
 /**
- * Pure. A short page whose cursor did not move is at the end and says nothing about the size of other pages. A short page
- * before the end was shortened by filters and counts: under such filters no page may ever be full.
+ * Doubles the limit after enough small pages. A short page whose cursor did not move is at the end and does not count. A short
+ * page before the end was shortened by filters and counts, since with such filters no page may ever be full. Pure.
  */
-export function regrown(
+export function growLimit(
   state: LimitState,
-  { asked, received, moved, bytes }: FittingPage,
-  most: number,
+  { requested, received, moved, bytes }: FittingPage,
+  maxEntries: number,
   budget: number,
 ): LimitState {
-  if (state.entries === most || asked < state.entries || (received < asked && !moved)) return state;
-  if (bytes * EASILY > budget) return { ...state, easy: 0 };
-  const easy = state.easy + 1;
-  return easy < EASY_PAGES ? { ...state, easy } : { entries: Math.min(most, state.entries * 2), easy: 0 };
+  if (state.entries === maxEntries || requested < state.entries || (received < requested && !moved)) return state;
+  if (bytes * SMALL_PAGES_THAT_FIT > budget) return { ...state, smallPages: 0 };
+  const smallPages = state.smallPages + 1;
+  return smallPages < PAGES_TO_GROW
+    ? { ...state, smallPages }
+    : { entries: Math.min(maxEntries, state.entries * 2), smallPages: 0 };
 }
 
 /**
- * @param most entries at most, as set
- * @param budget bytes of all pages and results held at once
+ * @param maxEntries maximum number of entries, as configured
+ * @param budget maximum memory for all pages and results, bytes
  * @param onChanged called with each new limit, and with the error that lowered it
  */
 export function createPageLimit(
-  most: number,
+  maxEntries: number,
   budget: number,
   onChanged: (entries: number, error?: unknown) => void = () => {},
 ): PageLimit {
   const pageBytes = Math.min(budget, LARGEST_PAGE_BYTES);
-  let state: LimitState = { entries: most, easy: 0 };
+  let state: LimitState = { entries: maxEntries, smallPages: 0 };
   let expectedBytes = 0;
-  const become = (next: LimitState, error?: unknown) => {
+  const setState = (next: LimitState, error?: unknown) => {
     const { entries } = state;
     state = next;
     if (next.entries !== entries) onChanged(next.entries, error);
@@ -98,16 +100,16 @@ export function createPageLimit(
     get expectedBytes() {
       return expectedBytes;
     },
-    tooLarge: (entries, error) => become(halved(state, entries), error),
+    tooLarge: (entries, error) => setState(halveLimit(state, entries), error),
     fitted: (page) => {
       expectedBytes = page.bytes;
-      become(regrown(state, page, most, pageBytes));
+      setState(growLimit(state, page, maxEntries, pageBytes));
     },
   };
 }
 
-/** The same limit, but this many entries first, unless they are more than can be held. */
-export function askingFirst(entries: number, limit: PageLimit): PageLimit {
+/** Returns the same limit, but with this many entries first, unless they turn out to be too large. */
+export function startingWith(entries: number, limit: PageLimit): PageLimit {
   let first: number | null = entries;
   return {
     get entries() {
@@ -119,8 +121,8 @@ export function askingFirst(entries: number, limit: PageLimit): PageLimit {
     get expectedBytes() {
       return limit.expectedBytes;
     },
-    tooLarge: (asked, error) => {
-      if (first === null) limit.tooLarge(asked, error);
+    tooLarge: (requested, error) => {
+      if (first === null) limit.tooLarge(requested, error);
       first = null;
     },
     fitted: limit.fitted,

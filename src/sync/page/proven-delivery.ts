@@ -5,11 +5,11 @@ import type { CheckedPage } from './check-page.js';
  * proves nothing. The interface leaves open whether a correction appears at its old place with a new delivery time
  * (4.2 rule 4), and everything after it may then be older. So only an entry of revision 1, which was never corrected, shows
  * how far the feed was read, and only on a page that is sorted by delivery time. Pure.
- * @param isBelievable whether a delivery time may have passed by the service's clock
+ * @param isPlausible whether a delivery time is not in the future by the service's clock
  */
 export function provenDelivery(
   { entries }: Pick<CheckedPage, 'entries'>,
-  isBelievable: (time: Date) => boolean,
+  isPlausible: (time: Date) => boolean,
 ): Date | null {
   let proven: Date | null = null;
   let latest = Number.NEGATIVE_INFINITY;
@@ -17,7 +17,7 @@ export function provenDelivery(
     accepted: { run },
   } of entries) {
     const { deliveredAt, revision } = run;
-    if (deliveredAt === null || !isBelievable(deliveredAt)) continue;
+    if (deliveredAt === null || !isPlausible(deliveredAt)) continue;
     if (deliveredAt.getTime() < latest) return null;
     latest = deliveredAt.getTime();
     if (revision === 1) proven = deliveredAt;

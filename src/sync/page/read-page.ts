@@ -14,29 +14,29 @@ import type {
 } from '../ports/index.js';
 import { isUsableCursor } from '../recovery/rejected-cursor.js';
 import { type CheckedPage, checkPage } from './check-page.js';
-import { isTooMuch, LARGEST_ENTRY_BYTES } from './page-limit.js';
+import { isOversized, LARGEST_ENTRY_BYTES } from './page-limit.js';
 import { provenDelivery } from './proven-delivery.js';
-import { type AnswerTimes, instantOf, isBelievable } from './service-clock.js';
+import { type AnswerTimes, isPlausible, monotonicTimeOf } from './service-clock.js';
 
-/** A poll of the feed that was answered. */
+/** An answered poll of the feed. */
 export interface Poll {
   /** Number of entries received. */
   readonly items: number;
   readonly next: string | null;
 }
 
-/** The part of a page that shows where the feed leads. */
+/** The part of a page that determines what follows it. */
 export interface PolledPage {
   readonly at: Position;
   /** The service's `nextCursor`; null if it sent none that can be stored. */
   readonly next: string | null;
-  /** The service sent a `nextCursor` that cannot be stored or sent: more may follow. */
+  /** Whether the service sent a `nextCursor` that cannot be stored or sent. Then more may follow. */
   readonly cursorUnusable: boolean;
   /** Number of entries received. */
   readonly items: number;
   /** Number of entries requested. */
   readonly limit: number;
-  /** The polls that it took: one, or one for each of the pages that are committed together. */
+  /** Its polls: one, or one for each of the pages that are committed together. */
   readonly polls: readonly Poll[];
 }
 
@@ -46,13 +46,13 @@ export interface AnsweredPage extends PolledPage {
   readonly times: AnswerTimes;
 }
 
-/** A page whose entries are not checked yet: enough is known to request the next one. */
+/** A page whose entries are not checked yet. It has what is needed to request the next page. */
 export interface ReceivedPage extends PolledPage {
-  /** Size of its body. */
+  /** Size of its body, bytes. */
   readonly bytes: number;
   /**
-   * Checks its entries, which takes as long as receiving them. May be called once: it releases the parsed entries, which take
-   * some ten times the bytes that are reserved.
+   * Checks its entries, which takes as long as receiving them. May be called only once, since it releases the parsed entries, which take
+   * some ten times the reserved bytes.
    */
   check(): FetchedPage;
 }
@@ -62,22 +62,22 @@ export interface FetchedPage extends PolledPage, Pick<ReceivedPage, 'bytes'> {
   readonly checked: CheckedPage;
   /** Monotonic time at which the poll was sent. */
   readonly polledAt: number;
-  /** Monotonic time of a delivery time of the service. Never after the poll. */
-  instantOf(deliveredAt: Date): number;
+  /** Returns the monotonic time of a delivery time of the service, never after the poll. */
+  monotonicTimeOf(deliveredAt: Date): number;
   /** The delivery time up to which everything was read with this page ({@link provenDelivery}). */
   readonly provenUpTo: Date | null;
 }
 
-/** A single entry is larger than can be held or stored. The feed holds. */
+/** A single entry is too large for the memory or the database. The feed holds. */
 export class EntryTooLarge extends Error implements Failure {
   override readonly name = 'EntryTooLarge';
   readonly kind = 'too_large';
   readonly action = 'hold';
-  /** @param cause the refused answer; its bound, if it has one, is that of the available memory */
+  /** @param cause the error; it may have the maximum size, by the available memory */
   constructor(cause: unknown) {
     const bytes = (cause as { readonly maxBytes?: number }).maxBytes ?? LARGEST_ENTRY_BYTES;
     super(
-      `one entry of the feed makes a page of more than ${Math.floor(bytes / 1024 ** 2)} MiB, which does not fit into memory. It is neither stored nor skipped, and is requested again. Allow scanfeed more memory, or ask the operators of the service to deliver it without its value (resultTruncated)`,
+      `one entry of the feed makes a page of more than ${Math.floor(bytes / 1024 ** 2)} MiB, which does not fit into memory. It is neither stored nor skipped, and is requested again. Give scanfeed more memory, or ask the operators of the service to deliver it without its value (resultTruncated)`,
       { cause },
     );
   }
@@ -94,23 +94,23 @@ export async function receivePageWithin(
   signal: AbortSignal,
 ): Promise<ReceivedPage> {
   for (let expected = pageLimit.expectedBytes; ; ) {
-    const { entries: asked, maxBytes } = pageLimit;
+    const { entries: requested, maxBytes } = pageLimit;
     const reservation = await ticket.reserve(expected, 'page', signal);
     const bounds = { maxBytes, onReceived: (bytes: number) => reservation.grow(bytes) };
     try {
-      const page = await receivePage(service, { ...read, pageLimit: asked }, clock, at, reservation.signal, bounds);
+      const page = await receivePage(service, { ...read, pageLimit: requested }, clock, at, reservation.signal, bounds);
       reservation.signal.throwIfAborted();
       const { bytes, items, next } = page;
       reservation.finish(bytes);
-      pageLimit.fitted({ asked, received: items, moved: next !== null && next !== at.cursor, bytes });
+      pageLimit.fitted({ requested, received: items, moved: next !== null && next !== at.cursor, bytes });
       return page;
     } catch (error) {
       reservation.release();
       signal.throwIfAborted();
       if (reservation.preemptedFor !== null) expected = reservation.preemptedFor;
-      else if (!isTooMuch(error)) throw error;
-      else if (asked === 1) throw classifyError(error).kind === 'too_large' ? new EntryTooLarge(error) : error;
-      else pageLimit.tooLarge(asked, error);
+      else if (!isOversized(error)) throw error;
+      else if (requested === 1) throw classifyError(error).kind === 'too_large' ? new EntryTooLarge(error) : error;
+      else pageLimit.tooLarge(requested, error);
     }
   }
 }
@@ -138,7 +138,7 @@ async function receivePage(
   const { raw, times, ...polled } = answered;
   let unchecked: AnsweredPage | null = answered;
   const check = (): FetchedPage => {
-    if (unchecked === null) throw new TypeError('a page is checked once');
+    if (unchecked === null) throw new TypeError('a page can be checked only once');
     const taken = unchecked;
     unchecked = null;
     return checkAnsweredPage(taken);
@@ -166,20 +166,20 @@ export async function requestPage(
   return { at, next, cursorUnusable: next !== nextCursor, items, limit, polls: [{ items, next }], raw, times };
 }
 
-/** Checks the entries of a page. A function of its own, so that its result refers to nothing of the answer but what was checked. */
+/** Checks the entries of a page. A separate function, so that its result keeps nothing else of the response in memory. */
 export function checkAnsweredPage({ raw, times, ...polled }: AnsweredPage): FetchedPage {
   const checked = checkPage(raw);
   return {
     ...polled,
     bytes: raw.body.length,
     checked,
-    provenUpTo: provenDelivery(checked, (time) => isBelievable(time, times)),
+    provenUpTo: provenDelivery(checked, (time) => isPlausible(time, times)),
     polledAt: times.polledAt,
-    instantOf: (deliveredAt) => instantOf(deliveredAt, times),
+    monotonicTimeOf: (deliveredAt) => monotonicTimeOf(deliveredAt, times),
   };
 }
 
-/** A feed without a cursor continues from its time: that of its first start, or of a rewind or rejected cursor. */
+/** Returns where a request starts. Without a cursor it is a time: that of the first start, of a rewind or of a rejected cursor. */
 export function startAt({ cursor, since }: Position): FeedStart {
   if (cursor !== null) return { cursor };
   return since !== null ? { since } : { beginning: true };
@@ -189,7 +189,7 @@ function requestAt(at: Position, { filters, markdown, pageLimit }: ReadSettings)
   return { filters, markdown, limit: pageLimit, start: startAt(at) };
 }
 
-/** Whether the next page can be requested at once. After a page without entries the loop decides. */
+/** Returns whether the next page can be requested at once. After a page without entries the caller decides. */
 export function leadsFurther({ at, next, items }: PolledPage): boolean {
   return items > 0 && next !== null && next !== at.cursor;
 }
@@ -204,6 +204,6 @@ export function freshnessClaimOf(page: FetchedPage, atEnd: boolean): FreshnessCl
     atEnd,
     polledAt: page.polledAt,
     lastDeliveredAt: provenUpTo,
-    lastDelivered: provenUpTo === null ? null : page.instantOf(provenUpTo) - 1,
+    lastDelivered: provenUpTo === null ? null : page.monotonicTimeOf(provenUpTo) - 1,
   };
 }

@@ -1,21 +1,21 @@
-/** Maximum number of cursors to remember, enough for any circle that a service might produce by mistake. */
-const REMEMBERED = 1_000;
+/** Maximum number of cursors to remember, enough for any circle that a service might return by mistake. */
+const MAX_REMEMBERED = 1_000;
 
-/** Notices a cursor that returns: the feed goes in circles, and polling without a pause would spin. */
+/** Detects cursors that go in circles, which would be polled without a pause. */
 export interface RecentCursors {
-  /** Whether this cursor was reached before; remembers it. */
-  seen(cursor: string | null): boolean;
+  /** Remembers a cursor. Returns whether it was remembered before. */
+  remember(cursor: string | null): boolean;
 }
 
 export function createRecentCursors(): RecentCursors {
   const remembered = new Set<string>();
   return {
-    seen: (cursor) => {
+    remember: (cursor) => {
       if (cursor === null) return false;
       if (remembered.has(cursor)) return true;
       remembered.add(cursor);
       const [oldest] = remembered;
-      if (remembered.size > REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+      if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
       return false;
     },
   };

@@ -1,14 +1,14 @@
-/** Difference of clocks that is ignored, milliseconds: `Date` has whole seconds, and an answer takes a moment to arrive. */
+/** Maximum difference of the clocks that is ignored, milliseconds: `Date` has whole seconds, and a response takes time. */
 const TOLERANCE_MS = 2_000;
-/** Maximum part of the service's time that the header may have lost, milliseconds. */
+/** Maximum part of the service's time that rounding to whole seconds cuts off, milliseconds. */
 const LOST_FRACTION_MS = 999;
 
-/** Whether the `Date` header shows a clock that differs from ours. */
+/** Returns whether the service's clock differs from the local one, by its `Date` header. */
 export function isServiceClockOff(serviceDate: Date | null, wallClockNow: number): serviceDate is Date {
   return serviceDate !== null && Math.abs(serviceDate.getTime() - wallClockNow) > TOLERANCE_MS;
 }
 
-/** Monotonic times at which an answer was requested and received, the wall clock then, and its `Date` header. */
+/** Monotonic times at which a response was requested and received, the wall clock at its receipt, and its `Date` header. */
 export interface AnswerTimes {
   readonly polledAt: number;
   readonly receivedAt: number;
@@ -17,18 +17,19 @@ export interface AnswerTimes {
 }
 
 /**
- * The monotonic time of what the service dated `then`, never too late: freshness rests on it. By the `Date` header, where
- * sent, which was set after the poll was sent (the way back may be long); by our own clock where that shows no other. Pure.
+ * Returns the monotonic time of a time of the service, never too late, since freshness depends on it. It is computed by the
+ * `Date` header, which was set after the poll was sent (the response may take long), or by the local clock if there is no
+ * header or it shows no difference. Pure.
  */
-export function instantOf(then: Date, { polledAt, receivedAt, wallClock, serviceDate }: AnswerTimes): number {
-  const byOwnClock = receivedAt - (wallClock - then.getTime());
+export function monotonicTimeOf(time: Date, { polledAt, receivedAt, wallClock, serviceDate }: AnswerTimes): number {
+  const byOwnClock = receivedAt - (wallClock - time.getTime());
   if (serviceDate === null) return Math.min(polledAt, byOwnClock);
-  const byHeader = polledAt - (serviceDate.getTime() + LOST_FRACTION_MS - then.getTime());
+  const byHeader = polledAt - (serviceDate.getTime() + LOST_FRACTION_MS - time.getTime());
   return Math.min(polledAt, byHeader, isServiceClockOff(serviceDate, wallClock) ? byHeader : byOwnClock);
 }
 
-/** Whether a delivery time may have passed by the service's clock: a time in the future proves nothing. Pure. */
-export function isBelievable(then: Date, { wallClock, serviceDate }: AnswerTimes): boolean {
+/** Returns whether a delivery time is not in the future by the service's clock: a future time proves nothing. Pure. */
+export function isPlausible(time: Date, { wallClock, serviceDate }: AnswerTimes): boolean {
   const now = isServiceClockOff(serviceDate, wallClock) ? serviceDate.getTime() + LOST_FRACTION_MS : wallClock;
-  return then.getTime() <= now + TOLERANCE_MS;
+  return time.getTime() <= now + TOLERANCE_MS;
 }

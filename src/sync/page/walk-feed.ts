@@ -3,51 +3,51 @@ import type { Clock } from '../../core/clock.js';
 import type { ReadSettings } from '../context.js';
 import type { FeedService, Position } from '../ports/index.js';
 import { type DeadEnd, findProgress, isDeadEnd, isEndOfFeed, type Progress, pageLimitAt } from './end-of-feed.js';
-import { createPageLimit, isTooMuch, LARGEST_PAGE_BYTES, type PageLimit } from './page-limit.js';
+import { createPageLimit, isOversized, LARGEST_PAGE_BYTES, type PageLimit } from './page-limit.js';
 import { type AnsweredPage, requestPage } from './read-page.js';
 import { createRecentCursors } from './recent-cursors.js';
 
-/** What is needed to read the feed without storing it. */
+/** Dependencies for reading the feed without storing it. */
 export interface WalkContext {
   readonly service: Pick<FeedService, 'readPage'>;
   readonly read: ReadSettings;
   readonly clock: Pick<Clock, 'monotonic' | 'now'>;
 }
 
-/** A page, and where it leads. */
+/** A page, and what follows it. */
 export interface Step {
   readonly page: AnsweredPage;
   readonly progress: Progress;
-  /** The page before led nowhere; this one leads nowhere either, and lists the same entries. */
+  /** Whether this page and the previous one are dead ends with the same entries. */
   readonly isRepeated: boolean;
 }
 
 /**
  * Reads the feed from a position without storing it. Each call of the returned function requests the next page, or the same
- * one again if it led nowhere or the call before failed. Pages are judged as those that the engine stores; an entry is new if
- * the page before, which led nowhere, did not list it.
+ * one again if it was a dead end or the previous call failed. Pages are judged like those that the engine stores; entries are
+ * new if the previous page, a dead end, did not have the same ones.
  */
 export function walkFeed(start: Position, context: WalkContext, signal: AbortSignal): () => Promise<Step> {
   const { service, read } = context;
   const pageLimit = createPageLimit(read.pageLimit, LARGEST_PAGE_BYTES);
-  const recent = createRecentCursors();
+  const recentCursors = createRecentCursors();
   let at = start;
   let items: readonly unknown[] | null = null;
-  let before: DeadEnd | null = null;
+  let previous: DeadEnd | null = null;
   return async () => {
-    const page = await requestFitting(at, pageLimitAt(at, before, pageLimit), context, signal);
+    const page = await requestFitting(at, pageLimitAt(at, previous, pageLimit), context, signal);
     const isRepeated = isDeadEnd(page) && items !== null && isDeepStrictEqual(page.raw.items, items);
     const verdict = await isEndOfFeed(page, read.filters, service, signal);
-    const brought = { verdict, before, bringsNew: !isRepeated, recent };
-    const { progress, deadEnd } = await findProgress(page, brought, read.filters, service, signal);
+    const facts = { verdict, previous, bringsNew: !isRepeated, recentCursors };
+    const { progress, deadEnd } = await findProgress(page, facts, read.filters, service, signal);
     items = isDeadEnd(page) ? page.raw.items : null;
-    before = deadEnd;
+    previous = deadEnd;
     at = { ...at, cursor: page.next ?? at.cursor };
     return { page, progress, isRepeated };
   };
 }
 
-/** Requests fewer entries while the answer is more than the client accepts. */
+/** Requests a page; fewer entries while the response is larger than the client accepts. */
 async function requestFitting(
   at: Position,
   limit: PageLimit,
@@ -55,12 +55,12 @@ async function requestFitting(
   signal: AbortSignal,
 ): Promise<AnsweredPage> {
   for (;;) {
-    const asked = limit.entries;
+    const requested = limit.entries;
     try {
-      return await requestPage(service, { ...read, pageLimit: asked }, clock, at, signal);
+      return await requestPage(service, { ...read, pageLimit: requested }, clock, at, signal);
     } catch (error) {
-      if (!isTooMuch(error) || asked === 1) throw error;
-      limit.tooLarge(asked, error);
+      if (!isOversized(error) || requested === 1) throw error;
+      limit.tooLarge(requested, error);
     }
   }
 }

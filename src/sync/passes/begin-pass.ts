@@ -1,12 +1,10 @@
+import { RECENT_PASS_OVERLAP_MS } from '../../core/recent-pass.js';
 import type { FeedContext } from '../context.js';
 import { isServiceClockOff } from '../page/service-clock.js';
 import type { LastPass, LeaseGrant, NewPass, Pass } from '../ports/index.js';
 import { readServiceDate } from '../recovery/probe.js';
 
-/** A recent pass begins this much earlier, whichever time the service understands by `since`. */
-const RECENT_OVERLAP_MS = 10 * 60_000;
-
-/** Begins a recent or full pass if its interval is over. Null if none is due, or the feed has not reached its end. */
+/** Begins a recent or full pass if one is due. Null if none is due, or the feed has not reached its end. */
 export async function beginDuePass(
   kind: NewPass['kind'],
   lease: LeaseGrant,
@@ -21,25 +19,25 @@ export async function beginDuePass(
   const serviceTime = await readServiceTime(kind, context, signal);
   const { lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
   if (lagMs === null || completeAsOf === null) return null;
-  // Up to what the feed itself is complete to: whatever is missing there was skipped. The lag was true before its answer
-  // arrived, so this is not too early.
+  // The pass ends where the feed is complete to: entries missing before that were skipped. The lag was measured before its
+  // response was received, so this is not too early.
   const until = new Date(serviceTime(clock.monotonic()) - lagMs);
   const since = kind === 'full' ? null : recentSince(until, last, reconcile.windowMs);
   return store.beginPass(lease, { kind, since, until, completeAsOf });
 }
 
-/** The first reading of the whole feed counts as a full pass: before it there is nothing to read again. */
+/** Returns whether a pass is due. The first reading of the whole feed counts as a full pass, so none is due before it. */
 function isDue(kind: NewPass['kind'], last: LastPass | null, intervalMs: number): boolean {
   return last === null ? kind === 'recent' : last.endedMsAgo >= intervalMs;
 }
 
-/** A recent pass begins no later than the last one ended, so that a pause leaves no gap. */
+/** Returns the start of a recent pass. It is not after the end of the last one, so that a pause leaves no gap. */
 export function recentSince(until: Date, last: LastPass | null, windowMs: number): Date {
   const start = Math.min(until.getTime() - windowMs, last?.completedUntil?.getTime() ?? Number.POSITIVE_INFINITY);
-  return new Date(start - RECENT_OVERLAP_MS);
+  return new Date(start - RECENT_PASS_OVERLAP_MS);
 }
 
-/** The service's time at a monotonic one; by the local clock if its answers show no other. */
+/** Returns a function that converts monotonic times to the service's clock, or to the local one if they do not differ. */
 async function readServiceTime(
   kind: NewPass['kind'],
   context: FeedContext,

@@ -4,7 +4,7 @@ import type { SyncObserver } from '../ports/index.js';
 /** The parts of the engine that passes need. */
 export type PassContext = Pick<
   FeedContext,
-  'service' | 'store' | 'clock' | 'loader' | 'read' | 'budget' | 'pageLimit' | 'pagesAhead' | 'pollIntervalMs'
+  'service' | 'store' | 'clock' | 'loader' | 'read' | 'budget' | 'pageLimit' | 'maxHeldPages' | 'pollIntervalMs'
 > &
   Pick<LeaderContext, 'retryWakeUp'> & {
     readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'reconciled' | 'passFinished'>;

@@ -1,22 +1,22 @@
 import type { PassKind } from '../ports/index.js';
 
-/** How passes of a kind are read. */
+/** Rules for passes of a kind. */
 export interface PassPolicy {
-  /** Whether it holds as many pages at once as the feed, or only the one being committed. */
+  /** Whether it prefetches pages like the feed. Otherwise it has one page in memory at a time. */
   readonly readsAhead: boolean;
   /** Pause after each page, milliseconds. */
   readonly pauseMs: number;
-  /** Whether its pages are committed only while the feed has nothing to read. */
+  /** Whether its pages are committed only while the feed is idle. */
   readonly waitsForFeed: boolean;
-  /** The kind that goes first: no new slice begins while such a pass is unfinished. */
+  /** The kind that takes precedence: no new slice begins while such a pass is unfinished. */
   readonly yieldsTo: PassKind | null;
   /** Whether it ends at `until`. Otherwise it ends with the feed. */
   readonly endsAtUntil: boolean;
-  /** Whether it counts the runs that it stores as skipped by the cursor. Later entries than `until` are left to the cursor. */
+  /** Whether the runs that it stores count as skipped by the cursor. Entries after `until` are left to the cursor. */
   readonly findsSkipped: boolean;
-  /** How often the store is read for the next pass, milliseconds. */
+  /** Interval of checking the store for the next pass, milliseconds. */
   readonly checkEveryMs: number;
-  /** Pause while its cursor leads nowhere, milliseconds; null: the poll interval. */
+  /** Pause while its cursor is stuck, milliseconds; null: the poll interval. */
   readonly stuckPauseMs: number | null;
 }
 
@@ -32,14 +32,14 @@ const RECONCILING = {
 
 export const PASS_POLICIES: Readonly<Record<PassKind, PassPolicy>> = {
   recent: { ...RECONCILING, pauseMs: 0 },
-  // Not urgent: the pauses leave the service and the database to other requests.
+  // Not urgent: the pauses leave capacity of the service and the database for other requests.
   full: { ...RECONCILING, pauseMs: 1_000 },
   history: {
     readsAhead: true,
     pauseMs: 0,
     waitsForFeed: true,
     yieldsTo: 'backfill',
-    // `since` may have led the feed past entries that were delivered after its start.
+    // The feed may have skipped entries that were delivered after its start, because of `since`.
     endsAtUntil: false,
     findsSkipped: false,
     checkEveryMs: 5_000,

@@ -1,11 +1,11 @@
 import type { ReadingPace } from '../ports/index.js';
 
-/** The pace is measured over this much of the past, milliseconds. */
+/** Maximum time span over which a pace is measured, milliseconds. */
 const WINDOW_MS = 5 * 60_000;
-/** Minimum time to measure a pace, milliseconds. */
-const LEAST_MS = 1_000;
-/** Minimum time between two samples, milliseconds. */
-const SAMPLE_MS = 1_000;
+/** Minimum time span over which a pace is measured, milliseconds. */
+const MIN_SPAN_MS = 1_000;
+/** Minimum interval between two samples, milliseconds. */
+const SAMPLE_INTERVAL_MS = 1_000;
 
 interface Sample {
   readonly at: number;
@@ -14,21 +14,21 @@ interface Sample {
   readonly entries: number;
 }
 
-/** Measures how fast the feed or a pass is read, by its entries and by the delivery time that is left. */
+/** Measures how fast the feed or a pass is read, and estimates the time to its end from the remaining delivery time. */
 export interface PaceMeter {
   /**
-   * Called after every page. Returns null while too little was read.
+   * Called after every page. Returns null until the minimum time span has passed.
    * @param at monotonic time, milliseconds
    * @param entries of this page
    * @param remainingMs delivery time between the page and the end; null if the page does not show it
    */
-  passed(at: number, entries: number, remainingMs: number | null): ReadingPace | null;
+  measure(at: number, entries: number, remainingMs: number | null): ReadingPace | null;
 }
 
 export function createPaceMeter(): PaceMeter {
   let samples: Sample[] = [];
   return {
-    passed: (at, entries, remainingMs) => {
+    measure: (at, entries, remainingMs) => {
       const last = samples.at(-1);
       const now: Sample = {
         at,
@@ -36,7 +36,7 @@ export function createPaceMeter(): PaceMeter {
         entries: (last?.entries ?? 0) + entries,
       };
       const before = samples.at(-2);
-      if (before !== undefined && at - before.at < SAMPLE_MS) samples.pop();
+      if (before !== undefined && at - before.at < SAMPLE_INTERVAL_MS) samples.pop();
       samples = [...samples.filter((sample) => at - sample.at <= WINDOW_MS), now];
       const [first] = samples;
       return first === undefined ? null : paceBetween(first, now);
@@ -47,7 +47,7 @@ export function createPaceMeter(): PaceMeter {
 /** Pure. */
 function paceBetween(first: Sample, now: Sample): ReadingPace | null {
   const ms = now.at - first.at;
-  if (ms < LEAST_MS) return null;
+  if (ms < MIN_SPAN_MS) return null;
   const entriesPerSecond = ((now.entries - first.entries) * 1_000) / ms;
   if (first.remainingMs === null || now.remainingMs === null) return { entriesPerSecond, secondsLeft: null };
   const nearerMs = first.remainingMs - now.remainingMs;

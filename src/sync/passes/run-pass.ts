@@ -1,11 +1,11 @@
 import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
-import { type PageProgress, reportLoading, type StoredPage, storePage } from '../commit/store-page.js';
+import { type PageProgress, type PageResult, reportLoading, storePage } from '../commit/store-page.js';
 import { type DeadEnd, reachesBeyond } from '../page/end-of-feed.js';
 import { createRecentCursors, type RecentCursors } from '../page/recent-cursors.js';
 import type { LeaseGrant, Pass, ReadingPace, SyncObserver } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
-import { openAhead } from '../prefetch/open-ahead.js';
+import { prefetchPages } from '../prefetch/prefetch-pages.js';
 import { isRejected } from '../recovery/recover-cursor.js';
 import { type CursorRefusals, CursorReplaced, createCursorRefusals } from '../recovery/rejected-cursor.js';
 import { assertSameOrganization } from '../recovery/verify-organization.js';
@@ -15,47 +15,47 @@ import { linkedSignal } from '../retry/linked-signal.js';
 import type { PassContext } from './pass-context.js';
 import { PASS_POLICIES } from './pass-policy.js';
 import { createPaceMeter, type PaceMeter } from './reading-pace.js';
-import { positionWithoutCursor } from './restart-pass.js';
+import { findRestartPosition } from './restart-pass.js';
 
 /** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */
 const SLICE_MS = 30_000;
 
-/** How long a page may wait for the feed to be idle, milliseconds. It is read again if it has waited longer. */
-const PATIENCE_MS = 10_000;
+/** Maximum time that a page waits for the feed to be idle, milliseconds. After that it is discarded and read again later. */
+const IDLE_TIMEOUT_MS = 10_000;
 
 /** State of a pass that is kept from slice to slice. */
-export interface PassMemory {
+export interface PassState {
   /** The pass as it is stored. */
   pass: Pass;
   readonly breaker: Breaker;
   readonly refusals: CursorRefusals;
   readonly meter: PaceMeter;
   pace: ReadingPace | null;
-  recent: RecentCursors;
-  /** The cursor that the last page led to. */
-  reached: string | null;
-  /** Where the page before led nowhere. */
+  recentCursors: RecentCursors;
+  /** The cursor of the last page. */
+  lastCursor: string | null;
+  /** The dead end that the previous page found. */
   deadEnd: DeadEnd | null;
-  /** The stored cursor, once the service rejects it, and the error that said so. */
+  /** The stored cursor, if the service rejects it, and the error. */
   rejected: { readonly cursor: string; readonly refusal: unknown } | null;
 }
 
-export function createPassMemory(pass: Pass): PassMemory {
+export function createPassState(pass: Pass): PassState {
   return {
     pass,
     breaker: createBreaker(),
     refusals: createCursorRefusals(),
     meter: createPaceMeter(),
     pace: null,
-    recent: createRecentCursors(),
-    reached: null,
+    recentCursors: createRecentCursors(),
+    lastCursor: null,
     deadEnd: null,
     rejected: null,
   };
 }
 
 /**
- * `end`: the pass has ended; `more`: there is more to read; `stuck`: its cursor leads nowhere for now; `fenced`: the lease
+ * `end`: the pass has ended; `more`: there is more to read; `stuck`: its cursor is stuck for now; `fenced`: the lease
  * was lost, or the pass has another position.
  */
 export type PassResult = Exclude<PageProgress, 'unclear'>;
@@ -66,101 +66,101 @@ export type PassResult = Exclude<PageProgress, 'unclear'>;
  * @throws CursorReplaced if the service rejects the cursor of the pass; the next slice continues without it
  */
 export async function runPass(
-  memory: PassMemory,
+  state: PassState,
   lease: LeaseGrant,
   context: PassContext,
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<PassResult> {
   const { clock, store } = context;
-  const { readsAhead, waitsForFeed, pauseMs } = PASS_POLICIES[memory.pass.kind];
+  const { readsAhead, waitsForFeed, pauseMs } = PASS_POLICIES[state.pass.kind];
   if (waitsForFeed) await idle.wait(signal);
-  // Before any page is requested.
+  // Read before any page is requested.
   const feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
-  const start = await startOf(memory, context, signal);
-  const pagesAhead = readsAhead ? context.pagesAhead : 1;
-  const how = { priority: memory.pass.kind, maxJoined: 1, deadEnd: memory.deadEnd };
-  const ahead = openAhead(start, how, { ...context, pagesAhead }, signal);
+  const start = await findStart(state, context, signal);
+  const maxHeldPages = readsAhead ? context.maxHeldPages : 1;
+  const options = { priority: state.pass.kind, maxJoined: 1, deadEnd: state.deadEnd };
+  const pages = prefetchPages(start, options, { ...context, maxHeldPages }, signal);
   const begunAt = clock.monotonic();
-  // The database has lost commits, or another writer moved it: what is read again is no circle.
-  if (memory.pass.cursor !== memory.reached) memory.recent = createRecentCursors();
+  // The database has lost commits, or another writer moved the pass: a cursor may return without a circle.
+  if (state.pass.cursor !== state.lastCursor) state.recentCursors = createRecentCursors();
   try {
     while (clock.monotonic() - begunAt < SLICE_MS) {
-      const page = await ahead.next();
+      const page = await pages.next();
       if (page === null) return 'more';
-      memory.refusals.accepted();
-      if (waitsForFeed && !(await isIdleSoon(idle, clock, signal))) return 'more';
+      state.refusals.accepted();
+      if (waitsForFeed && !(await waitForIdle(idle, clock, signal))) return 'more';
       signal.throwIfAborted();
       await assertSameOrganization(page, lease, context, signal);
-      const { progress, deadEnd } = await storePassPage(page, feedHadCursor, memory, lease, context, signal);
+      const { progress, deadEnd } = await storePassPage(page, feedHadCursor, state, lease, context, signal);
       if (progress === 'fenced') return progress;
-      memory.rejected = null;
-      memory.deadEnd = deadEnd;
-      memory.reached = memory.pass.cursor;
+      state.rejected = null;
+      state.deadEnd = deadEnd;
+      state.lastCursor = state.pass.cursor;
       if (progress === 'unclear') return 'stuck';
-      if (progress === 'stuck') memory.recent = createRecentCursors(); // after the pause it may go round once more
+      if (progress === 'stuck') state.recentCursors = createRecentCursors(); // after the pause the same cursors may return
       if (progress !== 'more') return progress;
       if (pauseMs > 0) await clock.sleep(pauseMs, signal);
     }
     return 'more';
   } catch (error) {
-    const { cursor } = memory.pass;
-    if (cursor === null || memory.rejected !== null || !memory.refusals.isPersistent(cursor, error)) throw error;
+    const { cursor } = state.pass;
+    if (cursor === null || state.rejected !== null || !state.refusals.isPersistent(cursor, error)) throw error;
     if (!(await isRejected(cursor, error, context, signal))) throw error;
-    memory.rejected = { cursor, refusal: error };
-    memory.recent = createRecentCursors(); // what is read again is no circle
+    state.rejected = { cursor, refusal: error };
+    state.recentCursors = createRecentCursors(); // a cursor may return now without a circle
     throw new CursorReplaced('a pass', error, context.pollIntervalMs);
   } finally {
-    ahead.stop();
+    pages.stop();
   }
 }
 
-/** Waits a short time for the feed to be idle. After that the pages must release their memory for others. */
-async function isIdleSoon(idle: IdleGate, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<boolean> {
+/** Waits a short time for the feed to be idle. Returns whether it is; if not, the pages must release their memory for others. */
+async function waitForIdle(idle: IdleGate, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): Promise<boolean> {
   if (idle.isOpen) return true;
-  const patience = linkedSignal(signal);
-  void idle.wait(patience.signal).then(patience.abort);
-  await clock.sleep(PATIENCE_MS, patience.signal);
-  patience.abort();
-  patience.unlink();
+  const timeout = linkedSignal(signal);
+  void idle.wait(timeout.signal).then(timeout.abort);
+  await clock.sleep(IDLE_TIMEOUT_MS, timeout.signal);
+  timeout.abort();
+  timeout.unlink();
   return idle.isOpen;
 }
 
-/** The stored position, or one before it if the service rejects its cursor. */
-async function startOf(memory: PassMemory, context: PassContext, signal: AbortSignal) {
-  const { pass, rejected } = memory;
+/** Returns the stored position, or an earlier one if the service rejects its cursor. */
+async function findStart(state: PassState, context: PassContext, signal: AbortSignal) {
+  const { pass, rejected } = state;
   if (rejected === null || rejected.cursor !== pass.cursor) {
-    memory.rejected = null;
+    state.rejected = null;
     return { cursor: pass.cursor, since: pass.since };
   }
-  return positionWithoutCursor(pass, rejected.refusal, context, signal);
+  return findRestartPosition(pass, rejected.refusal, context, signal);
 }
 
 function storePassPage(
   page: CompletedPage,
   feedHadCursor: boolean,
-  memory: PassMemory,
+  state: PassState,
   lease: LeaseGrant,
   context: PassContext,
   signal: AbortSignal,
-): Promise<StoredPage> {
+): Promise<PageResult> {
   const { store, read } = context;
-  const { breaker, deadEnd, recent, pace, pass } = memory;
+  const { breaker, deadEnd, recentCursors, pace, pass } = state;
   const { id, until, cursor } = pass;
   const { endsAtUntil, findsSkipped } = PASS_POLICIES[pass.kind];
   return storePage(
     findsSkipped ? withoutLaterEntries(page, until) : page,
     endsAtUntil && reachesBeyond(page, until),
     {
-      ...{ ...context, lease, filters: read.filters, breaker, stored: cursor, deadEnd, recent },
-      commit: (content, { from, to, atEnd, again }) =>
+      ...{ ...context, lease, filters: read.filters, breaker, storedCursor: cursor, deadEnd, recentCursors },
+      commit: (content, { from, to, atEnd, isRepeat }) =>
         store.commitPass({
           ...{ lease, id, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },
           deliveredUpTo: deliveredUpTo(page, until),
-          entries: again ? 0 : page.items,
+          entries: isRepeat ? 0 : page.items,
         }),
       onCommitted: ({ counts }, entries) => {
-        notePage(page, counts, memory, context);
+        updatePass(page, counts, state, context);
         context.observer.committed(counts, []);
         if (findsSkipped) reportSkipped(counts, context.observer);
         else reportLoading(entries, context.observer);
@@ -179,24 +179,24 @@ function deliveredUpTo({ provenUpTo }: CompletedPage, until: Date): Date | null 
   return provenUpTo !== null && provenUpTo > until ? until : provenUpTo;
 }
 
-/** After the commit: updates the pass to what is stored, and reports its progress. */
-function notePage(
+/** Updates the pass after a commit, and reports its progress. */
+function updatePass(
   page: CompletedPage,
   { inserted, updated }: CommitCounts,
-  memory: PassMemory,
+  state: PassState,
   { observer, clock }: PassContext,
 ): void {
-  const { pass, meter } = memory;
+  const { pass, meter } = state;
   const upTo = later(pass.deliveredUpTo, deliveredUpTo(page, pass.until));
   const entries = pass.entries + page.items;
   const stored = pass.stored + inserted + updated;
-  memory.pass = { ...pass, cursor: page.next ?? page.at.cursor, deliveredUpTo: upTo, entries, stored };
+  state.pass = { ...pass, cursor: page.next ?? page.at.cursor, deliveredUpTo: upTo, entries, stored };
   const leftMs = upTo === null ? null : pass.until.getTime() - upTo.getTime();
-  memory.pace = meter.passed(clock.monotonic(), page.items, leftMs);
-  observer.reading(pass.kind, { entries, deliveredUpTo: upTo, pace: memory.pace });
+  state.pace = meter.measure(clock.monotonic(), page.items, leftMs);
+  observer.reading(pass.kind, { entries, deliveredUpTo: upTo, pace: state.pace });
 }
 
-/** A revision that was stored, and only lacked something, was not skipped. */
+/** Reports the runs that the cursor had skipped. Stored revisions that only lacked a value were not skipped. */
 function reportSkipped({ inserted, updated, filled }: CommitCounts, observer: Pick<SyncObserver, 'reconciled'>): void {
   const found = { first: inserted, later: updated - filled };
   if (found.first + found.later > 0) observer.reconciled(found);

@@ -6,11 +6,11 @@ import { runRepeatedly } from '../retry/run-repeatedly.js';
 import { beginDuePass } from './begin-pass.js';
 import type { PassContext } from './pass-context.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
-import { createPassMemory, type PassMemory, type PassResult, runPass } from './run-pass.js';
+import { createPassState, type PassResult, type PassState, runPass } from './run-pass.js';
 
 /**
- * Runs the passes of a feed, those of each kind one after the other: it begins recent and full passes when they are due, and
- * resumes what an earlier process left. Ends when the lease is lost or the signal aborts.
+ * Runs the passes of a feed, those of each kind one after the other. Begins recent and full passes when they are due, and
+ * resumes unfinished passes. Ends when the lease is lost or the signal aborts.
  */
 export async function runPasses(
   lease: LeaseGrant,
@@ -18,13 +18,13 @@ export async function runPasses(
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
-  const over = linkedSignal(signal);
+  const stopped = linkedSignal(signal);
   try {
     await Promise.all(
-      PASS_KINDS.map((kind) => runPassesOfKind(kind, lease, context, idle, over.signal).finally(over.abort)),
+      PASS_KINDS.map((kind) => runPassesOfKind(kind, lease, context, idle, stopped.signal).finally(stopped.abort)),
     );
   } finally {
-    over.unlink();
+    stopped.unlink();
   }
 }
 
@@ -51,7 +51,7 @@ async function runPassesOfKind(
   runner.leave();
 }
 
-/** The unfinished pass of this kind, or a new one if it is due. */
+/** Returns the unfinished pass of this kind, or a new one if it is due. Null if there is none, or it must wait for another. */
 async function findPass(
   kind: PassKind,
   lease: LeaseGrant,
@@ -75,7 +75,7 @@ export interface PassRunner {
    * @throws Failure, or the signal's reason
    */
   runSlice(signal: AbortSignal): Promise<PassResult | 'none'>;
-  /** Reports that no pass is being read any longer. */
+  /** Reports that the pass is no longer being read. */
   leave(): void;
 }
 
@@ -87,20 +87,20 @@ export function createPassRunner(
   idle: IdleGate,
 ): PassRunner {
   const { observer } = context;
-  let memory: PassMemory | null = null;
+  let state: PassState | null = null;
   const leave = () => {
-    if (memory !== null) observer.reading(memory.pass.kind, null);
-    memory = null;
+    if (state !== null) observer.reading(state.pass.kind, null);
+    state = null;
   };
   const runSlice = async (signal: AbortSignal) => {
     const pass = await find(signal);
-    if (memory?.pass.id !== pass?.id) leave();
+    if (state?.pass.id !== pass?.id) leave();
     if (pass === null) return 'none';
-    memory ??= createPassMemory(pass);
-    memory.pass = pass; // another writer may have moved it
-    const result = await runPass(memory, lease, context, idle, signal);
+    state ??= createPassState(pass);
+    state.pass = pass; // another writer may have moved it
+    const result = await runPass(state, lease, context, idle, signal);
     if (result === 'end') {
-      observer.passFinished(memory.pass);
+      observer.passFinished(state.pass);
       leave();
     }
     return result;

@@ -1,14 +1,14 @@
 /** Why a run's full result is not stored yet. */
 export type PendingReason =
   | 'no_memory' // it did not fit into memory with the other results of its page
-  | 'not_loaded' // the time or tries allowed before a commit were used up, or it failed in passing
-  | 'processing' // the single-run endpoint says the run is processing again
+  | 'not_loaded' // the time or attempts allowed before a commit were used up, or there was a temporary failure
+  | 'processing' // according to the single-run answer the run is being processed again
   | 'not_found' // 404
-  | 'still_truncated' // the single-run answer has no full value either
+  | 'still_truncated' // the single-run answer does not have the full value either
   | 'older_revision' // the single-run answer is older than the feed entry
-  | 'test_mode_unknown' // the single-run answer is of a later revision and leaves out partnerTestMode
+  | 'test_mode_unknown' // the single-run answer has a later revision and no partnerTestMode
   | 'invalid_result' // the single-run answer is unusable, or PostgreSQL refused it
-  | 'too_large'; // the single-run answer has more bytes or values than can be held
+  | 'too_large'; // the single-run answer has more bytes or values than fit into memory
 
 /** The steering fields of an entry that passed the checks (interface 2.1). */
 export interface FeedRun {
@@ -24,18 +24,18 @@ export interface FeedRun {
 /** An entry that is to be stored. */
 export interface AcceptedEntry {
   readonly run: FeedRun;
-  /** Interface fields whose value is replaced; the original then goes to `extra`, unless `normalised`. */
+  /** Interface fields whose value is replaced. The original is kept in `extra`, except for `normalised` fields. */
   readonly replaced: Readonly<Record<string, string | boolean | null>>;
-  /** Fields among `replaced` that only changed their notation (a timestamp without a zone): not a repair. */
+  /** Those of `replaced` in which only the notation changed (a timestamp without a zone), which is not a repair. */
   readonly normalised: readonly string[];
-  /** It has fields that the interface does not know; they go to `extra`. */
+  /** Whether it has fields that the interface does not know, which are kept in `extra`. */
   readonly unknownFields: boolean;
   readonly repaired: boolean;
-  /** The single-run endpoint, asked for markdown, has none of this revision. */
+  /** Whether the single-run endpoint has no markdown for this revision. */
   readonly markdownAbsent: boolean;
-  /** It is the single-run answer for the entry before it, and no delivery of its own. */
+  /** Whether it is the single-run answer for the entry before it, and not a delivery. */
   readonly isAnswer: boolean;
-  /** Set when the entry commits without its full result. */
+  /** Why the entry is committed without its full result; null if it has it. */
   readonly pending: PendingReason | null;
 }
 
@@ -46,8 +46,8 @@ export interface EntryBatch {
 }
 
 /**
- * A page as received, `{"items":[…]}`: its elements belong to the next `items` entries of the batch. Its bytes come in
- * pieces of what was received, so that they need not be held twice.
+ * A page as received, `{"items":[…]}`. Its elements belong to the next `items` entries of the batch. Its bytes are slices of
+ * the received ones, so that they are in memory only once.
  */
 export interface PageJson {
   readonly items: number;
@@ -60,7 +60,7 @@ export interface QuarantineEntry {
   readonly revision: number | null;
   /** A word of a fixed set (see docs/metrics.md). */
   readonly reason: string;
-  /** For a person; names fields, never values. */
+  /** For people. It names fields, never values. */
   readonly detail: string;
   readonly payload: Uint8Array;
   readonly state: 'open' | 'repaired';

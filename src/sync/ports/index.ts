@@ -1,6 +1,6 @@
 /**
- * The interfaces through which the engine uses the outside. `service/`, `storage/` and `observability/` implement
- * them; the engine imports none of them, so that it runs under a virtual clock in simulation.
+ * The interfaces between the engine and its environment. `service/`, `storage/` and `observability/` implement them. The
+ * engine imports none of these, so that the simulation can run it under a virtual clock.
  */
 export type * from './commits.js';
 export type * from './entries.js';

@@ -12,13 +12,13 @@ export interface Pass {
   /** A bigint as text. */
   readonly id: string;
   readonly kind: PassKind;
-  /** Delivery time, service clock; null: the beginning of the history. */
+  /** The delivery time at which it begins, by the service's clock; null: the beginning of the history. */
   readonly since: Date | null;
-  /** Delivery time, service clock, at which it ends. */
+  /** The delivery time at which it ends, by the service's clock. */
   readonly until: Date;
   /** The cursor after its last page; null: it has none yet. */
   readonly cursor: string | null;
-  /** Latest delivery time that it has read, never after `until`. */
+  /** The latest delivery time that it has read, never after `until`. */
   readonly deliveredUpTo: Date | null;
   /** Entries read. */
   readonly entries: number;
@@ -37,28 +37,28 @@ export interface LastPass {
   readonly completedUntil: Date | null;
 }
 
-/** A pass to be started by the engine. */
+/** A pass that the engine starts. */
 export interface NewPass extends Pick<Pass, 'since' | 'until'> {
   readonly kind: 'recent' | 'full';
-  /** `until` by the database's clock: the feed is reconciled up to this time at most when the pass has ended. */
+  /** `until` by the database's clock. When the pass has ended, the feed is reconciled up to this time at most. */
   readonly completeAsOf: Date;
 }
 
-/** A page of a pass: rows and the pass's own position. */
+/** A page of a pass, committed with the pass's own position. */
 export interface PassCommit {
   readonly lease: LeaseGrant;
   readonly id: string;
-  /** The cursor and the end that the page was read with. The commit is void if others are stored, or the pass has ended. */
+  /** The cursor and the end that the page was read with. Nothing is committed if others are stored, or the pass has ended. */
   readonly from: string | null;
   readonly until: Date;
   readonly to: string | null;
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
-  /** Everything up to its end is committed: the feed may claim what that proves. */
+  /** Whether the pass ends with this page, so that the feed may claim what it proves. */
   readonly finished: boolean;
   /**
-   * The feed had a cursor when the page was requested. If it left its start since then, `since` may have led it past entries
-   * that were delivered after this page: such a page does not finish a history, and the commit is void.
+   * Whether the feed had a cursor when the page was requested. If it got its first cursor since then, `since` may have skipped
+   * entries that were delivered after this page. Then the page does not finish a history, and nothing is committed.
    */
   readonly feedHadCursor: boolean;
   readonly deliveredUpTo: Date | null;
@@ -70,11 +70,11 @@ export interface PassCommit {
 /** How fast the feed or a pass is being read. */
 export interface ReadingPace {
   readonly entriesPerSecond: number;
-  /** Estimated seconds until its end; null: it does not come nearer. */
+  /** Estimated seconds until its end; null: it does not get closer. */
   readonly secondsLeft: number | null;
 }
 
-/** What progress is reported for: the feed, while it catches up, or a pass. */
+/** Subject of a progress report: the feed while it catches up, or a pass. */
 export type Reading = 'feed' | PassKind;
 
 /** Progress of the feed or of a pass. */
@@ -98,5 +98,5 @@ export interface PassStore {
   /** Returns `fenced` also if the pass has another position, or has ended. */
   commitPass(commit: PassCommit): Promise<CommitOutcome>;
   /** Stores how fast the feed is catching up, for `scanfeed status`; null: it has caught up. No effect if the lease was lost. */
-  notePace(lease: LeaseGrant, pace: ReadingPace | null): Promise<void>;
+  storePace(lease: LeaseGrant, pace: ReadingPace | null): Promise<void>;
 }

@@ -16,11 +16,11 @@ export interface FeedRequest {
   readonly markdown: boolean;
 }
 
-/** Bounds on the body of one answer. */
+/** Limit on the body of one response. */
 export interface BodyBounds {
-  /** Bytes at most, decompressed. */
+  /** Maximum size, bytes, decompressed. */
   readonly maxBytes: number;
-  /** Called with the bytes in memory: with all of them once the answer states its length, otherwise as they are received. */
+  /** Called with the bytes in memory: with the total once the response states its length, otherwise as they are received. */
   readonly onReceived: (bytes: number) => void;
 }
 
@@ -28,11 +28,11 @@ export interface BodyBounds {
 export interface RawPage {
   /** The body as received (decompressed). */
   readonly body: Uint8Array;
-  /** The parsed entries. For steering only: JavaScript numbers may have lost digits. */
+  /** The parsed entries. Only for decisions, not for storing: JavaScript numbers may have lost digits. */
   readonly items: readonly unknown[];
   /** Large values that no decision depends on are empty in `items`; the body contains them. */
   readonly valuesSkipped: boolean;
-  /** Null if the service sent none; empty if it sent something that cannot be a cursor, or one that is too long to be read. */
+  /** Null if the service sent none; empty if it sent something that is not a cursor, or is too long to be read. */
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
   readonly serviceDate: Date | null;
@@ -41,7 +41,7 @@ export interface RawPage {
 /** A single run as received (interface 4.3). */
 export interface RawRun {
   readonly body: Uint8Array;
-  /** The parsed object. For steering only. */
+  /** The parsed object. Only for decisions, not for storing. */
   readonly run: Readonly<Record<string, unknown>>;
   /** As with {@link RawPage}. */
   readonly valuesSkipped: boolean;

@@ -25,31 +25,31 @@ export type MoveReason = 'rejected' | 'rewind';
 export interface FeedStatus extends Freshness {
   readonly lastPollAt: Date | null;
   readonly lastCommitAt: Date | null;
-  /** The feed's own end was reached, if not yet from its beginning. */
+  /** Whether the feed has reached its end, perhaps not from its beginning. */
   readonly endReached: boolean;
-  /** Since when the cursor is missing, does not move or goes in circles; null: it leads further. */
+  /** Since when the feed is stuck: its cursor is missing, does not move or goes in circles. Null: it is not stuck. */
   readonly stuckSince: Date | null;
-  /** Everything from its beginning to its end was read. */
+  /** Whether everything from its beginning to its end was read. */
   readonly backfillComplete: boolean;
   readonly pendingResults: number;
   readonly quarantinedEntries: number;
   readonly leaseHolder: string | null;
 }
 
-/** What is stored of a scan. */
+/** The stored state of a scan. */
 export interface StoredResult {
   readonly scanId: string;
   readonly revision: number;
   readonly complete: boolean;
-  /** It is stored, or it is known that there is none. */
+  /** Whether the markdown is stored, or known not to exist. */
   readonly markdownKnown: boolean;
 }
 
-/** A run whose result is due to be tried again. */
+/** A run whose result is due for a retry. */
 export interface PendingRun {
   readonly scanId: string;
   readonly revision: number;
-  /** As the feed entry had it: a result of another status is not the one that is waited for. */
+  /** That of the feed entry. A result with another status is not the pending one. */
   readonly status: 'completed' | 'failed';
   readonly reason: PendingReason;
   readonly attempts: number;
@@ -57,9 +57,9 @@ export interface PendingRun {
   readonly pendingForMs: number;
 }
 
-/** PostgreSQL, as the engine uses it. Everything rejects with a {@link Failure}. */
+/** PostgreSQL, as the engine uses it. All methods reject with a {@link Failure}. */
 export interface FeedStore extends PassStore {
-  /** Takes the lease if it is free, expired, already ours or held by `replaced`; null while another process holds it. */
+  /** Takes the lease if it is free, expired, already held by `holder`, or held by `replaced`; null while another process holds it. */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
   /** Extends the lease; false when it was lost. */
   renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean>;
@@ -71,8 +71,8 @@ export interface FeedStore extends PassStore {
   findDelivered(from: Date, to: Date, limit: number): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
   /** Moves the feed and keeps the old cursor in the history. Returns false if the lease was lost or the cursor moved. */
   movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
-  /** Stores whether the feed's cursor leads nowhere. Has no effect if the lease was lost. */
-  noteStuck(lease: LeaseGrant, stuck: boolean): Promise<void>;
+  /** Stores whether the feed is stuck. No effect if the lease was lost. */
+  storeStuck(lease: LeaseGrant, stuck: boolean): Promise<void>;
   readStatus(feed: string): Promise<FeedStatus>;
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
@@ -84,13 +84,13 @@ export interface FeedStore extends PassStore {
    * day. Returns their number, at most that of one batch; 0 if the lease was lost.
    */
   adoptPending(lease: LeaseGrant): Promise<number>;
-  /** Returns runs of the feed whose next try is due: those that only lacked memory, then those that wait longest. */
+  /** Returns runs of the feed whose retry is due: those that only lacked memory, then those that have waited longest. */
   duePending(feed: string, limit: number): Promise<readonly PendingRun[]>;
   /** Returns those of the entries that are not in the feed's quarantine yet, in any state. */
   notYetQuarantined(feed: string, entries: readonly QuarantineEntry[]): Promise<readonly QuarantineEntry[]>;
-  /** Stores a loaded result, fenced by the lease. Leaves the cursor alone. */
+  /** Stores a loaded result, fenced by the lease. Does not move the cursor. */
   commitResults(lease: LeaseGrant, batch: EntryBatch, quarantine?: readonly QuarantineEntry[]): Promise<CommitOutcome>;
-  /** Stores failed tries and when the next ones are due. Returns false if the lease was lost. */
+  /** Stores failed attempts and when the next ones are due. Returns false if the lease was lost. */
   postponePending(lease: LeaseGrant, tries: readonly PostponedTry[]): Promise<boolean>;
 }
 
@@ -101,12 +101,12 @@ export interface PostponedTry {
   readonly nextTryInMs: number;
 }
 
-/** What a feed is, as stored with it. */
+/** Identity and settings of a feed, stored with it. */
 export interface FeedIdentity {
   readonly name: string;
   readonly baseUrl: string;
   readonly filters: FeedFilters;
   readonly keepHistory: boolean;
-  /** Where a feed that has never started begins; `live`: with new runs, while a pass reads the history. */
+  /** Where a new feed starts. `live`: with new runs, while a pass reads the history. */
   readonly start: 'beginning' | 'now' | 'live' | Date;
 }

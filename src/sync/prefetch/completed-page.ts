@@ -1,8 +1,8 @@
 import type { CheckedEntry } from '../page/check-page.js';
 import type { FetchedPage } from '../page/read-page.js';
 
-/** A page with its truncated results loaded, as far as that was possible. */
+/** A page with its truncated results, as far as they could be loaded. */
 export interface CompletedPage extends FetchedPage {
-  /** Its entries, with what was loaded for them. */
+  /** Its entries, with the loaded results. */
   readonly completed: readonly CheckedEntry[];
 }

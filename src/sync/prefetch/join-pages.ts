@@ -2,11 +2,11 @@ import { leadsFurther } from '../page/read-page.js';
 import type { CompletedPage } from './completed-page.js';
 
 /** Maximum number of pages of the feed that are committed together. */
-export const PAGES_JOINED = 5;
-/** Maximum size of several pages that are committed together, bytes. Beyond that the cost of a statement itself is small. */
-const BYTES_JOINED = 2 * 1024 * 1024;
+export const MAX_JOINED_PAGES = 5;
+/** Maximum size of several pages that are committed together, bytes. For larger pages the fixed cost of a statement is small. */
+const MAX_JOINED_BYTES = 2 * 1024 * 1024;
 
-/** Whether a page may be committed with those after it: it is stored exactly as received, and it leads further. */
+/** Returns whether a page may be committed with those after it: it is stored exactly as received and is not the last. */
 function isJoinable(page: CompletedPage): boolean {
   const { checked, completed } = page;
   const asReceived = checked.items === completed.length && completed.every((entry) => entry.asReceived);
@@ -14,18 +14,18 @@ function isJoinable(page: CompletedPage): boolean {
 }
 
 /** Returns how many of these consecutive pages to commit together, at least 1. */
-export function countJoined(pages: readonly CompletedPage[], most: number): number {
+export function countJoined(pages: readonly CompletedPage[], max: number): number {
   let bytes = 0;
-  const end = pages.slice(0, most).findIndex((page) => {
+  const end = pages.slice(0, max).findIndex((page) => {
     bytes += page.bytes;
-    return bytes > BYTES_JOINED || !isJoinable(page);
+    return bytes > MAX_JOINED_BYTES || !isJoinable(page);
   });
-  return Math.max(1, end === -1 ? Math.min(pages.length, most) : end);
+  return Math.max(1, end === -1 ? Math.min(pages.length, max) : end);
 }
 
 /**
- * Joins consecutive pages into one, from the position of the first to where the last leads. So the cost of a statement besides
- * its rows (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
+ * Joins consecutive pages into one, from the position of the first to the next one of the last. So the fixed cost of a statement
+ * (planning, flushing the write-ahead log, the round trip) is paid once for all of them.
  */
 export function joinPages(first: CompletedPage, more: readonly CompletedPage[]): CompletedPage {
   const last = more.at(-1);

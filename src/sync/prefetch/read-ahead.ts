@@ -8,10 +8,10 @@ import { countJoined, joinPages } from './join-pages.js';
 
 export interface ReadAheadOptions {
   readonly read: (ticket: MemoryTicket, at: Position, signal: AbortSignal) => Promise<ReceivedPage>;
-  /** Resolves once pending requests are sent: the next page is requested before this one is checked. */
+  /** Resolves once pending requests are sent, so that the next page is requested before this one is checked. */
   readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
   readonly complete: (page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal) => Promise<readonly CheckedEntry[]>;
-  /** Maximum number of pages held at once, including those that are being committed. */
+  /** Maximum number of pages in memory, including those that are being committed. */
   readonly maxPages: number;
   /** Maximum number of pages that are joined for one commit. */
   readonly maxJoined: number;
@@ -21,9 +21,9 @@ export interface ReadAheadOptions {
 
 export interface ReadAhead {
   /**
-   * Returns the next page in order once it is complete, joined with the following ones that are complete too, as they are if the
-   * store is slower than the service. Releases the memory of the page before. Returns null after a page that leads no
-   * further. Rejects with the failure of a page; no page follows that.
+   * Returns the next page in order once it is complete, joined with the following complete ones, which there are if the store
+   * is slower than the service. Releases the memory of the previous page. Returns null after the last page. Rejects with the
+   * failure of a page; no page follows it.
    */
   next(): Promise<CompletedPage | null>;
   /** Cancels all requests and releases all memory. */
@@ -37,12 +37,12 @@ interface HeldPage {
   complete: CompletedPage | null;
 }
 
-/** Reads pages from a position on: while one is committed, the next are requested and their results loaded. */
+/** Reads pages from a position on. While one is committed, the next ones are requested and their results loaded. */
 export function readAhead(start: Position, options: ReadAheadOptions, signal: AbortSignal): ReadAhead {
   const linked = linkedSignal(signal);
   const until = linked.signal;
   const held: HeldPage[] = [];
-  const change = createChange();
+  const changes = createNotifier();
   let handedOut = 0;
   let finished = false;
 
@@ -55,7 +55,7 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       () => {}, // thrown by next()
     );
     held.push(entry);
-    change.happened();
+    changes.notify();
   };
   const readAll = async () => {
     for (let at: Position | null = start; at !== null && !until.aborted; ) {
@@ -64,22 +64,22 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       add(ticket, complete(reading, ticket, options, until));
       const received: ReceivedPage = await reading;
       at = leadsFurther(received) ? { ...received.at, cursor: received.next } : null;
-      while (!until.aborted && held.length >= options.maxPages) await change.next();
+      while (!until.aborted && held.length >= options.maxPages) await changes.wait();
     }
   };
   void readAll()
     .catch(() => {}) // thrown by next()
     .finally(() => {
       finished = true;
-      change.happened();
+      changes.notify();
     });
 
   return {
     next: async () => {
       for (const { ticket } of held.splice(0, handedOut)) ticket.close();
       handedOut = 0;
-      change.happened();
-      while (held.length === 0 && !finished) await change.next();
+      changes.notify();
+      while (held.length === 0 && !finished) await changes.wait();
       const [first] = held;
       if (first === undefined) return null;
       handedOut = 1;
@@ -92,12 +92,12 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       linked.abort();
       linked.unlink();
       for (const { ticket } of held) ticket.close();
-      change.happened();
+      changes.notify();
     },
   };
 }
 
-/** Returns the pages after the first that are complete, up to one that is not. */
+/** Returns the complete pages after the first, up to the first incomplete one. */
 function completeAfterFirst(held: readonly HeldPage[]): CompletedPage[] {
   const pages = held.slice(1).map((entry) => entry.complete);
   const end = pages.indexOf(null);
@@ -116,15 +116,15 @@ async function complete(
   return { ...page, completed: await options.complete(page.checked, ticket, until) };
 }
 
-/** Lets one side wait until the other has changed something. */
-function createChange() {
+/** Creates a notifier: `wait` resolves at the next `notify`. */
+function createNotifier() {
   let wake = () => {};
   let waiting = new Promise<void>((resolve) => {
     wake = resolve;
   });
   return {
-    next: () => waiting,
-    happened: () => {
+    wait: () => waiting,
+    notify: () => {
       wake();
       waiting = new Promise<void>((resolve) => {
         wake = resolve;

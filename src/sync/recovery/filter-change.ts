@@ -3,7 +3,7 @@ import type { FeedFilters, FilterChange } from '../ports/index.js';
 const STATUSES = ['completed', 'failed'] as const;
 const ENVIRONMENTS = ['prod', 'test'] as const;
 
-/** Compares filters by what they include. Pure. */
+/** Compares what filters include. Pure. */
 export function filterChange(before: FeedFilters, now: FeedFilters): FilterChange {
   return { hides: included(before, now), leavesBehind: included(now, before) };
 }

@@ -1,15 +1,15 @@
 import type { FeedContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
-import { isTooMuch, LARGEST_ENTRY_BYTES } from '../page/page-limit.js';
+import { isOversized, LARGEST_ENTRY_BYTES } from '../page/page-limit.js';
 import type { FeedRequest, FeedService } from '../ports/index.js';
 
-/** A request for one entry, which shows whether anything is listed. */
+/** A request for one entry, to see whether the service lists anything. */
 export type Probe = Pick<FeedRequest, 'filters' | 'start'>;
 
-/** Maximum size of an answer that is read, bytes. That is too little to count towards the memory budget. */
-const ENOUGH_BYTES = 1024 * 1024;
+/** Maximum size of the response to a probe, bytes. It is too small to count towards the memory budget. */
+const MAX_PROBE_BYTES = 1024 * 1024;
 
-/** Whether the service lists anything there. Rejects if it refuses the request. */
+/** Returns whether the service lists anything there. Rejects if it refuses the request. */
 export async function listsAnything(
   service: Pick<FeedService, 'readPage'>,
   probe: Probe,
@@ -20,7 +20,7 @@ export async function listsAnything(
 }
 
 /**
- * Returns how many entries the service lists there, and its cursor; null if the answer is longer than 1 MiB. Rejects if the
+ * Returns the number of entries that the service lists there, and its cursor; null if the response exceeds 1 MiB. Rejects if the
  * service refuses the request. It may be called while pages are held, since it never waits for memory.
  */
 export async function listEntries(
@@ -29,17 +29,17 @@ export async function listEntries(
   limit: number,
   signal: AbortSignal,
 ): Promise<{ readonly items: number; readonly next: string | null } | null> {
-  const bounds = { maxBytes: ENOUGH_BYTES, onReceived: () => {} };
+  const bounds = { maxBytes: MAX_PROBE_BYTES, onReceived: () => {} };
   try {
     const { items, nextCursor } = await service.readPage({ ...probe, limit, markdown: false, ...bounds }, signal);
     return { items: items.length, next: nextCursor };
   } catch (error) {
-    if (!isTooMuch(error)) throw error;
+    if (!isOversized(error)) throw error;
     return null;
   }
 }
 
-/** The date of the service's answer. The answer itself is read within the memory budget; nothing may be held before it. */
+/** Returns the date of the service's response, which is read within the memory budget. The caller must not hold memory. */
 export async function readServiceDate(
   probe: Probe,
   priority: Priority,

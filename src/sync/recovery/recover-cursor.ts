@@ -8,10 +8,10 @@ import type { FeedRun, FeedStart, LeaseGrant, Position } from '../ports/index.js
 import { listsAnything, type Probe, readServiceDate } from './probe.js';
 import { mayRejectCursor } from './rejected-cursor.js';
 
-/** Maximum number of stored runs that are requested by their ids. */
-const ASKED = 3;
-/** If no earlier cursor is accepted, the feed continues this long before the last delivery that it has read, milliseconds. */
-const OVERLAP_MS = 24 * 3_600_000;
+/** Maximum number of stored runs to request by their ids. */
+const MAX_CHECKED_RUNS = 3;
+/** Time before the last delivery that was read from which the feed continues if no earlier cursor is accepted, milliseconds. */
+const FALLBACK_OVERLAP_MS = 24 * 3_600_000;
 
 /** The service knows none of the stored runs with this key: continuing would mix two organizations. The feed holds. */
 export class AnotherOrganization extends Error implements Failure {
@@ -26,10 +26,9 @@ export class AnotherOrganization extends Error implements Failure {
 }
 
 /**
- * Heals a rejected cursor (promise 8). The text of the refusal says nothing: if the same filters are refused without a
- * cursor too, the settings are wrong, and the refusal is thrown again, as it is where the cursor is accepted after all.
- * Otherwise the feed falls back to the newest earlier cursor that is still accepted, else to a day before its last delivery,
- * else to its beginning.
+ * Replaces a rejected cursor (promise 8). If the same filters are refused without a cursor too, the settings are wrong, and the
+ * refusal is thrown again. It is also thrown again if the cursor is accepted after all. Otherwise the feed falls back to the
+ * newest earlier cursor that is still accepted, else to a day before its last delivery, else to its beginning.
  */
 export async function recoverCursor(
   refusal: unknown,
@@ -48,29 +47,29 @@ export async function recoverCursor(
   if (position.cursor !== null && !(await isRejected(position.cursor, refusal, context, signal))) throw refusal;
   const { cursors, deliveredUpTo } = await store.readEarlierPositions(lease.feed);
   const since =
-    deliveredUpTo && later(overlapBefore(deliveredUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
+    deliveredUpTo && later(fallbackTime(deliveredUpTo, serviceDate ?? new Date(context.clock.now())), position.since);
   let overlap: Position | null = null;
   if (since !== null && deliveredUpTo !== null) {
     observer.ticked(context.stepMs);
-    const again = await listedFrom(since, 'feed', context, signal).catch((error) => {
+    const again = await readRunsFrom(since, 'feed', context, signal).catch((error) => {
       if (classifyError(error).kind === 'http_400') return [];
       throw error;
     });
     if (!(await isSameOrganization(again, since, deliveredUpTo, context, signal))) throw refusal;
-    overlap = await positionWithin(since, deliveredUpTo, 'feed', context, signal);
+    overlap = await findPositionWithin(since, deliveredUpTo, 'feed', context, signal);
   }
-  const to = (await newestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
+  const to = (await findNewestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
   if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
 }
 
 /**
- * Finds a position near a time that lies within what was read. `since` may mean the submission or completion of a run, and may
- * leave out entries of the page that it is sent with (the interface leaves it open), so that a time may lead past entries
- * that were not read. The cursor of a page with one entry does not, if an entry of revision 1 that was read is listed after
- * it: the place of such an entry is its delivery time. It has to be earlier than what was read up to, since others of that
- * last millisecond may not be read yet. Returns null if nothing shows this.
+ * Finds a position near a time from which no unread entry is skipped. The interface does not define which time of a run `since`
+ * applies to, nor whether its page has all entries, so a time may skip unread entries. The cursor of a page with one entry
+ * skips none if an entry of revision 1 that was read is listed after it, because such an entry is sorted by its delivery time.
+ * That time must be earlier than the last one that was read, since other entries of the same millisecond may be unread.
+ * Returns null if no entry proves it.
  */
-export async function positionWithin(
+export async function findPositionWithin(
   since: Date,
   deliveredUpTo: Date,
   priority: Priority,
@@ -92,12 +91,12 @@ export async function positionWithin(
   }
 }
 
-/** Not from a time that lies ahead of the service's clock, should that have gone back: nothing is listed there. */
-export function overlapBefore(deliveredUpTo: Date, serviceNow: Date): Date {
-  return new Date(Math.min(deliveredUpTo.getTime(), serviceNow.getTime()) - OVERLAP_MS);
+/** Returns the time to fall back to. It is never ahead of the service's clock, which may have gone back: nothing is listed there. */
+export function fallbackTime(deliveredUpTo: Date, serviceNow: Date): Date {
+  return new Date(Math.min(deliveredUpTo.getTime(), serviceNow.getTime()) - FALLBACK_OVERLAP_MS);
 }
 
-/** The feed never goes back to before its start. */
+/** Returns the later of the time and the start of the feed. The feed never goes back to before its start. */
 function later(time: Date, start: Date | null): Date {
   return start !== null && start > time ? start : time;
 }
@@ -107,9 +106,9 @@ function probeOf(start: FeedStart, { read }: Pick<FeedContext, 'read'>): Probe {
 }
 
 /**
- * Whether the service rejects a cursor that it refused with this error. A 400 is believed. After any other refusal the same
- * filters have to be answered without the cursor, and the cursor refused once more right after that.
- * @throws what fails without the cursor: it says nothing about the cursor
+ * Returns whether the service rejects a cursor after this error. A 400 is always a rejection. After any other refusal, the
+ * service must accept the same filters without the cursor, and then refuse the cursor once more.
+ * @throws the failure of the request without the cursor, which is not about the cursor
  */
 export async function isRejected(
   cursor: string,
@@ -128,8 +127,8 @@ export async function isRejected(
   }
 }
 
-/** Every failure but a refusal is thrown, and the recovery is tried again later. */
-async function newestAccepted(
+/** Returns the newest cursor that the service accepts. Any failure except a refusal is thrown; the recovery is retried later. */
+async function findNewestAccepted(
   cursors: readonly string[],
   context: FeedContext,
   signal: AbortSignal,
@@ -148,7 +147,7 @@ async function newestAccepted(
 }
 
 /** Returns the usable runs of a page from a time on. */
-export async function listedFrom(
+export async function readRunsFrom(
   since: Date,
   priority: Priority,
   context: Pick<FeedContext, 'budget' | 'service' | 'read' | 'clock' | 'pageLimit'>,
@@ -175,10 +174,10 @@ async function readAt(
 }
 
 /**
- * Whether the entries that are delivered again are of the organization that is stored. They should include a known run if any is
- * stored for that time. They may rightly include none: filters may include more than before, and stored runs may have been
- * corrected or removed from the feed. So the runs stored for that time are requested one by one, which no filter hides
- * (interface 4.3). Returns false if even that does not show it.
+ * Returns whether entries that are delivered again belong to the organization that is stored. If runs are stored for that time,
+ * the entries should include one of them. They may include none if the filters have widened, or the stored runs were corrected
+ * or removed from the feed. So the runs stored for that time are requested one by one, which no filter hides (interface 4.3).
+ * Returns false if that is inconclusive too.
  * @throws AnotherOrganization if none of them exists
  */
 export async function isSameOrganization(
@@ -193,7 +192,7 @@ export async function isSameOrganization(
   );
   const last = again.at(-1);
   if (last === undefined || (await store.findStored(again.map(({ scanId }) => scanId))).length > 0) return true;
-  const stored = await store.findDelivered(since, last.deliveredAt, ASKED);
+  const stored = await store.findDelivered(since, last.deliveredAt, MAX_CHECKED_RUNS);
   if (stored.length === 0) return true;
   const answers = await Promise.all(
     stored.map(async (run) => {

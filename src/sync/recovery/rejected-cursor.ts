@@ -9,36 +9,36 @@ import { isStorable } from '../page/storable-text.js';
  */
 export const MAX_CURSOR_LENGTH = 7_500;
 
-/** Whether a cursor can be stored and sent again. */
+/** Returns whether a cursor can be stored and sent again. */
 export function isUsableCursor(cursor: string): boolean {
   if (cursor === '' || cursor.length > MAX_CURSOR_LENGTH || !isStorable(cursor)) return false;
   return encodeURIComponent(cursor).length <= MAX_CURSOR_LENGTH;
 }
 
-/** Answers that may mean something else: document type unknown, gone, too long, not processable, header too large. */
-const AMBIGUOUS: ReadonlySet<string> = new Set(['http_404', 'http_410', 'http_414', 'http_422', 'http_431']);
-/** Codes of a connection that the service ended without an answer. */
-const RESETS: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+/** Kinds of refusals that may have other causes: document type unknown, gone, too long, not processable, header too large. */
+const AMBIGUOUS_KINDS: ReadonlySet<string> = new Set(['http_404', 'http_410', 'http_414', 'http_422', 'http_431']);
+/** Codes of errors for connections that the service closed without a response. */
+const RESET_CODES: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
- * Whether an error may mean that the service rejects the cursor that was sent (promise 8), and how soon that is believed: the
- * interface names 400 for it; everything else has to persist, and may also mean the settings or an outage. Pure.
+ * Returns whether an error may mean that the service rejects the cursor that was sent (promise 8), and when to assume that. The
+ * interface defines 400 for it. Any other error must persist, since its cause may be the settings or an outage. Pure.
  */
 export function mayRejectCursor(error: unknown): 'at once' | 'if it persists' | null {
   const { kind } = classifyError(error);
   if (kind === 'http_400') return 'at once';
-  const isReset = kind === 'connection' && RESETS.has((error as { readonly code?: unknown }).code);
-  return isReset || AMBIGUOUS.has(kind) ? 'if it persists' : null;
+  const isReset = kind === 'connection' && RESET_CODES.has((error as { readonly code?: unknown }).code);
+  return isReset || AMBIGUOUS_KINDS.has(kind) ? 'if it persists' : null;
 }
 
 /** Number of such errors in a row after which an error counts as persistent. */
-const PERSISTENT = 3;
+const PERSISTENT_ERRORS = 3;
 
-/** Counts the errors in a row that may mean that one and the same cursor is rejected. */
+/** Counts consecutive errors that may mean that the same cursor is rejected. */
 export interface CursorRefusals {
-  /** Counts the error. Returns whether it is time to find out if the cursor is rejected. */
+  /** Counts the error. Returns whether to check if the cursor is rejected. */
   isPersistent(cursor: string | null, error: unknown): boolean;
-  /** The service answered. */
+  /** Called when the service accepted the request. */
   accepted(): void;
 }
 
@@ -50,7 +50,7 @@ export function createCursorRefusals(): CursorRefusals {
       const may = cursor === null ? null : mayRejectCursor(error);
       errors = may === null ? 0 : cursor === refused ? errors + 1 : 1;
       refused = cursor;
-      return may === 'at once' || errors >= PERSISTENT;
+      return may === 'at once' || errors >= PERSISTENT_ERRORS;
     },
     accepted: () => {
       errors = 0;
@@ -59,8 +59,8 @@ export function createCursorRefusals(): CursorRefusals {
 }
 
 /**
- * The service rejected a cursor, and the feed or the pass continues from an earlier position. A failure like others, so that
- * a service that rejects every cursor is not requested without pause.
+ * The service rejected a cursor, and the feed or the pass continues from an earlier position. It is a failure, so that there is
+ * a pause even if the service rejects every cursor.
  */
 export class CursorReplaced extends Error implements Failure {
   override readonly name = 'CursorReplaced';

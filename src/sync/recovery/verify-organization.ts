@@ -5,7 +5,7 @@ import type { LeaseGrant, Position } from '../ports/index.js';
 import { listsAnything } from './probe.js';
 import { mayRejectCursor } from './rejected-cursor.js';
 
-/** A pass waits until the feed has continued from another position, or holds as long as the feed does. */
+/** A pass waits until the feed continues from another position, or holds as long as the feed does. */
 class FeedCursorRejected extends Error implements Failure {
   override readonly name = 'FeedCursorRejected';
   readonly kind: string;
@@ -21,8 +21,8 @@ class FeedCursorRejected extends Error implements Failure {
 
 /**
  * Checks that the service still accepts the feed's own cursor, before a page that was requested without a cursor is stored.
- * Such a page may be another organization's if the key is, and nothing in it shows that. If the cursor is rejected, the feed
- * finds out which organization it is (promise 8), which it could not once runs of another one are stored.
+ * If the key belongs to another organization, so does such a page, and nothing in it shows that. If the cursor is rejected, the
+ * feed determines the organization (promise 8), which is impossible once runs of another one are stored.
  * @throws FeedCursorRejected, or another failure of the request
  */
 export async function assertSameOrganization(

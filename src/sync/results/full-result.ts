@@ -7,21 +7,21 @@ export type ResultVerdict =
   | { readonly kind: 'loaded'; readonly entry: CheckedEntry }
   | { readonly kind: 'pending'; readonly reason: PendingReason };
 
-/** Whether something that is wanted is missing from the entry (interface 4.2 rule 6 does not say which value was too large). */
+/** Returns whether a wanted value is missing from the entry (interface 4.2 rule 6 does not define which value was too large). */
 export function needsFullResult(run: FeedRun, markdown: boolean): boolean {
   if (!run.truncated) return false;
   return (run.status === 'completed' && !run.hasData) || (markdown && !run.hasMarkdown);
 }
 
-/** Whether the database holds all that is wanted of this revision already, or a higher one. */
+/** Returns whether the database already has all wanted values of this revision, or a higher revision. */
 export function isStoredInFull(run: FeedRun, stored: StoredResult | undefined, markdown: boolean): boolean {
   if (stored === undefined || stored.revision < run.revision) return false;
   return stored.revision > run.revision || (stored.complete && (stored.markdownKnown || !markdown));
 }
 
 /**
- * Judges a single-run answer against the requested scan and revision. Pure.
- * @param revision 0: of this run none is stored
+ * Checks a single-run answer against the requested scan and revision. Pure.
+ * @param revision 0 if no revision of this run is stored
  */
 export function judgeResult(
   { scanId, revision, status }: Pick<FeedRun, 'scanId' | 'revision'> & { readonly status?: FeedRun['status'] },
@@ -35,14 +35,14 @@ export function judgeResult(
   if (entry === null || 'data' in entry.accepted.replaced) return pending('invalid_result');
   const found = entry.accepted.run;
   if (found.revision < revision) return pending('older_revision');
-  // Of a revision that no feed entry vouches for, nothing else says that the partner is not in test mode.
+  // No feed entry has this revision, so nothing else shows whether the partner is in test mode.
   if (found.revision > revision && leavesTestModeOpen(run)) return pending('test_mode_unknown');
-  // Asked for because something was missing: an answer without it is no result, whether it says so or not.
+  // The request was made for the missing value, so an answer without it is no result, whatever its flag says.
   const empty = found.status === 'completed' && !found.hasData;
   if (empty || needsFullResult(found, markdown)) return pending('still_truncated');
-  // One revision cannot be completed and failed: neither answer is believed before a newer one settles it.
+  // One revision cannot be both completed and failed. The result stays pending until there is a newer revision.
   if (found.revision === revision && status !== undefined && found.status !== status) return pending('invalid_result');
-  // A full answer without markdown: there is none. If that were not stored, every delivery would request it again.
+  // A full answer without markdown means that there is none. That is stored, or every delivery would request it again.
   return { kind: 'loaded', entry: markdown && !found.hasMarkdown ? withoutMarkdown(entry) : entry };
 }
 

@@ -6,21 +6,21 @@ import type { FeedService, PendingReason, RawRun } from '../ports/index.js';
 import { limitConcurrency } from '../retry/limit-concurrency.js';
 import { judgeResult, type ResultVerdict } from './full-result.js';
 
-/** Maximum pause for a Retry-After of the single-run endpoint, milliseconds. A page waits no longer for its results. */
+/** Maximum pause for a Retry-After of the single-run endpoint, milliseconds: a page waits no longer than this for its results. */
 const MAX_RETRY_AFTER_MS = 20_000;
 
 export type WantedRun = Parameters<typeof judgeResult>[0];
 
 /**
- * The outcome of one attempt. A loaded result stays reserved until its reservation is released. `does_not_fit`: there was no
- * memory for it, so the attempt does not count; with its size in bytes, 0 while unknown.
+ * The outcome of one attempt. The memory of a loaded result stays reserved until its reservation is released. `does_not_fit`:
+ * there was not enough memory, so the attempt does not count; with the required bytes, 0 if unknown.
  */
 export type LoadOutcome =
   | (Extract<ResultVerdict, { kind: 'loaded' }> & { readonly reservation: Reservation })
   | Extract<ResultVerdict, { kind: 'pending' }>
   | { readonly kind: 'does_not_fit'; readonly bytes: number };
 
-/** How the results of one page, or one pending result, are loaded. */
+/** Options for loading the results of one page, or one pending result. */
 export interface LoadOptions {
   readonly signal: AbortSignal;
   /** Higher goes first. */
@@ -44,7 +44,7 @@ export interface LoadSettings {
   readonly concurrency: number;
 }
 
-/** Bounds the number of requests for results in the whole process. */
+/** Creates a loader that limits the number of concurrent requests for results in the whole process. */
 export function createLoadResult({ service, clock, markdown, concurrency }: LoadSettings): LoadResult {
   const limited = limitConcurrency(concurrency);
   let pausedUntil = Number.NEGATIVE_INFINITY;

@@ -25,12 +25,12 @@ export const RESULT_LIMITS = {
 
 const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
-/** Loads full results through the single-run endpoint, bounded in number and bytes for the whole process. */
+/** Loads full results through the single-run endpoint, within the limits of requests and memory of the whole process. */
 export interface ResultLoader {
   /**
    * Loads the truncated results of a page. Returns its entries; those whose result could not be loaded are `pending`, with
-   * the reason `no_memory` if the result only did not fit into memory. Rejects with a `Failure` of the store.
-   * @param ticket of the page, which reserves memory for the results
+   * the reason `no_memory` if there was only not enough memory. Rejects with a `Failure` of the store.
+   * @param ticket of the page, for the memory of the results
    */
   completePage(page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal): Promise<readonly CheckedEntry[]>;
   /** Makes one attempt to load a pending result. Never rejects. A loaded result stays reserved until it is released. */
@@ -50,10 +50,10 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
   const { store, clock, budget, markdown } = options;
   const loadResult = createLoadResult(options);
 
-  const loadWithRetries = async (run: WantedRun, how: LoadOptions): Promise<LoadOutcome> => {
-    const { signal } = how;
+  const loadWithRetries = async (run: WantedRun, options: LoadOptions): Promise<LoadOutcome> => {
+    const { signal } = options;
     for (let tries = 1; ; tries += 1) {
-      const outcome = await loadResult(run, how);
+      const outcome = await loadResult(run, options);
       if (outcome.kind === 'does_not_fit') return signal.aborted ? NOT_LOADED : outcome;
       const isFinal = outcome.kind === 'loaded' || outcome.reason === 'too_large' || tries === RESULT_LIMITS.tries;
       if (isFinal || signal.aborted) return outcome;
@@ -63,7 +63,7 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
   };
 
   const loadAll = async (wanted: readonly CheckedEntry[], ticket: MemoryTicket, signal: AbortSignal) => {
-    let outOfMemory = false; // no further result is requested then
+    let outOfMemory = false; // then no further result is requested
     let bytesLeft: number = RESULT_LIMITS.pageBytes;
     const reserve = (until: AbortSignal) => {
       const reservation = outOfMemory ? null : ticket.tryReserve(0, 'result', until);
@@ -81,7 +81,7 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
       return outcome;
     };
     return withTimeout(clock, RESULT_LIMITS.pageMs, signal, (until, startTimer) => {
-      const how = {
+      const loadOptions = {
         signal: until,
         priority: -ticket.rank,
         reserve: () => reserve(until),
@@ -90,7 +90,7 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
       };
       return Promise.all(
         wanted.map(async (entry) => {
-          const outcome = await loadWithRetries(entry.accepted.run, how);
+          const outcome = await loadWithRetries(entry.accepted.run, loadOptions);
           outOfMemory ||= outcome.kind === 'does_not_fit' && outcome.bytes > 0; // it was preempted
           return [entry, fitIntoPage(outcome)] as const;
         }),
@@ -114,7 +114,7 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
       const outcome = outcomes.get(entry);
       if (outcome !== undefined) return withResult(entry, outcome);
       if (!entry.accepted.run.truncated) return entry;
-      // A result that is stored in full already is committed as pending: that changes nothing in its row.
+      // A result that is already stored in full is committed as pending, which does not change its row.
       return withLoading('skipped', lacking.has(entry) ? withPending(entry, 'not_loaded') : entry);
     });
   };

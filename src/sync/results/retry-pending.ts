@@ -8,16 +8,16 @@ import { storeResult } from './store-result.js';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** How often orphaned pending results are adopted: those that no replica retries. */
-const ADOPT_EVERY_MS = 10 * MINUTE_MS;
+/** Interval of adopting orphaned pending results, which no replica retries. */
+const ADOPT_INTERVAL_MS = 10 * MINUTE_MS;
 /** Maximum number of results to retry in one round. */
-const RUNS_AT_ONCE = 50;
-/** The pause between rounds is part of the round, at its beginning: a page that was just committed has tried to load its results. */
+const MAX_RUNS_PER_ROUND = 50;
+/** The pause is part of the next round, before its retries: the results of a page that was just committed have just been tried. */
 const NEXT_ROUND = { pauseMs: 0 };
 
 /**
  * Returns the pause before a pending result is retried, milliseconds (promise 3). It doubles from the first one up to an hour;
- * after seven days it is a day, without end. Pure.
+ * after seven days it is always a day. Pure.
  */
 export function pendingPause(attempts: number, pendingForMs: number, firstMs: number): number {
   if (pendingForMs > 7 * DAY_MS) return DAY_MS;
@@ -34,7 +34,7 @@ export async function retryPending(lease: LeaseGrant, context: LeaderContext, si
     if (signal.aborted) return 'over';
     if (clock.monotonic() >= adoptAt) {
       await adoptOrphans(lease, context);
-      adoptAt = clock.monotonic() + ADOPT_EVERY_MS;
+      adoptAt = clock.monotonic() + ADOPT_INTERVAL_MS;
     }
     const round = await retryDue(lease, context, signal);
     more = round === 'full';
@@ -42,7 +42,7 @@ export async function retryPending(lease: LeaseGrant, context: LeaderContext, si
   });
 }
 
-/** Adopts pending results of feeds that were renamed or retired: no replica retries them. */
+/** Adopts pending results of feeds that were renamed or retired, which no replica retries. */
 async function adoptOrphans(lease: LeaseGrant, { store, observer }: FeedContext): Promise<void> {
   const results = await store.adoptPending(lease);
   if (results > 0) observer.adopted(results);
@@ -57,9 +57,9 @@ async function retryDue(
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<'full' | 'done' | 'fenced'> {
-  const due = await context.store.duePending(lease.feed, RUNS_AT_ONCE);
+  const due = await context.store.duePending(lease.feed, MAX_RUNS_PER_ROUND);
   if (due.length === 0) return 'done';
-  const limited = limitConcurrency(context.resultCommits);
+  const limited = limitConcurrency(context.maxResultCommits);
   const tries = await Promise.allSettled(due.map((run) => retryRun(run, lease, limited, context, signal)));
   const outcomes = tries.flatMap((tried) => (tried.status === 'fulfilled' ? [tried.value] : []));
   if (outcomes.includes('fenced') || signal.aborted) return 'fenced';
@@ -67,7 +67,7 @@ async function retryDue(
   if (failed.length > 0 && !(await context.store.postponePending(lease, failed))) return 'fenced';
   const refused = tries.find((tried) => tried.status === 'rejected');
   if (refused !== undefined) throw refused.reason;
-  return due.length === RUNS_AT_ONCE ? 'full' : 'done';
+  return due.length === MAX_RUNS_PER_ROUND ? 'full' : 'done';
 }
 
 /** Loads and stores a result. It counts towards the memory budget until it is committed. */

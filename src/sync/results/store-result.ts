@@ -8,8 +8,8 @@ export type StoredResultOutcome =
   | { readonly kind: 'fenced' };
 
 /**
- * Stores a result that was loaded after its page was committed; what it was before its text was repaired goes to
- * quarantine with it (promise 4). Rejects with a `Failure`, of action `data` if PostgreSQL refuses one of its values.
+ * Stores a result that was loaded after its page was committed. If its text was repaired, the original goes to quarantine
+ * (promise 4). Rejects with a `Failure`, which has the action `data` if PostgreSQL refuses one of the values.
  */
 export async function storeResult(
   store: Pick<FeedStore, 'commitResults' | 'findStored'>,

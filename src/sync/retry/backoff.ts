@@ -1,13 +1,13 @@
 import type { Failure } from '../../core/errors.js';
 
-/** Pauses between tries, milliseconds. */
+/** Pauses between retries, milliseconds. */
 export interface BackoffSettings {
   /** Upper bound of the first pause. */
   readonly firstMs: number;
   readonly maxMs: number;
 }
 
-/** For requests and statements of the feed itself. */
+/** Pauses for requests and statements of the feed itself. */
 export const FEED_BACKOFF: BackoffSettings = { firstMs: 500, maxMs: 60_000 };
 
 /** Maximum pause after a failure that needs a person (credentials, settings), milliseconds. */
@@ -33,9 +33,9 @@ export function pauseAfter(
 }
 
 /**
- * Returns the pause at the end of the feed, milliseconds. It counts from the poll that saw the end: a run delivered right after
- * that waits for the interval, but not for the commits of that poll as well. It is at least half of the interval, so that a
- * service or a database that needs longer than the interval gets a rest. Pure.
+ * Returns the pause at the end of the feed, milliseconds. It counts from the last poll: a run delivered right after it waits
+ * for the interval, but not for the commits of that poll as well. It is at least half of the interval, to spare a service or
+ * database that needs longer than the interval. Pure.
  */
 export function pauseUntilPoll(intervalMs: number, sincePollMs: number): number {
   return Math.max(intervalMs / 2, intervalMs - sincePollMs);

@@ -10,30 +10,30 @@ export interface PageQuality {
 }
 
 /** Minimum number of pages to judge together, including the current one. */
-const PAGES = 3;
-/** Minimum number of entries to judge: if pages are small, more of them are included. */
-const ENTRIES = 100;
+const MIN_PAGES = 3;
+/** Minimum number of entries to judge. If pages are small, more of them are included. */
+const MIN_ENTRIES = 100;
 
-/** At least half of the recent entries are unusable: their shape has changed. The feed holds instead of quarantining them. */
+/** At least half of the recent entries are unusable, so their shape has changed. The feed holds instead of quarantining them. */
 export class MostlyBad extends Error implements Failure {
   override readonly name = 'MostlyBad';
   readonly kind = 'mostly_bad';
   readonly action = 'hold';
   constructor(pages: readonly PageQuality[]) {
     super(
-      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasonsOf(pages)}): the service has probably changed what it sends. The page is neither stored nor skipped, and is requested again. Ask the operators of the service what changed, or use a release of scanfeed that knows it`,
+      `${sum(pages.map(badOf))} of the last ${sum(pages.map(({ entries }) => entries))} entries of the feed are unusable (${reasonsOf(pages)}): the service has probably changed what it sends. The page is neither stored nor skipped, and is requested again. Ask the operators of the service what changed, or use a release of scanfeed that supports it`,
     );
   }
 }
 
-/** Holds a feed whose entries become unusable, so that it is not quarantined as a whole (promise 5). One for each feed or pass. */
+/** Holds a feed if most of its entries are unusable, so that they are not all quarantined (promise 5). One for each feed or pass. */
 export interface Breaker {
   /**
-   * Checks whether entries of this page may be quarantined. Has no effect, so a page that is held may be checked again.
+   * Checks whether entries of this page may be quarantined. Changes nothing, so the same page may be checked again.
    * @throws MostlyBad
    */
   check(page: PageQuality): void;
-  /** The page was committed. */
+  /** Called after the commit of a page. */
   committed(page: PageQuality): void;
 }
 
@@ -41,11 +41,11 @@ export function createBreaker(): Breaker {
   let earlier: readonly PageQuality[] = [];
   return {
     check: (page) => {
-      const pages = latest([...earlier, page]);
+      const pages = latestPages([...earlier, page]);
       if (badOf(page) > 0 && isMostlyBad(pages)) throw new MostlyBad(pages);
     },
     committed: (page) => {
-      if (page.entries > 0) earlier = latest([...earlier, page]);
+      if (page.entries > 0) earlier = latestPages([...earlier, page]);
     },
   };
 }
@@ -60,7 +60,7 @@ export function qualityOf({ items }: Pick<CheckedPage, 'items'>, quarantine: rea
 }
 
 /**
- * Returns the same without the entries that are in the feed's quarantine already, perhaps for long: they are no sign of a change.
+ * Returns the same without entries that are in the feed's quarantine already: they do not show that something changed.
  * Queries the store only if there are bad entries.
  */
 export async function qualityOfNew(
@@ -72,10 +72,10 @@ export async function qualityOfNew(
   return qualityOf(page, quarantine.length === 0 ? [] : await store.notYetQuarantined(feed, quarantine));
 }
 
-/** Returns the last pages, as many as are judged together. */
-function latest(pages: readonly PageQuality[]): readonly PageQuality[] {
+/** Returns the last pages that are judged together. */
+function latestPages(pages: readonly PageQuality[]): readonly PageQuality[] {
   let first = pages.length;
-  for (let entries = 0; first > 0 && (pages.length - first < PAGES || entries < ENTRIES); ) {
+  for (let entries = 0; first > 0 && (pages.length - first < MIN_PAGES || entries < MIN_ENTRIES); ) {
     first -= 1;
     entries += pages[first]?.entries ?? 0;
   }
@@ -84,14 +84,14 @@ function latest(pages: readonly PageQuality[]): readonly PageQuality[] {
 
 function isMostlyBad(pages: readonly PageQuality[]): boolean {
   const entries = sum(pages.map((page) => page.entries));
-  return entries >= ENTRIES && sum(pages.map(badOf)) * 2 >= entries;
+  return entries >= MIN_ENTRIES && sum(pages.map(badOf)) * 2 >= entries;
 }
 
 function badOf({ bad }: PageQuality): number {
   return sum(Object.values(bad));
 }
 
-/** `status 180, revision 3`: the most frequent first. Reasons are words of a fixed set. */
+/** Returns the reasons with their counts, the most frequent first: `status 180, revision 3`. */
 function reasonsOf(pages: readonly PageQuality[]): string {
   const counts = new Map<string, number>();
   for (const { bad } of pages) {

@@ -3,43 +3,43 @@ import { classifyError } from '../../core/errors.js';
 import type { FeedStore } from '../ports/index.js';
 import { linkedSignal } from './linked-signal.js';
 
-/** Notices from the store's own statements whether the database answers, and ends pauses when it answers again. */
+/** Tracks by the store's own statements whether the database is reachable, and ends pauses when it is reachable again. */
 export interface DatabaseWatch {
-  /** The store, watched. */
+  /** The store, with its statements watched. */
   readonly store: FeedStore;
   /**
    * Pauses after a failure. If the database was unreachable, the pause ends as soon as any statement of the process succeeds: the
-   * lease is renewed often, while pauses grow to a minute. A `Retry-After` is waited for to its end.
+   * lease is renewed often, while pauses grow to a minute. A `Retry-After` is never shortened.
    */
-  waitOut(error: unknown, ms: number, signal: AbortSignal): Promise<void>;
+  pauseAfterFailure(error: unknown, ms: number, signal: AbortSignal): Promise<void>;
 }
 
 export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): DatabaseWatch {
-  let away = false;
-  let back = new AbortController();
-  const answered = () => {
-    if (!away) return;
-    away = false;
-    back.abort();
-    back = new AbortController();
+  let unreachable = false;
+  let recovery = new AbortController();
+  const onAnswer = () => {
+    if (!unreachable) return;
+    unreachable = false;
+    recovery.abort();
+    recovery = new AbortController();
   };
   const watched = <T>(work: Promise<T>): Promise<T> =>
     work.then(
       (result) => {
-        answered();
+        onAnswer();
         return result;
       },
       (error) => {
-        // Errors that need a person and refused values are answers of the database, too.
-        if (classifyError(error).action === 'retry') away = true;
+        // Errors that need a person, and refused values, are answers of a reachable database.
+        if (classifyError(error).action === 'retry') unreachable = true;
         throw error;
       },
     );
   return {
     store: watchedStore(store, watched),
-    waitOut: async (error, ms, signal) => {
-      if (!away || classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
-      const until = linkedSignal(signal, back.signal);
+    pauseAfterFailure: async (error, ms, signal) => {
+      if (!unreachable || classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
+      const until = linkedSignal(signal, recovery.signal);
       try {
         await clock.sleep(ms, until.signal);
       } finally {

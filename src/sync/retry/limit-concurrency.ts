@@ -1,12 +1,12 @@
 import PQueue from 'p-queue';
 
-/** Runs work as soon as less than the maximum runs. Rejects like the work, or if the signal aborts before its start. */
+/** Runs work as soon as fewer than the maximum are running. Rejects like the work, or if the signal aborts before its start. */
 export type LimitedRun = <T>(
   work: () => Promise<T>,
   options?: { readonly signal?: AbortSignal /** Higher goes first. */; readonly priority?: number },
 ) => Promise<T>;
 
-/** p-queue holds on to a hundred tasks that have ended. So its tasks have neither the work nor its result, which may be large. */
+/** p-queue keeps a hundred finished tasks in memory. So its tasks hold neither the work nor its result, which may be large. */
 export function limitConcurrency(maximum: number): LimitedRun {
   const queue = new PQueue({ concurrency: maximum });
   return async (work, options = {}) => {

@@ -1,19 +1,19 @@
 import { setMaxListeners } from 'node:events';
 
 /**
- * A controller that also aborts with each of these signals, until it is unlinked. `AbortSignal.any` would do, but on Node 20
- * a long-lived signal never lets go of what was made from it.
+ * A controller that also aborts when one of its source signals does, until it is unlinked. `AbortSignal.any` is not used
+ * because on Node 20 a long-lived signal keeps all derived signals in memory.
  */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
   abort(): void;
-  /** To be called when the work is over. */
+  /** Stops listening to the source signals. Call it when the work is done. */
   unlink(): void;
 }
 
 export function linkedSignal(...sources: readonly AbortSignal[]): LinkedSignal {
   const controller = new AbortController();
-  setMaxListeners(0, controller.signal); // everything under way listens, and a page may have two hundred results
+  setMaxListeners(0, controller.signal); // every running request listens, and a page may have two hundred results
   const abort = () => controller.abort();
   for (const source of sources) {
     if (source.aborted) abort();

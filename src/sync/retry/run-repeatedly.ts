@@ -3,7 +3,7 @@ import type { LeaderContext } from '../context.js';
 import type { Stage } from '../ports/index.js';
 import { pauseAfter } from './backoff.js';
 
-/** What follows an iteration: the next one after a pause, milliseconds, or none. */
+/** Result of an iteration: the pause before the next one, milliseconds, or `over` if none follows. */
 export type IterationEnd = { readonly pauseMs: number } | 'over';
 
 /**
@@ -12,7 +12,7 @@ export type IterationEnd = { readonly pauseMs: number } | 'over';
  */
 export async function runRepeatedly(
   stage: Stage,
-  { clock, observer, waitOut }: Pick<LeaderContext, 'clock' | 'observer' | 'waitOut'>,
+  { clock, observer, pauseAfterFailure }: Pick<LeaderContext, 'clock' | 'observer' | 'pauseAfterFailure'>,
   signal: AbortSignal,
   iteration: () => Promise<IterationEnd>,
 ): Promise<void> {
@@ -29,7 +29,7 @@ export async function runRepeatedly(
       failures += 1;
       const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.failed(stage, error, failures, pauseMs);
-      await waitOut(error, pauseMs, signal);
+      await pauseAfterFailure(error, pauseMs, signal);
     }
   }
 }

@@ -9,7 +9,7 @@ import { connectStore } from '../../../src/storage/connection/store-connection.j
 import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
 import { inspectSchema, migrate, readMigrations } from '../../../src/storage/schema/migrate.js';
 import { createStore } from '../../../src/storage/store.js';
-import { followFeed } from '../../../src/sync/loop.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
@@ -218,7 +218,7 @@ function replica(holder: string, url: string, feed = 'shared') {
   const event = (name: string) => new Promise<void>((resolve) => void events.set(name, resolve));
   const [leads, standsBy, reachesEnd] = [event('leads'), event('standsBy'), event('reachesEnd')];
   const context = engineContext({ ...parts, holder, leaseTtlMs: 1_000, pollIntervalMs: 50 });
-  const following = followFeed(
+  const following = syncFeed(
     {
       ...context,
       identity: { ...context.identity, name: feed },

@@ -355,7 +355,7 @@ describe('the pace', () => {
     const { lease, pass } = await unfinished('history');
     const pace = { entriesPerSecond: 812.5, secondsLeft: 90 };
     const report = async () => (await bench.operatorStore.readFeedReports()).find(({ feed }) => feed === current.name);
-    await bench.store.notePace(lease, pace);
+    await bench.store.storePace(lease, pace);
     await begin(lease, 'full');
     for (const each of [pass, await next('full')]) {
       await bench.store.commitPass(passCommit(lease, each, { pace, deliveredUpTo: START, entries: 7 }));
@@ -379,7 +379,7 @@ describe('the pace', () => {
     });
     await bench.takeFeed({ name: current.name });
     expect(await report()).toMatchObject({ pace: null });
-    await bench.store.notePace(lease, pace);
+    await bench.store.storePace(lease, pace);
     expect(await report()).toMatchObject({ pace: null });
   });
 });

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 
 export interface SourceFile {
-  /** From the root of the project, with slashes: `src/sync/loop.ts`. */
+  /** From the root of the project, with slashes: `src/sync/sync-feed.ts`. */
   readonly path: string;
   readonly text: string;
 }

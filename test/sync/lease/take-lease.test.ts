@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { FeedContext } from '../../../src/sync/context.js';
 import { takeLease } from '../../../src/sync/lease/take-lease.js';
-import { followFeed } from '../../../src/sync/loop.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext } from '../../support/engine.js';
@@ -34,7 +34,7 @@ it('replaces a predecessor at the first attempt of a process only, so that two t
   const stop = new AbortController();
   const start = (holder: string) => {
     const context = { clock, store, service: new ModelService(), holder, leaseTtlMs: 10_000, isDead: () => true };
-    return followFeed(engineContext(context), stop.signal);
+    return syncFeed(engineContext(context), stop.signal);
   };
   const held = () => {
     const { holder, epoch } = store.feeds.get('default') ?? {};

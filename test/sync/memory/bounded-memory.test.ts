@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { CommitCounts } from '../../../src/core/counts.js';
-import { followFeed } from '../../../src/sync/loop.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import { createPageLimit } from '../../../src/sync/page/page-limit.js';
 import type { PageCommit, SyncObserver } from '../../../src/sync/ports/index.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
@@ -45,7 +45,7 @@ function bench(budgetBytes: number, pageLimit = 20) {
       read: { ...engineContext({ clock, service, store }).read, pageLimit },
       pageLimit: createPageLimit(pageLimit, budgetBytes),
     });
-    const following = followFeed(context, stop.signal);
+    const following = syncFeed(context, stop.signal);
     await clock.advance(ms);
     stop.abort();
     await clock.run(following);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { followFeed } from '../../../src/sync/loop.js';
 import type { FeedRequest, FeedStart, RawPage } from '../../../src/sync/ports/index.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
@@ -33,7 +33,7 @@ async function follow(
   };
   const stop = new AbortController();
   const reconcile = { intervalMs, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
-  const following = followFeed(engineContext({ clock, service, store, reconcile }), stop.signal);
+  const following = syncFeed(engineContext({ clock, service, store, reconcile }), stop.signal);
   await clock.advance(MINUTES * 60_000);
   stop.abort();
   await clock.run(following);
@@ -75,7 +75,7 @@ it('cursors that are read again after the database lost commits are no circle', 
   const told: boolean[] = [];
   const observer = silentObserver({ stuck: (stuck) => told.push(stuck) });
   const stop = new AbortController();
-  const following = followFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
   await clock.advance(30_000);
   const feed = store.feeds.get('default');
   if (feed === undefined) throw new Error('nothing was read');

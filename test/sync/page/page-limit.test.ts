@@ -1,49 +1,54 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  askingFirst,
   createPageLimit,
-  halved,
+  growLimit,
+  halveLimit,
   LARGEST_ENTRY_BYTES,
-  regrown,
+  startingWith,
 } from '../../../src/sync/page/page-limit.js';
 
 const BUDGET = 1_000;
 
 describe('a limit', () => {
   it.each([
-    // entries and easy pages before, entries of the page that was too large, after
-    [{ entries: 200, easy: 7 }, 200, { entries: 100, easy: 0 }],
-    [{ entries: 25, easy: 0 }, 25, { entries: 12, easy: 0 }],
-    [{ entries: 2, easy: 0 }, 2, { entries: 1, easy: 0 }],
-    [{ entries: 1, easy: 3 }, 1, { entries: 1, easy: 0 }],
-    [{ entries: 100, easy: 5 }, 200, { entries: 100, easy: 5 }], // asked for before the limit was halved
-    [{ entries: 100, easy: 5 }, 50, { entries: 25, easy: 0 }], // asked for before it doubled
+    // entries and smallPages pages before, entries of the page that was too large, after
+    [{ entries: 200, smallPages: 7 }, 200, { entries: 100, smallPages: 0 }],
+    [{ entries: 25, smallPages: 0 }, 25, { entries: 12, smallPages: 0 }],
+    [{ entries: 2, smallPages: 0 }, 2, { entries: 1, smallPages: 0 }],
+    [{ entries: 1, smallPages: 3 }, 1, { entries: 1, smallPages: 0 }],
+    [{ entries: 100, smallPages: 5 }, 200, { entries: 100, smallPages: 5 }], // requested for before the limit was halved
+    [{ entries: 100, smallPages: 5 }, 50, { entries: 25, smallPages: 0 }], // requested for before it doubled
   ])('%o is halved by a page of %i to %o', (before, entries, after) => {
-    expect(halved(before, entries)).toEqual(after);
+    expect(halveLimit(before, entries)).toEqual(after);
   });
 
-  const full = (entries: number, bytes: number) => ({ asked: entries, received: entries, moved: true, bytes });
-  const notFull = (moved: boolean, bytes: number) => ({ asked: 10, received: 9, moved, bytes });
+  const full = (entries: number, bytes: number) => ({ requested: entries, received: entries, moved: true, bytes });
+  const notFull = (moved: boolean, bytes: number) => ({ requested: 10, received: 9, moved, bytes });
 
   it.each([
-    ['one more that is easy', { entries: 10, easy: 0 }, full(10, 250), { entries: 10, easy: 1 }],
-    ['the eighth that is easy', { entries: 10, easy: 7 }, full(10, 250), { entries: 20, easy: 0 }],
-    ['the eighth, below what is set', { entries: 120, easy: 7 }, full(120, 1), { entries: 200, easy: 0 }],
-    ['one that is not easy', { entries: 10, easy: 7 }, full(10, 251), { entries: 10, easy: 0 }],
-    ['one at the end', { entries: 10, easy: 7 }, notFull(false, 1), { entries: 10, easy: 7 }],
-    ['a large one at the end', { entries: 10, easy: 7 }, notFull(false, 900), { entries: 10, easy: 7 }],
-    ['one that filters shortened', { entries: 10, easy: 7 }, notFull(true, 1), { entries: 20, easy: 0 }],
-    ['a large one that filters shortened', { entries: 10, easy: 7 }, notFull(true, 900), { entries: 10, easy: 0 }],
-    ['one of a lower limit', { entries: 10, easy: 7 }, full(5, 1), { entries: 10, easy: 7 }],
-    ['one of a higher limit', { entries: 10, easy: 7 }, full(20, 1), { entries: 20, easy: 0 }],
-    ['one at what is set', { entries: 200, easy: 0 }, full(200, 1), { entries: 200, easy: 0 }],
+    ['one more that is smallPages', { entries: 10, smallPages: 0 }, full(10, 250), { entries: 10, smallPages: 1 }],
+    ['the eighth that is smallPages', { entries: 10, smallPages: 7 }, full(10, 250), { entries: 20, smallPages: 0 }],
+    ['the eighth, below what is set', { entries: 120, smallPages: 7 }, full(120, 1), { entries: 200, smallPages: 0 }],
+    ['one that is not smallPages', { entries: 10, smallPages: 7 }, full(10, 251), { entries: 10, smallPages: 0 }],
+    ['one at the end', { entries: 10, smallPages: 7 }, notFull(false, 1), { entries: 10, smallPages: 7 }],
+    ['a large one at the end', { entries: 10, smallPages: 7 }, notFull(false, 900), { entries: 10, smallPages: 7 }],
+    ['one that filters shortened', { entries: 10, smallPages: 7 }, notFull(true, 1), { entries: 20, smallPages: 0 }],
+    [
+      'a large one that filters shortened',
+      { entries: 10, smallPages: 7 },
+      notFull(true, 900),
+      { entries: 10, smallPages: 0 },
+    ],
+    ['one of a lower limit', { entries: 10, smallPages: 7 }, full(5, 1), { entries: 10, smallPages: 7 }],
+    ['one of a higher limit', { entries: 10, smallPages: 7 }, full(20, 1), { entries: 20, smallPages: 0 }],
+    ['one at what is set', { entries: 200, smallPages: 0 }, full(200, 1), { entries: 200, smallPages: 0 }],
   ])('meets %s', (_, before, page, after) => {
-    expect(regrown(before, page, 200, BUDGET)).toEqual(after);
+    expect(growLimit(before, page, 200, BUDGET)).toEqual(after);
   });
 });
 
-describe('the number of entries that a page is asked for', () => {
+describe('the number of entries that a page is requested for', () => {
   it('is halved by each page that is too large, down to one, which may have as much as can be stored', () => {
     const told: number[] = [];
     const limit = createPageLimit(200, BUDGET, (entries) => told.push(entries));
@@ -55,7 +60,8 @@ describe('the number of entries that a page is asked for', () => {
 
   it('doubles after eight pages in a row that would have fitted four times, up to what is set', () => {
     const limit = createPageLimit(150, BUDGET);
-    const page = (bytes: number) => limit.fitted({ asked: limit.entries, received: limit.entries, moved: true, bytes });
+    const page = (bytes: number) =>
+      limit.fitted({ requested: limit.entries, received: limit.entries, moved: true, bytes });
     limit.tooLarge(150, null);
     limit.tooLarge(75, null);
     for (let pages = 0; pages < 7; pages += 1) page(BUDGET / 4);
@@ -84,7 +90,7 @@ describe('the number of entries that a page is asked for', () => {
         const limit = createPageLimit(most, BUDGET);
         for (const { tooLarge, ...page } of events) {
           if (tooLarge) limit.tooLarge(limit.entries, null);
-          else limit.fitted({ asked: limit.entries, ...page });
+          else limit.fitted({ requested: limit.entries, ...page });
           expect(limit.entries).toBeGreaterThanOrEqual(1);
           expect(limit.entries).toBeLessThanOrEqual(most);
           expect(limit.maxBytes).toBe(limit.entries === 1 ? LARGEST_ENTRY_BYTES : BUDGET);
@@ -95,7 +101,7 @@ describe('the number of entries that a page is asked for', () => {
 
   it('asks for a certain number first, unless that is too large', () => {
     const limit = createPageLimit(3, BUDGET);
-    const first = askingFirst(4, limit);
+    const first = startingWith(4, limit);
     expect(first.entries).toBe(4);
     first.tooLarge(4, null);
     expect([first.entries, limit.entries]).toEqual([3, 3]);
@@ -105,7 +111,7 @@ describe('the number of entries that a page is asked for', () => {
 
   it('is expected to bring as many bytes as the page before', () => {
     const limit = createPageLimit(200, BUDGET);
-    limit.fitted({ asked: 200, received: 200, moved: true, bytes: 321 });
+    limit.fitted({ requested: 200, received: 200, moved: true, bytes: 321 });
     expect(limit.expectedBytes).toBe(321);
   });
 });

@@ -6,46 +6,46 @@ const HOUR = 3_600_000;
 describe('the pace of a reading', () => {
   it('is unknown before a second has passed', () => {
     const meter = createPaceMeter();
-    expect(meter.passed(0, 200, 10 * HOUR)).toBeNull();
-    expect(meter.passed(900, 200, 9 * HOUR)).toBeNull();
+    expect(meter.measure(0, 200, 10 * HOUR)).toBeNull();
+    expect(meter.measure(900, 200, 9 * HOUR)).toBeNull();
   });
 
   it('is the entries in a second, and the delivery time that is left at the rate at which it shrinks', () => {
     const meter = createPaceMeter();
-    meter.passed(0, 200, 10 * HOUR);
-    expect(meter.passed(2_000, 200, 9 * HOUR)).toEqual({ entriesPerSecond: 100, secondsLeft: 18 });
-    expect(meter.passed(4_000, 600, 5 * HOUR)).toEqual({ entriesPerSecond: 200, secondsLeft: 4 });
+    meter.measure(0, 200, 10 * HOUR);
+    expect(meter.measure(2_000, 200, 9 * HOUR)).toEqual({ entriesPerSecond: 100, secondsLeft: 18 });
+    expect(meter.measure(4_000, 600, 5 * HOUR)).toEqual({ entriesPerSecond: 200, secondsLeft: 4 });
   });
 
   it('tells no time left while the end does not come nearer, or nothing is known of it', () => {
     const meter = createPaceMeter();
-    meter.passed(0, 10, null);
-    expect(meter.passed(2_000, 10, null)).toEqual({ entriesPerSecond: 5, secondsLeft: null });
+    meter.measure(0, 10, null);
+    expect(meter.measure(2_000, 10, null)).toEqual({ entriesPerSecond: 5, secondsLeft: null });
     const falling = createPaceMeter();
-    falling.passed(0, 10, HOUR);
-    expect(falling.passed(2_000, 10, 2 * HOUR)).toEqual({ entriesPerSecond: 5, secondsLeft: null });
+    falling.measure(0, 10, HOUR);
+    expect(falling.measure(2_000, 10, 2 * HOUR)).toEqual({ entriesPerSecond: 5, secondsLeft: null });
   });
 
   it('keeps what is left where a page does not show it, and is never less than nothing', () => {
     const meter = createPaceMeter();
-    meter.passed(0, 10, 4 * HOUR);
-    meter.passed(2_000, 10, 2 * HOUR);
-    expect(meter.passed(4_000, 10, null)).toEqual({ entriesPerSecond: 5, secondsLeft: 4 });
-    expect(meter.passed(6_000, 10, -1)).toMatchObject({ secondsLeft: 0 });
+    meter.measure(0, 10, 4 * HOUR);
+    meter.measure(2_000, 10, 2 * HOUR);
+    expect(meter.measure(4_000, 10, null)).toEqual({ entriesPerSecond: 5, secondsLeft: 4 });
+    expect(meter.measure(6_000, 10, -1)).toMatchObject({ secondsLeft: 0 });
   });
 
   it('rests on the last five minutes', () => {
     const meter = createPaceMeter();
     let pace = null;
-    for (let second = 0; second <= 300; second += 1) pace = meter.passed(second * 1_000, 10, null);
-    for (let second = 301; second <= 650; second += 1) pace = meter.passed(second * 1_000, 50, null);
+    for (let second = 0; second <= 300; second += 1) pace = meter.measure(second * 1_000, 10, null);
+    for (let second = 301; second <= 650; second += 1) pace = meter.measure(second * 1_000, 50, null);
     expect(pace?.entriesPerSecond).toBeCloseTo(50, 5);
   });
 
   it('counts pages that follow each other quickly, however many', () => {
     const meter = createPaceMeter();
     let pace = null;
-    for (let page = 0; page <= 10_000; page += 1) pace = meter.passed(page * 10, 1, (10_000 - page) * HOUR);
+    for (let page = 0; page <= 10_000; page += 1) pace = meter.measure(page * 10, 1, (10_000 - page) * HOUR);
     expect(pace?.entriesPerSecond).toBeCloseTo(100, 0);
     expect(pace?.secondsLeft).toBe(0);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../../src/sync/context.js';
-import { followFeed } from '../../../src/sync/loop.js';
 import type { SyncObserver } from '../../../src/sync/ports/index.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService, type ModelServiceOptions } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
@@ -26,7 +26,7 @@ function bench(
     const stop = new AbortController();
     const reconcile = { intervalMs: 60_000, windowMs: 2 * HOUR_MS, fullIntervalMs: null };
     const context = { clock, service, store, observer: silentObserver(observer), reconcile, pendingRetryMs: HOUR_MS };
-    const following = followFeed(engineContext({ ...context, ...over }), stop.signal);
+    const following = syncFeed(engineContext({ ...context, ...over }), stop.signal);
     await clock.advance(ms);
     stop.abort();
     await clock.run(following);

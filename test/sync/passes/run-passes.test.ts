@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../../src/sync/context.js';
-import { followFeed } from '../../../src/sync/loop.js';
 import type { FeedRequest, Pass, ReadingPace, ReadingProgress, SyncObserver } from '../../../src/sync/ports/index.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -50,7 +50,7 @@ function bench({
     const stop = new AbortController();
     const defaults = engineContext({ ...parts, ...context });
     const identity = { ...defaults.identity, start };
-    const following = followFeed({ ...defaults, identity, ...context }, stop.signal);
+    const following = syncFeed({ ...defaults, identity, ...context }, stop.signal);
     return () => {
       stop.abort();
       return clock.run(following);
@@ -378,7 +378,7 @@ describe('progress', () => {
       reading: (_, progress) => told.push({ at: clock.monotonic(), progress }),
     };
     const { clock, store, service, follow } = bench({ old: 3_000, start: 'beginning', over });
-    store.notePace = async (_, pace) => void noted.push(pace);
+    store.storePace = async (_, pace) => void noted.push(pace);
     const readPage = service.readPage.bind(service);
     service.readPage = async (request, signal) => {
       await clock.pause(100);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { followFeed } from '../../../src/sync/loop.js';
 import type { FeedStore, PageCommit, PollOutcome } from '../../../src/sync/ports/index.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
@@ -30,7 +30,7 @@ async function followInto(options: { runs: number; over?: (n: number) => Fields;
   const polls: PollOutcome[] = [];
   const observer = silentObserver({ polled: (outcome) => polls.push(outcome) });
   const stop = new AbortController();
-  const following = followFeed(engineContext({ clock, service, store, observer, pagesAhead: 10 }), stop.signal);
+  const following = syncFeed(engineContext({ clock, service, store, observer, maxHeldPages: 10 }), stop.signal);
   await clock.advance(2 * (runs / PAGE + 2) * COMMIT_MS);
   stop.abort();
   await clock.run(following);

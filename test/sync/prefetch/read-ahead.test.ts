@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import type { FeedContext } from '../../../src/sync/context.js';
-import { openAhead } from '../../../src/sync/prefetch/open-ahead.js';
+import { prefetchPages } from '../../../src/sync/prefetch/prefetch-pages.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext } from '../../support/engine.js';
@@ -19,7 +19,7 @@ function readingOf(service: ModelService, over: Partial<FeedContext> = {}) {
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const start = { cursor: null, since: null };
   const stop = new AbortController();
-  return openAhead(start, { priority: 'feed', maxJoined: 1, deadEnd: null }, { ...context, ...over }, stop.signal);
+  return prefetchPages(start, { priority: 'feed', maxJoined: 1, deadEnd: null }, { ...context, ...over }, stop.signal);
 }
 
 /** What is asked for and what is looked at, in this order, of a feed of so many pages of ten entries. */
@@ -41,7 +41,7 @@ async function readToTheEnd(pages: number): Promise<readonly string[]> {
     });
     return { ...page, items: [watched, ...others] };
   };
-  const ahead = readingOf(service, { pagesAhead: 2 });
+  const ahead = readingOf(service, { maxHeldPages: 2 });
   while ((await ahead.next()) !== null);
   ahead.stop();
   return events;

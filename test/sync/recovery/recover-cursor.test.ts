@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../../src/sync/context.js';
-import { followFeed } from '../../../src/sync/loop.js';
 import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import type { FeedRequest, Position, SyncObserver } from '../../../src/sync/ports/index.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -40,7 +40,7 @@ function bench(over: Partial<SyncObserver> = {}) {
       rejected.clear(); // what is served from now on has new cursors, if with the same names here
     };
     const observer = silentObserver({ cursorReset, ...over });
-    const following = followFeed(engineContext({ clock, service, store, observer, ...context }), stop.signal);
+    const following = syncFeed(engineContext({ clock, service, store, observer, ...context }), stop.signal);
     await clock.advance(ms);
     stop.abort();
     await clock.run(following);

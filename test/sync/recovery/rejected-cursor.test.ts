@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { ConnectionError } from '../../../src/service/errors/request-errors.js';
 import { httpStatusError } from '../../../src/service/errors/status-errors.js';
 import type { FeedContext } from '../../../src/sync/context.js';
-import { followFeed } from '../../../src/sync/loop.js';
 import type { FeedRequest, Position } from '../../../src/sync/ports/index.js';
 import {
   createCursorRefusals,
@@ -10,6 +9,7 @@ import {
   MAX_CURSOR_LENGTH,
   mayRejectCursor,
 } from '../../../src/sync/recovery/rejected-cursor.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
@@ -55,7 +55,7 @@ function bench() {
       failed: (stage, error) => failures.push(`${stage} ${(error as Error).name}`),
       stuck: (is) => stuck.push(is),
     });
-    const following = followFeed(engineContext({ clock, service, store, observer, ...context }), stop.signal);
+    const following = syncFeed(engineContext({ clock, service, store, observer, ...context }), stop.signal);
     await clock.advance(ms);
     stop.abort();
     await clock.run(following);

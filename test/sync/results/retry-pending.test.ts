@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { followFeed } from '../../../src/sync/loop.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -22,11 +22,11 @@ async function retried(commits: (scanId: string | undefined, clock: VirtualClock
   };
   const observer = silentObserver({ failed: (stage, error) => failures.push(`${stage} ${(error as Error).message}`) });
   const stop = new AbortController();
-  const context = engineContext({ clock, service, store, observer, resultCommits: 3 });
+  const context = engineContext({ clock, service, store, observer, maxResultCommits: 3 });
   for (let n = 0; n < COUNT; n += 1) {
     service.feed.push(entryJson({ scanId: `scan-${n}`, data: undefined, resultTruncated: true }));
   }
-  const following = followFeed(context, stop.signal);
+  const following = syncFeed(context, stop.signal);
   await clock.advance(25_000);
   for (let n = 0; n < COUNT - 1; n += 1) service.runs.set(`scan-${n}`, entryJson({ scanId: `scan-${n}` }));
   await clock.advance(45_000);
@@ -67,7 +67,7 @@ it('postpones a result that contradicts its feed entry, and keeps the run pendin
   const stop = new AbortController();
   const context = engineContext({ clock, service, store, observer });
   service.feed.push(entryJson({ scanId: 'scan-0', data: undefined, resultTruncated: true }));
-  const following = followFeed(context, stop.signal);
+  const following = syncFeed(context, stop.signal);
   await clock.advance(25_000);
   const requests = service.requests.length;
   const tries = () => service.requests.slice(requests).filter((request) => request === 'scan-0').length;

@@ -11,9 +11,9 @@ async function pauseDuring(happening: (store: ModelStore) => Promise<unknown>): 
   const clock = new VirtualClock();
   const model = new ModelStore(clock.monotonic);
   model.readStatus = () => Promise.reject(outage);
-  const { store, waitOut } = watchDatabase(model, clock);
+  const { store, pauseAfterFailure } = watchDatabase(model, clock);
   await expect(store.readStatus('default')).rejects.toBe(outage);
-  const paused = waitOut(outage, PAUSE_MS, new AbortController().signal).then(clock.monotonic);
+  const paused = pauseAfterFailure(outage, PAUSE_MS, new AbortController().signal).then(clock.monotonic);
   await clock.advance(1_000);
   await happening(store as ModelStore);
   return clock.run(paused);

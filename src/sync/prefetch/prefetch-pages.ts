@@ -5,24 +5,27 @@ import { receivePageWithin } from '../page/read-page.js';
 import type { Position } from '../ports/index.js';
 import { type ReadAhead, readAhead } from './read-ahead.js';
 
-/** How pages are prefetched. */
-export interface Ahead {
+/** Options for prefetching pages. */
+export interface PrefetchOptions {
   /** The priority of their memory. */
   readonly priority: Priority;
   /** Maximum number of pages that are joined for one commit. */
   readonly maxJoined: number;
-  /** The position from which the page before led nowhere. */
+  /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
 }
 
 /** Prefetches pages from a position on, within the memory budget, and loads their truncated results. */
-export function openAhead(
+export function prefetchPages(
   start: Position,
-  { priority, maxJoined, deadEnd }: Ahead,
-  context: Pick<FeedContext, 'service' | 'store' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'pagesAhead'>,
+  { priority, maxJoined, deadEnd }: PrefetchOptions,
+  context: Pick<
+    FeedContext,
+    'service' | 'store' | 'read' | 'clock' | 'pageLimit' | 'budget' | 'loader' | 'maxHeldPages'
+  >,
   signal: AbortSignal,
 ): ReadAhead {
-  const { budget, loader, clock, pageLimit, pagesAhead: maxPages } = context;
+  const { budget, loader, clock, pageLimit, maxHeldPages: maxPages } = context;
   return readAhead(
     start,
     {

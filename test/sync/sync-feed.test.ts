@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../src/sync/context.js';
-import { followFeed } from '../../src/sync/loop.js';
 import type { FeedRequest, PollOutcome, SyncObserver } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelFailure, ModelService, type ModelServiceOptions } from '../simulation/model-service.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
@@ -26,7 +26,7 @@ function bench(options: { service?: ModelServiceOptions; observer?: Partial<Sync
   const start = (over: Partial<FeedContext> = {}) => {
     const stop = new AbortController();
     const context = engineContext({ clock, service, store, observer: silentObserver(options.observer), ...over });
-    const following = followFeed(context, stop.signal);
+    const following = syncFeed(context, stop.signal);
     return () => {
       stop.abort();
       return clock.run(following);
@@ -327,8 +327,8 @@ describe('a cursor that leads nowhere', () => {
     const { service, store, start, clock } = bench({ observer: { stuck: (stuck) => told.push(stuck) } });
     service.readPage = async ({ limit }) => rawPage(`{"items":[${runs(limit).join()}],"nextCursor":""}`);
     const notes = { written: 0 };
-    const note = store.noteStuck.bind(store);
-    store.noteStuck = async (...args) => {
+    const note = store.storeStuck.bind(store);
+    store.storeStuck = async (...args) => {
       notes.written += 1;
       return note(...args);
     };

@@ -1,7 +1,7 @@
 import { classifyError } from '../core/errors.js';
-import { createFeedProgress, type FeedProgress } from './commit/feed-progress.js';
+import { type CatchUpReporter, createCatchUpReporter } from './commit/catch-up-reporter.js';
+import { storeFeedPage } from './commit/store-feed-page.js';
 import type { PageProgress } from './commit/store-page.js';
-import { syncPage } from './commit/sync-page.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { keepLease } from './lease/keep-lease.js';
 import { takeLease } from './lease/take-lease.js';
@@ -10,11 +10,11 @@ import { createRecentCursors, type RecentCursors } from './page/recent-cursors.j
 import { runPasses } from './passes/run-passes.js';
 import type { LeaseGrant, Position, SyncObserver } from './ports/index.js';
 import type { CompletedPage } from './prefetch/completed-page.js';
-import { PAGES_JOINED } from './prefetch/join-pages.js';
-import { openAhead } from './prefetch/open-ahead.js';
+import { MAX_JOINED_PAGES } from './prefetch/join-pages.js';
+import { prefetchPages } from './prefetch/prefetch-pages.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
 import { type CursorRefusals, CursorReplaced, createCursorRefusals } from './recovery/rejected-cursor.js';
-import { createStuckNote, type StuckNote } from './recovery/stuck-note.js';
+import { createStuckReporter, type StuckReporter } from './recovery/stuck-reporter.js';
 import { retryPending } from './results/retry-pending.js';
 import { createRetryWakeUp } from './results/retry-wake-up.js';
 import { pauseAfter, pauseUntilPoll } from './retry/backoff.js';
@@ -24,13 +24,17 @@ import { createIdleGate, type IdleGate } from './retry/idle-gate.js';
 import { linkedSignal } from './retry/linked-signal.js';
 
 /**
- * Follows a feed until the signal aborts. Waits while another process holds its lease. With the lease it runs four tasks
- * until the lease is lost: it renews the lease, reads the feed, runs passes and retries pending results. Never rejects:
- * outages are waited out.
+ * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
+ * it runs four tasks until the lease is lost: it renews the lease, reads the feed, runs passes and retries pending results.
+ * Never rejects; it retries after failures.
  */
-export async function followFeed(given: FeedContext, signal: AbortSignal): Promise<void> {
-  const retryWakeUp = createRetryWakeUp(given.clock);
-  const context: LeaderContext = { ...given, ...watchDatabase(given.store, given.clock), retryWakeUp };
+export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): Promise<void> {
+  const retryWakeUp = createRetryWakeUp(feedContext.clock);
+  const context: LeaderContext = {
+    ...feedContext,
+    ...watchDatabase(feedContext.store, feedContext.clock),
+    retryWakeUp,
+  };
   for (let starting = true; !signal.aborted; starting = false) {
     const lease = await takeLease(context, signal, starting);
     if (lease === null) return;
@@ -39,7 +43,7 @@ export async function followFeed(given: FeedContext, signal: AbortSignal): Promi
     try {
       await Promise.all([
         keepLease(lease, context, held.signal).finally(held.abort),
-        syncPages(lease, context, idle, held.signal).finally(held.abort),
+        readFeed(lease, context, idle, held.signal).finally(held.abort),
         runPasses(lease, context, idle, held.signal).finally(held.abort),
         retryPending(lease, context, held.signal).finally(held.abort),
       ]);
@@ -51,7 +55,7 @@ export async function followFeed(given: FeedContext, signal: AbortSignal): Promi
   }
 }
 
-/** Best effort: a lease that cannot be released expires. */
+/** Releases the lease, if possible; otherwise it expires. */
 async function releaseLease({ store, observer }: FeedContext, lease: LeaseGrant) {
   observer.leading(null);
   observer.caughtUp(null);
@@ -59,19 +63,20 @@ async function releaseLease({ store, observer }: FeedContext, lease: LeaseGrant)
   await store.releaseLease(lease).catch(() => {});
 }
 
-/** Follows the feed page by page while the lease is ours. Resolves when it is lost or the signal aborts. */
-async function syncPages(
-  lease: LeaseGrant,
-  context: LeaderContext,
-  idle: IdleGate,
-  signal: AbortSignal,
-): Promise<void> {
+/** Reads the feed page by page while this process holds the lease. Resolves when it is lost or the signal aborts. */
+async function readFeed(lease: LeaseGrant, context: LeaderContext, idle: IdleGate, signal: AbortSignal): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
-  const progress = createFeedProgress(lease, context);
-  const stuck = createStuckNote(lease, context);
+  const catchUp = createCatchUpReporter(lease, context);
+  const stuck = createStuckReporter(lease, context);
   const refusals = createCursorRefusals();
-  const notes = { refusals, progress, stuck };
-  const memory = { recent: createRecentCursors(), breaker: createBreaker(), ...notes, deadEnd: null, cursor: null };
+  const notes = { refusals, catchUp, stuck };
+  const state = {
+    recentCursors: createRecentCursors(),
+    breaker: createBreaker(),
+    ...notes,
+    deadEnd: null,
+    cursor: null,
+  };
   let failures = 0;
   let polledAt = clock.monotonic();
   const pause = async (ms: number, sleep = clock.sleep) => {
@@ -83,13 +88,13 @@ async function syncPages(
   while (!signal.aborted) {
     try {
       const start = await store.readPosition(lease.feed);
-      const reached = await syncFrom(start, lease, context, memory, signal, (page) => {
+      const progress = await readFrom(start, lease, context, state, signal, (page) => {
         polledAt = page.polledAt;
         if (failures > 0) observer.recovered('feed', failures);
         failures = 0;
       });
-      if (reached === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;
-      if (reached !== 'more' && reached !== 'fenced') {
+      if (progress === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;
+      if (progress !== 'more' && progress !== 'fenced') {
         await pause(pauseUntilPoll(pollIntervalMs, clock.monotonic() - polledAt));
       }
     } catch (error) {
@@ -98,78 +103,82 @@ async function syncPages(
       const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.polled('failed', 0);
       observer.failed('feed', error, failures, pauseMs);
-      await pause(pauseMs, (ms, until) => context.waitOut(error, ms, until));
+      await pause(pauseMs, (ms, until) => context.pauseAfterFailure(error, ms, until));
     }
   }
 }
 
 /** State that is kept from page to page. */
-interface PageMemory {
-  recent: RecentCursors;
+interface FeedState {
+  recentCursors: RecentCursors;
   readonly breaker: Breaker;
   readonly refusals: CursorRefusals;
-  readonly progress: FeedProgress;
-  readonly stuck: StuckNote;
+  readonly catchUp: CatchUpReporter;
+  readonly stuck: StuckReporter;
   deadEnd: DeadEnd | null;
   /** The cursor that the last committed page led to. */
   cursor: string | null;
 }
 
 /** Commits pages in order from a position on, until one leads no further. */
-async function syncFrom(
+async function readFrom(
   start: Position,
   lease: LeaseGrant,
   context: LeaderContext,
-  memory: PageMemory,
+  state: FeedState,
   signal: AbortSignal,
   onCommitted: (page: CompletedPage) => void,
 ): Promise<PageProgress> {
   const { observer } = context;
-  const pageContext = { ...context, filters: context.identity.filters, lease, breaker: memory.breaker };
-  const ahead = openAhead(
+  const pageContext = { ...context, filters: context.identity.filters, lease, breaker: state.breaker };
+  const pages = prefetchPages(
     start,
-    { priority: 'feed', maxJoined: PAGES_JOINED, deadEnd: memory.deadEnd },
+    { priority: 'feed', maxJoined: MAX_JOINED_PAGES, deadEnd: state.deadEnd },
     context,
     signal,
   );
   let at = start;
-  // The database has lost commits, or another writer moved the feed: a cursor that returns then is no circle.
-  if (start.cursor !== memory.cursor) memory.recent = createRecentCursors();
+  // The database has lost commits, or another writer moved the feed: a cursor may return without a circle.
+  if (start.cursor !== state.cursor) state.recentCursors = createRecentCursors();
   try {
     for (;;) {
       observer.ticked(context.stepMs);
-      const page = await ahead.next();
+      const page = await pages.next();
       if (page === null) return 'more';
-      memory.refusals.accepted();
-      const { recent } = memory;
-      const { progress, deadEnd } = await syncPage(page, { ...pageContext, recent, deadEnd: memory.deadEnd }, signal);
+      state.refusals.accepted();
+      const { recentCursors } = state;
+      const { progress, deadEnd } = await storeFeedPage(
+        page,
+        { ...pageContext, recentCursors, deadEnd: state.deadEnd },
+        signal,
+      );
       if (progress === 'fenced') return progress;
-      memory.deadEnd = deadEnd;
+      state.deadEnd = deadEnd;
       onCommitted(page);
       at = { ...at, cursor: page.next ?? at.cursor };
-      memory.cursor = at.cursor;
+      state.cursor = at.cursor;
       reportPolls(page, progress, observer);
       observer.caughtUp(progress === 'end' ? page.polledAt : null);
-      if (progress === 'more') await memory.progress.passed(page);
-      else await memory.progress.over();
-      await memory.stuck.reached(progress === 'stuck');
+      if (progress === 'more') await state.catchUp.pageCommitted(page);
+      else await state.catchUp.stop();
+      await state.stuck.report(progress === 'stuck');
       if (progress !== 'more') return progress;
     }
   } catch (error) {
-    if (!memory.refusals.isPersistent(at.cursor, error)) throw error;
+    if (!state.refusals.isPersistent(at.cursor, error)) throw error;
     await recoverCursor(error, at, lease, context, signal);
-    memory.recent = createRecentCursors(); // a cursor that returns now is no circle
+    state.recentCursors = createRecentCursors(); // a cursor may return now without a circle
     throw new CursorReplaced('the feed', error, context.pollIntervalMs);
   } finally {
-    ahead.stop();
+    pages.stop();
   }
 }
 
-/** The last poll has the outcome of the page; those before it brought entries. */
-function reportPolls({ polls }: CompletedPage, reached: PageProgress, observer: SyncObserver) {
+/** Reports each poll of a page. The last one has the outcome of the page; those before it had entries. */
+function reportPolls({ polls }: CompletedPage, progress: PageProgress, observer: SyncObserver) {
   polls.forEach(({ items }, index) => {
     const last = index === polls.length - 1;
-    const outcome = last && (reached === 'end' || reached === 'stuck') ? reached : items > 0 ? 'entries' : 'skipped';
+    const outcome = last && (progress === 'end' || progress === 'stuck') ? progress : items > 0 ? 'entries' : 'skipped';
     observer.polled(outcome, items);
   });
 }

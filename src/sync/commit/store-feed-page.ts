@@ -6,20 +6,20 @@ import type { RecentCursors } from '../page/recent-cursors.js';
 import type { CommitOutcome, FeedStore, LeaseGrant } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
 import type { Breaker } from '../retry/breaker.js';
-import { reportLoading, type StoredPage, storePage } from './store-page.js';
+import { type PageResult, reportLoading, storePage } from './store-page.js';
 
 /** The parts of the engine that storing a page of the feed needs. */
 export interface PageContext extends Pick<LeaderContext, 'service' | 'store' | 'observer' | 'stepMs' | 'retryWakeUp'> {
   readonly filters: LeaderContext['identity']['filters'];
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
-  /** Where the page before led nowhere. */
+  /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
-  readonly recent: RecentCursors;
+  readonly recentCursors: RecentCursors;
 }
 
 /** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */
-export function syncPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<StoredPage> {
+export function storeFeedPage(page: CompletedPage, context: PageContext, signal: AbortSignal): Promise<PageResult> {
   const { store, observer, stepMs, lease } = context;
   const tryEntries: FeedStore['tryEntries'] = (...given) => {
     observer.ticked(stepMs);
@@ -31,12 +31,12 @@ export function syncPage(page: CompletedPage, context: PageContext, signal: Abor
     {
       ...context,
       store: { tryEntries, notYetQuarantined: store.notYetQuarantined.bind(store) },
-      stored: page.at.cursor,
-      commit: async (content, { from, to, atEnd, again }) => {
+      storedCursor: page.at.cursor,
+      commit: async (content, { from, to, atEnd, isRepeat }) => {
         observer.ticked(stepMs);
         const freshness = freshnessClaimOf(page, atEnd);
         const outcome = await store.commitPage({ lease, from, to, freshness, ...content });
-        if (again && outcome.kind === 'committed') observer.freshness(outcome.asOf);
+        if (isRepeat && outcome.kind === 'committed') observer.freshness(outcome.asOf);
         return outcome;
       },
       onCommitted: (outcome, entries) => report(outcome, entries, page, context),
@@ -53,7 +53,7 @@ function report(
 ): void {
   const stored = new Set(counts.stored);
   const deliveries = entries.flatMap(({ accepted: { run } }) =>
-    stored.has(run.scanId) && run.deliveredAt !== null ? [page.instantOf(run.deliveredAt)] : [],
+    stored.has(run.scanId) && run.deliveredAt !== null ? [page.monotonicTimeOf(run.deliveredAt)] : [],
   );
   observer.committed(counts, deliveries);
   observer.freshness(asOf);
