@@ -22,7 +22,7 @@ const bench = useStore();
 const pendingRetryOf = (seed: number) => (seed % 2 === 0 ? -1_000 : HOUR_MS);
 
 describe('the model of the store that the simulation runs on', () => {
-  it(`does as PostgreSQL does in ${COUNT} random histories, from seed ${FIRST} on`, async () => {
+  it(`behaves like PostgreSQL in ${COUNT} random histories, from seed ${FIRST} on`, async () => {
     const seeds = Array.from({ length: COUNT }, (_, n) => FIRST + n);
     const models = new Map<number, ModelStore>();
     const work = async () => {

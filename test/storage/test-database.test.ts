@@ -9,17 +9,17 @@ function select<T extends pg.QueryResultRow>(url: string, sql: string): Promise<
   return withConnection(url, async (client) => (await client.query<T>(sql)).rows);
 }
 
-test('a test file gets an empty database of its own', async () => {
+test('a test file gets an empty database when it requests one', async () => {
   expect(await select(database.url, 'SELECT current_database() AS name')).toEqual([{ name: database.name }]);
   expect(await select(database.url, `SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace`)).toEqual([]);
 });
 
-test('sessions do not work in UTC, so that a forgotten time zone shows', async () => {
+test('sessions use another time zone than UTC when they connect', async () => {
   const [row] = await select<{ zone: string }>(database.url, `SELECT current_setting('TimeZone') AS zone`);
   expect(row?.zone).toBe('Asia/Kathmandu');
 });
 
-test('a prepared database is prepared once and copied to all who ask', async () => {
+test('a prepared database is prepared once when several files request it', async () => {
   let prepared = 0;
   const preparation: Preparation = {
     key: 'letters',
@@ -36,7 +36,7 @@ test('a prepared database is prepared once and copied to all who ask', async () 
   await Promise.all([one.drop(), two.drop()]);
 });
 
-test('a database can be dropped while connections are open', async () => {
+test('a database can be dropped when connections are open', async () => {
   const doomed = await createTestDatabase();
   const client = new pg.Client({ connectionString: doomed.url });
   // The server says that it ends the session, then the connection is gone: two errors.

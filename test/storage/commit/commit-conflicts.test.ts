@@ -26,7 +26,7 @@ function notingStore({ time = { now: 0 }, note = (_sent: readonly CommitStatemen
 }
 
 describe('two feeds that store the same scans at the same time', () => {
-  it('the one that comes second completes what the first stored less completely', async () => {
+  it('complete the row when the second has more values', async () => {
     const bare = await bench.takeFeed({ name: 'bare' });
     const full = await bench.takeFeed({ name: 'full' });
     const [one, two] = await concurrently(
@@ -42,7 +42,7 @@ describe('two feeds that store the same scans at the same time', () => {
     expect(await bench.store.readPosition('full')).toMatchObject({ cursor: 'on' });
   });
 
-  it('the second is counted as what it was: unchanged, in conflict, stale, or newer', async () => {
+  it('count the entry of the second correctly when it is unchanged, in conflict, stale or newer', async () => {
     const a = await bench.takeFeed({ name: 'a' });
     const b = await bench.takeFeed({ name: 'b' });
     const [, two] = await concurrently(
@@ -54,7 +54,7 @@ describe('two feeds that store the same scans at the same time', () => {
     expect(await row('other')).toMatchObject({ data: { a: 1 }, feed: 'a' });
   });
 
-  it('results that were loaded later are judged again, too', async () => {
+  it('judge a loaded result again when another commit has overtaken it', async () => {
     const a = await bench.takeFeed({ name: 'a' });
     const b = await bench.takeFeed({ name: 'b' });
     const result = (over: Fields) => pageOf(entriesOf({ loaded: over })).batch;
@@ -67,7 +67,7 @@ describe('two feeds that store the same scans at the same time', () => {
     expect(await row('loaded')).toMatchObject({ markdown: '# Rechnung' });
   });
 
-  it('a value is not taken for refused because the first has stored its run', async () => {
+  it('quarantine nothing when the second finds its run stored', async () => {
     const a = await bench.takeFeed({ name: 'a' });
     const b = await bench.takeFeed({ name: 'b' });
     const [, tried] = await concurrently(
@@ -79,7 +79,7 @@ describe('two feeds that store the same scans at the same time', () => {
     expect(await row('untouched')).toBeUndefined();
   });
 
-  it('the second tries its whole statement again, with the ages of that time', async () => {
+  it('retry the whole statement with current ages when it was overtaken', async () => {
     const time = { now: 0 };
     const { store, sent } = notingStore({ time });
     const one = await bench.takeFeed({ name: 'early' });
@@ -105,7 +105,7 @@ describe('two feeds that store the same scans at the same time', () => {
     }
   });
 
-  it('the second raises what the first stored at a lower revision, in its first try', async () => {
+  it('raise the revision in the first try when the stored one is lower', async () => {
     const { store, sent } = notingStore();
     const a = await bench.takeFeed({ name: 'a' });
     const b = await takeFeed(store, testFeed({ name: 'b' }));
@@ -122,7 +122,7 @@ describe('two feeds that store the same scans at the same time', () => {
     expect(await row('overtakes')).toMatchObject({ revision: 2, feed: 'b' });
   });
 
-  it('a stored one that the first raised is judged again by the second before its position moves', async () => {
+  it('judge an entry again before the position moves when its row was raised', async () => {
     const { store, sent } = notingStore();
     const a = await bench.takeFeed({ name: 'a' });
     const b = await takeFeed(store, testFeed({ name: 'b' }));
@@ -138,7 +138,7 @@ describe('two feeds that store the same scans at the same time', () => {
     expect(await bench.store.readPosition('b')).toMatchObject({ cursor: 'on' });
   });
 
-  it('a commit judges again what a writer outside scanfeed has raised while it waited for the row', async () => {
+  it('judge an entry again when a writer outside scanfeed has raised its row', async () => {
     const { store, sent } = notingStore();
     const feed = await takeFeed(store, testFeed({ name: 'waiting' }));
     await feed.commit(entriesOf({ held: {} }));
@@ -153,7 +153,7 @@ describe('two feeds that store the same scans at the same time', () => {
     expect(sent).toEqual(['page', 'page']);
   });
 
-  it('the second writes nothing if its statement cannot be sent again', async () => {
+  it('write nothing when the second statement cannot be retried', async () => {
     const cut = new Error('cut');
     const { store } = notingStore({
       note: ({ length }) => {
@@ -176,8 +176,8 @@ describe('two feeds that store the same scans at the same time', () => {
   });
 });
 
-describe('on a table that somebody else has changed', () => {
-  it('a run that a trigger skips keeps the position where it is, after five tries', async () => {
+describe('a commit to a table that others have changed', () => {
+  it('fails after five tries and keeps the position when a trigger skips the row', async () => {
     const { sql: db } = bench.database;
     await sql`CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`.execute(db);
     await sql`CREATE TRIGGER swallow BEFORE INSERT ON ${tables.runs} FOR EACH ROW WHEN (NEW.scan_id = 'swallowed')
@@ -198,7 +198,7 @@ describe('on a table that somebody else has changed', () => {
     expect(await feed.counts(page)).toMatchObject({ inserted: 2 });
   });
 
-  it('a value that a unique index refuses is an error of the data at once', async () => {
+  it('fails with a data error when a unique index refuses a value', async () => {
     const { sql: db } = bench.database;
     await sql`CREATE UNIQUE INDEX theirs ON ${tables.runs} (file_name) WHERE file_name = 'unique.pdf'`.execute(db);
     const { store, sent } = notingStore();

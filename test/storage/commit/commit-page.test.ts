@@ -27,7 +27,7 @@ function together(...pages: readonly (readonly Fields[])[]): Pick<PageCommit, 'b
 }
 
 describe('page and cursor', () => {
-  it('are stored together', async () => {
+  it('are stored together when a page is committed', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const outcome = await feed.commit([entryJson({ scanId })], { to: 'here' });
@@ -35,7 +35,7 @@ describe('page and cursor', () => {
     expect(await feedRow()).toMatchObject({ cursor: 'here' });
   });
 
-  it('are both void when the stored cursor is another one', async () => {
+  it('are not stored when the stored cursor has changed', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const before = await feedRow();
@@ -44,7 +44,7 @@ describe('page and cursor', () => {
     expect(await feedRow()).toEqual(before);
   });
 
-  it('are both void when the feed has changed hands', async () => {
+  it('are not stored when another process holds the lease', async () => {
     const feed = await bench.takeFeed();
     await bench.takeFeed();
     const scanId = newScan();
@@ -53,7 +53,7 @@ describe('page and cursor', () => {
     expect(await bench.rows(sql`SELECT FROM ${tables.quarantine}`)).toEqual([]);
   });
 
-  it('wait for the commit of another writer, and see what it did', async () => {
+  it('wait for another writer when both commit at once, and see its result', async () => {
     const feed = await bench.takeFeed();
     const [one, two] = await Promise.all([
       feed.commit([entryJson({ scanId: newScan() })], { to: 'one' }),
@@ -64,7 +64,7 @@ describe('page and cursor', () => {
 });
 
 describe('pages that are committed together', () => {
-  it('keep what was found out about each of their entries', async () => {
+  it('keep the findings of their checks when they are joined', async () => {
     const feed = await bench.takeFeed();
     const ids = Array.from({ length: 4 }, newScan);
     const fields = (n: number) => ({ scanId: ids[n], fileName: `${n}.pdf`, partnerTestMode: n === 3 ? 'ja' : false });
@@ -77,7 +77,7 @@ describe('pages that are committed together', () => {
     }
   });
 
-  it('are judged as one: of a scan on both the highest revision is stored', async () => {
+  it('store the highest revision when a scan is on two of them', async () => {
     const feed = await bench.takeFeed();
     const [twice, once] = [newScan(), newScan()];
     const newer = { scanId: twice, revision: 2, fileName: 'newer.pdf' };
@@ -89,7 +89,7 @@ describe('pages that are committed together', () => {
 });
 
 describe('numbers of changes', () => {
-  it('rise in the order of commits, and not where nothing changed', async () => {
+  it('increase in the order of commits when rows change', async () => {
     const feed = await bench.takeFeed();
     const [first, second] = [newScan(), newScan()];
     await feed.commit([entryJson({ scanId: first })]);
@@ -102,15 +102,15 @@ describe('numbers of changes', () => {
   });
 });
 
-describe('the clock that orders changes', () => {
-  it('cannot be emptied', async () => {
+describe('the row of change_clock', () => {
+  it('cannot be deleted when someone tries', async () => {
     for (const statement of [sql`DELETE FROM ${tables.changeClock}`, sql`TRUNCATE ${tables.changeClock}`]) {
       await expect(bench.rows(statement)).rejects.toMatchObject({ sqlstate: 'P0001' });
     }
     expect(await bench.rows(sql`SELECT FROM ${tables.changeClock}`)).toHaveLength(1);
   });
 
-  it('is not missed in silence: the commit is held and the cursor stays', async () => {
+  it('holds the commit and keeps the cursor when it is missing', async () => {
     const feed = await bench.takeFeed();
     const [known, scanId] = [newScan(), newScan()];
     await feed.commit([entryJson({ scanId: known })]);

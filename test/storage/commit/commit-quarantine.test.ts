@@ -15,7 +15,7 @@ describe('quarantine', () => {
         SELECT * FROM ${tables.quarantine} WHERE scan_id = ${scanId} ORDER BY id`,
     );
 
-  it('keeps the entry whole, once, however often it comes', async () => {
+  it('stores the whole entry once when it is delivered repeatedly', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const bad = entryJson({ scanId, status: 'archived', data: { n: raw('1.10') } });
@@ -27,14 +27,14 @@ describe('quarantine', () => {
     expect(kept?.payload.toString()).toBe(bad);
   });
 
-  it('counts what is open, not the originals of repaired entries', async () => {
+  it('does not count an entry when it is the original of a repaired one', async () => {
     const feed = await bench.takeFeed();
     const repaired = entryJson({ scanId: newScan(), partnerName: raw('"a\\u0000"') });
     expect(await feed.counts([repaired])).toMatchObject({ inserted: 1, quarantined: 0 });
     expect(await feed.counts([repaired])).toMatchObject({ unchanged: 1, quarantined: 0 });
   });
 
-  it('closes when the same or a newer revision is stored', async () => {
+  it('closes an entry when the same or a newer revision is stored', async () => {
     const feed = await bench.takeFeed();
     const [same, newer, together] = [newScan(), newScan(), newScan()];
     const bad = (scanId: string) => entryJson({ scanId, status: 'archived' });
@@ -48,8 +48,8 @@ describe('quarantine', () => {
   });
 });
 
-describe('an entry that is repaired on a page where another copy of it is refused', () => {
-  it('is filed as what is missing, until it is stored', async () => {
+describe('an entry with a repaired and a refused copy on one page', () => {
+  it('is open when it is not stored yet, and repaired when it is', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const entry = { scanId, revision: 1, detail: '', payload: Buffer.from('{}') };

@@ -22,8 +22,8 @@ function bareBatch(bare: readonly Fields[], before: readonly Fields[] = []): Pic
   return { batch: batchOf(entries, checked) };
 }
 
-describe('the highest revision wins', () => {
-  it('within a page and across pages, whatever the order; what it replaces goes to the history', async () => {
+describe('the highest revision', () => {
+  it('wins when revisions arrive in any order, and the others go to the history', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const revision = (n: number) => entryJson({ scanId, revision: n, data: { stand: n } });
@@ -36,7 +36,7 @@ describe('the highest revision wins', () => {
     ]);
   });
 
-  it('without history where the feed keeps none', async () => {
+  it('leaves no history when the feed keeps none', async () => {
     const feed = await bench.takeFeed({ keepHistory: false });
     const scanId = newScan();
     await feed.commit([entryJson({ scanId })]);
@@ -44,7 +44,7 @@ describe('the highest revision wins', () => {
     expect(await bench.rows(sql`SELECT FROM ${tables.runHistory} WHERE scan_id = ${scanId}`)).toEqual([]);
   });
 
-  it('and the database itself refuses to go back', async () => {
+  it('is kept by the database when a statement would lower it', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, revision: 2 })]);
@@ -53,8 +53,8 @@ describe('the highest revision wins', () => {
   });
 });
 
-describe('the same revision again', () => {
-  it('writes nothing, not even a row lock', async () => {
+describe('the same revision delivered again', () => {
+  it('writes no row and no lock when nothing has changed', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId })]);
@@ -69,7 +69,7 @@ describe('the same revision again', () => {
     expect(await systemColumns(scanId)).toEqual(before);
   });
 
-  it('with other content keeps the first and counts a conflict', async () => {
+  it('keeps the first content and counts a conflict when the content differs', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, data: { a: 1 } })]);
@@ -81,7 +81,7 @@ describe('the same revision again', () => {
     ).toMatchObject({ inserted: 1, unchanged: 1, conflicts: 1 });
   });
 
-  it('of another status completes nothing: it is a conflict', async () => {
+  it('adds nothing and counts a conflict when the status differs', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([], pendingBatch({ scanId }));
@@ -94,7 +94,7 @@ describe('the same revision again', () => {
     expect(await systemColumns(scanId)).toEqual(before);
   });
 
-  it('only ever becomes more complete', async () => {
+  it('adds missing values when the stored row is incomplete', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([], pendingBatch({ scanId }));
@@ -117,12 +117,12 @@ describe('the same revision again', () => {
   });
 });
 
-describe('that a revision has no markdown', () => {
+describe('the absence of markdown', () => {
   const absent = async (scanId: string) =>
     (await bench.rows(sql<object>`SELECT markdown, markdown_absent FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];
   const known = async (scanId: string) => (await bench.store.findStored([scanId]))[0]?.markdownKnown;
 
-  it('is remembered with it, and known again without a write', async () => {
+  it('is stored, and needs no write when it is known', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     expect(await feed.counts([], bareBatch([{ scanId }]))).toMatchObject({ inserted: 1 });
@@ -134,7 +134,7 @@ describe('that a revision has no markdown', () => {
     expect(await systemColumns(scanId)).toEqual(before);
   });
 
-  it('is noted on a row that is stored without it, or that waits for its result', async () => {
+  it('is stored when the row exists without markdown or is pending', async () => {
     const feed = await bench.takeFeed();
     const [stored, waiting] = [newScan(), newScan()];
     await feed.commit([entryJson({ scanId: stored })]);
@@ -146,7 +146,7 @@ describe('that a revision has no markdown', () => {
     expect((await bench.rows(runRow(waiting)))[0]).toMatchObject({ result_state: 'complete', markdown: null });
   });
 
-  it('is no longer so once markdown comes, or a higher revision', async () => {
+  it('ends when markdown or a higher revision is stored', async () => {
     const feed = await bench.takeFeed();
     const [filled, corrected] = [newScan(), newScan()];
     await feed.commit([], bareBatch([{ scanId: filled }, { scanId: corrected }]));
@@ -159,7 +159,7 @@ describe('that a revision has no markdown', () => {
     expect(await absent(filled)).toEqual({ markdown, markdown_absent: false });
   });
 
-  it('is not lost to the same revision in full on the same page', async () => {
+  it('is kept when the full revision is on the same page', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     expect(await feed.counts([], bareBatch([{ scanId }], [{ scanId }]))).toMatchObject({ inserted: 1, unchanged: 1 });
@@ -168,7 +168,7 @@ describe('that a revision has no markdown', () => {
 });
 
 describe('of equal revisions on one page', () => {
-  it('the one with markdown is taken, a complete one before it', async () => {
+  it('markdown is kept when one entry has it, and a complete result when one is complete', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const markdown = '# Rechnung';
@@ -180,7 +180,7 @@ describe('of equal revisions on one page', () => {
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ markdown });
   });
 
-  it('the first keeps its status', async () => {
+  it('the first keeps its status when another one differs', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const failed = entryJson({ scanId, status: 'failed', data: null, failureReason: 'ocr_failed', markdown: '# x' });

@@ -17,7 +17,7 @@ const runsOf = (feed: string) => sql`${tables.runs} AS written WHERE feed = ${fe
 const feedOf = (feed: string) => sql`${tables.feeds} AS written WHERE name = ${feed}`;
 
 describe('two feeds that store the same scans at the same time', () => {
-  it('write every row of a page in the transaction that moves its position', async () => {
+  it('write every row in the transaction that moves the position when a page is committed', async () => {
     const one = await bench.takeFeed({ name: 'first' });
     const two = await bench.takeFeed({ name: 'second' });
     const stored = { raised: {}, completed: {} };
@@ -68,7 +68,7 @@ describe('two feeds that store the same scans at the same time', () => {
     },
   );
 
-  it('write every row in the transaction that moves past it when they race through one history', async () => {
+  it('write every row in the transaction that moves past it when they read one history', async () => {
     const { sql: db } = bench.database;
     const scans = Array.from({ length: 60 }, (_, n) => `raced-${n}`);
     await sql`CREATE TABLE moves (feed text, cursor text, by xid8 DEFAULT pg_current_xact_id())`.execute(db);

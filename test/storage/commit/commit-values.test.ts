@@ -9,7 +9,7 @@ let scans = 0;
 const newScan = () => `scan-${++scans}`;
 
 describe('values', () => {
-  it('keep every digit and are found where the interface says', async () => {
+  it('keep every digit when they have columns', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([
@@ -37,14 +37,14 @@ describe('values', () => {
     });
   });
 
-  it('that the interface does not know are kept in extra, digit by digit', async () => {
+  it('go to extra with every digit when the interface does not know them', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, neu: raw('1.10'), tief: { a: [raw('12345678901234567890')] } })]);
     expect((await bench.rows(runRow(scanId)))[0]?.extra).toBe('{"neu": 1.10, "tief": {"a": [12345678901234567890]}}');
   });
 
-  it('of the document type that the interface does not know are kept in extra too', async () => {
+  it('go to extra when the document type has unknown fields', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([
@@ -56,7 +56,7 @@ describe('values', () => {
     expect((await bench.rows(runRow(alone)))[0]?.extra).toBe('{"documentType": {"version": 2}}');
   });
 
-  it('that are no good for their column become null, and the original goes to extra', async () => {
+  it('become null, with the original in extra, when they do not fit their column', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([
@@ -71,7 +71,7 @@ describe('values', () => {
     });
   });
 
-  it('a time without a zone is UTC, whatever the zone of the session', async () => {
+  it('times are UTC when they have no time zone, in any session', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, completedAt: '2026-06-01T12:00:00' })]);
@@ -82,7 +82,7 @@ describe('values', () => {
     });
   });
 
-  it('missing and null optional fields become null', async () => {
+  it('become null when optional fields are missing or null', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const absent = {
@@ -106,7 +106,7 @@ describe('values', () => {
     });
   });
 
-  it('text that PostgreSQL cannot hold is repaired, and the original is kept byte for byte', async () => {
+  it('are repaired, with the original in quarantine, when PostgreSQL cannot store the text', async () => {
     const feed = await bench.takeFeed();
     const scanId = newScan();
     const entry = entryJson({ scanId, partnerName: raw('"a\\u0000b\\ud800"') });

@@ -38,13 +38,13 @@ const positionId = async (cursor: string) =>
     ?.id ?? '';
 
 describe('earlier positions of a feed', () => {
-  it('are offered newest first, each once, without the present one', async () => {
+  it('are offered newest first, without the current one, when the cursor is rejected', async () => {
     await readUpTo(1, 2, 3);
     expect(await offered()).toEqual(['day-2', 'day-1']);
     expect(await readTo()).toEqual(delivered(3));
   });
 
-  it('that were rejected are not offered again', async () => {
+  it('are not offered when they were rejected before', async () => {
     await readUpTo(1, 2, 3);
     await bench.store.movePosition(feed.lease, 'day-3', { cursor: 'day-2', since: null }, 'rejected');
     expect(await offered()).toEqual(['day-1']);
@@ -68,14 +68,14 @@ describe('earlier positions of a feed', () => {
     },
   );
 
-  it('are offered twenty at most', async () => {
+  it('are limited to twenty when there are more', async () => {
     await readUpTo(...Array.from({ length: 23 }, (_, index) => index + 1));
     const cursors = await offered();
     expect(cursors).toHaveLength(20);
     expect(cursors[0]).toBe('day-22');
   });
 
-  it('are bounded in number, however the feed moves', async () => {
+  it('are pruned when the feed keeps moving', async () => {
     await bench.rows(sql`INSERT INTO ${tables.cursorHistory} (feed, cursor, reason)
       SELECT feed, feed || number, 'checkpoint' FROM generate_series(1, 310) AS number, unnest('{default,other}'::text[]) AS feed`);
     const counts = () =>
@@ -92,8 +92,8 @@ describe('earlier positions of a feed', () => {
   });
 });
 
-describe('after a rewind', () => {
-  it('to a position, only those up to it and those noted since are offered', async () => {
+describe('earlier positions after a rewind', () => {
+  it('are those up to the target and those stored since when it went to a position', async () => {
     await readUpTo(1, 2, 3, 4);
     await rewind({ positionId: await positionId('day-2') });
     expect(await bench.store.readPosition('default')).toMatchObject({ cursor: 'day-2' });
@@ -103,7 +103,7 @@ describe('after a rewind', () => {
     expect(await offered()).toEqual(['day-2', 'day-1']);
   });
 
-  it('to a time, only those read up to it and those noted since are offered', async () => {
+  it('are those up to the target and those stored since when it went to a time', async () => {
     await readUpTo(1, 2, 3, 4);
     await rewind({ since: delivered(2) });
     expect(await offered()).toEqual(['day-2', 'day-1']);
@@ -112,7 +112,7 @@ describe('after a rewind', () => {
     expect(await offered()).toEqual(['day-3', 'day-2', 'day-1']);
   });
 
-  it('to the start, only those noted since are offered', async () => {
+  it('are those stored since when it went to the start', async () => {
     await readUpTo(1, 2, 3, 4);
     await rewind('start');
     expect(await offered()).toEqual([]);
@@ -122,7 +122,7 @@ describe('after a rewind', () => {
     expect(await readTo(), 'and not what was read before').toEqual(delivered(2));
   });
 
-  it('a rewind to a position noted since knows how far the feed was then', async () => {
+  it('know how far the feed was when a rewind went to a position stored since', async () => {
     await readUpTo(1, 2, 3, 4);
     await rewind('start');
     await readUpTo(5, 6);
@@ -132,7 +132,7 @@ describe('after a rewind', () => {
     expect(await readTo()).toEqual(delivered(5));
   });
 
-  it('and another one, what either left behind is not offered', async () => {
+  it('exclude positions ahead of either target when there were two rewinds', async () => {
     await readUpTo(1, 2, 3, 4);
     await rewind({ positionId: await positionId('day-2') });
     await readUpTo(3);

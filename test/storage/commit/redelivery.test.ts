@@ -26,7 +26,7 @@ const walPosition = async () =>
     await bench.rows(sql<{ bytes: string }>`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text AS bytes`)
   )[0];
 
-it('a history delivered again writes and locks no row, and hardly any WAL', async () => {
+it('a history writes no row, no lock and hardly any WAL when it is delivered again', async () => {
   await syncToTheEnd(emulator, bench.store, 'default');
   await syncToTheEnd(emulator, bench.store, 'again'); // once, so that hint bits and the like are settled
   const [columns, before] = [await systemColumns(), await walPosition()];

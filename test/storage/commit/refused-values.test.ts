@@ -18,7 +18,7 @@ describe('a value that PostgreSQL refuses', () => {
     ['more decimals than numeric has', { data: { n: raw(`0.${'1'.repeat(16_384)}`) } }],
     // Of equal names the last counts, but PostgreSQL reads the first one too.
     ['nesting beyond the stack', { data: raw(`{},"x":${'['.repeat(50_000)}${']'.repeat(50_000)},"x":1`) }],
-  ])('quarantines its entry alone: %s', async (name, over) => {
+  ])('quarantines only its entry when it is %s', async (name, over) => {
     const scan = (n: number) => `${name} ${n}`;
     const bad = entryJson({ scanId: scan(7), ...over });
     const entries = Array.from({ length: 20 }, (_, n) => (n === 7 ? bad : entryJson({ scanId: scan(n) })));
@@ -32,7 +32,7 @@ describe('a value that PostgreSQL refuses', () => {
     expect((await bench.store.readPosition('default')).cursor).toBe(name);
   });
 
-  it('quarantines the second of two entries that are refused only together', async () => {
+  it('quarantines the second entry when two are refused only together', async () => {
     await bench.rows(sql`CREATE UNIQUE INDEX one_name ON ${tables.runs} (file_name) WHERE file_name LIKE 'twice%'`);
     const entries = [1, 2, 3].map((n) => entryJson({ scanId: `together ${n}`, fileName: n === 2 ? 'x' : 'twice.pdf' }));
     const counts = await commitEntries(entries, 'together');
@@ -43,7 +43,7 @@ describe('a value that PostgreSQL refuses', () => {
     await bench.rows(sql`DROP INDEX ${sql.id('scanfeed', 'one_name')}`);
   });
 
-  it('quarantines an entry that a deferred constraint refuses', async () => {
+  it('quarantines the entry when a deferred constraint refuses it', async () => {
     await bench.rows(sql`CREATE TABLE known_files (name text PRIMARY KEY)`);
     await bench.rows(sql`INSERT INTO known_files VALUES ('a.pdf')`);
     await bench.rows(sql`ALTER TABLE ${tables.runs} ADD CONSTRAINT known FOREIGN KEY (file_name) REFERENCES known_files
@@ -53,7 +53,7 @@ describe('a value that PostgreSQL refuses', () => {
     await bench.rows(sql`ALTER TABLE ${tables.runs} DROP CONSTRAINT known`);
   });
 
-  it('lets a lower, sound revision of the same page be stored', async () => {
+  it('lets a lower revision be stored when the higher one on the page is refused', async () => {
     const scanId = 'two-revisions';
     const entries = [entryJson({ scanId }), entryJson({ scanId, revision: 2, data: { n: raw('1e400000') } })];
     await commitEntries(entries, 'two');
@@ -63,7 +63,7 @@ describe('a value that PostgreSQL refuses', () => {
   });
 });
 
-it('looks for no refused value when the statement failed for another reason', async () => {
+it('searches for no refused value when the statement failed for another reason', async () => {
   const lost = Object.assign(new Error('gone'), { kind: 'connection', action: 'retry' });
   const checked = checkPage(rawPage(pageJson([entryJson()])));
   const neverCalled = () => Promise.reject(new Error('must not be called'));

@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 
 describe('the number of runs of a feed', () => {
-  it('is exact while the table is small', async () => {
+  it('is exact when the table is small', async () => {
     expect(await runsOf()).toEqual([
       { feed: "feed's", runs: 4, runsEstimated: false },
       { feed: 'other', runs: 2, runsEstimated: false },
@@ -31,7 +31,7 @@ describe('the number of runs of a feed', () => {
     expect(await runsOf(6)).toMatchObject([{ runsEstimated: false }, { runsEstimated: false }]);
   });
 
-  it('is estimated from the statistics of a table that is too large to count, and says so', async () => {
+  it('is marked as an estimate when the table is too large to count', async () => {
     await bench.rows(sql`ANALYZE ${tables.runs}`);
     const feed = await bench.takeFeed({ name: 'other' });
     await feed.commit([entryJson({ scanId: 'since the statistics' })]);

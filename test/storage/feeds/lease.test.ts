@@ -16,18 +16,18 @@ beforeEach(async () => {
 });
 
 describe('the lease of a feed', () => {
-  it('goes to one of several that ask at once', async () => {
+  it('goes to one process when several request it at once', async () => {
     const leases = await Promise.all(['a', 'b', 'c', 'd'].map(take));
     expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
   });
 
-  it('stays with its holder, who may take it again and raises the epoch', async () => {
+  it('stays with its holder, with a higher epoch, when the holder takes it again', async () => {
     expect(await take('a')).toMatchObject({ epoch: 1 });
     expect(await take('b')).toBeNull();
     expect(await take('a')).toMatchObject({ epoch: 2 });
   });
 
-  it('goes to another when it is silent for too long; the old holder can no longer renew or give it back', async () => {
+  it('goes to another process when it expires, and cannot be renewed or released by the old one', async () => {
     const old = await take('a');
     await expire();
     const taken = await take('b');
@@ -39,7 +39,7 @@ describe('the lease of a feed', () => {
     expect(await bench.store.renewLease(taken, TTL)).toBe(true);
   });
 
-  it('may be renewed after it expired, while nobody else has taken it', async () => {
+  it('can be renewed when it has expired and nobody has taken it', async () => {
     const lease = await take('a');
     await expire();
     expect(lease && (await bench.store.renewLease(lease, TTL))).toBe(true);
@@ -70,14 +70,14 @@ describe('the lease of a feed', () => {
     expect(await later.counts([entryJson()])).toMatchObject({ inserted: 1 });
   });
 
-  it('goes to a successor of the holder that it names, and to no other', async () => {
+  it('goes to a successor when that names the current holder', async () => {
     await take('a');
     const succeed = (replaced: string) => bench.store.acquireLease(testFeed(), 'b', TTL, replaced);
     expect(await succeed('c')).toBeNull();
     expect(await succeed('a')).toMatchObject({ holder: 'b', epoch: 2 });
   });
 
-  it('is free at once when it is given back', async () => {
+  it('is free at once when it is released', async () => {
     const lease = await take('a');
     if (lease === null) throw new Error('no lease');
     await bench.store.releaseLease(lease);
@@ -85,10 +85,10 @@ describe('the lease of a feed', () => {
   });
 });
 
-describe('where a feed starts', () => {
+describe('the start of a feed', () => {
   const startOf = async () => (await bench.store.readPosition('default')).since;
 
-  it('is decided at the very first start and kept', async () => {
+  it('is kept when the feed was started before', async () => {
     const start = new Date('2026-01-01T00:00:00Z');
     await bench.store.acquireLease(testFeed({ start }), 'a', TTL);
     await bench.store.acquireLease(testFeed({ start: 'beginning' }), 'a', TTL);
@@ -96,7 +96,7 @@ describe('where a feed starts', () => {
     expect(await bench.rows(sql`SELECT complete_from FROM ${tables.feeds}`)).toEqual([{ complete_from: start }]);
   });
 
-  it('is an hour before the first start where new runs alone are wanted', async () => {
+  it('is an hour before the first start when only new runs are wanted', async () => {
     await bench.store.acquireLease(testFeed({ start: 'now' }), 'a', TTL);
     const [row] = await bench.rows(
       sql`SELECT created_at - start_since BETWEEN interval '1 hour' AND interval '61 minutes' AS right FROM ${tables.feeds}`,
@@ -104,7 +104,7 @@ describe('where a feed starts', () => {
     expect(row).toEqual({ right: true });
   });
 
-  it('is the beginning otherwise', async () => {
+  it('is the beginning of the history when nothing else is set', async () => {
     await take('a');
     expect(await startOf()).toBeNull();
     const rows = await bench.rows(sql`SELECT complete_from::text FROM ${tables.feeds}`);
@@ -113,7 +113,7 @@ describe('where a feed starts', () => {
 });
 
 describe('another base URL', () => {
-  it('is refused with the remedy, and the feed stays as it is', async () => {
+  it('is refused with the remedy when the feed has been read', async () => {
     const lease = await take('a');
     if (lease === null) throw new Error('no lease');
     await bench.store.releaseLease(lease);
@@ -126,7 +126,7 @@ describe('another base URL', () => {
   });
 });
 
-it('another base URL is taken over while nothing was read from the old one', async () => {
+it('another base URL is accepted when nothing was read from the old one', async () => {
   await take('a');
   const moved = testFeed({ baseUrl: 'https://corrected.test/v1' });
   expect(await bench.store.acquireLease(moved, 'a', TTL)).toMatchObject({ epoch: 2 });
@@ -145,7 +145,7 @@ describe('changed filters', () => {
   const reachTheEnd = () =>
     bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = now(), end_reached_at = now()`);
 
-  it('are told with the ones before, and stored with the time of the change; unchanged ones are left alone', async () => {
+  it('are returned with the previous ones and stored with the time when they change', async () => {
     expect(await take('a')).toMatchObject({ filtersBefore: null });
     const first = await row();
     expect(await take('a')).toMatchObject({ filtersBefore: null });
@@ -157,14 +157,14 @@ describe('changed filters', () => {
     expect((await row())?.filters_since).not.toEqual(first?.filters_since);
   });
 
-  it('that include less leave what the data is complete for', async () => {
+  it('keep the complete range when they include less', async () => {
     await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
     await reachTheEnd();
     await take('a');
     expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
   });
 
-  it('that include more before anything was read change nothing of that', async () => {
+  it('keep the complete range when they include more before anything was read', async () => {
     await take('a');
     await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
     expect(await row()).toMatchObject({ complete_from: '-infinity', widened: false });
@@ -173,17 +173,20 @@ describe('changed filters', () => {
   it.each([
     ['a cursor', sql`cursor = 'x'`],
     ['a time to go on from', sql`resume_since = now() - interval '1 day'`],
-  ])('that include more while freshness is unknown make it complete from now on, once it has %s', async (_, has) => {
-    await take('a');
-    await bench.rows(sql`UPDATE ${tables.feeds} SET ${has}`);
-    const [{ now } = { now: new Date(0) }] = await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`);
-    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
-    const rows = await bench.rows(sql`
+  ])(
+    'make the data complete from now on when they include more, freshness is unknown and the feed has %s',
+    async (_, has) => {
+      await take('a');
+      await bench.rows(sql`UPDATE ${tables.feeds} SET ${has}`);
+      const [{ now } = { now: new Date(0) }] = await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`);
+      await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+      const rows = await bench.rows(sql`
       SELECT complete_from >= ${now} AND filters_widened_at IS NOT NULL AS right FROM ${tables.feeds}`);
-    expect(rows).toEqual([{ right: true }]);
-  });
+      expect(rows).toEqual([{ right: true }]);
+    },
+  );
 
-  it('that include more make the data complete from there on only, until a full pass has read everything', async () => {
+  it('make the data complete from now on when they include more, until a full pass has finished', async () => {
     await take('a');
     await reachTheEnd();
     expect((await bench.store.readLastPass('default', 'full'))?.endedMsAgo).toBeLessThan(60_000);

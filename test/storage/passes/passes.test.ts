@@ -351,7 +351,7 @@ describe('the last pass of a kind', () => {
 });
 
 describe('the pace', () => {
-  it('of the feed and its passes is reported while it is recent, and noted only under the present lease', async () => {
+  it('of the feed and its passes is reported when it is recent, and stored when the lease is current', async () => {
     const { lease, pass } = await unfinished('history');
     const pace = { entriesPerSecond: 812.5, secondsLeft: 90 };
     const report = async () => (await bench.operatorStore.readFeedReports()).find(({ feed }) => feed === current.name);

@@ -84,7 +84,7 @@ function leavesOf(value: unknown): string[] {
   return [String(value)];
 }
 
-it('every value of any document is found in its typed views, and a second refresh finds nothing new', async () => {
+it('typed views contain every value when they are built for any document, and a second refresh finds nothing new', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(document, { minLength: 1, maxLength: 8 }), async (documents) => {
       await emptyReports(bench);

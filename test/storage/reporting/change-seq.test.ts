@@ -44,7 +44,7 @@ async function remove(writing: { done: boolean }): Promise<void> {
   while (!writing.done) await bench.operatorStore.deletedRuns.purgeRuns(365, 7);
 }
 
-it('a reader that remembers the highest number misses no change of several writers at once', async () => {
+it('a reader misses no change when it continues after the highest number while several writers commit', async () => {
   const reader = openTestDatabase(given.url, 1);
   const copy = new Map<string, number>();
   let last = '0';

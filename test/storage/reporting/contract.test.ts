@@ -25,7 +25,7 @@ const FUNCTIONS = sql<{ text: string }>`
     || E'\n  ' || obj_description(p.oid, 'pg_proc') AS text
   FROM pg_proc AS p WHERE pronamespace = 'scanfeed_reporting'::regnamespace ORDER BY proname COLLATE "C"`;
 
-it('the views and functions that reports rely on are those that were agreed on', async () => {
+it('the views and functions for reports match the contract when all migrations are applied', async () => {
   const lines = await bench.rows(COLUMNS);
   const functions = await bench.rows(FUNCTIONS);
   let text = '';
@@ -39,7 +39,7 @@ it('the views and functions that reports rely on are those that were agreed on',
   await expect(text.trimStart()).toMatchFileSnapshot('contract.txt');
 });
 
-it('the schema of the reports holds views only, each with the rights of its owner', async () => {
+it('the schema of the reports contains only views with the rights of their owner when all migrations are applied', async () => {
   const found = await bench.rows(sql`
     SELECT relname FROM pg_class
     WHERE relnamespace = 'scanfeed_reporting'::regnamespace

@@ -57,8 +57,8 @@ afterAll(async () => {
   await admin.close();
 });
 
-describe("the daemon's role, where tables belong to another", () => {
-  it('may do all that the daemon does, and no more', async () => {
+describe("the daemon's role on tables of another role", () => {
+  it('may do everything the daemon does and nothing else when it was granted its rights', async () => {
     const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
     const connection = connectStore(daemon, TEST_SCHEMA);
     const store = createStore(daemon, { ...settings, monotonic: () => performance.now() });
@@ -76,7 +76,7 @@ describe("the daemon's role, where tables belong to another", () => {
     await expect(sql`DELETE FROM ${tables.migrations}`.execute(daemon.sql)).rejects.toMatchObject(denied);
   });
 
-  it('makes views that the reader may read', async () => {
+  it('creates views that the reader can read when it builds them', async () => {
     const { rows } = await sql`
       SELECT has_table_privilege(${READER}, 'scanfeed_reporting.document_rechnung', 'SELECT') AS typed,
         has_table_privilege(${READER}, 'scanfeed_reporting.runs', 'SELECT') AS fixed`.execute(admin.sql);
@@ -88,7 +88,7 @@ describe("the daemon's role, where tables belong to another", () => {
     expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
   });
 
-  it('is given its rights by several starters at once', async () => {
+  it('gets its rights when several processes start at once', async () => {
     const owner = openAs(OWNER);
     for (const right of ['DELETE ON scanfeed.runs', 'EXECUTE ON FUNCTION scanfeed.refuse_overtaken()']) {
       await sql.raw(`REVOKE ${right} FROM PUBLIC, ${DAEMON}`).execute(owner.sql);

@@ -37,7 +37,7 @@ const FRESHNESS = `        # With several feeds, the freshest counts: name yours
           error_after: {count: 1, period: hour}
 `;
 
-it('docs/dbt/sources.yml describes the views as they are, with freshness on data_complete_as_of', async () => {
+it('docs/dbt/sources.yml matches the views when all migrations are applied', async () => {
   let text = HEAD;
   for (const { name, about, columns } of await bench.rows(VIEWS)) {
     text += `      - name: ${name}\n        description: ${JSON.stringify(about)}\n`;

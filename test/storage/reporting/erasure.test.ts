@@ -48,7 +48,7 @@ const everything = async () =>
   );
 
 describe('erase', () => {
-  it('removes a run with its history and its quarantined entries, also one without a usable scan id', async () => {
+  it('deletes history and quarantined entries when it deletes a run', async () => {
     await feed.commit([entry('a', { partnerName: 'canary-1' }), entry('b')]);
     await feed.commit([entry('a', { revision: 2, fileName: 'canary-2' })]);
     await feed.commit([entry('a', { revision: 3, status: 'odd', error: 'canary-3' })]);
@@ -66,7 +66,7 @@ describe('erase', () => {
     ]);
   });
 
-  it('bars every later revision, whoever delivers it, good or bad', async () => {
+  it('prevents later revisions from being stored when a run was erased', async () => {
     await feed.commit([entry('a')]);
     await bench.operatorStore.deletedRuns.erase(['a']);
     feed = await bench.takeFeed();
@@ -83,21 +83,21 @@ describe('erase', () => {
     expect(await everything()).not.toContain('canary');
   });
 
-  it('has nothing of an erased run loaded', async () => {
+  it('prevents results from being loaded when a run was erased', async () => {
     await bench.operatorStore.deletedRuns.erase(['a']);
     expect(await bench.store.findStored(['a', 'b'])).toEqual([
       { scanId: 'a', revision: 2 ** 31 - 1, complete: true, markdownKnown: true },
     ]);
   });
 
-  it('does not take a bad entry of an erased run for a new one', async () => {
+  it('treats a bad entry as known when its run was erased', async () => {
     await bench.operatorStore.deletedRuns.erase(['a']);
     const bad = { revision: null, reason: 'revision', detail: '', state: 'open' } as const;
     const entries = ['a', 'b'].map((scanId) => ({ ...bad, scanId, payload: Buffer.from(scanId) }));
     expect(await bench.store.notYetQuarantined('default', entries)).toEqual([entries[1]]);
   });
 
-  it('empties what cannot be named, for good', async () => {
+  it('deletes the content permanently when an entry has no usable scan id', async () => {
     await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary' })]);
     await bench.operatorStore.deletedRuns.erase(['a']);
     feed = await bench.takeFeed();
@@ -108,7 +108,7 @@ describe('erase', () => {
     ]);
   });
 
-  it('voids what a daemon has on its way, so that nothing that was judged before lands after it', async () => {
+  it('fences a page when it was judged before the erasure', async () => {
     const other = openTestDatabase(given.url);
     let committing: Promise<unknown> = Promise.resolve();
     await other.sql.transaction().execute(async (before) => {
@@ -125,7 +125,7 @@ describe('erase', () => {
     expect(await everything()).toBe('[]');
   });
 
-  it('draws its number in the order of commits, as every change does', async () => {
+  it('draws its number in the order of commits when others commit too', async () => {
     await feed.commit([entry('a'), entry('b')]);
     await bench.operatorStore.deletedRuns.erase(['a']);
     feed = await bench.takeFeed();
@@ -136,7 +136,7 @@ describe('erase', () => {
     expect(rows.map((row) => (row as { scan_id: string }).scan_id)).toEqual(['b', 'a', 'c']);
   });
 
-  it('asks first, and does nothing where nobody can be asked', async () => {
+  it('asks for confirmation, and does nothing when nobody can answer', async () => {
     await feed.commit([entry('a')]);
     expect(await run('--scan-id a', { answer: 'n' })).toMatchObject({ exitCode: 1 });
     expect(await run('--scan-id a')).toMatchObject({ exitCode: 64 });
@@ -158,7 +158,7 @@ describe('the retention', () => {
     return takeFeed(createStore(bench.database, settings), testFeed());
   };
 
-  it('removes runs by their delivery, with their history, and those without a delivery by their storing', async () => {
+  it('deletes runs with their history when their delivery, or else their storing, is too long ago', async () => {
     await feed.commit([
       entry('old', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) }),
       entry('corrected', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) }),
@@ -178,7 +178,7 @@ describe('the retention', () => {
     expect((await deleted()).map(({ reason }) => reason)).toEqual(['expired', 'expired']);
   });
 
-  it('removes runs whose times lie in the future, too', async () => {
+  it('deletes runs when their times are in the future', async () => {
     const never = '9999-12-31T00:00:00Z';
     await feed.commit([
       entry('completed', { deliveredAt: daysAgo(11), completedAt: never }),
@@ -193,7 +193,7 @@ describe('the retention', () => {
     expect(await stored()).toEqual(['new#1']);
   });
 
-  it('lets nothing come back that it removed, and stores a later revision that was delivered since', async () => {
+  it('stores a deleted run only when a later revision was delivered since', async () => {
     const old = { deliveredAt: daysAgo(11), completedAt: daysAgo(11) };
     await feed.commit([entry('a', old), entry('undated', { deliveredAt: null, completedAt: null })]);
     await bench.rows(sql`UPDATE ${tables.runs} SET synced_at = now() - interval '11 days'`);
@@ -206,7 +206,7 @@ describe('the retention', () => {
     expect((await deleted()).map(({ scan_id }) => scan_id)).toEqual(['undated']);
   });
 
-  it('stores nothing that is past it, and what has no delivery time', async () => {
+  it('does not store an entry when it has expired, unless it has no delivery time', async () => {
     const keptFeed = await keeping(10);
     const counts = await keptFeed.counts([
       entry('old', { deliveredAt: daysAgo(10.1) }),
@@ -217,7 +217,7 @@ describe('the retention', () => {
     expect(await stored()).toEqual(['new#1', 'undated#1']);
   });
 
-  it('of a run that is corrected while it is removed, leaves the correction', async () => {
+  it('keeps a correction when it arrives during the deletion', async () => {
     await feed.commit([entry('a', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) })]);
     const other = openTestDatabase(given.url);
     let purging: Promise<unknown> = Promise.resolve();
@@ -233,7 +233,7 @@ describe('the retention', () => {
     expect(await deleted()).toEqual([]);
   });
 
-  it('removes superseded revisions, and the content of quarantined entries, which does not come back', async () => {
+  it('deletes superseded revisions and quarantined content when they have expired', async () => {
     await feed.commit([entry('a')]);
     await feed.commit([entry('a', { revision: 2 })]);
     await feed.commit([entry('b', { status: 'odd', fileName: 'canary' }), entry('c', { fileName: '\u0000canary' })]);

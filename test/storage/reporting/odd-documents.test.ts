@@ -9,7 +9,7 @@ const bench = useStore();
 const { store, build, viewNames } = useDocuments(bench);
 
 describe('names', () => {
-  it('need no quotes, whatever the keys', async () => {
+  it('need no quotes when keys contain any characters', async () => {
     await store({
       'Fälligkeit am': 1,
       ORDER: 2,
@@ -43,7 +43,7 @@ describe('names', () => {
     });
   });
 
-  it('are told apart where keys or slugs differ in case, signs or their far ends only', async () => {
+  it('are distinct when keys or slugs differ only in case, signs or their ends', async () => {
     const long = 'x'.repeat(80);
     await store({
       Betrag: 1,
@@ -78,7 +78,7 @@ describe('names', () => {
 describe('odd documents', () => {
   const nested = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`);
 
-  it.runIf(IS_THOROUGH)('break neither the refresh nor a query', async () => {
+  it.runIf(IS_THOROUGH)('break neither the refresh nor a query when they have any keys', async () => {
     const wide = Object.fromEntries(Array.from({ length: 1_500 }, (_, index) => [`schluessel ${index}`, index]));
     const tables10 = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`t${index}`, [{ a: index }]]));
     await store({ ordentlich: 1 });
@@ -119,7 +119,7 @@ describe('odd documents', () => {
     expect(count).toEqual({ n: 60_000, last: 59_999 });
   });
 
-  it('keep each value of a key that is a number here and an object or array there', async () => {
+  it('keep each value when a key is a number in one and an object or array in another', async () => {
     for (const k of [1, { sub: 'x' }, ['y'], [{ z: 3 }], 'text']) await store({ k });
     await build();
     const rows = await readView(bench, 'document_rechnung', ['k', 'k__text', 'k__json', 'k_sub', 'unfit_fields']);
@@ -133,7 +133,7 @@ describe('odd documents', () => {
     expect(await readView(bench, 'document_rechnung_k', ['z'])).toEqual([{ z: '3' }]);
   });
 
-  it('keep what is in arrays within arrays, whatever they hold and whatever is beside them', async () => {
+  it('keep the values when arrays are nested in arrays', async () => {
     await store({ a: [[{ x: 1 }], {}], b: [[{ x: 2 }]], c: [[[3]], { y: 4 }] });
     await build();
     expect(await readView(bench, 'document_rechnung', ['a', 'b', 'c', 'other_fields'])).toEqual([
@@ -142,7 +142,7 @@ describe('odd documents', () => {
     expect(await readView(bench, 'document_rechnung_c', ['position', 'y'])).toEqual([{ position: '2', y: '4' }]);
   });
 
-  it('of an empty object make a view without fields', async () => {
+  it('get a view without fields when they are empty objects', async () => {
     await store({}, 'leer');
     await build();
     expect(await readView(bench, 'document_leer', ['scan_id', 'unfit_fields', 'other_fields'])).toEqual([

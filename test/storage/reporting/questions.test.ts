@@ -57,7 +57,7 @@ afterAll(async () => {
 });
 
 describe('docs/reporting.md', () => {
-  it('shows ten example queries with their results', () => {
+  it('shows ten example queries when it is read', () => {
     expect(QUERIES).toHaveLength(10);
     expect(QUERIES.filter(({ columns }) => columns === null)).toEqual([]);
   });

@@ -50,7 +50,7 @@ afterEach(async () => {
 });
 
 describe('the reader role', () => {
-  it('reads the reports and nothing else, and cannot write', async () => {
+  it('can only read the reports when it is used', async () => {
     const reader = roleName();
     expect(await grantReader(bench.connection, reader)).toBe(true);
     expect(await inspectReaderRole(bench.connection, reader)).toEqual({ exists: true, reads: true });
@@ -76,7 +76,7 @@ describe('the reader role', () => {
     await expect(sql`CREATE TABLE public.mine ()`.execute(db)).rejects.toMatchObject(denied);
   });
 
-  it('cannot log in; given a login, it reads only and has a time limit', async () => {
+  it('cannot log in, and is read-only with a time limit when it may', async () => {
     const reader = roleName();
     await grantReader(bench.connection, reader);
     const { rows } =
@@ -93,7 +93,7 @@ describe('the reader role', () => {
     expect(limits.rows).toEqual([{ timeout: '5min', reads: 'on' }]);
   });
 
-  it('is made once where several databases of a server make it at the same moment', async () => {
+  it('is created once when several databases of a server create it at the same time', async () => {
     const reader = roleName();
     const databases = await Promise.all([another(), another(), another(), another()]);
     const open = databases.map(({ url }) => openTestDatabase(url));
@@ -105,14 +105,14 @@ describe('the reader role', () => {
     );
   });
 
-  it('is left alone by a second look, which needs no right', async () => {
+  it('needs no rights when it already exists', async () => {
     const reader = roleName();
     await grantReader(bench.connection, reader);
     const connection = connectStore(openAs(await login('NOCREATEROLE')), TEST_SCHEMA);
     expect(await grantReader(connection, reader)).toBe(true);
   });
 
-  it('may also read a view that was made later', async () => {
+  it('can read a view when it was created later', async () => {
     const reader = roleName();
     await grantReader(bench.connection, reader);
     await sql`CREATE VIEW scanfeed_reporting.later AS SELECT 1 AS one`.execute(admin());
@@ -124,7 +124,7 @@ describe('the reader role', () => {
 });
 
 describe('migrate', () => {
-  it('prints the statements for the reader role where its own role may not make one', async () => {
+  it('prints the statements for the reader role when its own role may not create one', async () => {
     const owner = await login('NOCREATEROLE');
     const [reader, { url, name }] = [roleName(), await another()];
     await sql.raw(`ALTER DATABASE ${name} OWNER TO ${owner}`).execute(admin());

@@ -13,7 +13,7 @@ const bench = useStore(given);
 const { store, build, viewNames } = useDocuments(bench);
 
 describe('a refresh', () => {
-  it('looks through each change once, and again when told to', async () => {
+  it('searches each change once, and again when requested', async () => {
     await store({ a: 1 });
     expect(await hasNewDocuments(bench.connection)).toBe(true);
     await build();
@@ -24,7 +24,7 @@ describe('a refresh', () => {
     expect(await build()).toMatchObject({ columns: 1 });
   });
 
-  it('waits for no report that reads a view, and holds up none; the column comes later', async () => {
+  it('neither waits for nor blocks a report when that reads the view', async () => {
     await store({ a: 1 });
     await build();
     await store({ a: 1, b: 2 });
@@ -41,7 +41,7 @@ describe('a refresh', () => {
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['a numeric', 'b numeric']);
   });
 
-  it('never waits for another, and no commit waits for it', async () => {
+  it('waits for nothing and blocks no commit when another one is running', async () => {
     await store({ a: 1 });
     const other = openTestDatabase(given.url);
     await other.sql.transaction().execute(async (refreshing) => {
@@ -54,7 +54,7 @@ describe('a refresh', () => {
     expect(await build()).toMatchObject({ busy: false, views: 1 });
   });
 
-  it('makes each view once where several refresh at the same moment', async () => {
+  it('creates each view once when several run at the same time', async () => {
     for (const slug of ['a', 'b', 'c', 'd']) await store({ x: 1, y: [{ z: 1 }] }, slug);
     const done = await Promise.all([1, 2, 3, 4].map(() => refresh(bench)));
     await build();
@@ -63,7 +63,7 @@ describe('a refresh', () => {
     await readAllViews(bench);
   });
 
-  it('never puts an older definition in the place of one that another process has built since', async () => {
+  it('keeps a newer definition when another process has built it', async () => {
     await store({ a: 1 });
     await findNewFields(bench.connection);
     const late = openTestDatabase(given.url, 1);
@@ -80,7 +80,7 @@ describe('a refresh', () => {
     expect(await build()).toMatchObject({ built: ['document_rechnung'] });
   });
 
-  it('builds the other views where one cannot be built', async () => {
+  it('builds the other views when one cannot be built', async () => {
     await bench.rows(sql`CREATE TABLE scanfeed_reporting.document_b ()`);
     await store({ x: 1 }, 'a');
     await build();

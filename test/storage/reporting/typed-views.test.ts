@@ -8,7 +8,7 @@ const bench = useStore();
 const { feed, store, build, viewNames } = useDocuments(bench);
 
 describe('a typed view', () => {
-  it('has a column for each field, typed by what was seen, every digit as sent', async () => {
+  it('has a typed column for each field when documents have scalar values', async () => {
     await store({
       betrag: raw('1.10'),
       nummer: raw('12345678901234567890'),
@@ -56,7 +56,7 @@ describe('a typed view', () => {
     expect(read).toEqual([{ gelesen: new Date('2026-02-28T22:30:00Z') }]);
   });
 
-  it('takes for a date what is a day of the calendar, and nothing else', async () => {
+  it('has a date column when all texts are valid dates', async () => {
     const days = ['2026-02-28', '2024-02-29', '2000-02-29', '2026-04-30', '2026-12-31', '9999-01-01'];
     const none = [
       '2026-02-29',
@@ -76,7 +76,7 @@ describe('a typed view', () => {
     expect(rows.map(({ day }) => day)).toEqual([...days, ...none.map(() => null)]);
   });
 
-  it('shows the elements of an array of objects as rows of a view of their own, with their positions', async () => {
+  it('has a separate view with positions when a field is an array of objects', async () => {
     await store({
       positionen: [
         { menge: raw('2.000'), position: 7, chargen: [{ nr: 'a' }, { nr: 'b' }] },
@@ -104,7 +104,7 @@ describe('a typed view', () => {
     expect(await readView(bench, 'document_rechnung', ['other_fields'])).toEqual(Array(3).fill({ other_fields: null }));
   });
 
-  it('has completed runs of its type alone, and says which are productive', async () => {
+  it('contains only completed runs of its type when others are stored', async () => {
     await store({ a: 1 });
     await store({ a: 2 }, 'rechnung', { environment: 'test' });
     await store({ a: 3 }, 'rechnung', { partnerTestMode: true });
@@ -123,7 +123,7 @@ describe('a typed view', () => {
     ]);
   });
 
-  it('has a comment on each column that names the field', async () => {
+  it('has a comment with the field on each column when it is built', async () => {
     await store({ lieferant: { ustId: 'DE1' } });
     await build();
     const rows = await bench.rows(sql<{ name: string; comment: string | null }>`
@@ -136,8 +136,8 @@ describe('a typed view', () => {
   });
 });
 
-describe('a typed view only ever gains', () => {
-  it('a column for a new field, behind the others, under reports that build on it', async () => {
+describe('a typed view', () => {
+  it('gets a column after the others when a field is new, even if reports depend on it', async () => {
     await store({ b: 1 });
     await build();
     await bench.rows(sql`CREATE VIEW scanfeed_reporting.mine AS SELECT * FROM scanfeed_reporting.document_rechnung`);
@@ -156,7 +156,7 @@ describe('a typed view only ever gains', () => {
     await bench.rows(sql`DROP VIEW scanfeed_reporting.mine`);
   });
 
-  it('a second column, as text, where values stop fitting the type; the first is null there, with a flag', async () => {
+  it('gets a second text column when values no longer fit the type', async () => {
     await store({ betrag: raw('1.10'), datum: '2026-01-31', ja: true });
     await build();
     await store({ betrag: '1.234,56', datum: '31.02.2026', ja: 'vielleicht' });
@@ -184,7 +184,7 @@ describe('a typed view only ever gains', () => {
     expect(sums).toEqual([{ sum: '1235.66' }]);
   });
 
-  it('nothing where a text column gets numbers, or any column an empty text or null', async () => {
+  it('gets no column when a text column receives numbers, or any column an empty text or null', async () => {
     await store({ ref: 'A-1', datum: '2026-01-31' });
     await build();
     await store({ ref: raw('12.50'), datum: '' });
@@ -197,7 +197,7 @@ describe('a typed view only ever gains', () => {
     ]);
   });
 
-  it('the type that most values have, where they differ from the start', async () => {
+  it('gets the most frequent type when the first values differ', async () => {
     const page = ['2026-01-01', '2026-01-02', 'unbekannt'].map((datum, index) =>
       entryJson({ scanId: `s${index}`, data: { datum } }),
     );
@@ -206,7 +206,7 @@ describe('a typed view only ever gains', () => {
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['datum date', 'datum__text text']);
   });
 
-  it('and comes back as it was when somebody dropped it', async () => {
+  it('is rebuilt unchanged when it was dropped', async () => {
     await store({ a: 1 });
     await build();
     await bench.rows(sql`DROP VIEW scanfeed_reporting.document_rechnung`);

@@ -29,7 +29,7 @@ async function documentedForgetting(): Promise<readonly string[]> {
 }
 
 describe('views', () => {
-  it('refresh says what is new, and that nothing is', async () => {
+  it('refresh prints the new views when there are any', async () => {
     await store({ betrag: 1, positionen: [{ menge: 1 }] });
     expect(await run('refresh')).toEqual({
       exitCode: 0,
@@ -46,7 +46,7 @@ describe('views', () => {
     });
   });
 
-  it('refresh --all looks through everything again', async () => {
+  it('refresh --all searches all documents when it is run', async () => {
     await store({ betrag: 1 });
     await run('refresh');
     await bench.rows(sql`UPDATE ${tables.runs} SET data = '{"anders": 1}'`);
@@ -55,7 +55,7 @@ describe('views', () => {
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['betrag numeric', 'anders numeric']);
   });
 
-  it('keep the names of fields that were erased, until their type is forgotten as documented', async () => {
+  it('keep the names of fields when their runs were erased, until the type is removed as documented', async () => {
     const positionen = [{ menge: 1 }];
     await store({ betrag: 1, 'Erika Canary': 2, positionen });
     await store({ betrag: 1, positionen }, 'rechnung', 'scan-2');
@@ -69,7 +69,7 @@ describe('views', () => {
     expect(await fieldColumns(bench, 'document_rechnung_positionen')).toEqual(['menge numeric']);
   });
 
-  it('refresh ends with 75 while a daemon is at it', async () => {
+  it('refresh exits with 75 when a daemon is refreshing', async () => {
     await store({ betrag: 1 });
     const other = openTestDatabase(given.url);
     await other.sql.transaction().execute(async (daemon) => {
@@ -82,7 +82,7 @@ describe('views', () => {
     await other.close();
   });
 
-  it('refresh names the views that could not be built', async () => {
+  it('refresh names the failed views when some cannot be built', async () => {
     await store({ betrag: 1 });
     await run('refresh');
     await bench.rows(
@@ -96,7 +96,7 @@ describe('views', () => {
     });
   });
 
-  it('list and show tell what there is', async () => {
+  it('list and show print the views when there are some', async () => {
     expect((await run('list')).out).toContain('see `scanfeed views refresh`');
     await store({ lieferant: { name: 'x' }, positionen: [{ menge: 1 }] });
     await store({ nr: 'x' }, 'lieferschein', 'scan-2');

@@ -21,7 +21,7 @@ const scans = async (view: string, where: RawBuilder<unknown> = sql`true`) => {
 };
 
 describe('runs', () => {
-  it('has the highest revision of every environment and status', async () => {
+  it('contains the highest revision when runs have any environment and status', async () => {
     await feed.commit([
       entryJson({ scanId: 'a' }),
       entryJson({ scanId: 'a', revision: 2 }),
@@ -41,7 +41,7 @@ describe('runs', () => {
 });
 
 describe('productive_runs', () => {
-  it('leaves out what must not be processed', async () => {
+  it('excludes runs when they must not be processed', async () => {
     await feed.commit([
       entryJson({ scanId: 'good' }),
       entryJson({ scanId: 'test', environment: 'test' }),
@@ -55,7 +55,7 @@ describe('productive_runs', () => {
     expect(await scans('productive_runs')).toEqual(['good']);
   });
 
-  it('leaves out and counts runs without usable data', async () => {
+  it('excludes and counts runs when they have no usable data', async () => {
     const unusable = [undefined, null, ['x'], 'text', 7];
     await feed.commit([
       entryJson({ scanId: 'good' }),
@@ -69,7 +69,7 @@ describe('productive_runs', () => {
     expect(counted).toEqual([{ runs_without_data: unusable.length }]);
   });
 
-  it('leaves out a run whose higher revision waits in quarantine, until it is settled', async () => {
+  it('excludes a run when a higher revision is in open quarantine', async () => {
     await feed.commit([
       entryJson({ scanId: 'a' }),
       entryJson({ scanId: 'b', revision: 2 }),
@@ -81,7 +81,7 @@ describe('productive_runs', () => {
     expect(await scans('productive_runs')).toEqual(['a', 'b']);
   });
 
-  it('leaves out a run when an entry of it with an unreadable revision is in quarantine', async () => {
+  it('excludes a run when an entry with an unreadable revision is in quarantine', async () => {
     await feed.commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b' })]);
     await feed.commit([entryJson({ scanId: 'a', revision: raw('"2"') })]);
     expect(await scans('productive_runs')).toEqual(['b']);
@@ -91,7 +91,7 @@ describe('productive_runs', () => {
 });
 
 describe('run_history', () => {
-  it('tells what was reported before a correction', async () => {
+  it('contains the previous revision when a run was corrected', async () => {
     await feed.commit([entryJson({ scanId: 'a', data: { betrag: raw('1.10') } })]);
     await feed.commit([entryJson({ scanId: 'a', revision: 2, data: { betrag: raw('2.20') } })]);
     const rows = await bench.rows(sql`
@@ -102,7 +102,7 @@ describe('run_history', () => {
 });
 
 describe('quarantined', () => {
-  it('tells what could not be stored, without the content', async () => {
+  it('lists entries without their content when they could not be stored', async () => {
     await feed.commit([entryJson({ scanId: 'a', status: 'odd', data: { iban: 'canary' } })]);
     const rows = await bench.rows(sql`SELECT * FROM scanfeed_reporting.quarantined`);
     expect(rows).toMatchObject([{ scan_id: 'a', revision: 1, state: 'open', reason: 'status', times_seen: 1 }]);
@@ -118,7 +118,7 @@ describe('daily_statistics', () => {
       ...over,
     });
 
-  it('counts runs by their day in UTC, whatever the time zone of the reader, and leaves partners in test mode out', async () => {
+  it('counts runs by UTC day when the reader has another time zone, without partners in test mode', async () => {
     await feed.commit([
       day({ scanId: 'a', ocrConfidence: 0.9 }, 10),
       day({ scanId: 'b', ocrConfidence: 0.8 }, 20),
@@ -179,7 +179,7 @@ describe('sync_status', () => {
   const status = async () =>
     (await bench.rows(sql<Record<string, unknown>>`SELECT * FROM scanfeed_reporting.sync_status`))[0];
 
-  it('says that nothing is known before the first page, and what is missing afterwards', async () => {
+  it('shows unknown freshness when no page was read, and missing data afterwards', async () => {
     expect(await status()).toMatchObject({
       feed: 'default',
       data_complete_as_of: null,
@@ -199,7 +199,7 @@ describe('sync_status', () => {
     expect(lag).toBeGreaterThanOrEqual(60);
   });
 
-  it('agrees with what the metrics are made of', async () => {
+  it('agrees with the metrics when runs are pending and quarantined', async () => {
     await feed.commit([entryJson({ scanId: 'a', status: 'odd' })]);
     const told = await bench.store.readStatus('default');
     expect(await status()).toMatchObject({
@@ -212,7 +212,7 @@ describe('sync_status', () => {
     });
   });
 
-  it('tells where a feed begins that did not start at the beginning', async () => {
+  it('shows the start when the feed did not start at the beginning', async () => {
     await bench.takeFeed(testFeed({ name: 'later', start: new Date('2026-01-01T00:00:00Z') }));
     const rows = await bench.rows(sql`SELECT feed, complete_from FROM scanfeed_reporting.sync_status ORDER BY feed`);
     expect(rows).toEqual([
@@ -234,7 +234,7 @@ describe('german_number and german_date', () => {
       FROM unnest(${texts}::text[]) WITH ORDINALITY AS u (t, i) ORDER BY i`)
     ).map(({ d }) => d);
 
-  it('read what documents write, every digit', async () => {
+  it('return the value when the text is in German notation', async () => {
     expect(
       await numbers([
         '1.234,56',
@@ -277,7 +277,7 @@ describe('german_number and german_date', () => {
     ]);
   });
 
-  it('give null, never an error, for everything else', async () => {
+  it('return null when the text is anything else', async () => {
     const odd = [
       '',
       ' ',

@@ -35,7 +35,7 @@ const stranded = () => findOrphaned(bench.connection);
 const pending = async (feed: string) => (await bench.store.readStatus(feed)).pendingResults;
 
 describe('pending results of another feed', () => {
-  it('that has had no leader for a day are retried and counted by this one', async () => {
+  it('are adopted and counted when it had no leader for a day', async () => {
     await silentFor(25);
     expect(await adopted()).toBe(1);
     expect([await due('own'), await due('former')]).toEqual([['pending'], []]);
@@ -43,37 +43,37 @@ describe('pending results of another feed', () => {
     expect(await adopted()).toBe(0);
   });
 
-  it('that gave its lease back a day ago are, too', async () => {
+  it('are adopted when it released its lease a day ago', async () => {
     await bench.store.releaseLease(former.lease);
     expect(await adopted()).toBe(0);
     await silentFor(25);
     expect(await adopted()).toBe(1);
   });
 
-  it('that is gone from the database are, too', async () => {
+  it('are adopted when it was deleted', async () => {
     await bench.rows(sql`DELETE FROM ${tables.feeds} WHERE name = 'former'`);
     expect(await adopted()).toBe(1);
   });
 
-  it('stay where they are while it may come back', async () => {
+  it('are not adopted when it may come back', async () => {
     await silentFor(23);
     expect(await adopted()).toBe(0);
     expect(await due('former')).toEqual(['pending']);
   });
 
-  it('stay where they are while it is led, however long it has read nothing', async () => {
+  it('are not adopted when it has a leader, even if it reads nothing', async () => {
     await silentFor(100);
     await bench.store.renewLease(former.lease, 30_000);
     expect(await adopted()).toBe(0);
   });
 
-  it('stay where they are where its service has another address', async () => {
+  it('are not adopted when its service has another address', async () => {
     await silentFor(100);
     await moveFormer('https://elsewhere.test/v1');
     expect(await adopted()).toBe(0);
   });
 
-  it('are told of as stranded where no feed that is led has their address, until it is adopted', async () => {
+  it('are orphaned when no feed with a leader has their address, until it is adopted', async () => {
     await silentFor(25);
     expect(await stranded()).toEqual([]);
     const baseUrl = 'https://elsewhere.test/v1';
@@ -87,7 +87,7 @@ describe('pending results of another feed', () => {
     expect(await adopted()).toBe(1);
   });
 
-  it('are not stranded while their feed may come back, or once they were given up', async () => {
+  it('are not orphaned when their feed may come back or they were given up', async () => {
     await moveFormer('https://elsewhere.test/v1');
     await silentFor(23);
     expect(await stranded()).toEqual([]);
@@ -97,14 +97,14 @@ describe('pending results of another feed', () => {
     expect(await stranded()).toEqual([]);
   });
 
-  it('are not taken over under a lease that was lost', async () => {
+  it('are not adopted when the lease was lost', async () => {
     await silentFor(25);
     await bench.rows(sql`UPDATE ${tables.feeds} SET lease_epoch = lease_epoch + 1 WHERE name = 'own'`);
     expect(await adopted()).toBe(0);
     expect(await pending('former')).toBe(1);
   });
 
-  it('that are complete are not touched', async () => {
+  it('are not changed when they are complete', async () => {
     await silentFor(25);
     await bench.rows(sql`UPDATE ${tables.runs} SET result_state = 'complete', pending_reason = NULL,
       pending_since = NULL, next_try_at = NULL`);

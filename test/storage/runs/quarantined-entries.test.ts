@@ -15,7 +15,7 @@ it.each([
 ] as const satisfies readonly (readonly [
   string,
   (quarantine: OperatorStore['quarantine'], feed: string, ids: readonly string[]) => Promise<unknown>,
-])[])('%s entries waits for a commit on its way before it locks any of them', async (name, change) => {
+])[])('%s entries waits before it locks any of them when a commit is running', async (name, change) => {
   const feed = await bench.takeFeed({ name });
   await feed.commit([entryJson({ scanId: `${name}-1`, status: 'x' }), entryJson({ scanId: `${name}-2`, status: 'x' })]);
   const ids = await bench.operatorStore.quarantine.openIds(name);
@@ -28,7 +28,7 @@ it.each([
         throw new Error('it did not wait');
       }),
     ]);
-    // Would fail where one of them is locked.
+    // Fails if one of them is locked.
     const { rows } = await sql`SELECT FROM ${tables.quarantine} WHERE feed = ${name} FOR UPDATE NOWAIT`.execute(tx);
     expect(rows).toHaveLength(2);
     return { begun };
@@ -38,7 +38,7 @@ it.each([
 });
 
 it.runIf(IS_THOROUGH)(
-  'an entry too long for JSON to carry its bytes is kept byte for byte',
+  'an entry is kept byte for byte when it is too long for JSON',
   async () => {
     const feed = await bench.takeFeed({ name: 'long' });
     const payload = Buffer.alloc(202 * 1024 * 1024, 'x'); // as base64 more than 256 MiB

@@ -39,7 +39,7 @@ function countingStatements({ db, tables }: StoreConnection) {
 }
 
 describe('migrations', () => {
-  it('are applied once by several starters at the same moment', () =>
+  it('are applied once when several processes start at the same time', () =>
     withDatabase(async (database, url) => {
       const migrations = await readMigrations();
       const others = [openTestDatabase(url), openTestDatabase(url)];
@@ -55,7 +55,7 @@ describe('migrations', () => {
       });
     }));
 
-  it('leave nothing behind when one of them fails', () =>
+  it('change nothing when one of them fails', () =>
     withDatabase(async ({ connection }) => {
       const migrations = await readMigrations();
       const broken = { version: 9999, name: 'broken', worksFrom: 9999, text: 'SELECT 1; SELECT nonsense' };
@@ -63,7 +63,7 @@ describe('migrations', () => {
       expect((await inspectSchema(connection, migrations)).version).toBe(0);
     }));
 
-  it('go to the schema that the settings name, whatever characters it has', () =>
+  it('go to the configured schema when its name has special characters', () =>
     withDatabase(async (database) => {
       const { db, tables: odd } = connectStore(database, 'Rechnungen "Süd"');
       await migrate({ db, tables: odd }, await readMigrations());
@@ -72,7 +72,7 @@ describe('migrations', () => {
       expect((await sql`SELECT FROM pg_namespace WHERE nspname = 'scanfeed'`.execute(db)).rows).toEqual([]);
     }));
 
-  it('comment on every table and column', () =>
+  it('comment on every table and column when they are applied', () =>
     withDatabase(async ({ sql: db, connection }) => {
       await migrate(connection, await readMigrations());
       const { rows } = await sql`
@@ -85,7 +85,7 @@ describe('migrations', () => {
 });
 
 describe('a database of another encoding than UTF8', () => {
-  it.each(['LATIN1', 'SQL_ASCII'])('is held before anything is written to it: %s', (encoding) =>
+  it.each(['LATIN1', 'SQL_ASCII'])('is refused before anything is written when it is %s', (encoding) =>
     withDatabase(async (_, url) => {
       const name = `encoding_${encoding.toLowerCase()}`;
       const create = `CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`;
@@ -112,8 +112,8 @@ describe('a database of another encoding than UTF8', () => {
   );
 });
 
-describe('of an installation of which only the reports are left', () => {
-  it('every start says what to drop, drops nothing, and makes both anew when that is done', () =>
+describe('an installation of which only the reports are left', () => {
+  it('names the schema to drop, and is created again when that was dropped', () =>
     withDatabase(async (database, url) => {
       const { sql: db, connection } = database;
       const migrations = await readMigrations();
@@ -144,7 +144,7 @@ describe('of an installation of which only the reports are left', () => {
 });
 
 describe('a schema that this release cannot use', () => {
-  it('is told from one that lacks migrations, with the remedy', () =>
+  it('is distinguished from an outdated one, with the remedy, when it is too new', () =>
     withDatabase(async ({ sql: db, connection }) => {
       const migrations = await readMigrations();
       await expect(requireSchema(connection, migrations)).rejects.toThrow('run `scanfeed migrate`');
@@ -154,7 +154,7 @@ describe('a schema that this release cannot use', () => {
       await expect(requireSchema(connection, migrations)).rejects.toThrow('too new');
     }));
 
-  it('is one whose numbers of changes would not rise any more, with the remedy', () =>
+  it('is refused with the remedy when its sequence is lower than the stored numbers', () =>
     withDatabase(async (database) => {
       const migrations = await readMigrations();
       const { sql: db, connection } = database;
@@ -183,7 +183,7 @@ describe('a schema that this release cannot use', () => {
       await expect(requireSchema(connection, migrations)).rejects.toThrow('is lower than the stored numbers');
     }));
 
-  it('is named by its version where the release that made it has tables no more, or others', () =>
+  it('is reported with its version when a newer release has removed or changed tables', () =>
     withDatabase(async ({ sql: db, connection }) => {
       const migrations = await readMigrations();
       await migrate(connection, migrations);
@@ -195,7 +195,7 @@ describe('a schema that this release cannot use', () => {
       await expect(requireSchema(connection, migrations)).rejects.toThrow('is at version 0 and lacks');
     }));
 
-  it('costs one statement to tell from one that it can, which a daemon asks again and again', () =>
+  it('is detected with one statement when the daemon checks it', () =>
     withDatabase(async ({ connection }) => {
       const migrations = await readMigrations();
       await migrate(connection, migrations);
@@ -204,7 +204,7 @@ describe('a schema that this release cannot use', () => {
       expect(counted.statements()).toBe(1);
     }));
 
-  it('is not one that a newer release only added to', () =>
+  it('is not assumed when a newer release only added to it', () =>
     withDatabase(async ({ sql: db, connection }) => {
       const migrations = await readMigrations();
       await migrate(connection, migrations);
@@ -212,7 +212,7 @@ describe('a schema that this release cannot use', () => {
       await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
     }));
 
-  it('is worked on as before where a newer release added columns, tables and views', () =>
+  it('is used as before when a newer release added columns, tables and views', () =>
     withDatabase(async (database) => {
       const migrations = await readMigrations();
       const { sql: db, connection } = database;
