@@ -4,12 +4,13 @@ import { findAvoidedWords } from '../support/words.js';
 
 /** Files and folders whose language is checked. */
 const CHECKED = [
-  ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'docs/'],
-  ...['src/core/', 'src/daemon/', 'src/library/', 'src/observability/', 'src/service/', 'src/settings/', 'src/sync/'],
+  ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'docs/', 'migrations/'],
+  ...['src/core/', 'src/daemon/', 'src/library/', 'src/observability/', 'src/service/', 'src/settings/'],
+  ...['src/storage/', 'src/sync/', 'src/index.ts', 'src/main.ts'],
 ];
 
 const files = CHECKED.flatMap((path) => (path.endsWith('/') ? filesBelow(path) : [path])).filter((path) =>
-  /\.(?:md|ts|css)$/.test(path),
+  /\.(?:md|sql|ts)$/.test(path),
 );
 
 test.each(files)('%s uses the words of the project', (path) => {

@@ -67,7 +67,7 @@ export interface FeedStore extends PassStore {
   releaseLease(lease: LeaseGrant): Promise<void>;
   readPosition(feed: string): Promise<Position>;
   readEarlierPositions(feed: string): Promise<EarlierPositions>;
-  /** Runs of any feed whose delivery lies between these times (service clock), both included; the latest first. */
+  /** Runs of any feed delivered between these times (service clock), both included, the latest first. */
   findDelivered(from: Date, to: Date, limit: number): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
   /** Moves the feed and keeps the old cursor in the history. Returns false if the lease was lost or the cursor moved. */
   movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
