@@ -2,19 +2,19 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { startEmulator } from '../emulator/index.js';
 
-/** Runs that the emulated service has finished before the demo's very first start, and new ones while it runs. */
+/** Number of runs that the emulated service has finished before the first start of the demo. */
 const HISTORY = 5_000;
 const NEW_RUNS_PER_SECOND = 3;
 const CORRECTIONS_PER_MINUTE = 4;
 const SWITCHES = { truncatedShare: 0.02, failureShare: 0.04, testEnvironmentShare: 0 } as const;
 
-/** When the demo ran, in milliseconds since 1970. */
+/** Periods in which the demo ran, milliseconds since 1970. */
 const periodsSchema = z.array(z.tuple([z.number(), z.number()]));
 type Periods = z.output<typeof periodsSchema>;
 
 /**
- * Starts an emulated service that goes on where it was when the demo ran last: its runs follow from the seed and from
- * the times at which it ran, so these are all that is kept.
+ * Starts an emulated service in the state in which the last demo ended. Its runs depend only on the seed and on the periods in
+ * which it ran, so only these periods are stored.
  */
 export async function startDemoService(file: string, port: number) {
   const earlier = await readPeriods(file);
@@ -36,12 +36,12 @@ export async function startDemoService(file: string, port: number) {
   emulator.set({ newRunsPerSecond: NEW_RUNS_PER_SECOND, correctionsPerMinute: CORRECTIONS_PER_MINUTE });
   return {
     emulator,
-    /** Notes that the demo runs until now, so that the service is found as it was left; also after a hard end. */
+    /** Records that the demo has run until now, so that the next start restores this state, also after a crash. */
     noteRunning: () => writePeriods(file, [...earlier, [startedAt, Date.now()]]),
   };
 }
 
-/** A file that is missing or damaged means a first start. */
+/** Reads the periods; empty if the file is missing or damaged. */
 async function readPeriods(file: string): Promise<Periods> {
   try {
     return periodsSchema.parse(JSON.parse(await readFile(file, 'utf8')));

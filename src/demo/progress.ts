@@ -3,7 +3,7 @@ import { counted, formatSeconds } from '../cli/terminal/format.js';
 import type { StatusReport } from '../observability/status-page/status-report.js';
 
 const BAR_WIDTH = 24;
-/** Interval between two updates, milliseconds: of the line on a terminal, and of printed lines elsewhere. */
+/** Intervals between updates on a terminal and elsewhere, milliseconds. */
 const TERMINAL_EVERY_MS = 500;
 const PLAIN_EVERY_MS = 5_000;
 
@@ -19,13 +19,13 @@ export async function showProgress(report: () => StatusReport, signal: AbortSign
   if (terminal) process.stdout.write('\n');
 }
 
-/** Describes the state of the feed: its progress is the share of the time between the first known state and now. */
+/** Returns a description of the feed's state. The progress is the share of the time from the first known state to now that has been read. */
 function createDescription(): (report: StatusReport, now: number) => string {
   let begun: { readonly at: number; readonly completeTo: number; readonly written: number } | null = null;
   return (report, now) => {
     const { dataCompleteAsOf, lagSeconds, runsWritten } = report;
     const [error] = report.currentErrors;
-    if (error !== undefined) return `${error.message} (${counted(error.failures, 'time', 'times')}; trying on)`;
+    if (error !== undefined) return `${error.message} (${counted(error.failures, 'failure', 'failures')}; retrying)`;
     if (dataCompleteAsOf === null || lagSeconds === null) return 'starting';
     const completeTo = Date.parse(dataCompleteAsOf);
     begun ??= { at: now, completeTo, written: runsWritten };

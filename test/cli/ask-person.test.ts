@@ -12,7 +12,7 @@ async function asked(keys: string | null) {
   return { answer: await answer, shown: String(output.read()) };
 }
 
-test('a question is answered by a line', async () => {
+test('askPerson returns the line that was entered', async () => {
   const { answer, shown } = await asked('yes\r');
   expect(answer).toBe('yes');
   expect(shown).toContain('Go on? [y/N] ');
@@ -27,7 +27,7 @@ test.each([
   expect(shown).toMatch(/\n$/);
 });
 
-test('a question that Ctrl-C ends is an interruption, and has a line of its own', async () => {
+test('askPerson rejects as interrupted when Ctrl-C is pressed, and ends the line', async () => {
   const { answer, shown } = await asked('\u0003');
   expect(answer).toMatchObject({ message: 'interrupted; nothing was changed', exitCode: EXIT.interrupted });
   expect(shown).toMatch(/\n$/);

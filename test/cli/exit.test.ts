@@ -32,16 +32,16 @@ test.each([
   expect(explain(error)).toEqual({ exitCode: 1, message: error.message });
 });
 
-test('a failure that names its exit code ends with that', () => {
+test('explain returns the exit code of the failure when it has one', () => {
   expect(explain(new CommandFailure('say which', 64))).toEqual({ exitCode: 64, message: 'say which' });
 });
 
-test('what Commander has already said is not said twice', () => {
+test('explain returns no message when Commander has already printed it', () => {
   expect(explain(new CommanderError(1, 'commander.unknownOption', 'unknown'))).toEqual({ exitCode: 64, message: null });
   expect(explain(new CommanderError(0, 'commander.help', '(help)'))).toEqual({ exitCode: 0, message: null });
 });
 
-test('everything else is a bug, and shows where', () => {
+test('explain reports any other error as a bug with its stack', () => {
   expect(explain(new TypeError('no function'))).toEqual({
     exitCode: 1,
     message: expect.stringMatching(/^this is a bug in scanfeed: TypeError: no function\n +at /),
@@ -49,7 +49,7 @@ test('everything else is a bug, and shows where', () => {
   expect(explain('thrown').message).toBe('this is a bug in scanfeed: thrown');
 });
 
-test('an answer that is too large says what to do', () => {
+test('explain returns the remedy when an answer is too large', () => {
   expect(new BodyTooLargeError(1_000).message).toBe(
     'the response is larger than the 1000 bytes allowed; if it is a page of the feed, request fewer entries at once (SCANFEED_PAGE_LIMIT)',
   );

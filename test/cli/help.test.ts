@@ -14,7 +14,7 @@ async function helpOf(file: string): Promise<{ name: string; text: string }[]> {
   });
 }
 
-test('the program has commands to look at', () => {
+test('the program has commands', () => {
   expect(commands.map(({ name }) => name)).toEqual(expect.arrayContaining(['run', 'emulator', 'demo']));
 });
 

@@ -24,12 +24,12 @@ test.each([
   expect(await output.flushed()).toBe(lost);
 });
 
-test('output into which nothing was written has lost nothing, wherever it goes', async () => {
+test('flushed resolves to null when nothing was written', async () => {
   const output = watchOutput(failing(errno('ENOSPC', 'ENOSPC: no space left on device, write')));
   expect(await output.flushed()).toBeNull();
 });
 
-test('output that goes slowly is waited for', async () => {
+test('flushed waits when the output is slow', async () => {
   const gone: string[] = [];
   const slow = new Writable({
     write: (chunk, _encoding, done) => {

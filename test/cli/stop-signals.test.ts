@@ -9,21 +9,21 @@ function process(pid: number) {
   return { double, exits };
 }
 
-test('process 1 ends on signals that nobody handles', () => {
+test('process 1 ends on a signal when nothing else handles it', () => {
   const { double, exits } = process(1);
   double.emit('SIGTERM', 'SIGTERM');
   double.emit('SIGINT', 'SIGINT');
   expect(exits).toEqual([143, 130]);
 });
 
-test('process 1 leaves signals to those who handle them', () => {
+test('process 1 continues on a signal when something else handles it', () => {
   const { double, exits } = process(1);
   double.on('SIGTERM', () => {});
   double.emit('SIGTERM', 'SIGTERM');
   expect(exits).toEqual([]);
 });
 
-test('any other process is left as the system has it', () => {
+test('other processes get no handlers', () => {
   const { double } = process(4711);
   expect(double.eventNames()).toEqual([]);
 });

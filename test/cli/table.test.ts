@@ -13,7 +13,7 @@ const layout: readonly Column<(typeof rows)[number]>[] = [
 ];
 const shown = (columns: number | null) => table(rows, layout, columns).split('\n').slice(0, -1);
 
-test('a table is as wide as it needs to be where nothing bounds it', () => {
+test('a table has its natural width when there is no limit', () => {
   expect(shown(null)).toEqual([
     'VIEW                          TYPE             FIELDS  BUILT',
     'document_rechnung_positionen  rechnung_inland       8  2026-11-21T15:43:47Z',
@@ -22,7 +22,7 @@ test('a table is as wide as it needs to be where nothing bounds it', () => {
   expect(shown(75)).toEqual(shown(null));
 });
 
-test('a table that does not fit loses what can be spared before anything is cut', () => {
+test('a table omits spare columns before it cuts others when it does not fit', () => {
   expect(shown(74)).toEqual([
     'VIEW                          TYPE             FIELDS',
     'document_rechnung_positionen  rechnung_inland       8',
@@ -30,12 +30,12 @@ test('a table that does not fit loses what can be spared before anything is cut'
   ]);
 });
 
-test('a table that still does not fit is cut where it may be, and no further', () => {
+test('a table cuts only columns that may shrink when it still does not fit', () => {
   expect(shown(48)[1]).toBe('document_rechnung_positionen  rechnung_…       8');
   expect(shown(20)[1]).toBe('document_rechnung_positionen  rechnun…       8');
 });
 
-test('what steers a terminal is shown as a sign', () => {
+test('a table replaces control characters', () => {
   expect(table([{ ...rows[0], view: 'a\u001b[2Jb\u202e' } as (typeof rows)[number]], layout, null)).toContain(
     'a\ufffd[2Jb\ufffd',
   );

@@ -8,7 +8,7 @@ import { httpStatusError } from '../../src/service/errors/status-errors.js';
 
 const away = new ConnectionError('https://service.example', 'ECONNREFUSED');
 
-test('a command says what it waits for, and how long', async () => {
+test('withRetries reports the reason and length of each pause', async () => {
   const answers = [httpStatusError({ operation: 'run', status: 503, retryAfterMs: 600_000 }), away];
   const said: string[] = [];
   const work = async () => {
@@ -19,12 +19,12 @@ test('a command says what it waits for, and how long', async () => {
   const clock = { ...systemClock, random: () => 0.5, sleep: async () => {} };
   expect(await withRetries(work, { clock, onPause: (line) => said.push(line) })).toBe('the run');
   expect(said).toEqual([
-    expect.stringMatching(/ answered 503: .*; trying again in 10 min$/),
-    expect.stringMatching(/^no response from https:\/\/service\.example .*; trying again in 0\.5 s$/),
+    expect.stringMatching(/ answered 503: .*; retrying in 10 min$/),
+    expect.stringMatching(/^no response from https:\/\/service\.example .*; retrying in 0\.5 s$/),
   ]);
 });
 
-test('a command that is interrupted neither sits out what it waits for nor tries again', async () => {
+test('withRetries neither waits nor retries when the command is interrupted', async () => {
   const stop = new AbortController();
   const sleeps: AbortSignal[] = [];
   const clock = {
@@ -57,7 +57,7 @@ test.each([
   expect(noted).toEqual(said);
 });
 
-test('a line that is drawn anew stays within one row of the terminal', () => {
+test('a redrawn line stays within one row of the terminal', () => {
   const noted: string[] = [];
   let now = 0;
   const terminal: Partial<CommandProcess> = {

@@ -120,7 +120,7 @@ describe('scanfeed emulator', () => {
     await run(['--json'], async (printed) => {
       const { port } = new URL((JSON.parse(printed) as { url: string }).url);
       await expect(run(['--port', port])).rejects.toMatchObject({
-        message: `127.0.0.1:${port} is taken; choose another with --port`,
+        message: `127.0.0.1:${port} is in use; choose another with --port`,
         exitCode: 1,
       });
     });

@@ -13,20 +13,20 @@ interface Given extends FeedOptions {
 const FLAG = '--base-url';
 
 const examples = `
-A daemon whose SCANFEED_BASE_URL differs from the stored address holds, so that
-two applications on one feed's name do not mix their data. When it is the same
-service at another address, adopt it.
+A daemon holds if its SCANFEED_BASE_URL differs from the stored address, so that
+two applications with the same feed name cannot mix their data. If the service
+has moved to another address, adopt the new address.
 
 Examples:
   $ SCANFEED_BASE_URL=https://recognition.example/v1 scanfeed adopt
   $ scanfeed adopt --base-url https://recognition.example/v1 --yes`;
 
-/** `scanfeed adopt`: the service has moved to another address. */
+/** `scanfeed adopt`: assigns a feed to the new address of its service. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('adopt')
-    .description("Say that the feed's stored position belongs to the service at the configured base URL.")
-    .option(`${FLAG} <url>`, 'the address, with /v1 (default: SCANFEED_BASE_URL)')
+    .description("Assign the feed's stored position to the service at the configured base URL.")
+    .option(`${FLAG} <url>`, 'new address, with /v1 (default: SCANFEED_BASE_URL)')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
@@ -42,23 +42,25 @@ async function adopt(options: Given, io: CommandProcess): Promise<void> {
   await withFeed(io, options, async ({ feeds, feed: { name, baseUrl: from } }) => {
     const done = (changed: boolean, said: string) =>
       io.write(options.json ? `${JSON.stringify({ feed: name, from, to, changed })}\n` : `${said}\n`);
-    if (from === to) return done(false, `The feed ${name} belongs to ${to} already.`);
+    if (from === to) return done(false, `The feed ${name} already belongs to ${to}.`);
     const plan = `Feed ${name}
   from: ${from}
   to:   ${to}
-Its position and its runs will be taken for those of the service at the new
-address. If that is another service, or serves another organization, give it a
-feed name or a schema of its own instead.
+Its position and its runs will be assigned to the service at the new address. If
+that is a different service or organization, use another feed name or schema.
 `;
     await confirm(io, { plan, question: 'Is it the same service?', yes: options.yes === true });
     if (!(await feeds.adopt(name, { from, baseUrl: to }))) {
-      throw new CommandFailure(`the address of the feed ${name} was changed meanwhile; look again`, EXIT.tryAgain);
+      throw new CommandFailure(
+        `the address of the feed ${name} was changed in the meantime; check it and try again`,
+        EXIT.tryAgain,
+      );
     }
-    done(true, `The feed ${name} belongs to ${to} now. A daemon with this base URL goes on within a minute.`);
+    done(true, `The feed ${name} belongs to ${to} now. A daemon with this base URL continues within a minute.`);
   });
 }
 
-/** @throws CommandFailure where the settings would refuse it */
+/** Reads an address. @throws CommandFailure if the settings would reject it */
 function address(text: string, env: NodeJS.ProcessEnv | undefined): string {
   try {
     return readBaseUrl(text, FLAG, env);

@@ -26,7 +26,7 @@ Examples:
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   passCommand(program, 'backfill', io)
     .description('Read a range of the feed again and store the runs that are missing or newer.')
-    .option('--beginning', 'begin at the beginning of the history')
+    .option('--beginning', 'start at the beginning of the history')
     .addHelpText('after', examples)
     .action((options: Given) => backfill(options, io));
 }

@@ -17,7 +17,7 @@ import { untilStopped } from '../context/stop-signals.js';
 import { withDatabase } from '../context/with-feed.js';
 
 const examples = `
-What is configured is used, the rest is embedded.
+A configured service or database is used; otherwise an embedded one runs.
 
 Examples:
   $ scanfeed demo
@@ -27,32 +27,33 @@ Examples:
   The emulated service into your PostgreSQL:
     $ DATABASE_URL=postgres://me@localhost/invoices scanfeed demo`;
 
-/** Data of the demo, under the checkout; git ignores it. */
+/** Folder of the demo's data, in the checkout and ignored by git. */
 const DIRECTORY = fileURLToPath(new URL('.scanfeed', PACKAGE_FOLDER));
 const ADMIN_PORT = 9847;
 const ANY_PORT = 0;
 const SERVICE_PORT = 8899;
-/** Listening on these, the loopback address included. */
+/** Wildcard addresses, which include the loopback address. */
 const EVERY_ADDRESS: readonly string[] = ['0.0.0.0', '::'];
 const POSTGRES_PORT = 54_320;
 const SHUTDOWN_MS = 20_000;
-/** The database and the service. */
+/** Number of parts if both the database and the service are embedded. */
 const BOTH = 2;
-const NOTE_EVERY_MS = 2_000;
+/** Interval between records of the time that the demo has run, milliseconds. */
+const RECORD_INTERVAL_MS = 2_000;
 
 /** `scanfeed demo`: the real daemon between an emulated service and an embedded PostgreSQL. */
 export function register(program: Command): void {
   program
     .command('demo')
     .description(
-      'Try scanfeed: run the daemon, with an embedded PostgreSQL and an emulated service where none is configured.',
+      'Try scanfeed: run the daemon with an embedded PostgreSQL and an emulated service unless they are configured.',
     )
-    .option('--directory <folder>', 'where the data is kept', DIRECTORY)
+    .option('--directory <folder>', 'folder for the data', DIRECTORY)
     .addHelpText('after', examples)
     .action(({ directory }: { directory: string }) => runDemo(resolve(directory)));
 }
 
-/** Something embedded: what it adds to the environment, what it prints, and how it ends. */
+/** An embedded part: its environment variables, the lines to print, and how to stop it. */
 interface Embedded {
   readonly variables: Readonly<Record<string, string>>;
   readonly lines: readonly string[];
@@ -90,11 +91,11 @@ async function prepareFolder(directory: string): Promise<void> {
     await access(directory, constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new CommandFailure(`nothing can be kept in ${directory} (${code}); choose another folder with --directory`);
+    throw new CommandFailure(`cannot write to ${directory} (${code}); choose another folder with --directory`);
   }
 }
 
-/** The emulator's port may be another one than last time, but it is the same service. */
+/** Adopts the emulator's address: its port may have changed since the last start, but it is the same service. */
 async function adoptEmulator({ database: settings, feed, service }: Settings): Promise<void> {
   await migrateSchema(settings);
   await withDatabase(settings, async ({ feeds }) => {
@@ -104,7 +105,7 @@ async function adoptEmulator({ database: settings, feed, service }: Settings): P
   });
 }
 
-/** Logs of the daemon reach the terminal only where something is wrong: the line of progress says the rest. */
+/** Starts the daemon with error logs only. The progress line shows everything else. */
 function startDaemon(settings: Settings, signal: AbortSignal): Daemon {
   const overProgress = process.stdout.isTTY ? '\r\x1b[K' : '';
   const logger = createLogger({
@@ -124,7 +125,7 @@ async function embedPostgres(directory: string, signal: AbortSignal): Promise<Em
   return {
     variables: { DATABASE_URL: postgres.url },
     lines: [
-      `Embedded PostgreSQL ${postgres.cluster.version}; look into it with`,
+      `Embedded PostgreSQL ${postgres.cluster.version}; query it with`,
       `  ${postgres.psql} -c 'SELECT count(*) FROM scanfeed.runs'`,
     ],
     stop: () => postgres.stop(),
@@ -137,7 +138,7 @@ async function embedService(directory: string): Promise<Embedded> {
     await findFreePort(SERVICE_PORT),
   );
   await noteRunning();
-  const timer = setInterval(() => void noteRunning().catch(() => {}), NOTE_EVERY_MS);
+  const timer = setInterval(() => void noteRunning().catch(() => {}), RECORD_INTERVAL_MS);
   return {
     variables: { SCANFEED_BASE_URL: emulator.url, SCANFEED_API_KEY: emulator.apiKey },
     lines: [
@@ -145,7 +146,7 @@ async function embedService(directory: string): Promise<Embedded> {
     ],
     stop: async () => {
       clearInterval(timer);
-      // Whoever has deleted the folder begins anew: nothing is to be kept then.
+      // If the folder was deleted, the next demo starts from scratch.
       await noteRunning().catch(() => {});
       await emulator.close();
     },
@@ -153,8 +154,8 @@ async function embedService(directory: string): Promise<Embedded> {
 }
 
 /**
- * A demo is for one person on this machine, and must not fail because the usual port is taken. One that was asked for is
- * another matter: whoever looks there would see somebody else's page, or none.
+ * Returns defaults for the admin server. If the default port is in use, any free port is used. A port that was configured
+ * must be available: otherwise that address would show another program's page, or none.
  */
 async function adminDefaults(): Promise<Record<string, string>> {
   const defaults = { SCANFEED_ADMIN_HOST: '127.0.0.1', SCANFEED_ADMIN_PORT: String(ADMIN_PORT) };
@@ -162,26 +163,26 @@ async function adminDefaults(): Promise<Record<string, string>> {
   if (await isPortFree(port, host)) return defaults;
   if (!isSet(['SCANFEED_ADMIN_PORT'])) {
     if (await isPortFree(ANY_PORT, host)) return { ...defaults, SCANFEED_ADMIN_PORT: String(ANY_PORT) };
-    throw new CommandFailure(`nothing can listen on ${host}; set another SCANFEED_ADMIN_HOST, or none`);
+    throw new CommandFailure(`cannot listen on ${host}; change or unset SCANFEED_ADMIN_HOST`);
   }
   throw new CommandFailure(
-    `nothing can listen on port ${port} of ${host}, it is probably taken; set another SCANFEED_ADMIN_PORT, or none and a free one is found`,
+    `cannot listen on port ${port} of ${host}, which is probably in use; change SCANFEED_ADMIN_PORT, or unset it to use a free port`,
   );
 }
 
 function whereToLook(embedded: readonly Embedded[], { admin }: Daemon): string {
   const address = admin.address();
   const served = address === null ? [] : [pagesAt(address)];
-  return `${[...embedded.flatMap((part) => part.lines), ...served, 'Ctrl-C ends it; started again, it goes on where it was.'].join('\n')}\n\n`;
+  return `${[...embedded.flatMap((part) => part.lines), ...served, 'Press Ctrl-C to stop; the next start resumes from here.'].join('\n')}\n\n`;
 }
 
 function pagesAt({ address, family, port }: AddressInfo): string {
-  const instead = isSet(['SCANFEED_ADMIN_PORT']) || port === ADMIN_PORT ? '' : ` (port ${ADMIN_PORT} is taken)`;
+  const instead = isSet(['SCANFEED_ADMIN_PORT']) || port === ADMIN_PORT ? '' : ` (port ${ADMIN_PORT} is in use)`;
   const url = `http://${hostOf(address, family)}:${port}`;
   return `Status page ${url}/${instead}, metrics ${url}/metrics`;
 }
 
-/** As it stands in a URL of this machine. */
+/** Returns the host as it is written in a URL on this machine. */
 function hostOf(address: string, family: string): string {
   if (EVERY_ADDRESS.includes(address)) return '127.0.0.1';
   return family === 'IPv6' ? `[${address}]` : address;

@@ -8,19 +8,19 @@ import { checkSettings } from '../doctor/settings-checks.js';
 import { counted, printable, wrapIndented } from '../terminal/format.js';
 
 const examples = `
-Reads one entry of the feed, reads the database and writes nothing. The exit
-code is 0 if all is well, warnings included, and 1 if a check fails.
+Reads one entry of the feed and the database, and writes nothing. The exit code
+is 0 if no check fails (warnings are not failures), otherwise 1.
 
 Examples:
   $ scanfeed doctor
-  The checks that fail, for a script:
+  Failing checks, for a script:
     $ scanfeed doctor --json | jq '.findings[] | select(.outcome == "failing")'`;
 
 /** `scanfeed doctor`: checks the installation. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('doctor')
-    .description('Check the settings, the service and the database, and say how to fix what is wrong.')
+    .description('Check the settings, the service and the database, and show how to fix problems.')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', examples)
     .action(async ({ json }: { json?: true }) => {
@@ -37,11 +37,11 @@ async function checkInstallation({ env, clock }: CommandProcess): Promise<readon
   return [...findings, ...others.flat()];
 }
 
-/** Readable without colours, too. */
+/** Words, so that outcomes are readable without colours. */
 const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok', warning: 'WARN', failing: 'FAIL', skipped: 'skip' };
 const COLOURS: Readonly<Record<Outcome, number>> = { ok: 32, warning: 33, failing: 31, skipped: 2 };
 
-/** @param columns of the terminal; null: each finding on one line, however long */
+/** @param columns width of the terminal; null for one line per finding */
 function describeFindings(
   findings: readonly Finding[],
   { columns, colours = false }: Pick<CommandProcess, 'columns' | 'colours'>,
@@ -52,7 +52,7 @@ function describeFindings(
       const mark = MARKS[outcome].padEnd(6);
       const shown = colours ? `\x1b[${COLOURS[outcome]}m${mark}\x1b[0m` : mark;
       const text = wrapIndented(printable(message), mark.length + nameWidth, columns);
-      // Not indented, so that they can be copied as they are.
+      // Not indented, so that they can be copied.
       const fixes = statements.map((statement) => `${printable(statement)};\n`).join('');
       return `${shown}${check.padEnd(nameWidth)}${text}\n${fixes}`;
     })

@@ -20,24 +20,24 @@ const examples = `
 Examples:
   A service with 5000 finished runs on port 8899:
     $ scanfeed emulator
-  A live one: new runs, corrections behind stored cursors, some runs late:
+  A live service: new runs, corrections behind stored cursors, some late runs:
     $ scanfeed emulator --new-runs-per-second 2 --corrections-per-minute 6 \\
         --redelivery behind --late-share 0.01
-  A bad day: slow, 5% of the requests answered with 503, 1% of the bodies cut:
+  A faulty service: slow, 503 for 5% of the requests, 1% of the bodies cut:
     $ scanfeed emulator --latency 300ms --fault '{"kind":"cut","share":0.01}' \\
         --fault '{"kind":"status","status":503,"retryAfter":2,"share":0.05}'
-  A key without an organization beside the usual one:
+  An additional key without an organization:
     $ scanfeed emulator --key secret=demo --key stray=
-  While it runs, slower answers, three corrections, and all cursors refused:
+  At run time: slower answers, three corrections, and all cursors rejected:
     $ CONTROL=localhost:8899/_emulator TYPE='content-type: application/json'
     $ curl -X PATCH $CONTROL/switches -H "$TYPE" -d '{"latencyMs":500}'
     $ curl -X POST $CONTROL/corrections -H "$TYPE" -d '{"count":3}'
     $ curl -X POST $CONTROL/cursors/invalidate
-  What can be switched, scripted and asked, and the service, as OpenAPI:
+  OpenAPI documents of the control interface and of the service:
     $ curl $CONTROL/openapi-control.json
     $ curl $CONTROL/openapi.json`;
 
-/** The kinds of faults, as commander sets its options. */
+/** Returns the kinds of faults, formatted like options. */
 function faultHelp(command: Command): string {
   const help = command.createHelp();
   const width = Math.max(...Object.keys(faultKinds).map((kind) => kind.length));
@@ -49,10 +49,10 @@ ${kinds.join('\n')}
 `;
 }
 
-/** What the command needs of its process. */
+/** The parts of the process that the command uses. */
 export interface EmulatorProcess {
   write(text: string): void;
-  /** Resolves when the emulator is to end. */
+  /** Resolves when the emulator should stop. */
   stopped(): Promise<void>;
 }
 
@@ -65,23 +65,19 @@ const thisProcess: EmulatorProcess = {
     }),
 };
 
-/** `scanfeed emulator`: the service, emulated, until SIGINT or SIGTERM. */
+/** `scanfeed emulator`: runs the emulated service until SIGINT or SIGTERM. */
 export function register(program: Command, environment: EmulatorProcess = thisProcess): void {
   const command = program
     .command('emulator')
-    .description('Run an emulation of the Document Recognition Service, for trying things out and for staging.')
+    .description('Run an emulated Document Recognition Service, for evaluation and staging.')
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes a free one', numberOption(0, 65_535), 8899)
     .option('--key <key=organization>', 'an API key and its organization; "key=" belongs to none; repeatable', apiKey)
-    .option('--seed <number>', 'everything that looks like chance comes from it', numberOption(0), 1)
+    .option('--seed <number>', 'seed of all random values', numberOption(0), 1)
     .option('--history <runs>', 'finished runs at the start', numberOption(0), 5000)
-    .option(
-      '--history-period <duration>',
-      'period before the start over which they are spread (default: 30d)',
-      duration,
-    )
-    .option('--run-bytes <size>', 'size of a feed entry, on average (default: 1700B)', size)
-    .option('--json', 'print address and key as JSON');
+    .option('--history-period <duration>', 'period before the start that the history covers (default: 30d)', duration)
+    .option('--run-bytes <size>', 'average size of a feed entry (default: 1700B)', size)
+    .option('--json', 'print the address and the key as JSON');
   for (const option of switchOptions()) command.addOption(option);
   command
     .addHelpText('after', () => faultHelp(command) + examples)
@@ -102,7 +98,7 @@ async function serve(options: Given, environment: EmulatorProcess): Promise<void
   environment.write(
     options.json
       ? `${JSON.stringify({ url, apiKey: key, controlUrl })}\n`
-      : `Emulated service: ${url}\nAPI key:          ${key}\nSwitches:         ${controlUrl}/switches\nCtrl-C ends it.\n`,
+      : `Emulated service: ${url}\nAPI key:          ${key}\nSwitches:         ${controlUrl}/switches\nPress Ctrl-C to stop.\n`,
   );
   await stopped;
   await emulator.close();
@@ -125,11 +121,11 @@ async function start(options: Given) {
 
 function explained(error: unknown, address: string): unknown {
   const { code, name } = (error ?? {}) as { code?: string; name?: string };
-  if (code === 'EADDRINUSE') return new CommandFailure(`${address} is taken; choose another with --port`);
+  if (code === 'EADDRINUSE') return new CommandFailure(`${address} is in use; choose another with --port`);
   if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return new CommandFailure(`cannot listen on ${address} (${code}); choose another with --host and --port`);
   }
-  if (name === 'ZodError') return new CommandFailure(`a switch or fault is wrong: ${issuesOf(error)}`, EXIT.usage);
+  if (name === 'ZodError') return new CommandFailure(`invalid switch or fault: ${issuesOf(error)}`, EXIT.usage);
   return error;
 }
 

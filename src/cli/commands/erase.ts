@@ -12,21 +12,21 @@ interface Given {
 }
 
 const examples = `
-What is removed cannot be brought back, and no revision of these runs is stored
-again, whoever delivers it. The scan id itself is kept, in deleted_runs, so that
-readers learn of it. Backups and the service are another matter.
+Erased runs cannot be restored. No revision of them is stored again, even if the
+service delivers one. The scan ids are kept in deleted_runs, so that readers
+notice the deletion. Backups and the service are not affected.
 
 Examples:
   $ scanfeed erase --scan-id 6083ce9e-b870-4e2b-8bbd-88dac083ce9e
   Several at once:
     $ scanfeed erase --yes --scan-id 6083ce9e --scan-id 19fa022e`;
 
-/** `scanfeed erase`: personal data of a run goes, and does not come back. */
+/** `scanfeed erase`: deletes runs with their personal data, and prevents that they are stored again. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('erase')
-    .description('Remove runs everywhere, history and quarantine included, and bar every later revision of them.')
-    .requiredOption('--scan-id <id>', 'the run; may be given several times', several)
+    .description('Delete runs with their history and quarantine entries, and never store them again.')
+    .requiredOption('--scan-id <id>', 'id of the run; repeatable', several)
     .option('--yes', 'do not ask')
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
@@ -41,7 +41,7 @@ async function erase({ scanId, yes, json }: Given, io: CommandProcess): Promise<
   const { database: settings } = readSettings(io.env, { need: ['database'] });
   await withDatabase(settings, async ({ deletedRuns }) => {
     const scanIds = [...new Set(scanId)];
-    const plan = `${counted(scanIds.length, 'run', 'runs')} will be removed from the schema ${settings.schema}, with all revisions, and not be\nstored again. This cannot be undone.\n`;
+    const plan = `${counted(scanIds.length, 'run', 'runs')} will be deleted from the schema ${settings.schema} with all revisions, and never\nstored again. This cannot be undone.\n`;
     await confirm(io, { plan, question: 'Erase?', yes: yes === true });
     const erased = await deletedRuns.erase(scanIds);
     io.write(json ? `${JSON.stringify(erased)}\n` : erased.map(describe).join(''));
@@ -52,7 +52,7 @@ function describe({ scanId, stored, revisions, quarantined }: ErasedRun): string
   const parts = [
     stored ? 'the run' : 'not stored',
     revisions > 0 ? counted(revisions, 'earlier revision', 'earlier revisions') : null,
-    quarantined > 0 ? counted(quarantined, 'entry of the quarantine', 'entries of the quarantine') : null,
+    quarantined > 0 ? counted(quarantined, 'quarantined entry', 'quarantined entries') : null,
   ];
   return `${printable(scanId)}: ${parts.filter((part) => part !== null).join(', ')}\n`;
 }

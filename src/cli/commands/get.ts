@@ -21,26 +21,26 @@ interface Given extends FeedOptions {
 type Work = FeedAtWork<'service' | 'pending'>;
 
 const examples = `
-It shows document content: on a terminal made readable, elsewhere the JSON of
-the service, byte for byte. Only --save needs the database.
+Shows document content: formatted on a terminal, otherwise the JSON of the
+service, byte for byte. Only --save needs the database.
 
 Examples:
   $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e
   $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e | jq .data
   $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --markdown >invoice.md
-  Write it into the database, beside a running daemon:
+  Store it in the database, also while a daemon is running:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e --save`;
 
-/** `scanfeed get`: one run, as the service has it now. */
+/** `scanfeed get`: shows one run as the service returns it now. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('get')
-    .description('Show one run as the service has it now, with its full result.')
+    .description('Show one run with its full result, as the service returns it now.')
     .argument('<scanId>', 'id of the run')
-    .option('--markdown', 'show the recognized markdown, as text')
-    .option('--save', 'write it into the database, as the daemon would')
+    .option('--markdown', 'show the recognized markdown as text')
+    .option('--save', 'store it in the database, as the daemon would')
     .addOption(feedOption())
-    .option('--json', 'print it as JSON, as the service sends it')
+    .option('--json', 'print the JSON as the service sends it')
     .addHelpText('after', examples)
     .action((scanId: string, options: Given) => get(scanId, options, io));
 }
@@ -48,7 +48,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 async function get(scanId: string, given: Given, io: CommandProcess): Promise<void> {
   if (given.save)
     return withFeed(io, { feed: given.feed, need: ['service', 'pending'] }, (work) => save(scanId, given, work, io));
-  if (given.feed !== undefined) throw new CommandFailure('--feed says nothing without --save', EXIT.usage);
+  if (given.feed !== undefined) throw new CommandFailure('--feed requires --save', EXIT.usage);
   const { service: settings } = readSettings(io.env, { need: ['service'] });
   const run = await withClient(settings, 1, (client) =>
     read(limitRate(client, settings.requestsPerSecond), { scanId, markdown: given.markdown === true, settings }, io),
@@ -62,18 +62,18 @@ interface Wanted {
   readonly settings: Pick<ServiceSettings, 'baseUrl'>;
 }
 
-/** @throws CommandFailure where there is no such run */
+/** @throws CommandFailure if there is no such run */
 function read(service: FeedService, { scanId, markdown, settings }: Wanted, io: CommandProcess): Promise<RawRun> {
-  const { signal } = new AbortController(); // a signal ends the process, and nothing is left behind
+  const { signal } = new AbortController(); // signals end the process directly: nothing needs a cleanup
   const request = () =>
     service.readRun(scanId, { markdown }, signal).catch((error) => {
-      // To the daemon it may pass: a run that was just listed. To a person it is the answer.
+      // The daemon retries a 404, because the feed has just listed the run. Here it is the final answer.
       throw error instanceof NotFoundError ? notFound(error, settings.baseUrl) : error;
     });
   return withRetries(request, { clock: io.clock, onPause: (said) => io.note(`${said}\n`) });
 }
 
-/** At an address without the version, which the interface asks for, no run is found: it is doubted before the id. */
+/** The interface requires the version in the address. Without it every run is missing, so the address is the likely cause. */
 function notFound({ message, germanText }: NotFoundError, baseUrl: string): CommandFailure {
   if (/\/v1$/.test(baseUrl)) return new CommandFailure(message);
   const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
@@ -102,7 +102,7 @@ function requireMarkdown(answer: RawRun, { columns }: CommandProcess): string {
   );
 }
 
-/** Loads it first and shows it, whatever becomes of the saving. */
+/** Loads and shows the run, then stores it. */
 async function save(scanId: string, given: Given, work: Work, io: CommandProcess): Promise<void> {
   const { settings, feed } = work;
   const stored = await findOwn(scanId, work);
@@ -118,12 +118,12 @@ async function save(scanId: string, given: Given, work: Work, io: CommandProcess
   if (saved === null) throw new CommandFailure('not saved: PostgreSQL refuses one of its values');
   const { counts } = saved;
   if (counts.stale > 0)
-    throw new CommandFailure('not saved: a newer revision is stored, or it was erased, or is past the retention');
-  const done = counts.inserted + counts.updated > 0 ? 'saved' : 'was stored already';
-  io.note(`revision ${revision} ${done}${counts.conflicts > 0 ? ', with other content, which was kept' : ''}\n`);
+    throw new CommandFailure('not saved: a newer revision is stored, or the run was erased or is past the retention');
+  const done = counts.inserted + counts.updated > 0 ? 'saved' : 'was already stored';
+  io.note(`revision ${revision} ${done}${counts.conflicts > 0 ? ' with different content, which was kept' : ''}\n`);
 }
 
-/** What is stored of the run, which stays with the feed that wrote it. */
+/** Returns the stored run. @throws CommandFailure if it belongs to another feed */
 async function findOwn(scanId: string, { pending, feed }: Work) {
   const [stored] = await pending.findScans([scanId]);
   if (stored === undefined || stored.feed === feed.name) return stored;
@@ -132,12 +132,12 @@ async function findOwn(scanId: string, { pending, feed }: Work) {
 
 const REASONS: Readonly<Partial<Record<PendingReason, string>>> = {
   processing: 'it is still processing',
-  still_truncated: 'the service sends it without its result',
+  still_truncated: 'the service returns it without its result',
   older_revision: 'a newer revision is stored',
   test_mode_unknown: 'the answer does not say whether its partner is in test mode; the feed will list this revision',
 };
 
 function notSaved(reason: PendingReason): CommandFailure {
-  const why = REASONS[reason] ?? 'the answer of the service is no usable run';
+  const why = REASONS[reason] ?? 'the service returned an unusable run';
   return new CommandFailure(`not saved: ${why}`, reason === 'processing' ? EXIT.tryAgain : EXIT.failed);
 }

@@ -6,16 +6,16 @@ import { type CommandProcess, thisProcess } from '../context/command-process.js'
 const examples = `
 Examples:
   $ scanfeed migrate
-  Over a direct connection, where DATABASE_URL leads to a pooler:
+  Over a direct connection, if DATABASE_URL points to a pooler:
     $ export SCANFEED_MIGRATION_DATABASE_URL=postgres://owner@db/invoices
     $ scanfeed migrate`;
 
-/** `scanfeed migrate`: brings the schema up to this release. Safe to run at any time, several at once included. */
+/** `scanfeed migrate`: upgrades the schema to this release. Safe to run at any time, also several at once. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('migrate')
-    .description('Apply the migrations that the database schema lacks.')
-    .option('--json', 'print what was applied as JSON')
+    .description('Apply missing migrations to the database schema.')
+    .option('--json', 'print the applied migrations as JSON')
     .addHelpText('after', examples)
     .action(async ({ json }: { json?: true }) => {
       const { database } = readSettings(io.env, { need: ['database'] });
@@ -31,7 +31,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 }
 
 const REFUSED =
-  'The role for readers of the reports could not be made or given its rights. Have this run by a role that may:';
+  'The reader role of the reports could not be created or granted its rights. Run this as a role that may:';
 
 function report(schema: string, applied: readonly string[]): string {
   if (applied.length === 0) return `The schema ${schema} is up to date.\n`;

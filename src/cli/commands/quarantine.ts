@@ -10,7 +10,7 @@ import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { type Column, table } from '../terminal/table.js';
 
-/** `scanfeed quarantine`: what could not be stored, and what to do with it. */
+/** `scanfeed quarantine`: manages the entries that could not be stored. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const command = program
     .command('quarantine')
@@ -19,22 +19,26 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   command
     .command('list')
     .description('List entries, newest first, without their content.')
-    .addOption(new Option('--state <state>', 'only these').choices([...QUARANTINE_STATES, 'all']).default('open'))
-    .option('--limit <number>', 'how many at most', numberOption(1), 50)
+    .addOption(
+      new Option('--state <state>', 'only entries in this state')
+        .choices([...QUARANTINE_STATES, 'all'])
+        .default('open'),
+    )
+    .option('--limit <number>', 'maximum number of entries', numberOption(1), 50)
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .action((options: FeedOptions & { state: QuarantineState | 'all'; limit: number }) => list(options, io));
   command
     .command('show')
     .description('Show why an entry is in quarantine.')
-    .argument('<id>', 'its id, as listed', idOption)
-    .option('--payload', "write the entry's bytes as received to stdout, and nothing else: document content")
+    .argument('<id>', 'id of the entry, as listed', idOption)
+    .option('--payload', "write only the entry's bytes as received to stdout (document content)")
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
     .action((id: string, options: FeedOptions & { payload?: true }) => show(id, options, io));
   command
     .command('replay')
-    .description('Check entries again and store those that pass. What is still bad stays where it is.')
+    .description('Check entries again and store those that pass. The others stay in quarantine.')
     .argument('[ids...]', 'their ids, as listed', idsOption)
     .option('--all', 'all open entries')
     .addOption(feedOption())
@@ -42,9 +46,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .action((ids: readonly string[], options: FeedOptions & { all?: true }) => replay(ids, options, io));
   command
     .command('discard')
-    .description(
-      'Give open entries up: they are no longer counted, and not opened again when they are delivered again.',
-    )
+    .description('Discard open entries: they are no longer counted, and stay discarded if delivered again.')
     .argument('[ids...]', 'their ids, as listed', idsOption)
     .option('--all', 'all open entries')
     .option('--yes', 'do not ask')
@@ -57,9 +59,9 @@ const examples = `
 Examples:
   $ scanfeed quarantine list
   $ scanfeed quarantine show 12
-  The entry as it was received (document content!), made readable:
+  The entry as received (document content!), formatted:
     $ scanfeed quarantine show 12 --payload | jq .
-  After an update of scanfeed, or a repair, store what passes now:
+  After an update or a repair, store the entries that pass now:
     $ scanfeed quarantine replay --all
   $ scanfeed quarantine discard 12 13`;
 
@@ -136,14 +138,16 @@ function report(results: readonly Replayed[], json: true | undefined, io: Comman
   else io.write(results.map(describeReplayed).join(''));
   const bad = results.filter(({ outcome }) => outcome === 'still_bad').length;
   if (bad > 0)
-    throw new CommandFailure(`${bad} of ${counted(results.length, 'entry', 'entries')} still bad: kept in quarantine`);
+    throw new CommandFailure(
+      `${bad} of ${counted(results.length, 'entry', 'entries')} still invalid, kept in quarantine`,
+    );
 }
 
 const OUTCOMES: Readonly<Record<Replayed['outcome'], string>> = {
   stored: 'stored',
-  present: 'was stored already',
+  present: 'was already stored',
   overtaken: 'discarded: a newer revision is stored',
-  still_bad: 'still bad',
+  still_bad: 'still invalid',
 };
 
 function describeReplayed({ id, scanId, revision, outcome, reason, detail }: Replayed): string {
@@ -161,20 +165,20 @@ async function discard(
     const entries = await requireEntries(work, chosen);
     const settled = entries.find(({ state }) => state !== 'open');
     if (settled !== undefined) throw new CommandFailure(`entry ${settled.id} is not open: it is ${settled.state}`);
-    const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be given up: stays missing, and is not\nopened again when it is delivered again. \`quarantine replay ID\` can still store it.\n`;
+    const plan = `${counted(entries.length, 'entry', 'entries')} of the feed ${work.feed.name} will be discarded: their runs stay missing,\nand they stay discarded if delivered again. \`quarantine replay ID\` can still\nstore them.\n`;
     if (entries.length > 0) await confirm(io, { plan, question: 'Discard them?', yes: yes === true });
     const discarded = await work.quarantine.discard(work.feed.name, chosen);
     io.write(json ? `${JSON.stringify({ discarded })}\n` : `Discarded: ${discarded.length}.\n`);
   });
 }
 
-/** The ids given, or those of all open entries. */
+/** Returns the given ids, or those of all open entries. */
 async function choose(
   { quarantine, feed }: FeedAtWork<never>,
   ids: readonly string[],
   all: true | undefined,
 ): Promise<readonly string[]> {
-  if ((all === true) === ids.length > 0) throw new CommandFailure('give ids, or --all', EXIT.usage);
+  if ((all === true) === ids.length > 0) throw new CommandFailure('give ids or --all', EXIT.usage);
   return all ? quarantine.openIds(feed.name) : [...new Set(ids)];
 }
 

@@ -14,9 +14,9 @@ interface Given extends PassOptions {
 
 const examples = `
 The running daemon reads that part of the feed again and stores the runs that
-its cursor has skipped. If no daemon runs, this command does. The runs that it
-finds are counted in scanfeed_reconcile_found_total of the daemon. A range that
-ends at --until does not change up to when the feed is reconciled.
+its cursor has skipped. If no daemon runs, this command does so. The daemon
+counts the runs that it finds in scanfeed_reconcile_found_total. A range with
+--until does not change the time up to which the feed is reconciled.
 
 Examples:
   The window of SCANFEED_RECONCILE_WINDOW:
@@ -30,7 +30,7 @@ Examples:
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   passCommand(program, 'reconcile', io)
     .description('Find the runs and corrections that the cursor has skipped, and store them.')
-    .option('--full', 'everything, from the start of the feed')
+    .option('--full', 'read the whole feed from its start')
     .addHelpText('after', examples)
     .action((options: Given) => reconcile(options, io));
 }
@@ -76,7 +76,7 @@ function requireReadRange(
   }
 }
 
-/** A cancelled pass, and one whose end was given, do not change it. */
+/** Returns a line with the time up to which the feed is reconciled. Cancelled passes and passes with an end do not change it. */
 async function reconciledUpTo(
   { cancelled }: RequestedPass,
   { feeds, feed: { name } }: FeedAtWork<never>,

@@ -19,35 +19,36 @@ interface Given extends FeedOptions {
 
 type Work = FeedAtWork<'service' | 'pending'>;
 
-/** Runs taken on in one go; of one go no more than the configured number is loaded at once. */
-const RUNS_AT_ONCE = 50;
+/** Number of runs per batch. Within a batch, the configured number of results is loaded at once. */
+const BATCH_SIZE = 50;
 
 const examples = `
-What cannot be loaded now stays pending, and the running daemon goes on trying.
+Results that cannot be loaded now stay pending, and the running daemon retries
+them.
 
-Results that cannot come any more, such as those of a feed whose service is
-gone, can be given up: their runs stay as they are, and are neither tried nor
-counted until they are resolved by their ids, or delivered with their results.
-Where the service of a retired feed has only moved, \`scanfeed adopt --feed\`
-hands its results to the feed that has its place.
+Results that can no longer be loaded, for example because the service of their
+feed is gone, can be given up: their runs stay as they are, and are neither
+retried nor counted until they are resolved by id or delivered with results.
+If the service of a retired feed has only moved, \`scanfeed adopt --feed\` hands
+its results to the feed that replaced it.
 
 Examples:
   $ scanfeed resolve --all
   $ scanfeed resolve 4711-a 4711-b
-  Why results are pending:
+  Reasons of pending results:
     $ scanfeed resolve --all --json |
         jq -r '.[] | select(.outcome == "pending") | [.scanId, .reason] | @tsv'
-  A feed whose service is no more:
+  A feed whose service is gone:
     $ scanfeed resolve --all --give-up --feed former`;
 
-/** `scanfeed resolve`: tries to load pending results now. */
+/** `scanfeed resolve`: loads pending results now. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('resolve')
-    .description('Load results that are still pending now, instead of when the daemon tries next.')
+    .description("Load pending results now instead of at the daemon's next retry.")
     .argument('[scanIds...]', 'ids of the runs')
     .option('--all', 'all pending results of the feed')
-    .option('--give-up', 'try no more: the runs stay without their results')
+    .option('--give-up', 'stop retrying: the runs stay without their results')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
@@ -57,7 +58,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 
 async function resolve(scanIds: readonly string[], options: Given, io: CommandProcess): Promise<void> {
   const { all, feed, json } = options;
-  if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids, or --all', EXIT.usage);
+  if ((all === true) === scanIds.length > 0) throw new CommandFailure('give scan ids or --all', EXIT.usage);
   if (options.giveUp) return withFeed(io, { feed }, (work) => giveUp(scanIds, options, work, io));
   await withFeed(io, { feed, need: ['service', 'pending'] }, async (work) => {
     const { scanIds: chosen, revisions } = await choosePending(scanIds, work);
@@ -99,12 +100,12 @@ async function resolveAll(
   progress: ProgressLine,
 ): Promise<readonly Resolved[]> {
   const stop = new AbortController();
-  setMaxListeners(0, stop.signal); // one a result under way
+  setMaxListeners(0, stop.signal); // one listener for each result in progress
   const parts = partsOf(work, service, clock, stop);
   const results: Resolved[] = [];
   let tries = 0;
-  for (let from = 0; from < scanIds.length; from += RUNS_AT_ONCE) {
-    const some = scanIds.slice(from, from + RUNS_AT_ONCE);
+  for (let from = 0; from < scanIds.length; from += BATCH_SIZE) {
+    const some = scanIds.slice(from, from + BATCH_SIZE);
     const due = await work.pending.makeDue(work.feed.name, some);
     const tried = await Promise.all(
       due.map(async (run) => {
@@ -129,7 +130,7 @@ async function resolveAll(
   return results;
 }
 
-/** A failure of the service as a whole ends the command with it: the other tries would meet it too. */
+/** A failure that every request would meet aborts the command. */
 function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'], stop: AbortController) {
   const { feed, pending } = work.settings;
   const store = openFeedStore(work, clock);
@@ -143,7 +144,7 @@ function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'
 const OUTCOMES: Readonly<Record<Resolved['outcome'], string>> = {
   resolved: 'resolved',
   pending: 'still pending',
-  complete: 'was complete already',
+  complete: 'was already complete',
 };
 
 function report(results: readonly Resolved[], json: true | undefined, { write }: CommandProcess): void {
@@ -160,7 +161,7 @@ function describe({ scanId, revision, outcome, reason, detail }: Resolved): stri
   return `${printable(scanId)}, revision ${revision}: ${OUTCOMES[outcome]}${why}\n`;
 }
 
-/** Gives up loading results. The service gets no request: it may be gone. */
+/** Gives up results. Sends no request, because the service may be gone. */
 async function giveUp(
   named: readonly string[],
   { json, yes }: Given,
@@ -170,8 +171,8 @@ async function giveUp(
   const { pending, feed } = work;
   const { scanIds, revisions } = await choosePending(named, work);
   if (scanIds.length > 0) {
-    const plan = `${counted(scanIds.length, 'result', 'results')} of the feed ${feed.name} will be given up: the runs stay without, and
-nobody tries to load them again. \`resolve SCANID\` can still do so.
+    const plan = `${counted(scanIds.length, 'result', 'results')} of the feed ${feed.name} will be given up: their runs stay without
+results, and no replica retries them. \`resolve SCANID\` can still load them.
 `;
     await confirm(io, { plan, question: 'Give them up?', yes: yes === true });
   }
@@ -185,7 +186,7 @@ nobody tries to load them again. \`resolve SCANID\` can still do so.
   });
   if (json) return io.write(`${JSON.stringify(results)}\n`);
   if (results.length === 0) return io.write('No results are pending.\n');
-  const words = { given_up: 'given up', complete: 'was complete already', replaced: 'was replaced meanwhile' };
+  const words = { given_up: 'given up', complete: 'was already complete', replaced: 'was replaced in the meantime' };
   const lineOf = ({ scanId, revision, outcome }: (typeof results)[number]) =>
     `${printable(scanId)}, revision ${revision}: ${words[outcome]}\n`;
   io.write(results.map(lineOf).join(''));

@@ -15,31 +15,31 @@ interface Given extends FeedOptions {
 }
 
 const examples = `
-A running daemon goes on from there at once. Nothing that is stored is lost or
-goes back: what is delivered again changes nothing, and "complete as of" stays.
+A running daemon continues from there immediately. Stored data is neither lost
+nor reverted, and "complete as of" does not change.
 
 Examples:
-  Positions to go back to:
+  Earlier positions:
     $ scanfeed rewind --list
     $ scanfeed rewind --to-cursor 41
   Read the last two days again:
     $ scanfeed rewind --since 2d
-  Read everything again, without a question:
+  Read everything again without confirmation:
     $ scanfeed rewind --beginning --yes`;
 
 /** `scanfeed rewind`: reads a part of the feed again. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('rewind')
-    .description('Move the feed back to an earlier position, so that what follows is read again.')
+    .description('Move the feed back to an earlier position and read it again from there.')
     .option('--list', 'list earlier positions, newest first')
-    .option('--to-cursor <id>', 'to an earlier position, by its id as listed', idOption)
+    .option('--to-cursor <id>', 'go to an earlier position, by its id as listed', idOption)
     .option(
       '--since <time>',
-      'to a delivery time: ISO 8601, a day, or a time before now such as 24h',
+      'go to a delivery time: ISO 8601, a day, or a time before now such as 24h',
       timeOption(io.clock.now),
     )
-    .option('--beginning', 'to where the feed once started')
+    .option('--beginning', 'go to the start of the feed')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')
@@ -68,7 +68,7 @@ const LIST: readonly Column<EarlierPosition>[] = [
   {
     head: 'DELIVERED UP TO',
     cell: ({ hasCursor, lastDeliveredAt }) =>
-      hasCursor ? (lastDeliveredAt?.toISOString() ?? 'nothing yet') : 'no cursor then',
+      hasCursor ? (lastDeliveredAt?.toISOString() ?? 'nothing yet') : 'no cursor',
   },
 ];
 
@@ -79,8 +79,8 @@ async function rewind(work: FeedAtWork<never>, options: Given, io: CommandProces
   const plan = `Feed ${feed.name} of ${feed.baseUrl}
   from: ${from}
   to:   ${said}
-What was delivered since then is read again, and new runs come after it. Nothing
-that is stored goes back.${feed.leader === null ? '' : ` ${feed.leader} goes on from there at once.`}
+Entries delivered since then are read again before new ones. Stored data is not
+reverted.${feed.leader === null ? '' : ` ${feed.leader} continues from there immediately.`}
 `;
   await confirm(io, { plan, question: 'Rewind the feed?', yes: options.yes === true });
   if (!(await feeds.rewind(feed.name, to))) {
@@ -90,7 +90,7 @@ that is stored goes back.${feed.leader === null ? '' : ` ${feed.leader} goes on 
   io.write(
     options.json
       ? `${JSON.stringify({ feed: name, to: said, leader })}\n`
-      : `The feed ${name} goes on from ${said}${leader === null ? ' when a daemon is started' : ''}.\n`,
+      : `The feed ${name} continues from ${said}${leader === null ? ' when a daemon is started' : ''}.\n`,
   );
 }
 
@@ -118,7 +118,7 @@ async function targetOf(
   };
 }
 
-/** A time that was never read would be skipped, and the data would be said to be complete all the same. */
+/** Rejects times after the position: entries in between would be skipped, but count as complete. */
 function notAhead(since: Date, { lastDeliveredAt, startSince, name }: FeedRow): Date {
   const readTo = lastDeliveredAt ?? startSince;
   if (readTo !== null && since <= readTo) return since;

@@ -15,12 +15,12 @@ Examples:
   $ export SCANFEED_API_KEY_FILE=/run/secrets/recognition-key
   $ export DATABASE_URL=postgres://scanfeed@db.example/invoices
   $ scanfeed run
-  With a line for each page:
+  With a log line for each page:
     $ SCANFEED_LOG_LEVEL=debug scanfeed run
-  With lines for people, in a terminal:
+  With readable log lines in a terminal:
     $ SCANFEED_LOG_FORMAT=pretty scanfeed run`;
 
-/** `scanfeed run`: the daemon. Ends with 0 on SIGTERM and SIGINT; waits for whatever else is missing. */
+/** `scanfeed run`: runs the daemon. Exits with 0 on SIGTERM and SIGINT; retries if the service or database is unavailable. */
 export function register(program: Command): void {
   program
     .command('run')
@@ -36,7 +36,7 @@ export function register(program: Command): void {
         version: packageVersion(),
       });
       for (const warning of settings.warnings) logger.warn(warning);
-      // A terminal that closes does not end the daemon; files with keys and passwords are read again without a signal.
+      // Closing the terminal does not end the daemon. Changed key and password files are read again without a signal.
       process.on('SIGHUP', () => logger.info('SIGHUP ignored'));
       const startedAt = systemClock.monotonic();
       let report: Daemon['report'] | undefined;

@@ -9,26 +9,26 @@ import { showStatus } from '../terminal/show-status.js';
 const examples = `
 Examples:
   $ scanfeed status
-  How many seconds behind, for a script:
+  The lag in seconds, for a script:
     $ scanfeed status --json | jq '.[0].lagSeconds'
-  Drawn anew every 5 seconds, until Ctrl-C:
+  Refreshed every 5 seconds until Ctrl-C:
     $ scanfeed status --watch 5s`;
 
 const WATCH_MS = 2_000;
 
 interface Given {
   readonly json?: true;
-  /** Milliseconds; true: no interval was named. */
+  /** Milliseconds; true without an interval. */
   readonly watch?: number | true;
 }
 
-/** `scanfeed status`: where the feeds of the schema stand, read from the database alone. */
+/** `scanfeed status`: shows the state of the feeds of a schema, read from the database alone. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('status')
-    .description('Show how fresh and how complete the data is, who writes it, and what is pending or quarantined.')
-    .option('--json', 'print it as JSON; with --watch one line each time')
-    .option('--watch [interval]', 'show it again and again, every 2s or as named', intervalOption)
+    .description('Show the freshness and completeness of the data, the leader, and pending and quarantined entries.')
+    .option('--json', 'print the status as JSON; with --watch one line per refresh')
+    .option('--watch [interval]', 'refresh every 2s, or at the given interval', intervalOption)
     .addHelpText('after', examples)
     .action(async ({ json, watch }: Given) => {
       const { database: settings } = readSettings(io.env, { need: ['database'] });
@@ -40,13 +40,13 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
             : showStatus(reports, settings.schema, { now: io.clock.now(), columns });
         };
         if (watch === undefined) io.write(await show(io.columns));
-        else await showAgainAndAgain(show, { everyMs: watch === true ? WATCH_MS : watch, json: json === true }, io);
+        else await watchStatus(show, { everyMs: watch === true ? WATCH_MS : watch, json: json === true }, io);
       });
     });
 }
 
-/** Until the process is ended, or nobody reads it any more. An outage is shown in its place, and watched through. */
-async function showAgainAndAgain(
+/** Refreshes the status until the process ends or its output is closed. An outage is shown in place of the status. */
+async function watchStatus(
   show: (columns: number | null) => Promise<string>,
   { everyMs, json }: { readonly everyMs: number; readonly json: boolean },
   io: CommandProcess,
@@ -68,7 +68,7 @@ async function showAgainAndAgain(
   }
 }
 
-/** From the upper left corner, each line over what stood there; the rest of the screen is cleared. */
+/** Returns the control codes that redraw the block from the upper left corner and clear the rest of the screen. */
 function drawn(block: string): string {
   return `\x1b[H${block.replaceAll('\n', '\x1b[K\n')}\x1b[J`;
 }

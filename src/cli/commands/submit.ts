@@ -23,16 +23,16 @@ interface SubmitCommandOptions {
 }
 
 const examples = `
-All files are checked before the first is sent: if one is no PDF, empty or
-unreadable, none is sent. A folder stands for the .pdf files directly in it.
-A repeat is safe: for the same content, document type and environment the
+All files are checked before the first one is sent: if a file is not a PDF,
+empty or unreadable, nothing is sent. A folder means the .pdf files directly in
+it. Repeats are safe: for the same content, document type and environment the
 command shows the existing run. No database is needed.
 
 Examples:
   $ scanfeed submit invoice.pdf --document-type rechnung --environment test
-  A folder, and wait for what was recognized:
+  A folder, waiting for the results:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod --wait
-  Submit files whose run has failed again, and no others:
+  Submit only files again whose run has failed:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod --new
   The scan ids, for a script:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod \\
@@ -40,21 +40,21 @@ Examples:
   A result:
     $ scanfeed get 6083ce9e-b870-4e2b-8bbd-88dac083ce9e`;
 
-/** `scanfeed submit`: sends PDFs to be recognized. */
+/** `scanfeed submit`: sends PDFs for recognition. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('submit')
-    .description('Submit PDFs to be recognized: files, or all of a folder.')
+    .description('Submit PDFs for recognition: files, or all of a folder.')
     .argument('<files...>', 'PDF files, or folders of them')
-    .requiredOption('--document-type <slug>', 'document type to recognize them against', slug)
+    .requiredOption('--document-type <slug>', 'document type of the files', slug)
     .addOption(
-      new Option('--environment <name>', 'where the runs belong; it has no default')
+      new Option('--environment <name>', 'environment of the runs; there is no default')
         .choices(['prod', 'test'])
         .makeOptionMandatory(),
     )
-    .option('--new', 'make another run of files whose run has failed')
-    .option('--wait', 'wait until the runs are completed or have failed')
-    .option('--concurrency <number>', 'files on their way at once', numberOption(1, 16), 4)
+    .option('--new', 'submit files again whose run has failed')
+    .option('--wait', 'wait until all runs have completed or failed')
+    .option('--concurrency <number>', 'maximum number of files sent at once', numberOption(1, 16), 4)
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((paths: readonly string[], options: SubmitCommandOptions) => submit(paths, options, io));
@@ -67,7 +67,7 @@ async function submit(paths: readonly string[], options: SubmitCommandOptions, i
   const { service } = readSettings(io.env, { need: ['service'] });
   let results = 'nothing sent' as Results;
   const interrupted = await untilInterrupted(async (signal) => {
-    setMaxListeners(0, signal); // several for each file under way
+    setMaxListeners(0, signal); // several listeners for each file in progress
     const files = await checkAll(paths, io, signal);
     if (signal.aborted) return;
     results = 'unknown';
@@ -152,7 +152,7 @@ function describeOutcome({ outcome, scanId, status, problem }: SubmittedFile): s
   const id = printable(scanId ?? '');
   if (outcome === 'submitted') return `submitted as ${id}`;
   if (outcome === 'failed') return `not submitted: ${printable(problem?.message ?? '')}`;
-  if (outcome === 'interrupted') return 'was on its way: perhaps submitted, perhaps not';
+  if (outcome === 'interrupted') return 'interrupted in transit: may or may not have been submitted';
   const again = status === 'failed' ? '; --new submits it again' : '';
   return `submitted before as ${id}: ${status}${again}`;
 }
@@ -161,7 +161,7 @@ function describeOutcome({ outcome, scanId, status, problem }: SubmittedFile): s
 function describeEnded({ file, scanId, status, failureReason, error, problem }: SubmittedFile): string {
   const reason = failureReason === null ? '' : ` (${printable(failureReason)})`;
   const quote = error === null ? '' : `; the service says: "${printable(error)}"`;
-  const state = problem === null ? `${status}${reason}${quote}` : `not known: ${printable(problem.message)}`;
+  const state = problem === null ? `${status}${reason}${quote}` : `state unknown: ${printable(problem.message)}`;
   return `${printable(file)}: ${printable(scanId ?? '')}: ${state}\n`;
 }
 
@@ -172,7 +172,7 @@ function summarize(files: readonly SubmittedFile[], waited: boolean): string {
     [count(({ outcome }) => outcome === 'submitted'), 'submitted'],
     [count(({ outcome }) => outcome === 'repeated'), 'submitted before'],
     [count(({ outcome }) => outcome === 'failed'), 'not submitted'],
-    [count(({ outcome }) => outcome === 'interrupted'), 'on their way when interrupted'],
+    [count(({ outcome }) => outcome === 'interrupted'), 'interrupted in transit'],
     [count(({ outcome }) => outcome === 'not_sent'), 'not sent'],
     [waited ? count(({ status }) => status === 'completed') : 0, 'completed'],
     [count(({ status }) => status === 'failed'), 'failed'],
@@ -186,12 +186,12 @@ function countFiles(files: readonly unknown[]): string {
   return counted(files.length, 'file', 'files');
 }
 
-const REPEAT = 'the same command again submits what is left, and nothing twice';
+const REPEAT = 'repeat the command to submit the rest; nothing is submitted twice';
 
 function interruption(results: Results): CommandFailure {
-  const messages = { 'nothing sent': 'nothing was sent', unknown: 'nothing else is known' };
+  const messages = { 'nothing sent': 'nothing was sent', unknown: 'the state of the files is unknown' };
   const message =
-    typeof results === 'string' ? messages[results] : areSubmitted(results) ? 'all was submitted' : REPEAT;
+    typeof results === 'string' ? messages[results] : areSubmitted(results) ? 'all files were submitted' : REPEAT;
   return new CommandFailure(`interrupted; ${message}`, EXIT.interrupted);
 }
 
@@ -209,6 +209,6 @@ function requireResults(files: readonly SubmittedFile[]): void {
 }
 
 function slug(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('It is the slug of a document type.');
+  if (text.trim() === '') throw new InvalidArgumentError('Expected the slug of a document type.');
   return text;
 }

@@ -27,24 +27,23 @@ interface Summary extends Record<Verdict, number> {
 const DIFFERENCES: readonly Verdict[] = ['missing', 'older_revision', 'other_content', 'quarantined'];
 
 const examples = `
-Nothing is written. Entries that were delivered after the time that the data is
-complete to are no differences. The data of entries that the feed truncates is
-not compared. Ends with 1 where there are differences, and with 75 where nothing
-could be compared.
+Writes nothing. Entries delivered after the time up to which the data is
+complete are not differences. The data of truncated entries is not compared. The
+exit code is 1 if there are differences, and 75 if nothing could be compared.
 
 Examples:
   $ scanfeed verify --since 24h
   $ scanfeed verify --since 2026-01-01 --until 2026-02-01
-  Runs that are missing:
+  Missing runs:
     $ scanfeed verify --since 7d --json |
         jq -r '.differences[] | select(.what == "missing") | .scanId'`;
 
-/** `scanfeed verify`: does the database hold what the feed lists? */
+/** `scanfeed verify`: compares the database with the feed. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const time = timeOption(io.clock.now);
   program
     .command('verify')
-    .description('Read the feed again from a time on and compare every entry with the database.')
+    .description('Read the feed again from a given time and compare every entry with the database.')
     .requiredOption('--since <time>', 'delivery time: ISO 8601, a day, or a time before now such as 24h', time)
     .option('--until <time>', 'delivery time to stop at (default: the end of the feed)', time)
     .addOption(feedOption())
@@ -59,7 +58,7 @@ async function verify(given: Given, io: CommandProcess): Promise<void> {
   await withFeed(io, { feed: given.feed, need: ['service'] }, async (work) => {
     const since = startOf(work, given.since, io);
     if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);
-    sayOtherFilters(work, io);
+    noteOtherFilters(work, io);
     const printer = printerOf(json, io);
     const summary = emptySummary(since);
     const progress = progressLine(io);
@@ -81,7 +80,7 @@ async function verify(given: Given, io: CommandProcess): Promise<void> {
     printer.end(summary);
     const found = DIFFERENCES.reduce((sum, verdict) => sum + summary[verdict], 0);
     if (found > 0)
-      throw new CommandFailure(`${found} of ${counted(summary.compared, 'entry', 'entries')} not as in the feed`);
+      throw new CommandFailure(`${found} of ${counted(summary.compared, 'entry', 'entries')} differ from the feed`);
     if (summary.compared === 0) throw nothingCompared(summary);
   });
 }
@@ -89,25 +88,25 @@ async function verify(given: Given, io: CommandProcess): Promise<void> {
 function nothingCompared({ since, tooNew }: Summary): CommandFailure {
   const reason =
     tooNew > 0
-      ? `${counted(tooNew, 'entry was', 'entries were')} delivered after the time that the data is complete to. Try again once the lag is lower, or give an earlier --since`
-      : `the feed lists no entry delivered from ${formatTime(since)} on. Give an earlier --since`;
+      ? `${counted(tooNew, 'entry was', 'entries were')} delivered after the time up to which the data is complete. Try again once the lag is lower, or give an earlier --since`
+      : `the feed lists no entry delivered since ${formatTime(since)}. Give an earlier --since`;
   return new CommandFailure(`nothing was compared: ${reason}`, EXIT.tryAgain);
 }
 
-/** What lies before the time that the feed is complete from was never promised. */
+/** Returns the start of the comparison: entries before the time from which the feed is complete are not expected. */
 function startOf({ feed }: FeedAtWork<never>, since: Date, { note }: CommandProcess): Date {
   if (feed.dataCompleteAsOf === null) {
-    throw new CommandFailure(`it is not known yet how complete the feed ${feed.name} is; wait for its first runs`);
+    throw new CommandFailure(`the completeness of the feed ${feed.name} is not known yet; wait for its first runs`);
   }
   if (feed.completeFrom === null || feed.completeFrom <= since) return since;
-  note(`The feed ${feed.name} is complete from ${feed.completeFrom.toISOString()} on: comparing from there.\n`);
+  note(`The feed ${feed.name} is complete from ${feed.completeFrom.toISOString()}; the comparison starts there.\n`);
   return feed.completeFrom;
 }
 
-function sayOtherFilters({ feed, settings }: FeedAtWork<never>, { note }: CommandProcess): void {
+function noteOtherFilters({ feed, settings }: FeedAtWork<never>, { note }: CommandProcess): void {
   const { hides, leavesBehind } = filterChange(feed.filters as FeedFilters, settings.feed.filters);
   if (hides.length + leavesBehind.length === 0) return;
-  note('The filters set here are others than those of the daemon: differences may come from that.\n');
+  note('The filters in these settings differ from those of the daemon, which may cause differences.\n');
 }
 
 function emptySummary(since: Date): Summary {
@@ -120,7 +119,7 @@ interface Printer {
   end(summary: Summary): void;
 }
 
-/** Differences are printed as they are found: there may be millions. */
+/** Prints differences as they are found, because there may be millions. */
 function printerOf(json: true | undefined, { write }: CommandProcess): Printer {
   if (!json)
     return { difference: (entry) => write(describe(entry)), end: (summary) => write(describeSummary(summary)) };
@@ -157,7 +156,7 @@ function describeSummary(summary: Summary): string {
     [summary.other_content, 'with other content'],
     [summary.quarantined, 'in quarantine'],
     [summary.truncated, 'truncated in the feed: data not compared'],
-    [tooNew, 'not compared: delivered after the time that the data is complete to'],
+    [tooNew, 'not compared: delivered after the time up to which the data is complete'],
   ];
   const width = String(Math.max(compared, tooNew)).length + 2;
   const lines = counts

@@ -19,39 +19,39 @@ interface Given {
 }
 
 const examples = `
-A document type has a view document_<slug> with one column for each field of its
-documents, and one for each array of objects. Views only ever gain columns.
+Each document type has a view document_<slug> with a column for each field, and
+a further view for each array of objects. Columns are added but never removed.
 
 Examples:
   $ scanfeed views list
   $ scanfeed views show document_rechnung
-  Look through what was stored since the last time:
+  Scan the documents stored since the last refresh:
     $ scanfeed views refresh
-  Look through everything again:
+  Scan all documents again:
     $ scanfeed views refresh --all`;
 
-/** `scanfeed views`: the typed views of documents. */
+/** `scanfeed views`: manages the typed views of documents. */
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   const json = () => new Option('--json', 'print it as JSON');
   const command = program
     .command('views')
-    .description('List, show or refresh the typed views of documents that reports read.')
+    .description('List, show or refresh the typed views of documents for reports.')
     .addHelpText('afterAll', examples);
   command
     .command('refresh')
-    .description('Give new document types a view and new fields a column.')
-    .option('--all', 'look through all documents, not only those stored since the last time')
+    .description('Create views for new document types and columns for new fields.')
+    .option('--all', 'scan all documents, not only those stored since the last refresh')
     .addOption(json())
     .action((options: Given & { all?: true }) => refresh(options, io));
   command
     .command('list')
-    .description('List the views with the document types they show.')
+    .description('List the views with their document types.')
     .addOption(json())
     .action((options: Given) => list(options, io));
   command
     .command('show')
-    .description('Show the columns of a view and the fields that they come from.')
-    .argument('<name>', 'the view, as listed')
+    .description('Show the columns of a view with the fields that they contain.')
+    .argument('<name>', 'name of the view, as listed')
     .addOption(json())
     .action((name: string, options: Given) => show(name, options, io));
 }
@@ -69,17 +69,14 @@ function refresh({ all, json }: Given & { all?: true }, io: CommandProcess): Pro
     if (all) await forgetProgress(connection);
     const progress = progressLine(io);
     const done = await refreshReports(connection, readerRole, (soFar) => {
-      progress.show(() => `${counted(soFar, 'change', 'changes')} looked through`);
+      progress.show(() => `${counted(soFar, 'change', 'changes')} scanned`);
       return true;
     }).finally(() => progress.clear());
     const { views, columns, built, busy } = done;
     const failed = done.failed.map(({ view, error }) => ({ view, why: describeError(error).message }));
     io.write(json ? `${JSON.stringify({ views, columns, built, failed, busy })}\n` : describe(done));
     if (busy) {
-      throw new CommandFailure(
-        'a daemon is looking through new documents at this moment; it builds what it finds',
-        EXIT.tryAgain,
-      );
+      throw new CommandFailure('a daemon is scanning new documents and builds their views', EXIT.tryAgain);
     }
     const [first] = failed;
     if (first !== undefined)
@@ -97,7 +94,7 @@ function list({ json }: Given, io: CommandProcess): Promise<void> {
   return withReports(io, async (connection) => {
     const views = await listReportViews(connection);
     if (json) io.write(`${JSON.stringify(views)}\n`);
-    else if (views.length === 0) io.write('No documents were looked through yet: see `scanfeed views refresh`.\n');
+    else if (views.length === 0) io.write('No documents have been scanned yet: run `scanfeed views refresh`.\n');
     else io.write(table(views, LIST, io.columns));
   });
 }

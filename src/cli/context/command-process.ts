@@ -4,30 +4,30 @@ import type { Clock } from '../../core/clock.js';
 import { systemClock } from '../../core/clock.js';
 import { CommandFailure, EXIT } from './exit.js';
 
-/** What a command needs of its process. */
+/** The parts of the process that commands use. */
 export interface CommandProcess {
-  /** The environment; undefined: that of the process. */
+  /** Environment variables; undefined for those of the process. */
   readonly env: NodeJS.ProcessEnv | undefined;
   readonly clock: Clock;
-  /** Results: stdout. */
+  /** Writes results to stdout. */
   write(data: string | Uint8Array): void;
-  /** Everything said besides: stderr. */
+  /** Writes messages to stderr. */
   note(text: string): void;
-  /** Columns of the terminal that results go to; null where they go to a file or another program. */
+  /** Width of the terminal on stdout; null if stdout is a file or a pipe. */
   readonly columns: number | null;
-  /** Whether results may be coloured: a terminal that can, and nobody who does not want it (NO_COLOR). */
+  /** Whether results may be coloured: stdout is a terminal with colours, and NO_COLOR is not set. */
   readonly colours?: boolean;
-  /** Calls back when nobody reads results any more: the program that they were piped to has ended. */
+  /** Calls back when stdout is closed because the program that reads it has ended. */
   onGone?(callback: () => void): void;
-  /** Whether notes are seen by a person at once, so that a line may be drawn anew. */
+  /** Whether stderr is a terminal, so that a line can be redrawn. */
   readonly redraws: boolean;
-  /** Columns of the terminal that notes go to; null or missing: not known. */
+  /** Width of the terminal on stderr; null or missing if unknown. */
   readonly noteColumns?: number | null;
-  /** Asks the person at the terminal; null where there is none. */
+  /** Asks the user at the terminal; null without a terminal. */
   readonly ask: ((question: string) => Promise<string>) | null;
 }
 
-/** The process itself. */
+/** The current process. */
 export const thisProcess: CommandProcess = {
   env: undefined,
   clock: systemClock,
@@ -52,9 +52,9 @@ export const thisProcess: CommandProcess = {
 };
 
 /**
- * On stderr, so that a result on stdout stays whole. An empty answer where the input ends without one.
- * @param terminal the streams of a terminal; by default those of the process
- * @throws CommandFailure at Ctrl-C, which reaches the question and not the process
+ * Asks a question on stderr, because stdout is for results. Returns an empty answer if the input ends.
+ * @param terminal streams of the terminal; by default those of the process
+ * @throws CommandFailure on Ctrl-C, which is not delivered as a signal during a question
  */
 export async function askPerson(
   question: string,
@@ -74,14 +74,14 @@ export async function askPerson(
     return await Promise.race([answer, ended]);
   } finally {
     lines.close();
-    // What is said next begins a line of its own.
+    // The next message starts on a new line.
     if (!answered) terminal.output?.write('\n');
   }
 }
 
 /**
- * Prints the plan and asks the person at the terminal to confirm it, unless `--yes` was given.
- * @throws CommandFailure if the answer is not yes, or nobody can be asked
+ * Prints the plan and asks for a confirmation, unless `--yes` was given.
+ * @throws CommandFailure if the answer is not yes, or there is no terminal
  */
 export async function confirm(
   { note, ask }: CommandProcess,
@@ -89,7 +89,7 @@ export async function confirm(
 ): Promise<void> {
   if (yes) return;
   note(plan);
-  if (ask === null) throw new CommandFailure('nobody can be asked here: add --yes to go ahead', EXIT.usage);
+  if (ask === null) throw new CommandFailure('the confirmation needs a terminal; add --yes to skip it', EXIT.usage);
   const answer = (await ask(`${question} [y/N] `)).trim().toLowerCase();
   if (answer !== 'y' && answer !== 'yes') throw new CommandFailure('nothing was changed');
 }
@@ -106,7 +106,7 @@ export function watchOutput(stream: Writable) {
      * was lost or the reader has gone (`scanfeed … | head`).
      */
     flushed: async (): Promise<string | null> => {
-      // Without pending writes there is nothing to write behind, and an empty write may fail; errors arrive one tick later.
+      // Without pending writes an empty write may fail, and errors arrive one tick later.
       if (stream.writableLength > 0) await new Promise<void>((resolve) => stream.write('', () => resolve()));
       else await new Promise<void>((resolve) => setImmediate(resolve));
       return lost;

@@ -4,7 +4,7 @@ import type { FaultInput } from '../../emulator/model/faults.js';
 import { defaultSwitches, type Switches, type SwitchesPatch, switchesSchema } from '../../emulator/model/switches.js';
 import { numberOption } from './parse-options.js';
 
-/** The options of `scanfeed emulator`: one for every switch, named and written for people. */
+/** Options of `scanfeed emulator`: one for each switch. */
 
 const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const sizeUnits: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
@@ -48,7 +48,7 @@ function fault(value: string, earlier: readonly FaultInput[] = []): FaultInput[]
   }
 }
 
-/** Flag and reader of each switch; help text, choices and default come from the switch itself. */
+/** Flag and parser of each switch. Help text, choices and default are taken from the switch itself. */
 const flags: Readonly<Record<keyof Switches, { flag: string; read?: (value: string, earlier: never) => unknown }>> = {
   latencyMs: { flag: '--latency <duration>', read: duration },
   failureShare: { flag: '--failure-share <share>', read: share },
@@ -83,12 +83,12 @@ const flags: Readonly<Record<keyof Switches, { flag: string; read?: (value: stri
 
 const names = Object.keys(flags) as (keyof Switches)[];
 
-/** An option for every switch. */
+/** Returns an option for each switch. */
 export function switchOptions(): Option[] {
   return names.map((name) => {
     const { flag, read } = flags[name];
     const schema = switchesSchema.shape[name];
-    const help = name === 'dateHeader' ? 'leave the Date header out' : `${schema.description}${defaultText(name)}`;
+    const help = name === 'dateHeader' ? 'omit the Date header' : `${schema.description}${defaultText(name)}`;
     const option = new Option(flag, help);
     const values = schema.unwrap();
     if (values instanceof z.ZodEnum) option.choices(values.options);
@@ -97,7 +97,7 @@ export function switchOptions(): Option[] {
   });
 }
 
-/** The switches that were given on the command line. */
+/** Returns the switches that were given on the command line. */
 export function switchesOf(options: Readonly<Record<string, unknown>>): SwitchesPatch {
   const given = names.flatMap((name) => {
     const value = options[new Option(flags[name].flag).attributeName()];
@@ -114,7 +114,7 @@ function defaultText(name: keyof Switches): string {
   return ` (default: ${name.endsWith('Bytes') ? written(value, sizeUnits) : value})`;
 }
 
-/** In the largest unit that divides it. */
+/** Formats a value in the largest unit that divides it. */
 function written(value: number, units: Readonly<Record<string, number>>): string {
   const fitting = Object.entries(units).filter(([, factor]) => value % factor === 0 && value >= factor);
   const [unit, factor] = fitting.at(-1) ?? (Object.entries(units)[0] as [string, number]);

@@ -1,15 +1,15 @@
 import { CommanderError } from 'commander';
 import { classifyError } from '../../core/errors.js';
 
-/** Exit codes, as `sysexits.h` names them where it does. */
+/** Exit codes; 64, 75 and 78 are those of `sysexits.h`. */
 export const EXIT = { done: 0, failed: 1, usage: 64, tryAgain: 75, settings: 78, interrupted: 130 } as const;
 
-/** For the help of every command; docs/operating.md says more. */
+/** Exit codes in the help of every command; described in docs/operating.md. */
 export const EXIT_HELP = `
-Exit codes: ${EXIT.done} done, ${EXIT.failed} it failed or something is left, ${EXIT.usage} wrong usage, ${EXIT.tryAgain} try
+Exit codes: ${EXIT.done} success, ${EXIT.failed} failure or unfinished work, ${EXIT.usage} wrong usage, ${EXIT.tryAgain} try
 again later, ${EXIT.settings} wrong settings, ${EXIT.interrupted} interrupted`;
 
-/** A failure that says in one line what is wrong and what to do about it. */
+/** A failure with a message of one line: the problem and its remedy. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
   constructor(
@@ -21,15 +21,15 @@ export class CommandFailure extends Error {
 }
 
 /**
- * Held by the daemon, and yet mostly a service that is away: maintenance pages and gateways answer in HTML. The others that
- * are held (a redirect, a key, JSON of another shape) want somebody to change something.
+ * Kinds for which the daemon holds, but which usually mean an unavailable service: maintenance pages and gateways answer with
+ * HTML. Other held kinds (a redirect, a key, JSON of another shape) need a change.
  */
 const AWAY_KINDS: ReadonlySet<string> = new Set(['not_json']);
 
-/** What a person is told about a failed command, and its exit code. Never a stack trace, unless it is a bug. */
+/** Returns the message and exit code of a failed command. The message has a stack trace only if the failure is a bug. */
 export function explain(error: unknown): { readonly message: string | null; readonly exitCode: number } {
   if (error instanceof CommanderError) {
-    // Commander has printed its own message; help and version are no failures.
+    // Commander has already printed its message; help and version are not failures.
     return { message: null, exitCode: error.exitCode === 0 ? EXIT.done : EXIT.usage };
   }
   const { message, exitCode, kind, action } = (error ?? {}) as Record<string, unknown>;

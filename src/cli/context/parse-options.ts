@@ -9,7 +9,7 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 const interval = durationKind('1s', '1d');
 
-/** Returns a reader of an option that is a whole number within limits. */
+/** Returns a parser for an option that is a whole number within limits. */
 export function numberOption(min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
   const limits = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`;
   return (text) => {
@@ -51,9 +51,9 @@ export function timeOption(now: () => number): (text: string) => Date {
 }
 
 /**
- * @param since null: from the beginning
- * @param until null: up to now
- * @throws CommandFailure where nothing can have been delivered between the two
+ * @param since null for the beginning
+ * @param until null for now
+ * @throws CommandFailure if nothing can have been delivered in the range
  */
 export function requireRange(since: Date | null, until: Date | null, { now }: Pick<Clock, 'now'>): void {
   if (since === null) return;

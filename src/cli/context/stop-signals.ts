@@ -1,13 +1,14 @@
 import { CommandFailure, EXIT } from './exit.js';
 
 /**
- * Runs work whose signal aborts at the first SIGTERM or SIGINT. Work that has not ended a while after that is left:
- * nothing depends on an orderly end, so that this is said and is no failure. A second SIGINT ends the process at once.
- * @param onStop told of the signal that came first
+ * Runs work whose signal aborts on the first SIGTERM or SIGINT. If the work does not end in time, it rejects with exit code 0,
+ * because nothing depends on an orderly end. A second SIGINT ends the process immediately.
+ * @param timeoutMs maximum time to stop, milliseconds
+ * @param onStop called with the first signal
  */
 export async function untilStopped(
   work: (signal: AbortSignal) => Promise<void>,
-  patienceMs: number,
+  timeoutMs: number,
   onStop: (name: NodeJS.Signals) => void = () => {},
 ): Promise<void> {
   const stop = new AbortController();
@@ -15,10 +16,10 @@ export async function untilStopped(
   const overdue = new Promise<never>((_, reject) => {
     stop.signal.addEventListener('abort', () => {
       const failure = new CommandFailure(
-        `not stopped within ${patienceMs / 1000} s of the signal; ending all the same`,
+        `not stopped within ${timeoutMs / 1000} s of the signal; exiting anyway`,
         EXIT.done,
       );
-      timer = setTimeout(() => reject(failure), patienceMs);
+      timer = setTimeout(() => reject(failure), timeoutMs);
     });
   });
   const onSignal = (name: NodeJS.Signals) => {
@@ -35,10 +36,10 @@ export async function untilStopped(
   }
 }
 
-/** Time for an interrupted command to end in order, milliseconds. */
+/** Maximum time for an interrupted command to stop, milliseconds. */
 const INTERRUPTED_MS = 1_500;
 
-/** Runs the work of a command until it ends or is interrupted. Returns whether it was: then its failure does not matter. */
+/** Runs the work of a command until it ends or is interrupted. Returns whether it was interrupted; failures after that are ignored. */
 export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
   let interrupted = false;
   const onStop = () => {

@@ -14,8 +14,8 @@ import type { CommandProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
 
 /**
- * Opens the database for one command and closes it when the work is over. Rejects, with the remedy, unless this release can
- * work on the schema.
+ * Opens the database for one command and closes it after the work. Rejects with the remedy if this release does not support
+ * the schema.
  */
 export async function withDatabase<T>(
   settings: DatabaseSettings,
@@ -30,7 +30,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** A feed and everything to work on it. */
+/** A feed with its settings and stores. */
 export interface FeedAtWork<G extends Group> extends OperatorStore {
   readonly settings: SettingsFor<G | 'feed' | 'database'>;
   readonly database: Database;
@@ -43,14 +43,14 @@ export interface FeedOptions {
   readonly json?: true;
 }
 
-/** `--feed NAME` of every command that works on one feed. */
+/** The option `--feed` of every command that works on one feed. */
 export function feedOption(): Option {
   return new Option('--feed <name>', 'the feed (default: SCANFEED_FEED)');
 }
 
 /**
  * Reads the settings, opens the database and finds the feed.
- * @param need groups of settings besides those of the feed and the database
+ * @param need further groups of settings besides those of the feed and the database
  * @throws CommandFailure if there is no such feed
  */
 export async function withFeed<T, G extends Group = never>(
@@ -70,11 +70,11 @@ async function requireFeed({ feeds, connection: { tables } }: OperatorStore, nam
   const feed = await feeds.find(name);
   if (feed !== undefined) return feed;
   const names = await feeds.listNames();
-  const known = names.length === 0 ? 'none was ever started' : `there are: ${names.join(', ')}`;
+  const known = names.length === 0 ? 'no feed has been started' : `existing feeds: ${names.join(', ')}`;
   throw new CommandFailure(`there is no feed ${JSON.stringify(name)} in the schema ${tables.schema}; ${known}`);
 }
 
-/** The store of a feed that a command works on, as the daemon would open it. */
+/** Opens the store of a feed with the daemon's settings. */
 export function openFeedStore({ settings, database }: FeedAtWork<'pending'>, clock: Clock): FeedStore {
   return createStore(database, {
     schema: settings.database.schema,
@@ -85,20 +85,20 @@ export function openFeedStore({ settings, database }: FeedAtWork<'pending'>, clo
   });
 }
 
-/** The lease under which a command writes, whichever process holds it. */
+/** Returns the current lease of the feed, whichever process holds it. Commands write under it. */
 export async function requireLease({ feeds, feed }: Pick<FeedAtWork<never>, 'feeds' | 'feed'>): Promise<LeaseGrant> {
   const lease = await feeds.readLease(feed.name);
   if (lease === null) throw new CommandFailure(`the feed ${feed.name} has been removed`);
   return lease;
 }
 
-/** Maximum number of times that the feed may change hands in a row. */
+/** Maximum number of consecutive changes of the leader. */
 const TRIES = 20;
 
 /**
- * Writes under the feed's present lease, and again if the feed changed hands in between. The daemon that holds it is not
- * disturbed, and no write of an earlier epoch lands.
- * @param write resolves to null when it was fenced
+ * Writes under the feed's current lease, and retries if the leader changed in the meantime. The leader is not affected, and
+ * writes of an earlier epoch are fenced.
+ * @param write resolves to null if it was fenced
  */
 export async function withCurrentLease<T>(
   work: Pick<FeedAtWork<never>, 'feeds' | 'feed'>,
@@ -108,7 +108,7 @@ export async function withCurrentLease<T>(
     const written = await write(await requireLease(work));
     if (written !== null) return written;
   }
-  throw new CommandFailure(`the feed ${work.feed.name} keeps changing hands; try again later`, EXIT.tryAgain);
+  throw new CommandFailure(`the feed ${work.feed.name} keeps changing its leader; try again later`, EXIT.tryAgain);
 }
 
 /** Writes like {@link withCurrentLease}. Resolves to null if PostgreSQL refuses one of the values. */

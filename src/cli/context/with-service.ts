@@ -16,7 +16,7 @@ export const SERVICE_FAILURES: ReadonlySet<string> = new Set([
   'redirect',
 ]);
 
-/** Opens a client for one command and closes it when the work is over. */
+/** Opens a client for one command and closes it after the work. */
 export async function withClient<T>(
   settings: ServiceSettings,
   connections: number,
@@ -27,8 +27,8 @@ export async function withClient<T>(
 }
 
 /**
- * The service as a feed's own, within the configured rate.
- * @throws CommandFailure where the feed belongs to another address: its runs must not be mixed with another service's
+ * Opens the service of a feed for one command, within the configured rate.
+ * @throws CommandFailure if the feed belongs to another address: runs of two services must not be mixed
  */
 export async function withService<T>(
   settings: ServiceSettings,
@@ -44,6 +44,6 @@ export async function withService<T>(
 export function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
   if (feed.baseUrl === baseUrl) return;
   throw new CommandFailure(
-    `the feed ${feed.name} belongs to ${feed.baseUrl}, and SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\``,
+    `the feed ${feed.name} belongs to ${feed.baseUrl}, but SCANFEED_BASE_URL is ${baseUrl}; if the service has moved, run \`scanfeed adopt\``,
   );
 }

@@ -11,6 +11,7 @@ import { inspectReaderRole, readerGrantStatements, readerRoleStatements } from '
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
 import { inspectSchema, readMigrations, requireSchema } from '../../storage/schema/migrate.js';
 import { quoted } from '../../storage/schema/schema.js';
+import { counted } from '../terminal/format.js';
 import {
   type Checks,
   compareClocks,
@@ -35,13 +36,13 @@ const NAMED_RIGHTS = 4;
 
 interface DatabaseContext {
   readonly settings: DatabaseSettings;
-  /** Null if the setting is wrong. */
+  /** Null if the setting is invalid. */
   readonly feedName: string | null;
-  /** Null if the setting is wrong. */
+  /** Null if the setting is invalid. */
   readonly serviceUrl: string | null;
   readonly connection: StoreConnection;
   readonly server: Server;
-  /** The server as the role for migrations sees it; null if that is the same role. */
+  /** The server as seen by the role for migrations; null if that is the same role. */
   readonly migrator: PromiseSettledResult<Server> | null;
   readonly schema: PromiseSettledResult<SchemaState>;
 }
@@ -75,7 +76,7 @@ export async function checkDatabase(
   { database: settings, feed, service }: GivenSettings,
   clock: Pick<Clock, 'now' | 'monotonic'>,
 ): Promise<readonly Finding[]> {
-  if (settings === null) return skipChecks([LOGIN, ...Object.keys(CHECKS)], 'needs the settings of the database');
+  if (settings === null) return skipChecks([LOGIN, ...Object.keys(CHECKS)], 'requires the settings of the database');
   const database = open(settings.connection);
   const direct = settings.migrationConnection === settings.connection ? null : open(settings.migrationConnection);
   try {
@@ -86,7 +87,7 @@ export async function checkDatabase(
     const migrations = migrator === null ? [] : [{ check: 'migrations', ...checkMigrator(migrator) }];
     if (server.status === 'rejected') {
       const login = { check: LOGIN, ...failing(messageOf(server.reason)) };
-      return [login, ...skipChecks(Object.keys(CHECKS), 'needs a login'), ...migrations];
+      return [login, ...skipChecks(Object.keys(CHECKS), 'requires a login'), ...migrations];
     }
     const connection = connectStore(database, settings.schema);
     const [schema] = await Promise.allSettled([readMigrations().then((known) => inspectSchema(connection, known))]);
@@ -112,7 +113,7 @@ function open(connection: DatabaseConnection): Database {
 
 async function readServer(database: Database, clock: Pick<Clock, 'now' | 'monotonic'>) {
   const begun = clock.monotonic();
-  await readServerFacts(database.sql); // includes the login, which would blur the comparison of the clocks
+  await readServerFacts(database.sql); // includes the login, whose duration would distort the comparison of the clocks
   const [tookMs, sentAt] = [clock.monotonic() - begun, clock.now()];
   const facts = await readServerFacts(database.sql);
   return { ...facts, tookMs, clockAheadMs: facts.now.getTime() - (sentAt + clock.now()) / 2 };
@@ -128,30 +129,31 @@ function checkLogin({ connection: { host, port } }: DatabaseSettings, { role, da
 }
 
 function checkVersion({ server: { major, version } }: DatabaseContext): Result {
-  if (major < OLDEST) return failing(`PostgreSQL ${version} is too old: ${OLDEST} or newer is needed`);
-  if (major > NEWEST) return warning(`PostgreSQL ${version} is newer than ${NEWEST}, the newest this release knows`);
+  if (major < OLDEST) return failing(`PostgreSQL ${version} is too old; ${OLDEST} or newer is required`);
+  if (major > NEWEST)
+    return warning(`PostgreSQL ${version} is newer than ${NEWEST}, the newest version that this release supports`);
   return ok(`PostgreSQL ${version}`);
 }
 
 function checkEncoding({ server: { encoding, database } }: DatabaseContext): Result {
   if (encoding === 'UTF8') return ok(encoding);
-  return failing(`${database} has ${encoding}, which cannot store every text: use a database created with`, [
+  return failing(`${database} uses ${encoding}, which cannot store all text; use a database created with`, [
     "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
   ]);
 }
 
 function checkWritable({ server: { standby, readOnly } }: DatabaseContext): Result {
-  if (standby) return failing('this server is a standby, which takes no writes; point DATABASE_URL to the primary');
+  if (standby) return failing('the server is a standby and accepts no writes; point DATABASE_URL to the primary');
   if (readOnly) {
     return failing(
       'transactions are read-only; remove default_transaction_read_only from the role, the database or the server',
     );
   }
-  return ok('a primary that takes writes');
+  return ok('the server is a primary and accepts writes');
 }
 
 function checkClock({ server }: DatabaseContext): Result {
-  return compareClocks('the database', server.clockAheadMs, 'scanfeed compares no times of the two');
+  return compareClocks('the database', server.clockAheadMs, 'scanfeed does not compare times of the two');
 }
 
 async function checkPooler({ settings }: DatabaseContext): Promise<Result> {
@@ -159,15 +161,15 @@ async function checkPooler({ settings }: DatabaseContext): Promise<Result> {
   if (mode.status === 'rejected') return warning(`could not be determined: ${messageOf(mode.reason)}`);
   switch (mode.value) {
     case 'none':
-      return ok('none between');
+      return ok('no pooler');
     case 'transaction':
-      return ok('one in transaction mode');
+      return ok('transaction mode');
     case 'session':
       return ok(
-        `one in session mode: it needs ${settings.poolSize} server connections for each process (SCANFEED_DATABASE_POOL)`,
+        `session mode: requires ${settings.poolSize} server connections for each process (SCANFEED_DATABASE_POOL)`,
       );
     case 'statement':
-      return failing('one in statement mode, which refuses transactions; set pool_mode = transaction');
+      return failing('statement mode does not support transactions; set pool_mode = transaction');
   }
 }
 
@@ -176,74 +178,74 @@ async function checkSchema({ settings, connection, server, migrator, schema }: D
   const { version, missing } = schema.value;
   if (missing.length === 0) {
     await requireSchema(connection, await readMigrations());
-    return ok(`${settings.schema} is at version ${version}, as this release needs it`);
+    return ok(`${settings.schema} is at version ${version}, which this release requires`);
   }
   const state =
     version === 0
-      ? `${settings.schema} is not there yet`
-      : `${settings.schema} is at version ${version} and lacks ${missing.length}`;
+      ? `${settings.schema} does not exist yet`
+      : `${settings.schema} is at version ${version}; ${counted(missing.length, 'migration is', 'migrations are')} missing`;
   if (!settings.autoMigrate) return failing(`${state}: run \`scanfeed migrate\` (SCANFEED_AUTO_MIGRATE is false)`);
-  if (migrator?.status === 'rejected') return skipped(`${state}; creating it needs a login for migrations`);
+  if (migrator?.status === 'rejected') return skipped(`${state}; requires a login for migrations`);
   const { role, database, createsSchemas } = migrator?.value ?? server;
   if (version > 0 || createsSchemas)
     return ok(`${state}: \`scanfeed run\` or \`scanfeed migrate\` brings it up to date`);
-  return failing(`${state}, and ${role} may not create it: have this run by a role that may`, [
+  return failing(`${state}, and ${role} lacks the right to create it; run this as a role that may`, [
     `GRANT CREATE ON DATABASE ${quoted(database)} TO ${quoted(role)}`,
   ]);
 }
 
-/** A schema that may not be read exists: only a right is missing. */
+/** Returns whether the schema exists. If it cannot be read, only a right is missing. */
 function schemaExists({ schema }: DatabaseContext): boolean {
   return schema.status === 'fulfilled' ? schema.value.version > 0 : !(schema.reason instanceof SchemaMismatch);
 }
 
 async function checkRights(context: DatabaseContext): Promise<Result> {
-  if (!schemaExists(context)) return skipped('needs the schema');
+  if (!schemaExists(context)) return skipped('requires the schema');
   const { connection, server, settings } = context;
   const missing = await findMissingRights(connection);
-  if (missing.length === 0) return ok(`${server.role} may read and write ${settings.schema}`);
-  const others = missing.length > NAMED_RIGHTS ? ` and ${missing.length - NAMED_RIGHTS} more` : '';
+  if (missing.length === 0) return ok(`${server.role} can read and write ${settings.schema}`);
+  const others = missing.length > NAMED_RIGHTS ? ` and ${missing.length - NAMED_RIGHTS} more rights` : '';
   return failing(
-    `${server.role} lacks ${missing.slice(0, NAMED_RIGHTS).join(', ')}${others}: have this run by the owner of the schema`,
+    `${server.role} lacks ${missing.slice(0, NAMED_RIGHTS).join(', ')}${others}; run this as the owner of the schema`,
     daemonGrantStatements(connection.tables, server.role),
   );
 }
 
 async function checkReaderRole(context: DatabaseContext): Promise<Result> {
-  if (!schemaExists(context)) return skipped('needs the schema');
+  if (!schemaExists(context)) return skipped('requires the schema');
   const { connection, settings } = context;
   const { readerRole } = settings;
   const [reader] = await Promise.allSettled([inspectReaderRole(connection, readerRole)]);
   if (reader.status === 'rejected') return warning(messageOf(reader.reason));
   const { exists, reads } = reader.value;
-  if (reads) return ok(`${readerRole} may read every report`);
-  const problem = exists ? 'may not read every report' : 'does not exist, so that only owners read reports';
+  if (reads) return ok(`${readerRole} can read every report`);
+  const problem = exists ? 'cannot read every report' : 'does not exist, so only owners can read the reports';
   const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(connection.tables, readerRole)];
   return warning(
-    `${readerRole} ${problem}; scanfeed works all the same. Have this run by a role that may`,
+    `${readerRole} ${problem}; scanfeed works without it. Run this as a role that may`,
     statements.filter((statement) => !(exists && statement.startsWith('CREATE ROLE'))),
   );
 }
 
 async function checkStoredFeed({ schema, connection, feedName, serviceUrl }: DatabaseContext): Promise<Result> {
-  if (schema.status === 'rejected') return skipped('needs the schema');
-  if (feedName === null) return skipped('needs the settings of the feed');
+  if (schema.status === 'rejected') return skipped('requires the schema');
+  if (feedName === null) return skipped('requires the settings of the feed');
   const feed = schema.value.version > 0 ? await createFeeds(connection).find(feedName) : undefined;
-  if (feed === undefined) return ok('not started yet: `scanfeed run` starts it');
+  if (feed === undefined) return ok('not started yet; `scanfeed run` starts it');
   const { name, baseUrl, leader } = feed;
   if (serviceUrl !== null && baseUrl !== serviceUrl) {
     return failing(
-      `${name} belongs to ${baseUrl}, and SCANFEED_BASE_URL is ${serviceUrl}: if the service has moved, run \`scanfeed adopt\``,
+      `${name} belongs to ${baseUrl}, but SCANFEED_BASE_URL is ${serviceUrl}; if the service has moved, run \`scanfeed adopt\``,
     );
   }
   return leader === null
-    ? warning(`${name} is led by no process: \`scanfeed run\` continues it`)
+    ? warning(`no process leads ${name}; start \`scanfeed run\``)
     : ok(`${name} is led by ${leader}`);
 }
 
 function checkMigrator(migrator: PromiseSettledResult<Server>): Result {
   if (migrator.status === 'rejected') return failing(`${messageOf(migrator.reason)} (SCANFEED_MIGRATION_DATABASE_URL)`);
   const { role, standby, readOnly } = migrator.value;
-  if (standby || readOnly) return failing('SCANFEED_MIGRATION_DATABASE_URL leads to a server that takes no writes');
-  return ok(`by ${role} (SCANFEED_MIGRATION_DATABASE_URL)`);
+  if (standby || readOnly) return failing('SCANFEED_MIGRATION_DATABASE_URL points to a server that accepts no writes');
+  return ok(`run as ${role} (SCANFEED_MIGRATION_DATABASE_URL)`);
 }

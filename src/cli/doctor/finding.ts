@@ -1,4 +1,4 @@
-/** How a check ended. `warning`: it works, but somebody should look at it. `skipped`: something that it needs failed. */
+/** Outcome of a check. `warning`: it works, but needs attention. `skipped`: a check that it depends on failed. */
 export type Outcome = 'ok' | 'warning' | 'failing' | 'skipped';
 
 /** The result of one check, without secrets and document content. */
@@ -27,10 +27,10 @@ export const warning = result('warning');
 export const failing = result('failing');
 export const skipped = result('skipped');
 
-/** Checks by name, in the order of their findings. A check may reject with the error that it met. */
+/** Checks by name, in the order of their findings. A check may reject with an error. */
 export type Checks<Context> = Readonly<Record<string, (context: Context) => Result | Promise<Result>>>;
 
-/** Runs the checks one after the other. One that rejects is failing, and the next ones run all the same. */
+/** Runs the checks one after the other. A check that rejects is failing and does not stop the others. */
 export async function runChecks<Context>(checks: Checks<Context>, context: Context): Promise<readonly Finding[]> {
   const findings: Finding[] = [];
   for (const [check, run] of Object.entries(checks)) {
@@ -45,23 +45,23 @@ export function skipChecks(names: readonly string[], reason: string): readonly F
   return names.map((check) => ({ check, ...skipped(reason) }));
 }
 
-/** The message of an error of scanfeed, which names the remedy and holds no secret. Others are bugs and may hold anything. */
+/** Returns the message of an error of scanfeed, which names the remedy and contains no secret. Other errors are bugs, and their messages may contain secrets. */
 export function messageOf(error: unknown): string {
   const { kind, message } = (error ?? {}) as { kind?: unknown; message?: unknown };
   return typeof kind === 'string' && typeof message === 'string' ? message : 'an unexpected error; please report it';
 }
 
-/** Precision of a compared clock, milliseconds: a `Date` header is cut to seconds, and the answer took some time. */
+/** Tolerance of the comparison of clocks, milliseconds: a `Date` header has whole seconds, and an answer takes time. */
 const CLOCK_TOLERANCE_MS = 2_000;
 
 /**
  * Compares another clock with this machine's.
  * @param aheadMs how far the other clock is ahead, milliseconds
- * @param effect of the difference
+ * @param effect consequence of the difference
  */
 export function compareClocks(owner: string, aheadMs: number, effect: string): Result {
-  if (Math.abs(aheadMs) <= CLOCK_TOLERANCE_MS) return ok('less than 2 s from the clock of this machine');
+  if (Math.abs(aheadMs) <= CLOCK_TOLERANCE_MS) return ok('within 2 s of the clock of this machine');
   const seconds = Math.round(Math.abs(aheadMs) / 1_000);
   const direction = aheadMs > 0 ? 'ahead of' : 'behind';
-  return warning(`${owner} is ${seconds} s ${direction} this machine; ${effect}, but one of them needs NTP`);
+  return warning(`${owner} is ${seconds} s ${direction} this machine; ${effect}; synchronize both clocks with NTP`);
 }

@@ -2,11 +2,11 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
-/** How a request gets to the service. */
+/** The route of a request to the service. */
 export interface Route {
-  /** `host:port` of the proxy; null: none. */
+  /** `host:port` of the proxy, or null. */
   readonly proxy: string | null;
-  /** Of the service or the proxy; null: no connection was made. */
+  /** IP address of the service or the proxy; null if there was no connection. */
   readonly address: string | null;
   readonly tls: { readonly protocol: string; readonly validTo: Date | null } | null;
 }

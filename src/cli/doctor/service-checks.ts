@@ -18,7 +18,7 @@ import {
 } from './finding.js';
 import { observeRoute, type Route } from './observe-route.js';
 
-/** Time before the end of a certificate at which it is reported, milliseconds. */
+/** Remaining validity below which a certificate is reported, milliseconds. */
 const CERTIFICATE_WARNING_MS = 14 * 86_400_000;
 
 const UNKNOWN_HOST = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/;
@@ -26,13 +26,13 @@ const UNKNOWN_HOST = /^(ENOTFOUND|EAI_|ENODATA|ESERVFAIL)/;
 interface ServiceContext {
   readonly baseUrl: string;
   readonly filters: FeedSettings['filters'];
-  /** Of the first request. */
+  /** Route of the first request. */
   readonly route: Route;
   /** The answer to the first request; null if it failed. */
   readonly answer: Answer | null;
-  /** Why the first request failed; empty if it was answered. */
+  /** Failure of the first request; empty if it was answered. */
   readonly failure: Failure;
-  /** Whether a request got through to the service. */
+  /** Whether a request reached the service. */
   readonly isConnected: boolean;
   /** Wall clock, milliseconds. */
   readonly now: number;
@@ -42,10 +42,10 @@ interface ServiceContext {
 type Answer = Awaited<ReturnType<typeof readFirstEntry>>;
 type Failure = ReturnType<typeof describeFailure>;
 
-/** From the connection to the answer. The consequences of a failure are skipped. */
+/** Checks from the connection to the answer. Checks that depend on a failed one are skipped. */
 const CHECKS: Checks<ServiceContext> = {
   'service address': checkAddress,
-  'service reached': checkReached,
+  'service connection': checkReached,
   'service TLS': checkTls,
   'API key': checkKey,
   'delivery feed': checkFeed,
@@ -64,7 +64,7 @@ export async function checkService(
   clock: Pick<Clock, 'now' | 'monotonic'>,
 ): Promise<readonly Finding[]> {
   if (service === null || feed === null) {
-    return skipChecks(Object.keys(CHECKS), 'needs the settings of the service');
+    return skipChecks(Object.keys(CHECKS), 'requires the settings of the service');
   }
   const { baseUrl } = service;
   const { filters } = feed;
@@ -108,20 +108,20 @@ function checkAddress({ baseUrl, route: { proxy, address }, failure: { code } }:
   const { hostname } = new URL(baseUrl);
   if (UNKNOWN_HOST.test(code)) {
     const setting = proxy === null ? 'SCANFEED_BASE_URL' : 'HTTPS_PROXY';
-    return failing(`no address is known for ${proxy ?? hostname} (${code}); check ${setting} and DNS`);
+    return failing(`no address found for ${proxy ?? hostname} (${code}); check ${setting} and DNS`);
   }
-  if (proxy !== null) return ok(`${hostname} is looked up by the proxy ${proxy}`);
+  if (proxy !== null) return ok(`${hostname} is resolved by the proxy ${proxy}`);
   if (address === null) return ok(hostname);
-  return ok(hostname === address ? address : `${hostname} is ${address}`);
+  return ok(hostname === address ? address : `${hostname} resolves to ${address}`);
 }
 
 function checkReached({ route: { proxy, address }, failure, isConnected }: ServiceContext): Result {
   const { kind, code, message } = failure;
-  if (UNKNOWN_HOST.test(code)) return skipped('needs its address');
+  if (UNKNOWN_HOST.test(code)) return skipped('requires the address');
   const through = proxy === null ? '' : ` through the proxy ${proxy}`;
   if (kind === 'certificate' || isConnected) return ok(`connected${through}`);
   if (kind === 'timeout') {
-    return failing(`no connection${through} in time; check the network, its policies and firewalls`);
+    return failing(`connection${through} timed out; check the network, its policies and firewalls`);
   }
   if (proxy === null) return failing(message);
   if (address === null) return failing(`no connection to the proxy ${proxy} (${code}); check HTTPS_PROXY`);
@@ -132,13 +132,13 @@ function checkReached({ route: { proxy, address }, failure, isConnected }: Servi
 
 function checkTls({ baseUrl, route, failure, isConnected, now }: ServiceContext): Result {
   if (failure.kind === 'certificate') return failing(failure.message);
-  if (!isConnected) return skipped('needs a connection');
+  if (!isConnected) return skipped('requires a connection');
   const url = new URL(baseUrl);
   if (url.protocol === 'http:') {
     return isLoopback(url)
-      ? ok('none: a loopback address')
+      ? ok('not used on a loopback address')
       : warning(
-          'none: the key and all documents cross the network unencrypted, unless a mesh encrypts them; use https:',
+          'not used: the key and all documents cross the network unencrypted, unless a mesh encrypts them; use https:',
         );
   }
   if (route.tls === null) return ok('encrypted');
@@ -146,45 +146,45 @@ function checkTls({ baseUrl, route, failure, isConnected, now }: ServiceContext)
   if (validTo === null) return ok(protocol);
   const until = validTo.toISOString().slice(0, 10);
   return validTo.getTime() - now < CERTIFICATE_WARNING_MS
-    ? warning(`${protocol}; the certificate ends on ${until}: ask the operator of the service to renew it`)
+    ? warning(`${protocol}; the certificate expires on ${until}; ask the operator of the service to renew it`)
     : ok(`${protocol}, certificate valid until ${until}`);
 }
 
 function checkKey({ answer, failure: { kind, status, message }, isConnected }: ServiceContext): Result {
   if (kind === 'api_key') return failing(`${message}; check SCANFEED_API_KEY`);
-  if (!isConnected) return skipped('needs a connection');
+  if (!isConnected) return skipped('requires a connection');
   if (answer !== null) return ok('accepted');
   if (status === 401 || status === 403) return failing(`${message} (SCANFEED_API_KEY)`);
-  return skipped('needs an answer of the feed');
+  return skipped('requires an answer from the feed');
 }
 
 function checkFeed({ baseUrl, filters, answer, failure, isConnected }: ServiceContext): Result {
   const request = `status ${filters.status.join(', ')}, environment ${filters.environment}`;
   if (answer !== null) {
-    const state = answer.entries === 0 ? 'answers, and is empty' : 'answers';
+    const state = answer.entries === 0 ? 'answers and is empty' : 'answers';
     return ok(`${state} (${request}; ${Math.round(answer.tookMs)} ms)`);
   }
-  if (!isConnected) return skipped('needs a connection');
+  if (!isConnected) return skipped('requires a connection');
   const { kind, status, message } = failure;
-  if (status === 401 || status === 403 || kind === 'api_key') return skipped('needs a key that is accepted');
-  if (status === 404) return failing(`${baseUrl} has no feed (404); check SCANFEED_BASE_URL, which ends in /v1`);
+  if (status === 401 || status === 403 || kind === 'api_key') return skipped('requires an accepted key');
+  if (status === 404) return failing(`${baseUrl} has no feed (404); check SCANFEED_BASE_URL, which must end in /v1`);
   if (status === 400) return failing(`refused for ${request}: ${message}`);
   return failing(message);
 }
 
 async function checkDocumentType({ filters, answer, readEntry }: ServiceContext): Promise<Result> {
-  if (filters.documentType === null) return ok('every one: SCANFEED_DOCUMENT_TYPE is not set');
-  if (answer === null) return skipped('needs an answer of the feed');
+  if (filters.documentType === null) return ok('all types: SCANFEED_DOCUMENT_TYPE is not set');
+  if (answer === null) return skipped('requires an answer from the feed');
   const slug = JSON.stringify(filters.documentType);
   const [typed] = await Promise.allSettled([readEntry(filters.documentType)]);
-  if (typed.status === 'fulfilled') return ok(`${slug} is known`);
+  if (typed.status === 'fulfilled') return ok(`${slug} exists`);
   const { status, message } = describeFailure(typed.reason);
   if (status !== 404) return failing(message);
-  return failing(`${slug} is not known to the service; correct SCANFEED_DOCUMENT_TYPE: ${message}`);
+  return failing(`${slug} is unknown to the service; correct SCANFEED_DOCUMENT_TYPE: ${message}`);
 }
 
 function checkClock({ answer }: ServiceContext): Result {
-  if (answer === null) return skipped('needs an answer of the feed');
-  if (answer.clockAheadMs === null) return ok('not known: the service sends no Date header');
-  return compareClocks('the service', answer.clockAheadMs, 'scanfeed takes that out of its freshness');
+  if (answer === null) return skipped('requires an answer from the feed');
+  if (answer.clockAheadMs === null) return ok('unknown: the service sends no Date header');
+  return compareClocks('the service', answer.clockAheadMs, 'scanfeed corrects its freshness for this');
 }

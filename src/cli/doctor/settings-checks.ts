@@ -32,6 +32,6 @@ function describe(mistakes: readonly Mistake[], warnings: readonly string[]): re
     ...mistakes.map((mistake) => failing(describeMistake(mistake))),
     ...warnings.map((line) => warning(line)),
   ];
-  if (results.length === 0) results.push(ok('all are valid'));
+  if (results.length === 0) results.push(ok('all valid'));
   return results.map((result) => ({ check: 'settings', ...result }));
 }

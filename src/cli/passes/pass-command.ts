@@ -21,13 +21,14 @@ export interface PassOptions extends FeedOptions {
   readonly cancel?: true;
 }
 
-/** A feed and everything to run its passes. */
+/** A feed with the settings that running its passes needs. */
 type PassWork = FeedAtWork<'service' | 'pending'>;
 
-/** How often a pass that another process runs is looked at, milliseconds. */
+/** Interval between checks of a pass that another process runs, milliseconds. */
 const CHECK_MS = 1_000;
-/** The progress mentions when no page has been committed for this long, milliseconds. */
+/** Time without a committed page after which the progress mentions it, milliseconds. */
 const SILENCE_MS = 30_000;
+
 /** Adds a command with the options of {@link PassOptions}. */
 export function passCommand(program: Command, name: string, { clock }: CommandProcess): Command {
   const time = timeOption(clock.now);
@@ -40,15 +41,15 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
       ).argParser(time),
     )
     .addOption(new Option('--until <time>', 'delivery time to end at (default: now)').argParser(time))
-    .option('--wait', 'wait until it is finished, and show its progress')
-    .option('--cancel', 'cancel what is unfinished; the runs that it has stored stay')
+    .option('--wait', 'wait until the pass has finished, and show its progress')
+    .option('--cancel', 'cancel the unfinished pass; stored runs are kept')
     .addOption(feedOption())
     .option('--json', 'print it as JSON');
 }
 
 /**
- * Requests a pass. A running daemon runs it; without one, this command does. Waits for its end where that is wanted or
- * nobody else would run it.
+ * Requests a pass. A running daemon runs it; without one, this command does. Waits for its end with `--wait`, or if there is
+ * no daemon.
  */
 export async function requestPass(
   request: () => Promise<PassRequest>,
@@ -64,7 +65,7 @@ export async function requestPass(
     io.write(json ? toJson(name, pass, joined) : announcement(pass, joined) + follows);
     return;
   }
-  // A setting that is missing or wrong ends the command before it has requested anything.
+  // A missing or invalid setting ends the command before it requests anything.
   const complete = withServiceSettings(work, io);
   const { joined, ...pass } = await request();
   const announce = () => {
@@ -144,8 +145,8 @@ async function runToItsEnd(
 }
 
 /**
- * The process that is to run the pass; null: there is no daemon.
- * @throws CommandFailure if nobody runs it any longer
+ * Returns the process that runs the pass, or null without a daemon.
+ * @throws CommandFailure if no process will run it
  */
 async function leaderFor({ kind, begunAt }: RequestedPass, { feeds, feed }: PassWork): Promise<string | null> {
   const { leader = null, filtersWidenedAt = null } = (await feeds.find(feed.name)) ?? {};

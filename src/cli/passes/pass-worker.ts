@@ -14,9 +14,9 @@ import { withService } from '../context/with-service.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
 import type { ProgressLine } from '../terminal/progress-line.js';
 
-/** Maximum number of pages held at once. */
+/** Maximum number of prefetched pages. */
 const PAGES_AHEAD = 4;
-/** Pause after another process has moved the pass: it is left to that process for this long, milliseconds. */
+/** Time for which a pass is left to another process that has advanced it, milliseconds. */
 const LEAVE_MS = 10_000;
 
 type Work = FeedAtWork<'service' | 'pending'>;
@@ -24,7 +24,7 @@ type Work = FeedAtWork<'service' | 'pending'>;
 /** Runs passes in place of a daemon. */
 export interface PassWorker {
   /**
-   * Runs a slice under the present lease epoch; `left`: another process runs the pass; `none`: there is no pass to run.
+   * Runs a slice under the current lease epoch. Returns `left` if another process runs the pass, and `none` without a pass.
    * @throws Failure
    */
   runSlice(signal: AbortSignal): Promise<'ran' | 'left' | 'none'>;
@@ -59,7 +59,7 @@ export async function withPassWorker(
   });
 }
 
-/** Runs each slice under the present lease epoch, and keeps the state of the pass as long as the epoch stays the same. */
+/** Runs each slice under the current lease epoch, and keeps the state of the pass while the epoch stays the same. */
 function createSlices(
   { id, kind }: Pick<Pass, 'id' | 'kind'>,
   work: Work,
@@ -70,7 +70,7 @@ function createSlices(
   const { feed } = work;
   let present: Pass | null = null;
   const showProgress = (progress: ReadingProgress) =>
-    line.show(() => (present?.id === id ? '' : 'running an earlier one first: ') + describePassProgress(progress));
+    line.show(() => (present?.id === id ? '' : 'running an earlier pass first: ') + describePassProgress(progress));
   const context = contextOf(work, service, clock, showProgress);
   const find = async () => {
     present = await context.store.nextPass(feed.name, kind);
@@ -92,7 +92,7 @@ function createSlices(
   };
 }
 
-/** A daemon may have taken the feed with other settings: then its pages are not to be read as before. */
+/** Rejects if a daemon has taken the lease with other settings, which change the pages to read. */
 async function requireSameFeed({ feeds, feed }: Work): Promise<void> {
   const now = await feeds.find(feed.name);
   const settingsOf = (row: FeedRow | undefined) => JSON.stringify([row?.baseUrl, row?.filters]);
@@ -100,7 +100,7 @@ async function requireSameFeed({ feeds, feed }: Work): Promise<void> {
   throw new CommandFailure(`the address or the filters of the feed ${feed.name} have changed: run the command again`);
 }
 
-/** As the daemon would read it: with the filters that the feed is stored with. */
+/** Creates the context of a pass with the stored filters of the feed, as the daemon does. */
 function contextOf(
   work: Work,
   service: FeedService,
@@ -134,7 +134,7 @@ function contextOf(
   };
 }
 
-/** How much was read, how fast, and how long the rest will take. */
+/** Describes the entries read, the rate and the time left. */
 export function describePassProgress({ entries, deliveredUpTo, pace }: ReadingProgress): string {
   const parts = [`${counted(entries, 'entry', 'entries')} read`];
   if (deliveredUpTo !== null) parts.push(`delivered up to ${formatTime(deliveredUpTo)}`);

@@ -5,7 +5,7 @@ import { recheckPayload } from '../../sync/commit/quarantined-payload.js';
 import { batchOf, type CheckedEntry, refusedEntry } from '../../sync/page/check-page.js';
 import { type FeedAtWork, openFeedStore, storeUnderLease } from '../context/with-feed.js';
 
-/** `stored`: by this replay. `present`: this revision was stored already. `overtaken`: a newer one was. */
+/** `stored`: by this replay. `present`: this revision was already stored. `overtaken`: a newer revision is stored. */
 export type ReplayOutcome = 'stored' | 'present' | 'overtaken' | 'still_bad';
 
 export interface Replayed {
@@ -13,15 +13,15 @@ export interface Replayed {
   readonly scanId: string | null;
   readonly revision: number | null;
   readonly outcome: ReplayOutcome;
-  /** Why it is still bad. */
+  /** Reason if it is still invalid. */
   readonly reason: string | null;
   readonly detail: string | null;
 }
 
 /**
- * Checks a quarantined entry with the present checks and stores it by the statement that stores pages, under the feed's
- * present epoch: as safe beside a running daemon as a page that delivers it again. It is stored first and marked after:
- * a replay that ends in between is done again, and then finds the run present.
+ * Checks a quarantined entry again and stores it by the statement that stores pages, under the feed's current epoch. This is as
+ * safe with a running daemon as a redelivery. The entry is stored first and marked afterwards: if a replay is interrupted in
+ * between, the next one finds the run present.
  */
 export async function replayEntry(
   work: FeedAtWork<'pending'>,

@@ -8,14 +8,14 @@ import { storeResult } from '../../sync/results/store-result.js';
 import { type FeedAtWork, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 
-/** How a try for one pending result ended. */
+/** Outcome of one attempt to load a pending result. */
 export interface Resolved {
   readonly scanId: string;
   readonly revision: number;
-  /** `complete`: it was before this try. */
+  /** `complete`: it was already complete. */
   readonly outcome: 'resolved' | 'pending' | 'complete';
   readonly reason: PendingReason | null;
-  /** What the service said, where the try failed with an error. */
+  /** Message of the error, if the attempt failed with one. */
   readonly detail: string | null;
 }
 
@@ -23,11 +23,11 @@ export interface ResolveParts {
   readonly store: FeedStore;
   readonly loader: ResultLoader;
   readonly service: WatchedService;
-  /** First pause before the daemon tries again. */
+  /** First pause before the daemon retries, milliseconds. */
   readonly pendingRetryMs: number;
 }
 
-/** One try now: stores the result as the daemon would, beside whoever holds the feed; or notes that it failed. */
+/** Loads a pending result now and stores it as the daemon would, or records the failed attempt. */
 export async function resolveRun(
   run: PendingRun,
   work: FeedAtWork<never>,
@@ -54,8 +54,8 @@ export async function resolveRun(
 }
 
 /**
- * Stores a run that was loaded through the single-run endpoint, under the present lease epoch. A result that contradicts the
- * stored row leaves it pending. Null: PostgreSQL refuses one of its values.
+ * Stores a run that was loaded through the single-run endpoint, under the current lease epoch. A result that contradicts the
+ * stored row leaves it pending. Resolves to null if PostgreSQL refuses one of the values.
  */
 export function storeRun(
   entry: CheckedEntry,
@@ -69,9 +69,9 @@ export function storeRun(
   });
 }
 
-/** A service that remembers why it failed. */
+/** A service that remembers its failures. */
 export interface WatchedService extends FeedService {
-  /** What the last request for this run failed with. */
+  /** Returns the message of the last failed request for a run, or null. */
   failureOf(scanId: string): string | null;
 }
 

@@ -7,14 +7,14 @@ import { misfit, runSchema } from '../../service/wire.js';
 import { formatSeconds } from '../terminal/format.js';
 import { problemOf, type SubmittedFile } from './submit-files.js';
 
-/** Pauses between rounds, milliseconds: doubling. */
+/** Pauses between rounds, milliseconds: doubled from the first up to the longest. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 10_000;
 /** Minimum time between two requests, milliseconds. */
 const SPACING_MS = 100;
-/** Failures in a row after which a run is given up: some two minutes. */
+/** Number of consecutive failures after which a run is given up: about two minutes. */
 const TRIES = 15;
-/** Pauses that are shorter are not reported, milliseconds. */
+/** Minimum length of a pause that is reported, milliseconds. */
 const REPORTED_PAUSE_MS = 5_000;
 
 export interface AwaitOptions {
@@ -75,7 +75,7 @@ function createOutageReporter(onPause: AwaitOptions['onPause']) {
     if (outage === null) isReported = false;
     else if (waitMs >= REPORTED_PAUSE_MS && (isAskedFor || !isReported)) {
       isReported = true;
-      onPause(`${outage.message}; trying again in ${formatSeconds(waitMs / 1000)}`);
+      onPause(`${outage.message}; retrying in ${formatSeconds(waitMs / 1000)}`);
     }
   };
 }
@@ -122,7 +122,7 @@ function longestOf(failures: readonly (ServiceError | null)[]): ServiceError | n
   );
 }
 
-/** The fields of a run that tell its state. Its data is not checked. */
+/** Fields of a run that describe its state. Its data is not checked. */
 const stateSchema = runSchema.pick({ status: true, failureReason: true, error: true });
 
 /** Returns null while the run is processing. */

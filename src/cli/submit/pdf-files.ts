@@ -3,9 +3,9 @@ import { openAsBlob } from 'node:fs';
 import { access, constants, readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
-/** A file that looks like a PDF. Its content stays on the disk: a change after the check is noticed when it is read. */
+/** A file that looks like a PDF. Its content stays on disk; a change after the check is detected when it is read. */
 export interface PdfFile {
-  /** As it was given, or found in a folder. */
+  /** Path as given, or as found in a folder. */
   readonly path: string;
   /** Name without folders. */
   readonly name: string;
@@ -14,17 +14,17 @@ export interface PdfFile {
   readonly sha256: string;
 }
 
-/** A file that must not be sent, with the reason. */
+/** A file that cannot be sent, with the reason. */
 export interface RefusedFile {
   readonly path: string;
   readonly reason: string;
 }
 
-/** Part of the file in which PDF readers look for the header, bytes. */
+/** Length of the part in which PDF readers search for the header, bytes. */
 const HEADER_WITHIN_BYTES = 1024;
 const HEADER = Buffer.from('%PDF-');
 
-/** Returns the given files, and for each folder the visible `.pdf` files directly in it. Each path once. */
+/** Returns the given files, and the visible `.pdf` files directly in the given folders. Each path once. */
 export async function findFiles(paths: readonly string[]): Promise<readonly (string | RefusedFile)[]> {
   const found: (string | RefusedFile)[] = [];
   for (const path of paths) {
@@ -40,21 +40,21 @@ export async function findFiles(paths: readonly string[]): Promise<readonly (str
 
 async function filesIn(folder: string): Promise<readonly (string | RefusedFile)[]> {
   const names = (await readdir(folder)).filter((name) => /^[^.].*\.pdf$/i.test(name)).sort();
-  if (names.length === 0) return [{ path: folder, reason: 'the folder holds no .pdf files' }];
+  if (names.length === 0) return [{ path: folder, reason: 'the folder contains no .pdf files' }];
   return names.map((name) => join(folder, name));
 }
 
-/** Reads the whole file in pieces and returns it with its hash, or why it is refused. Rejects only with the signal's reason. */
+/** Reads the whole file in chunks and returns it with its hash, or the reason for refusing it. Rejects only if the signal aborts. */
 export async function checkFile(path: string, signal: AbortSignal): Promise<PdfFile | RefusedFile> {
   const refused = (reason: string): RefusedFile => ({ path, reason });
   try {
     const found = await stat(path);
-    if (!found.isFile()) return refused('it is no file');
+    if (!found.isFile()) return refused('it is not a file');
     if (found.size === 0) return refused('it is empty');
     await access(path, constants.R_OK);
     const content = await openAsBlob(path, { type: 'application/pdf' });
     const { head, sha256 } = await readThrough(content, signal);
-    if (!head.includes(HEADER)) return refused('it is no PDF: it does not begin with %PDF-');
+    if (!head.includes(HEADER)) return refused('it is not a PDF: it does not start with %PDF-');
     return { path, name: basename(path), content, sha256 };
   } catch (error) {
     signal.throwIfAborted();
@@ -73,7 +73,7 @@ async function readThrough(content: Blob, signal: AbortSignal): Promise<{ head: 
   return { head, sha256: hash.digest('hex') };
 }
 
-/** Whether the file has changed since its check. Node refuses to read such a file. */
+/** Returns whether the file has changed since its check: Node refuses to read a changed file. */
 export async function hasChanged({ content }: PdfFile): Promise<boolean> {
   try {
     await content.slice(0, 1).arrayBuffer();
@@ -86,12 +86,12 @@ export async function hasChanged({ content }: PdfFile): Promise<boolean> {
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or folder',
   ENOTDIR: 'there is no such file or folder',
-  EACCES: 'it may not be read: look at its permissions',
-  EPERM: 'it may not be read: look at its permissions',
+  EACCES: 'permission denied; check its permissions',
+  EPERM: 'permission denied; check its permissions',
 };
 
 function whyUnreadable(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   if (typeof code === 'string') return REASONS[code] ?? `it cannot be read (${code})`;
-  return name === 'NotReadableError' ? 'it is being changed at this moment' : 'it cannot be read';
+  return name === 'NotReadableError' ? 'it is being modified' : 'it cannot be read';
 }

@@ -12,23 +12,23 @@ import { hasChanged, type PdfFile } from './pdf-files.js';
 
 /** The result for one file. */
 export interface SubmittedFile {
-  /** Path as it was given, or found in a folder. */
+  /** Path as given, or as found in a folder. */
   readonly file: string;
   /**
-   * `submitted`: a new run was made. `repeated`: a run existed, from an earlier command or for the same content in this one.
-   * `failed`: refused, or not answered. `interrupted`: the request was under way and may have arrived. `not_sent`.
+   * `submitted`: a new run was created. `repeated`: a run existed, from an earlier command or for the same content in this one.
+   * `failed`: refused or not answered. `interrupted`: the request was in transit and may have arrived. `not_sent`.
    */
   readonly outcome: 'submitted' | 'repeated' | 'failed' | 'interrupted' | 'not_sent';
   readonly idempotencyKey: string;
   readonly scanId: string | null;
   readonly status: Submission['status'] | null;
-  /** The service's address of the run, for a person. */
+  /** The service's address of the run, for people. */
   readonly statusUrl: string | null;
-  /** Reason of a failed run that was waited for (interface 2.1). */
+  /** Reason of a run that failed while waiting (interface 2.1). */
   readonly failureReason: string | null;
-  /** The service's German message about a failed run that was waited for. */
+  /** The service's German message about a run that failed while waiting. */
   readonly error: string | null;
-  /** Why the file was not submitted or its run cannot be waited for, and what to do. */
+  /** Reason why the file was not submitted or its run is unknown, with the remedy. */
   readonly problem: Problem | null;
 }
 
@@ -36,7 +36,7 @@ export interface Problem {
   /** A stable word, such as `http_400`. */
   readonly kind: string;
   readonly message: string;
-  /** Whether a later try may succeed. */
+  /** Whether a later attempt may succeed. */
   readonly passing: boolean;
 }
 
@@ -44,7 +44,7 @@ export interface SubmitOptions {
   readonly client: Pick<RecognitionClient, 'submit'>;
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
-  /** Makes another run if the existing one has failed. */
+  /** Whether to submit a file again if its run has failed. */
   readonly resubmitFailed: boolean;
   /** Maximum number of files submitted at once. */
   readonly concurrency: number;
@@ -58,15 +58,15 @@ export interface SubmitOptions {
   readonly onPause: (message: string) => void;
 }
 
-/** Kinds of failures that every file would meet; a 404 is about the document type (interface 7). */
+/** Kinds of failures that would affect every file; a 404 is about the document type (interface 7). */
 const COMMON_FAILURES = new Set([...SERVICE_FAILURES, 'http_404']);
 
-/** Maximum number of failed runs of one file; more is no accident. */
+/** Maximum number of failed runs of one file. */
 const MAX_FAILED_RUNS = 100;
 
 /**
- * Submits files, several at once. A failure ends the command only if every other file would meet it, too: files that are not
- * under way by then are not sent. Files of the same content are sent once.
+ * Submits files, several at once. A failure ends the command only if it would affect every file: files that are not in
+ * transit by then are not sent. Files with the same content are sent once.
  * @returns the results in the order of the files
  */
 export async function submitFiles(
@@ -107,7 +107,7 @@ function notSent(file: string, idempotencyKey: string): SubmittedFile {
 
 type Send = <T>(request: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
-/** Sends requests at the given rate and retries temporary failures. One `Retry-After` holds for all requests. */
+/** Sends requests at the given rate and retries temporary failures. A `Retry-After` applies to all requests. */
 function createSender({ perSecond, clock, signal, onPause }: SubmitOptions): Send {
   const rate = new PQueue(perSecond === null ? {} : { interval: 1000 / perSecond, intervalCap: 1 });
   let quietUntil = Number.NEGATIVE_INFINITY;
@@ -124,8 +124,7 @@ function createSender({ perSecond, clock, signal, onPause }: SubmitOptions): Sen
 }
 
 /**
- * Submits one file under its key. If failed runs are to be made again, the next keys are tried until one has no failed run.
- * Never rejects.
+ * Submits one file under its key. With `resubmitFailed`, further keys are tried until one has no failed run. Never rejects.
  */
 async function submitFile(file: PdfFile, options: SubmitOptions, send: Send): Promise<SubmittedFile> {
   const { resubmitFailed, signal } = options;
@@ -139,7 +138,7 @@ async function submitFile(file: PdfFile, options: SubmitOptions, send: Send): Pr
       const answer = await sendFile(file, key, options, send, () => {
         tries += 1;
       }).catch((error) => {
-        // After a lost answer the conflict may be with our own request, whose run must not be made twice.
+        // After a lost answer the conflict may be with our own request, whose run must not be created twice.
         if (resubmitFailed && error instanceof ConflictError && tries === 1) return 'conflict' as const;
         throw error;
       });
@@ -149,7 +148,7 @@ async function submitFile(file: PdfFile, options: SubmitOptions, send: Send): Pr
       }
       key = nextIdempotencyKey(key);
     }
-    throw new CommandFailure(`${MAX_FAILED_RUNS} runs of this file have failed one after the other`);
+    throw new CommandFailure(`${MAX_FAILED_RUNS} consecutive runs of this file have failed`);
   } catch (error) {
     if (signal.aborted) return result({ outcome: tries > 0 ? 'interrupted' : 'not_sent' });
     const advice = error instanceof ConflictError ? adviceOnConflict(tries) : undefined;
@@ -161,7 +160,7 @@ function isFailedRepeat({ created, status }: SubmitResult): boolean {
   return !created && status === 'failed';
 }
 
-/** @param onSend called before each try */
+/** @param onSend called before each attempt */
 async function sendFile(
   file: PdfFile,
   key: string,
@@ -189,7 +188,7 @@ function idempotencyKey(
   return keyOf([environment, documentType, sha256]);
 }
 
-/** Returns the key for another run of the same file. It depends on the key before, so this is safe to repeat as well. */
+/** Returns the key for another run of the same file. It depends only on the previous key, so repeats are safe as well. */
 function nextIdempotencyKey(key: string): string {
   return keyOf([key]);
 }
@@ -198,11 +197,11 @@ function keyOf(parts: readonly string[]): string {
   return `scanfeed-${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
 }
 
-/** The content under a key must be the content that was checked. */
+/** The content that is sent under a key must be the content that was checked. */
 class FileChanged extends CommandFailure {
   readonly kind = 'file_changed';
   constructor() {
-    super('the file was changed or removed after it was checked; nothing of it counts; submit it again');
+    super('the file was changed or removed after it was checked, so it was not submitted; submit it again');
   }
 }
 
@@ -210,9 +209,9 @@ class FileChanged extends CommandFailure {
 function adviceOnConflict(tries: number): string {
   const cause =
     tries > 1
-      ? 'an earlier try of this command was not answered and may have made a run'
+      ? 'an earlier attempt of this command got no answer and may have created a run'
       : 'the key follows from content, document type and environment, so the document was probably submitted before, perhaps under another name';
-  return `${cause}; look for its run before you use --new, which makes another`;
+  return `${cause}; look for its run before you use --new, which creates another`;
 }
 
 /** Describes why a request of one file failed. Rethrows errors that are bugs. */
@@ -220,7 +219,7 @@ export function problemOf(error: unknown, advice?: string): Problem {
   if (error instanceof ServiceError) {
     if (error.kind === 'timeout') advice ??= 'SCANFEED_REQUEST_TIMEOUT allows more time';
     const message = advice === undefined ? error.message : `${error.message}; ${advice}`;
-    // Like every command: a maintenance page, which is no JSON, means that the service is away.
+    // As in every command, a maintenance page, which is not JSON, means that the service is unavailable.
     return { kind: error.kind, message, passing: explain(error).exitCode === EXIT.tryAgain };
   }
   if (!(error instanceof CommandFailure)) throw error;

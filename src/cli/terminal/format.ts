@@ -1,6 +1,6 @@
 import { Help } from 'commander';
 
-/** Such as `4.2 s`, `12 min`, `3.5 h`, `8 d`. */
+/** Formats a duration, such as `4.2 s`, `12 min`, `3.5 h`, `8 d`. */
 export function formatSeconds(seconds: number): string {
   if (seconds < 100) return `${seconds.toFixed(1)} s`;
   if (seconds < 6_000) return `${Math.round(seconds / 60)} min`;
@@ -8,22 +8,22 @@ export function formatSeconds(seconds: number): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** Such as `2026-01-31T08:00:00Z`. */
+/** Formats a time, such as `2026-01-31T08:00:00Z`. */
 export function formatTime(time: Date | string): string {
   return `${new Date(time).toISOString().slice(0, 19)}Z`;
 }
 
-/** Such as `1 entry`, `2 entries`. */
+/** Formats a count, such as `1 entry`, `2 entries`. */
 export function counted(number: number, one: string, many: string): string {
   return `${number} ${number === 1 ? one : many}`;
 }
 
-/** Makes text of the service safe for a terminal: control characters become visible. */
+/** Makes text of the service safe for a terminal by replacing control characters. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '\ufffd');
 }
 
-/** Makes several lines safe for a terminal. Tabs stay. */
+/** Makes several lines safe for a terminal. Keeps tabs. */
 export function printableLines(text: string): string {
   return text
     .split(/\r?\n/)
@@ -36,8 +36,8 @@ const NARROWEST = 20;
 const help = Object.assign(new Help(), { minWidthToWrap: NARROWEST });
 
 /**
- * Breaks text at spaces so that it fits into a terminal behind `indent` columns, and indents its later lines as far.
- * @param columns of the terminal; null: one line, however long
+ * Wraps text at spaces so that it fits into a terminal after `indent` columns, and indents the following lines.
+ * @param columns width of the terminal; null to keep one line
  */
 export function wrapIndented(text: string, indent: number, columns: number | null): string {
   if (columns === null) return text;

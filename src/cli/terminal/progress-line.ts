@@ -1,22 +1,23 @@
 import type { CommandProcess } from '../context/command-process.js';
 
+/** Intervals between updates on a terminal and elsewhere, milliseconds. */
 const TERMINAL_EVERY_MS = 200;
 const PLAIN_EVERY_MS = 10_000;
 const TERMINAL_COLUMNS = 80;
 
-/** How far long work is, on stderr: one line drawn anew on a terminal, a line now and then elsewhere. */
+/** Progress of long work on stderr: one redrawn line on a terminal, otherwise a new line every 10 s. */
 export interface ProgressLine {
-  /** Shows the line unless the last one was shown a moment ago. */
+  /** Shows the line if the last one is old enough. */
   show(line: () => string): void;
-  /** Says at once what has to be known, such as what is waited for: a line that stays, in the place of the drawn one. */
+  /** Writes a permanent line immediately, in place of the drawn one. */
   say(line: string): void;
-  /** Takes the drawn line away, so that other output may follow. */
+  /** Removes the drawn line, so that other output can follow. */
   clear(): void;
 }
 
 export function progressLine({ note, redraws, noteColumns, clock }: CommandProcess): ProgressLine {
   const every = redraws ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
-  // A line that runs on in a second row would not be taken away by drawing over it.
+  // Redrawing would not remove a line that wraps into a second row.
   const longest = (noteColumns ?? TERMINAL_COLUMNS) - 1;
   let shownAt = clock.monotonic();
   let drawn = false;

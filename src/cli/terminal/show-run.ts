@@ -3,7 +3,7 @@ import { memberRanges, textOf } from '../../core/json/ranges.js';
 import type { RawRun } from '../../sync/ports/index.js';
 import { printable, printableLines } from './format.js';
 
-/** A run for a person at a terminal: its steering fields, and its result with every digit that was sent. Pure. */
+/** Formats a run for a terminal: its fields, and its result with every digit as sent. Pure. */
 export function describeRun({ run, body }: RawRun): string {
   const lines: readonly (readonly [string, unknown])[] = [
     ['Scan', run.scanId],
@@ -20,8 +20,8 @@ export function describeRun({ run, body }: RawRun): string {
     ['Completed', run.completedAt],
     ['Delivered', run.deliveredAt],
   ];
-  const said = lines.filter(([, value]) => value !== undefined && value !== null && value !== '');
-  return `${said.map(([name, value]) => `${`${name}:`.padEnd(15)}${printable(String(value))}\n`).join('')}${result(body)}`;
+  const present = lines.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  return `${present.map(([name, value]) => `${`${name}:`.padEnd(15)}${printable(String(value))}\n`).join('')}${result(body)}`;
 }
 
 function documentType(type: unknown): string | null {
@@ -36,7 +36,7 @@ function result(body: Uint8Array): string {
   return `Data:\n${printableLines(indentJson(textOf(body, range)))}\n`;
 }
 
-/** The whole markdown; null where the run has none. */
+/** Returns the whole markdown, or null without markdown. */
 export function markdownOf({ body }: RawRun): string | null {
   const range = memberRanges(body).get('markdown');
   const value: unknown = range === undefined ? null : JSON.parse(textOf(body, range));

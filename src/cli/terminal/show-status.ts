@@ -5,13 +5,14 @@ import { type Column, table } from './table.js';
 
 type Line = readonly [name: string, value: string];
 
-const NAMED = 17;
+/** Width of the names, columns. */
+const NAME_WIDTH = 17;
 const ERRORS_SHOWN = 3;
 
 /**
- * What an operator asks of each feed, for people. Pure.
+ * Formats the state of each feed for people. Pure.
  * @param now milliseconds since 1970
- * @param columns of the terminal; null: lines as long as they are
+ * @param columns width of the terminal; null to keep long lines
  */
 export function showStatus(
   reports: readonly FeedReport[],
@@ -28,10 +29,10 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['Complete as of', asOf(report)],
     ['Complete from', report.completeFrom === null ? 'the beginning' : report.completeFrom.toISOString()],
     ['Reconciled', report.reconciledAsOf === null ? 'not yet' : `up to ${report.reconciledAsOf.toISOString()}`],
-    ['History', report.backfillComplete ? 'read to its end' : `still being read${pace(report.pace)}`],
+    ['History', report.backfillComplete ? 'complete' : `still being read${pace(report.pace)}`],
     ...report.passes.map(passLine),
     ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
-    ['Stored lately', `${counted(report.storedLately, 'run', 'runs')} in the last 5 min`],
+    ['Recently stored', `${counted(report.storedLately, 'run', 'runs')} in the last 5 min`],
     ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
     ['In quarantine', counts(report.quarantined) + quarantineTimes(report)],
     ['Leader', report.leader ?? 'none: no process is writing'],
@@ -45,7 +46,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
 }
 
 function showLine([name, value]: Line, columns: number | null): string {
-  return `${(name === '' ? '' : `${name}:`).padEnd(NAMED)}${wrapIndented(printable(value), NAMED, columns)}\n`;
+  return `${(name === '' ? '' : `${name}:`).padEnd(NAME_WIDTH)}${wrapIndented(printable(value), NAME_WIDTH, columns)}\n`;
 }
 
 function positions({ positions: earlier }: FeedReport, columns: number | null): string {
@@ -67,7 +68,7 @@ const PASSES: Readonly<Record<string, string>> = {
 };
 
 function passLine({ kind, since, until, deliveredUpTo, pace: measured }: ReportedPass): Line {
-  const progress = deliveredUpTo === null ? 'not begun' : `at ${formatTime(deliveredUpTo)}${pace(measured)}`;
+  const progress = deliveredUpTo === null ? 'not started' : `at ${formatTime(deliveredUpTo)}${pace(measured)}`;
   const range = `${since === null ? 'the beginning' : formatTime(since)} to ${formatTime(until)}`;
   return [PASSES[kind] ?? kind, `${range}: ${progress}`];
 }
@@ -79,7 +80,7 @@ function pace(measured: ReportedPace | null): string {
   return `, ${Math.round(entriesPerSecond)} entries/s${left}`;
 }
 
-/** Those that go on, and the latest ones. Each as long as its message is: that holds the remedy. */
+/** Describes the ongoing and the latest errors. Messages are not cut, because they contain the remedy. */
 function recentErrors({ recentErrors: all }: FeedReport, now: number): readonly Line[] {
   const lines = all.slice(0, ERRORS_SHOWN).map((error): string => {
     const { stage, kind, message, failures } = error;
@@ -96,7 +97,7 @@ function lasted({ since, lastAt, endedAt, ongoing }: RecentError, now: number): 
   return `lasted at least ${seconds(Date.parse(lastAt))}, until its process was gone`;
 }
 
-/** Only where there is something to say. */
+/** Returns a line only if the feed is stuck. */
 function stuck({ stuckSince }: FeedReport): readonly Line[] {
   if (stuckSince === null) return [];
   const what = `${STUCK}. Ask the operators of the service, or see \`scanfeed rewind\``;
@@ -121,9 +122,9 @@ function counts(byReason: Readonly<Record<string, number>>): string {
 function pendingTimes({ pendingSince, pendingNextTryAt, leader }: FeedReport, now: number): string {
   if (pendingSince === null) return '';
   const age = formatSeconds(Math.max(0, now - pendingSince.getTime()) / 1_000);
-  if (leader === null) return `; the oldest for ${age}, none tried without a leader, see \`scanfeed resolve --help\``;
+  if (leader === null) return `; the oldest for ${age}, not retried without a leader, see \`scanfeed resolve --help\``;
   const left = pendingNextTryAt === null ? 0 : pendingNextTryAt.getTime() - now;
-  return `; the oldest for ${age}, next try ${left > 0 ? `in ${formatSeconds(left / 1_000)}` : 'now'}`;
+  return `; the oldest for ${age}, next retry ${left > 0 ? `in ${formatSeconds(left / 1_000)}` : 'now'}`;
 }
 
 function givenUp({ givenUp: results }: FeedReport): string {

@@ -1,21 +1,21 @@
 import { printable } from './format.js';
 
-/** A column and how to show a row in it. */
+/** A column of a table. */
 export interface Column<T> {
   readonly head: string;
   readonly cell: (row: T) => string;
-  /** May be cut where the terminal is too narrow. */
+  /** May be cut if the terminal is too narrow. */
   readonly shrinks?: true;
-  /** Left out where the terminal is too narrow, before others are cut; of several the last first. */
+  /** Omitted if the terminal is too narrow, before others are cut; the last such column first. */
   readonly spare?: true;
-  /** Numbers stand on the right. */
+  /** Right-aligned, for numbers. */
   readonly right?: true;
 }
 
 const GAP = 2;
 const NARROWEST = 8;
 
-/** Rows as aligned text, within `columns`; null: as wide as it needs to be. Pure. */
+/** Formats rows as aligned text within `columns`; null for any width. Pure. */
 export function table<T>(rows: readonly T[], layout: readonly Column<T>[], columns: number | null): string {
   const shown = columns === null ? layout : withoutSpare(rows, layout, columns);
   const cells = [shown.map(({ head }) => head), ...rows.map((row) => shown.map(({ cell }) => printable(cell(row))))];
@@ -41,7 +41,7 @@ function withoutSpare<T>(rows: readonly T[], layout: readonly Column<T>[], colum
   return spare < 0 ? layout : withoutSpare(rows, layout.toSpliced(spare, 1), columns);
 }
 
-/** Takes from the widest column that may shrink, until the line fits or nothing is left to take. */
+/** Shrinks the widest column that may be cut, until the line fits or no column can be cut further. */
 function shrink<T>(natural: readonly number[], layout: readonly Column<T>[], columns: number): number[] {
   const widths = [...natural];
   for (let over = totalOf(widths) - columns; over > 0; over -= 1) {

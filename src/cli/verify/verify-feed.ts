@@ -10,34 +10,34 @@ import { type RetryOptions, withRetries } from '../context/with-retries.js';
 import { type Verified, verifyPage } from './verify-page.js';
 
 /**
- * Clocks are compared to whole seconds, and within the time that an answer takes (see `service-clock.ts`): so close to
- * the edge nothing is said to be missing.
+ * Tolerance at the time up to which the data is complete, milliseconds. Clocks are compared in whole seconds and within the
+ * duration of an answer (see `service-clock.ts`), so entries this close to the edge are not expected yet.
  */
 const EDGE_MS = 3_000;
 /** Maximum number of empty pages in a row that do not show whether they are the end of the feed. */
-const MOST_UNCLEAR_PAGES = 100;
-/** Maximum number of polls of one position that leads nowhere. */
-const MOST_POLLS = 5;
+const MAX_UNCLEAR_PAGES = 100;
+/** Maximum number of polls of a position that does not advance. */
+const MAX_POLLS = 5;
 
 export interface VerifyOptions {
   readonly since: Date;
   readonly until: Date | null;
-  /** Told in one line what is waited for. */
-  readonly onPause: (said: string) => void;
+  /** Called before each pause with its reason in one line. */
+  readonly onPause: (message: string) => void;
 }
 
-/** What one page showed. */
+/** Result of one page. */
 export interface VerifiedPage {
   readonly compared: readonly Verified[];
-  /** Entries that the database need not have yet: delivered after the time that the data is complete to. */
+  /** Number of entries that are not expected in the database yet: delivered after the time up to which the data is complete. */
   readonly tooNew: number;
-  /** Delivery time up to which was read so far. */
+  /** Delivery time up to which the feed has been read. */
   readonly deliveredUpTo: Date;
 }
 
 /**
- * Reads the feed from a delivery time to its end, or until a time, and compares every entry with the database. The edge of
- * what must be there is taken once, before the first page. Writes nothing, and takes no lease.
+ * Reads the feed from a delivery time to its end, or until a time, and compares every entry with the database. The time up to
+ * which entries are expected is read once, before the first page. Writes nothing and takes no lease.
  */
 export async function* verifyFeed(
   work: FeedAtWork<never>,
@@ -59,7 +59,7 @@ export async function* verifyFeed(
     const edgeMs = EDGE_MS + answered.times.receivedAt - answered.times.polledAt;
     const entries = await withRetries(() => verifyPage(page.checked, work), retryOptions);
     const last = page.provenUpTo ?? deliveredUpTo;
-    // What has no delivery time of its own lies no later than the page's last.
+    // An entry without a delivery time was delivered no later than the last entry of its page.
     const when = ({ deliveredAt }: Verified) => deliveredAt ?? last;
     const wanted = entries.filter((entry) => until === null || when(entry) <= until);
     const due = wanted.filter((entry) => page.monotonicTimeOf(when(entry)) <= completeTo - edgeMs);
@@ -69,19 +69,19 @@ export async function* verifyFeed(
     const past = (until !== null && last > until) || tooNew;
     if (past || progress === 'end') return;
     unclearPages = progress === 'unclear' ? unclearPages + 1 : 0;
-    if (isDeadEnd(page) || progress === 'stuck' || unclearPages > MOST_UNCLEAR_PAGES) {
+    if (isDeadEnd(page) || progress === 'stuck' || unclearPages > MAX_UNCLEAR_PAGES) {
       throw new CommandFailure(
-        `the cursor of the service leads no further after ${last.toISOString()}; what comes later was not compared`,
+        `the cursor of the service does not advance after ${last.toISOString()}; later entries were not compared`,
         EXIT.tryAgain,
       );
     }
   }
 }
 
-/** Takes the next step; a page whose cursor is missing or did not move is requested again until it leads on or is the end. */
+/** Takes the next step. A page whose cursor is missing or did not move is requested again until it advances or is the end. */
 async function takeClearStep(walk: () => Promise<Step>, retryOptions: RetryOptions): Promise<Step> {
   for (let polls = 1; ; polls += 1) {
     const step = await withRetries(walk, retryOptions);
-    if (step.progress === 'end' || !isDeadEnd(step.page) || polls === MOST_POLLS) return step;
+    if (step.progress === 'end' || !isDeadEnd(step.page) || polls === MAX_POLLS) return step;
   }
 }

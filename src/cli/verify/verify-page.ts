@@ -6,7 +6,7 @@ import type { QuarantineEntry } from '../../sync/ports/index.js';
 import { needsFullResult } from '../../sync/results/full-result.js';
 import type { FeedAtWork } from '../context/with-feed.js';
 
-/** `discarded`: given up by an operator, or overtaken. `deleted`: erased, or past the retention. The last four are differences. */
+/** `discarded`: by an operator, or because a newer revision is stored. `deleted`: erased, or past the retention. The last four are differences. */
 export const VERDICTS = [
   'same',
   'pending',
@@ -19,14 +19,14 @@ export const VERDICTS = [
 ] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** What became of one delivered entry. */
+/** Result of the comparison of one delivered entry. */
 export interface Verified extends Pick<Comparison, 'storedRevision' | 'differing'> {
   readonly scanId: string | null;
   readonly revision: number | null;
   readonly verdict: Verdict;
-  /** Null: it has none, or it cannot be read. */
+  /** Null if it is missing or unreadable. */
   readonly deliveredAt: Date | null;
-  /** The feed leaves the data out, so that it was not compared. */
+  /** Whether the feed omits the data, so that it was not compared. */
   readonly truncated: boolean;
 }
 
@@ -41,7 +41,7 @@ export async function verifyPage(checked: CheckedPage, source: Source): Promise<
   return [...(await verifyEntries(entries, source)), ...(await verifyUnusable(unusable, source))];
 }
 
-/** Where PostgreSQL refuses a value the entries are compared in halves; one refused alone belongs into quarantine. */
+/** If PostgreSQL refuses a value, the entries are compared in halves; a single refused entry belongs in quarantine. */
 async function verifyEntries(entries: readonly CheckedEntry[], source: Source): Promise<readonly Verified[]> {
   try {
     const { compareEntries, feed, settings } = source;

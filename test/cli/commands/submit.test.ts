@@ -33,7 +33,7 @@ let made = 0;
 const other = () => pdf(`number ${++made}`);
 
 describe('submit', () => {
-  it('submits each file once, whoever repeats it, and says so', async () => {
+  it('submits each file once and reports repeats', async () => {
     const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other() });
     const first = await run([path('a.pdf'), path('b.pdf'), ...TEST]);
     expect(first).toMatchObject({ exitCode: 0, err: '2 files: 2 submitted\n' });
@@ -44,7 +44,7 @@ describe('submit', () => {
     expect(again.out).toMatch(/a\.pdf: submitted before as [0-9a-f-]{36}: completed\n$/);
   });
 
-  it('takes the PDFs of a folder, and sends the same content once', async () => {
+  it('submits the PDFs of a folder, and the same content once', async () => {
     const same = other();
     const { path } = await folderOf({
       ...{ 'x.pdf': same, 'Y.PDF': other(), 'z.pdf': same },
@@ -61,7 +61,7 @@ describe('submit', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('makes another submission of another content, document type or environment', async () => {
+  it('submits again when content, document type or environment differ', async () => {
     const { path, write } = await folderOf({ 'a.pdf': other() });
     const keyFor = async (type: string, environment: string) => {
       const { files } = await json([path('a.pdf'), '--document-type', type, '--environment', environment]);
@@ -77,24 +77,24 @@ describe('submit', () => {
     expect(new Set([...keys, await keyFor('rechnung', 'test')]).size).toBe(4);
   });
 
-  it('checks all files first and sends nothing while one of them is no PDF', async () => {
+  it('checks all files first and sends nothing when one of them is not a PDF', async () => {
     const { path } = await folderOf({ 'good.pdf': other(), 'empty.pdf': '', 'text.pdf': 'hello', 'none/x.txt': '' });
     const { exitCode, out, err } = await run([path(), path('missing.pdf'), path('none'), '/dev/null', ...TEST]);
     expect({ exitCode, out }).toEqual({ exitCode: 1, out: '' });
     expect(err).toBe(
       [
         `${path('empty.pdf')}: it is empty`,
-        `${path('text.pdf')}: it is no PDF: it does not begin with %PDF-`,
+        `${path('text.pdf')}: it is not a PDF: it does not start with %PDF-`,
         `${path('missing.pdf')}: there is no such file or folder`,
-        `${path('none')}: the folder holds no .pdf files`,
-        '/dev/null: it is no file',
+        `${path('none')}: the folder contains no .pdf files`,
+        '/dev/null: it is not a file',
         'scanfeed: 5 of 6 files refused; nothing was sent\n',
       ].join('\n'),
     );
     expect(asked).toEqual([]);
   });
 
-  it('goes on with the others when one is refused, and quotes the service', async () => {
+  it('continues with the others when one is refused, and quotes the service', async () => {
     emulator.set({ maxFileBytes: 1000 });
     const { path } = await folderOf({ 'a.pdf': `${other()}${'x'.repeat(2000)}`, 'b.pdf': other(), 'c.pdf': other() });
     const { exitCode, out, err } = await run([path(), ...TEST]);
@@ -105,7 +105,7 @@ describe('submit', () => {
     );
   });
 
-  it('tries again what passes, under the same key', async () => {
+  it('retries temporary failures under the same key', async () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'status', status: 503, next: 2, operation: 'submit' });
     emulator.addFault({ kind: 'reset', next: 1, operation: 'submit' });
@@ -113,15 +113,15 @@ describe('submit', () => {
     expect(asked).toHaveLength(4);
   });
 
-  it('says what it waits for, and how long', async () => {
+  it('reports the reason and length of a pause', async () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'status', status: 503, retryAfter: 3600, next: 1, operation: 'submit' });
     const { exitCode, err } = await run([path('a.pdf'), ...TEST]);
     expect(exitCode).toBe(0);
-    expect(err).toMatch(/^\S.* answered 503: .*; trying again in 60 min\n1 file: 1 submitted\n$/);
+    expect(err).toMatch(/^\S.* answered 503: .*; retrying in 60 min\n1 file: 1 submitted\n$/);
   });
 
-  it('makes one run where the answer to the first try was lost', async () => {
+  it('creates one run when the answer to the first attempt is lost', async () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'cut', next: 1, operation: 'submit' });
     const { files, exitCode } = await json([path('a.pdf'), ...TEST]);
@@ -129,7 +129,7 @@ describe('submit', () => {
     expect(asked.map(({ scanId }) => scanId)).toEqual([files[0]?.scanId, files[0]?.scanId]);
   });
 
-  it('sends nothing else in the place of what was checked', async () => {
+  it('does not send a file when it was changed after its check', async () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'status', status: 503, next: 1, operation: 'submit' });
     const end = emulator.requests.observe(() => writeFileSync(path('a.pdf'), `${other()}, changed`));
@@ -139,16 +139,16 @@ describe('submit', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('gives up with 75 and the remedy while the service stays away', async () => {
+  it('gives up with 75 and the remedy when the service stays unavailable', async () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'status', status: 503, operation: 'submit' });
     expect(await run([path('a.pdf'), ...TEST])).toMatchObject({
       exitCode: 75,
-      err: expect.stringContaining('the same command again submits what is left, and nothing twice\n'),
+      err: expect.stringContaining('repeat the command to submit the rest; nothing is submitted twice\n'),
     });
   });
 
-  it('takes a maintenance page for a service that is away', async () => {
+  it('treats a maintenance page as an unavailable service', async () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'html', operation: 'submit' });
     expect(await json([path('a.pdf'), ...TEST])).toMatchObject({
@@ -178,7 +178,7 @@ describe('submit', () => {
     expect(result.err).toContain('8 files: 2 not submitted, 6 not sent\n');
   });
 
-  it('makes another run with --new where the run has failed, and only there; a repeat of that is safe, too', async () => {
+  it('creates another run with --new only when the run has failed, and once when repeated', async () => {
     emulator.set({ failureShare: 1 });
     const { path } = await folderOf({ 'bad.pdf': other() });
     const [failed] = (await json([path(), ...TEST])).files;
@@ -192,7 +192,7 @@ describe('submit', () => {
     expect(again).toMatchObject({ exitCode: 0, files: [{ outcome: 'repeated', scanId: anew.files[0]?.scanId }] });
   });
 
-  it('takes another key with --new where the first was used for another request', async () => {
+  it('uses another key with --new when the first was used for another request', async () => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'status', status: 409, error: 'Konflikt', next: 2, operation: 'submit' });
     const refused = await run([path(), ...TEST]);
@@ -201,17 +201,19 @@ describe('submit', () => {
     expect(await json([path(), ...TEST, '--new'])).toMatchObject({ exitCode: 0, files: [{ outcome: 'submitted' }] });
   });
 
-  it.each([[[]], [['--new']]])('makes no second run with %j when a 409 follows a lost answer', async (args) => {
+  it.each([[[]], [['--new']]])('creates no second run with %j when a 409 follows a lost answer', async (args) => {
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'cut', next: 1, operation: 'submit' });
     emulator.addFault({ kind: 'status', status: 409, next: 1, operation: 'submit' });
     const { exitCode, files } = await json([path(), ...TEST, ...args]);
-    const message = expect.stringMatching(/409.*; an earlier try of this command was not answered and may have made/);
+    const message = expect.stringMatching(
+      /409.*; an earlier attempt of this command got no answer and may have created/,
+    );
     expect({ exitCode, files }).toMatchObject({ exitCode: 1, files: [{ outcome: 'failed', problem: { message } }] });
     expect(asked).toHaveLength(2);
   });
 
-  it('waits until the runs are over, and tells those that failed', async () => {
+  it('waits until all runs have ended, and reports failed ones', async () => {
     emulator.set({ processingMs: 300 });
     const { path } = await folderOf({ 'a.pdf': other(), 'b.pdf': other() });
     const done = await run([path(), ...TEST, '--wait']);
@@ -225,31 +227,31 @@ describe('submit', () => {
     expect(err).toBe('1 file: 1 submitted, 1 failed\nscanfeed: 1 of 1 file without a result\n');
   });
 
-  it('waits through failures that pass, and gives a run up that stays unreachable; its outage is told once', async () => {
+  it('waits through temporary failures, gives up a run that stays unreachable, and reports its outage once', async () => {
     emulator.set({ processingMs: 100 });
     const { path, write } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'status', status: 500, next: 3, operation: 'run' });
     const passed = await run([path(), ...TEST, '--wait']);
     expect(passed.exitCode).toBe(0);
     expect(passed.err).toMatch(
-      /^the single run .* answered 500: .*; trying again in 8\.0 s\n1 file: 1 submitted, 1 completed\n$/,
+      /^the single run .* answered 500: .*; retrying in 8\.0 s\n1 file: 1 submitted, 1 completed\n$/,
     );
     await write('a.pdf', other());
     emulator.addFault({ kind: 'status', status: 500, operation: 'run' });
     const given = await run([path(), ...TEST, '--wait']);
     expect(given.exitCode).toBe(75);
     expect(given.err).toMatch(
-      /^the single run .* answered 500: .*; trying again in 8\.0 s\n\S+: \S+: not known: .* answered 500: .*\n1 file: /,
+      /^the single run .* answered 500: .*; retrying in 8\.0 s\n\S+: \S+: state unknown: .* answered 500: .*\n1 file: /,
     );
   });
 
-  it('says of each long pause that the service asks for while it waits', async () => {
+  it('reports each long pause that the service requests while it waits', async () => {
     emulator.set({ processingMs: 1 });
     const { path } = await folderOf({ 'a.pdf': other() });
     emulator.addFault({ kind: 'status', status: 429, retryAfter: 3600, next: 2, operation: 'run' });
     const { err, files } = await json([path(), ...TEST, '--wait']);
     expect(files).toMatchObject([{ status: 'completed' }]);
-    expect(err).toMatch(/^(the single run .* answered 429: .*; trying again in 60 min\n){2}1 file: /);
+    expect(err).toMatch(/^(the single run .* answered 429: .*; retrying in 60 min\n){2}1 file: /);
   });
 
   it.each([
@@ -264,7 +266,7 @@ describe('submit', () => {
     expect(asked).toEqual([]);
   });
 
-  it('names all settings that are missing, and needs no database', async () => {
+  it('names all missing settings, and needs no database', async () => {
     const { exitCode, err } = await runCommand(submit, ['submit', 'x.pdf', ...TEST], { env: {} });
     expect(exitCode).toBe(78);
     expect(err).toContain('SCANFEED_BASE_URL is not set');

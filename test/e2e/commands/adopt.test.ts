@@ -25,7 +25,7 @@ const run = (args: readonly string[], setting: Partial<CommandSetting> = {}) =>
   });
 const feedRow = async () => (await bench.rows(sql`SELECT base_url, cursor FROM ${tables.feeds}`))[0];
 
-it('the cursor belongs to the configured address from then on, and a daemon with it takes the feed', async () => {
+it('assigns the cursor to the configured address, so that a daemon with it takes the lease', async () => {
   const moved = testFeed({ baseUrl: NEW });
   await bench.store.releaseLease(feed.lease);
   await expect(bench.store.acquireLease(moved, 'daemon', 30_000)).rejects.toMatchObject({ kind: 'another_service' });
@@ -41,12 +41,12 @@ it('the cursor belongs to the configured address from then on, and a daemon with
   ]);
 });
 
-it('voids what a daemon with the old address has on its way', async () => {
+it('fences commits of a daemon with the old address', async () => {
   await run(['--yes']);
   expect(await feed.commit([entryJson({ scanId: 'from the old address' })])).toEqual({ kind: 'fenced' });
 });
 
-it('shows old and new and asks, and changes nothing unless the answer is yes', async () => {
+it('shows both addresses, and changes nothing when the answer is not yes', async () => {
   const { exitCode, err } = await run([], { answer: 'no' });
   expect(exitCode).toBe(1);
   expect(err).toContain(`from: ${OLD}\n  to:   ${NEW}\n`);
@@ -56,7 +56,7 @@ it('shows old and new and asks, and changes nothing unless the answer is yes', a
   expect(await feedRow()).toMatchObject({ base_url: NEW });
 });
 
-it('needs no settings of the service where the address is given, and takes it as the settings would', async () => {
+it('needs no settings of the service when the address is given, and checks it like a setting', async () => {
   const env = { DATABASE_URL: given.url };
   expect(await run(['--yes'], { env })).toMatchObject({ exitCode: 78 });
   expect(await run(['--yes', '--base-url', 'https://Elsewhere.test/v1/'], { env })).toMatchObject({ exitCode: 0 });
@@ -89,7 +89,7 @@ it.each([
   expect(await feedRow()).toMatchObject({ base_url: OLD });
 });
 
-it('allows plain http: where the settings would', async () => {
+it('allows plain http: when the settings allow it', async () => {
   const env = { DATABASE_URL: given.url };
   const moved = ['--yes', '--base-url', 'http://mesh.test/v1'];
   expect(await run(moved, { env: { ...env, SCANFEED_ALLOW_HTTP: 'true' } })).toMatchObject({ exitCode: 0 });
@@ -98,10 +98,10 @@ it('allows plain http: where the settings would', async () => {
   expect(await run(['--yes', '--base-url', 'http://localhost:1/v1'], { env })).toMatchObject({ exitCode: 0 });
 });
 
-it('does not disturb a feed that belongs to the address already', async () => {
+it('changes nothing when the feed already belongs to the address', async () => {
   expect(await run(['--base-url', OLD])).toMatchObject({
     exitCode: 0,
-    out: `The feed default belongs to ${OLD} already.\n`,
+    out: `The feed default already belongs to ${OLD}.\n`,
   });
   expect(await bench.store.renewLease(feed.lease, 30_000)).toBe(true);
 });

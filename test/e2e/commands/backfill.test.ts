@@ -9,10 +9,10 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const bench = useProgram();
 const HISTORY = 60;
-/** Of each answer, so that a reading takes longer than what is done meanwhile. */
+/** Latency of each answer, so that a backfill takes longer than the test's other actions. */
 const SLOW = { latencyMs: 1_000 };
 
-/** A service with a history, and a feed that has read it; its pages are small, so that there are some. */
+/** Starts a service with a history and a feed that has read it in several small pages. */
 async function startBench(over: Readonly<Record<string, string>> = {}) {
   const service = await bench.startService({ history: HISTORY });
   const database = await bench.createDatabase();
@@ -29,7 +29,7 @@ async function startBench(over: Readonly<Record<string, string>> = {}) {
   const entriesRead = async () => Number((await rows()).at(-1)?.entries ?? 0);
   const runs = async () =>
     (await database.query('SELECT scan_id FROM scanfeed.runs ORDER BY 1')).map((row) => row.scan_id);
-  /** Deletes some of what was stored; resolves to the scan ids of everything. */
+  /** Deletes some stored runs and returns the scan ids of all. */
   const lose = async () => {
     const all = await runs();
     await database.query('DELETE FROM scanfeed.runs WHERE scan_id = ANY ($1)', [all.slice(10, 13)]);
@@ -39,7 +39,7 @@ async function startBench(over: Readonly<Record<string, string>> = {}) {
   return { service, database, env, daemon, start, run, rows, entriesRead, runs, lose, cursor };
 }
 
-/** An environment without the service. */
+/** Returns an environment without the service. */
 const onlyDatabase = (url: string) => ({ env: { DATABASE_URL: url } });
 
 async function startCaughtUp() {
@@ -105,7 +105,7 @@ test('resumes when the same command is started again after an interruption', asy
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
 });
 
-test('ends at once when it is interrupted while the database is silent or away', async () => {
+test('ends immediately when it is interrupted while the database is silent or unavailable', async () => {
   const { service, env, database, entriesRead, daemon } = await startCaughtUp();
   await daemon.stop();
   const proxy = await TcpProxy.to(database.url);
@@ -124,7 +124,7 @@ test('ends at once when it is interrupted while the database is silent or away',
   service.set({ latencyMs: 0 });
   service.addFault({ kind: 'status', status: 503, retryAfter: 3600 });
   const refused = start();
-  await eventually(() => refused.stderr).toMatch(/^\S.* answered 503: .*; trying again in 60 min$/m);
+  await eventually(() => refused.stderr).toMatch(/^\S.* answered 503: .*; retrying in 60 min$/m);
   await proxy.close();
   expect(await refused.stop('SIGINT')).toEqual({ code: 130, signal: null });
   expect(refused.stderr).toMatch(/^scanfeed: interrupted /m);
@@ -148,7 +148,7 @@ test('reads every page once when two commands run at once', async () => {
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
 });
 
-test('leaves the backfill to a daemon that is started meanwhile', async () => {
+test('leaves the backfill to a daemon when one starts in the meantime', async () => {
   const { service, env, start, runs, lose, entriesRead, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
@@ -164,7 +164,7 @@ test('leaves the backfill to a daemon that is started meanwhile', async () => {
   expect(await rows()).toMatchObject([{ entries: String(all.length) }]);
 });
 
-test('takes over the backfill when the daemon ends meanwhile', async () => {
+test('takes over the backfill when the daemon ends', async () => {
   const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
   const all = await lose();
   service.set({ latencyMs: 60_000 });
@@ -178,7 +178,7 @@ test('takes over the backfill when the daemon ends meanwhile', async () => {
   expect(await rows()).toMatchObject([{ entries: String(all.length), stored: '3' }]);
 });
 
-test('keeps waiting when the database is away for a moment', async () => {
+test('keeps waiting when the database is briefly unavailable', async () => {
   const { service, env, database, runs, lose, rows } = await startCaughtUp();
   const proxy = await TcpProxy.to(database.url);
   bench.afterwards(() => proxy.close());
@@ -190,7 +190,7 @@ test('keeps waiting when the database is away for a moment', async () => {
   const server = proxy.target;
   proxy.target = { host: '127.0.0.1', port: await unusedPort() };
   proxy.cutAll('reset');
-  await eventually(() => command.stderr).toMatch(/PostgreSQL.*; trying again in \S+ s$/m);
+  await eventually(() => command.stderr).toMatch(/PostgreSQL.*; retrying in \S+ s$/m);
   proxy.target = server;
   service.set({ latencyMs: 0 });
   expect(await command.exited).toMatchObject({ code: 0 });
@@ -198,7 +198,7 @@ test('keeps waiting when the database is away for a moment', async () => {
 });
 
 describe('with a running daemon', () => {
-  it('returns at once without --wait, and needs nothing but the database', async () => {
+  it('returns immediately without --wait, and needs only the database', async () => {
     const { service, rows, database, runs, lose, env } = await startCaughtUp();
     const all = await lose();
     service.set(SLOW);
@@ -246,7 +246,7 @@ describe('with a running daemon', () => {
   });
 });
 
-test('leaves a feed that has read nothing yet to a daemon', async () => {
+test('requires a daemon when the feed has read nothing yet', async () => {
   const { service, daemon, run, rows } = await startBench();
   service.set({ latencyMs: 60_000 });
   await daemon.logs('started leading the feed');
@@ -258,7 +258,7 @@ test('leaves a feed that has read nothing yet to a daemon', async () => {
   expect(await rows()).toMatchObject([{ finished_at: null }]);
 });
 
-test('requests nothing when it would have to run the backfill and its settings are of another service', async () => {
+test('requests nothing when no daemon runs and the settings are of another service', async () => {
   const { daemon, env, rows, database } = await startCaughtUp();
   await daemon.stop();
   const run = (over: Readonly<Record<string, string>>) =>
@@ -274,7 +274,7 @@ test('requests nothing when it would have to run the backfill and its settings a
   expect(await rows()).toEqual([]);
 });
 
-test('runs an earlier backfill first, and its own after it', async () => {
+test('runs an earlier backfill before its own', async () => {
   const { service, start, run, runs, lose, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
@@ -294,7 +294,7 @@ test('runs an earlier backfill first, and its own after it', async () => {
 describe('a live start', () => {
   const LIVE = { SCANFEED_START: 'live' };
 
-  it('stores new runs at once and the history behind them, over a kill and a takeover', async () => {
+  it('stores new runs immediately and then the history, also after a kill and a takeover', async () => {
     const { service, daemon, env, runs, database, entriesRead } = await startBench(LIVE);
     const [recent] = service.deliver(1);
     service.set(SLOW);

@@ -4,7 +4,7 @@ import { eventually } from '../../support/program/daemon.js';
 
 const bench = useProgram();
 
-/** A daemon that is up to date, and the commands in its environment. */
+/** Starts a daemon that is caught up, and runs commands in its environment. */
 async function startBench(over: Readonly<Record<string, string>> = {}) {
   const service = await bench.startService();
   const database = await bench.createDatabase();
@@ -21,7 +21,7 @@ async function startBench(over: Readonly<Record<string, string>> = {}) {
   return { service, database, scanIds, env, daemon, command, stored };
 }
 
-test('after a rewind the running daemon reads again what was delivered since, and what is stored stays', async () => {
+test('the running daemon reads again from the new position after a rewind, and keeps stored runs', async () => {
   const { database, scanIds, daemon, command, stored } = await startBench();
   const [lost] = scanIds;
   const kept = 'SELECT scan_id, change_seq FROM scanfeed.runs WHERE scan_id <> $1 ORDER BY scan_id';
@@ -33,7 +33,7 @@ test('after a rewind the running daemon reads again what was delivered since, an
   expect(await database.query(kept, [lost])).toEqual(before);
 });
 
-test('the running daemon runs a requested recent pass when its interval is far from over', async () => {
+test('the running daemon runs a requested recent pass before its interval has passed', async () => {
   const { database, scanIds, command, stored } = await startBench({ SCANFEED_RECONCILE_INTERVAL: '30d' });
   const unfinished = () => database.query('SELECT FROM scanfeed.passes WHERE finished_at IS NULL');
   // The first pass after the start of the feed is due at once.
@@ -46,7 +46,7 @@ test('the running daemon runs a requested recent pass when its interval is far f
   await eventually(unfinished).toEqual([]);
 });
 
-test('a daemon whose service has moved holds until the feed is adopted, then goes on where it was', async () => {
+test('a daemon whose service has moved holds until the feed is adopted, then continues', async () => {
   const { service, daemon, env, command, stored } = await startBench();
   await daemon.stop();
   const moved = { ...env, SCANFEED_BASE_URL: service.url.replace('127.0.0.1', 'localhost') };
@@ -57,13 +57,13 @@ test('a daemon whose service has moved holds until the feed is adopted, then goe
   await eventually(stored).toContain(late);
 });
 
-test('verify finds the database in step while the daemon goes on writing', async () => {
+test('verify finds no differences while the daemon is writing', async () => {
   const { service, command } = await startBench();
   service.set({ newRunsPerSecond: 200 });
   expect(await command('verify', '--since', '30d', '--json')).toMatchObject({ code: 0 });
 });
 
-test('each command explains itself with examples', async () => {
+test('each command has help with examples', async () => {
   for (const name of ['quarantine', 'resolve', 'verify', 'rewind', 'adopt', 'reconcile', 'backfill']) {
     const program = bench.program([name, '--help']);
     expect(await program.exited).toMatchObject({ code: 0 });

@@ -42,7 +42,7 @@ const run = (env: Record<string, string> = {}, args: readonly string[] = [], mor
     ...more,
   });
 
-/** Findings by what was checked. */
+/** Findings by the name of the check. */
 const examine = async (env: Record<string, string> = {}) => {
   const { out, exitCode } = await run(env, ['--json']);
   const { ok, findings } = JSON.parse(out) as { ok: boolean; findings: Finding[] };
@@ -65,7 +65,7 @@ const scripted = async (...answers: Parameters<ScriptedService['answer']>) => {
 };
 
 describe('doctor', () => {
-  it('finds everything well between a service and a database that are, and changes neither', async () => {
+  it('finds no problem when service and database are available, and changes neither', async () => {
     await withReader();
     const before = await snapshot();
     const { exitCode, out, err } = await run();
@@ -73,12 +73,12 @@ describe('doctor', () => {
     for (const line of out.trimEnd().split('\n')) expect(line).toMatch(/^ok {4}\w/);
     expect(out).toContain('ok    API key            accepted\n');
     expect(out).toContain('ok    delivery feed      answers (status completed, failed, environment prod; ');
-    expect(out).toMatch(/ok {4}schema +scanfeed is at version \d+, as this release needs it\n/);
-    expect(out).toContain(`${reader} may read every report\n`);
+    expect(out).toMatch(/ok {4}schema +scanfeed is at version \d+, which this release requires\n/);
+    expect(out).toContain(`${reader} can read every report\n`);
     expect(await snapshot()).toEqual(before);
   });
 
-  it('asks the feed for one entry, with the filters of the settings and neither cursor nor time', async () => {
+  it('requests one entry with the filters of the settings and without cursor and time', async () => {
     const page = reply(200, { items: [], nextCursor: 'c' });
     const service = await scripted(page, page);
     await examine({
@@ -93,7 +93,7 @@ describe('doctor', () => {
     ]);
   });
 
-  it('goes on with whatever does not depend on what failed', async () => {
+  it('runs the checks that do not depend on a failed one', async () => {
     const port = await unusedPort();
     const { out, err, exitCode } = await run({
       SCANFEED_API_KEY: '',
@@ -106,14 +106,14 @@ describe('doctor', () => {
     expect(out).toMatch(/^FAIL {2}settings +SCANFEED_API_KEY is not set; expected: /m);
     expect(out).toMatch(/^FAIL {2}settings +SCANFEED_PAGE_LIMIT is "500"; expected: /m);
     expect(out).toMatch(/^WARN {2}settings +SCANFEED_FED is not a setting .* did you mean SCANFEED_FEED\?$/m);
-    expect(out).toMatch(/^skip {2}API key +needs the settings/m);
+    expect(out).toMatch(/^skip {2}API key +requires the settings/m);
     expect(out).toMatch(/^FAIL {2}database login +no connection to PostgreSQL .*nothing listens there/m);
-    expect(out).toMatch(/^skip {2}schema +needs a login$/m);
+    expect(out).toMatch(/^skip {2}schema +requires a login$/m);
   });
 
-  it('is read in a terminal of 80 columns, with marks that need no colour', async () => {
+  it('fits a terminal of 80 columns, with outcomes as words', async () => {
     const { out } = await run({ SCANFEED_DOCUMENT_TYPE: 'no-such-type' }, [], { columns: 80 });
-    expect(out).toMatch(/^FAIL {2}document type +"no-such-type" is not known/m);
+    expect(out).toMatch(/^FAIL {2}document type +"no-such-type" is unknown/m);
     const prose = out.split('\n').filter((line) => !line.endsWith(';'));
     for (const line of prose) expect(line.length).toBeLessThanOrEqual(80);
     expect(out).not.toContain('\x1b');
@@ -121,9 +121,9 @@ describe('doctor', () => {
 });
 
 describe('of the service, doctor', () => {
-  it('names a key that is refused, in the words of the service', async () => {
+  it('reports a refused key with the message of the service', async () => {
     expect(await examine({ SCANFEED_API_KEY: 'another-key' })).toMatchObject({
-      'service reached': { outcome: 'ok' },
+      'service connection': { outcome: 'ok' },
       'API key': { outcome: 'failing', message: expect.stringMatching(/401.*check the key; the service says: ".+"/) },
       'delivery feed': { outcome: 'skipped' },
       schema: { outcome: 'ok' },
@@ -134,7 +134,7 @@ describe('of the service, doctor', () => {
     });
   });
 
-  it('tells a document type that is not known from a base URL that is wrong', async () => {
+  it('distinguishes an unknown document type from a wrong base URL', async () => {
     expect(await examine({ SCANFEED_DOCUMENT_TYPE: 'rechnung' })).toMatchObject({
       'document type': { outcome: 'ok', message: '"rechnung" is known' },
     });
@@ -149,7 +149,7 @@ describe('of the service, doctor', () => {
     });
   });
 
-  it('sees a clock that differs, and minds less than two seconds no more than a missing Date', async () => {
+  it('warns of a clock that differs by two seconds or more', async () => {
     const body = { items: [], nextCursor: 'c' };
     const at = (ms: number) => reply(200, body, { date: new Date(Date.now() + ms).toUTCString() });
     const ask = async (answer: ReturnType<typeof reply>) => {
@@ -165,7 +165,7 @@ describe('of the service, doctor', () => {
 
   it.each([
     ['an address that nobody knows', 'https://nothing.invalid/v1', 'service address', /ENOTFOUND|EAI_AGAIN/],
-    ['a port on which nobody listens', null, 'service reached', /ECONNREFUSED/],
+    ['a port on which nobody listens', null, 'service connection', /ECONNREFUSED/],
   ])('names %s, and what it cannot know then', async (_, address, check, message) => {
     const found = await examine({ SCANFEED_BASE_URL: address ?? `http://127.0.0.1:${await unusedPort()}/v1` });
     expect(found).toMatchObject({
@@ -176,19 +176,19 @@ describe('of the service, doctor', () => {
     });
   });
 
-  it('names a certificate that is not trusted', async () => {
+  it('reports an untrusted certificate', async () => {
     const server = createTlsServer(testCertificate('localhost'));
     await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
     afterwards(() => server.close());
     const { port } = server.address() as AddressInfo;
     expect(await examine({ SCANFEED_BASE_URL: `https://localhost:${port}/v1` })).toMatchObject({
-      'service reached': { outcome: 'ok' },
+      'service connection': { outcome: 'ok' },
       'service TLS': { outcome: 'failing', message: expect.stringContaining('NODE_EXTRA_CA_CERTS') },
       'API key': { outcome: 'skipped' },
     });
   });
 
-  it('names a proxy that cannot be used, without its password', async () => {
+  it('reports an unusable proxy without its password', async () => {
     const refusing = createServer((socket) => void socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'));
     await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve));
     afterwards(() => refusing.close());
@@ -198,21 +198,21 @@ describe('of the service, doctor', () => {
     expect(refused).toMatchObject({
       'service address': {
         outcome: 'ok',
-        message: expect.stringContaining(`looked up by the proxy 127.0.0.1:${port}`),
+        message: expect.stringContaining(`resolved by the proxy 127.0.0.1:${port}`),
       },
-      'service reached': { outcome: 'failing', message: expect.stringContaining('check HTTPS_PROXY, its login') },
+      'service connection': { outcome: 'failing', message: expect.stringContaining('check HTTPS_PROXY, its login') },
     });
     const away = await examine(through(`http://127.0.0.1:${await unusedPort()}`));
-    expect(away['service reached']?.message).toContain('no connection to the proxy 127.0.0.1:');
+    expect(away['service connection']?.message).toContain('no connection to the proxy 127.0.0.1:');
   });
 });
 
 describe('of the database, doctor', () => {
-  it('says of an empty one that the start makes the schema, and makes none', async () => {
+  it('says that the start creates the schema when the database is empty', async () => {
     const empty = await createTestDatabase();
     afterwards(empty.drop);
     expect(await examine({ DATABASE_URL: empty.url })).toMatchObject({
-      schema: { outcome: 'ok', message: expect.stringContaining('not there yet') },
+      schema: { outcome: 'ok', message: expect.stringContaining('does not exist yet') },
       rights: { outcome: 'skipped' },
       'reader role': { outcome: 'skipped' },
       'stored feed': { outcome: 'ok' },
@@ -222,7 +222,7 @@ describe('of the database, doctor', () => {
     });
   });
 
-  it('says what to drop where only the reports of an earlier installation are left', async () => {
+  it('says what to drop when only the reports of an earlier installation exist', async () => {
     const left = await createTestDatabase();
     afterwards(left.drop);
     await MIGRATED.prepare(left.url);
@@ -235,7 +235,7 @@ describe('of the database, doctor', () => {
     });
   });
 
-  it('prints what a role lacks, and the statements that give it', async () => {
+  it('prints the missing rights of a role with the statements that grant them', async () => {
     const role = `scanfeed_poor_${process.pid}`;
     const db = bench.database.sql;
     await sql.raw(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`).execute(db);
@@ -252,7 +252,7 @@ describe('of the database, doctor', () => {
     };
     await giveWhatLacks('lacks CREATE on the schema');
     await sql.raw(`REVOKE EXECUTE ON FUNCTION scanfeed.refuse_overtaken() FROM PUBLIC, ${role}`).execute(db);
-    await giveWhatLacks('lacks EXECUTE on refuse_overtaken:');
+    await giveWhatLacks('lacks EXECUTE on refuse_overtaken;');
     expect(await examine({ DATABASE_URL: url.href })).toMatchObject({
       rights: { outcome: 'ok' },
       schema: { outcome: 'ok' },
@@ -263,7 +263,7 @@ describe('of the database, doctor', () => {
     });
   });
 
-  it('prints the statements for a reader role that is missing, ready to paste', async () => {
+  it('prints the statements that create a missing reader role, ready to paste', async () => {
     const { out, exitCode } = await run();
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^WARN {2}reader role +\S+ does not exist/m);
@@ -274,7 +274,7 @@ describe('of the database, doctor', () => {
     expect(await examine()).toMatchObject({ 'reader role': { outcome: 'ok' } });
   });
 
-  it('refuses an encoding that cannot hold every text', async () => {
+  it('fails when the encoding cannot store all text', async () => {
     const name = `${given.name}_latin`;
     const db = bench.database.sql;
     await sql.raw(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'`).execute(db);
@@ -287,7 +287,7 @@ describe('of the database, doctor', () => {
     });
   });
 
-  it('sees that a feed belongs to a service at another address, and who leads it', async () => {
+  it('reports when the feed belongs to another address, and its leader', async () => {
     const feed = await bench.takeFeed({ name: 'doctored', baseUrl: emulator.url });
     expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
       'stored feed': { outcome: 'ok', message: expect.stringMatching(/^doctored is led by /) },
@@ -302,7 +302,7 @@ describe('of the database, doctor', () => {
 
 const program = findPgBouncer();
 it.runIf(program !== null).each([
-  ['transaction', 'ok', 'one in transaction mode'],
+  ['transaction', 'ok', 'transaction mode'],
   ['session', 'ok', 'one in session mode'],
   ['statement', 'failing', 'set pool_mode = transaction'],
 ] as const)('behind PgBouncer in %s mode, doctor says so', async (mode, outcome, message) => {
@@ -312,7 +312,7 @@ it.runIf(program !== null).each([
   expect(pooler).toMatchObject({ outcome, message: expect.stringContaining(message) });
 });
 
-/** Everything in the database that a command could have changed. */
+/** Returns everything in the database that a command could change. */
 async function snapshot() {
   const [row] = await bench.rows(sql<{ written: string; roles: number }>`
     SELECT (SELECT string_agg(relname || ' ' || n_tup_ins + n_tup_upd + n_tup_del, ', ' ORDER BY relname)

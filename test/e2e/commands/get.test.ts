@@ -24,7 +24,7 @@ beforeEach(async () => {
   feed = await bench.takeFeed({ baseUrl: emulator.url });
 });
 
-/** A run that the single-run endpoint answers with. */
+/** A run that the single-run endpoint returns. */
 function known(answer: Record<string, unknown>): { scanId: string; body: string } {
   const scanId = `known-${++scans}`;
   const body = entryJson({ scanId, ...answer });
@@ -39,14 +39,14 @@ const save = (args: string, env: Record<string, string> = {}) =>
 const stored = async (scanId: string) => (await bench.rows(runRow(scanId)))[0];
 
 describe('get', () => {
-  it('writes what the service sent into a pipe, byte for byte', async () => {
+  it('writes the answer of the service into a pipe byte for byte', async () => {
     const { scanId, body } = known({ data: { betrag: raw('1.10'), nummer: raw('12345678901234567890') } });
     const answer = { exitCode: 0, out: `${body}\n`, err: '' };
     expect(await show(scanId)).toEqual(answer);
     expect(await show(`${scanId} --json`, 80)).toEqual(answer);
   });
 
-  it('shows a run on a terminal, with every digit, and nothing that steers the terminal', async () => {
+  it('shows a run on a terminal with every digit and without control characters', async () => {
     const { scanId } = known({
       ...{ revision: 2, fileName: 'a\u009b31m.pdf', partnerName: 'Muster', partnerTestMode: true },
       data: { betrag: raw('1.10'), positionen: [{ text: 'a:{"\\' }, {}], leer: [] },
@@ -69,7 +69,7 @@ describe('get', () => {
 `);
   });
 
-  it('shows why a run has failed', async () => {
+  it('shows the reason of a failed run', async () => {
     const { scanId } = known({
       status: 'failed',
       data: undefined,
@@ -94,7 +94,7 @@ describe('get', () => {
     });
   });
 
-  it('says that there is no such run, with the words of the service', async () => {
+  it('reports a missing run with the message of the service', async () => {
     expect(await show('nonsense')).toMatchObject({
       exitCode: 1,
       out: '',
@@ -102,7 +102,7 @@ describe('get', () => {
     });
   });
 
-  it('doubts a base URL without its version before the id', async () => {
+  it('suspects a base URL without version when the run is missing', async () => {
     const { scanId } = known({});
     const wrong = emulator.url.replace(/\/v1$/, '');
     const env = { ...service(), SCANFEED_BASE_URL: wrong };
@@ -113,7 +113,7 @@ describe('get', () => {
     });
   });
 
-  it('tries again what passes, and ends with 75 when it does not', async () => {
+  it('retries temporary failures, and ends with 75 when they persist', async () => {
     const { scanId } = known({});
     emulator.addFault({ kind: 'status', status: 503, next: 2 });
     expect(await show(scanId)).toMatchObject({ exitCode: 0 });
@@ -121,14 +121,14 @@ describe('get', () => {
     expect(await show(scanId)).toMatchObject({ exitCode: 75, out: '' });
   });
 
-  it('saves a run that the database does not have, every digit of it, and tells when it has it', async () => {
+  it('saves a run with every digit, and reports when it is already stored', async () => {
     const { scanId } = known({ revision: 2, data: { betrag: raw('1.10') } });
     expect(await save(scanId)).toMatchObject({ exitCode: 0, err: 'revision 2 saved\n' });
     expect(await stored(scanId)).toMatchObject({ revision: 2, data: '{"betrag": 1.10}', result_state: 'complete' });
-    expect(await save(scanId)).toMatchObject({ exitCode: 0, err: 'revision 2 was stored already\n' });
+    expect(await save(scanId)).toMatchObject({ exitCode: 0, err: 'revision 2 was already stored\n' });
   });
 
-  it('completes a pending result, its markdown too, and leaves a running daemon alone', async () => {
+  it('completes a pending result and its markdown without affecting a running daemon', async () => {
     const { scanId } = known({ markdown: 'text' });
     await commitPending(feed, { scanId });
     expect(await save(`${scanId} --markdown`)).toMatchObject({ exitCode: 0, out: 'text\n', err: 'revision 1 saved\n' });
@@ -136,7 +136,7 @@ describe('get', () => {
     expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
   });
 
-  it('never puts an older revision in the place of a newer one', async () => {
+  it('never replaces a newer revision', async () => {
     const { scanId } = known({ revision: 1 });
     await feed.commit([entryJson({ scanId, revision: 3 })]);
     expect(await save(scanId)).toMatchObject({
@@ -155,8 +155,8 @@ describe('get', () => {
     ],
     ['a run without its result', { data: undefined, resultTruncated: true }, 1, /not saved: .* without its result/],
     ['a run that leaves the test mode open', { partnerTestMode: undefined }, 1, /not saved: .* in test mode/],
-    ['what is no usable run', { revision: 0 }, 1, /not saved: .* no usable run/],
-    ['what PostgreSQL refuses', { data: { n: raw('1e131072') } }, 1, /not saved: /],
+    ['an unusable run', { revision: 0 }, 1, /not saved: .* an unusable run/],
+    ['a value that PostgreSQL refuses', { data: { n: raw('1e131072') } }, 1, /not saved: /],
   ])('shows, but does not save, %s', async (_, answer, exitCode, message) => {
     const { scanId, body } = known(answer);
     const result = await save(scanId);
@@ -164,7 +164,7 @@ describe('get', () => {
     expect(await stored(scanId)).toBeUndefined();
   });
 
-  it('keeps to the feed that a run belongs to, and to its service', async () => {
+  it('refuses a run of another feed or service', async () => {
     const { scanId } = known({});
     await feed.commit([entryJson({ scanId })]);
     await bench.takeFeed({ name: 'other', baseUrl: emulator.url });

@@ -23,7 +23,7 @@ const states = async () =>
       await bench.rows(sql<{ id: string; state: string }>`SELECT id::text, state FROM ${tables.quarantine} ORDER BY id`)
     ).map(({ id, state }) => [id, state]),
   );
-/** As if an earlier release had not known better: sound entries in open quarantine. */
+/** Quarantines valid entries, as an earlier release with stricter checks would. */
 const quarantineSound = async (
   entry: string,
   { scanId, revision }: { scanId: string | null; revision: number | null },
@@ -56,7 +56,7 @@ describe('quarantine list', () => {
     expect(out).not.toContain('Muster');
   });
 
-  it('fits long scan ids into the columns of the terminal, and makes what would steer it visible', async () => {
+  it('fits long scan ids into the terminal, and replaces control characters', async () => {
     await feed.commit([entryJson({ scanId: `\u001b[31m${'x'.repeat(200)}`, status: 'unheard of' })]);
     const { out } = await run('list', { columns: 80 });
     for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
@@ -65,7 +65,7 @@ describe('quarantine list', () => {
     expect((await run('list')).out).toContain('x'.repeat(200));
   });
 
-  it('filters by state and says when there are more', async () => {
+  it('filters by state and reports when there are more', async () => {
     await feed.commit([entryJson({ scanId: 'a', status: '?' }), entryJson({ scanId: 'b', status: '?' })]);
     await feed.commit([entryJson({ scanId: 'c', fileName: raw('"\\u0000"') })]);
     expect((await run('list --state repaired')).out).toMatch(/\bc\n$/);
@@ -79,11 +79,11 @@ describe('quarantine list', () => {
     expect((await run('list --state discarded')).out).toBe('No discarded entries of the feed default.\n');
   });
 
-  it('names the feeds there are when it is asked for another', async () => {
+  it('names the existing feeds when the given one does not exist', async () => {
     expect(await run('list --feed archive')).toEqual({
       exitCode: 1,
       out: '',
-      err: 'scanfeed: there is no feed "archive" in the schema scanfeed; there are: default\n',
+      err: 'scanfeed: there is no feed "archive" in the schema scanfeed; existing feeds: default\n',
     });
   });
 });
@@ -100,12 +100,12 @@ describe('quarantine show', () => {
     expect((await run('show 1 --json')).out).not.toContain('1.10');
   });
 
-  it('writes the bytes as received, and nothing else, when asked', async () => {
+  it('writes only the bytes as received with --payload', async () => {
     await feed.commit([bad]);
     expect(await run('show 1 --payload')).toEqual({ exitCode: 0, out: bad, err: '' });
   });
 
-  it('says which entry there is not', async () => {
+  it('names the entry when it does not exist', async () => {
     expect(await run('show 77')).toMatchObject({
       exitCode: 1,
       err: 'scanfeed: there is no entry 77 in the quarantine of the feed default\n',
@@ -121,21 +121,21 @@ describe('quarantine show', () => {
 });
 
 describe('quarantine replay', () => {
-  it('stores what passes the present checks, every digit of it, and says of the rest why it is still bad', async () => {
+  it('stores entries that pass the checks with every digit, and reports why others are still invalid', async () => {
     const id = await quarantineSound(entryJson({ scanId: 'sound' }), { scanId: 'sound', revision: 1 });
     await feed.commit([entryJson({ scanId: 'bad', status: '?' })]);
     const { out, err, exitCode } = await run('replay --all');
     expect(out).toBe(
-      `${id}: scan sound, revision 1: stored\n2: scan bad, revision 1: still bad (status: status is neither completed nor failed)\n`,
+      `${id}: scan sound, revision 1: stored\n2: scan bad, revision 1: still invalid (status: status is neither completed nor failed)\n`,
     );
-    expect(err).toBe('scanfeed: 1 of 2 entries still bad: kept in quarantine\n');
+    expect(err).toBe('scanfeed: 1 of 2 entries still invalid, kept in quarantine\n');
     expect(exitCode).toBe(1);
     expect(await states()).toEqual({ 1: 'replayed', 2: 'open' });
     const [row] = await bench.rows(runRow('sound'));
     expect(row).toMatchObject({ data: '{"betrag": 1.10, "nummer": 12345678901234567890}', result_state: 'complete' });
   });
 
-  it('stores an entry whose id was unusable to the checks of then', async () => {
+  it('stores an entry whose id earlier checks rejected', async () => {
     const id = await quarantineSound(entryJson({ scanId: 'now usable' }), { scanId: null, revision: null });
     expect(await run(`replay ${id}`)).toMatchObject({ exitCode: 0 });
     expect(await states()).toEqual({ 1: 'replayed' });
@@ -149,7 +149,7 @@ describe('quarantine replay', () => {
     expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
   });
 
-  it('never lets a stored revision go back', async () => {
+  it('never replaces a stored revision by an older one', async () => {
     await feed.commit([entryJson({ scanId: 'a', revision: 2, fileName: 'newer.pdf' })]);
     await quarantineSound(entryJson({ scanId: 'a', revision: 1 }), { scanId: 'a', revision: 1 });
     expect((await run('replay 1')).out).toBe('1: scan a, revision 1: discarded: a newer revision is stored\n');
@@ -166,7 +166,7 @@ describe('quarantine replay', () => {
     expect(await states()).toEqual({ 1: 'open' });
   });
 
-  it('repairs text that PostgreSQL cannot hold, and keeps the original', async () => {
+  it('repairs text that PostgreSQL cannot store, and keeps the original', async () => {
     const odd = entryJson({ scanId: 'odd', fileName: raw('"a\\u0000b.pdf"') });
     await quarantineSound(odd, { scanId: 'odd', revision: 1 });
     expect(await run('replay 1')).toMatchObject({ exitCode: 0 });
@@ -184,7 +184,7 @@ describe('quarantine replay', () => {
     });
   });
 
-  it('takes back a discarded entry that is named, and refuses one whose run is stored', async () => {
+  it('replays a discarded entry by its id, and refuses one whose run is stored', async () => {
     await quarantineSound(entryJson({ scanId: 'a' }), { scanId: 'a', revision: 1 });
     await run('discard 1 --yes');
     expect(await run('replay 1')).toMatchObject({ exitCode: 0 });
@@ -203,13 +203,13 @@ describe('quarantine replay', () => {
     expect(await states()).toEqual({ 1: 'open' });
   });
 
-  it('wants ids or --all, not both and not neither', async () => {
-    expect(await run('replay')).toMatchObject({ exitCode: 64, err: 'scanfeed: give ids, or --all\n' });
+  it('requires either ids or --all', async () => {
+    expect(await run('replay')).toMatchObject({ exitCode: 64, err: 'scanfeed: give ids or --all\n' });
     expect(await run('replay 1 --all')).toMatchObject({ exitCode: 64 });
     expect(await run('replay --all')).toMatchObject({ exitCode: 0, out: 'Nothing to replay.\n' });
   });
 
-  it('is done again when the feed changes hands under it', async () => {
+  it('retries when the leader changes', async () => {
     await quarantineSound(entryJson({ scanId: 'a' }), { scanId: 'a', revision: 1 });
     // The epoch is raised after it was read and before it is checked: the write waits for the row until then.
     const held = bench.database.sql.transaction().execute(async (tx) => {
@@ -229,27 +229,27 @@ describe('quarantine discard', () => {
     await feed.commit([entryJson({ scanId: 'a', status: '?' }), entryJson({ scanId: 'b', status: '?' })]);
   });
 
-  it('asks first, and changes nothing unless the answer is yes', async () => {
+  it('asks first, and changes nothing when the answer is not yes', async () => {
     const { exitCode, err } = await run('discard --all', { answer: '' });
     expect(exitCode).toBe(1);
-    expect(err).toMatch(/^2 entries of the feed default will be given up.*\n.*\nDiscard them\? \[y\/N\] \n/);
+    expect(err).toMatch(/^2 entries of the feed default will be discarded.*\n.*\n.*\nDiscard them\? \[y\/N\] \n/);
     expect(await states()).toEqual({ 1: 'open', 2: 'open' });
     expect(await run('discard 1', { answer: 'y' })).toMatchObject({ exitCode: 0, out: 'Discarded: 1.\n' });
     expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
   });
 
-  it('wants --yes where nobody can be asked', async () => {
+  it('requires --yes without a terminal', async () => {
     expect(await run('discard 1')).toMatchObject({ exitCode: 64, err: expect.stringContaining('add --yes') });
     expect(await run('discard --all --yes --json')).toMatchObject({ exitCode: 0, out: '{"discarded":["1","2"]}\n' });
   });
 
-  it('is not opened again by another delivery', async () => {
+  it('keeps entries discarded when they are delivered again', async () => {
     await run('discard 1 --yes');
     await feed.commit([entryJson({ scanId: 'a', status: '?' })]);
     expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
   });
 
-  it('leaves an entry alone that was stored while the person thought about it', async () => {
+  it('keeps an entry that was stored during the confirmation', async () => {
     const answer = async () => {
       await feed.commit([entryJson({ scanId: 'a' })]);
       return 'y';
@@ -268,7 +268,7 @@ describe('quarantine discard', () => {
   });
 });
 
-it('a database that is away is a reason to try again later', async () => {
+it('ends with 75 when the database is unavailable', async () => {
   const url = new URL(given.url);
   url.port = '1';
   expect(await run('list', { env: { DATABASE_URL: url.href } })).toMatchObject({

@@ -91,7 +91,7 @@ describe('reconcile', () => {
     expect((await rows()).at(-1)).toMatchObject({ since: new Date('2026-01-02T19:00:00Z') });
   });
 
-  it('claims nothing about freshness when it is given an end', async () => {
+  it('does not change the freshness when it has an end', async () => {
     await caughtUp();
     await run('--until 1h');
     expect(await rows()).toMatchObject([{ complete_as_of: null }]);
@@ -102,7 +102,7 @@ describe('reconcile', () => {
     expect(await reconciledAsOf()).toBeInstanceOf(Date);
   });
 
-  it('cancels an unfinished recent pass, fences a page of it that is on its way, and leaves the lease alone', async () => {
+  it('cancels an unfinished recent pass, fences its page in transit, and keeps the lease', async () => {
     await caughtUp();
     await run('--since 3d');
     const before = await next('recent');
@@ -173,7 +173,7 @@ describe('reconcile', () => {
     expect(await bench.store.renewLease(feed.lease, 30_000)).toBe(true);
   });
 
-  it('requests a pass when the daemon begins none of its own', async () => {
+  it('requests a pass when the daemon starts none', async () => {
     await caughtUp();
     const off = { SCANFEED_RECONCILE_INTERVAL: 'off', SCANFEED_RECONCILE_FULL_INTERVAL: 'off' };
     expect(await run('', off)).toMatchObject({ exitCode: 0 });
@@ -181,7 +181,7 @@ describe('reconcile', () => {
     expect(await passes()).toMatchObject([{ kind: 'recent' }, { kind: 'full' }]);
   });
 
-  it('requests nothing when the feed has read nothing of the range', async () => {
+  it('requests nothing when the feed has not read the range', async () => {
     await caughtUp();
     await bench.rows(sql`UPDATE ${tables.feeds} SET data_complete_as_of = data_complete_as_of - interval '2 hours'`);
     expect(await run('--since 1h')).toMatchObject({
@@ -235,7 +235,7 @@ describe('reconcile', () => {
 describe('reconcile as a process', () => {
   const bench = useProgram();
 
-  /** A daemon that has read 30 runs in small pages, and lost one of them. */
+  /** Starts a daemon that has read 30 runs in small pages and lost one of them. */
   async function startBench(over: Readonly<Record<string, string>> = {}) {
     const service = await bench.startService();
     const database = await bench.createDatabase();
@@ -256,7 +256,7 @@ describe('reconcile as a process', () => {
     return { service, database, env, daemon, start, run, isStored, passes };
   }
 
-  it('--wait shows what the running daemon finds, whose intervals are off', async () => {
+  it('--wait shows the result of the running daemon when its intervals are off', async () => {
     const { run, isStored, daemon } = await startBench();
     const { code, stdout } = await run('--since', '1h', '--wait');
     expect(code).toBe(0);
@@ -285,7 +285,7 @@ describe('reconcile as a process', () => {
     expect(await passes()).toMatchObject([{ kind, cancelled: false, finished_at: expect.any(Date) }]);
   });
 
-  it('leaves a full pass that was interrupted to the next daemon', async () => {
+  it('leaves a full pass to the next daemon when it is interrupted', async () => {
     const { service, daemon, env, start, isStored, passes } = await startBench();
     await daemon.stop();
     service.set({ latencyMs: 1_000 });
@@ -302,7 +302,7 @@ describe('reconcile as a process', () => {
     expect(await passes()).toMatchObject([{ kind: 'full', cancelled: false, entries: '30' }]);
   });
 
-  it('fails the command that waits when another one replaces its pass', async () => {
+  it('fails a waiting command when another one replaces its pass', async () => {
     const { service, start, run, passes } = await startBench();
     service.set({ latencyMs: 3_000 });
     const waiting = start('--since', '2h', '--wait', '--json');
@@ -315,7 +315,7 @@ describe('reconcile as a process', () => {
     await eventually(async () => (await passes()).at(-1)?.finished_at).toBeInstanceOf(Date);
   });
 
-  it('ends when the filters widen, since the full pass is not run any longer', async () => {
+  it('ends when the filters widen, because the full pass is no longer run', async () => {
     const { service, daemon, env, start, passes } = await startBench({ SCANFEED_STATUS: 'completed' });
     await daemon.stop();
     service.set({ latencyMs: 1_000 });

@@ -28,7 +28,7 @@ const run = (args: string, env: Record<string, string> = {}) =>
   runCommand(resolve, ['resolve', ...args.split(' ')], {
     env: { DATABASE_URL: given.url, SCANFEED_BASE_URL: emulator.url, SCANFEED_API_KEY: emulator.apiKey, ...env },
   });
-/** A pending run, and what the single-run endpoint answers for it; null: 404. */
+/** Creates a pending run and the answer of the single-run endpoint; null for 404. */
 const pending = async (answer: Record<string, unknown> | null) => {
   const scanId = `pending-${++scans}`;
   await commitPending(feed, { scanId });
@@ -38,7 +38,7 @@ const pending = async (answer: Record<string, unknown> | null) => {
 const stateOf = async (scanId: string) => (await bench.rows(runRow(scanId)))[0];
 
 describe('resolve', () => {
-  it('loads pending results now and stores them, every digit of them', async () => {
+  it('loads pending results and stores them with every digit', async () => {
     const one = await pending({ data: { betrag: raw('1.10') } });
     const two = await pending({ revision: 2 });
     expect(await run('--all')).toEqual({
@@ -51,7 +51,7 @@ describe('resolve', () => {
     expect((await run('--all')).out).toBe('No results are pending.\n');
   });
 
-  it('says why a result is still pending, notes the try, and leaves the rest to the daemon', async () => {
+  it('reports why a result is still pending, and records the attempt for the daemon', async () => {
     const missing = await pending(null);
     const going = await pending({ status: 'processing', data: undefined });
     const cut = await pending({ data: undefined, resultTruncated: true });
@@ -67,7 +67,7 @@ describe('resolve', () => {
     expect(await bench.store.duePending('default', 10)).toEqual([]);
   });
 
-  it('tries only what is named', async () => {
+  it('loads only the given runs', async () => {
     const [one, two] = [await pending({}), await pending({})];
     expect(await run(two)).toMatchObject({ exitCode: 0 });
     expect(await stateOf(one)).toMatchObject({ result_state: 'pending' });
@@ -77,7 +77,7 @@ describe('resolve', () => {
     ]);
   });
 
-  it('leaves the lease and the cursor of a running daemon alone', async () => {
+  it('does not affect the lease and the cursor of a running daemon', async () => {
     await pending({});
     await run('--all');
     expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
@@ -99,7 +99,7 @@ describe('resolve', () => {
     expect(original).toMatchObject({ state: 'repaired', payload: expect.stringContaining('\\u0000') });
   });
 
-  it('works off more than it takes on in one go', async () => {
+  it('loads more results than fit into one batch', async () => {
     for (let n = 0; n < 60; n += 1) await pending({});
     const { out, exitCode } = await run('--all');
     expect(exitCode).toBe(0);
@@ -121,15 +121,15 @@ describe('resolve', () => {
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'pending', attempts: 0 });
   });
 
-  it('wants ids or --all', async () => {
-    expect(await run('--json')).toMatchObject({ exitCode: 64, err: 'scanfeed: give scan ids, or --all\n' });
+  it('requires ids or --all', async () => {
+    expect(await run('--json')).toMatchObject({ exitCode: 64, err: 'scanfeed: give scan ids or --all\n' });
   });
 });
 
 describe('resolve --give-up', () => {
   const giveUp = (args: string, env = {}) => run(`${args} --give-up --yes`, env);
 
-  it('ends the tries of results that cannot come, without asking their service', async () => {
+  it('ends the retries without a request to the service', async () => {
     const [one, two] = [await pending(null), await pending(null)];
     await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://gone.test/v1'`);
     const without = { SCANFEED_API_KEY: '', SCANFEED_BASE_URL: '' };
@@ -144,7 +144,7 @@ describe('resolve --give-up', () => {
     expect((await giveUp('--all', without)).out).toBe('No results are pending.\n');
   });
 
-  it('holds against a try that was under way, until the run is tried by name', async () => {
+  it('stays in effect when a retry was in progress, until the run is resolved by id', async () => {
     const scanId = await pending({});
     const other = await pending({});
     await giveUp(scanId);
@@ -154,7 +154,7 @@ describe('resolve --give-up', () => {
     expect(JSON.parse((await giveUp(`${scanId} --json`)).out)).toEqual([{ scanId, revision: 1, outcome: 'complete' }]);
   });
 
-  it('leaves a revision alone that came after the one that was shown', async () => {
+  it('keeps a revision that was stored during the confirmation', async () => {
     const scanId = await pending(null);
     expect(await bench.operatorStore.pending.giveUp('default', new Map([[scanId, 2]]))).toEqual([]);
     expect(await bench.store.readStatus('default')).toMatchObject({ pendingResults: 1 });
@@ -171,7 +171,7 @@ describe('resolve --give-up', () => {
 });
 
 describe('resolve, when it cannot work', () => {
-  it('says that the service is away, once, and that it may be tried again', async () => {
+  it('reports an unavailable service once, and ends with 75', async () => {
     const scanId = await pending({});
     await pending({});
     const away = 'http://127.0.0.1:1/v1';
@@ -183,7 +183,7 @@ describe('resolve, when it cannot work', () => {
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'pending' });
   });
 
-  it('says that the key is refused, with the words of the service', async () => {
+  it('reports a refused key with the message of the service', async () => {
     await pending({});
     const { exitCode, err } = await run('--all', { SCANFEED_API_KEY: 'wrong-key' });
     expect(exitCode).toBe(1);
@@ -191,7 +191,7 @@ describe('resolve, when it cannot work', () => {
     expect(err).not.toContain('wrong-key');
   });
 
-  it('does not ask one service for the runs of another', async () => {
+  it('sends no request when the feed belongs to another service', async () => {
     const scanId = await pending({});
     await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://elsewhere.test/v1'`);
     expect(await run('--all')).toMatchObject({ exitCode: 1, err: expect.stringContaining('scanfeed adopt') });

@@ -37,11 +37,11 @@ const history = () =>
     SELECT id::text, cursor, reason FROM ${tables.cursorHistory} ORDER BY id`);
 
 describe('rewind', () => {
-  it('goes back to an earlier position by its id, and notes the one it left', async () => {
+  it('moves to an earlier position by its id, and records the previous one', async () => {
     await feed.commit([entryJson({ scanId: 'b' })], { to: 'further' });
     expect(await run('--to-cursor 1 --yes')).toMatchObject({
       exitCode: 0,
-      out: `The feed default goes on from position 1 (read up to ${DELIVERED}).\n`,
+      out: `The feed default continues from position 1 (read up to ${DELIVERED}).\n`,
     });
     expect(await feedRow()).toMatchObject({ cursor: 'here', resume_since: null });
     expect(await history()).toEqual([
@@ -50,7 +50,7 @@ describe('rewind', () => {
     ]);
   });
 
-  it('goes back to a time, and to the start of the feed', async () => {
+  it('moves to a time, and to the start of the feed', async () => {
     await run('--since 2026-02-01T00:00:00+01:00 --yes');
     expect(await bench.store.readPosition('default')).toEqual({
       cursor: null,
@@ -60,14 +60,14 @@ describe('rewind', () => {
     expect(await bench.store.readPosition('default')).toEqual({ cursor: null, since: null });
   });
 
-  it('goes back to the very start time of a feed that did not begin at the beginning', async () => {
+  it('moves to the exact start time when the feed did not begin at the beginning', async () => {
     const start = new Date('2026-01-15T00:00:00Z');
     await bench.takeFeed({ name: 'late', start });
     expect((await run('--beginning --yes --feed late')).out).toContain('its start, 2026-01-15T00:00:00.000Z');
     expect(await bench.store.readPosition('late')).toEqual({ cursor: null, since: start });
   });
 
-  it('voids what a running daemon has on its way, from wherever it read it', async () => {
+  it('fences commits in transit of a running daemon', async () => {
     await run('--beginning --yes');
     expect(await feed.commit([entryJson({ scanId: 'on its way' })], { from: null })).toEqual({ kind: 'fenced' });
     expect(await bench.store.renewLease(feed.lease, 30_000)).toBe(false);
@@ -75,7 +75,7 @@ describe('rewind', () => {
     expect(await again.commit([entryJson({ scanId: 'read again' })])).toMatchObject({ kind: 'committed' });
   });
 
-  it('takes nothing back: neither rows nor what is known of their freshness', async () => {
+  it('keeps stored rows and their freshness', async () => {
     const before = await feedRow();
     await run('--beginning --yes');
     expect((await feedRow())?.data_complete_as_of).toEqual(before?.data_complete_as_of);
@@ -92,7 +92,7 @@ describe('rewind', () => {
     expect((await bench.rows(runRow('a')))[0]).toMatchObject({ revision: 2 });
   });
 
-  it('notes the position that a page committed while it waited for it', async () => {
+  it('records the position of a page that was committed in the meantime', async () => {
     const running = await bench.database.sql.transaction().execute(async (tx) => {
       await sql`UPDATE ${tables.feeds} SET cursor = 'a moment later'`.execute(tx);
       const rewinding = run('--beginning --yes');
@@ -105,7 +105,7 @@ describe('rewind', () => {
     expect(await feedRow()).toMatchObject({ cursor: null });
   });
 
-  it('shows from where to where and asks, and changes nothing unless the answer is yes', async () => {
+  it('shows both positions, and changes nothing when the answer is not yes', async () => {
     const before = await feedRow();
     const { exitCode, err } = await run('--since 2026-02-01', { answer: 'n' });
     expect(exitCode).toBe(1);
@@ -116,7 +116,7 @@ describe('rewind', () => {
     expect(await run('--beginning', { answer: 'yes' })).toMatchObject({ exitCode: 0 });
   });
 
-  it('does not skip ahead of what was read, which would make the freshness a lie', async () => {
+  it('refuses to skip ahead, which would make the freshness wrong', async () => {
     const before = await feedRow();
     expect(await run('--since 2026-03-01T12:00:01Z --yes')).toMatchObject({
       exitCode: 1,
@@ -130,7 +130,7 @@ describe('rewind', () => {
     expect(await feedRow()).toEqual(before);
   });
 
-  it.each(['--to-cursor 99', '--to-cursor 1 --feed other'])('says that there is no such position: %s', async (args) => {
+  it.each(['--to-cursor 99', '--to-cursor 1 --feed other'])('reports a missing position: %s', async (args) => {
     await bench.takeFeed({ name: 'other' });
     expect(await run(`${args} --yes`)).toMatchObject({
       exitCode: 1,
@@ -156,7 +156,7 @@ describe('rewind --list', () => {
     await run('--beginning --yes');
     const { out } = await run('--list');
     expect(out).toMatch(
-      /^ID {2}NOTED .*DELIVERED UP TO\n 3 {2}\S+ {2}rewind {6}no cursor then\n 2 {2}\S+ {2}rewind {6}2026-03-01T12:00:00.000Z\n 1 {2}\S+ {2}checkpoint {2}2026-03-01T12:00:00.000Z\n$/,
+      /^ID {2}NOTED .*DELIVERED UP TO\n 3 {2}\S+ {2}rewind {6}no cursor\n 2 {2}\S+ {2}rewind {6}2026-03-01T12:00:00.000Z\n 1 {2}\S+ {2}checkpoint {2}2026-03-01T12:00:00.000Z\n$/,
     );
     expect(out).not.toContain('here');
     expect(JSON.parse((await run('--list --json')).out)).toMatchObject([

@@ -30,24 +30,24 @@ beforeAll(async () => {
 });
 
 describe('status', () => {
-  it('tells how fresh the feed is, who leads it, what waits and why, and where its cursor was', async () => {
+  it('shows freshness, leader, pending results, quarantine and earlier cursors', async () => {
     const { out, exitCode } = await runCommand(status, ['status'], { env: env() });
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^Complete as of: +\S+Z \(\d.* ago\)$/m);
     expect(out).toMatch(/^Reconciled: +not yet$/m);
-    expect(out).toMatch(/^Stored lately: +2 runs in the last 5 min$/m);
-    expect(out).toMatch(/^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, next try in (19|20) min$/m);
+    expect(out).toMatch(/^Recently stored: +2 runs in the last 5 min$/m);
+    expect(out).toMatch(/^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, next retry in (19|20) min$/m);
     expect(out).toMatch(/^In quarantine: +1 \(1 status\); last delivered \S+Z, see `scanfeed quarantine list`$/m);
     expect(out).toMatch(/^Leader: +\S+$/m);
     expect(out).toMatch(/^CURSOR +NOTED +REASON +DELIVERED UP TO\n +1 +\S+Z +checkpoint +\S+Z\n/m);
   });
 
-  it('says of pending results when nobody tries them, and how many were given up', async () => {
+  it('reports pending results without a leader, and the number of given-up results', async () => {
     await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at - interval '1 day'`);
     const { out } = await runCommand(status, ['status'], { env: env() });
     await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at + interval '1 day'`);
     expect(out).toMatch(
-      /^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, none tried without a leader, see `/m,
+      /^Pending results: 1 \(1 not_found\); the oldest for 3\.0 h, not retried without a leader, see `/m,
     );
     const [due] = await bench.rows<{ due: string }>(
       sql`SELECT next_try_at::text AS due FROM ${tables.runs} WHERE scan_id = 'b'`,
@@ -57,13 +57,13 @@ describe('status', () => {
     await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
   });
 
-  it('fits a terminal of 80 columns, but for an address that is longer', async () => {
+  it('fits a terminal of 80 columns, except for longer addresses', async () => {
     const { out } = await runCommand(status, ['status'], { env: env(), columns: 80 });
     const long = out.split('\n').filter((line) => line.length > 80);
     expect(long).toEqual([expect.stringContaining('https://recognition.recognition.')]);
   });
 
-  it('tells programs the same', async () => {
+  it('prints the same as JSON', async () => {
     const { out } = await runCommand(status, ['status', '--json'], { env: env() });
     expect(JSON.parse(out)).toMatchObject([
       {
@@ -76,7 +76,7 @@ describe('status', () => {
     ]);
   });
 
-  it.each(['0s', '2d', 'often'])('refuses to be watched every %s', async (interval) => {
+  it.each(['0s', '2d', 'often'])('rejects the interval %s', async (interval) => {
     const { exitCode, err } = await runCommand(status, ['status', '--watch', interval], { env: env() });
     expect(exitCode).toBe(64);
     expect(err).toContain('--watch');
@@ -84,7 +84,7 @@ describe('status', () => {
 });
 
 describe('status --watch', () => {
-  /** Watches so many times; what was written each time, and what was noted. */
+  /** Refreshes this many times, and returns each output and the notes. */
   const watch = async (
     args: readonly string[],
     times: number,
@@ -121,7 +121,7 @@ describe('status --watch', () => {
     return { written, notes, waits };
   };
 
-  it('draws over what it has drawn on a terminal', async () => {
+  it('redraws the status on a terminal', async () => {
     const { written, waits } = await watch(['--watch'], 2, 80);
     expect(written).toHaveLength(2);
     for (const frame of written) {
@@ -131,7 +131,7 @@ describe('status --watch', () => {
     expect(waits).toEqual([2_000, 2_000]);
   });
 
-  it('writes a block each time into a pipe, and ends when nobody reads it any more', async () => {
+  it('writes a block per refresh into a pipe, and ends when the pipe is closed', async () => {
     const { written, waits } = await watch(['--watch', '5s'], 3, null);
     expect(written).toHaveLength(3);
     for (const block of written) {
@@ -141,13 +141,13 @@ describe('status --watch', () => {
     expect(waits).toEqual([5_000, 5_000, 5_000]);
   });
 
-  it('writes a line of JSON each time', async () => {
+  it('writes a line of JSON per refresh', async () => {
     const { written } = await watch(['--watch', '--json'], 2, 80);
     expect(written.map((line) => JSON.parse(line).length)).toEqual([1, 1]);
     expect(written.every((line) => line.indexOf('\n') === line.length - 1)).toBe(true);
   });
 
-  it('watches through an outage, and says that it is one', async () => {
+  it('continues through an outage and reports it', async () => {
     const proxy = await TcpProxy.to(given.url);
     const server = proxy.target;
     const closed = { host: '127.0.0.1', port: await unusedPort() };

@@ -23,7 +23,7 @@ beforeEach(async () => {
 afterEach(() => emulator.close());
 
 const hoursAgo = (hours: number) => new Date(Date.now() - hours * HOUR).toISOString();
-/** Delivers an entry of an hour ago, or of another time; its scan id. */
+/** Delivers an entry of an hour ago, or of another time, and returns its scan id. */
 const deliver = (over: Record<string, unknown> = {}) => {
   const fields = { scanId: `scan-${++number}`, deliveredAt: hoursAgo(1), ...over };
   emulator.appendRaw([{ text: entryJson(fields), deliveredAt: fields.deliveredAt }]);
@@ -44,7 +44,7 @@ const differences = async (args = '--since 24h') => {
 };
 
 describe('verify', () => {
-  it('finds no differences where the database is in step', async () => {
+  it('finds no differences when the database matches the feed', async () => {
     for (let n = 0; n < 450; n += 1) deliver();
     deliver({ status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' });
     await sync();
@@ -53,7 +53,7 @@ describe('verify', () => {
     expect(exitCode).toBe(0);
   });
 
-  it('finds runs that are missing, and those of which an older revision is stored', async () => {
+  it('finds missing runs and older revisions', async () => {
     const [lost, old] = [deliver(), deliver()];
     deliver({ scanId: old, revision: 3 });
     await sync();
@@ -64,7 +64,7 @@ describe('verify', () => {
     expect(out).toContain(`${lost}, revision 1: missing\n`);
     expect(out).toContain(`${old}, revision 3: the database has revision 2\n`);
     expect(out).toMatch(/\n {2}1 as in the feed, or newer\n {2}1 missing\n {2}1 in an older revision\n$/);
-    expect(err).toBe('scanfeed: 2 of 3 entries not as in the feed\n');
+    expect(err).toBe('scanfeed: 2 of 3 entries differ from the feed\n');
     expect(exitCode).toBe(1);
   });
 
@@ -92,7 +92,7 @@ describe('verify', () => {
     expect((await run('--since 24h')).out).toContain(`${scanId}, revision 1: other content: ${field}\n`);
   });
 
-  it('takes what an entry leaves out for no difference, and a complete row without data for one', async () => {
+  it('ignores omitted fields, but reports a complete row without data', async () => {
     const scanId = deliver({
       partnerName: undefined,
       partnerTestMode: undefined,
@@ -107,7 +107,7 @@ describe('verify', () => {
     expect(await differences()).toMatchObject([{ scanId: truncated, differing: ['data'] }]);
   });
 
-  it('ends with 75 when nothing could be compared, and says what to do', async () => {
+  it('ends with 75 and the remedy when nothing could be compared', async () => {
     deliver({ deliveredAt: hoursAgo(3) });
     await sync();
     expect(await run('--since 1h')).toMatchObject({
@@ -118,11 +118,11 @@ describe('verify', () => {
     expect(await run('--since 24h')).toMatchObject({
       exitCode: 75,
       out: expect.stringContaining('0 entries compared'),
-      err: expect.stringContaining('1 entry was delivered after the time that the data is complete to. Try again'),
+      err: expect.stringContaining('1 entry was delivered after the time up to which the data is complete. Try again'),
     });
   });
 
-  it('compares numbers by their value, digit by digit, beyond what JavaScript can hold', async () => {
+  it('compares numbers by value with more digits than JavaScript supports', async () => {
     const scanId = deliver({ data: { nummer: raw('12345678901234567890'), betrag: raw('1.10') } });
     await sync();
     const set = (data: string) => bench.rows(sql`UPDATE ${tables.runs} SET data = ${data}::jsonb`);
@@ -132,7 +132,7 @@ describe('verify', () => {
     expect(await differences()).toMatchObject([{ scanId, differing: ['data'] }]);
   });
 
-  it('reports what is in open quarantine, lets what was discarded be, and misses what is neither', async () => {
+  it('reports open quarantine, ignores discarded entries, and reports all others as missing', async () => {
     const open = deliver({ status: 'unheard of' });
     const discarded = deliver({ status: 'unheard of' });
     const refused = deliver({ data: { n: raw('1e131072') } });
@@ -149,7 +149,7 @@ describe('verify', () => {
     expect((await differences()).map(({ what }) => what)).toEqual(['missing', 'missing', 'missing', 'missing']);
   });
 
-  it('compares the rest of a page of which PostgreSQL refuses a value', async () => {
+  it('compares the rest of a page when PostgreSQL refuses a value', async () => {
     const scanIds = [deliver(), deliver(), deliver({ data: { n: raw('1e131072') } }), deliver(), deliver()];
     await sync();
     await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${scanIds[1]}, ${scanIds[4]})`);
@@ -160,7 +160,7 @@ describe('verify', () => {
     ]);
   });
 
-  it('takes a repaired run, a newer stored revision and a pending result for no difference', async () => {
+  it('ignores repaired runs, newer stored revisions and pending results', async () => {
     deliver({ fileName: raw('"a\\u0000b.pdf"'), data: { text: raw('"\\ud800"') } });
     const newer = deliver();
     const cut = deliver({ data: undefined, resultTruncated: true });
@@ -176,7 +176,7 @@ describe('verify', () => {
     ]);
   });
 
-  it('does not compare data that is still to be loaded, even where the feed delivers it in full by now', async () => {
+  it('does not compare data of a pending result, even if the feed now delivers it', async () => {
     deliver();
     await sync();
     await bench.rows(sql`UPDATE ${tables.runs} SET data = NULL, result_state = 'pending', pending_reason = 'not_loaded',
@@ -184,7 +184,7 @@ describe('verify', () => {
     expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringContaining('\n  1 pending\n') });
   });
 
-  it('misses nothing that was erased, or is past the retention', async () => {
+  it('ignores runs that were erased or are past the retention', async () => {
     const [erased, expired, lost] = [deliver(), deliver({ deliveredAt: hoursAgo(50) }), deliver()];
     await sync();
     await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${expired}, ${lost})`);
@@ -195,7 +195,7 @@ describe('verify', () => {
     expect(await differences('--since 72h')).toMatchObject([{ scanId: expired }, { scanId: lost }]);
   });
 
-  it('misses no entry of an erased run that could not be stored anyway', async () => {
+  it('ignores unusable entries of an erased run', async () => {
     const bad = [deliver({ status: 'odd' }), deliver({ revision: 0 }), deliver({ data: { n: raw('1e131072') } })];
     const nameless = deliver({ scanId: ['nameless'] });
     await sync();
@@ -214,7 +214,7 @@ describe('verify', () => {
     deliver({ deliveredAt: hoursAgo(1) });
     expect(await differences()).toMatchObject([{ scanId: due, what: 'missing' }]);
     expect((await run('--since 24h')).out).toContain(
-      '  1 not compared: delivered after the time that the data is complete to\n',
+      '  1 not compared: delivered after the time up to which the data is complete\n',
     );
   });
 
@@ -242,7 +242,7 @@ describe('verify', () => {
     await bench.rows(sql`UPDATE ${tables.feeds} SET complete_from = clock_timestamp() - interval '8 hours'`);
     expect(await scans('--since 24h')).toEqual([middle, late]);
     expect((await run('--since 24h')).err).toMatch(
-      /^The feed default is complete from \S+Z on: comparing from there\.\n/,
+      /^The feed default is complete from \S+Z; the comparison starts there\.\n/,
     );
   });
 
@@ -320,7 +320,7 @@ describe('verify, when it cannot work', () => {
     expect(emulator.requests.count('feed') - before).toBe(5);
   });
 
-  it('does not try again what will not pass by itself', async () => {
+  it('does not retry failures that need action', async () => {
     deliver();
     await sync();
     const before = emulator.requests.count('feed');
@@ -338,7 +338,7 @@ describe('verify, when it cannot work', () => {
     deliver({ status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' });
     await sync();
     const { err } = await run('--since 24h', { env: { SCANFEED_STATUS: 'failed' } });
-    expect(err).toBe('The filters set here are others than those of the daemon: differences may come from that.\n');
+    expect(err).toBe('The filters in these settings differ from those of the daemon, which may cause differences.\n');
   });
 
   it.each(['--until 1h', '--since gestern', '--since 1h --until 2h'])('refuses %s as wrong usage', async (args) => {

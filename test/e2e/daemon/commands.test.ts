@@ -25,7 +25,7 @@ describe('scanfeed', () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' });
   });
 
-  test('explains itself and every command, needing no settings for it', async () => {
+  test('prints its help and that of every command without settings', async () => {
     const { code, stdout, stderr } = await run(['--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const [, list = ''] = stdout.split('Commands:\n');
@@ -36,12 +36,12 @@ describe('scanfeed', () => {
     );
     for (const help of helps) {
       expect(help).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(`scanfeed ${help.name}`) });
-      expect(help.stdout).toMatch(/\n\nExit codes: 0 done, (.*\n)+$/);
+      expect(help.stdout).toMatch(/\n\nExit codes: 0 success, (.*\n)+$/);
       expect(help.stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
     }
   });
 
-  test.skipIf(!existsSync('/dev/full'))('fails where what it found cannot be written, and says why', async () => {
+  test.skipIf(!existsSync('/dev/full'))('fails with the reason when its output cannot be written', async () => {
     const program = [inject('programPath'), '--version'];
     const failure = await promisify(execFile)('sh', ['-c', '"$0" "$@" >/dev/full', process.execPath, ...program]).then(
       () => null,
@@ -65,7 +65,7 @@ describe('scanfeed', () => {
     expect(stderr).toMatch(message);
   });
 
-  test('without a command it prints its help and fails with 64', async () => {
+  test('prints its help and fails with 64 without a command', async () => {
     const { code, stdout, stderr } = await run([]);
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
     expect(stderr).toContain('Usage: scanfeed');
@@ -95,7 +95,7 @@ test.skipIf(!existsSync('/dev/full'))(
   },
 );
 
-test('the daemon goes on when its terminal closes', async () => {
+test('the daemon continues when its terminal closes', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const { PATH } = process.env;
@@ -116,7 +116,7 @@ test('the daemon goes on when its terminal closes', async () => {
   expect(await ended).toEqual([0, null]);
 });
 
-test.runIf(existsSync('/usr/bin/script'))('the daemon ends with 0 after its terminal has gone', async () => {
+test.runIf(existsSync('/usr/bin/script'))('the daemon ends with 0 after its terminal has closed', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-terminal-'));
@@ -141,7 +141,7 @@ test.runIf(existsSync('/usr/bin/script'))('the daemon ends with 0 after its term
 });
 
 describe('scanfeed migrate', () => {
-  test('applies what is missing, and a second time nothing', async () => {
+  test('applies missing migrations once', async () => {
     const database = await bench.createDatabase();
     const env = { DATABASE_URL: database.url, SCANFEED_READER_ROLE: database.role };
     const first = await run(['migrate'], env);
@@ -159,7 +159,7 @@ describe('scanfeed migrate', () => {
     });
   });
 
-  test('does not call a schema up to date that only a newer release can use', async () => {
+  test('fails when only a newer release can use the schema', async () => {
     const database = await bench.createDatabase();
     const env = { DATABASE_URL: database.url, SCANFEED_READER_ROLE: database.role };
     await run(['migrate'], env);
@@ -175,7 +175,7 @@ describe('scanfeed migrate', () => {
     });
   });
 
-  test('several at once do not race', async () => {
+  test('applies each migration once when several run at once', async () => {
     const database = await bench.createDatabase();
     const env = { DATABASE_URL: database.url, SCANFEED_READER_ROLE: database.role };
     const outcomes = await Promise.all([1, 2, 3].map(() => run(['migrate', '--json'], env)));
@@ -186,7 +186,7 @@ describe('scanfeed migrate', () => {
 });
 
 describe('scanfeed status', () => {
-  test('writes more than a pipe holds whole, however long its reader takes', async () => {
+  test('writes its whole output when it exceeds a pipe and the reader is slow', async () => {
     const database = await bench.createDatabase();
     const env = { DATABASE_URL: database.url };
     await run(['migrate'], env);
@@ -199,7 +199,7 @@ describe('scanfeed status', () => {
     expect(JSON.parse(stdout)).toMatchObject([{ baseUrl: address }]);
   });
 
-  test('says that no feed has been started', async () => {
+  test('reports that no feed has been started', async () => {
     const database = await bench.createDatabase();
     const env = { DATABASE_URL: database.url };
     await run(['migrate'], env);
@@ -211,7 +211,7 @@ describe('scanfeed status', () => {
     expect(await run(['status', '--json'], env)).toEqual({ code: 0, stdout: '[]\n', stderr: '' });
   });
 
-  test('tells of a running feed, for people and as JSON', async () => {
+  test('shows a running feed for people and as JSON', async () => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
     service.deliver(12);
@@ -246,7 +246,7 @@ describe('scanfeed status', () => {
     expect(report?.lagSeconds).toBeLessThan(30);
   });
 
-  test('of a schema that was never migrated it says what to do', async () => {
+  test('fails with the remedy when the schema was never migrated', async () => {
     const database = await bench.createDatabase();
     const { code, stdout, stderr } = await run(['status'], { DATABASE_URL: database.url });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

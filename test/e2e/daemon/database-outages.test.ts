@@ -12,7 +12,7 @@ const bench = useProgram();
 
 const asAdministrator = (sql: string) => withConnection(inject('testServer').url, (client) => client.query(sql));
 
-/** Waits until the daemon says that it cannot start on the database, and why. */
+/** Waits until the daemon reports why it cannot start on the database. */
 async function expectWaiting(daemon: Daemon, kind: string): Promise<void> {
   await daemon.failsRepeatedly('lease', 1);
   expect(await daemon.status()).toMatchObject({ role: 'starting', currentErrors: [{ stage: 'lease', kind }] });
@@ -28,7 +28,7 @@ async function expectStarted(daemon: Daemon): Promise<void> {
   expect(daemon.logged('recovered')).toMatchObject([{ stage: 'lease' }]);
 }
 
-test('a database that is away at the start, and later again, is waited for', async () => {
+test('waits when the database is unavailable at the start and later', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const gateway = await Gateway.to(database.url);
@@ -51,7 +51,7 @@ test('a database that is away at the start, and later again, is waited for', asy
   expect(daemon.stderr).toBe('');
 });
 
-test('a statement that waits for a table lock is logged, and once more when it returns', async () => {
+test('logs a statement that waits for a table lock, and again when it returns', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const daemon = bench.daemon(bench.environment(service, database));
@@ -68,7 +68,7 @@ test('a statement that waits for a table lock is logged, and once more when it r
   expect(daemon.logged('failed, retrying')).toEqual([]);
 });
 
-test('a refused password is held; the new one in its file is used without a restart', async () => {
+test('holds when the password is refused, and uses a new one in its file without a restart', async () => {
   const old = canary('old-password');
   bench.hide({ old });
   const service = await bench.startService();
@@ -84,7 +84,7 @@ test('a refused password is held; the new one in its file is used without a rest
   await expectStarted(daemon);
 });
 
-test('a role that may not log in is held until it may', async () => {
+test('holds while the role may not log in', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   await asAdministrator(`ALTER ROLE ${database.role} NOLOGIN`);
@@ -95,7 +95,7 @@ test('a role that may not log in is held until it may', async () => {
   await expectStarted(daemon);
 });
 
-test('a database that does not exist yet is waited for', async () => {
+test('waits when the database does not exist yet', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const name = `${database.name}_later`;
@@ -108,7 +108,7 @@ test('a database that does not exist yet is waited for', async () => {
   await expectStarted(daemon);
 });
 
-test('without leave to migrate, an empty database is held until somebody migrates it', async () => {
+test('holds when it may not migrate an empty database, until it is migrated', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const env = { ...bench.environment(service, database), SCANFEED_AUTO_MIGRATE: 'false' };
@@ -119,7 +119,7 @@ test('without leave to migrate, an empty database is held until somebody migrate
   await expectStarted(daemon);
 });
 
-test('a schema of a newer release is held, and nothing is written', async () => {
+test('holds and writes nothing when the schema is of a newer release', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const env = bench.environment(service, database);
@@ -133,7 +133,7 @@ test('a schema of a newer release is held, and nothing is written', async () => 
   await expectStarted(daemon);
 });
 
-test('a schema that becomes too new under a running daemon ends its work until a release that fits runs', async () => {
+test('stops writing when the schema becomes too new while it runs', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(5);
@@ -153,7 +153,7 @@ test('a schema that becomes too new under a running daemon ends its work until a
   await daemon.reaches({ runsWritten: 10 });
 });
 
-test('connections that the server ends in the middle of a history cost nothing but time', async () => {
+test('loses nothing when the server ends connections in the middle of a history', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(400);

@@ -4,7 +4,7 @@ import { eventually } from '../../support/program/daemon.js';
 
 const bench = useProgram();
 
-/** The names that dashboards and alerts are built on. */
+/** Names that dashboards and alerts use. */
 const METRICS = [
   'scanfeed_lag_seconds',
   'scanfeed_data_complete_as_of_timestamp_seconds',
@@ -36,7 +36,7 @@ const METRICS = [
   'nodejs_heap_size_used_bytes',
 ];
 
-test('run copies a history, follows new runs, and says truthfully what it did', async () => {
+test('copies a history, follows new runs, and reports both correctly', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const [first, second] = service.deliver(330) as [string, string];
@@ -91,7 +91,7 @@ test('run copies a history, follows new runs, and says truthfully what it did', 
   }
 });
 
-test('the status, the health and the page for people say the same', async () => {
+test('serves the same state as JSON, as health and as a page', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(5);
@@ -120,7 +120,7 @@ test('the status, the health and the page for people say the same', async () => 
   expect(daemon.stderr).toBe('');
 });
 
-test('the settings reach the service as they were given, and no default of the service is relied on', async () => {
+test('sends all settings explicitly to the service', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(10, { deliveredAt: '2026-01-02T00:00:00Z', documentType: 'rechnung', environment: 'test' });
@@ -148,7 +148,7 @@ test('the settings reach the service as they were given, and no default of the s
   expect(await database.query('SELECT count(markdown)::int AS runs FROM other.runs')).toEqual([{ runs: 10 }]);
 });
 
-test('a recent pass finds a run that appeared behind the cursor, and counts it', async () => {
+test('counts a run that a recent pass finds behind the cursor', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(5);

@@ -7,19 +7,19 @@ const bench = useProgram();
 const MIB = 1024 * 1024;
 const PATIENCE = { timeout: 240_000 };
 
-/** The largest part of the machine's memory that a process has ever had, MiB. Linux keeps it. */
+/** Returns the peak resident memory of a process, MiB, as recorded by Linux. */
 async function peakMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
-/** JSON text of a result of about this many bytes. */
+/** Returns the JSON text of a result with about this many bytes. */
 function resultOf(bytes: number): string {
   const line = '{"artikel":"10-44711","name":"Schraube M8 × 40, verzinkt","menge":1.10,"summe":12345678901234567890}';
   return `{"positionen":[${Array.from({ length: Math.ceil(bytes / Buffer.byteLength(line)) }, () => line).join()}]}`;
 }
 
-/** A daemon as the image starts it, whose database spends no time on compressing what is measured here. */
+/** Starts a daemon as in the image, with compression disabled in the database to save time. */
 async function startDaemon(service: ServiceDouble, database: DaemonDatabase): Promise<Daemon> {
   // What a busy machine does not load in time comes at once.
   const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
@@ -28,7 +28,7 @@ async function startDaemon(service: ServiceDouble, database: DaemonDatabase): Pr
   return bench.daemonInImage(env);
 }
 
-/** Waits until all runs are stored and alike. */
+/** Waits until all runs are stored with equal results. */
 async function holds(database: DaemonDatabase, runs: Readonly<Record<string, unknown>>): Promise<void> {
   const stored = () =>
     database.query(
@@ -45,7 +45,7 @@ async function holds(database: DaemonDatabase, runs: Readonly<Record<string, unk
 const linesOf = (result: string) => result.split('"artikel"').length - 1;
 
 describe.runIf(process.platform === 'linux')('in the image, in a container of 256 MiB, with the default budget', () => {
-  it('a page with 40 truncated results of 20 MB each is worked off', PATIENCE, async () => {
+  it('stores a page with 40 truncated results of 20 MB each', PATIENCE, async () => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
     const result = resultOf(20_000_000);
@@ -55,7 +55,7 @@ describe.runIf(process.platform === 'linux')('in the image, in a container of 25
     expect(await peakMiB(daemon.pid)).toBeLessThan(256);
   });
 
-  it('pages of 100 MB are read in smaller ones', PATIENCE, async () => {
+  it('reads pages of 100 MB in smaller ones', PATIENCE, async () => {
     const service = await bench.startService({ switches: { inlineLimitBytes: MIB } });
     const database = await bench.createDatabase();
     const result = resultOf(500_000);

@@ -8,10 +8,10 @@ import { eventually } from '../../support/program/daemon.js';
 const bench = useProgram();
 const MB = 1_000_000;
 const PATIENCE = { timeout: 240_000 };
-/** Times that each answer is given: halving the page limit must not be what ends it. */
+/** Number of times that each answer is given, more than halving the page limit could end. */
 const TIMES = 3;
 
-/** An entry that cannot be mistaken for one of the feed. */
+/** An entry that is not in the feed. */
 const entry = (over: string) =>
   `{"scanId":"odd","revision":1,"status":"completed","environment":"prod","documentType":{"slug":"a","name":"A"},"fileName":"a.pdf",${over}}`;
 const page = (items: string, more = '') => `{"items":[${items}]${more},"nextCursor":"odd"}`;
@@ -19,7 +19,7 @@ const list = (of: string, count: number) => `${`${of},`.repeat(count - 1)}${of}`
 const numbered = (count: number, of: (n: number) => string) => Array.from({ length: count }, (_, n) => of(n)).join();
 const nested = (open: string, close: string, depth: number) => `${open.repeat(depth)}0${close.repeat(depth)}`;
 
-/** What the service answers, and what becomes of it. */
+/** Answers of the service and the expected kinds of errors. */
 const ODD_PAGES: readonly (readonly [answer: string, body: () => string, kind: string])[] = [
   [
     '40,000 entries on one page',
@@ -46,7 +46,7 @@ const ODD_PAGES: readonly (readonly [answer: string, body: () => string, kind: s
   ['60 MB of space', () => ' '.repeat(60 * MB), 'not_json'],
 ];
 
-/** The largest part of the machine's memory that a process has ever had, MiB. */
+/** Returns the peak resident memory of a process, MiB. */
 async function peakMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
@@ -61,7 +61,7 @@ const answering = (operation: 'feed' | 'run', body: string): FaultInput => ({
 });
 
 describe.runIf(process.platform === 'linux')('in the image, in a container of 256 MiB', () => {
-  it.each(ODD_PAGES)('outlives %s, says what is wrong, and reads the feed on', PATIENCE, async (_, body, kind) => {
+  it.each(ODD_PAGES)('survives %s, reports the kind of the error, and continues', PATIENCE, async (_, body, kind) => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
     service.deliver(5);
@@ -93,7 +93,7 @@ describe.runIf(process.platform === 'linux')('in the image, in a container of 25
     expect(await peakMiB(daemon.pid)).toBeLessThan(256);
   });
 
-  it('outlives odd answers to single runs, and completes the runs', PATIENCE, async () => {
+  it('survives odd answers to single runs, and completes the runs', PATIENCE, async () => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
     const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };

@@ -6,7 +6,7 @@ import { eventually } from '../../support/program/daemon.js';
 const bench = useProgram();
 const HOUR_MS = 3_600_000;
 
-/** Notes in which transaction each run is first stored, and in which ones a position moves. */
+/** Records the transaction in which each run is first stored, and those in which a position moves. */
 const AUDIT = `
   CREATE TABLE public.audit (tx xid8 NOT NULL DEFAULT pg_current_xact_id(), position text, scan_id text);
   GRANT INSERT ON public.audit TO PUBLIC;
@@ -28,7 +28,7 @@ async function start(service: ServiceDouble, over: Readonly<Record<string, strin
   return { database, env, daemon: bench.daemon(env) };
 }
 
-/** By the position that moved in the same transaction: how many runs were first stored there. */
+/** Returns the number of runs first stored in each transaction that moved a position. */
 const storedWith = async (database: DaemonDatabase) =>
   Object.fromEntries(
     (
@@ -40,7 +40,7 @@ const storedWith = async (database: DaemonDatabase) =>
     ).map(({ position, runs }) => [position, runs]),
   );
 
-/** The most runs that were first stored in one transaction. */
+/** Returns the maximum number of runs first stored in one transaction. */
 const mostAtOnce = async (database: DaemonDatabase) =>
   (
     await database.query<{ runs: number }>(
@@ -77,7 +77,7 @@ test('stores the 99 neighbours of a refused value in the transaction that moves 
   expect(await mostAtOnce(database)).toBe(99);
 });
 
-test('stores all runs of a page in the transaction that moves the cursor when their results are more than fits', async () => {
+test('stores all runs of a page in the transaction that moves the cursor when their results exceed the memory', async () => {
   const service = await bench.startService();
   service.deliver(5);
   service.deliver(6, { data: { text: 'x'.repeat(7_000_000) }, truncated: 'data' });

@@ -10,7 +10,7 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 const bench = useProgram();
 const primary = useServerOfItsOwn();
 const standby = useServerOfItsOwn();
-/** An address that moves, with the login of the primary. */
+/** An address that can be pointed to another server, with the login of the primary. */
 let address: TcpProxy;
 const url = () => address.urlOf(primary.url);
 
@@ -30,7 +30,7 @@ const leadTo = (server: { readonly url: string }) => {
   address.target = { host, port: Number(port) };
 };
 
-test('the store writes on the next try when the address leads to the primary again, and reads nothing stale', async () => {
+test('the store writes on the next attempt when the address points to the primary again, and reads nothing stale', async () => {
   const database = openTestDatabase(url(), 3);
   const settings = { leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null, monotonic: () => performance.now() };
   const store = createStore(database, { schema: TEST_SCHEMA, ...settings });
@@ -48,7 +48,7 @@ test('the store writes on the next try when the address leads to the primary aga
   await database.close();
 });
 
-test('the daemon continues when the address led to a standby for a while', async () => {
+test('the daemon continues when the address temporarily pointed to a standby', async () => {
   leadTo(primary);
   bench.hide({ password: new URL(primary.url).password });
   const service = await bench.startService();

@@ -24,7 +24,7 @@ test('recovers from a rejected cursor however the service refuses it', PATIENCE,
 });
 
 test.each([9_000, 100_000, 5_000_000])(
-  'stores the entries but no cursor of %i characters, and goes on when cursors are short again',
+  'stores the entries but no cursor of %i characters, and continues when cursors are short again',
   PATIENCE,
   async (cursorLength) => {
     const service = await bench.startService();

@@ -7,10 +7,10 @@ const bench = useProgram();
 
 const isLeader = async (daemon: Daemon) => (await daemon.metric('scanfeed_leader')) === 1;
 
-/** A lease that a busy machine does not let run out by itself; standbys look three times as often. */
+/** Long enough that the lease does not expire on a busy machine. Standbys check it three times per period. */
 const LONG_LEASE = { SCANFEED_LEASE_TTL: '9s' };
 
-/** As if the time of the lease had passed. */
+/** Expires the lease. */
 const expireLease = (database: DaemonDatabase) =>
   database.query('UPDATE scanfeed.feeds SET lease_expires_at = clock_timestamp()');
 
@@ -31,7 +31,7 @@ async function leaderOf(daemons: readonly Daemon[]): Promise<Daemon> {
 const countRuns = async (database: DaemonDatabase) =>
   (await database.query<{ runs: number }>('SELECT count(*)::int AS runs FROM scanfeed.runs'))[0]?.runs;
 
-/** Writes down, in the order of commits, which epoch moved the cursor where. */
+/** Records the epoch and cursor of each commit, in order. */
 async function auditCursor(database: DaemonDatabase): Promise<void> {
   await database.query(`
     CREATE TABLE audit (number bigint GENERATED ALWAYS AS IDENTITY, epoch bigint, holder text, old text, new text);
@@ -50,7 +50,7 @@ interface Move {
   readonly new: string;
 }
 
-/** One writer at a time: epochs only rise, each has one holder, and every commit goes on where the one before ended. */
+/** Checks that there was one writer at a time: epochs only rise, each has one holder, and each commit continues from the one before. */
 async function expectOneWriterAtATime(database: DaemonDatabase): Promise<readonly Move[]> {
   const moves = await database.query<Move>('SELECT epoch::int, holder, old, new FROM audit ORDER BY number');
   expect(moves.map(({ epoch }) => epoch)).toEqual(moves.map(({ epoch }) => epoch).sort((a, b) => a - b));
@@ -61,7 +61,7 @@ async function expectOneWriterAtATime(database: DaemonDatabase): Promise<readonl
   return moves;
 }
 
-test('of three replicas one leads and the others report the same; after kill -9 of the leader another takes over', async () => {
+test('one of three replicas leads and the others report the same; another takes over after kill -9 of the leader', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const env = { ...bench.environment(service, database), ...LONG_LEASE };
@@ -97,7 +97,7 @@ test('of three replicas one leads and the others report the same; after kill -9 
   expect(await database.query('SELECT lease_epoch::int AS epoch FROM scanfeed.feeds')).toEqual([{ epoch: 2 }]);
 });
 
-test('a leader that stands still for longer than its lease is fenced when it wakes: it steps down, and nothing is lost', async () => {
+test('a leader is fenced and steps down when it was paused for longer than its lease, and nothing is lost', async () => {
   const service = await bench.startService({ switches: { latencyMs: 10 } });
   const database = await bench.createDatabase();
   const env = { ...bench.environment(service, database), ...LONG_LEASE, SCANFEED_PAGE_LIMIT: '5' };
@@ -126,7 +126,7 @@ test('a leader that stands still for longer than its lease is fenced when it wak
   expect(new Set(moves.map(({ epoch }) => epoch))).toEqual(new Set([1, 2]));
 });
 
-test('a commit that was held up on its way for longer than the lease changes nothing when it arrives', async () => {
+test('a commit changes nothing when it arrives after the lease has expired', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const env = { ...bench.environment(service, database), ...LONG_LEASE, SCANFEED_PAGE_LIMIT: '5' };
@@ -156,7 +156,7 @@ test('a commit that was held up on its way for longer than the lease changes not
   expect(await database.query('SELECT FROM scanfeed.run_history')).toEqual([]);
 });
 
-test('feeds of two names share a database, each with a leader of its own', async () => {
+test('two feeds share a database, each with its own leader', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(20);

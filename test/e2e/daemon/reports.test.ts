@@ -4,7 +4,7 @@ import { eventually } from '../../support/program/daemon.js';
 
 const bench = useProgram();
 
-test('run gives the documents it stores typed views, which the reader role may read', async () => {
+test('creates typed views of stored documents that the reader role can read', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(30);

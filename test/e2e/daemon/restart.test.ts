@@ -4,7 +4,7 @@ import { eventually } from '../../support/program/daemon.js';
 
 const bench = useProgram();
 
-/** A killed process leaves its statement to the server, which may still commit it. */
+/** Waits for the last statement of a killed process, which the server may still commit. */
 async function untilDisconnected(database: DaemonDatabase): Promise<void> {
   const connected = () =>
     database.query(`SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'scanfeed'`);
@@ -27,7 +27,7 @@ test.each([
   ['kill -9', 'SIGKILL'],
   ['SIGTERM', 'SIGTERM'],
 ] as const)(
-  'after %s in the middle of a history it goes on at its cursor; nothing is lost, nothing comes twice',
+  'continues at its cursor after %s in the middle of a history, without losses or duplicates',
   async (_, signal) => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
@@ -60,7 +60,7 @@ test.each([
   },
 );
 
-/** Far longer than any test, so nothing here waits for it to expire. Figures are refreshed three times in it. */
+/** Longer than any test, so that it never expires here. Metrics are refreshed three times per period. */
 const ENDLESS_LEASE = { SCANFEED_LEASE_TTL: '1h' };
 
 const lease = (database: DaemonDatabase) =>

@@ -10,7 +10,7 @@ import { type ServiceDouble, useProgram } from '../../support/program/bench.js';
 
 const bench = useProgram();
 
-/** The advice of docs/restoring.md: past every number that a reader can have seen. */
+/** The increment that docs/restoring.md recommends: past every number that a reader can have seen. */
 const SKIP_NUMBERS = `SELECT setval('scanfeed.change_seq', last_value + 1000000000) FROM scanfeed.change_seq`;
 
 async function startServer(directory: string): Promise<EmbeddedPostgres> {
@@ -20,7 +20,7 @@ async function startServer(directory: string): Promise<EmbeddedPostgres> {
   return server;
 }
 
-/** A copy of the folder of a server that has stopped, files and owners as they are. */
+/** Copies the folder of a stopped server, with file owners. */
 async function copyOf(directory: string): Promise<string> {
   const copy = join(await temporaryFolder(), 'copy');
   await promisify(execFile)('cp', ['-a', directory, copy]);
@@ -51,7 +51,7 @@ async function query<R extends pg.QueryResultRow>(server: EmbeddedPostgres, sql:
   }
 }
 
-/** A program that keeps a copy of its own, by the highest number that it has seen; from there on where another is. */
+/** A reader that keeps its own copy and continues after the highest number that it has seen. */
 function incrementalReader(other?: { readonly revisions: ReadonlyMap<string, number>; readonly seen: () => string }) {
   const revisions = new Map(other?.revisions);
   let seen = other?.seen() ?? '0';
@@ -79,7 +79,7 @@ async function stored(server: EmbeddedPostgres): Promise<Map<string, number>> {
   return new Map(rows.map(({ scan_id, revision }) => [scan_id, revision]));
 }
 
-test('a database that was put back to an earlier time gets everything again, and so do its readers', async () => {
+test('a restored database gets everything again, and so do its readers', async () => {
   const service = await bench.startService();
   const truth = new Map<string, number>();
   const deliver = (count: number) => {
@@ -105,7 +105,7 @@ test('a database that was put back to an earlier time gets everything again, and
   expect(await reader.read(server)).toBe(50);
   await server.stop();
 
-  /** The original is lost, and what came after the copy with it; its reader has outlived that. */
+  /** Simulates the loss of the original with everything after the copy, while its reader continues. */
   const restore = async (copy: string) => {
     server = await startServer(copy);
     expect((await stored(server)).size).toBe(250);

@@ -3,7 +3,7 @@ import { useProgram } from '../../support/program/bench.js';
 
 const bench = useProgram();
 
-test('the secrets that are looked for are really those in use, and the most talkative daemon shows none of them', async () => {
+test('a daemon at level trace shows none of the secrets in use', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const { apiKey, password, document } = bench.secrets;
@@ -28,7 +28,7 @@ test('the secrets that are looked for are really those in use, and the most talk
   expect(daemon.logged('committed').length).toBeGreaterThan(1);
 });
 
-test('what a trigger of others says about a document when it refuses a row is not shown', async () => {
+test('the message of a foreign trigger is not shown when it refuses a row', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const env = { ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' };

@@ -28,7 +28,7 @@ async function gatewayTo(url: string): Promise<Gateway> {
   return gateway;
 }
 
-test('a service that is away at the start, and later again, is waited for; the log says so without repeating itself', async () => {
+test('waits when the service is unavailable at the start and later, and logs each outage once', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const gateway = await gatewayTo(service.url);
@@ -73,7 +73,7 @@ test('a service that is away at the start, and later again, is waited for; the l
   await daemon.reaches({ runsWritten: 10 });
 });
 
-test('Retry-After is obeyed', async () => {
+test('waits for the duration of Retry-After', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(5);
@@ -88,7 +88,7 @@ test('Retry-After is obeyed', async () => {
   expect(daemon.logged('failed, retrying')).toHaveLength(1);
 });
 
-test('a refused key is held, with what the service says; a new key in its file is used without a restart', async () => {
+test('holds when the key is refused, quotes the service, and uses a new key in its file without a restart', async () => {
   const [refused, second] = [canary('refused-key'), canary('second-key')];
   bench.hide({ refused, second });
   const service = await bench.startService({
@@ -123,7 +123,7 @@ test('a refused key is held, with what the service says; a new key in its file i
   expect(statuses.lastIndexOf(401)).toBeLessThan(statuses.indexOf(200));
 });
 
-test('a key that the service repeats in its refusal is not shown', async () => {
+test('does not show the key when the service repeats it in its refusal', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const { apiKey } = bench.secrets;

@@ -5,7 +5,7 @@ import { unusedPort } from '../../support/program/gateway.js';
 
 const bench = useProgram();
 
-test('wrong settings are reported together, with what is allowed and without secrets; the exit code is 78', async () => {
+test('reports all wrong settings with the allowed values and without secrets, and exits with 78', async () => {
   const daemon = bench.daemon({
     SCANFEED_BASE_URL: 'ftp://service.example/v1',
     SCANFEED_API_KEY: `${bench.secrets.apiKey} with a space`,
@@ -28,7 +28,7 @@ test('wrong settings are reported together, with what is allowed and without sec
   ]);
 });
 
-test('without any settings, each that is required is named', async () => {
+test('names each required setting when none is set', async () => {
   const daemon = bench.daemon({});
   expect(await daemon.exited).toEqual({ code: 78, signal: null });
   expect(daemon.stdout).toBe('');
@@ -39,7 +39,7 @@ test('without any settings, each that is required is named', async () => {
   ]);
 });
 
-test('a name that is no setting is reported with the one that was perhaps meant, and the daemon runs', async () => {
+test('warns of an unknown name with the most similar setting, and runs', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_POLL_INTERVALL: '1s' });
@@ -49,7 +49,7 @@ test('a name that is no setting is reported with the one that was perhaps meant,
   await daemon.catchesUp();
 });
 
-test('a log for people has a line for each event, and no colours where it goes into a pipe', async () => {
+test('writes a readable line for each event, without colours in a pipe', async () => {
   const port = await unusedPort();
   const daemon = bench.program(['run'], {
     ...bench.environment({ url: 'https://service.example/v1' }, { url: `postgres://someone@127.0.0.1:${port}/app` }),

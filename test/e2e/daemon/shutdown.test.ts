@@ -7,7 +7,7 @@ import { Program } from '../../support/program/program.js';
 
 const bench = useProgram();
 
-/** So long that no test could wait for it: what ends at once does not wait for it. */
+/** Longer than any test could wait. */
 const NEVER = { SCANFEED_LEASE_TTL: '1h', SCANFEED_REQUEST_TIMEOUT: '10m', SCANFEED_SHUTDOWN_TIMEOUT: '10m' };
 
 async function expectGivenBack(database: DaemonDatabase): Promise<void> {
@@ -22,7 +22,7 @@ function expectOrderlyEnd(daemon: Daemon): void {
 }
 
 describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
-  test('ends the daemon with 0: the feed is given back, another takes it at once, and nothing listens', async () => {
+  test('ends the daemon with 0, and releases the lease and the port immediately', async () => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
     service.deliver(20);
@@ -53,7 +53,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
   });
 });
 
-test('SIGTERM ends the daemon while it waits for a service that asked for an hour of rest', async () => {
+test('SIGTERM ends the daemon while it waits for a Retry-After of an hour', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.addFault({ kind: 'status', status: 503, retryAfter: 3600 });
@@ -72,11 +72,11 @@ test('SIGTERM ends the daemon with 0 within its time while another session block
   await daemon.catchesUp();
   const blocker = await blockFeeds(database);
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-  expect(daemon.stderr).toBe('scanfeed: not stopped within 1 s of the signal; ending all the same\n');
+  expect(daemon.stderr).toBe('scanfeed: not stopped within 1 s of the signal; exiting anyway\n');
   await blocker.query('ROLLBACK');
 });
 
-test('SIGTERM ends the daemon at once while the database accepts connections and says nothing', async () => {
+test('SIGTERM ends the daemon immediately while the database accepts connections but does not answer', async () => {
   const service = await bench.startService();
   const silent = await listenInSilence();
   const daemon = bench.daemon({
@@ -89,7 +89,7 @@ test('SIGTERM ends the daemon at once while the database accepts connections and
   expectOrderlyEnd(daemon);
 });
 
-test('a second SIGINT ends the daemon at once', async () => {
+test('a second SIGINT ends the daemon immediately', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_SHUTDOWN_TIMEOUT: '10m' });
@@ -101,7 +101,7 @@ test('a second SIGINT ends the daemon at once', async () => {
   await blocker.query('ROLLBACK');
 });
 
-test('a bug ends the daemon with 1, and says that it is one', async () => {
+test('a bug ends the daemon with 1, and is reported as one', async () => {
   const port = await unusedPort();
   const env = bench.environment(
     { url: 'https://service.example/v1' },
@@ -115,7 +115,7 @@ test('a bug ends the daemon with 1, and says that it is one', async () => {
   expect(program.stderr).toContain('scanfeed: this is a bug in scanfeed: Error: chance is broken\n');
 });
 
-test('SIGTERM ends the daemon at once while its migration waits for another', async () => {
+test('SIGTERM ends the daemon immediately while its migration waits for another', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const migrator = await database.connect();
@@ -127,7 +127,7 @@ test('SIGTERM ends the daemon at once while its migration waits for another', as
   await migrator.query('ROLLBACK');
 });
 
-/** Holds every table of the feed's until its transaction ends; resolves once the daemon waits for it. */
+/** Locks every table of the feed until its transaction ends. Resolves once the daemon waits for it. */
 async function blockFeeds(database: DaemonDatabase) {
   const blocker = await database.connect();
   await blocker.query('BEGIN; LOCK TABLE scanfeed.feeds IN ACCESS EXCLUSIVE MODE');

@@ -6,7 +6,7 @@ import { eventually } from '../../support/program/daemon.js';
 const bench = useProgram();
 const ARGS = ['--document-type', 'rechnung', '--environment', 'test'];
 
-test('Ctrl-C ends a submission at once, whatever is on its way, and says what is known', async () => {
+test('Ctrl-C ends a submission immediately and reports the known state of each file', async () => {
   const service = await bench.startService({ switches: { processingMs: 3_600_000 } });
   const { path } = await folderOf({ 'a.pdf': pdf('a'), 'b.pdf': pdf('b'), 'c.pdf': pdf('c') });
   const env = {
@@ -18,13 +18,17 @@ test('Ctrl-C ends a submission at once, whatever is on its way, and says what is
   const waiting = bench.program(['submit', path('a.pdf'), ...ARGS, '--wait'], env);
   await eventually(() => waiting.stdout).toMatch(/submitted as/);
   expect(await waiting.stop('SIGINT')).toEqual({ code: 130, signal: null });
-  expect(waiting.stderr).toBe('1 file: 1 submitted, 1 still processing\nscanfeed: interrupted; all was submitted\n');
+  expect(waiting.stderr).toBe(
+    '1 file: 1 submitted, 1 still processing\nscanfeed: interrupted; all files were submitted\n',
+  );
 
   service.addFault({ kind: 'hang', operation: 'submit' });
   const sending = bench.program(['submit', path(), ...ARGS, '--concurrency', '2'], env);
   await eventually(() => service.requests.count('submit')).toBe(3);
   expect(await sending.stop('SIGINT')).toEqual({ code: 130, signal: null });
-  expect(sending.stdout.match(/[ab]\.pdf: was on its way: perhaps submitted, perhaps not\n/g)).toHaveLength(2);
-  expect(sending.stderr).toMatch(/^3 files: 2 on their way when interrupted, 1 not sent\nscanfeed: interrupted; /);
+  expect(sending.stdout.match(/[ab]\.pdf: interrupted in transit: may or may not have been submitted\n/g)).toHaveLength(
+    2,
+  );
+  expect(sending.stderr).toMatch(/^3 files: 2 interrupted in transit, 1 not sent\nscanfeed: interrupted; /);
   expect(service.requests.count('submit')).toBe(3);
 });

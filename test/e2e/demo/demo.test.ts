@@ -9,7 +9,7 @@ import { eventually } from '../../support/program/daemon.js';
 
 const bench = useProgram();
 
-/** Taken until the test is over; by whomever. */
+/** Occupies a port until the test ends. */
 async function takePort(port: number, host = '127.0.0.1'): Promise<number> {
   const server = createServer().listen(port, host);
   await once(server, 'listening').catch(() => {}); // taken already
@@ -29,20 +29,20 @@ async function startDemo(env: Readonly<Record<string, string>>) {
   return { directory, demo: bench.program(['demo', '--directory', directory], { DATABASE_URL: url, ...env }) };
 }
 
-test('the demo whose usual port is taken says so, and serves its status page on another', async () => {
+test('serves the status page on another port when the default port is in use', async () => {
   await takePort(9847);
   const { demo } = await startDemo({});
-  const page = /^Status page (http:\/\/127\.0\.0\.1:\d+\/) \(port 9847 is taken\), metrics /m;
+  const page = /^Status page (http:\/\/127\.0\.0\.1:\d+\/) \(port 9847 is in use\), metrics /m;
   await eventually(() => demo.stdout).toMatch(page);
   const [, url = ''] = page.exec(demo.stdout) ?? [];
   expect((await fetch(url)).status).toBe(200);
   expect(await demo.stop('SIGINT')).toEqual({ code: 0, signal: null });
 });
 
-test('a demo is served at the address that was asked for, and ends in order when its folder is gone', async () => {
+test('serves the configured address, and ends cleanly when its folder is deleted', async () => {
   await takePort(9847, '127.0.0.2');
   const { demo, directory } = await startDemo({ SCANFEED_ADMIN_HOST: '127.0.0.2' });
-  const page = /^Status page (http:\/\/127\.0\.0\.2:\d+\/) \(port 9847 is taken\), metrics \1metrics$/m;
+  const page = /^Status page (http:\/\/127\.0\.0\.2:\d+\/) \(port 9847 is in use\), metrics \1metrics$/m;
   await eventually(() => demo.stdout).toMatch(page);
   const [, url = ''] = page.exec(demo.stdout) ?? [];
   expect((await fetch(url)).status).toBe(200);
@@ -51,30 +51,28 @@ test('a demo is served at the address that was asked for, and ends in order when
   expect(demo.stderr).toBe('');
 });
 
-test('a demo that cannot be served at the address that was asked for says so', async () => {
+test('reports when it cannot listen on the configured address', async () => {
   const demo = bench.program(['demo', '--directory', await makeFolder()], { SCANFEED_ADMIN_HOST: '192.0.2.1' });
   expect(await demo.exited).toEqual({ code: 1, signal: null });
-  expect(demo.stderr).toBe('scanfeed: nothing can listen on 192.0.2.1; set another SCANFEED_ADMIN_HOST, or none\n');
+  expect(demo.stderr).toBe('scanfeed: cannot listen on 192.0.2.1; change or unset SCANFEED_ADMIN_HOST\n');
 });
 
-test('a demo whose port was asked for and is taken ends at once, says what to do, and has started nothing', async () => {
+test('ends with the remedy and starts nothing when the configured port is in use', async () => {
   const port = await takePort(0);
   const { demo, directory } = await startDemo({ SCANFEED_ADMIN_PORT: String(port) });
   expect(await demo.exited).toEqual({ code: 1, signal: null });
   expect(demo.stdout).toBe('');
   expect(demo.stderr).toBe(
-    `scanfeed: nothing can listen on port ${port} of 127.0.0.1, it is probably taken; set another SCANFEED_ADMIN_PORT, or none and a free one is found\n`,
+    `scanfeed: cannot listen on port ${port} of 127.0.0.1, which is probably in use; change SCANFEED_ADMIN_PORT, or unset it to use a free port\n`,
   );
   expect(await readdir(directory)).toEqual([]);
 });
 
-test('a demo whose folder cannot be one says so', async () => {
+test('reports when its folder cannot be created', async () => {
   const directory = await makeFolder();
   const file = join(directory, 'taken');
   await writeFile(file, '');
   const demo = bench.program(['demo', '--directory', file], {});
   expect(await demo.exited).toEqual({ code: 1, signal: null });
-  expect(demo.stderr).toBe(
-    `scanfeed: nothing can be kept in ${file} (EEXIST); choose another folder with --directory\n`,
-  );
+  expect(demo.stderr).toBe(`scanfeed: cannot write to ${file} (EEXIST); choose another folder with --directory\n`);
 });
