@@ -295,7 +295,7 @@ describe('the alerts of the chart', () => {
               exp_annotations: {
                 summary: 'The stored data is old',
                 description:
-                  'What the feed invoices delivered in the last 20m 4s is not known to be stored completely. Reports show an older state.',
+                  'Entries that the feed invoices delivered in the last 20m 4s may be missing from the database. Reports show an older state.',
                 runbook_url: 'docs/runbooks/ScanfeedLagHigh.md',
               },
             },
@@ -330,14 +330,14 @@ describe('the alerts of the chart', () => {
         said(
           'Stalled',
           ['critical'],
-          'The feed is not being polled, and no failure says why',
-          'No poll of the feed invoices has succeeded yet, and no failure was counted since: the loop is stuck, or another process holds the feed and does nothing.',
+          'The feed is not being polled, and no failure explains it',
+          'No poll of the feed invoices has succeeded yet, and no failure has been counted since: the sync loop hangs, or another process holds the lease and does nothing.',
         ),
         said(
           'LagHigh',
           ['warning', 'critical'],
           'The stored data is old',
-          'What the feed invoices delivered so far is not known to be stored completely. Reports show an older state.',
+          'Entries that the feed invoices delivered so far may be missing from the database. Reports show an older state.',
         ),
       ],
     };

@@ -213,14 +213,14 @@ describe('the manifests', () => {
     ['none to add where all are replaced at once', { updateStrategy: { type: 'Recreate' } }, '5 connections.\n'],
     ['a share of the replicas as more', { replicaCount: 4, updateStrategy: surge('25%') }, '20 connections, and more'],
     ['as many as are added', { replicaCount: 2, updateStrategy: surge(3) }, '10 connections, and 25 during an update.'],
-    ['no replica', { replicaCount: 0 }, 'Nothing is kept in step now: replicaCount is 0.\n'],
+    ['no replica', { replicaCount: 0 }, 'Nothing is running: replicaCount is 0.\n'],
     ['a sidecar', { mode: 'sidecar' }, '5 connections from each pod.'],
-  ] as const)('are followed by notes, which tell of %s', async ([, values, told], context) => {
+  ] as const)('are followed by notes with %s', async ([, values, expected], context) => {
     requireTool(context, 'helm');
     const given = Object.entries({ ...REQUIRED, ...values });
     const set = given.flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]);
     const { stdout } = await runTool('helm', ['install', 'invoices', CHART, '--dry-run=client', ...set]);
-    expect(stdout.replace(/^.*^NOTES:/ms, '')).toContain(told);
+    expect(stdout.replace(/^.*^NOTES:/ms, '')).toContain(expected);
   });
 
   function surge(maxSurge: number | string) {

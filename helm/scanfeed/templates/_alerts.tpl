@@ -7,8 +7,8 @@ severity: {{ index . 1 }}
 {{- end }}
 
 {{/*
-How often something happened: (list metric selector labels window). What a process counted before it was looked at for
-the first time has no rise, so a series that was not there before counts as a whole.
+Number of events: (list metric selector labels window). `increase` misses what a process counted before its first scrape,
+so a new series counts with its whole value.
 */}}
 {{- define "scanfeed.happened" -}}
 {{- $series := printf "%s{%s}" (index . 0) (index . 1) -}}
@@ -19,8 +19,8 @@ sum by ({{ index . 2 }}) ({{ $series }} unless count_over_time({{ $series }}[{{ 
 {{- end }}
 
 {{/*
-All alerts as a group of Prometheus' own form. Every replica reports the state that it last read from the database, so
-the best of them counts for ages, the worst for what is left to do, and the sum for what happened.
+All alerts as a rule group of Prometheus. Every replica reports the state that it last read from the database, so ages use
+the lowest value, backlogs the highest, and events the sum.
 */}}
 {{- define "scanfeed.alerts" -}}
 {{- $alerts := .Values.prometheusRule.alerts -}}
@@ -34,7 +34,7 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
     {{- with $alerts.Down }}
     {{- if .enabled }}
     - alert: ScanfeedDown
-      # One that ends again and again is seen now and then.
+      # A crash loop is not always absent, so restarts count as well.
       expr: |-
         absent(scanfeed_build_info{ {{- $own -}} })
         or max by (namespace, feed) (changes(process_start_time_seconds{ {{- $own -}} }[{{ .window }}])) > {{ .restarts }}
@@ -42,10 +42,10 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
-        summary: No scanfeed is running, or it does not stay up
+        summary: scanfeed is not running, or keeps restarting
         description: >-
-          No scanfeed was seen for the feed {{`{{ $labels.feed }}`}}, or it was started again and again: it is not running, does not
-          stay up, or Prometheus cannot reach it.
+          Prometheus sees no scanfeed for the feed {{`{{ $labels.feed }}`}}, or it keeps restarting: it is not running, crashes, or
+          Prometheus cannot reach it.
         runbook_url: {{ $runbooks }}/ScanfeedDown.md
     {{- end }}
     {{- end }}
@@ -60,10 +60,10 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
-        summary: The feed is not being polled, and no failure says why
+        summary: The feed is not being polled, and no failure explains it
         description: >-
           {{`{{ if gt $value 1e9 }}No poll of the feed {{ $labels.feed }} has succeeded yet{{ else }}The last successful poll of the feed {{ $labels.feed }} was {{ $value | humanizeDuration }} ago{{ end }}`}},
-          and no failure was counted since: the loop is stuck, or another process holds the feed and does nothing.
+          and no failure has been counted since: the sync loop hangs, or another process holds the lease and does nothing.
         runbook_url: {{ $runbooks }}/ScanfeedStalled.md
     {{- end }}
     {{- end }}
@@ -72,7 +72,7 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
     {{- range $severity := list "warning" "critical" }}
     {{- $threshold := index $alerts.LagHigh $severity }}
     - alert: ScanfeedLagHigh
-      # The age of a history that is being read for the first time is no lag.
+      # While the history is read for the first time, its age does not count as lag.
       expr: |-
         min by (namespace, feed) (scanfeed_lag_seconds{ {{- $own -}} }) > {{ $threshold }}
         unless on (namespace, feed) (
@@ -85,8 +85,8 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       annotations:
         summary: The stored data is old
         description: >-
-          What the feed {{`{{ $labels.feed }}`}} delivered {{`{{ if gt $value 1e9 }}so far{{ else }}in the last {{ $value | humanizeDuration }}{{ end }}`}}
-          is not known to be stored completely. Reports show an older state.
+          Entries that the feed {{`{{ $labels.feed }}`}} delivered {{`{{ if gt $value 1e9 }}so far{{ else }}in the last {{ $value | humanizeDuration }}{{ end }}`}}
+          may be missing from the database. Reports show an older state.
         runbook_url: {{ $runbooks }}/ScanfeedLagHigh.md
     {{- end }}
     {{- end }}
@@ -122,7 +122,7 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
         summary: The API key is not accepted
         description: >-
           The feed {{`{{ $labels.feed }}`}} is held ({{`{{ $labels.kind }}`}}): the service refuses the API key, the key cannot be read,
-          or it is another organization's. This does not pass by itself.
+          or it belongs to another organization. This needs action.
         runbook_url: {{ $runbooks }}/ScanfeedAuthenticationFailing.md
     {{- end }}
     {{- end }}
@@ -137,8 +137,8 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       annotations:
         summary: The service rejected the cursor
         description: >-
-          The service no longer accepted the cursor of the feed {{`{{ $labels.feed }}`}}, which went on from an earlier position. What
-          is delivered again changes nothing.
+          The service rejected the cursor of the feed {{`{{ $labels.feed }}`}}, which resumed from an earlier position. Entries that
+          are delivered again change nothing.
         runbook_url: {{ $runbooks }}/ScanfeedCursorReset.md
     {{- end }}
     {{- end }}
@@ -164,7 +164,7 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
-        summary: Full results do not come
+        summary: Full results could not be loaded
         description: >-
           {{`{{ $value }}`}} runs of the feed {{`{{ $labels.feed }}`}} are stored without their result, which was too large for the feed
           and could not be loaded yet.
@@ -182,8 +182,8 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       annotations:
         summary: A recent or full pass found runs that the cursor skipped
         description: >-
-          Reconciliation stored runs of the feed {{`{{ $labels.feed }}`}} that had not come with it (revision: {{`{{ $labels.revision }}`}}).
-          They are there now, but came late.
+          Reconciliation stored runs of the feed {{`{{ $labels.feed }}`}} that the cursor had skipped (revision: {{`{{ $labels.revision }}`}}).
+          They are stored now, but late.
         runbook_url: {{ $runbooks }}/ScanfeedReconcileFoundRuns.md
     {{- end }}
     {{- end }}
@@ -199,9 +199,10 @@ the best of them counts for ages, the worst for what is left to do, and the sum 
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
-        summary: The database is away, or refuses
+        summary: The database is unavailable or refuses access
         description: >-
-          No replica can take the feed {{`{{ $labels.feed }}`}} in the database ({{`{{ $labels.kind }}`}}). Nothing is being stored.
+          No replica can take the lease of the feed {{`{{ $labels.feed }}`}} in the database ({{`{{ $labels.kind }}`}}). Nothing is being
+          stored.
         runbook_url: {{ $runbooks }}/ScanfeedDatabaseUnavailable.md
     {{- end }}
     {{- end }}

@@ -3,7 +3,7 @@ What scanfeed needs in a pod. A chart that depends on this one includes "scanfee
 in its own pod, with .Subcharts.scanfeed as the context.
 */}}
 
-{{/* In the host's pod, before its other init containers: first the migrations, if they run there, then the sidecar. */}}
+{{/* Init containers for the application's pod, before its own: the migrations, if they run there, then the sidecar. */}}
 {{- define "scanfeed.initContainers" -}}
 {{- if eq .Values.database.migrations "initContainer" -}}
 - {{ include "scanfeed.migration" . | nindent 2 | trim }}
@@ -40,7 +40,7 @@ readinessProbe:
 {{- end }}
 {{- end }}
 
-{{/* A probe (list root probe) whose port `scanfeed` is the container's own, whatever that is called. */}}
+{{/* A probe (list root probe) with its port `scanfeed` replaced by the name of the container's port. */}}
 {{- define "scanfeed.probe" -}}
 {{- $probe := deepCopy (index . 1) -}}
 {{- if eq (toString (dig "httpGet" "port" "" $probe)) "scanfeed" -}}
@@ -81,7 +81,7 @@ volumeMounts:
   {{- end }}
 {{- end }}
 
-{{/* Secrets are files, which are read again when they change. */}}
+{{/* Secrets are mounted as files, which are read again when they change. */}}
 {{- define "scanfeed.env" -}}
 {{- $database := .Values.database -}}
 {{- $env := dict
@@ -98,7 +98,7 @@ volumeMounts:
 {{- end }}
 {{- if or $database.ca.configMap $database.ca.secret }}
 {{- $_ := set $env "PGSSLROOTCERT" "/etc/scanfeed/database-ca.crt" }}
-{{- /* As libpq has it, authorities alone are not looked at. What the address says of it goes before this. */}}
+{{- /* As in libpq, authorities have no effect without a verifying sslmode. The address takes precedence over this. */}}
 {{- if not (hasKey .Values.settings "PGSSLMODE") }}
 {{- $_ := set $env "PGSSLMODE" "verify-full" }}
 {{- end }}
@@ -116,7 +116,7 @@ volumeMounts:
 {{- end }}
 {{- range $name, $value := merge $env .Values.settings }}
 - name: {{ $name }}
-  {{- /* As JSON a large number has no exponent, which the program would refuse. */}}
+  {{- /* JSON writes large numbers without an exponent, which the program would reject. */}}
   value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
 {{- end }}
 {{- range .Values.extraEnv }}
@@ -133,7 +133,7 @@ volumeMounts:
 {{- $database := .Values.database -}}
 - name: {{ include "scanfeed.name" . }}
   projected:
-    # 0444: for a user that is neither root nor in a group of the files.
+    # 0444: readable for a user that is neither root nor in the group of the files.
     defaultMode: 292
     sources:
       - secret:

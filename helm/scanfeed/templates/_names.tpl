@@ -2,7 +2,7 @@
 {{- default "scanfeed" .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{/* Of the container's port: 15 characters at most. */}}
+{{/* Name of the container's port: at most 15 characters. */}}
 {{- define "scanfeed.portName" -}}
 {{- include "scanfeed.name" . | trunc 15 | trimSuffix "-" }}
 {{- end }}
@@ -12,18 +12,18 @@
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
 {{- else }}
-{{- $release := .Release.Name | replace "." "-" }}{{/* which a release may have, and a Service may not */}}
+{{- $release := .Release.Name | replace "." "-" }}{{/* a release name may contain dots, a Service name may not */}}
 {{- ternary $release (printf "%s-%s" $release $name) (contains $name $release) | trunc 63 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 
-{{/* Of every pod of the release, the migration's included. */}}
+{{/* Labels of every pod of the release, including that of the migration. */}}
 {{- define "scanfeed.instanceLabels" -}}
 app.kubernetes.io/name: {{ include "scanfeed.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{/* Of the daemon's pods alone. */}}
+{{/* Labels of the daemon's pods only. */}}
 {{- define "scanfeed.selectorLabels" -}}
 {{ include "scanfeed.instanceLabels" . }}
 app.kubernetes.io/component: daemon
@@ -33,7 +33,7 @@ app.kubernetes.io/component: daemon
 {{ include "scanfeed.labelsWith" (list . (dict)) }}
 {{- end }}
 
-{{/* Those and further ones, which go before the common ones: (list root labels). */}}
+{{/* These labels and further ones, which take precedence over the common labels: (list root labels). */}}
 {{- define "scanfeed.labelsWith" -}}
 {{- $labels := index . 1 -}}
 {{- with index . 0 -}}

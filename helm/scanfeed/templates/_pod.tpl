@@ -1,4 +1,4 @@
-{{/* What the pods of the Deployment and of the migration Job have in common. */}}
+{{/* The common parts of the pods of the Deployment and of the migration Job. */}}
 {{- define "scanfeed.podSettings" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
