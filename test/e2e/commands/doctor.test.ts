@@ -71,8 +71,8 @@ describe('doctor', () => {
     const { exitCode, out, err } = await run();
     expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
     for (const line of out.trimEnd().split('\n')) expect(line).toMatch(/^ok {4}\w/);
-    expect(out).toContain('ok    API key            accepted\n');
-    expect(out).toContain('ok    delivery feed      answers (status completed, failed, environment prod; ');
+    expect(out).toContain('ok    API key             accepted\n');
+    expect(out).toContain('ok    delivery feed       answers (status completed, failed, environment prod; ');
     expect(out).toMatch(/ok {4}schema +scanfeed is at version \d+, which this release requires\n/);
     expect(out).toContain(`${reader} can read every report\n`);
     expect(await snapshot()).toEqual(before);
@@ -136,7 +136,7 @@ describe('of the service, doctor', () => {
 
   it('distinguishes an unknown document type from a wrong base URL', async () => {
     expect(await examine({ SCANFEED_DOCUMENT_TYPE: 'rechnung' })).toMatchObject({
-      'document type': { outcome: 'ok', message: '"rechnung" is known' },
+      'document type': { outcome: 'ok', message: '"rechnung" exists' },
     });
     expect(await examine({ SCANFEED_DOCUMENT_TYPE: 'no-such-type' })).toMatchObject({
       'delivery feed': { outcome: 'ok' },
