@@ -18,7 +18,7 @@ const CONCURRENCY = 4;
 
 const bench = useStore();
 
-/** Both stores begin a pending result's pauses alike: due at once in half of the histories. */
+/** Both stores use the same first pause of a pending result: none in half of the histories. */
 const pendingRetryOf = (seed: number) => (seed % 2 === 0 ? -1_000 : HOUR_MS);
 
 describe('the model of the store that the simulation runs on', () => {
@@ -36,9 +36,9 @@ describe('the model of the store that the simulation runs on', () => {
   }, 600_000);
 });
 
-/** Lives through one history on both stores; each answer must be the same. */
+/** Runs one history on both stores; all their answers must be equal. */
 async function live(seed: number): Promise<ModelStore> {
-  // Never the same moment twice, as PostgreSQL's clock.
+  // Never returns the same time twice, like the clock of PostgreSQL.
   let time = 0;
   const now = () => {
     time = Math.max(time + 0.001, Date.now());
@@ -55,7 +55,7 @@ async function live(seed: number): Promise<ModelStore> {
     calls.push(operation);
     const answers = [await perform(model, modelled(operation, passes)), await perform(real, operation)] as const;
     const [expected, found] = answers.map((answer) => comparable(answer));
-    // What is said of a difference costs more than the call: only where there is one.
+    // Describing a difference costs more than the call, so it is done only if there is one.
     if (!isDeepStrictEqual(found, expected)) expect(found, describeCalls(seed, calls)).toEqual(expected);
     if (operation.name === 'nextPass' || operation.name === 'beginPass')
       pairPasses(answers as [Pass | null, Pass | null], passes);
@@ -64,7 +64,7 @@ async function live(seed: number): Promise<ModelStore> {
   return model;
 }
 
-/** The same pass of both stores. */
+/** The same pass in both stores. */
 type PassPair = readonly [model: Pass, real: Pass];
 /** By PostgreSQL's ids. */
 type PassPairs = Map<string, PassPair>;
@@ -73,7 +73,7 @@ function pairPasses([model, real]: readonly [Pass | null, Pass | null], pairs: P
   if (model !== null && real !== null) pairs.set(real.id, [model, real]);
 }
 
-/** Each store numbers its passes, and dates the end of a history, by itself. */
+/** Each store assigns its own pass ids and its own end of a history. */
 function modelled(operation: Operation, pairs: PassPairs): Operation {
   if (operation.name !== 'commitPass') return operation;
   const [commit] = operation.args;
@@ -92,7 +92,7 @@ async function perform(store: FeedStore, { name, args }: Operation): Promise<unk
   }
 }
 
-/** An answer without what differs by nature: order where none is promised, moments but for their hour. */
+/** Removes expected differences from an answer: order that is not guaranteed, and times except for their hour. */
 function comparable(value: unknown, key = ''): unknown {
   if (value === undefined) return null;
   if (value instanceof Date) return hoursAgo(value);

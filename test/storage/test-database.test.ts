@@ -39,7 +39,7 @@ test('a prepared database is prepared once when several files request it', async
 test('a database can be dropped when connections are open', async () => {
   const doomed = await createTestDatabase();
   const client = new pg.Client({ connectionString: doomed.url });
-  // The server says that it ends the session, then the connection is gone: two errors.
+  // Two errors: the server ends the session, then the connection is closed.
   client.on('error', () => {});
   const closed = new Promise<void>((resolve) => client.once('end', resolve));
   await client.connect();

@@ -15,27 +15,27 @@ import { type Choices, choicesFrom } from '../simulation/random-choices.js';
 import { entryJson, type Fields, pageJson } from './entries.js';
 import { rawPage } from './pages.js';
 
-/** One call of the store, with arguments that hold for either store. */
+/** One call of the store, with arguments that are valid for both stores. */
 export type Operation = {
   readonly [Name in keyof FeedStore]: { readonly name: Name; readonly args: Parameters<FeedStore[Name]> };
 }[keyof FeedStore];
 
 export const HOUR_MS = 3_600_000;
 
-/** A time so long that no history outlasts it, and one that is over at once. */
+/** A duration that no history exceeds, and one that ends at once. */
 const LONG_MS = HOUR_MS;
 const OVER_MS = -1_000;
 const FAR_AHEAD = new Date('9999-01-01T00:00:00Z');
 
 /**
- * Draws the calls of one history, each from what the ones before it have given: two feeds, three holders, a few scans
- * that both feeds deliver, pages from right and wrong cursors, leases that are held and leases that were lost.
+ * Generates the calls of one history, each based on the answers to the previous ones: two feeds, three holders, a few scans that
+ * both feeds deliver, pages from right and wrong cursors, current and lost leases.
  */
 export class StoreHistory {
   readonly #choices: Choices;
   readonly #grants: LeaseGrant[] = [];
   readonly #cursors = new Map<string, string | null>();
-  /** As they were found last, by feed and kind. */
+  /** The passes as last read, by feed and kind. */
   readonly #passes = new Map<string, Pass>();
   readonly feeds: readonly string[];
   readonly scanIds: readonly string[];
@@ -51,7 +51,7 @@ export class StoreHistory {
     this.scanIds = Array.from({ length: 4 }, (_, n) => `history-${seed}-scan-${n}`);
   }
 
-  /** The next call. */
+  /** Returns the next call. */
   next(): Operation {
     const { pick } = this.#choices;
     const lease = this.#lease();
@@ -83,7 +83,7 @@ export class StoreHistory {
     ])();
   }
 
-  /** What the next calls may build on. */
+  /** Records an answer for the next calls. */
   learn(operation: Operation, result: unknown): void {
     if (operation.name === 'acquireLease' && result !== null && !('refused' in (result as object))) {
       this.#grants.push(result as LeaseGrant);
@@ -104,7 +104,7 @@ export class StoreHistory {
 
   #lease(): LeaseGrant | null {
     const { chance, pick } = this.#choices;
-    // Mostly the last one of a feed; the ones before it are lost.
+    // Usually the last lease of a feed; the earlier ones are lost.
     const latest = this.#grants.at(-1) ?? null;
     return latest !== null && chance(0.2) ? pick(this.#grants) : latest;
   }
@@ -149,7 +149,7 @@ export class StoreHistory {
     return { name: 'beginPass', args: [lease, { kind, ...range, completeAsOf: pick([this.#time(), FAR_AHEAD]) }] };
   }
 
-  /** Commits a page of a pass that was found before, and may have ended; or finds or begins one. */
+  /** Commits a page of a known pass, which may have ended; or reads or begins a pass. */
   #pass(lease: LeaseGrant): Operation {
     const { between, chance, pick } = this.#choices;
     const known = [...this.#passes.entries()].filter(([name]) => name.startsWith(`${lease.feed}/`));
@@ -190,7 +190,7 @@ export class StoreHistory {
     return { name: 'movePosition', args: [lease, from, to, 'rejected'] };
   }
 
-  /** Ages are whole hours, so that the moments at which two stores are asked make no difference. */
+  /** Ages are whole hours, so that the time between the calls to the two stores makes no difference. */
   #freshness(): FreshnessClaim | null {
     const { between, chance, pick } = this.#choices;
     if (chance(0.4)) return null;
@@ -203,7 +203,7 @@ export class StoreHistory {
     };
   }
 
-  /** A page of entries as the engine hands them over, those of bad form in quarantine. */
+  /** A page of entries as the engine passes them, with the malformed ones in quarantine. */
   #entries(): { readonly batch: EntryBatch; readonly quarantine: readonly QuarantineEntry[] } {
     const { between, chance, pick } = this.#choices;
     const page = rawPage(pageJson(Array.from({ length: between(0, 5) }, () => this.#entry())));
@@ -219,7 +219,7 @@ export class StoreHistory {
       return !entry.accepted.run.hasMarkdown && chance(0.3) ? withoutMarkdown(entry) : entry;
     };
     const entries = checked.entries.map(found);
-    // Which of two that are the same entry is kept is not said.
+    // It is undefined which of two equal entries is kept.
     const seen = new Set<string>();
     const quarantine = checked.quarantine.filter(({ scanId, revision, payload }) => {
       const identity = scanId === null ? Buffer.from(payload).toString() : `${scanId}#${revision}`;
@@ -228,7 +228,7 @@ export class StoreHistory {
     return { batch: batchOf(entries, null), quarantine };
   }
 
-  /** What the single-run endpoint says of an entry, perhaps at a higher revision. */
+  /** The answer of the single-run endpoint for an entry, possibly with a higher revision. */
   #answer({ scanId, revision }: Pick<FeedRun, 'scanId' | 'revision'>): string {
     return this.#entry({ scanId, revision: revision + Number(this.#choices.chance(0.1)), status: 'completed' });
   }
@@ -257,7 +257,7 @@ export class StoreHistory {
       error: failed ? 'nicht lesbar' : undefined,
       markdown: pick([undefined, undefined, '# one', '# two']),
       deliveredAt: pick([undefined, this.#time().toISOString()]),
-      // A bad optional value is replaced, and text that cannot be stored is repaired.
+      // An invalid optional value is replaced, and text that cannot be stored is repaired.
       ocrConfidence: chance(0.05) ? 'high' : optional(0.9),
       fileName: chance(0.05) ? 'half a pair \ud800' : 'rechnung.pdf',
       ...over,

@@ -3,17 +3,17 @@ import type { ModelStore } from '../simulation/model-store.js';
 import { tables } from './store.js';
 import { HOUR_MS } from './store-history.js';
 
-/** Rows of a store as plain values, by name, in a form in which those of PostgreSQL and of the model can be compared. */
+/** Rows of a store as plain values, by name, in a form that is comparable between PostgreSQL and the model. */
 export type StoreState = ReadonlyMap<string, unknown>;
 
-/** Moments are compared as hours from now: both stores set them at nearly the same time. */
+/** Times are compared as hours from now: both stores set them at nearly the same time. */
 export function hoursAgo(time: number | Date | null, now = Date.now()): number | null {
   if (time === null) return null;
   const ms = typeof time === 'number' ? time : time.getTime();
   return Number.isFinite(ms) ? Math.round((now - ms) / HOUR_MS) : ms;
 }
 
-/** What PostgreSQL holds of all histories. */
+/** Reads the rows of all histories from PostgreSQL. */
 export async function postgresState(
   rows: <T>(query: RawBuilder<T>) => Promise<T[]>,
   pattern: string,
@@ -40,7 +40,7 @@ export async function postgresState(
   return state;
 }
 
-/** What the model holds. */
+/** Reads the rows of the model. */
 export function modelState({ rows, history, quarantine }: ModelStore, now: number): StoreState {
   const state = new Map<string, unknown>();
   for (const row of rows.values()) {

@@ -20,7 +20,7 @@ import { startTemporaryPostgres, type TemporaryPostgres } from './postgres/tempo
 export const TEST_SCHEMA = 'scanfeed';
 export const tables = tablesOf(TEST_SCHEMA);
 
-/** A connection by URL, as the settings would make it. */
+/** Returns the connection options for a URL, as the settings create them. */
 export function connectionOf(url: string): DatabaseConnection {
   const { host, port, user, password, database } = pgConnection.parse(url);
   return {
@@ -55,7 +55,7 @@ export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
   ...over,
 });
 
-/** A migrated database on a server of its own, for what is measured of the server as a whole. */
+/** A migrated database on a separate server, for measurements of the whole server. */
 export function useServerOfItsOwn(): { readonly url: string } {
   let server: TemporaryPostgres | undefined;
   beforeAll(async () => {
@@ -78,7 +78,7 @@ export interface StoreBench {
   readonly connection: StoreConnection;
   readonly operatorStore: OperatorStore;
   rows<T>(query: RawBuilder<T>): Promise<T[]>;
-  /** Takes a feed of this name and gives a way to commit pages of entries (JSON texts) to it. */
+  /** Takes the lease of a feed and returns functions that commit pages of entries (JSON texts) to it. */
   takeFeed(over?: Partial<FeedIdentity>): Promise<TestFeed>;
 }
 
@@ -86,7 +86,7 @@ export interface TestFeed {
   readonly lease: LeaseGrant;
   /** Commits the entries as the next page. */
   commit(entries: readonly string[], over?: Partial<PageCommit>): Promise<CommitOutcome>;
-  /** The same, and what it counted; fails where it was fenced. */
+  /** Commits the entries and returns the counts; throws if the commit was fenced. */
   counts(entries: readonly string[], over?: Partial<PageCommit>): Promise<CommitCounts>;
 }
 
@@ -178,6 +178,6 @@ export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 't
   };
 }
 
-/** What a test asks of `runs`, with `data` as text, since every driver reads numbers its own way. */
+/** The columns of `runs` that tests read, with `data` as text, since drivers read numbers differently. */
 export const runRow = (scanId: string) => sql<{ data: string; extra: string; [column: string]: unknown }>`
   SELECT *, data::text, extra::text FROM ${tables.runs} WHERE scan_id = ${scanId}`;

@@ -14,7 +14,7 @@ const AT_END = { atEnd: true, polledAt: 0, lastDelivered: null, lastDeliveredAt:
 const row = async (scanId: string) =>
   (await bench.rows(sql<Record<string, unknown>>`SELECT * FROM ${tables.runs} WHERE scan_id = ${scanId}`))[0];
 
-/** A store whose commit statements are noted before they are sent, at a monotonic time that the test sets. */
+/** A store that records its commit statements before they are sent, at a monotonic time that the test sets. */
 function notingStore({ time = { now: 0 }, note = (_sent: readonly CommitStatement[]) => {} } = {}) {
   const sent: CommitStatement[] = [];
   const database = notingCommits(bench.database, (statement) => {
@@ -36,7 +36,7 @@ describe('two feeds that store the same scans at the same time', () => {
     );
     expect(one).toMatchObject({ inserted: 1 });
     expect(two).toMatchObject({ inserted: 1, updated: 1, unchanged: 0, stale: 0, conflicts: 0 });
-    // The other was stored by the first, and only filled.
+    // The other one was stored by the first commit and only filled.
     expect(two).toMatchObject({ stored: ['alone'] });
     expect(await row('shared')).toMatchObject({ markdown: '# Rechnung', feed: 'full' });
     expect(await bench.store.readPosition('full')).toMatchObject({ cursor: 'on' });

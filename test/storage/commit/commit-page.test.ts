@@ -10,7 +10,7 @@ import { runRow, tables, useStore } from '../../support/store.js';
 
 const bench = useStore();
 let scans = 0;
-/** A scan id of its own for each test. */
+/** A separate scan id for each test. */
 const newScan = () => `scan-${++scans}`;
 
 const feedRow = async () => (await bench.rows(sql<{ cursor: string | null }>`SELECT * FROM ${tables.feeds}`))[0];
@@ -124,13 +124,13 @@ describe('the row of change_clock', () => {
       await expect(schema).rejects.toMatchObject({ kind: 'schema', action: 'hold' });
       await expect(schema).rejects.toThrow('INSERT INTO "scanfeed".change_clock DEFAULT VALUES');
       expect(await feedRow()).toEqual(before);
-      // What writes nothing needs no clock.
+      // A commit that writes nothing needs no clock.
       expect(await feed.counts([entryJson({ scanId: known })])).toMatchObject({ unchanged: 1 });
     });
     expect(await feed.counts([entryJson({ scanId })])).toMatchObject({ inserted: 1 });
   });
 
-  /** As it is after a restore gone wrong. */
+  /** The state after a failed restore. */
   async function withoutClock(work: () => Promise<void>): Promise<void> {
     await bench.rows(sql`ALTER TABLE ${tables.changeClock} DISABLE TRIGGER keep_row`);
     await bench.rows(sql`DELETE FROM ${tables.changeClock}`);

@@ -9,13 +9,13 @@ import { runRow, tables, useStore } from '../../support/store.js';
 
 const bench = useStore();
 let scans = 0;
-/** A scan id of its own for each test. */
+/** A separate scan id for each test. */
 const newScan = () => `scan-${++scans}`;
 
 const systemColumns = (scanId: string) =>
   bench.rows(sql`SELECT xmin::text, xmax::text, ctid::text FROM ${tables.runs} WHERE scan_id = ${scanId}`);
 
-/** Results of the single-run endpoint, asked for with markdown, that have none; after entries that came in full. */
+/** Results of the single-run endpoint without markdown, although it was requested, after complete entries. */
 function bareBatch(bare: readonly Fields[], before: readonly Fields[] = []): Pick<PageCommit, 'batch'> {
   const checked = checkPage(rawPage(pageJson([...before, ...bare].map(entryJson))));
   const entries = checked.entries.map((entry, index) => (index < before.length ? entry : withoutMarkdown(entry)));
@@ -154,7 +154,7 @@ describe('the absence of markdown', () => {
     await feed.commit([entryJson({ scanId: filled, markdown }), entryJson({ scanId: corrected, revision: 2 })]);
     expect(await absent(filled)).toEqual({ markdown, markdown_absent: false });
     expect(await absent(corrected)).toEqual({ markdown: null, markdown_absent: false });
-    // And what is stored is not taken away again.
+    // Stored markdown is not removed again.
     expect(await feed.counts([], bareBatch([{ scanId: filled }]))).toMatchObject({ unchanged: 1, updated: 0 });
     expect(await absent(filled)).toEqual({ markdown, markdown_absent: false });
   });

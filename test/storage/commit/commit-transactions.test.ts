@@ -8,7 +8,7 @@ import { tables, useStore } from '../../support/store.js';
 
 const bench = useStore();
 
-/** Transactions that last wrote these rows, each once. */
+/** Returns the distinct transactions that last wrote these rows. */
 async function writersOf(rows: RawBuilder<unknown>): Promise<readonly string[]> {
   const found = await bench.rows(sql<{ xmin: string }>`SELECT DISTINCT written.xmin::text FROM ${rows}`);
   return found.map(({ xmin }) => xmin);
@@ -82,7 +82,7 @@ describe('two feeds that store the same scans at the same time', () => {
     await sql`CREATE TRIGGER note AFTER INSERT OR UPDATE ON ${tables.runs} FOR EACH ROW EXECUTE FUNCTION note_write()`.execute(
       db,
     );
-    /** Commits the history in pages of one size, which the cursors name. */
+    /** Commits the history in pages of one size, which is part of the cursors. */
     const reader = async (name: string, size: number, revision: (n: number) => number) => {
       const feed = await bench.takeFeed({ name });
       return async (from: number, until: number) => {
@@ -110,7 +110,7 @@ describe('two feeds that store the same scans at the same time', () => {
   });
 });
 
-/** Tries again like the engine where the other feed interfered too often. */
+/** Retries like the engine if the other feed has interfered too often. */
 async function retried(commit: () => Promise<CommitOutcome>): Promise<CommitOutcome> {
   for (;;) {
     const outcome = await commit().catch((error: { kind?: unknown }) => {

@@ -5,7 +5,7 @@ import { runRow, tables, useStore } from '../../support/store.js';
 
 const bench = useStore();
 let scans = 0;
-/** A scan id of its own for each test. */
+/** A separate scan id for each test. */
 const newScan = () => `scan-${++scans}`;
 
 describe('values', () => {

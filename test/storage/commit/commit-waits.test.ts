@@ -45,7 +45,7 @@ describe('freshness', () => {
     const time = { now: 0 };
     const feed = await takeFeed(storeAt(time), testFeed({ name: 'locked' }));
     const held = await bench.database.sql.transaction().execute(async (tx) => {
-      // Changes the row, as a renewal does: a lock alone would not make the statement read its times again.
+      // Changes the row like a renewal: a lock alone would not make the statement read its times again.
       await sql`UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() WHERE name = 'locked'`.execute(tx);
       const commit = feed.commit([entryJson({ scanId: 'locked' })], { freshness: polledAt(time.now) });
       await untilWaiting(bench.database.sql, 1);
@@ -56,7 +56,7 @@ describe('freshness', () => {
     const outcome = asOf(await held.commit);
     expect(outcome.dataCompleteAsOf?.getTime()).toBeLessThan(held.at.getTime());
     expect(outcome.readAt).toBe(0);
-    // By the database's clock: what it waited is lag.
+    // By the clock of the database, the wait is part of the lag.
     expect(outcome.lagMs).toBeGreaterThan(90);
   });
 

@@ -14,9 +14,9 @@ beforeEach(async () => {
 });
 
 const delivered = (day: number) => new Date(Date.UTC(2026, 2, day));
-/** Positions are noted every five minutes at most; to a test it is easier to move the notes than the clock. */
+/** Makes the stored positions older: they are stored at most every five minutes, and a test cannot move the clock. */
 const letTimePass = () => bench.rows(sql`UPDATE ${tables.cursorHistory} SET noted_at = noted_at - interval '1 hour'`);
-/** Commits a page up to each cursor, named for the day of its delivery in March, and notes it. */
+/** Commits a page up to each cursor, named after the day of its delivery in March, and stores the position. */
 async function readUpTo(...days: readonly number[]): Promise<void> {
   for (const day of days) {
     await letTimePass();

@@ -7,7 +7,7 @@ import { syncToTheEnd } from '../../support/sync-to-the-end.js';
 
 const DELIVERIES = 3_000;
 
-// WAL is counted for a server as a whole, and the shared one has other tests writing.
+// WAL is counted per server, and other tests write to the shared one.
 const bench = useStore(useServerOfItsOwn());
 const given = randomDeliveries(2_000, DELIVERIES, 0.05, 20_261_121);
 let emulator: Emulator;

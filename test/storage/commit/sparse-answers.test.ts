@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => emulator.close());
 
-/** All that is stored of the history, read by a new feed. */
+/** Returns all rows of the history, read by a new feed. */
 async function storedWith(runFields: 'all' | 'required') {
   await bench.rows(sql`TRUNCATE ${tables.runs}`);
   emulator.set({ runFields });

@@ -11,10 +11,10 @@ import { cases } from '../../support/thorough.js';
 
 const bench = useStore();
 let scans = 0;
-/** A scan id of its own for each row. */
+/** A separate scan id for each row. */
 const newScan = () => `union-${++scans}`;
 
-/** All columns but those that name the row or say when it was written. */
+/** All columns except those that identify the row or contain the time of writing. */
 async function columns(scanId: string): Promise<Record<string, unknown>> {
   const [row] = await bench.rows(runRow(scanId));
   if (row === undefined) throw new Error(`${scanId} is not stored`);
@@ -22,7 +22,7 @@ async function columns(scanId: string): Promise<Record<string, unknown>> {
   return rest;
 }
 
-/** A feed entry whose result is to be loaded. */
+/** A feed entry whose result has to be loaded. */
 function entryOf(fields: Fields): CheckedEntry {
   const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, ...fields, resultTruncated: true })])));
   const [entry] = checked.entries;
@@ -38,7 +38,7 @@ function answerTo({ accepted: { run } }: CheckedEntry, fields: Fields): CheckedE
 
 type Sources = { readonly entry: Fields; readonly answer: Fields };
 
-/** The answer is there when the page commits. */
+/** The answer arrives before the page is committed. */
 async function beforeItsPage(feed: TestFeed, { entry, answer }: Sources): Promise<string> {
   const scanId = newScan();
   const fallback = entryOf({ ...entry, scanId });
@@ -46,7 +46,7 @@ async function beforeItsPage(feed: TestFeed, { entry, answer }: Sources): Promis
   return scanId;
 }
 
-/** The page is committed and its result is loaded afterwards. */
+/** The page is committed, and its result is loaded afterwards. */
 async function inTheBackground(feed: TestFeed, { entry, answer }: Sources): Promise<string> {
   const scanId = newScan();
   const pending = entryOf({ ...entry, scanId });
@@ -55,7 +55,7 @@ async function inTheBackground(feed: TestFeed, { entry, answer }: Sources): Prom
   return scanId;
 }
 
-/** The run is loaded by itself, and the feed lists it afterwards (`scanfeed get --save`). */
+/** The run is loaded on its own, and the feed lists it afterwards (`scanfeed get --save`). */
 async function beforeItsEntry(feed: TestFeed, { entry, answer }: Sources): Promise<string> {
   const scanId = newScan();
   const pending = entryOf({ ...entry, scanId });
@@ -64,7 +64,7 @@ async function beforeItsEntry(feed: TestFeed, { entry, answer }: Sources): Promi
   return scanId;
 }
 
-/** Interface 2.1: what a source may leave out, with two values each. */
+/** Optional fields (interface 2.1), with two values each. */
 const OPTIONAL = {
   partnerName: ['Muster GmbH', 'Beispiel AG'],
   partnerTestMode: [true, false],
@@ -96,7 +96,7 @@ const fieldsOf = (values: readonly (readonly unknown[])[], chosen: readonly stri
     Object.keys(OPTIONAL).map((name, index) => [name, chosenOf(values[index] ?? [], chosen[index] ?? '')]),
   );
 
-/** What an entry and an answer say of one revision. @param agreeing they state the same wherever both state something */
+/** An entry and an answer of one revision. @param agreeing all fields that both have are equal */
 const sources = (agreeing: boolean): fc.Arbitrary<Sources> => {
   const side = fc.record({
     optional: fc.array(choice, { minLength: 10, maxLength: 10 }),
@@ -119,7 +119,7 @@ const sources = (agreeing: boolean): fc.Arbitrary<Sources> => {
         documentType: { slug, name, version: chosenOf(agreeing ? [1, 1] : [1, 2], version) },
         environment: agreeing ? 'prod' : environment,
         ...outcomeOf(failed, same),
-        // An answer without data is no result; an entry without data is one whose result is loaded.
+        // An answer without data is not a result; an entry without data needs its result loaded.
         data: failed ? undefined : isAnswer ? (fields.data ?? values[6]?.[0]) : fields.data,
       };
     };

@@ -14,14 +14,14 @@ afterEach(async () => {
   for (const undo of undos.splice(0).reverse()) await undo();
 });
 
-/** Accepts connections and reads; `answer` is all it ever says, once the client has spoken. */
+/** Starts a server that accepts connections and sends only `answer`, after the first bytes of the client. */
 async function startSilentServer(answer = '') {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket.on('error', () => {}));
     socket.once('data', () => {
       if (answer !== '') socket.write(answer);
-      // What comes next is the beginning of a login or of TLS, which is not answered.
+      // The client now starts a login or TLS, which is not answered.
       if (answer === '') server.emit('heard');
       else socket.once('data', () => server.emit('heard'));
     });
@@ -34,7 +34,7 @@ async function startSilentServer(answer = '') {
   return { port: (server.address() as AddressInfo).port, heard: once(server, 'heard') };
 }
 
-/** As the settings make it of a URL. */
+/** The connection options for a URL, as the settings create them. */
 function connectionTo(port: number, parameters = ''): DatabaseConnection {
   const url = `postgres://me:${PASSWORD}@127.0.0.1:${port}/app?${parameters}`;
   return settingsWith({ DATABASE_URL: url }).database.connection;

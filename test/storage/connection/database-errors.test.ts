@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { endsConnection } from '../../../src/storage/connection/errors.js';
 
-/** As the driver hands them over; the severity is in the language of the server. */
+/** Errors as the driver throws them; the severity is in the language of the server. */
 const reported = (code: string, severity: string) => Object.assign(new Error('x'), { code, severity });
 
 describe('the connection after an error', () => {

@@ -6,7 +6,7 @@ import { useStore } from '../../support/store.js';
 const bench = useStore();
 const VERSION = Buffer.of(1);
 
-/** JSON text in pieces of this many bytes, behind the version byte of `jsonb`. */
+/** JSON text in pieces of this many bytes, after the version byte of `jsonb`. */
 function inPieces(json: string, size: number): LongParameter {
   const bytes = Buffer.from(json);
   const count = Math.ceil(bytes.length / size);

@@ -7,13 +7,13 @@ afterEach(async () => {
   await Promise.all(clients.splice(0).map((client) => client.end()));
 });
 
-/** On the connection that `sslmode=prefer` makes with the server of the tests, whether it offers TLS or not. */
+/** Runs on a connection with `sslmode=prefer` to the server of the tests, whether it has TLS or not. */
 async function logIn(): Promise<DatabaseClient> {
   const url = new URL(inject('testServer').url);
   url.searchParams.set('sslmode', 'prefer');
   const { connection } = settingsWith({ DATABASE_URL: url.href }).database;
   const client = new DatabaseClient({ ...connection });
-  // A lost connection may be told of twice: that it was cut, and that it is gone.
+  // A lost connection may be reported twice: once when it is cut, and once when it is closed.
   client.on('error', () => {});
   clients.push(client);
   await client.connect();

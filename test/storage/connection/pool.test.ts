@@ -64,7 +64,7 @@ describe('a connection', () => {
         await sql`SELECT pg_sleep(3600)`.execute(tx);
       });
       await expect(given).rejects.toMatchObject({ kind: 'deadline', action: 'retry' });
-      // It would wait behind the statement, for a second deadline.
+      // A rollback would wait for a second deadline, behind the statement.
       expect(sent.mock.calls.map(([text]) => text)).not.toContain('rollback');
       sent.mockRestore();
       const { rows } =

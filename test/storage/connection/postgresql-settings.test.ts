@@ -6,7 +6,7 @@ import { withConnection } from '../../support/postgres/maintenance.js';
 
 const GUIDE = new URL('../../../docs/postgresql.md', import.meta.url);
 
-/** The guide's statements, for another role; those that a server is too old for are marked by their version. */
+/** The statements of the guide, for another role; those that need a newer server are marked with its version. */
 async function statementsFor(role: string, serverVersion: number): Promise<string[]> {
   const [, block = ''] = /```sql\n([^`]*)```/.exec(await readFile(GUIDE, 'utf8')) ?? [];
   return block

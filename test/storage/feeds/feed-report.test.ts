@@ -40,7 +40,7 @@ describe('the number of runs of a feed', () => {
       { feed: "feed's", runsEstimated: true },
       { feed: 'other', runsEstimated: true },
     ]);
-    // The planner scales by the size of the file, so roughly: but the larger feed is larger.
+    // The planner scales by the size of the file, so this is approximate, but the larger feed is larger.
     expect(reports[0]?.runs).toBeGreaterThan(reports[1]?.runs ?? 0);
   });
 });

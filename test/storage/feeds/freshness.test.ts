@@ -16,7 +16,7 @@ const EMPTY = { batch: batchOf([], null), quarantine: [] };
 const databaseTime = async () =>
   (await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`))[0]?.now.getTime() ?? Number.NaN;
 
-/** What a commit says that ends with a poll, or with an entry's delivery, of that monotonic time. */
+/** The freshness of a commit that ends with a poll, or with the delivery of an entry, at that monotonic time. */
 const known = (instant: number, atEnd: boolean): FreshnessClaim => ({
   atEnd,
   polledAt: instant,

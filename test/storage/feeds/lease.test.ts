@@ -7,7 +7,7 @@ import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 const bench = useStore();
 const TTL = 30_000;
 const take = (holder: string) => bench.store.acquireLease(testFeed(), holder, TTL);
-/** The database's clock decides; to a test it is easier to move the lease than the clock. */
+/** Makes the lease older: the clock of the database decides, and a test cannot move it. */
 const expire = () =>
   bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() - interval '1 millisecond'`);
 

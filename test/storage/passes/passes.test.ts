@@ -142,7 +142,7 @@ describe('a page of a pass', () => {
       expect(kept.cursor).toBe(lost.kept);
       await bench.store.commitPass(passCommit(lease, kept, { to: 'read' }));
       const read = await next(kind);
-      // As after a failover to a standby that had not received the last commit.
+      // Like after a failover to a standby that had not received the last commit.
       await bench.rows(sql`UPDATE ${tables.passes} SET cursor = ${kept.cursor} WHERE feed = ${current.name}`);
       const before = await feedRow();
       const commit = passCommit(lease, read, { finished: lost.finished, to: 'further' });

@@ -29,7 +29,7 @@ async function reconcile(kind: 'recent' | 'full', range?: Reconciliation): Promi
   return request;
 }
 
-/** Begins a pass as the engine does. */
+/** Begins a pass like the engine. */
 const begin = (lease: LeaseGrant, kind: 'recent' | 'full', until = day(9)) =>
   bench.store.beginPass(lease, { kind, since: day(1), until, completeAsOf: new Date() });
 
@@ -352,7 +352,7 @@ describe('cancelling passes', () => {
   });
 });
 
-/** Runs both so that they queue for the feed's row: in this order, or the second one first. */
+/** Runs both so that they queue for the lock of the feed's row: in this order, or the second one first. */
 async function queued<A, B>(inOrder: boolean, first: () => Promise<A>, second: () => Promise<B>): Promise<[A, B]> {
   const started = await bench.database.sql.transaction().execute(async (tx) => {
     await sql`SELECT FROM ${tables.feeds} WHERE name = ${current.name} FOR UPDATE`.execute(tx);

@@ -11,7 +11,7 @@ const bench = useStore(useDatabase(MIGRATED));
 const RUNS = cases(8, 25);
 const DAY = 86_400_000;
 
-/** Few, so that they meet in several kinds; and such as collide, or are names of something else. */
+/** A few keys, so that each gets values of several types, including keys that collide or have another meaning. */
 const key = fc.oneof(
   fc.constantFrom(
     'a',
@@ -54,7 +54,7 @@ const { document } = fc.letrec<{ tree: Tree; document: Tree }>((tie) => ({
     .map((value): Tree => ({ kind: 'object', value })),
 }));
 
-/** The tree as JSON, every value another; those that must be found again go to `values`. */
+/** Returns the tree as JSON with distinct values; adds the values that the views must contain to `values`. */
 function toJson(tree: Tree, next: () => number, values: string[]): string {
   if (tree.kind === 'array')
     return `[${(tree.value as readonly Tree[]).map((each) => toJson(each, next, values)).join()}]`;
@@ -77,7 +77,7 @@ function toJson(tree: Tree, next: () => number, values: string[]): string {
   return tree.value === 'number' ? text : JSON.stringify(text);
 }
 
-/** All texts and numbers within a value of a view. */
+/** Returns all texts and numbers in a value of a view. */
 function leavesOf(value: unknown): string[] {
   if (value instanceof Date) return [value.toISOString().slice(0, 10)];
   if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(leavesOf);

@@ -17,14 +17,14 @@ interface Change {
   readonly revision: number | null;
 }
 
-/** As a reader would: what has changed since, in its order. */
+/** Reads the changes since a number in their order, like a reader of the reports. */
 const changesAfter = (last: string) => sql<Change>`
   SELECT change_seq::text, scan_id, revision FROM (
     SELECT change_seq, scan_id, revision FROM scanfeed_reporting.runs
     UNION ALL SELECT change_seq, scan_id, NULL FROM scanfeed_reporting.deleted_runs
   ) AS change WHERE change_seq > ${last}::bigint ORDER BY change.change_seq`;
 
-/** New runs and corrections of others' runs, over a connection of its own. */
+/** Writes new runs and corrections of other writers' runs over a separate connection. */
 async function write(name: string): Promise<void> {
   const database = openTestDatabase(given.url, 1);
   const settings = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };

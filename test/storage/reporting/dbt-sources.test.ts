@@ -25,11 +25,11 @@ version: 2
 sources:
   - name: scanfeed
     schema: scanfeed_reporting
-    description: What scanfeed has stored of the delivery feed of the Document Recognition Service
+    description: Data that scanfeed has stored from the delivery feed of the Document Recognition Service
     tables:
 `;
 
-/** Of a quiet feed no run is new, yet the data is fresh: only this says how far it is complete. */
+/** In a quiet feed there are no new runs although the data is fresh; only this column shows the freshness. */
 const FRESHNESS = `        # With several feeds, the freshest counts: name yours in a filter, such as "feed = 'default'".
         loaded_at_field: data_complete_as_of
         freshness:

@@ -39,7 +39,7 @@ const deleted = () =>
   SELECT scan_id, reason FROM scanfeed_reporting.deleted_runs ORDER BY change_seq`);
 const run = (args: string, setting = {}) =>
   runCommand(erase, ['erase', ...args.split(' ')], { env: { DATABASE_URL: given.url }, ...setting });
-/** Everything that the tables hold, as text. */
+/** Returns the contents of all tables as text. */
 const everything = async () =>
   JSON.stringify(
     await bench.rows(sql`

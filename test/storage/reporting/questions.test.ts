@@ -12,9 +12,9 @@ const TEXT = readFileSync(new URL('../../../docs/reporting.md', import.meta.url)
 interface Example {
   readonly heading: string;
   readonly statement: string;
-  /** `setup`: changes the server. `untested`: for other documents than the demo's. */
+  /** `setup`: changes the server. `untested`: needs other documents than those of the demo. */
   readonly note: string;
-  /** Names of the columns of the result that is shown; null: none is. */
+  /** Names of the columns of the result shown in the documentation; null: no result is shown. */
   readonly columns: readonly string[] | null;
 }
 
@@ -34,10 +34,10 @@ function readExamples(text: string): readonly Example[] {
 
 const EXAMPLES = readExamples(TEXT);
 const QUERIES = readExamples(/^## Example queries\n(.*?)^## /ms.exec(TEXT)?.[1] ?? '');
-/** Roles belong to the whole server. */
+/** Roles are shared by the whole server. */
 const READER = `scanfeed_questions_${process.pid}`;
 
-/** Runs it in a transaction that leaves nothing behind. */
+/** Runs it in a transaction that is rolled back. */
 async function run(role: string | null, statement: string): Promise<Record<string, unknown>[]> {
   const tx = await bench.database.sql.startTransaction().execute();
   try {

@@ -16,7 +16,7 @@ const admin = () => bench.database.sql;
 const cleanUp: (() => Promise<unknown>)[] = [];
 let number = 0;
 
-/** Roles belong to the whole server, so each has a name of its own and goes with its test. */
+/** Roles are shared by the whole server, so each test creates and drops its own. */
 const roleName = () => {
   const role = `scanfeed_role_${process.pid}_${++number}`;
   cleanUp.unshift(async () => {

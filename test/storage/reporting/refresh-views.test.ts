@@ -69,7 +69,7 @@ describe('a refresh', () => {
     const late = openTestDatabase(given.url, 1);
     let building: ReturnType<typeof buildViews> | undefined;
     await bench.database.sql.transaction().execute(async (other) => {
-      // The late one has seen what stands, and waits to read what was decided.
+      // The slower one has read the existing views, and waits to read the decided ones.
       await sql`LOCK TABLE ${tables.reportColumns} IN ACCESS EXCLUSIVE MODE`.execute(other);
       building = buildViews(connectStore(late, TEST_SCHEMA), NO_READER);
       await untilWaiting(bench.database.sql, 1);

@@ -21,7 +21,7 @@ const run = (args: string) =>
 const store = async (data: unknown, slug = 'rechnung', scanId = 'scan-1') =>
   (await bench.takeFeed()).commit([entryJson({ scanId, documentType: { slug, name: slug }, data })]);
 
-/** The statements of docs/reporting.md that make the views of a type be built anew. */
+/** The statements in docs/reporting.md that cause the views of a type to be rebuilt. */
 async function documentedForgetting(): Promise<readonly string[]> {
   const text = await readFile(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
   const block = /```sql untested\nBEGIN;\n([^`]*)COMMIT;\n```/.exec(text)?.[1] ?? '';

@@ -25,7 +25,7 @@ async function withDatabase(work: (database: Connected, url: string) => Promise<
   }
 }
 
-/** The same connection, and how many statements went through it. */
+/** Returns the connection and the number of statements that ran on it. */
 function countingStatements({ db, tables }: StoreConnection) {
   let statements = 0;
   const plugin: KyselyPlugin = {
@@ -119,7 +119,7 @@ describe('an installation of which only the reports are left', () => {
       const migrations = await readMigrations();
       const { database: settings } = settingsWith({ DATABASE_URL: url });
       const daemon = () => prepareSchema(settings, database, migrations, new AbortController().signal);
-      // Made by an administrator beforehand: nothing of ours is in it.
+      // Created by an administrator in advance; contains nothing of scanfeed.
       await sql`CREATE SCHEMA scanfeed_reporting`.execute(db);
       await migrate(connection, migrations);
       for (const gone of ['DROP SCHEMA scanfeed CASCADE', 'CREATE SCHEMA scanfeed']) {
@@ -168,7 +168,7 @@ describe('a schema that this release cannot use', () => {
       });
       await (await takeFeed(store, testFeed())).commit([entryJson(), entryJson({ scanId: 'scan-2' })]);
       await requireSchema(connection, migrations);
-      // As where the table was restored and its sequence was not.
+      // Like after a restore of the table without its sequence.
       await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 2`.execute(db);
       const refusal: Error = await requireSchema(connection, migrations).catch((error) => error);
       expect(refusal).toMatchObject({ action: 'hold' });
@@ -177,7 +177,7 @@ describe('a schema that this release cannot use', () => {
       await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
       await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
       await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
-      // Removals have numbers of the same sequence.
+      // Deletions draw numbers from the same sequence.
       await createDeletedRuns(connectStore(database, TEST_SCHEMA)).erase(['scan-2']);
       await sql`ALTER SEQUENCE scanfeed.change_seq RESTART WITH 3`.execute(db);
       await expect(requireSchema(connection, migrations)).rejects.toThrow('is lower than the stored numbers');
@@ -218,7 +218,7 @@ describe('a schema that this release cannot use', () => {
       const { sql: db, connection } = database;
       const newer = { version: 9999, name: 'newer', worksFrom: migrations.length, text: ADDITIVE };
       await migrate(connection, [...migrations, newer]);
-      // What the release before does with it, that does not know the newer migration.
+      // The previous release, which does not have the newer migration, uses the schema.
       await expect(migrate(connection, migrations)).resolves.toEqual([]);
       await expect(requireSchema(connection, migrations)).resolves.toBeUndefined();
       const store = createStore(database, {
@@ -240,7 +240,7 @@ describe('a schema that this release cannot use', () => {
     }));
 });
 
-/** As CONTRIBUTING allows it for a minor release: additions only, to `runs` and `run_history` in the same place. */
+/** The changes that CONTRIBUTING allows in a minor release: additions, at the same place in `runs` and `run_history`. */
 const ADDITIVE = `
   ALTER TABLE :"schema".runs ADD COLUMN added text NOT NULL DEFAULT 'default';
   ALTER TABLE :"schema".run_history ADD COLUMN added text NOT NULL DEFAULT 'default';

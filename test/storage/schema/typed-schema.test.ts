@@ -5,7 +5,7 @@ import { TEST_SCHEMA, useStore } from '../../support/store.js';
 
 const bench = useStore();
 
-/** Tables and columns as `schema.ts` declares them, such as `runs.scan_id` or `runs.data?`: it may be null. */
+/** Tables and columns declared in `schema.ts`, such as `runs.scan_id`; `runs.data?` may be null. */
 async function declaredColumns(): Promise<string[]> {
   const text = await readFile(new URL('../../../src/storage/schema/schema.ts', import.meta.url), 'utf8');
   const columns = new Map<string, string[]>();

@@ -14,7 +14,7 @@ const newScan = () => {
 };
 const pageOf = <T>(value: fc.Arbitrary<T>) => fc.array(value, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE });
 
-/** What PostgreSQL itself makes of each JSON text. */
+/** Returns how PostgreSQL itself stores each JSON text. */
 const asJsonb = async (texts: readonly string[]) =>
   (
     await bench.rows(
@@ -38,7 +38,7 @@ it(
       fc.asyncProperty(pageOf(fc.tuple(jsonText(), jsonText(), stringText())), async (cases) => {
         const sent = cases.map(([data, unknown, name]) => ({ scanId: newScan(), data, unknown, name }));
         const body = sent.map(({ scanId, data, unknown, name }) => {
-          // "x" before the name keeps it apart from the names of the interface.
+          // The prefix "x" keeps it distinct from the names of the interface.
           const entry = entryJson({ scanId, data: { wert: raw(data.sent) } });
           return `${entry.slice(0, -1)},"x${name.sent.slice(1)}:${unknown.sent}}`;
         });

@@ -23,7 +23,7 @@ const text = (bytes: number) =>
     .slice(0, bytes);
 const nested = (depth: number) => raw(`${'{"a":'.repeat(depth)}1.10${'}'.repeat(depth)}`);
 
-/** Delivers the entry between two others, which must be stored whatever becomes of it. */
+/** Delivers the entry between two others, which must be stored in any case. */
 async function deliverBetween(entry: string) {
   const neighbours = [newScan(), newScan()];
   const [before, after] = neighbours.map((scanId) => entryJson({ scanId })) as [string, string];
@@ -40,7 +40,7 @@ const reasonOf = async (entry: string) => {
   return kept;
 };
 
-describe('an entry beyond a bound is quarantined whole', () => {
+describe('an entry is quarantined when it exceeds a limit', () => {
   it.each<[string, string, (scanId: string) => Fields]>([
     ['nesting', 'deeper than the bound', () => ({ data: nested(JSON_LIMITS.depth) })],
     ['nesting', 'deeper than the stack of PostgreSQL', () => ({ data: nested(40_000) })],
@@ -56,11 +56,7 @@ describe('an entry beyond a bound is quarantined whole', () => {
       () => ({ data: raw(`{${Array.from({ length: 200 }, (_, n) => `"${n}":-1.5E+0131000`).join()}}`) }),
     ],
     ['expansion', 'zeros with very many decimals', () => ({ neu: raw(`[${'0e-16383 ,'.repeat(99)}0e-16383]`) })],
-    [
-      'expansion',
-      'hidden under a name that comes again',
-      () => ({ data: raw(`{"a":[${'1e99999,'.repeat(20)}1],"a":2}`) }),
-    ],
+    ['expansion', 'hidden by a repeated name', () => ({ data: raw(`{"a":[${'1e99999,'.repeat(20)}1],"a":2}`) })],
     ['refused', 'a number beyond what PostgreSQL has', () => ({ data: { n: raw('1e131072') } })],
     ['refused', 'a number with too many decimals', () => ({ data: { n: raw('1e-16384') } })],
     ['document_type', 'a slug too long to be indexed', () => ({ documentType: { slug: 'ß'.repeat(257), name: null } })],
@@ -74,7 +70,7 @@ describe('an entry beyond a bound is quarantined whole', () => {
     expect(await bench.rows(runRow(scanId))).toEqual([]);
   });
 
-  // PostgreSQL itself fails at these sizes with XX000, which blames the server and would be retried without end.
+  // At these sizes PostgreSQL fails with XX000, an error of the server, which would be retried forever.
   it.runIf(IS_THOROUGH).each([
     ['an array', `[${'1,'.repeat(17_000_000)}1]`],
     ['an object whose names are all the same', `{${'"":1,'.repeat(8_500_000)}"":1}`],
@@ -89,7 +85,7 @@ describe('an entry beyond a bound is quarantined whole', () => {
   });
 });
 
-describe('an entry within the bounds is stored', () => {
+describe('an entry is stored when it is within the limits', () => {
   it.each<[string, Fields, string]>([
     ['as deep as allowed', { data: nested(JSON_LIMITS.depth - 1) }, `${'{"a": '.repeat(499)}1.10${'}'.repeat(499)}`],
     ['with one very large number', { data: { n: raw('1e131071') } }, `{"n": 1${'0'.repeat(131_071)}}`],
@@ -106,14 +102,14 @@ describe('an entry within the bounds is stored', () => {
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ data, repaired: false });
   });
 
-  it('with texts as numbers in the thousands, since texts do not grow', async () => {
+  it('and has thousands of texts that look like numbers', async () => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, data: { t: '1e131071,'.repeat(1_000), n: raw('1e10') } }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });
   });
 });
 
-describe('what reports index', () => {
+describe('an indexed column', () => {
   const longest = {
     scanId: 's'.repeat(INDEXED_BYTES.scanId - 1),
     documentType: { slug: '\u0000'.repeat(Math.floor(INDEXED_BYTES.slug / 3)), name: 'n'.repeat(300_000) },
@@ -126,7 +122,7 @@ describe('what reports index', () => {
     await bench.rows(sql`CREATE INDEX together ON ${tables.runs} (document_type_slug, partner_name, failure_reason)`);
   });
 
-  it('may be as long as the bounds say, all together in one index', async () => {
+  it('is stored when all columns of one index have their maximum length', async () => {
     const scanId = text(INDEXED_BYTES.scanId);
     const over = {
       documentType: { slug: text(INDEXED_BYTES.slug), name: null },
@@ -142,7 +138,7 @@ describe('what reports index', () => {
     });
   });
 
-  it('is stored at its longest after a repair too', async () => {
+  it('is stored when it has its maximum length after a repair', async () => {
     const scanId = newScan().padEnd(INDEXED_BYTES.scanId, 's');
     await deliverBetween(entryJson({ ...longest, scanId }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
@@ -158,7 +154,7 @@ describe('what reports index', () => {
     ['partnerName', 'partner_name', 'p'.repeat(300_000)],
     ['partnerName', 'partner_name', 'ß'.repeat(513)],
     ['failureReason', 'failure_reason', 'f'.repeat(INDEXED_BYTES.failureReason + 1)],
-  ])('becomes null where it is longer, and the original goes to extra: %s', async (field, column, value) => {
+  ])('becomes null, with the original in extra, when it is longer: %s', async (field, column, value) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, [field]: value }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
@@ -168,7 +164,7 @@ describe('what reports index', () => {
     });
   });
 
-  it('counts the bytes of what is stored, not of what was sent', async () => {
+  it('is limited by its stored bytes when those differ from the bytes sent', async () => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, partnerName: '\u0000'.repeat(342) }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ partner_name: null, repaired: true });
@@ -181,7 +177,7 @@ describe('a confidence', () => {
     [`0.${'0'.repeat(330)}1`, `0.${'0'.repeat(330)}1`],
     ['-1e-400', `-0.${'0'.repeat(399)}1`],
     ['1e400', `1${'0'.repeat(400)}`],
-  ])('that a double cannot hold becomes null, its run is stored: %s', async (sent, kept) => {
+  ])('becomes null when a double cannot represent it: %s', async (sent, kept) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, ocrConfidence: raw(sent) }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({
@@ -197,7 +193,7 @@ describe('a confidence', () => {
     ['0.000', 0],
     ['4.9e-324', 4.9e-324],
     ['1.7976931348623157e308', 1.7976931348623157e308],
-  ])('that a double can hold is kept: %s', async (sent, expected) => {
+  ])('is kept when a double can represent it: %s', async (sent, expected) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, ocrConfidence: raw(sent) }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({

@@ -3,9 +3,9 @@ import { commitAsEngine } from '../../support/commit-as-engine.js';
 import type { StoreBench } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 
-/** Number of cases that a property tries. */
+/** Number of cases per property. */
 export const CASES = cases(500, 10_000);
-/** Cases that share a page, since a commit costs more than a case. */
+/** Number of cases per page, since a commit costs more than a case. */
 export const CASES_A_PAGE = 50;
 export const PAGES = { numRuns: Math.ceil(CASES / CASES_A_PAGE), endOnFailure: false } as const;
 
@@ -14,7 +14,7 @@ export const PATIENCE = 600_000;
 
 let pages = 0;
 
-/** Stores a page as the engine does, whatever PostgreSQL refuses of it. */
+/** Stores a page like the engine, including the values that PostgreSQL refuses. */
 export function deliver(bench: StoreBench, body: string | Uint8Array): Promise<CommitCounts> {
   pages += 1;
   return commitAsEngine(bench, body, `page ${pages}`);

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 
-/** A JSON value as it is sent, and as it must arrive. */
+/** A JSON value as sent, and as it must be stored. */
 export interface Sent {
-  /** May hold U+0000 and halves of surrogate pairs, escaped in any way. */
+  /** May contain U+0000 and lone surrogates, escaped in any way. */
   readonly sent: string;
-  /** The same value with U+FFFD in their place. Repaired value by value, never on the text. */
+  /** The same value with U+FFFD instead. Repaired value by value, not in the text. */
   readonly expected: string;
 }
 
@@ -25,7 +25,7 @@ export const numberText = (exponents = 300): fc.Arbitrary<string> =>
       return `${sign}${whole}${decimals}${exponent === null ? '' : `${letter}${signs}${zeros}${Math.abs(exponent)}`}`;
     });
 
-/** A number without its exponent, digit by digit, as PostgreSQL writes a numeric. */
+/** Formats a number without its exponent, with every digit, as PostgreSQL formats a numeric. */
 export function inFull(number: string): string {
   const [, sign = '', whole = '', decimals = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? [];
@@ -36,7 +36,7 @@ export function inFull(number: string): string {
   return `${/[1-9]/.test(digits) ? sign : ''}${before}${after === '' ? '' : `.${after}`}`;
 }
 
-/** Any string, its escapes written in one of several ways. */
+/** Any string, with its escapes written in different ways. */
 export const stringText = (): fc.Arbitrary<Sent> =>
   fc
     .tuple(
@@ -78,7 +78,7 @@ const memberOf = ([name, value]: readonly [Sent, Sent]): Sent => ({
   expected: `${name.expected}:${value.expected}`,
 });
 
-/** Any JSON value; equal names within an object happen. */
+/** Any JSON value; an object may have equal names. */
 export const jsonText = (): fc.Arbitrary<Sent> =>
   fc.letrec<{ value: Sent }>((tie) => ({
     value: fc.oneof(
@@ -93,7 +93,7 @@ export const jsonText = (): fc.Arbitrary<Sent> =>
     ),
   })).value;
 
-/** Names that mean something to JavaScript, to the interface, or come twice. */
+/** Names that are special in JavaScript or in the interface, or are repeated. */
 export const memberName = (): fc.Arbitrary<Sent> =>
   fc
     .constantFrom('__proto__', 'constructor', 'toString', 'scanId', 'items', 'data', 'a', 'b', '')

@@ -9,7 +9,7 @@ import { jsonText, numberText } from './json-texts.js';
 const bench = useStore();
 let scans = 0;
 
-/** Values that meet a bound, a trap or a wrong type. */
+/** Values at a limit, of a wrong type, or otherwise difficult. */
 const anyValue = fc.oneof(
   jsonText().map(({ sent }) => sent),
   numberText(140_000),
@@ -39,7 +39,7 @@ const anyValue = fc.oneof(
 
 const NAMES = [...Object.keys(entryFields()), 'failureReason', 'error', 'markdown', 'rawOcrResult', '__proto__', 'neu'];
 
-/** Fields taken out (null) or put in the place of others, or beside them under the same name. */
+/** Fields that are removed (null), replaced, or added under the same name. */
 const mutation = fc.oneof(
   {
     weight: 9,
@@ -97,13 +97,13 @@ it(
       }),
       PAGES,
     );
-    // Neither fate is the exception.
+    // Both outcomes are frequent.
     expect(Math.min(storedOnes, quarantined)).toBeGreaterThan(CASES / 10);
   },
   PATIENCE,
 );
 
-/** Nulls where there is none; a scan id that PostgreSQL cannot hold is none. */
+/** Returns nulls if there is none; a scan id that PostgreSQL cannot store counts as none. */
 function identityOf(entry: unknown): { scan_id: string | null; revision: number | null } {
   const { scanId, revision } = (entry ?? {}) as { scanId?: unknown; revision?: unknown };
   return {

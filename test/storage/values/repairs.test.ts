@@ -25,12 +25,12 @@ const keptOf = (payload: Buffer) =>
 const systemColumns = (scanId: string) =>
   bench.rows(sql`SELECT xmin::text, xmax::text, ctid::text FROM ${tables.runs} WHERE scan_id = ${scanId}`);
 
-/** A text with `?` for a byte that no UTF-8 text has there. */
+/** Replaces each `?` by a byte that is invalid in UTF-8. */
 const withInvalidByte = (text: string) => Buffer.from(text.replace('?', '\x80'), 'latin1');
 const NUL = raw('"a\\u0000b"');
 const HALF = raw('"a\\uD83Db"');
 
-describe('an entry that holds text that PostgreSQL cannot', () => {
+describe('an entry with text that PostgreSQL cannot store', () => {
   it.each<[string, (scanId: string) => string | Buffer, Record<string, unknown>]>([
     ['U+0000 in the data', (scanId) => entryJson({ scanId, data: { t: NUL } }), { data: '{"t": "a\ufffdb"}' }],
     ['half a pair in the data', (scanId) => entryJson({ scanId, data: { t: HALF } }), { data: '{"t": "a\ufffdb"}' }],
@@ -81,7 +81,7 @@ describe('an entry that holds text that PostgreSQL cannot', () => {
       (scanId) => entryJson({ scanId, error: NUL, completedAt: 'gestern\u0000' }),
       { error: 'a\ufffdb', completed_at: null, extra: '{"completedAt": "gestern\ufffd"}' },
     ],
-  ])('is stored repaired, with its original beside it: %s', async (_what, write, expected) => {
+  ])('is stored repaired, with its original in quarantine, when it has %s', async (_what, write, expected) => {
     const scanId = newScan();
     const entry = Buffer.from(write(scanId));
     const [before, after] = [newScan(), newScan()];
@@ -97,7 +97,7 @@ describe('an entry that holds text that PostgreSQL cannot', () => {
     }
     expect(await keptOf(entry)).toMatchObject([{ state: 'repaired', scan_id: scanId, revision: 1, times_seen: 1 }]);
 
-    // Delivered again, it changes nothing but how often it was seen.
+    // A second delivery only increases the number of deliveries.
     const stored = await systemColumns(scanId);
     expect(await deliver(bench, body)).toMatchObject({
       inserted: 0,
@@ -112,7 +112,7 @@ describe('an entry that holds text that PostgreSQL cannot', () => {
   });
 });
 
-describe('a scan id is never repaired: two could become one', () => {
+describe('a scan id is never repaired, since two could become equal, when it has', () => {
   it.each<[string, Buffer, Buffer]>([
     ['U+0000', Buffer.from(entryJson({ scanId: NUL })), Buffer.from(entryJson({ scanId: HALF }))],
     [
@@ -129,7 +129,7 @@ describe('a scan id is never repaired: two could become one', () => {
     }
   });
 
-  it('one that holds U+FFFD as sent is good', async () => {
+  it('no invalid text but U+FFFD as sent', async () => {
     const scanId = `${newScan()}\ufffd`;
     const entry = Buffer.from(entryJson({ scanId, error: 'a\x80' }), 'utf8');
     const body = Buffer.concat([Buffer.from('{"items":['), entry, Buffer.from('],"x":"\x80"}', 'latin1')]);
@@ -138,9 +138,9 @@ describe('a scan id is never repaired: two could become one', () => {
   });
 });
 
-describe('of equal names the last counts', () => {
+describe('the last of equal names counts when they are', () => {
   it.each<[string, (entry: string) => string, Record<string, unknown>]>([
-    ['in an entry', (entry) => `{"fileName":"zuerst",${entry.slice(1)}`, { file_name: 'rechnung-1.pdf' }],
+    ['fields of an entry', (entry) => `{"fileName":"zuerst",${entry.slice(1)}`, { file_name: 'rechnung-1.pdf' }],
     ['written with escapes', (entry) => `${entry.slice(0, -1)},"file\\u004eame":"zuletzt"}`, { file_name: 'zuletzt' }],
     ['a good value after a bad one', (entry) => `{"revision":"x","status":7,${entry.slice(1)}`, { revision: 1 }],
     ['unknown ones', (entry) => `${entry.slice(0, -1)},"neu":1,"n\\u0065u":2.0}`, { extra: '{"neu": 2.0}' }],
@@ -150,7 +150,7 @@ describe('of equal names the last counts', () => {
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject(expected);
   });
 
-  it('for the scan id itself, however it is written', async () => {
+  it('scan ids, written in any way', async () => {
     const [first, last] = [newScan(), newScan()];
     const entry = entryJson({ scanId: first });
     await deliver(bench, pageJson([`${entry.slice(0, -1)},"sc\\u0061nId":"${last}"}`]));
@@ -158,7 +158,7 @@ describe('of equal names the last counts', () => {
     expect(await bench.rows(runRow(last))).toHaveLength(1);
   });
 
-  it('and a bad last one quarantines the entry, or only itself', async () => {
+  it('valid before invalid, which quarantines the entry or the value', async () => {
     const [required, optional] = [newScan(), newScan()];
     const bad = `${entryJson({ scanId: required }).slice(0, -1)},"revision":null}`;
     await deliver(bench, pageJson([bad, `${entryJson({ scanId: optional }).slice(0, -1)},"error":1,"error":2}`]));
@@ -166,7 +166,7 @@ describe('of equal names the last counts', () => {
     expect((await bench.rows(runRow(optional)))[0]).toMatchObject({ error: null, extra: '{"error": 2}' });
   });
 
-  it('for the entries of a page, also where one of them is bad', async () => {
+  it('lists of entries, even if one entry is bad', async () => {
     const [first, second, third] = [newScan(), newScan(), newScan()];
     const [hidden, good, repaired] = [
       entryJson({ scanId: first, data: { n: raw('1e400000') } }),
@@ -181,12 +181,12 @@ describe('of equal names the last counts', () => {
   });
 });
 
-describe('a page is not stopped by what stands outside its entries', () => {
+describe('a page is stored when a member outside its entries is', () => {
   it.each([
     ['U+0000', '"\\u0000"'],
     ['a number that PostgreSQL refuses', '1e400000'],
-    ['nesting beyond the stack', `${'['.repeat(50_000)}${']'.repeat(50_000)}`],
-    ['very many elements', `[${'1,'.repeat(cases(1_000_000, 17_000_000))}1]`],
+    ['nested beyond the stack', `${'['.repeat(50_000)}${']'.repeat(50_000)}`],
+    ['an array of very many elements', `[${'1,'.repeat(cases(1_000_000, 17_000_000))}1]`],
   ])('%s', { timeout: PATIENCE }, async (_what, value) => {
     const scanId = newScan();
     await deliver(bench, `{"vorher":${value},"items":[${entryJson({ scanId })}],"nextCursor":"n"}`);
@@ -195,7 +195,7 @@ describe('a page is not stopped by what stands outside its entries', () => {
 });
 
 it.each(['null', '17', '"text"', '[]', '[{"scanId":"x"}]', 'true', '{}', '{"__proto__":{"scanId":"x","revision":1}}'])(
-  'an entry that is %s is kept whole, and known again',
+  'an entry is stored whole and recognized when it is %s',
   async (entry) => {
     const scanId = newScan();
     expect(await deliver(bench, pageJson([entry, entryJson({ scanId }), entry]))).toMatchObject({
@@ -208,7 +208,7 @@ it.each(['null', '17', '"text"', '[]', '[{"scanId":"x"}]', 'true', '{}', '{"__pr
   },
 );
 
-it('a field named __proto__ is a field like any other', async () => {
+it('a field is stored like any other when it is named __proto__', async () => {
   const scanId = newScan();
   const entry = `${entryJson({ scanId, data: raw('{"__proto__":{"a":1.10}}') }).slice(0, -1)},"__proto__":{"status":"failed","x":1.10}}`;
   await deliver(bench, pageJson([entry]));

@@ -16,7 +16,7 @@ interface Row {
   readonly repaired: boolean;
 }
 
-/** Delivers an entry for each time, and gives what was stored of it. */
+/** Delivers an entry for each time, and returns the stored times. */
 async function stored(times: readonly string[]): Promise<readonly Row[]> {
   const scanIds = times.map(() => {
     scans += 1;
@@ -33,7 +33,7 @@ async function stored(times: readonly string[]): Promise<readonly Row[]> {
   );
 }
 
-/** A date-time in any notation, possibly of no real time. */
+/** A date-time in any notation, possibly invalid. */
 const dateTime = fc.record({
   year: fc.oneof(fc.integer({ min: 0, max: 9999 }), fc.integer({ min: 2020, max: 2030 }), fc.constantFrom(1, 9999)),
   month: fc.integer({ min: 0, max: 13 }),
@@ -70,7 +70,7 @@ const written = ({ year, month, day, hour, minute, second, fraction, letter, zon
 
 const MICROS_A_DAY = 86_400_000_000n;
 
-/** Days since 1970 by counting years and months, without any calendar of the platform. */
+/** Returns the days since 1970 by counting years and months, without a calendar of the platform. */
 function daysSince1970(year: number, month: number, day: number): number {
   const leap = (y: number) => (y % 4 === 0 && y % 100 !== 0) || y % 400 === 0;
   const leapDays = (y: number) => Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400);
@@ -79,7 +79,7 @@ function daysSince1970(year: number, month: number, day: number): number {
   return (year - 1970) * 365 + leapDays(year - 1) - leapDays(1969) + thisYear;
 }
 
-/** The instant in microseconds, twice where the seventh decimal is exactly half of one; null for no real time. */
+/** Returns the instant in microseconds; two values if the seventh decimal is exactly half; null for an invalid time. */
 function instantsOf(time: DateTime): readonly bigint[] | null {
   const { year, month, day, hour, minute, zone } = time;
   const second = time.second ?? 0;
@@ -136,7 +136,7 @@ describe('times', () => {
       const text = fc.oneof(
         fc.string(),
         fc.constantFrom('now', 'infinity', '-infinity', 'epoch', 'today', 'allballs', '2026-01-02', '1767340800000'),
-        // A time with one character changed.
+        // A time with one changed character.
         fc
           .tuple(
             dateTime.map(written),
