@@ -6,11 +6,11 @@ import { findAvoidedWords } from '../support/words.js';
 const CHECKED = [
   ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'docs/', 'migrations/'],
   ...['src/core/', 'src/daemon/', 'src/library/', 'src/observability/', 'src/service/', 'src/settings/'],
-  ...['src/storage/', 'src/sync/', 'src/index.ts', 'src/main.ts'],
+  ...['src/storage/', 'src/sync/', 'src/index.ts', 'src/main.ts', 'helm/'],
 ];
 
 const files = CHECKED.flatMap((path) => (path.endsWith('/') ? filesBelow(path) : [path])).filter((path) =>
-  /\.(?:md|sql|ts)$/.test(path),
+  /\.(?:gotmpl|md|sql|tpl|ts|yaml)$/.test(path),
 );
 
 test.each(files)('%s uses the words of the project', (path) => {
