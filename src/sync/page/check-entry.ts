@@ -6,14 +6,14 @@ import { type ExceededLimit, exceededLimit, isNestedTooDeep, isUnderflow, JSON_L
 import { fitsIn, isStorable } from './storable-text.js';
 import { readTimestamp, type Timestamp } from './timestamps.js';
 
-/** The fields of an entry as they may be stored, or the reason why it cannot be stored (promise 5). */
+/** The fields of an entry as they are stored, or the reason why it cannot be stored (promise 5). */
 export type EntryCheck =
   | {
       readonly usable: true;
       readonly run: FeedRun;
-      /** Replacements of bad optional values. */
+      /** Replacements for bad optional values. */
       readonly replaced: Readonly<Record<string, string | boolean | null>>;
-      /** Those of which only the notation was changed. */
+      /** Those fields in which only the notation was changed. */
       readonly normalised: readonly string[];
       readonly unknownFields: boolean;
     }
@@ -25,7 +25,7 @@ export type EntryCheck =
       readonly revision: number | null;
     };
 
-/** Why an entry is quarantined. `refused`: PostgreSQL would not take it. */
+/** Why an entry is quarantined. `refused`: PostgreSQL does not accept it. */
 export type RejectReason =
   | 'not_an_object'
   | 'scan_id'
@@ -38,8 +38,8 @@ export type RejectReason =
   | 'refused';
 
 /**
- * Longest values of columns that are indexed, in UTF-8 bytes. An index entry holds 2,704; a report's index may have the
- * last three together.
+ * Maximum length of the values of indexed columns, UTF-8 bytes. An index entry holds 2,704 bytes; the index of a report may
+ * have the last three together.
  */
 export const INDEXED_BYTES = { scanId: 1024, slug: 512, partnerName: 1024, failureReason: 512 } as const;
 const TIMESTAMPS = ['submittedAt', 'completedAt', 'deliveredAt'] as const;
@@ -56,10 +56,10 @@ type Fields = Readonly<Record<string, unknown>>;
 type Problem = { readonly reason: RejectReason; readonly detail: string };
 
 /**
- * Checks an entry of the feed, or a finished single run, against interface 2.1. Pure; values are never quoted.
- * @param bytes of the entry, if they may hold something that parsing hides: invalid UTF-8, exponents, very many elements,
+ * Checks an entry of the feed, or a finished single run, against interface 2.1. Never quotes values. Pure.
+ * @param bytes of the entry, if they may contain something that parsing hides: invalid UTF-8, exponents, very many elements,
  * values that were left empty
- * @param toStore the pieces of them to store, cut between values, if not all are stored
+ * @param toStore the parts of the bytes to store, cut between values, if not all are stored
  */
 export function checkEntry(
   entry: unknown,
@@ -127,7 +127,7 @@ function checkOptional(
   }
   if (!isAbsent(entry.ocrConfidence) && !isDouble(entry.ocrConfidence, bytes)) replaced.ocrConfidence = null;
   if (!isAbsent(entry.data) && !isObject(entry.data)) replaced.data = null;
-  // A value that cannot be read must not make a run productive: the safe side is the test mode.
+  // An unreadable value must not make a run productive, so it counts as test mode.
   if (!isAbsent(entry.partnerTestMode) && typeof entry.partnerTestMode !== 'boolean') replaced.partnerTestMode = true;
   if (!isAbsent(entry.resultTruncated) && typeof entry.resultTruncated !== 'boolean') replaced.resultTruncated = null;
   const run = steeringFields(entry, delivered?.at ?? null, 'resultTruncated' in replaced);
@@ -142,7 +142,7 @@ function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag:
     status: entry.status as FeedRun['status'],
     hasData: isObject(entry.data),
     hasMarkdown: typeof entry.markdown === 'string',
-    // An unreadable flag on a completed run without data is taken for a truncated one: asking once more loses nothing.
+    // An unreadable flag counts as truncated. The result is then requested if a value is missing, which does no harm.
     truncated: entry.resultTruncated === true || unreadableFlag,
     deliveredAt,
   };
@@ -157,7 +157,7 @@ function usableScanId(value: unknown): string | null {
   return isIndexable(value, INDEXED_BYTES.scanId) ? value : null;
 }
 
-/** Repaired, two different scan ids could become one. */
+/** Returns whether the scan id is not valid UTF-8. It is not repaired, since two different ids could become equal. */
 function hasInvalidScanId(bytes: Uint8Array | undefined): boolean {
   if (bytes === undefined || isUtf8(bytes)) return false;
   const range = memberRanges(bytes).get('scanId');
@@ -170,7 +170,7 @@ function usableRevision(value: unknown): number | null {
     : null;
 }
 
-/** Whether PostgreSQL reads it as double precision: it refuses what is too large, and what is too close to zero. */
+/** Returns whether PostgreSQL accepts a number as double precision. It refuses numbers that are too large or too close to zero. */
 function isDouble(value: unknown, bytes: Uint8Array | undefined): boolean {
   if (!Number.isFinite(value)) return false;
   return value !== 0 || bytes === undefined || !isUnderflow(bytes, 'ocrConfidence');

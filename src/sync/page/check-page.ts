@@ -18,21 +18,21 @@ import { mayNeedRepair, repairJson } from './storable-text.js';
 /** An entry that passed the checks, and its JSON. */
 export interface CheckedEntry {
   readonly accepted: AcceptedEntry;
-  /** The JSON to store, in pieces: as received, or repaired. */
+  /** Returns the JSON to store, in parts: as received, or repaired. */
   json(): readonly Uint8Array[];
-  /** The bytes as received. */
+  /** Returns the bytes as received. */
   payload(): Uint8Array;
   /** Whether this entry is stored exactly as received, so that the bytes of its page may be stored as a whole. */
   readonly asReceived: boolean;
   /** The entry before its text was repaired, for the quarantine. */
   readonly original: QuarantineEntry | null;
-  /** For a loaded result: its feed entry as pending, which is stored if PostgreSQL refuses the result. */
+  /** For a loaded result: its feed entry as pending, to be stored if PostgreSQL refuses the result. */
   readonly fallback?: CheckedEntry;
   /** For an entry that was delivered truncated. */
   readonly loading?: Loading;
 }
 
-/** The outcome for a truncated entry. `skipped`: it is stored in full already, or nothing wanted is missing. */
+/** The outcome for a truncated entry. `skipped`: it is already stored in full, or no wanted value is missing. */
 export type Loading = 'resolved' | 'pending' | 'skipped';
 
 /** A page after the checks: what to store, and what to quarantine. */
@@ -46,8 +46,8 @@ export interface CheckedPage {
 }
 
 /**
- * Checks every entry of a page. Order matters: validate, quarantine, and only then (in the store) deduplicate. The bytes of the
- * entries are checked only if a fast check of the page finds something suspicious, or if the page was not parsed whole.
+ * Checks every entry of a page. The order matters: validate, quarantine, and only then (in the store) deduplicate. The bytes
+ * of the entries are checked only if a fast check of the page finds something suspicious, or if large values were skipped.
  */
 export function checkPage(page: RawPage): CheckedPage {
   const bytesOf = entrySource(page.body);
@@ -69,7 +69,7 @@ export function checkPage(page: RawPage): CheckedPage {
   return { pages: [{ items, json: [page.body] }], items, entries, quarantine };
 }
 
-/** Whether the body may hold what PostgreSQL refuses, or what parsing hides. */
+/** Returns whether the body may contain values that PostgreSQL refuses, or that parsing hides. */
 function isSuspect(
   { body, valuesSkipped }: Pick<RawPage, 'body' | 'valuesSkipped'>,
   items: readonly unknown[],
@@ -79,7 +79,7 @@ function isSuspect(
   return mayNeedRepair(text) || mayExceedLimits(text) || (items.some(isZero) && mayUnderflow(text));
 }
 
-/** Latin-1 is much faster than UTF-8, and all that is searched for is ASCII. */
+/** Decodes bytes as Latin-1: much faster than UTF-8, and the patterns to search for are ASCII. */
 function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }
@@ -110,14 +110,14 @@ function withoutMember(json: Uint8Array, left: string): readonly Uint8Array[] {
 
 const NULL = Buffer.from('null');
 
-/** Returns an entry and the result that was loaded for it. The store unites them if they are of the same revision. */
+/** Returns an entry and the result that was loaded for it. The store merges them if they have the same revision. */
 function sourcesOf(entry: CheckedEntry): readonly CheckedEntry[] {
   const { fallback, accepted } = entry;
   if (fallback === undefined || fallback.accepted.run.revision !== accepted.run.revision) return [entry];
   return [fallback, { ...entry, accepted: { ...accepted, isAnswer: true } }];
 }
 
-/** Returns the batch of these entries. It has the bytes of the page itself if they are all of its entries, as received. */
+/** Returns a batch of these entries. If they are all entries of the page as received, it has the bytes of the page itself. */
 export function batchOf(
   entries: readonly CheckedEntry[],
   page: Pick<CheckedPage, 'pages' | 'items'> | null,
@@ -143,14 +143,14 @@ export function withPending(entry: CheckedEntry, pending: PendingReason): Checke
   return { ...entry, accepted: { ...entry.accepted, pending } };
 }
 
-/** A quarantine row for an entry that PostgreSQL would not take. */
+/** Returns a quarantine row for an entry that PostgreSQL does not accept. */
 export function refusedEntry({ accepted, payload }: CheckedEntry): QuarantineEntry {
   const { scanId, revision } = accepted.run;
   return {
     scanId,
     revision,
     reason: 'refused',
-    detail: 'PostgreSQL does not take a value of this entry',
+    detail: 'PostgreSQL does not accept a value of this entry',
     payload: payload(),
     state: 'open',
   };
@@ -169,7 +169,7 @@ function repaired(received: readonly Uint8Array[]): Repaired {
   return { json, changed: json.some((piece, index) => piece !== received[index]) };
 }
 
-/** @param other the JSON to store if it is not the page's own */
+/** @param other the JSON to store if it is not that of the page */
 function checkedEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired): CheckedEntry {
   const { run, replaced, normalised, unknownFields } = checked;
   const changed = other?.changed === true;
@@ -201,13 +201,13 @@ function repairedOriginal({ scanId, revision }: FeedRun, payload: Uint8Array): Q
     scanId,
     revision,
     reason: 'text',
-    detail: 'the entry holds text that PostgreSQL cannot (U+0000, half a surrogate pair, or invalid UTF-8)',
+    detail: 'the entry has text that PostgreSQL cannot store (U+0000, half a surrogate pair, or invalid UTF-8)',
     payload,
     state: 'repaired',
   };
 }
 
-/** Returns the bytes of entry n. They are located on first use: most pages never need them. */
+/** Returns a function for the bytes of entry n. They are located on first use, since most pages never need them. */
 function entrySource(body: Uint8Array): (index: number) => Uint8Array {
   let ranges: readonly Range[] | undefined;
   return (index) => {

@@ -6,35 +6,35 @@ const PLUS = 0x2b;
 const MINUS = 0x2d;
 const POINT = 0x2e;
 
-/** How far the JSON of one entry may go (docs/decisions/0007-limits-of-an-entry.md). */
+/** Limits of the JSON of one entry (docs/decisions/0007-limits-of-an-entry.md). */
 export const JSON_LIMITS = {
-  /** Containers within one another. PostgreSQL gives up at some 16,000, many readers at 512 or 1,000. */
+  /** Maximum nesting of containers. PostgreSQL fails at some 16,000, many readers at 512 or 1,000. */
   depth: 500,
-  /** Elements or members of one container. PostgreSQL fails at 2^24 and 2^23, with an error that blames itself (XX000). */
+  /** Maximum number of elements or members of one container. PostgreSQL fails at 2^24 and 2^23, with an internal error (XX000). */
   elements: 5_000_000,
-  /** Characters that the numbers of an entry may gain when they are written in full: `1e131071` is a number of PostgreSQL. */
+  /** Maximum number of characters that the numbers of an entry gain when written in full: PostgreSQL accepts `1e131071`. */
   expansion: 2 ** 20,
 } as const;
 
 /** The limit that an entry exceeds. */
 export type ExceededLimit = 'nesting' | 'elements' | 'expansion';
 
-/** An exponent of two digits or more. May see one in a string; sees every one of a number. */
+/** An exponent of two digits or more. Finds every one in a number, and perhaps some in strings. */
 const LONG_EXPONENT = /[eE][+-]?0*[1-9]\d+\s*[,\]}]/;
-/** Zero to JavaScript without an exponent. */
+/** A number that may be zero in JavaScript although it has no exponent. */
 const TINY = /\.0{300}/;
 
-/** A quick look that may raise a false alarm, never miss one: whether an entry of this text may exceed a limit. */
+/** Returns whether an entry of this text may exceed a limit. Fast; it may report too much, but never misses an entry. */
 export function mayExceedLimits(json: string): boolean {
   return json.length > 2 * JSON_LIMITS.elements || LONG_EXPONENT.test(json);
 }
 
-/** A quick look of the same kind: whether a number of this text may be too close to zero for a double. */
+/** Returns whether a number of this text may be too close to zero for a double. Fast, and never misses one. */
 export function mayUnderflow(json: string): boolean {
   return LONG_EXPONENT.test(json) || TINY.test(json);
 }
 
-/** Whether a parsed value is nested beyond the limit. Level by level: no depth is too much for the look itself. */
+/** Returns whether a parsed value is nested too deep. Checks level by level, without recursion, so that any depth can be checked. */
 export function isNestedTooDeep(value: object): boolean {
   let level: object[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -58,11 +58,12 @@ function pushContainers(container: object, found: object[]): void {
 }
 
 /**
- * The limit that a value's bytes exceed, members hidden by later ones of the same name included: PostgreSQL reads them too.
+ * Returns the limit that the bytes of a value exceed; null if none. Members that are hidden by later ones of the same name
+ * count, since PostgreSQL reads them too.
  * @param pieces the bytes one after the other, cut between values
  */
 export function exceededLimit(...pieces: readonly Uint8Array[]): ExceededLimit | null {
-  const elements: number[] = []; // of the containers open at present
+  const elements: number[] = []; // of each open container
   let expansion = 0;
   for (const json of pieces) {
     for (let at = 0; at < json.length; ) {
@@ -70,7 +71,7 @@ export function exceededLimit(...pieces: readonly Uint8Array[]): ExceededLimit |
       if (byte === QUOTE) at = stringEnd(json, at);
       else if (byte === MINUS || isDigit(byte)) {
         const end = numberEnd(json, at);
-        expansion += gainedInFull(json, at, end);
+        expansion += expansionOf(json, at, end);
         if (expansion > JSON_LIMITS.expansion) return 'expansion';
         at = end;
       } else {
@@ -83,7 +84,7 @@ export function exceededLimit(...pieces: readonly Uint8Array[]): ExceededLimit |
   return null;
 }
 
-/** Keeps count of the containers that are open, and of the elements of each. */
+/** Counts the open containers and the elements of each. Returns the limit that they exceed. */
 function countContainer(elements: number[], byte: number): ExceededLimit | null {
   if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
     if (elements.push(1) > JSON_LIMITS.depth) return 'nesting';
@@ -96,7 +97,7 @@ function countContainer(elements: number[], byte: number): ExceededLimit | null 
   return null;
 }
 
-/** Whether a member of this name is a number other than zero that is zero as a double. */
+/** Returns whether a member of this name is a number other than zero that becomes zero as a double. */
 export function isUnderflow(json: Uint8Array, name: string): boolean {
   const range = memberRanges(json).get(name);
   if (range === undefined) return false;
@@ -110,8 +111,8 @@ function numberEnd(json: Uint8Array, at: number): number {
   return end;
 }
 
-/** How many characters longer a number is without its exponent, as PostgreSQL writes it. */
-function gainedInFull(json: Uint8Array, start: number, end: number): number {
+/** Returns how many characters longer a number is without its exponent, as PostgreSQL writes it. */
+function expansionOf(json: Uint8Array, start: number, end: number): number {
   let exponentAt = start;
   while (exponentAt < end && !isExponent(json[exponentAt] as number)) exponentAt += 1;
   if (exponentAt === end) return 0;

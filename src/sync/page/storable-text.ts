@@ -1,18 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 
-/** Repairs JSON that PostgreSQL cannot hold, on its bytes, so that no other value is touched. */
+/* Repairs JSON that PostgreSQL cannot store. Works on the bytes, so that no other value changes. */
 
-/** A quick look that may raise a false alarm, never miss one: an escape of U+0000 or of a surrogate. */
+/** An escape of U+0000 or of a surrogate, which may have to be repaired. */
 const SUSPECT = /\\u(?:0000|[dD][89a-fA-F])/;
 
-/** Whether {@link repairJson} may have an escape to replace. The text may also be its bytes as Latin-1. */
+/** Returns whether {@link repairJson} may have to replace an escape. Fast. The text may also be the bytes as Latin-1. */
 export function mayNeedRepair(json: string): boolean {
   return SUSPECT.test(json);
 }
 
 /**
- * JSON that PostgreSQL can hold: U+FFFD in place of U+0000, of surrogates without their other half, and of what is not
- * UTF-8. The same bytes where there is nothing to repair; never more than one copy of them is made, and one in pieces.
+ * Returns JSON that PostgreSQL can store: U+FFFD replaces U+0000, surrogates without their other half, and invalid UTF-8. If
+ * there is nothing to repair, it returns the same bytes. It makes at most one copy of them, plus one in parts.
  */
 export function repairJson(json: Uint8Array): Uint8Array {
   const text = isUtf8(json) ? json : wellFormed(json);
@@ -35,7 +35,7 @@ const U = 0x75;
 /** An escape of four digits, and a pair of them. */
 const ESCAPE_BYTES = 6;
 
-/** Reads escapes in order, so that an escaped backslash before a `u` is not misread. A pair of surrogates is one. */
+/** Reads one escape; a pair of surrogates counts as one. Reading in order keeps an escaped backslash before a `u` apart. */
 function escapeAt(json: Uint8Array, at: number): { readonly length: number; readonly storable: boolean } {
   const unit = codeUnitAt(json, at);
   if (unit === null) return { length: 2, storable: true };
@@ -58,7 +58,7 @@ function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/** Decoded at once in pieces of this many bytes. */
+/** Size of the parts that are decoded at once, bytes. */
 const PIECE_BYTES = 1024 * 1024;
 
 function wellFormed(bytes: Uint8Array): Uint8Array {
@@ -70,12 +70,12 @@ function wellFormed(bytes: Uint8Array): Uint8Array {
   return Buffer.concat([...parts, Buffer.from(decoder.decode())]);
 }
 
-/** Whether PostgreSQL can hold this string as text. */
+/** Returns whether PostgreSQL can store this string as text. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Whether a string, repaired, has at most this many bytes of UTF-8. */
+/** Returns whether a string, once repaired, has at most this many UTF-8 bytes. */
 export function fitsIn(text: string, bytes: number): boolean {
   if (text.length * 3 <= bytes) return true;
   return text.length <= bytes && Buffer.byteLength(text.replaceAll('\0', '\ufffd')) <= bytes;

@@ -1,6 +1,6 @@
-/** A date-time of the interface (ISO 8601), as PostgreSQL and this process read it alike. */
+/** A date-time of the interface (ISO 8601), which PostgreSQL and this process read in the same way. */
 export interface Timestamp {
-  /** What is stored: as given, or in a notation that every reader knows. */
+  /** The text to store: as given, or in a more common notation. */
   readonly text: string;
   /** The instant, in whole milliseconds. */
   readonly at: Date;
@@ -16,9 +16,9 @@ const FIRST_MS = midnight(1, 1, 1);
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /**
- * Strict ISO 8601 date-times of real days, in the years 1 to 9999 of UTC. PostgreSQL alone would take `now`, `infinity`
- * and `24:00`; JavaScript would roll 30 February over, and reads fewer notations. A time without a zone is UTC; a leap
- * second is the second after it, as in PostgreSQL.
+ * Parses strict ISO 8601 date-times of real days, in the years 1 to 9999 in UTC. Null for any other text: PostgreSQL would
+ * accept `now`, `infinity` and `24:00`; JavaScript would accept 30 February, and reads fewer notations. A time without a zone
+ * is UTC; a leap second is the second after it, as in PostgreSQL.
  */
 export function readTimestamp(given: string): Timestamp | null {
   if (!ISO_8601.test(given)) return null;
@@ -42,7 +42,7 @@ export function readTimestamp(given: string): Timestamp | null {
   return { text: notation(given, zone, second, at), at, zoneAdded: zone === '' };
 }
 
-/** The same text wherever JavaScript and PostgreSQL both read it. */
+/** Returns the given text if JavaScript and PostgreSQL both read it, else a notation that they do. */
 function notation(given: string, zone: string, second: number, at: Date): string {
   if (second === 60) return at.toISOString();
   if (zone === 'Z' && given[10] === 'T' && given[19] !== ',') return given;
@@ -54,7 +54,7 @@ function notation(given: string, zone: string, second: number, at: Date): string
   return zone.length === 3 ? `${local}${zone}:00` : `${local}${zone}`;
 }
 
-/** PostgreSQL rounds to microseconds, ties to even, and may so reach the next second. */
+/** Returns a fraction in whole milliseconds. PostgreSQL rounds to microseconds, ties to even, which may reach the next second. */
 function millisecondsOf(fraction: string): number {
   if (fraction.length <= 3) return digits(fraction.padEnd(3, '0'), 0, 3);
   const micros = Number(`0.${fraction}`) * 1e6;
@@ -63,14 +63,14 @@ function millisecondsOf(fraction: string): number {
   return Math.floor((tie ? floor + (floor % 2) : Math.round(micros)) / 1000);
 }
 
-/** Minutes east of Greenwich of `Z`, `+02`, `+0200`, `+02:00` or nothing. */
+/** Returns the offset of `Z`, `+02`, `+0200`, `+02:00` or no zone, minutes east of Greenwich. */
 function offsetMinutes(zone: string): number {
   if (zone.length < 3) return 0;
   const minutes = digits(zone, 1, 3) * 60 + (zone.length > 3 ? digits(zone, zone.length - 2, zone.length) : 0);
   return zone[0] === '-' ? -minutes : minutes;
 }
 
-/** Milliseconds since 1970. `Date.UTC` takes the years up to 99 for those of another century. */
+/** Returns the start of a day, milliseconds since 1970. `Date.UTC` would read the years up to 99 as 1900 to 1999. */
 function midnight(year: number, month: number, day: number): number {
   return year > 99 ? Date.UTC(year, month - 1, day) : new Date(0).setUTCFullYear(year, month - 1, day);
 }
@@ -80,7 +80,7 @@ function daysIn(year: number, month: number): number {
   return [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0;
 }
 
-/** The number that the digits from `start` up to but not including `end` are. */
+/** Parses the digits from `start` (inclusive) to `end` (exclusive). */
 function digits(text: string, start: number, end: number): number {
   let number = 0;
   for (let at = start; at < end; at += 1) number = number * 10 + text.charCodeAt(at) - 48;
