@@ -26,7 +26,7 @@ function counting(store: FeedStore) {
 }
 
 // A sidecar is at rest for most of its life: what it asks then is what it costs (docs/performance.md).
-it('a feed at its end asks the service and the store for no more than it has to', async () => {
+it('sends only the necessary requests and statements when the feed is at its end', async () => {
   const clock = new VirtualClock();
   const service = new ModelService();
   const { store, calls } = counting(new ModelStore(clock.monotonic));

@@ -35,7 +35,7 @@ async function catchUp(emulator: Emulator, store: ModelStore): Promise<void> {
 }
 
 describe.each(['stable', 'moving'] as const)('a feed with %s cursors whose service sets its clock back', (cursors) => {
-  it('is not caught up before it has what was delivered since', async () => {
+  it('is not caught up before it has stored later deliveries', async () => {
     const offset = { ms: 0 };
     const service = await serve(cursors, offset);
     const store = new ModelStore(Date.now, { monotonic: systemClock.monotonic });
@@ -51,7 +51,7 @@ describe.each(['stable', 'moving'] as const)('a feed with %s cursors whose servi
   it.each([
     ['an hour', HOUR_MS],
     ['three days, more than is read again', 72 * HOUR_MS],
-  ])('is not caught up either where the service was started anew with a clock set back by %s', async (_, ms) => {
+  ])('is not caught up when the service was restarted with a clock set back by %s', async (_, ms) => {
     const store = new ModelStore(Date.now, { monotonic: systemClock.monotonic });
     const before = await serve(cursors, { ms: 0 });
     before.appendCount(3);

@@ -47,7 +47,7 @@ const cursors = (service: ModelService) =>
   service.requests.flatMap((request) => (typeof request === 'string' ? [] : [startOf(request)]));
 const startOf = ({ start }: FeedRequest) => ('cursor' in start ? start.cursor : 'since' in start ? start.since : null);
 
-describe('following a feed', () => {
+describe('syncFeed', () => {
   it('reads every page to the end, then polls at the interval', async () => {
     const { service, store, follow } = bench();
     service.feed.push(...runs(25));
@@ -78,7 +78,7 @@ describe('following a feed', () => {
     expect(new Set(gaps)).toEqual(new Set([gapMs]));
   });
 
-  it('goes on at the stored cursor after a restart, and finds the new runs', async () => {
+  it('continues from the stored cursor after a restart, and finds the new runs', async () => {
     const { service, store, follow } = bench();
     service.feed.push(...runs(12));
     await follow(1_000);
@@ -89,7 +89,7 @@ describe('following a feed', () => {
     expect(store.rows.has('late')).toBe(true);
   });
 
-  it('starts a feed without a cursor where it was first started, whatever the settings say now', async () => {
+  it('starts a feed without a cursor where it was first started, whatever the settings are now', async () => {
     const { service, store, follow, clock } = bench({
       service: { before: async () => Promise.reject(new ModelFailure('http_503')) },
     });
@@ -100,14 +100,14 @@ describe('following a feed', () => {
     expect(new Set(cursors(service))).toEqual(new Set([start]));
   });
 
-  it('keeps the highest revision, whatever the order of arrival', async () => {
+  it('stores the highest revision, whatever the order of delivery', async () => {
     const { service, store, follow } = bench();
     for (const revision of [2, 1, 3, 2]) service.feed.push(entryJson({ scanId: 'a', revision }));
     await follow(1_000);
     expect(store.rows.get('a')?.revision).toBe(3);
   });
 
-  it('reads bad entries again after a rewind that came one by one, and is not held', async () => {
+  it('is not held when a rewind reads many known bad entries again', async () => {
     const failures: unknown[] = [];
     const { service, store, follow } = bench({ observer: { failed: (_stage, error) => failures.push(error) } });
     const { read } = engineContext(bench());
@@ -123,7 +123,7 @@ describe('following a feed', () => {
     expect(store.quarantine.size).toBe(120);
   });
 
-  it('quarantines an entry that is unusable and stores its neighbours', async () => {
+  it('quarantines an unusable entry and stores the others', async () => {
     const { service, store, follow } = bench();
     service.feed.push(...runs(3), '{"scanId":"bad"}', 'null', entryJson({ scanId: 'after' }));
     await follow(1_000);
@@ -167,7 +167,7 @@ describe('truncated results', () => {
     expect(store.rows.has('next')).toBe(true);
   });
 
-  it('are tried again in the background until they are complete', async () => {
+  it('are retried in the background until they are complete', async () => {
     const { service, store, follow } = bench();
     service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
     await follow(10_000);
@@ -177,7 +177,7 @@ describe('truncated results', () => {
     expect(store.rows.get('scan-1')).toMatchObject({ pending: null, revision: 1 });
   });
 
-  it('of a feed that is gone are taken over', async () => {
+  it('are adopted when their feed is gone', async () => {
     const adopted: number[] = [];
     const { service, store, follow } = bench({ observer: { adopted: (results) => adopted.push(results) } });
     service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
@@ -191,7 +191,7 @@ describe('truncated results', () => {
     expect(store.rows.get('scan-1')).toMatchObject({ pending: null, feed: 'default' });
   });
 
-  it('that are stored in full are not downloaded again', async () => {
+  it('are not downloaded again when they are stored in full', async () => {
     const { service, store, follow } = bench();
     service.feed.push(entryJson(), entryJson({ data: undefined, resultTruncated: true }));
     await follow(1_000, { read: { ...engineContext({ ...bench() }).read, pageLimit: 1 } });
@@ -203,7 +203,7 @@ describe('truncated results', () => {
     expect(store.rows.get('scan-1')?.pending).toBeNull();
   });
 
-  it('give way to a higher revision of the single-run endpoint', async () => {
+  it('are replaced when the single-run endpoint has a higher revision', async () => {
     const { service, store, follow } = bench();
     service.feed.push(entryJson({ data: undefined, resultTruncated: true }));
     service.runs.set('scan-1', entryJson({ revision: 4 }));
@@ -213,7 +213,7 @@ describe('truncated results', () => {
 });
 
 describe('outages', () => {
-  it('of the service are waited out with growing pauses, and the feed goes on by itself', async () => {
+  it('of the service are retried with growing pauses until the feed continues automatically', async () => {
     let away = true;
     const pauses: number[] = [];
     const { service, store, start, clock } = bench({
@@ -268,7 +268,7 @@ describe('outages', () => {
       await stop();
     });
 
-    it('end no pause that the service asked for', async () => {
+    it('do not shorten a pause that the service requested', async () => {
       const polls: number[] = [];
       const all = outage({
         service: {
@@ -307,8 +307,8 @@ describe('outages', () => {
   });
 });
 
-describe('a cursor that leads nowhere', () => {
-  it('does not make the loop spin: standing still while entries come', async () => {
+describe('a stuck cursor', () => {
+  it('is polled with pauses when it does not move although there are entries', async () => {
     const outcomes: PollOutcome[] = [];
     const { service, store, follow } = bench({ observer: { polled: (outcome) => outcomes.push(outcome) } });
     service.feed.push(...runs(30));
@@ -322,7 +322,7 @@ describe('a cursor that leads nowhere', () => {
     expect(outcomes).not.toContain('end');
   });
 
-  it('is noted and told once, and so is one that leads on again', async () => {
+  it('is stored and reported once, and so is its recovery', async () => {
     const told: boolean[] = [];
     const { service, store, start, clock } = bench({ observer: { stuck: (stuck) => told.push(stuck) } });
     service.readPage = async ({ limit }) => rawPage(`{"items":[${runs(limit).join()}],"nextCursor":""}`);
@@ -344,7 +344,7 @@ describe('a cursor that leads nowhere', () => {
     await stop();
   });
 
-  it('is never stored when it is empty: entries are, freshness stays unknown', async () => {
+  it('is never stored when it is empty; its entries are, and freshness stays unknown', async () => {
     const { service, store, follow } = bench();
     // A short page that is still without a cursor when it is asked for again is the end of the feed.
     service.readPage = async ({ limit }) => rawPage(`{"items":[${runs(limit).join()}],"nextCursor":""}`);
@@ -355,7 +355,7 @@ describe('a cursor that leads nowhere', () => {
 });
 
 describe('freshness', () => {
-  it('is not misled by a delivery time in the future', async () => {
+  it('ignores a delivery time in the future', async () => {
     const { service, store, clock, follow } = bench();
     const begun = clock.now();
     const anHourAgo = (n: number) => new Date(begun - 3_600_000 + n).toISOString();
@@ -381,7 +381,7 @@ function readOnce(service: ModelService): ModelService['readPage'] {
 }
 
 describe('the end of the feed', () => {
-  it('is seen with cursors that change at every poll, by asking once without filters', async () => {
+  it('is found by a request without filters when cursors change at every poll', async () => {
     const outcomes: PollOutcome[] = [];
     const { service, follow, store } = bench({
       service: { movingCursors: true },

@@ -5,7 +5,7 @@ import type { LeaseGrant } from '../../../src/sync/ports/index.js';
 
 const lease: LeaseGrant = { feed: 'invoices', holder: 'pod-1', epoch: 1, filtersBefore: null };
 
-it('is over once the database answers again, also with the word that the lease was lost: no trouble is left behind', async () => {
+it('reports a recovery when the database answers again, even if the lease was lost', async () => {
   const said: string[] = [];
   const answers = [new Error('away'), new Error('away'), false];
   const context = {

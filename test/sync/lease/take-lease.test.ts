@@ -8,7 +8,7 @@ import { engineContext } from '../../support/engine.js';
 import { feedStatus } from '../../support/observed.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-it('ends the outage of a lease that was lost meanwhile: who held it is told of no success any more', async () => {
+it('reports the recovery of a lease that was lost during the outage', async () => {
   const said: string[] = [];
   const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: null };
   const context = {

@@ -58,7 +58,7 @@ function bench(budgetBytes: number, pageLimit = 20) {
 }
 
 describe('a page that is too large for the budget', () => {
-  it('is asked for with half as many entries, and the limit grows back once pages are small', async () => {
+  it('is requested with half as many entries, and the limit grows back when pages are small', async () => {
     const { service, store, follow, limits, held } = bench(6 * RUN_BYTES);
     service.feed.push(...Array.from({ length: 40 }, (_, n) => entry(n)));
     const small = (n: number) => entryJson({ scanId: `small-${n}`, data: undefined, status: 'failed' });
@@ -72,7 +72,7 @@ describe('a page that is too large for the budget', () => {
     expect(held().now).toBe(0);
   });
 
-  it('holds the feed and says so where it is one entry by itself', async () => {
+  it('holds the feed and reports it when it has only one entry', async () => {
     const { service, store, failures, follow, limits } = bench(6 * RUN_BYTES, 4);
     service.feed.push(entry(0));
     service.readPage = async (request) => {
@@ -87,7 +87,7 @@ describe('a page that is too large for the budget', () => {
 });
 
 describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) => {
-  it('is asked for with half as many entries, until it fits', async () => {
+  it('is requested with half as many entries until it fits', async () => {
     const { service, store, follow, limits } = bench(64 * RUN_BYTES, 4);
     service.feed.push(...Array.from({ length: 4 }, (_, n) => entry(n)));
     const readPage = service.readPage.bind(service);
@@ -101,7 +101,7 @@ describe.each(['too_many_values', 'too_many_entries'])('a page of %s', (kind) =>
     expect(store.rows.size).toBe(4);
   });
 
-  it('holds the feed with its own error where one entry was asked for', async () => {
+  it('holds the feed with its own error when one entry was requested', async () => {
     const { service, failures, follow, limits } = bench(64 * RUN_BYTES, 4);
     service.readPage = async (request) => {
       service.requests.push(request);
@@ -156,7 +156,7 @@ describe('results that are more than the budget', () => {
     expect(downloads()).toBeLessThan(3 * COUNT);
   });
 
-  it('go on one at a time where each by itself is more than the budget', async () => {
+  it('are loaded one at a time when each exceeds the budget', async () => {
     const { service, store, follow, held } = largeResults();
     for (let n = 0; n < COUNT; n += 1) service.runs.set(`scan-${n}`, entry(n, { error: '.'.repeat(BUDGET) }));
     await follow(2_000);
@@ -178,7 +178,7 @@ describe('results that are more than the budget', () => {
   });
 });
 
-it.each(['too_large', 'too_many_values'])('a result that is %s stays pending as too large', async (kind) => {
+it.each(['too_large', 'too_many_values'])('keeps a result that is %s pending as too large', async (kind) => {
   const { service, store, follow } = bench(64 * RUN_BYTES);
   service.feed.push(truncated(0));
   service.readRun = async () => Promise.reject(new ModelFailure(kind, 'hold'));

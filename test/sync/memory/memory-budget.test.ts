@@ -25,14 +25,14 @@ async function waitingPage() {
 }
 
 describe('a page that waits for memory', () => {
-  it('begins when the reservation before it is released', async () => {
+  it('starts when the earlier reservation is released', async () => {
     const { first, events } = await waitingPage();
     first.close();
     await turn();
     expect(events).toEqual(['begun']);
   });
 
-  it('begins when the download before it is smaller than expected', async () => {
+  it('starts when the earlier download is smaller than expected', async () => {
     const { budget, reservation, events } = await waitingPage();
     reservation.finish(MIB);
     await turn();

@@ -5,7 +5,7 @@ import { entryJson, type Fields, raw } from '../../support/entries.js';
 
 const check = (over: Fields) => checkEntry(JSON.parse(entryJson(over)));
 
-describe('an entry with an unusable required field is rejected, and says which', () => {
+describe('an entry with an unusable required field is rejected with the field', () => {
   it.each([
     ['scan_id', { scanId: undefined }],
     ['scan_id', { scanId: '' }],
@@ -35,7 +35,7 @@ describe('an entry with an unusable required field is rejected, and says which',
     expect(checkEntry(entry)).toMatchObject({ usable: false, reason: 'not_an_object', scanId: null, revision: null });
   });
 
-  it('keeps scan id and revision of a rejected entry where they are usable', () => {
+  it('keeps scan id and revision of a rejected entry when they are usable', () => {
     expect(check({ status: 'unknown', revision: 3 })).toMatchObject({ scanId: 'scan-1', revision: 3 });
   });
 
@@ -64,14 +64,14 @@ describe('a bad optional value is replaced, the entry stays', () => {
     expect(checked).toMatchObject({ usable: true, replaced: { [field]: expected }, normalised: [] });
   });
 
-  it('takes missing and null optional fields as they are', () => {
+  it('accepts missing and null optional fields', () => {
     const over = Object.fromEntries(
       ['partnerName', 'ocrConfidence', 'data', 'submittedAt', 'resultTruncated'].map((name) => [name, null]),
     );
     expect(check({ ...over, completedAt: undefined, partnerTestMode: undefined })).toMatchObject({ replaced: {} });
   });
 
-  it('reads a timestamp without a zone as UTC, which is no repair', () => {
+  it('reads a timestamp without a zone as UTC, which is not a repair', () => {
     expect(check({ completedAt: '2026-01-02T08:00:30' })).toMatchObject({
       replaced: { completedAt: '2026-01-02T08:00:30Z' },
       normalised: ['completedAt'],
@@ -99,7 +99,7 @@ describe('timestamps are strict ISO 8601', () => {
     '2026-01-02T08Z',
     '2026-01-02 08:00:00Z',
     '',
-  ])('%j is refused', (text) => {
+  ])('rejects %j', (text) => {
     expect(readTimestamp(text)).toBeNull();
   });
 
@@ -110,7 +110,7 @@ describe('timestamps are strict ISO 8601', () => {
     ['2026-01-02T08:00:00-0330', '2026-01-02T11:30:00.000Z'],
     ['2026-01-02T23:59:59.99999951Z', '2026-01-03T00:00:00.000Z'],
     ['0099-01-01T00:00:00Z', '0099-01-01T00:00:00.000Z'],
-  ])('%j is taken as it is', (text, at) => {
+  ])('keeps %j unchanged', (text, at) => {
     expect(readTimestamp(text)).toEqual({ text, at: new Date(at), zoneAdded: false });
   });
 
@@ -121,7 +121,7 @@ describe('timestamps are strict ISO 8601', () => {
     ['2026-01-02t08:00:30z', '2026-01-02T08:00:30Z', false],
     ['2026-01-02T08:00:30+02', '2026-01-02T08:00:30+02:00', false],
     ['2016-12-31T23:59:60Z', '2017-01-01T00:00:00.000Z', false],
-  ])('%j is written %j', (given, text, zoneAdded) => {
+  ])('stores %j as %j', (given, text, zoneAdded) => {
     expect(readTimestamp(given)).toEqual({ text, at: new Date(text), zoneAdded });
   });
 });

@@ -52,7 +52,7 @@ function parsed(body: Uint8Array): unknown {
 }
 
 describe('whatever bytes a page is', () => {
-  it('where JSON.parse takes it, every entry is found, and is stored or quarantined with its bytes', () => {
+  it('every entry is stored or quarantined with its bytes when JSON.parse accepts it', () => {
     let pages = 0;
     fc.assert(
       fc.property(fc.oneof(pieces, spoiled, sound), (body) => {
@@ -71,7 +71,7 @@ describe('whatever bytes a page is', () => {
     expect(pages).toBeGreaterThan(cases(200, 1_200));
   });
 
-  it('where JSON.parse does not, the search ends all the same', () => {
+  it('the search ends when JSON.parse rejects it', () => {
     fc.assert(
       fc.property(fc.oneof(pieces, fc.uint8Array({ maxLength: 60 })), (body) => {
         try {
@@ -88,7 +88,7 @@ describe('whatever bytes a page is', () => {
 });
 
 describe('entries that are JSON of any kind', () => {
-  it('never make the checks throw, and each is accounted for', () => {
+  it('never make the checks throw, and are all stored or quarantined', () => {
     const field = fc.constantFrom(
       'scanId',
       'revision',
@@ -120,14 +120,14 @@ describe('the text that goes to PostgreSQL', () => {
     return batchTexts(batchOf(checked.entries, checked)).join();
   };
 
-  it('is the page as it came, where nothing in it is suspicious', () => {
+  it('is the page as received when nothing in it is suspicious', () => {
     const page = rawPage(
       pageJson([entryJson({ data: { n: raw('1e9'), t: 'e10 \\u00fc' } }), entryJson({ revision: 2 })]),
     );
     expect(batch(page)).toBe(Buffer.from(page.body).toString());
   });
 
-  it('has sound entries as they came, where another is repaired or quarantined', () => {
+  it('has entries as received when another one is repaired or quarantined', () => {
     const sound = entryJson({ data: raw('{ "a" : 1.10 }') });
     const page = rawPage(pageJson([sound, entryJson({ revision: 2, error: raw('"\\u0000"') }), 'null']));
     expect(batch(page)).toBe(`{"items":[${sound},${entryJson({ revision: 2, error: raw('"\\ufffd"') })}]}`);
@@ -136,14 +136,14 @@ describe('the text that goes to PostgreSQL', () => {
   it.each([
     ['U+0000', '"\\u0000"'],
     ['a large exponent', '1e400000'],
-  ])('leaves out what stands beside the entries, where it is suspicious: %s', (_what, value) => {
+  ])('leaves out suspicious values next to the entries: %s', (_what, value) => {
     const page = rawPage(`{"a":${value},"items":[${entryJson()}]}`);
     expect(batch(page)).toBe(`{"items":[${entryJson()}]}`);
     expect(checkPage(page).quarantine).toEqual([]);
   });
 });
 
-describe('a result loaded in the place of its entry', () => {
+describe('a result that was loaded for an entry', () => {
   const entryWith = (deliveredAt: unknown) =>
     only(checkPage(rawPage(pageJson([entryJson({ resultTruncated: true, deliveredAt })]))).entries);
   const resultWith = (over: Record<string, unknown>) => {
@@ -152,7 +152,7 @@ describe('a result loaded in the place of its entry', () => {
     return checked;
   };
 
-  it('goes to PostgreSQL after its entry, which is not counted as a delivery of its own', () => {
+  it('is sent to PostgreSQL after its entry and does not count as a delivery', () => {
     const [entry, result] = [entryWith('2026-01-02T08:00:31Z'), resultWith({ partnerName: 'Muster' })];
     const { entries, pages } = batchOf([{ ...result, fallback: entry }], null);
     expect(entries.map(({ isAnswer }) => isAnswer)).toEqual([false, true]);
@@ -160,20 +160,20 @@ describe('a result loaded in the place of its entry', () => {
     expect(batchTexts({ pages })).toEqual([`{"items":[${texts.join()}]}`]);
   });
 
-  it('goes alone where it is of a higher revision', () => {
+  it('is sent alone when it has a higher revision', () => {
     const result = resultWith({ revision: 2 });
     const { entries } = batchOf([{ ...result, fallback: entryWith('2026-01-02T08:00:31Z') }], null);
     expect(entries).toEqual([result.accepted]);
   });
 
-  it('leaves out the raw result, whatever it holds', () => {
+  it('leaves out the raw result, whatever it contains', () => {
     const wild = raw(`[${'['.repeat(5_000)}${']'.repeat(5_000)},1e400000,"\\u0000"]`);
     const checked = resultWith({ rawOcrResult: wild });
     expect(Buffer.concat(checked.json()).toString()).toBe(entryJson({ rawOcrResult: null }));
     expect(checked.accepted.repaired).toBe(false);
   });
 
-  it('is unusable beyond the bounds of an entry', () => {
+  it('is unusable when it exceeds the limits of an entry', () => {
     expect(checkRun(rawRun(entryJson({ data: { n: raw(`[${'1e131071,'.repeat(20)}1]`) } })))).toBeNull();
     expect(checkRun(rawRun(entryJson({ data: raw(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`) })))).toBeNull();
   });

@@ -44,18 +44,18 @@ const cursorOf = (start: FeedStart) => ('cursor' in start ? start.cursor : null)
 const page = (cursor: string, over: Fields = {}) => rawPage(pageJson([entryJson(over)], cursor));
 const circling = (start: FeedStart, over: Fields = {}) => page(cursorOf(start) === 'a' ? 'b' : 'a', over);
 
-it('cursors that go in circles are followed at the pace of an idle feed', async () => {
+it('polls at the interval of an idle feed when cursors go in circles', async () => {
   const { asked } = await follow((start) => circling(start), null);
   // A poll interval of 5 s, and up to three pages ahead.
   expect(asked.length).toBeLessThanOrEqual(MINUTES * 12 * 4);
 });
 
-it('a circle that is committed as a whole is not taken for the end of the feed', async () => {
+it('does not claim the end when a whole circle is committed at once', async () => {
   const { store } = await follow((start) => circling(start), null, 1_000);
   expect(store.feeds.get('default')?.endReachedAt).toBeNull();
 });
 
-it('a pass whose cursors go in circles stops for now, and is not finished', async () => {
+it('pauses a pass without finishing it when its cursors go in circles', async () => {
   const { asked, store } = await follow((start, clock) => {
     if ('beginning' in start) return page('end');
     if (cursorOf(start) === 'end') return rawPage(pageJson([], 'end'));
@@ -67,7 +67,7 @@ it('a pass whose cursors go in circles stops for now, and is not finished', asyn
   expect(store.latestPass('recent')?.finishedAt).toBeNull();
 });
 
-it('cursors that are read again after the database lost commits are no circle', async () => {
+it('does not report a circle when cursors are read again after the database lost commits', async () => {
   const clock = new VirtualClock();
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
   const service = new ModelService();

@@ -46,7 +46,7 @@ describe.each<Reading>([
     expect(await store.readLastPass('default', 'full')).toMatchObject({ completedUntil: expect.any(Date) });
   });
 
-  it('follows the feed when filters hide all that is new', async () => {
+  it('continues when filters hide all new runs', async () => {
     const { clock, deliver, follow, lagMs, store } = filteredFeed(nextCursor);
     deliver(1);
     const following = follow(2 * MINUTE);
@@ -61,7 +61,7 @@ describe.each<Reading>([
   });
 });
 
-it('restores the page limit after an answer that was too large, although filters leave no page full', async () => {
+it('restores the page limit after a page was too large, although filters shorten all pages', async () => {
   const { deliver, follow, service, store } = filteredFeed(boundWith(new ModelFailure('http_400', 'hold')), 10);
   const asSent = service.readPage.bind(service);
   let tooLarge = 3;
@@ -78,13 +78,13 @@ it('restores the page limit after an answer that was too large, although filters
   expect(Math.max(...limits)).toBe(10);
 });
 
-it('does not take an empty page for the end when it was requested by time', async () => {
+it('does not claim the end for an empty page that was requested by time', async () => {
   const page = { at: { cursor: null, since: new Date(0) }, next: '5', items: 0 };
   const filters = { status: ['completed', 'failed'], environment: 'all', documentType: null } as const;
   expect(await isEndOfFeed(page, filters, new ModelService(), new AbortController().signal)).toBe('more');
 });
 
-it('claims no end when the cursor is missing in the middle of the feed', async () => {
+it('does not claim the end when the cursor is missing in the middle of the feed', async () => {
   const { deliver, follow, feed, store } = filteredFeed((place, end) => (place > 3 && place < end ? null : `${place}`));
   deliver(300, Number.POSITIVE_INFINITY);
   await follow(MINUTE);
@@ -105,7 +105,7 @@ it('keeps the lag low when runs are delivered during every poll and the last pag
   expect(store.rows.size).toBe(121);
 });
 
-it('notes no stuck cursor when the last page has no cursor', async () => {
+it('does not report a stuck feed when the last page has no cursor', async () => {
   const { clock, deliver, follow, feed } = filteredFeed(withoutCursorAtEnd);
   deliver(2);
   const following = follow(MINUTE);

@@ -17,13 +17,13 @@ const nested = (depth: number): object => {
 };
 
 describe('nesting', () => {
-  it('is bounded exactly, in arrays and objects, however deep', () => {
+  it('is limited exactly when arrays and objects are nested, at any depth', () => {
     expect(isNestedTooDeep(nested(JSON_LIMITS.depth))).toBe(false);
     expect(isNestedTooDeep(nested(JSON_LIMITS.depth + 1))).toBe(true);
     expect(isNestedTooDeep(nested(1_000_000))).toBe(true);
   });
 
-  it('is not breadth', () => {
+  it('is not exceeded when containers are next to each other', () => {
     expect(isNestedTooDeep(Array.from({ length: 10_000 }, () => [{ a: [] }]))).toBe(false);
   });
 });
@@ -37,7 +37,7 @@ describe('numbers with exponents', () => {
     return full.length;
   };
 
-  it('are bounded by what they grow to, together', () => {
+  it('are limited by their expanded length when added up', () => {
     const bound = JSON_LIMITS.expansion;
     expect(exceededLimit(bytes(`{"a":[1e${bound}]}`))).toBeNull();
     expect(exceededLimit(bytes(`{"a":[1e${bound + 10}]}`))).toBe('expansion');
@@ -47,16 +47,16 @@ describe('numbers with exponents', () => {
     expect(exceededLimit(bytes('[1e99999999999999999999999]'))).toBe('expansion');
   });
 
-  it('that shrink do not make room for others', () => {
+  it('are not offset by numbers that become shorter', () => {
     const shrinking = `1${'0'.repeat(1_000)}e-1000,`;
     expect(exceededLimit(bytes(`[${shrinking.repeat(2_000)}1e1100000]`))).toBe('expansion');
   });
 
-  it('are not looked for in texts', () => {
+  it('are ignored in strings', () => {
     expect(exceededLimit(bytes(`{"1e9999999":"1e9999999 \\" 1e9999999","a\\\\":1}`))).toBeNull();
   });
 
-  it('are found on the text wherever they may matter', () => {
+  it('are found in the text when they may matter', () => {
     const number = fc.tuple(
       fc.stringMatching(/^-?(0|[1-9]\d{0,5})$/),
       fc.stringMatching(/^(\.\d{1,5})?$/),
@@ -74,7 +74,7 @@ describe('numbers with exponents', () => {
     );
   });
 
-  it('gain what writing them out gains', () => {
+  it('gain the characters of their expanded form', () => {
     const parts = fc.tuple(
       fc.stringMatching(/^[1-9]\d{0,5}$/),
       fc.stringMatching(/^\d{1,5}$/),
@@ -96,7 +96,7 @@ describe('numbers with exponents', () => {
     );
   });
 
-  it('raise no alarm in ordinary texts and numbers', () => {
+  it('are not reported for ordinary strings and numbers', () => {
     const json =
       '{"id":"8f3e12ab-1e10-4e99-ae77-3e5512345678","a":1e5,"b":2.5E-07,"t":"Straße12","c":[0.000001,12345678901234567890]}';
     expect(mayExceedLimits(json)).toBe(false);
@@ -105,13 +105,13 @@ describe('numbers with exponents', () => {
 });
 
 describe('elements', () => {
-  it('are counted in each container for itself', () => {
+  it('are counted separately for each container', () => {
     const many = JSON_LIMITS.elements;
     expect(exceededLimit(bytes(`[[${'1,'.repeat(many - 1)}1],{"a":[${'1,'.repeat(many - 1)}1]}]`))).toBeNull();
     expect(exceededLimit(bytes(`[{"a":[],"b":[${'1,'.repeat(many)}1]}]`))).toBe('elements');
   });
 
-  it('are looked for in every text that is long enough for too many', () => {
+  it('are checked in every text that is long enough for too many', () => {
     const most = `[${'1,'.repeat(JSON_LIMITS.elements)}1]`;
     expect(mayExceedLimits(most)).toBe(true);
   });
@@ -133,7 +133,7 @@ describe('underflow', () => {
     if (expected) expect(mayUnderflow(json)).toBe(true);
   });
 
-  it('is none where the member is missing', () => {
+  it('is not reported when the member is missing', () => {
     expect(isUnderflow(bytes('{"a":1e-400}'), 'n')).toBe(false);
   });
 });

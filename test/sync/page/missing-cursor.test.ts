@@ -19,7 +19,7 @@ function missingCursors(missing: number) {
 }
 
 describe('when the cursor is missing in the middle of the feed and filters shorten its page', () => {
-  it('claims no end when it stays missing', async () => {
+  it('does not claim the end when it stays missing', async () => {
     const { deliver, follow, feed, store } = filteredFeed((place, end) =>
       place > 3 && place < end ? null : `${place}`,
     );
@@ -29,7 +29,7 @@ describe('when the cursor is missing in the middle of the feed and filters short
     expect(feed()?.endReachedAt).toBeNull();
   });
 
-  it('claims no end when it is missing twice', async () => {
+  it('does not claim the end when it is missing twice', async () => {
     const cursors = missingCursors(2);
     const { deliver, follow, store } = filteredFeed(cursors.nextCursor);
     const storedAtEnd = new Set<number>();
@@ -45,7 +45,7 @@ describe('when the cursor is missing in the middle of the feed and filters short
     expect([...storedAtEnd]).toEqual([133]);
   });
 
-  it('finishes no pass when it is missing twice', async () => {
+  it('does not finish a pass when it is missing twice', async () => {
     const cursors = missingCursors(0);
     const { clock, deliver, follow, feed, store } = filteredFeed(cursors.nextCursor);
     const finishedAt = new Set<string | null>();
@@ -64,7 +64,7 @@ describe('when the cursor is missing in the middle of the feed and filters short
     expect([...finishedAt]).toEqual(['30']);
   });
 
-  it('ends no iteration of a library when it is missing twice', async () => {
+  it('does not end an iteration of the library when it is missing twice', async () => {
     const cursors = missingCursors(2);
     const { clock, deliver, service } = filteredFeed(cursors.nextCursor);
     deliver(30);
@@ -80,7 +80,7 @@ describe('when the cursor is missing in the middle of the feed and filters short
   });
 });
 
-it('finishes a pass only when its last position, asked again after a pause, brings nothing new', async () => {
+it('finishes a pass only when a second request for its last position returns nothing new', async () => {
   const { clock, deliver, follow, store } = filteredFeed(withoutCursorAtEnd, 200);
   const commits: { at: number; finished: boolean; inserted: number }[] = [];
   const commit = store.commitPass.bind(store);

@@ -19,7 +19,7 @@ describe('a limit', () => {
     [{ entries: 1, smallPages: 3 }, 1, { entries: 1, smallPages: 0 }],
     [{ entries: 100, smallPages: 5 }, 200, { entries: 100, smallPages: 5 }], // requested for before the limit was halved
     [{ entries: 100, smallPages: 5 }, 50, { entries: 25, smallPages: 0 }], // requested for before it doubled
-  ])('%o is halved by a page of %i to %o', (before, entries, after) => {
+  ])('is halved from %o by a page of %i to %o', (before, entries, after) => {
     expect(halveLimit(before, entries)).toEqual(after);
   });
 
@@ -49,7 +49,7 @@ describe('a limit', () => {
 });
 
 describe('the number of entries that a page is requested for', () => {
-  it('is halved by each page that is too large, down to one, which may have as much as can be stored', () => {
+  it('is halved by each page that is too large, down to one, which may have the maximum size', () => {
     const told: number[] = [];
     const limit = createPageLimit(200, BUDGET, (entries) => told.push(entries));
     expect(limit.maxBytes).toBe(BUDGET);
@@ -58,7 +58,7 @@ describe('the number of entries that a page is requested for', () => {
     expect(limit.maxBytes).toBe(LARGEST_ENTRY_BYTES);
   });
 
-  it('doubles after eight pages in a row that would have fitted four times, up to what is set', () => {
+  it('doubles after eight small pages in a row, up to the setting', () => {
     const limit = createPageLimit(150, BUDGET);
     const page = (bytes: number) =>
       limit.fitted({ requested: limit.entries, received: limit.entries, moved: true, bytes });
@@ -78,7 +78,7 @@ describe('the number of entries that a page is requested for', () => {
     expect(limit.entries).toBe(150);
   });
 
-  it('stays between one and what is set, whatever comes', () => {
+  it('stays between one and the setting, whatever happens', () => {
     const event = fc.record({
       tooLarge: fc.boolean(),
       received: fc.nat(250),
@@ -99,7 +99,7 @@ describe('the number of entries that a page is requested for', () => {
     );
   });
 
-  it('asks for a certain number first, unless that is too large', () => {
+  it('starts with a given number, unless that is too large', () => {
     const limit = createPageLimit(3, BUDGET);
     const first = startingWith(4, limit);
     expect(first.entries).toBe(4);
@@ -109,7 +109,7 @@ describe('the number of entries that a page is requested for', () => {
     expect([first.entries, limit.entries]).toEqual([1, 1]);
   });
 
-  it('is expected to bring as many bytes as the page before', () => {
+  it('expects as many bytes as the previous page had', () => {
     const limit = createPageLimit(200, BUDGET);
     limit.fitted({ requested: 200, received: 200, moved: true, bytes: 321 });
     expect(limit.expectedBytes).toBe(321);

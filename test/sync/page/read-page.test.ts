@@ -29,7 +29,7 @@ async function readOne() {
   return { page, isHeld: () => entry?.deref() !== undefined };
 }
 
-it('lets go of the parsed entries of a page once they are checked: they are not in the memory budget', async () => {
+it('releases the parsed entries of a page once they are checked, since the memory budget does not count them', async () => {
   const { page, isHeld } = await readOne();
   await turn();
   collectGarbage();

@@ -18,7 +18,7 @@ describe('repairing JSON', () => {
     expect(repaired(text)).toBe(expected);
   });
 
-  it('leaves only storable strings, and changes nothing else', () => {
+  it('makes all strings storable and changes nothing else', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (value) => {
         const text = JSON.parse(repaired(JSON.stringify(value))) as string;

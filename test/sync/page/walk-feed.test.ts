@@ -44,7 +44,7 @@ it('finds the end when the last page is full and has no cursor', async () => {
   ]);
 });
 
-it('reads on when the filters leave a page in the middle empty', async () => {
+it('continues when the filters empty a page in the middle', async () => {
   expect(await walk((place) => `${place}`, 3, 1)).toEqual([
     [1, 'more'],
     [0, 'more'],
@@ -61,7 +61,7 @@ it('is stuck when the cursors go in circles', async () => {
   ]);
 });
 
-it('requests fewer entries when an answer is too large', async () => {
+it('requests fewer entries when a response is too large', async () => {
   const tooLarge = (place: number, _end: number, { limit }: FeedRequest) => {
     if (limit > 1) throw new ModelFailure('too_large', 'hold');
     return `${place}`;

@@ -10,14 +10,14 @@ describe('the pace of a reading', () => {
     expect(meter.measure(900, 200, 9 * HOUR)).toBeNull();
   });
 
-  it('is the entries in a second, and the delivery time that is left at the rate at which it shrinks', () => {
+  it('is entries per second, and an estimate of the remaining time', () => {
     const meter = createPaceMeter();
     meter.measure(0, 200, 10 * HOUR);
     expect(meter.measure(2_000, 200, 9 * HOUR)).toEqual({ entriesPerSecond: 100, secondsLeft: 18 });
     expect(meter.measure(4_000, 600, 5 * HOUR)).toEqual({ entriesPerSecond: 200, secondsLeft: 4 });
   });
 
-  it('tells no time left while the end does not come nearer, or nothing is known of it', () => {
+  it('has no remaining time while the end does not get closer or is unknown', () => {
     const meter = createPaceMeter();
     meter.measure(0, 10, null);
     expect(meter.measure(2_000, 10, null)).toEqual({ entriesPerSecond: 5, secondsLeft: null });
@@ -26,7 +26,7 @@ describe('the pace of a reading', () => {
     expect(falling.measure(2_000, 10, 2 * HOUR)).toEqual({ entriesPerSecond: 5, secondsLeft: null });
   });
 
-  it('keeps what is left where a page does not show it, and is never less than nothing', () => {
+  it('keeps the remaining time when a page does not show it, and is never negative', () => {
     const meter = createPaceMeter();
     meter.measure(0, 10, 4 * HOUR);
     meter.measure(2_000, 10, 2 * HOUR);
@@ -34,7 +34,7 @@ describe('the pace of a reading', () => {
     expect(meter.measure(6_000, 10, -1)).toMatchObject({ secondsLeft: 0 });
   });
 
-  it('rests on the last five minutes', () => {
+  it('is measured over the last five minutes', () => {
     const meter = createPaceMeter();
     let pace = null;
     for (let second = 0; second <= 300; second += 1) pace = meter.measure(second * 1_000, 10, null);
@@ -42,7 +42,7 @@ describe('the pace of a reading', () => {
     expect(pace?.entriesPerSecond).toBeCloseTo(50, 5);
   });
 
-  it('counts pages that follow each other quickly, however many', () => {
+  it('counts pages that follow each other quickly', () => {
     const meter = createPaceMeter();
     let pace = null;
     for (let page = 0; page <= 10_000; page += 1) pace = meter.measure(page * 10, 1, (10_000 - page) * HOUR);

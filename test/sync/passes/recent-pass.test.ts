@@ -34,7 +34,7 @@ function bench(
   return { clock, service, store, entry, follow };
 }
 
-it('counts what the cursor passed by, not what a stored revision lacked', async () => {
+it('counts runs that the cursor skipped, not values that a stored revision lacked', async () => {
   const found: unknown[] = [];
   const { service, store, entry, follow } = bench({ reconciled: (counts) => found.push(counts) });
   service.feed.push(
@@ -57,7 +57,7 @@ it('counts what the cursor passed by, not what a stored revision lacked', async 
   expect(found).toEqual([{ first: 1, later: 1 }]);
 });
 
-it('asks for a truncated run that rightly has no markdown once', async () => {
+it('requests a truncated run without markdown only once', async () => {
   const { service, store, entry, follow } = bench();
   service.feed.push(entry({ scanId: 'bare', resultTruncated: true }));
   service.runs.set('bare', entry({ scanId: 'bare', markdown: null }));
@@ -68,7 +68,7 @@ it('asks for a truncated run that rightly has no markdown once', async () => {
   expect(store.rows.get('bare')).toMatchObject({ pending: null, markdown: null, markdownAbsent: true });
 });
 
-it('reads no further than the feed is complete to, however slowly the service answers', async () => {
+it('reads no further than the feed is complete to when the service answers slowly', async () => {
   const { store, follow } = bench({}, (clock) => ({
     before: (_operation, _request, signal) => clock.sleep(20_000, signal),
   }));
@@ -90,7 +90,7 @@ it('reads as far as the feed is complete to when the database answers slowly', a
   expect(until?.getTime()).toBe(completeAsOf);
 });
 
-it('counts as of what its end was reckoned from, although the feed goes on meanwhile', async () => {
+it('is reconciled up to its own end, although the feed continues meanwhile', async () => {
   const { store, follow } = bench();
   const beginPass = store.beginPass.bind(store);
   const begun: (number | undefined)[] = [];
@@ -104,7 +104,7 @@ it('counts as of what its end was reckoned from, although the feed goes on meanw
   expect(store.feeds.get('default')?.reconciledAsOf).toBe(begun.at(-1));
 });
 
-it('ends with the lease, instead of reading on what it may not store', async () => {
+it('ends when the lease is lost', async () => {
   const { service, store, entry, follow } = bench();
   const taken: unknown[] = [];
   service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
@@ -121,7 +121,7 @@ it('ends with the lease, instead of reading on what it may not store', async () 
   expect(taken[0]).toBe(1);
 });
 
-it('reads again what the database has lost, and keeps the lease', async () => {
+it('reads lost commits again and keeps the lease', async () => {
   const { service, store, entry, follow } = bench();
   const few = { read: { ...PAGES.read, pageLimit: 10 } };
   service.feed.push(...Array.from({ length: 50 }, (_, n) => entry({ scanId: `s${n}` })));
@@ -150,7 +150,7 @@ it('reads again what the database has lost, and keeps the lease', async () => {
   expect(store.feeds.get('default')?.epoch).toBe(epoch + 1);
 });
 
-describe('a recent pass over a feed that has begun to send garbage', () => {
+describe('a recent pass over a feed with mostly unusable entries', () => {
   const garbage = (count: number) => (service: ModelService, entry: (over: Fields) => string) => {
     service.feed.splice(
       0,
@@ -159,7 +159,7 @@ describe('a recent pass over a feed that has begun to send garbage', () => {
     );
   };
 
-  it('is held instead of quarantining it as a whole', async () => {
+  it('is held instead of quarantining all of them', async () => {
     const failures: string[] = [];
     const { service, store, entry, follow } = bench({
       failed: (stage, error) => failures.push(`${stage} ${(error as Error).name}`),
@@ -173,7 +173,7 @@ describe('a recent pass over a feed that has begun to send garbage', () => {
     expect(store.latestPass('recent')?.finishedAt).toBeNull();
   });
 
-  it('goes on over bad entries that are in quarantine already', async () => {
+  it('continues when the bad entries are in quarantine already', async () => {
     const { service, store, entry, follow } = bench();
     const few = { ...PAGES, read: { ...PAGES.read, pageLimit: 10 } };
     for (let n = 0; n < 150; n += 10) {

@@ -83,14 +83,14 @@ const isOfHistory =
     'beginning' in request.start || Number(cursorOf(request) ?? old) < old ? 'http_503' : null;
 
 describe('a feed that begins with its new runs', () => {
-  it('stores them first, and the history behind them', async () => {
+  it('stores them first, then the history', async () => {
     const { store, follow } = bench();
     await follow(10_000);
     expect([...store.rows.keys()].slice(0, 3)).toEqual(['recent-0', 'recent-1', 'old-0']);
     expect(store.rows.size).toBe(32);
   });
 
-  it('is complete from its own start, and no backfill, until the history is in', async () => {
+  it('is complete only from its own start until the history is stored', async () => {
     const { store, follow, refuses, begun } = bench();
     refuses(isOfHistory());
     await follow(10_000);
@@ -103,7 +103,7 @@ describe('a feed that begins with its new runs', () => {
     expect(feedOf(store)).toMatchObject({ completeFrom: Number.NEGATIVE_INFINITY, startSince: null });
   });
 
-  it('goes on with the history where the last process stood', async () => {
+  it('resumes the history at the position of the last process', async () => {
     const { service, store, follow, refuses } = bench();
     refuses((request) => (cursorOf(request) === '20' ? 'http_503' : null));
     await follow(10_000);
@@ -116,7 +116,7 @@ describe('a feed that begins with its new runs', () => {
     expect(requests(service).map(cursorOf)).not.toContain('10');
   });
 
-  it('says within a minute that the history is read again, long as it is', async () => {
+  it('reports progress of the history within a minute', async () => {
     const recovered: string[] = [];
     const { clock, service, store, refuses, startFeed } = bench({
       ...{ old: 3000, latencyMs: 1_000 },
@@ -143,7 +143,7 @@ describe('a feed that begins with its new runs', () => {
     expect(feedOf(store).passes).toHaveLength(1);
   });
 
-  it('never moves its own cursor by the history', async () => {
+  it('does not move its own cursor when the history is read', async () => {
     const { store, follow, refuses } = bench();
     refuses((request) => (cursorOf(request) === '20' ? 'http_503' : null));
     await follow(10_000);
@@ -162,7 +162,7 @@ describe('a feed that begins with its new runs', () => {
     expect(scans).toHaveLength(1502);
   });
 
-  it('goes on a day before what it has read where the history’s cursor is rejected', async () => {
+  it('falls back to a day before what it has read when the history’s cursor is rejected', async () => {
     const { service, store, begun, failures, follow, refuses } = bench();
     let lost = false;
     refuses((request) => {
@@ -199,7 +199,7 @@ describe('a feed that begins with its new runs', () => {
     expect(await store.readStatus('default')).toMatchObject({ backfillComplete: true });
   });
 
-  it('holds the history where the key has become that of another organization', async () => {
+  it('holds the history when the key belongs to another organization', async () => {
     const { service, store, failures, follow, refuses } = bench();
     let swapped = false;
     refuses((request) => {
@@ -224,7 +224,7 @@ describe('a feed that begins with its new runs', () => {
     expect(store.quarantine.size).toBe(0);
   });
 
-  it('pauses where the history’s cursor leads nowhere', async () => {
+  it('pauses when the history’s cursor is stuck', async () => {
     const { service, clock, follow } = bench();
     const readPage = service.readPage.bind(service);
     service.readPage = async (request, signal) => {
@@ -237,7 +237,7 @@ describe('a feed that begins with its new runs', () => {
     expect(stuck.length).toBeGreaterThan(3);
   });
 
-  it('sweeps its window before the history is in, and everything only afterwards', async () => {
+  it('runs recent passes before the history is stored, and full passes only afterwards', async () => {
     const { store, follow, refuses, clock } = bench();
     refuses(isOfHistory());
     const reconcile = { intervalMs: MINUTE_MS, windowMs: 2 * MINUTE_MS, fullIntervalMs: DAY_MS };
@@ -251,8 +251,8 @@ describe('a feed that begins with its new runs', () => {
   });
 });
 
-describe('a stretch that is asked for', () => {
-  it('is read again while the feed goes on, and what is missing is stored', async () => {
+describe('a requested range', () => {
+  it('is read again while the feed continues, and missing runs are stored', async () => {
     const finished: Pass[] = [];
     const { clock, service, store, begun, ask, deliver, startFeed } = bench({
       start: 'beginning',
@@ -278,7 +278,7 @@ describe('a stretch that is asked for', () => {
     expect(store.rows.has('old-29')).toBe(false);
   });
 
-  it('keeps what is bad on a page that lies beyond its end otherwise', async () => {
+  it('quarantines bad entries of a page that is otherwise beyond its end', async () => {
     const { clock, service, store, begun, ask, startFeed } = bench({ start: 'beginning' });
     const stop = startFeed();
     await clock.advance(10_000);
@@ -291,7 +291,7 @@ describe('a stretch that is asked for', () => {
     expect(store.quarantine.size).toBe(1);
   });
 
-  it('comes before the history', async () => {
+  it('is read before the history', async () => {
     const { store, follow, refuses, ask, begun } = bench({ old: 300 });
     refuses(isOfHistory(300));
     await follow(5_000);
@@ -301,7 +301,7 @@ describe('a stretch that is asked for', () => {
     expect([...store.rows.keys()][2]).toBe('old-282');
   });
 
-  it('does not wait for a history that waits for the feed itself, however long that has to read', async () => {
+  it('does not wait for a history that waits for the feed', async () => {
     const { clock, store, begun, deliver, ask, startFeed } = bench({ old: 300, latencyMs: 1_000 });
     for (let n = 0; n < 600; n += 1) deliver(`new-${n}`, begun - MINUTE_MS);
     const stop = startFeed();
@@ -319,7 +319,7 @@ describe('a stretch that is asked for', () => {
     ]);
   });
 
-  it('does not wait for a page of the history that takes long', async () => {
+  it('does not wait for a slow page of the history', async () => {
     const { clock, service, store, begun, ask, startFeed } = bench();
     const readPage = service.readPage.bind(service);
     let slow = true;
@@ -339,7 +339,7 @@ describe('a stretch that is asked for', () => {
     expect(store.rows.size).toBe(32);
   });
 
-  it('extends what the data is complete from where it reaches that far', async () => {
+  it('extends the complete range when it reaches its start', async () => {
     const { store, follow, ask, begun, refuses } = bench();
     refuses(isOfHistory());
     await follow(5_000);
@@ -351,7 +351,7 @@ describe('a stretch that is asked for', () => {
     expect(feedOf(store).completeFrom).toBe(apart.getTime());
   });
 
-  it('is left where it stands when it is stopped', async () => {
+  it('keeps its position when it is stopped', async () => {
     const { clock, store, startFeed, ask, begun, refuses } = bench({ start: 'beginning' });
     const stop = startFeed();
     await clock.advance(5_000);
@@ -371,7 +371,7 @@ describe('a stretch that is asked for', () => {
 });
 
 describe('progress', () => {
-  it('of a first start tells how fast the feed is read, and when it will have caught up', async () => {
+  it('of a first start has the pace of the feed and the estimated remaining time', async () => {
     const told: { at: number; progress: ReadingProgress | null }[] = [];
     const noted: (ReadingPace | null)[] = [];
     const over: Partial<SyncObserver> = {

@@ -53,19 +53,19 @@ describe('pages that are ready while the store is busy', () => {
     expect(feed).toMatchObject({ cursor: '130', endReachedAt: expect.any(Number) });
   });
 
-  it('are still counted poll by poll', async () => {
+  it('are counted as separate polls', async () => {
     const { polls } = await followInto({ runs: 130 });
     expect(polls.slice(0, 14)).toEqual([...Array(13).fill('entries'), 'end']);
   });
 
-  it('say how fresh the data is by the last delivery of all', async () => {
+  it('prove freshness by the last delivery of all of them', async () => {
     const delivered = (n: number) => ({ deliveredAt: new Date(Date.UTC(2025, 0, 1) + n * 1_000).toISOString() });
     const { commits } = await followInto({ runs: 50, over: delivered });
     const last = commits.at(-1)?.freshness?.lastDeliveredAt;
     expect(last).toEqual(new Date(delivered(49).deliveredAt));
   });
 
-  it('go alone where an entry is quarantined or repaired', async () => {
+  it('are committed alone when an entry is quarantined or repaired', async () => {
     const over = (n: number) => {
       if (n === 35) return { status: 'archived' };
       return n === 75 ? { fileName: 'a\u0000b' } : {};
@@ -82,7 +82,7 @@ describe('pages that are ready while the store is busy', () => {
     expect(stored.size).toBe(109);
   });
 
-  it('go alone where they are large, as little would be gained', async () => {
+  it('are committed alone when they are large', async () => {
     const large = () => ({ data: { text: 'x'.repeat(150_000) } });
     const { commits } = await followInto({ runs: 60, over: large });
     expect(pagesOf(commits)).toEqual([1, 1, 1, 1, 1, 1]);

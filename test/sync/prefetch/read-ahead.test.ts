@@ -48,7 +48,7 @@ async function readToTheEnd(pages: number): Promise<readonly string[]> {
 }
 
 describe('pages that are read ahead', () => {
-  it('are checked after the next was asked for, so that no request waits for it', async () => {
+  it('are checked after the next one is requested, so that no request waits for the check', async () => {
     expect(await readToTheEnd(2)).toEqual(['ask 0', 'ask 10', 'check 0', 'ask 20', 'check 10']);
   });
 });

@@ -9,7 +9,7 @@ const filters = (over: Partial<FeedFilters> = {}): FeedFilters => ({
   ...over,
 });
 
-describe('a change of filters says which runs it hides and which it leaves behind', () => {
+describe('a change of filters reports the runs that it hides and those that it leaves behind', () => {
   it.each([
     ['nothing', {}, {}, [], []],
     ['another status', { status: ['completed'] }, {}, [], ['failed runs']],

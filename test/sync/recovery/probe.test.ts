@@ -28,13 +28,13 @@ it.each([
   expect(bounds).toEqual([MIB]);
 });
 
-it('whether anything is listed is not told where the service refuses to say', async () => {
+it('rejects when the service refuses to list anything', async () => {
   const service = new ModelService();
   service.readPage = async () => Promise.reject(new ModelFailure('http_400', 'hold'));
   await expect(listsAnything(service, probe, never)).rejects.toMatchObject({ kind: 'http_400' });
 });
 
-it('an answer that is read for its date waits for memory, and is requested again when it is preempted', async () => {
+it('waits for memory for a response that is read for its date, and requests it again when it is preempted', async () => {
   const service = new ModelService();
   service.feed.push(large());
   const budget = createMemoryBudget(3 * MIB);

@@ -55,7 +55,7 @@ const cursorOf = ({ start }: FeedRequest) => ('cursor' in start ? start.cursor :
 const feedOf = (store: ModelStore) => store.feeds.get('default');
 
 describe('a cursor that the service rejects', () => {
-  it('gives way to the newest earlier one that is still accepted, and nothing is missed', async () => {
+  it('is replaced by the newest earlier one that is still accepted, and nothing is missed', async () => {
     const { service, store, rejected, resets, deliver, follow } = bench();
     deliver(35, 'run');
     await follow(1_000);
@@ -68,7 +68,7 @@ describe('a cursor that the service rejects', () => {
     expect(store.rows.size).toBe(36);
   });
 
-  it('gives way to a day before the last delivery where no earlier one is accepted', async () => {
+  it('is replaced by a day before the last delivery when no earlier one is accepted', async () => {
     const { store, rejected, resets, deliver, follow } = bench();
     deliver(12, 'run');
     await follow(1_000);
@@ -78,7 +78,7 @@ describe('a cursor that the service rejects', () => {
     expect(store.rows.size).toBe(12);
   });
 
-  it('gives way to the beginning where a time leads past runs that were not read', async () => {
+  it('is replaced by the beginning when a time would skip unread runs', async () => {
     const { service, store, rejected, resets, deliver, follow } = bench();
     deliver(35, 'run');
     await follow(1_000);
@@ -136,7 +136,7 @@ describe('a cursor that the service rejects', () => {
     expect([...store.rows.keys()].sort()).toEqual(['last', 'next', 'run-0', 'slow']);
   });
 
-  it('gives way also where a page of the usual length would be too large', async () => {
+  it('is replaced when a page of the usual length would be too large', async () => {
     const { service, store, rejected, resets, deliver, follow } = bench();
     deliver(12, 'run');
     await follow(1_000);
@@ -151,7 +151,7 @@ describe('a cursor that the service rejects', () => {
     expect(store.feeds.get('default')?.cursor).toBe('12');
   });
 
-  it('is kept where the same filters are refused without it too: the settings are wrong', async () => {
+  it('is kept when the same filters are refused without it too, since the settings are wrong', async () => {
     const { store, resets, deliver, follow, refuse } = bench();
     deliver(3, 'run');
     await follow(1_000);
@@ -161,7 +161,7 @@ describe('a cursor that the service rejects', () => {
     expect(feedOf(store)?.cursor).toBe('3');
   });
 
-  it('holds the feed where what is delivered again knows none of the runs stored for that time', async () => {
+  it('holds the feed when none of the runs stored for that time is delivered again', async () => {
     const failures: string[] = [];
     const { service, store, rejected, resets, deliver, follow } = bench({
       failed: (_stage, error) => failures.push((error as Error).name),
@@ -177,7 +177,7 @@ describe('a cursor that the service rejects', () => {
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);
   });
 
-  it('keeps passes from storing what may be another organization’s, as long as it is rejected', async () => {
+  it('stops passes from storing runs that may belong to another organization', async () => {
     const failures = new Set<string>();
     const { clock, service, store, rejected, resets, deliver, follow } = bench({
       failed: (stage, error) => failures.add(`${stage} ${(error as Error).name}`),
@@ -198,7 +198,7 @@ describe('a cursor that the service rejects', () => {
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('theirs'))).toEqual([]);
   });
 
-  describe('while what is delivered again is unknown, as after filters were widened,', () => {
+  describe('when only unknown runs are delivered again, as after filters were widened,', () => {
     async function rejectedAmongUnknown(answers: (scanId: string) => ModelFailure | null) {
       const failures: string[] = [];
       const budget = createMemoryBudget(64 * 1024 * 1024);
@@ -219,7 +219,7 @@ describe('a cursor that the service rejects', () => {
       return { ...it, failures, budget };
     }
 
-    it('the feed goes on where the service has one of the runs stored for that time', async () => {
+    it('the feed continues when the service has one of the runs stored for that time', async () => {
       const { resets, store, failures } = await rejectedAmongUnknown((scanId) =>
         scanId === 'ours-6' ? null : new ModelFailure('http_404'),
       );
@@ -228,13 +228,13 @@ describe('a cursor that the service rejects', () => {
       expect(new Set(failures)).toEqual(new Set(['CursorReplaced']));
     });
 
-    it('what was loaded to tell takes no room from what comes later', async () => {
+    it('the memory of the runs loaded for the check is released', async () => {
       const { resets, budget } = await rejectedAmongUnknown(() => null);
       expect(resets).toHaveLength(1);
       expect(budget.reservedBytes).toBe(0);
     });
 
-    it('the feed neither goes on nor blames the key where there is no telling', async () => {
+    it('the feed neither continues nor blames the key when the check is inconclusive', async () => {
       const { resets, failures } = await rejectedAmongUnknown((scanId) =>
         scanId === 'ours-6' ? new ModelFailure('http_503') : new ModelFailure('http_404'),
       );
@@ -243,7 +243,7 @@ describe('a cursor that the service rejects', () => {
     });
   });
 
-  it('is asked about with pauses where every cursor is rejected', async () => {
+  it('is retried with pauses when every cursor is rejected', async () => {
     const { service, deliver, follow, refuse } = bench();
     deliver(25, 'run');
     await follow(1_000);
@@ -253,7 +253,7 @@ describe('a cursor that the service rejects', () => {
     expect(service.requests.length).toBeLessThan(200);
   });
 
-  it('after a rewind gives way to no place ahead of what was read since', async () => {
+  it('is not replaced by a position ahead of what was read since a rewind', async () => {
     const { store, resets, deliver, follow, refuse } = bench();
     deliver(40, 'run');
     await follow(1_000);
@@ -263,7 +263,7 @@ describe('a cursor that the service rejects', () => {
     expect(resets[0]).toEqual({ cursor: '1', since: null });
   });
 
-  it('does not make the pages that are read again look like a circle', async () => {
+  it('does not cause a false circle when pages are read again', async () => {
     const { service, store, rejected, deliver, follow } = bench();
     deliver(200, 'run');
     let polls = 0;

@@ -70,7 +70,7 @@ const cursorOf = ({ start }: FeedRequest) => ('cursor' in start ? start.cursor :
 const feedOf = (store: ModelStore) => store.feeds.get('default');
 
 describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error) => {
-  it('gives way to the newest accepted one once that persists, and nothing is missed', async () => {
+  it('is replaced by the newest accepted one when that persists, and nothing is missed', async () => {
     const { service, store, deliver, resets, failures, follow, refuses } = bench();
     deliver(35);
     await follow(1_000);
@@ -82,7 +82,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
     expect(store.rows.size).toBe(36);
   });
 
-  it('is kept while it does not persist', async () => {
+  it('is kept while that does not persist', async () => {
     const { service, store, deliver, resets, follow, refuses } = bench();
     deliver(5);
     await follow(1_000);
@@ -94,7 +94,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
     expect(store.rows.has('new')).toBe(true);
   });
 
-  it('is kept where the same is answered without it: an outage, or wrong settings', async () => {
+  it('is kept when requests without it get the same answer: an outage, or wrong settings', async () => {
     const { store, deliver, resets, follow, refuses } = bench();
     deliver(5);
     await follow(1_000);
@@ -106,7 +106,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
     expect(feedOf(store)?.cursor).toBe('5');
   });
 
-  it('is kept where it is accepted right after the service answered without it', async () => {
+  it('is kept when it is accepted right after a request without it', async () => {
     const { store, deliver, resets, follow, refuses } = bench();
     deliver(5);
     await follow(1_000);
@@ -116,7 +116,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
     expect(feedOf(store)?.cursor).toBe('5');
   });
 
-  it('gives way to the beginning when the service does not answer any cursor', async () => {
+  it('is replaced by the beginning when the service accepts no cursor', async () => {
     const { store, deliver, resets, follow, refuses } = bench();
     deliver(12);
     await follow(1_000);
@@ -146,7 +146,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
   });
 });
 
-it('takes a 400 for a rejection at once, other refusals when they persist, and nothing else', () => {
+it('treats a 400 as a rejection at once, and other refusals when they persist', () => {
   expect(mayRejectCursor(status(400))).toBe('at once');
   for (const [, error] of PERSISTING) expect(mayRejectCursor(error())).toBe('if it persists');
   for (const other of [401, 403, 408, 409, 413, 429, 500, 503]) expect(mayRejectCursor(status(other))).toBeNull();
@@ -170,7 +170,7 @@ it('counts refusals of one cursor in a row', () => {
 });
 
 describe('a nextCursor that is too long to be sent', () => {
-  it('is judged by its length as it would be sent', () => {
+  it('is measured as it would be sent', () => {
     expect(isUsableCursor('a'.repeat(MAX_CURSOR_LENGTH))).toBe(true);
     expect(isUsableCursor('a'.repeat(MAX_CURSOR_LENGTH + 1))).toBe(false);
     expect(isUsableCursor('+'.repeat(MAX_CURSOR_LENGTH / 3))).toBe(true);
@@ -180,7 +180,7 @@ describe('a nextCursor that is too long to be sent', () => {
   });
 
   it.each([9_000, 100_000, 5_000_000])(
-    'is never stored (%i characters); its entries are, and the feed says that it is stuck',
+    'is never stored (%i characters); its entries are, and the feed is reported as stuck',
     async (length) => {
       const { service, store, stuck, resets, follow } = bench();
       const readPage = service.readPage.bind(service);

@@ -37,7 +37,7 @@ describe('a truncated entry', () => {
   });
 });
 
-describe('nothing is downloaded for what the database holds', () => {
+describe('results that are stored are not downloaded', () => {
   it.each([
     ['in full', stored(), true, true],
     ['without the markdown that is wanted', stored({ markdownKnown: false }), true, false],
@@ -65,24 +65,24 @@ describe('a full answer without markdown', () => {
     expect(judge(over, markdown)).toMatchObject({ kind: 'loaded', entry: { accepted: { markdownAbsent } } });
   });
 
-  it('says nothing where there is markdown, or where it is truncated', () => {
+  it('is not marked when it has markdown, or is truncated', () => {
     expect(judge({ markdown: '# Rechnung' }, true)).toMatchObject({ entry: { accepted: { markdownAbsent: false } } });
     expect(judge({ resultTruncated: true }, true)).toEqual({ kind: 'pending', reason: 'still_truncated' });
   });
 });
 
-describe('an answer', () => {
+describe('a single-run answer', () => {
   const judge = (answer: Fields) => judgeResult({ scanId: 'scan-1', revision: 2 }, rawRun(entryJson(answer)), false);
 
-  it('is a result when it has the scan and the revision that were asked for', () => {
+  it('is a result when it has the requested scan and revision', () => {
     expect(judge({ scanId: 'scan-1', revision: 2 })).toMatchObject({ kind: 'loaded' });
   });
 
-  it('is no result when it is of another scan', () => {
+  it('is not a result when it has another scan', () => {
     expect(judge({ scanId: 'scan-2', revision: 2 })).toEqual({ kind: 'pending', reason: 'invalid_result' });
   });
 
-  it('is no result when it is of an older revision', () => {
+  it('is not a result when it has an older revision', () => {
     expect(judge({ scanId: 'scan-1', revision: 1 })).toEqual({ kind: 'pending', reason: 'older_revision' });
   });
 });

@@ -36,7 +36,7 @@ async function retried(commits: (scanId: string | undefined, clock: VirtualClock
   return { store, failures, pending };
 }
 
-it('pending results are committed a few at once, so that connections are left for the rest', async () => {
+it('commits few pending results at once, so that connections are left for other statements', async () => {
   let [now, most] = [0, 0];
   const { pending } = await retried(async (_, clock) => {
     now += 1;
@@ -48,7 +48,7 @@ it('pending results are committed a few at once, so that connections are left fo
   expect(pending).toEqual([`scan-${COUNT - 1}`]);
 });
 
-it('a result that cannot be stored now neither hides nor repeats the failed tries of others', async () => {
+it('stores the failed attempts of others once when a result cannot be stored', async () => {
   const { store, failures, pending } = await retried(async (scanId) => {
     if (scanId === 'scan-0') throw new ModelFailure('deadline', 'retry');
   });

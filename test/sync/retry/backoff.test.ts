@@ -11,7 +11,7 @@ describe('the pause after failures', () => {
     expect(longest).toEqual([500, 1000, 2000, 32_000, 60_000, 60_000]);
   });
 
-  it('is never shorter than Retry-After, and never believes more than an hour', () => {
+  it('is never shorter than Retry-After, up to an hour', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 50 }),
@@ -26,13 +26,13 @@ describe('the pause after failures', () => {
     );
   });
 
-  it('is slow but bounded where only a person can help', () => {
+  it('is long but limited when a person is needed', () => {
     expect(pauseAfter(1, { action: 'hold' }, 0)).toBeGreaterThanOrEqual(1000);
     expect(pauseAfter(50, { action: 'hold' }, 1)).toBeLessThanOrEqual(60_000);
   });
 });
 
-describe('the pause before a pending result is tried again', () => {
+describe('the pause before a pending result is retried', () => {
   it('doubles from the first pause up to an hour', () => {
     expect([0, 1, 2, 7, 40].map((attempts) => pendingPause(attempts, 0, 30_000))).toEqual([
       30_000,
@@ -43,7 +43,7 @@ describe('the pause before a pending result is tried again', () => {
     ]);
   });
 
-  it('is a day after seven days, without end', () => {
+  it('is always a day after seven days', () => {
     expect(pendingPause(200, 7 * 24 * HOUR + 1, 30_000)).toBe(24 * HOUR);
   });
 });

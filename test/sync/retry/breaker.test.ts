@@ -34,14 +34,14 @@ describe('the feed is held', () => {
   });
 });
 
-describe('the feed goes on', () => {
+describe('the feed continues', () => {
   it.each([
     ['one entry less than half is bad', [page(200, 99)]],
     ['there are less than a hundred entries', [page(99, 99)]],
     ['good pages outweigh a bad one', [page(200, 0), page(200, 0), page(200, 200)]],
     ['the bad ones lie further back than three pages', [page(90, 90), page(200, 0), page(200, 0), page(9, 9)]],
     [
-      'the bad ones lie further back than a hundred entries of small pages',
+      'the bad ones are further back than a hundred entries of small pages',
       [...Array(99).fill(page(1, 1)), ...Array(60).fill(page(1, 0)), page(1, 1)],
     ],
     ['the page itself is sound, whatever came before it', [page(49, 49), page(50, 50), page(1, 0)]],
@@ -50,7 +50,7 @@ describe('the feed goes on', () => {
     expect(holds(...pages)).toBe(false);
   });
 
-  it('once a held page comes back sound, since asking remembers nothing', () => {
+  it('when a held page is received without bad entries, since checks have no effect', () => {
     const breaker = createBreaker();
     for (let tries = 0; tries < 5; tries += 1) expect(() => breaker.check(page(200, 200))).toThrow(MostlyBad);
     expect(() => breaker.check(page(200, 0))).not.toThrow();
@@ -71,17 +71,17 @@ describe('the message', () => {
     return null;
   })();
 
-  it('says how much is bad, why, and what to do', () => {
+  it('has the number of bad entries, the reasons and the action', () => {
     expect(thrown?.message).toMatch(/^180 of the last 300 entries .*\(status 120, revision 60\).*Ask the operators/);
   });
 
-  it('is one to hold for', () => {
+  it('has the action hold', () => {
     expect(thrown).toMatchObject({ kind: 'mostly_bad', action: 'hold', name: 'MostlyBad' });
   });
 });
 
 describe('the quality of a page', () => {
-  it('counts what would be quarantined, not what is stored repaired', () => {
+  it('counts entries that would be quarantined, not repaired ones', () => {
     const checked = checkPage(
       rawPage(
         pageJson([
@@ -96,7 +96,7 @@ describe('the quality of a page', () => {
     expect(qualityOf(checked, checked.quarantine)).toEqual({ entries: 5, bad: { status: 2, not_an_object: 1 } });
   });
 
-  it('counts what PostgreSQL refused', () => {
+  it('counts entries that PostgreSQL refused', () => {
     const checked = checkPage(rawPage(pageJson([entryJson()])));
     expect(qualityOf(checked, checked.entries.map(refusedEntry))).toEqual({ entries: 1, bad: { refused: 1 } });
   });

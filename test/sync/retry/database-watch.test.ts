@@ -19,6 +19,6 @@ async function pauseDuring(happening: (store: ModelStore) => Promise<unknown>): 
   return clock.run(paused);
 }
 
-it('the pause of an outage ends with the first statement that is answered', async () => {
+it('ends the pause of an outage when a statement is answered', async () => {
   expect(await pauseDuring((store) => store.readPosition('default'))).toBe(1_000);
 });

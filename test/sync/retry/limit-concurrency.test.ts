@@ -16,7 +16,7 @@ function work() {
   return { run: () => ended, end };
 }
 
-it('starts as much work at once as is allowed, that of the highest priority first', async () => {
+it('runs the allowed number of tasks, the highest priority first', async () => {
   const limited = limitConcurrency(2);
   const started: string[] = [];
   const first = work();
@@ -36,7 +36,7 @@ it('starts as much work at once as is allowed, that of the highest priority firs
   expect(started).toEqual(['a', 'b', 'd', 'c']);
 });
 
-it('does not start work whose signal aborts before its turn', async () => {
+it('does not start work when its signal aborts before', async () => {
   const limited = limitConcurrency(1);
   void limited(work().run);
   const stop = new AbortController();
@@ -45,13 +45,13 @@ it('does not start work whose signal aborts before its turn', async () => {
   await expect(waiting).rejects.toThrow('stop');
 });
 
-it('goes on after work that fails', async () => {
+it('continues after work that fails', async () => {
   const limited = limitConcurrency(1);
   await expect(limited(() => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(await limited(async () => 'done')).toBe('done');
 });
 
-it('lets go of a result although other work still waits', async () => {
+it('releases a result while other work is waiting', async () => {
   const limited = limitConcurrency(1);
   const [first, last] = [work(), work()];
   const makeResult = async () => {
