@@ -21,22 +21,22 @@ import { type ModelRow, ModelStore } from './model-store.js';
 import type { SimulatedService } from './simulated-service.js';
 import type { Traits } from './traits.js';
 
-/** A promise that was broken; the message says which and by what. */
+/** A broken promise. The message has the promise and the cause. */
 export class BrokenPromise extends Error {
   override readonly name = 'BrokenPromise';
 }
 
 export const FEED = 'default';
 
-/** The model store, holding every commit against the promises at the very moment it happens. */
+/** The model store. It checks every commit against the promises at once. */
 export class CheckedStore extends ModelStore {
-  /** Pages that came from another place than where the feed stood, although their process held it. */
+  /** Number of pages that were read from another position than that of the feed, although their process held the lease. */
   misplaced = 0;
-  /** Scans that were inserted or updated; emptied by whoever looks at it. */
+  /** Scans that were inserted or updated; cleared by each reader. */
   readonly written = new Set<string>();
   broken: BrokenPromise | null = null;
   readonly #listed: Delivery[] = [];
-  /** Deliveries that are neither stored nor in quarantine yet. What is kept once stays kept, unless commits are lost. */
+  /** Deliveries that are neither stored nor in quarantine yet. Stored ones stay stored, unless commits are lost. */
   #awaited: Delivery[] = [];
 
   constructor(
@@ -125,12 +125,12 @@ export class CheckedStore extends ModelStore {
     return moved;
   }
 
-  /** Virtual time up to which the feed is said to be complete. */
+  /** Virtual time up to which the feed claims to be complete. */
   completeAsOf(): number {
     return this.#virtual(this.feeds.get(FEED)?.completeAsOf);
   }
 
-  /** Deliveries that should have been kept and are not; what lies behind cursors is found by sweeps alone. */
+  /** Deliveries that should be stored and are not. Those before cursors are found only by passes. */
   missing(sweeping: boolean): readonly Delivery[] {
     this.#awaited = this.#awaited.filter((delivery) => !this.#has(delivery));
     const since = this.feeds.get(FEED)?.startSince ?? null;
@@ -139,7 +139,7 @@ export class CheckedStore extends ModelStore {
     );
   }
 
-  /** Deliveries that are not kept, whether they should be or not. */
+  /** Deliveries that are not stored, whether they should be or not. */
   notKept(): readonly Delivery[] {
     return this.#awaited.filter((delivery) => !this.#has(delivery));
   }
@@ -215,7 +215,7 @@ export class CheckedStore extends ModelStore {
     else this.#fail(`${told(lost)} was passed and not kept`);
   }
 
-  /** Nothing before the feed's position is missing, however it came there. */
+  /** Checks that nothing before the feed's position is missing. */
   #nothingIsPassed(): void {
     const feed = this.feeds.get(FEED);
     if (feed === undefined) return;
@@ -255,7 +255,7 @@ export class CheckedStore extends ModelStore {
     return time == null ? Number.NEGATIVE_INFINITY : time - (this.clock.now() - this.clock.monotonic());
   }
 
-  /** The first one is kept: an engine that outlives everything outlives this error too. */
+  /** Keeps the first error, since the engine would survive it. */
   #fail(message: string): void {
     this.broken ??= new BrokenPromise(message);
   }

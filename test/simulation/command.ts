@@ -13,7 +13,7 @@ import { FAILED_SEEDS } from './failed-seeds.js';
 import type { ShardReport } from './shard-report.js';
 
 const SHARD = fileURLToPath(new URL('./shard.js', import.meta.url));
-/** Seeds handed to a process at once. */
+/** Number of seeds in a batch for a process. */
 const BATCH = 200;
 const PROGRESS_EVERY_MS = 10_000;
 /** Fresh ranges begin below this seed. */
@@ -60,14 +60,14 @@ function* inBatches(ranges: readonly SeedRange[]): Generator<SeedRange, undefine
   }
 }
 
-/** One process works off batches until there are none. Fails as a whole where it dies. */
+/** Runs batches in one process until there are none. Rejects if the process dies. */
 function runShard(
   take: () => SeedRange | null,
   total: Coverage,
   fail: (seed: number, message: string) => void,
 ): Promise<void> {
   return new Promise((resolve) => {
-    // A history leaves little behind, but much garbage; the other cores have shards of their own to run.
+    // A history leaves little data but much garbage; the other cores have shards of their own to run.
     const shard = fork(SHARD, [], {
       execArgv: ['--min-semi-space-size=32', '--max-semi-space-size=32', '--single-threaded-gc'],
     });

@@ -1,4 +1,4 @@
-/** What histories are made of. Counted, so that it shows when they come to prove less. */
+/** Events of histories. They are counted to detect when histories cover less. */
 const HAPPENINGS = [
   'histories',
   'deliveries',
@@ -40,7 +40,7 @@ export function addCoverage(to: Coverage, more: Coverage): void {
   for (const what of HAPPENINGS) to[what] += more[what];
 }
 
-/** What never happened. */
+/** Returns the events that never happened. */
 export function uncovered(coverage: Coverage): readonly Happening[] {
   return HAPPENINGS.filter((what) => coverage[what] === 0);
 }

@@ -1,4 +1,4 @@
-/** How the service hands out cursors at the moment. `stalled`: the one that was sent; `circling`: one from before. */
+/** How the service issues cursors now. `stalled`: the one that was sent; `circling`: an earlier one. */
 export type CursorMode = 'ordinary' | 'empty' | 'stalled' | 'circling';
 
 /**
@@ -27,7 +27,7 @@ export class CursorBook {
     return cursor !== undefined && placeOf(cursor) <= upTo && isBoundTo(cursor, filters) ? cursor : null;
   }
 
-  /** Cursors handed out so far that lie beyond the place are unknown from now on. */
+  /** Forgets the cursors issued so far that are beyond the position. */
   forgetBeyond(place: number): void {
     this.#limits.push(place);
     this.#issued = this.#issued.filter((cursor) => this.knows(cursor));

@@ -26,15 +26,15 @@ export interface Delivery extends Version {
   /** The virtual time of delivery that the entry shows, whole milliseconds: that of its place, or a later one. */
   readonly dated: number;
   readonly json: string;
-  /** The entry as parsing gives it. */
+  /** The parsed entry. */
   readonly item: unknown;
-  /** From when on the feed lists it. */
+  /** Time from which the feed lists it. */
   readonly visibleFrom: number;
-  /** Placed where a cursor may have passed already. */
+  /** Whether a cursor may have skipped its position. */
   readonly behind: boolean;
-  /** Can be stored; otherwise it belongs into quarantine. */
+  /** Whether it can be stored; otherwise it must be in quarantine. */
   readonly usable: boolean;
-  /** What the quarantine knows it by. */
+  /** Its identity in the quarantine. */
   readonly identity: string;
 }
 
@@ -121,7 +121,7 @@ function fieldsOf(version: Version, markdown: boolean): Fields {
   };
 }
 
-/** Whether the filters let it through (interface 4.2 rule 2). */
+/** Returns whether the filters include it (interface 4.2 rule 2). */
 export function isListed({ status, environment }: Version, filters: FeedFilters): boolean {
   return filters.status.includes(status) && (filters.environment === 'all' || filters.environment === environment);
 }

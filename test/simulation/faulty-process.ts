@@ -14,7 +14,7 @@ import type { Faults, Traits } from './traits.js';
 const LEASE_TTL_MS = 30_000;
 export const POLL_INTERVAL_MS = 15_000;
 
-/** What processes of one history share. */
+/** State that the processes of one history share. */
 export interface World {
   readonly clock: VirtualClock;
   readonly choices: Choices;
@@ -22,11 +22,11 @@ export interface World {
   readonly store: CheckedStore;
   readonly traits: Traits;
   readonly coverage: Coverage;
-  /** The faults of the moment. */
+  /** The current faults. */
   faults: Faults;
-  /** The database is away. */
+  /** Whether the database is unreachable. */
   databaseAway: boolean;
-  /** Until then a process or a statement stands still, or a late one is on its way. */
+  /** Until then a process or a statement is frozen, or a late statement is not executed yet. */
   unrestUntil: number;
   /** How often the database has failed over and lost its last commits. */
   failovers: number;
@@ -51,7 +51,7 @@ export class FaultyProcess {
   #killed = false;
   #frozenUntil = 0;
 
-  /** @param onKilled told at once, and only once */
+  /** @param onKilled called at once, and only once */
   constructor(
     name: string,
     private readonly world: World,
@@ -79,20 +79,20 @@ export class FaultyProcess {
     this.#following.catch(() => {});
   }
 
-  /** Ends it as SIGKILL does: nothing is given back, and nothing of it is heard of again. */
+  /** Ends it like SIGKILL: nothing is released, and it does nothing more. */
   kill(): void {
     if (this.#killed) return;
     this.#killed = true;
     this.onKilled();
   }
 
-  /** Ends it as SIGTERM does. */
+  /** Ends it like SIGTERM. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#following;
   }
 
-  /** Everything the engine waits for comes through here: here it may die or stand still. */
+  /** Every wait of the engine passes through here: here it may be killed or frozen. */
   async #awaits<T>(work: Promise<T>): Promise<T> {
     const { choices, clock, faults } = this.world;
     if (choices.chance(faults.crash)) this.kill();
@@ -103,7 +103,7 @@ export class FaultyProcess {
       return await work;
     } finally {
       if (this.#frozenUntil > clock.monotonic()) await clock.pause(this.#frozenUntil - clock.monotonic());
-      // Whatever a killed process waits for never comes.
+      // The waits of a killed process never end.
       if (this.#killed) await new Promise<never>(() => {});
     }
   }
@@ -174,7 +174,7 @@ export class FaultyProcess {
     return result;
   }
 
-  /** Something that lasts, and may outlive the faults. Returns how long. */
+  /** Starts something that may outlast the faults. Returns its duration. */
   #unrest(ms: number): number {
     const { world } = this;
     world.unrestUntil = Math.max(world.unrestUntil, world.clock.monotonic() + ms);
@@ -188,7 +188,7 @@ export class FaultyProcess {
   }
 }
 
-/** Nobody waits for a straggler's result. */
+/** Ignores the result of a late statement. */
 function expectTrouble(error: unknown): void {
   if (!(error instanceof ModelFailure)) throw error;
 }

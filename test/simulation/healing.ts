@@ -1,14 +1,14 @@
 import { BrokenPromise, FEED } from './checked-store.js';
 import { POLL_INTERVAL_MS, type World } from './faulty-process.js';
 
-/** After the last fault, the feed must be followed again, its end reached and its freshness known. */
+/** Time after the last fault within which the feed must reach its end again and its freshness be known, milliseconds. */
 const RETURN_MS = 600_000;
-/** And in the end everything must be there: pending results may pause for an hour, a full sweep for its interval. */
-const PATIENCE_MS = 4 * 3_600_000;
+/** Time after which everything must be stored, milliseconds: pending results may pause for an hour, full passes for their interval. */
+const COMPLETE_MS = 4 * 3_600_000;
 const STEP_MS = 5_000;
-/** Pages and results under way have their end within this time. */
-const UNDER_WAY_MS = 10_000;
-/** So old may the freshness of a quiet feed become: two polls. */
+/** Time within which running requests for pages and results end, milliseconds. */
+const REQUEST_MS = 10_000;
+/** Maximum age of the freshness of a quiet feed, milliseconds: two polls. */
 const FRESH_MS = 30_000;
 
 /**
@@ -25,12 +25,12 @@ export async function heal(world: World): Promise<void> {
   );
   // A late statement, or a failover, moved the feed under pages that were read already.
   if (traits.faults.straggler > 0 || traits.losesCommits) store.misplaced = 0;
-  await until(world, PATIENCE_MS, () => whatIsMissing(world));
+  await until(world, COMPLETE_MS, () => whatIsMissing(world));
   await deliverAgain(world);
   if (store.misplaced > 0) throw new BrokenPromise('pages were committed in another order than they were read');
 }
 
-/** What stands still goes on after the faults have stopped, and may fail then. */
+/** Waits for frozen processes and statements, which resume after the faults have stopped and may fail then. */
 async function calm(world: World): Promise<void> {
   const { clock, service } = world;
   for (;;) {
@@ -65,15 +65,15 @@ function whatIsMissing({ clock, store, service, traits }: World): string | null 
     return `${scanId} is still pending: ${pending}`;
   }
   if (!store.hasReadAll()) return 'the history, or a stretch that was asked for, is not read to its end';
-  // The end of the feed is seen at every interval: a quiet feed does not grow old.
+  // The end of the feed is reached at every interval, so a quiet feed stays fresh.
   return store.completeAsOf() >= clock.monotonic() - FRESH_MS ? null : 'freshness falls behind on a quiet feed';
 }
 
 /** Everything is delivered a second time. */
 async function deliverAgain(world: World): Promise<void> {
   const { clock, store, service } = world;
-  await clock.advance(UNDER_WAY_MS);
-  // What cursors have passed by may be found now, and results of revisions that were not delivered yet are.
+  await clock.advance(REQUEST_MS);
+  // Runs that cursors skipped may be found now, and results of revisions that were not delivered yet.
   const changing = new Set(store.notKept().map(({ scanId }) => scanId));
   for (const { scanId, deliveredAt, pending } of store.rows.values())
     if (deliveredAt === null || pending !== null) changing.add(scanId);

@@ -42,7 +42,7 @@ function isOutdated({ kind, begunAt }: Pick<ModelPass, 'kind' | 'begunAt'>, { fi
   return kind === 'full' && filtersWidenedAt !== null && begunAt <= filtersWidenedAt;
 }
 
-/** It has read everything up to what the feed was complete to when it began. */
+/** Returns whether a pass has read everything up to where the feed was complete when it began. */
 function isCompleted({ finishedAt, cancelled, completeAsOf }: ModelPass): boolean {
   return finishedAt !== null && !cancelled && completeAsOf !== null;
 }

@@ -32,7 +32,7 @@ interface WriteSettings {
   readonly keepsHistory: (feed: string) => boolean;
 }
 
-/** The rules of the commit statement about rows and quarantine, written a second time. */
+/** The rules of the commit statement for rows and quarantine: a second implementation. */
 export class ModelRows {
   readonly runs = new Map<string, ModelRow>();
   readonly history: ModelRow[] = [];
@@ -67,7 +67,7 @@ export class ModelRows {
     return { ...counts, quarantined: states.filter((state) => state === 'open').length, stored };
   }
 
-  /** Remembers all rows. Returns a function that restores them. */
+  /** Copies all rows. Returns a function that restores them. */
   snapshot(): () => void {
     const { runs, history, quarantine } = this;
     const kept = structuredClone({ runs, history, quarantine });
@@ -154,7 +154,7 @@ export class ModelRows {
     }
   }
 
-  /** First what is not stored in any form, then the original of what is. */
+  /** First the entries that are not stored in any form, then the originals of stored ones. */
   #oneOfEachIdentity(entries: readonly QuarantineEntry[], feed: string): ReadonlyMap<string, QuarantineEntry> {
     const rank = (entry: QuarantineEntry) => (this.#isOvertaken(entry) ? 2 : entry.state === 'open' ? 0 : 1);
     const chosen = new Map<string, QuarantineEntry>();

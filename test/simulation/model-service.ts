@@ -54,7 +54,7 @@ export class ModelService implements FeedService {
   }
 }
 
-/** As the client does: the size is told first, and what is too large is not given. */
+/** Like the client: reports the size first, and rejects responses that are too large. */
 function bounded<T extends { readonly body: Uint8Array }>(
   answer: T,
   { maxBytes, onReceived }: Partial<BodyBounds>,

@@ -42,11 +42,11 @@ export type { ModelFeed } from './model-feed.js';
 export type { ModelQuarantine, ModelRow } from './model-rows.js';
 
 export interface ModelStoreSettings {
-  /** The processes' monotonic clock, where it is not the database's. */
+  /** The processes' monotonic clock, if it is not the database's. */
   readonly monotonic?: () => number;
   readonly pendingRetryMs?: number;
   readonly leaseTtlMs?: number;
-  /** Positions are noted in the history this often at most. */
+  /** Minimum interval between two positions in the history, milliseconds. */
   readonly checkpointEveryMs?: number;
 }
 
@@ -54,7 +54,7 @@ const POSITIONS_KEPT = 300;
 const GONE_AFTER_MS = 24 * 3_600_000;
 const ADOPTED_AT_ONCE = 1_000;
 
-/** What PostgreSQL promises the engine, in memory: the rules of the statements, written a second time. */
+/** The rules of the statements in memory: a second implementation of what PostgreSQL does for the engine. */
 export class ModelStore implements FeedStore {
   readonly feeds = new Map<string, ModelFeed>();
   readonly #settings: Required<ModelStoreSettings>;
@@ -268,7 +268,7 @@ export class ModelStore implements FeedStore {
     return adopted.length;
   }
 
-  /** Nobody leads this feed for a day, and it has the address of `own`. */
+  /** Returns whether this feed had no leader for a day, and has the address of `own`. */
   #isGone(name: string, own: ModelFeed): boolean {
     const feed = this.feeds.get(name);
     if (feed === undefined) return true;
@@ -305,7 +305,7 @@ export class ModelStore implements FeedStore {
     return true;
   }
 
-  /** Remembers everything. Returns a function that restores it, as a failover to an asynchronous standby does. */
+  /** Copies all data. Returns a function that restores it, like a failover to an asynchronous standby. */
   snapshot(): () => void {
     const feeds = structuredClone(this.feeds);
     const passes = this.#passes;
@@ -330,7 +330,7 @@ export class ModelStore implements FeedStore {
     return pass;
   }
 
-  /** As `scanfeed rewind` does, to a noted cursor or to the feed's start: whoever holds the feed loses it. */
+  /** As `scanfeed rewind` does, to an earlier cursor or to the feed's start. The holder loses the lease. */
   rewind(name: string, cursor: string | null): void {
     const feed = this.feeds.get(name);
     if (feed === undefined) return;

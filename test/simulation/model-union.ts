@@ -1,4 +1,4 @@
-/** What sources say of one revision: entries of the feed, and the single-run answer. */
+/** The values of one revision in its sources: entries of the feed, and the single-run answer. */
 export interface Sources {
   status: 'completed' | 'failed';
   environment: 'prod' | 'test';
@@ -21,7 +21,7 @@ export interface Sources {
   pending: string | null;
 }
 
-/** Both state something, and not the same. */
+/** Returns whether both have a value, and the values differ. */
 export function contradicts(a: Sources, b: Sources): boolean {
   const names = ['slug', 'reason', 'error', 'data'] as const;
   return a.status !== b.status || names.some((name) => a[name] !== null && b[name] !== null && a[name] !== b[name]);

@@ -2,7 +2,7 @@ import type { ReconcileSettings } from '../../src/sync/context.js';
 import type { FeedFilters, FeedIdentity } from '../../src/sync/ports/index.js';
 import type { Choices } from './random-choices.js';
 
-/** What the service of one history is like. */
+/** Properties of the service in one history. */
 export interface ServiceTraits {
   /** Cursors that change with every poll, also at the end. */
   readonly movingCursors: boolean;
@@ -40,31 +40,31 @@ export interface ServiceTraits {
   readonly sparseAnswers: boolean;
 }
 
-/** What goes wrong, each the probability at one call. */
+/** Probability of each fault at one call. */
 export interface Faults {
   /** The process is killed while the engine waits. */
   readonly crash: number;
-  /** The process stands still for longer than its lease, then goes on (a paused machine). */
+  /** The process is frozen for longer than its lease, then resumes (a paused machine). */
   readonly freeze: number;
   /** The connection to the database is cut, or a statement is refused, and it did not happen. */
   readonly lost: number;
   /** The connection is cut, and it did happen. */
   readonly unknown: number;
-  /** The connection is cut, and it happens later, when nobody waits any more. */
+  /** The connection is cut, and the statement is executed later. */
   readonly straggler: number;
   /** The statement alone takes longer than the lease. */
   readonly slow: number;
-  /** A request to the service fails, in one of all the ways there are. */
+  /** A request to the service fails, in any possible way. */
   readonly request: number;
 }
 
 export const NO_FAULTS: Faults = { crash: 0, freeze: 0, lost: 0, unknown: 0, straggler: 0, slow: 0, request: 0 };
 
-/** One history: its world and how it is watched. */
+/** One history: its environment and its checks. */
 export interface Traits {
   readonly service: ServiceTraits;
   readonly faults: Faults;
-  /** Whether the database now and then loses its last commits. */
+  /** Whether the database sometimes loses its last commits. */
   readonly losesCommits: boolean;
   readonly replicas: number;
   readonly filters: FeedFilters;
@@ -74,11 +74,11 @@ export interface Traits {
   /** Bytes; the small ones have room for a few entries. */
   readonly memoryBudget: number;
   readonly reconcile: ReconcileSettings;
-  /** How long the service has been there before the first process starts, milliseconds. */
+  /** Age of the service when the first process starts, milliseconds. */
   readonly pastMs: number;
   /** Settings of the start, as the processes of one history have them: only the first one counts. */
   readonly starts: readonly FeedIdentity['start'][];
-  /** Faults never stop: only what must hold at every moment is checked. Otherwise all must be there in the end. */
+  /** Faults never stop, so only invariants are checked. Otherwise everything must be stored at the end. */
   readonly restless: boolean;
 }
 
@@ -89,7 +89,7 @@ const FILTERS: readonly FeedFilters[] = [
   { status: ['completed'], environment: 'prod', documentType: null },
 ];
 
-/** A feed that begins with its new runs begins an hour before its first start: the history must be older to lie behind it. */
+/** A feed that begins with its new runs begins an hour before its first start: the history must be older. */
 const PAST_MS = 900_000;
 const LONG_PAST_MS = 9_000_000;
 
