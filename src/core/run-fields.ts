@@ -27,7 +27,7 @@ export const DOCUMENT_TYPE_FIELDS = ['slug', 'name'] as const;
 const RUN_FIELDS: ReadonlySet<string> = new Set(INTERFACE_FIELDS);
 const TYPE_FIELDS: ReadonlySet<string> = new Set(DOCUMENT_TYPE_FIELDS);
 
-/** Whether a run, or its document type, has a field that the interface does not know. */
+/** Returns whether a run, or its document type, has a field that the interface does not know. */
 export function hasUnknownFields(run: object, documentType: object): boolean {
   return hasOtherFields(run, RUN_FIELDS) || hasOtherFields(documentType, TYPE_FIELDS);
 }

@@ -32,7 +32,7 @@ function showFeed(report: FeedReport, now: number, columns: number | null): stri
     ['History', report.backfillComplete ? 'complete' : `still being read${pace(report.pace)}`],
     ...report.passes.map(passLine),
     ['Runs', report.runsEstimated ? `about ${report.runs}` : String(report.runs)],
-    ['Recently stored', `${counted(report.storedLately, 'run', 'runs')} in the last 5 min`],
+    ['Recently stored', `${counted(report.storedRecently, 'run', 'runs')} in the last 5 min`],
     ['Pending results', counts(report.pending) + pendingTimes(report, now) + givenUp(report)],
     ['In quarantine', counts(report.quarantined) + quarantineTimes(report)],
     ['Leader', report.leader ?? 'none: no process is writing'],

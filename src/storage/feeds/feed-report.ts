@@ -31,7 +31,7 @@ export interface FeedReport {
   /** Whether `runs` is the planner's estimate: counting a large table would take minutes. */
   readonly runsEstimated: boolean;
   /** Runs stored or changed in the last five minutes, up to 10,000. */
-  readonly storedLately: number;
+  readonly storedRecently: number;
   /** Number of pending results that are retried, by reason. */
   readonly pending: Readonly<Record<string, number>>;
   /** Time since when the oldest one is pending, and time of the next try. */
@@ -117,7 +117,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
         CASE WHEN (SELECT small FROM size) THEN
           (SELECT count(*)::int FROM ${tables.runs} AS run WHERE run.feed = feed.name) END AS counted,
         (SELECT count(*)::int FROM latest
-          WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedLately",
+          WHERE latest.feed = feed.name AND synced_at > clock_timestamp() - interval '5 minutes') AS "storedRecently",
         (SELECT min(pending_since) FROM ${tables.runs} AS run
           WHERE run.feed = feed.name AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingSince",
         (SELECT min(next_try_at) FROM ${tables.runs} AS run

@@ -67,7 +67,7 @@ describe('status', () => {
     const { out } = await runCommand(status, ['status', '--json'], { env: env() });
     expect(JSON.parse(out)).toMatchObject([
       {
-        storedLately: 2,
+        storedRecently: 2,
         pendingSince: expect.stringMatching(/Z$/),
         pendingNextTryAt: expect.stringMatching(/Z$/),
         quarantinedLastAt: expect.stringMatching(/Z$/),
