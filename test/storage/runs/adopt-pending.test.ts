@@ -31,7 +31,7 @@ const due = async (feed: string) => {
   await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = clock_timestamp() WHERE next_try_at IS NOT NULL`);
   return (await bench.store.duePending(feed, 10)).map(({ scanId }) => scanId);
 };
-const stranded = () => findOrphaned(bench.connection);
+const orphaned = () => findOrphaned(bench.connection);
 const pending = async (feed: string) => (await bench.store.readStatus(feed)).pendingResults;
 
 describe('pending results of another feed', () => {
@@ -75,26 +75,26 @@ describe('pending results of another feed', () => {
 
   it('are orphaned when no feed with a leader has their address, until it is adopted', async () => {
     await silentFor(25);
-    expect(await stranded()).toEqual([]);
+    expect(await orphaned()).toEqual([]);
     const baseUrl = 'https://elsewhere.test/v1';
     await moveFormer(baseUrl);
-    expect(await stranded()).toEqual([{ feed: 'former', baseUrl, results: 1 }]);
+    expect(await orphaned()).toEqual([{ feed: 'former', baseUrl, results: 1 }]);
     const [address] = await bench.rows<{ base_url: string }>(
       sql`SELECT base_url FROM ${tables.feeds} WHERE name = 'own'`,
     );
     await bench.operatorStore.feeds.adopt('former', { from: baseUrl, baseUrl: address?.base_url ?? '' });
-    expect(await stranded()).toEqual([]);
+    expect(await orphaned()).toEqual([]);
     expect(await adopted()).toBe(1);
   });
 
   it('are not orphaned when their feed may come back or they were given up', async () => {
     await moveFormer('https://elsewhere.test/v1');
     await silentFor(23);
-    expect(await stranded()).toEqual([]);
+    expect(await orphaned()).toEqual([]);
     await silentFor(2);
-    expect(await stranded()).toHaveLength(1);
+    expect(await orphaned()).toHaveLength(1);
     expect(await bench.operatorStore.pending.giveUp('former', new Map([['pending', 1]]))).toEqual(['pending']);
-    expect(await stranded()).toEqual([]);
+    expect(await orphaned()).toEqual([]);
   });
 
   it('are not adopted when the lease was lost', async () => {
