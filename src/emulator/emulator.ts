@@ -8,17 +8,17 @@ import type { Switches, SwitchesPatch } from './model/switches.js';
 import { defaultOptions, type EmulatorOptions } from './options.js';
 import { Service } from './service.js';
 
-/** A feed entry to be passed on byte for byte. */
+/** A feed entry that is sent byte for byte. */
 export interface VerbatimSpec extends Partial<FilterFacts> {
   /** JSON text, or bytes that need not even be UTF-8. */
   text: string | Uint8Array;
-  /** Given, the single-run endpoint answers this id, with `run` or else with the same text. */
+  /** If given, the single-run endpoint answers for this id with `run`, or else with the same text. */
   scanId?: string;
   run?: string | Uint8Array;
   deliveredAt?: Date | string | number;
 }
 
-/** A running emulator. Where `organization` is left out, the first one is meant. */
+/** A running emulator. Without `organization`, methods use the first one. */
 export type Emulator = Awaited<ReturnType<typeof startEmulator>>;
 
 /** Starts an emulator and resolves when it listens. Nothing happens automatically unless a rate is set. */
@@ -35,7 +35,7 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}) {
   return {
     /** Base URL of the service, with `/v1`. */
     url: `${origin}/v1`,
-    /** Where the control routes are, with `/_emulator`. */
+    /** Base URL of the control routes, with `/_emulator`. */
     controlUrl: `${origin}/_emulator`,
     port: address.port,
     /** The first API key. */
@@ -45,16 +45,16 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}) {
     get switches() {
       return service.switches;
     },
-    /** Changes switches at once. */
+    /** Changes switches immediately. */
     set: (patch: SwitchesPatch): Switches => service.patch(patch),
-    /** Adds a fault behind those in force. */
+    /** Adds a fault after the active ones. */
     addFault: (fault: FaultInput): void => service.faults.add(fault),
     clearFaults: (): void => {
       service.faults.list = [];
     },
-    /** Adds runs at the end of the sequence, or where their `deliveredAt` puts them. */
+    /** Adds runs at the end of the sequence, or at their `deliveredAt`. */
     appendRuns: (specs: readonly RunSpec[], organization?: string) => specs.map((spec) => append(spec, organization)),
-    /** Adds `count` made-up runs. */
+    /** Adds `count` generated runs. */
     appendCount: (count: number, spec: RunSpec = {}, organization?: string) =>
       Array.from({ length: count }, () => append(spec, organization)),
     appendRaw: (entries: readonly (string | Uint8Array | VerbatimSpec)[], organization?: string): void => {
@@ -62,18 +62,18 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}) {
     },
     /** Scripts the single-run endpoint; several scripts are used in order. */
     answerRun: (scanId: string, answer: ScriptedAnswer): void => service.runScripts.add(scanId, answer),
-    /** Raises the revision of a finished run; throws when there is none such. */
+    /** Raises the revision of a finished run. @throws RangeError if there is none */
     correct: (scanId: string, change: Correction = {}, organization?: string): RunVersion => {
       const version = service.organization(organization).correct(scanId, change, service.now());
       if (version === null) throw new RangeError(`no finished run ${scanId}`);
       return version;
     },
-    /** Corrects a run of the emulator's choice; null when there is none. */
+    /** Corrects a random run. Returns null if there is none. */
     correctAny: (change: Correction = {}, organization?: string) =>
       service.organization(organization).correctAny(change, service.now()),
     /** Rejects every cursor issued so far. */
     invalidateCursors: (organization?: string): void => service.organization(organization).cursors.invalidate(),
-    /** What the feed holds at this moment, unfiltered and in order, made as it is read. */
+    /** Returns the current entries of the feed, unfiltered and in order, generated lazily. */
     entries: (organization?: string): Iterable<Content> => entriesOf(service, organization),
     close: (): Promise<void> => server.close(),
   };

@@ -1,4 +1,4 @@
-/** The Document Recognition Service, emulated after its interface alone. */
+/** An emulation of the Document Recognition Service, written from its interface alone. */
 
 export { type Emulator, startEmulator, type VerbatimSpec } from './emulator.js';
 export { documentTypes } from './model/catalogue.js';

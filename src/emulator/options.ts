@@ -9,25 +9,25 @@ export interface ApiKey {
 
 export interface EmulatorOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 for any free port. */
   readonly port: number;
-  /** The first is the one that `Emulator.apiKey` names. */
+  /** The first one is `Emulator.apiKey`. */
   readonly apiKeys: readonly ApiKey[];
-  /** Everything that looks like chance comes from it. */
+  /** Seed of all random values. */
   readonly seed: number;
   /** Finished runs that each organization has at the start. They cost no memory. */
   readonly history: number;
-  /** The history is spread over this period before the start. */
+  /** Period before the start that the history covers. */
   readonly historyPeriodMs: number;
-  /** Wanted size of a feed entry in bytes, on average. */
+  /** Average size of a feed entry, bytes. */
   readonly runBytes: number;
-  /** Placed entries (submissions, corrections, scripts) and idempotency keys kept for each organization, at most; about 1.5 KB each. */
+  /** Maximum number of placed entries (submissions, corrections, scripts) and idempotency keys per organization; about 1.5 KB each. */
   readonly liveLimit: number;
-  /** Where the switches stand at the start. */
+  /** Switches at the start. */
   readonly switches: SwitchesPatch;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** For latency and drips; resolves early or rejects when the signal aborts. */
+  /** Waits for latency and slow bodies; resolves early or rejects if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 

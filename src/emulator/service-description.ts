@@ -1,2 +1,2 @@
-/** The service's interface as OpenAPI. Two folders up, from `dist/emulator/` and from the bundle in `dist/program/` alike. */
+/** The service's interface as OpenAPI. It is two folders up from both `dist/emulator/` and the bundle in `dist/program/`. */
 export const SERVICE_DESCRIPTION = new URL('../../openapi/recognition-service.json', import.meta.url);

@@ -9,7 +9,7 @@ import { RunScripts } from './model/run-scripts.js';
 import { type Switches, type SwitchesPatch, switchesSchema } from './model/switches.js';
 import type { EmulatorOptions } from './options.js';
 
-/** The state behind the routes: organizations, switches, faults, scripts and the clock. */
+/** The state of the service: organizations, switches, faults, scripts and the clock. */
 export class Service {
   readonly requests = new RequestLog();
   readonly runScripts = new RunScripts();
@@ -41,18 +41,18 @@ export class Service {
     return [...this.#organizations.values()];
   }
 
-  /** The service's clock, whole milliseconds since 1970: what its `Date` header says. */
+  /** Returns the service's clock, which its `Date` header shows, in whole milliseconds since 1970. */
   clock(): number {
     return Math.floor(this.options.now() + this.#switches.clockOffsetMs);
   }
 
-  /** The same for the sequence, which never goes back: a time that was read as the present stays the past. */
+  /** Returns the clock of the sequence, which never goes back. */
   now(): number {
     this.#latest = Math.max(this.#latest, this.clock());
     return this.#latest;
   }
 
-  /** Changes switches; throws a `ZodError` and changes nothing when one is wrong. */
+  /** Changes switches. @throws ZodError if one is invalid; nothing changes then */
   patch(patch: SwitchesPatch): Switches {
     const changes = z.record(z.string(), z.unknown()).parse(patch);
     const switches = switchesSchema.parse({ ...this.switches, ...changes });
@@ -64,14 +64,14 @@ export class Service {
     return this.switches;
   }
 
-  /** By name; the first where none is given. */
+  /** Returns an organization by name, by default the first one. */
   organization(name?: string): Organization {
     const found = name === undefined ? this.organizations[0] : this.#organizations.get(name);
     if (found === undefined) throw new RangeError(`no such organization: ${name ?? '(there is none)'}`);
     return found;
   }
 
-  /** The organization of a request (interface 5). */
+  /** Returns the organization of a request (interface 5). */
   authenticate(authorization: string | undefined): Organization {
     const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     const organization = key === undefined ? undefined : this.#keys.get(key);
@@ -80,7 +80,7 @@ export class Service {
     return this.organization(organization);
   }
 
-  /** Checks that a slug is known (404 otherwise). */
+  /** @throws Refusal 404 if the slug is unknown */
   requireDocumentType(slug: string): void {
     if (documentTypes.some((type) => type.slug === slug)) return;
     throw new Refusal(404, `Der Dokumenttyp „${slug}“ wurde nicht gefunden.`);

@@ -18,7 +18,7 @@ export interface Reply {
 }
 
 /** An emulator under a clock of its own, with a client that knows nothing of the emulator's code. */
-export interface Bench {
+export interface Setup {
   readonly emulator: Emulator;
   /** Moves the emulator's clock. */
   advance(ms: number): void;
@@ -35,7 +35,7 @@ export interface Bench {
  * Shares are 0 unless set, so that every run is a completed one of `prod`. Everything that is asked and answered is held to
  * the description of the service.
  */
-export async function bench(options: Partial<EmulatorOptions> = {}): Promise<Bench> {
+export async function setup(options: Partial<EmulatorOptions> = {}): Promise<Setup> {
   let now = noon;
   const plain: SwitchesPatch = { failureShare: 0, testEnvironmentShare: 0, truncatedShare: 0 };
   const emulator = await startEmulator({ now: () => now, ...options, switches: { ...plain, ...options.switches } });

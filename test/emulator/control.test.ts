@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { defaultSwitches, switchesSchema } from '../../src/emulator/index.js';
-import { bench, ids, revisions } from './client.js';
+import { ids, revisions, setup } from './client.js';
 
 describe('the control surface at /_emulator', () => {
   it('shows all switches and changes those that are named', async () => {
-    const { control, emulator } = await bench();
+    const { control, emulator } = await setup();
     const before = (await control('GET', '/switches')).json;
     expect(Object.keys(before).sort()).toEqual(Object.keys(defaultSwitches).sort());
     const patch = { latencyMs: 1, redelivery: 'behind', faults: [{ kind: 'status', status: 500, share: 0.5 }] };
@@ -27,7 +27,7 @@ describe('the control surface at /_emulator', () => {
     [[]],
     ['x'],
   ])('refuses %j as switches and changes nothing', async (patch) => {
-    const { control, emulator } = await bench();
+    const { control, emulator } = await setup();
     const before = emulator.switches;
     const reply = await control('PATCH', '/switches', patch);
     expect(reply.status).toBe(400);
@@ -36,7 +36,7 @@ describe('the control surface at /_emulator', () => {
   });
 
   it('adds made-up runs, and scripted ones', async () => {
-    const { control, page } = await bench();
+    const { control, page } = await setup();
     const made = (await control('POST', '/runs', { count: 3 })).json.runs as { scanId: string }[];
     await control('POST', '/runs', {
       runs: [
@@ -51,7 +51,7 @@ describe('the control surface at /_emulator', () => {
   });
 
   it('corrects runs: a named one, or some', async () => {
-    const { control, drain } = await bench({ history: 20 });
+    const { control, drain } = await setup({ history: 20 });
     const { items } = await drain();
     const first = String(items[0]?.scanId);
     expect((await control('POST', '/corrections', { scanId: first, data: { neu: true } })).json).toEqual({
@@ -65,7 +65,7 @@ describe('the control surface at /_emulator', () => {
   });
 
   it('takes verbatim entries, a line each', async () => {
-    const { emulator, get } = await bench();
+    const { emulator, get } = await setup();
     const lines = ['{"scanId":"a","n":12345678901234567890}', '{"s":"\\udc00"}'];
     const response = await fetch(`${emulator.controlUrl}/entries`, { method: 'POST', body: `${lines.join('\n')}\n` });
     expect(await response.json()).toEqual({ added: 2 });
@@ -73,7 +73,7 @@ describe('the control surface at /_emulator', () => {
   });
 
   it('scripts single-run answers', async () => {
-    const { emulator, get } = await bench();
+    const { emulator, get } = await setup();
     const address = `${emulator.controlUrl}/answers/s-1`;
     await fetch(`${address}?times=1&status=500`, { method: 'PUT', body: '{"error":"Aua."}' });
     await fetch(address, { method: 'PUT', body: '{"n":1.10}' });
@@ -84,7 +84,7 @@ describe('the control surface at /_emulator', () => {
   });
 
   it('adds and removes faults, and invalidates cursors', async () => {
-    const { control, get, page } = await bench({ history: 2 });
+    const { control, get, page } = await setup({ history: 2 });
     await control('POST', '/faults', { kind: 'status', status: 502 });
     expect((await get('/scans')).status).toBe(502);
     await control('DELETE', '/faults');
@@ -94,7 +94,7 @@ describe('the control surface at /_emulator', () => {
   });
 
   it('counts requests', async () => {
-    const { control, get } = await bench();
+    const { control, get } = await setup();
     await get('/scans');
     expect((await control('GET', '/requests')).json).toEqual({ feed: 1, run: 0, submit: 0 });
   });
@@ -104,7 +104,7 @@ describe('the control surface at /_emulator', () => {
       { key: 'one', organization: 'a' },
       { key: 'two', organization: 'b' },
     ];
-    const { control, get } = await bench({ apiKeys });
+    const { control, get } = await setup({ apiKeys });
     await control('POST', '/runs', { organization: 'b', count: 2 });
     const { items } = (await get('/scans', { authorization: 'Bearer two' })).json as {
       items: Record<string, unknown>[];

@@ -1,11 +1,11 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, it } from 'vitest';
 import { document, serviceDescription, watchEmulator } from '../support/openapi/watch-emulator.js';
-import { bench, form } from './client.js';
+import { form, setup } from './client.js';
 
 describe('the description of the service', () => {
   it('is served, by the rules of OpenAPI, without a key and beside the service', async () => {
-    const { control } = await bench();
+    const { control } = await setup();
     const { json, headers } = await control('GET', '/openapi.json');
     expect(headers.get('content-type')).toMatch(/^application\/json/);
     expect(json).toEqual(document);
@@ -13,7 +13,7 @@ describe('the description of the service', () => {
   });
 
   it('comes with one of the control routes, by the same rules', async () => {
-    const { control } = await bench();
+    const { control } = await setup();
     const { json } = await control('GET', '/openapi-control.json');
     expect(await new Validator().validate(json)).toMatchObject({ valid: true });
     expect(JSON.stringify(json)).toContain('stuck-cursor');
@@ -101,7 +101,7 @@ describe('the check against the description', () => {
   });
 
   it('reports what scanfeed itself must not send, and lets scripts and faults pass', async () => {
-    const { emulator, get, submit } = await bench();
+    const { emulator, get, submit } = await setup();
     const { differences } = watchEmulator(emulator, { strict: true });
     emulator.appendRaw(['{"scanId":7}', 'no JSON']);
     emulator.addFault({ kind: 'status', status: 418, next: 1 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { defaultSwitches, documentTypes, faultKinds } from '../../src/emulator/index.js';
-import { bench } from './client.js';
+import { setup } from './client.js';
 
 const text = readFileSync(new URL('../../docs/emulator.md', import.meta.url), 'utf8');
 
@@ -11,7 +11,7 @@ test('the documentation names every switch, every kind of fault and every docume
 });
 
 test('every control route that the documentation shows is there, and takes what is shown', async () => {
-  const { emulator, get } = await bench({ history: 5 });
+  const { emulator, get } = await setup({ history: 5 });
   emulator.appendRuns([{ scanId: 'invoice-1' }]);
   const calls = [...text.replaceAll(' \\\n   ', '').matchAll(/^\$ curl (?:-X (\w+) )?"?\$CONTROL(\/[^\s"]+)"?(.*)$/gm)];
   expect(calls.length).toBeGreaterThan(8);

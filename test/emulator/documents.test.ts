@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { scramble, unscramble } from '../../src/emulator/model/random.js';
 import { runNumberOf, scanIdOf } from '../../src/emulator/model/scan-ids.js';
-import { bench, ids, noon } from './client.js';
+import { ids, noon, setup } from './client.js';
 
 interface Line {
   menge: number;
@@ -13,19 +13,19 @@ interface Line {
 describe('made-up documents', () => {
   it('are the same for the same seed and others for another', async () => {
     const texts = async (seed: number) =>
-      (await (await bench({ history: 300, seed })).get('/scans?limit=200&markdown=1')).text;
+      (await (await setup({ history: 300, seed })).get('/scans?limit=200&markdown=1')).text;
     expect(await texts(5)).toBe(await texts(5));
     expect(await texts(5)).not.toBe(await texts(6));
   });
 
   it('do not depend on how they are read', async () => {
-    const { drain, page } = await bench({ history: 200 });
+    const { drain, page } = await setup({ history: 200 });
     const byOne = (await drain('limit=1')).items;
     expect((await page('limit=200')).items).toEqual(byOne);
   });
 
   it('write amounts with two decimals and archive numbers with twenty digits', async () => {
-    const { get } = await bench({ history: 200 });
+    const { get } = await setup({ history: 200 });
     const { text } = await get('/scans?limit=200');
     const amounts = [
       ...text.matchAll(/"(?:nettobetrag|bruttobetrag|einzelpreis|gesamtpreis|netto|steuer)":([^,}\]]+)/g),
@@ -39,7 +39,7 @@ describe('made-up documents', () => {
   });
 
   it('add up', async () => {
-    const { page } = await bench({ history: 200 });
+    const { page } = await setup({ history: 200 });
     const invoices = (await page('limit=200')).items
       .map((item) => item.data as Record<string, unknown>)
       .filter((data) => 'nettobetrag' in data);
@@ -55,7 +55,7 @@ describe('made-up documents', () => {
   });
 
   it.each([1700, 6000])('have about %i bytes on average', async (runBytes) => {
-    const { get } = await bench({ history: 600, runBytes, switches: { failureShare: 0.03 } });
+    const { get } = await setup({ history: 600, runBytes, switches: { failureShare: 0.03 } });
     const { text, json } = await get('/scans?limit=200&status=completed,failed');
     const mean = Buffer.byteLength(text) / (json.items as unknown[]).length;
     expect(mean).toBeGreaterThan(runBytes * 0.9);
@@ -63,7 +63,7 @@ describe('made-up documents', () => {
   });
 
   it('spread over the period before the start, none in the future', async () => {
-    const { drain } = await bench({ history: 100, historyPeriodMs: 100_000 });
+    const { drain } = await setup({ history: 100, historyPeriodMs: 100_000 });
     const times = (await drain()).items.map((item) => new Date(String(item.deliveredAt)).getTime());
     expect(times[0]).toBeGreaterThan(noon - 100_000);
     expect(times[0]).toBeLessThan(noon - 98_000);
@@ -72,7 +72,7 @@ describe('made-up documents', () => {
   });
 
   it('make a history of ten million runs readable anywhere at once', async () => {
-    const { page, get } = await bench({ history: 10_000_000 });
+    const { page, get } = await setup({ history: 10_000_000 });
     const { items } = await page(`since=${noon - 86_400_000}&limit=200`);
     expect(items).toHaveLength(200);
     expect(items[0]?.fileName).toMatch(/_9666\d{3}\.pdf$/);

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { bench, ids, revisions } from './client.js';
+import { ids, revisions, setup } from './client.js';
 
 const minute = 60_000;
 
 describe('what happens by itself', () => {
   it('is nothing, unless a rate is set', async () => {
-    const { drain, advance } = await bench({ history: 10 });
+    const { drain, advance } = await setup({ history: 10 });
     const before = await drain();
     advance(86_400_000);
     expect(await drain()).toEqual(before);
   });
 
   it('adds runs at the rate that is set, and stops when it is taken back', async () => {
-    const { drain, advance, emulator } = await bench({ history: 5 });
+    const { drain, advance, emulator } = await setup({ history: 5 });
     advance(minute);
     emulator.set({ newRunsPerSecond: 3 });
     advance(minute);
@@ -25,7 +25,7 @@ describe('what happens by itself', () => {
   });
 
   it('is seen whole by a client that polls, whatever the moments at which it polls', async () => {
-    const { page, advance, drain, emulator } = await bench({
+    const { page, advance, drain, emulator } = await setup({
       history: 10,
       switches: { newRunsPerSecond: 40, correctionsPerMinute: 200, processingMs: 0 },
     });
@@ -53,14 +53,14 @@ describe('what happens by itself', () => {
   });
 
   it('corrects runs at the rate that is set', async () => {
-    const { drain, advance } = await bench({ history: 200, switches: { correctionsPerMinute: 10 } });
+    const { drain, advance } = await setup({ history: 200, switches: { correctionsPerMinute: 10 } });
     advance(3 * minute);
     const raised = (await drain('limit=200')).items.map((item) => (item.revision as number) - 1);
     expect(raised.reduce((sum, n) => sum + n, 0)).toBe(30);
   });
 
   it('lets a share of the new runs appear late, behind cursors', async () => {
-    const { page, drain, advance, emulator } = await bench({
+    const { page, drain, advance, emulator } = await setup({
       switches: { newRunsPerSecond: 1, lateShare: 0.3, lateByMs: 10 * minute },
     });
     advance(5 * minute);
@@ -79,7 +79,7 @@ describe('what happens by itself', () => {
   });
 
   it('does not move a cursor for runs that are not visible yet', async () => {
-    const { page, advance, emulator } = await bench({
+    const { page, advance, emulator } = await setup({
       switches: { newRunsPerSecond: 1, lateShare: 1, lateByMs: minute },
     });
     const { nextCursor } = await page();
@@ -91,7 +91,7 @@ describe('what happens by itself', () => {
   });
 
   it('adds nothing to a millisecond that was read when a rate is set', async () => {
-    const { page, drain, advance, emulator } = await bench();
+    const { page, drain, advance, emulator } = await setup();
     emulator.appendCount(1);
     const { nextCursor } = await page();
     emulator.set({ newRunsPerSecond: 50_000 });
@@ -102,7 +102,7 @@ describe('what happens by itself', () => {
   });
 
   it('does not change runs that exist when shares are changed', async () => {
-    const { drain, advance, emulator } = await bench({ history: 50, switches: { newRunsPerSecond: 1 } });
+    const { drain, advance, emulator } = await setup({ history: 50, switches: { newRunsPerSecond: 1 } });
     advance(minute);
     const before = await drain('limit=200');
     emulator.set({ failureShare: 1, testEnvironmentShare: 1 });
@@ -118,14 +118,14 @@ describe('what happens by itself', () => {
     const sleep = async (ms: number) => {
       waits.push(ms);
     };
-    const { get } = await bench({ sleep, switches: { latencyMs: 300 } });
+    const { get } = await setup({ sleep, switches: { latencyMs: 300 } });
     await get('/scans');
     await get('/scans/x');
     expect(waits).toEqual([300, 300]);
   });
 
   it('never lets the sequence go back when the clock does', async () => {
-    const { page, advance, emulator } = await bench();
+    const { page, advance, emulator } = await setup();
     emulator.appendCount(1);
     const { nextCursor } = await page();
     advance(-minute);
@@ -134,7 +134,7 @@ describe('what happens by itself', () => {
   });
 
   it('forgets what was delivered first when more than the limit is kept', async () => {
-    const { drain, get, emulator, advance } = await bench({ liveLimit: 20, history: 3 });
+    const { drain, get, emulator, advance } = await setup({ liveLimit: 20, history: 3 });
     const runs: string[] = [];
     for (let i = 0; i < 30; i++) {
       advance(1);
@@ -146,7 +146,7 @@ describe('what happens by itself', () => {
   });
 
   it('does not fall back to the first revision of a corrected run that was forgotten', async () => {
-    const { drain, get, emulator, advance } = await bench({ liveLimit: 2, history: 3 });
+    const { drain, get, emulator, advance } = await setup({ liveLimit: 2, history: 3 });
     const [scanId] = ids((await drain()).items) as [string];
     emulator.correct(scanId);
     advance(1);
@@ -158,7 +158,7 @@ describe('what happens by itself', () => {
 
 describe('scripts', () => {
   it('append runs with the values they name', async () => {
-    const { page, emulator } = await bench();
+    const { page, emulator } = await setup();
     const spec = {
       scanId: 'scan-1',
       revision: 4,
@@ -182,14 +182,14 @@ describe('scripts', () => {
   });
 
   it('append several revisions of one run, in any order; the single run is the highest', async () => {
-    const { page, get, emulator } = await bench();
+    const { page, get, emulator } = await setup();
     emulator.appendRuns([{ scanId: 's' }, { scanId: 's', revision: 3 }, { scanId: 's', revision: 2 }]);
     expect(revisions((await page()).items)).toEqual(['s@1', 's@3', 's@2']);
     expect((await get('/scans/s')).json.revision).toBe(3);
   });
 
   it('append a run late, behind cursors, or in the future', async () => {
-    const { page, get, emulator, advance } = await bench({ history: 3 });
+    const { page, get, emulator, advance } = await setup({ history: 3 });
     const { nextCursor } = await page();
     const now = Date.UTC(2026, 9, 1, 12);
     const [late, future] = emulator.appendRuns([{ deliveredAt: now - 20 * 86_400_000 }, { deliveredAt: now + 5000 }]);
@@ -201,7 +201,7 @@ describe('scripts', () => {
   });
 
   it('keep every digit of results given as JSON text', async () => {
-    const { get, emulator } = await bench();
+    const { get, emulator } = await setup();
     const dataJson = '{"n":12345678901234567890,"m":1.10,"e":1e400}';
     const [run] = emulator.appendRuns([{ dataJson }]);
     expect((await get('/scans')).text).toContain(`"data":${dataJson},`);
@@ -209,7 +209,7 @@ describe('scripts', () => {
   });
 
   it('pass entries on byte for byte, in their place', async () => {
-    const { get, emulator } = await bench();
+    const { get, emulator } = await setup();
     const texts = ['{"scanId":"a","n":1.10,"x":"\\ud800"}', 'null', '{"scanId":"a",  "scanId":"b"}', '[1,2]'];
     emulator.appendRaw(texts);
     const { text } = await get('/scans');
@@ -217,7 +217,7 @@ describe('scripts', () => {
   });
 
   it('pass on bytes that are no UTF-8', async () => {
-    const { emulator } = await bench();
+    const { emulator } = await setup();
     emulator.appendRaw(['1', new Uint8Array([0x22, 0xff, 0xc3, 0x22])]);
     const response = await fetch(`${emulator.url}/scans`, { headers: { authorization: `Bearer ${emulator.apiKey}` } });
     const bytes = Buffer.from(await response.arrayBuffer());
@@ -230,7 +230,7 @@ describe('scripts', () => {
   });
 
   it('filter verbatim entries by the facts they are given', async () => {
-    const { page, get, emulator } = await bench();
+    const { page, get, emulator } = await setup();
     const text = '{"scanId":"v","revision":1}';
     emulator.appendRaw([{ text, scanId: 'v', status: 'failed', environment: 'test', documentType: 'gutschrift' }]);
     expect((await page()).items).toEqual([]);
@@ -241,7 +241,7 @@ describe('scripts', () => {
 
 describe('the request log', () => {
   it('counts requests and says what was asked, served and answered', async () => {
-    const { page, get, emulator } = await bench({ history: 3 });
+    const { page, get, emulator } = await setup({ history: 3 });
     const asked = emulator.requests.next((record) => record.operation === 'feed');
     const { items, nextCursor } = await page('limit=2&markdown=1');
     await get('/scans/x');

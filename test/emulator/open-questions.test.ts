@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { bench, ids, noon, revisions } from './client.js';
+import { ids, noon, revisions, setup } from './client.js';
 
 /** What the interface leaves open; the other answers are tested with their sections. */
 describe('a correction delivered in place', () => {
   it('is listed at the old place of its run, with a new delivery time', async () => {
-    const { emulator, drain, page, advance } = await bench({ history: 10, switches: { redelivery: 'in-place' } });
+    const { emulator, drain, page, advance } = await setup({ history: 10, switches: { redelivery: 'in-place' } });
     const { items, cursor } = await drain();
     advance(1_000);
     const { deliveredAt } = emulator.correct(String(items[3]?.scanId));
@@ -18,7 +18,7 @@ describe('a correction delivered in place', () => {
 
 describe('cursors bound to their filters', () => {
   it('are rejected with other filters, and accepted with the same', async () => {
-    const { page, get } = await bench({ history: 10, switches: { cursorFilters: 'bound' } });
+    const { page, get } = await setup({ history: 10, switches: { cursorFilters: 'bound' } });
     const { nextCursor } = await page('limit=3');
     expect(ids((await page(`limit=9&status=completed&cursor=${nextCursor}`)).items)).not.toEqual([]);
     const { status, json } = await get(`/scans?environment=all&cursor=${nextCursor}`);
@@ -32,7 +32,7 @@ describe('no cursor at the end', () => {
     ['null', { items: [], nextCursor: null }],
     ['absent', { items: [] }],
   ] as const)('gives nextCursor only where more follows: %s', async (endCursor, end) => {
-    const { emulator, page } = await bench({ history: 10, switches: { endCursor } });
+    const { emulator, page } = await setup({ history: 10, switches: { endCursor } });
     const { nextCursor } = await page('limit=9&status=completed,failed&environment=all');
     expect(nextCursor).toMatch(/./);
     const last = await page(`status=completed,failed&environment=all&cursor=${nextCursor}`);
@@ -45,7 +45,7 @@ describe('no cursor at the end', () => {
 
 describe('since as another time of the run', () => {
   it.each(['submitted', 'completed'] as const)('begins with the first run %s from then on', async (sinceMeaning) => {
-    const { emulator, page, advance } = await bench({ switches: { sinceMeaning } });
+    const { emulator, page, advance } = await setup({ switches: { sinceMeaning } });
     const since = noon;
     advance(60_000);
     const [early, late] = [since - 1_000, since + 30_000];
@@ -62,7 +62,7 @@ describe('since as another time of the run', () => {
 
 describe('a rejected cursor', () => {
   it.each(['400', '404', '410', '414', '422', '431'] as const)('is answered with %s', async (cursorRefusal) => {
-    const { emulator, page, get } = await bench({ history: 10, switches: { cursorRefusal } });
+    const { emulator, page, get } = await setup({ history: 10, switches: { cursorRefusal } });
     const { nextCursor } = await page('limit=3');
     emulator.invalidateCursors();
     const { status, json } = await get(`/scans?cursor=${nextCursor}`);
@@ -71,7 +71,7 @@ describe('a rejected cursor', () => {
   });
 
   it('is answered by nothing where its connection is destroyed', async () => {
-    const { emulator, page, get } = await bench({ history: 10, switches: { cursorRefusal: 'reset' } });
+    const { emulator, page, get } = await setup({ history: 10, switches: { cursorRefusal: 'reset' } });
     const { nextCursor } = await page('limit=3');
     emulator.invalidateCursors();
     await expect(get(`/scans?cursor=${nextCursor}`)).rejects.toThrow();
@@ -79,7 +79,7 @@ describe('a rejected cursor', () => {
 });
 
 it('issues cursors of the length that is set, and accepts them', async () => {
-  const { drain, page } = await bench({ history: 10, switches: { cursorLength: 9_000 } });
+  const { drain, page } = await setup({ history: 10, switches: { cursorLength: 9_000 } });
   const { nextCursor } = await page('limit=3');
   expect(nextCursor).toHaveLength(9_000);
   expect((await drain()).items).toHaveLength(10);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { bench, form, ids, revisions } from './client.js';
+import { form, ids, revisions, setup } from './client.js';
 
 describe('interface 3: states and transitions', () => {
   it('reports an accepted submission as processing, at revision 1, until its processing is over', async () => {
-    const { submit, get, advance } = await bench({ switches: { processingMs: 5000 } });
+    const { submit, get, advance } = await setup({ switches: { processingMs: 5000 } });
     const { scanId } = (await submit(form())).json;
     expect((await get(`/scans/${scanId}`)).json).toMatchObject({ scanId, status: 'processing', revision: 1 });
     advance(4999);
@@ -13,7 +13,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('keeps a run that is processing out of the feed and lists it once it is finished', async () => {
-    const { submit, page, advance } = await bench({ switches: { processingMs: 5000 } });
+    const { submit, page, advance } = await setup({ switches: { processingMs: 5000 } });
     const { scanId } = (await submit(form())).json;
     const before = await page('status=completed,failed&environment=all');
     expect(before.items).toEqual([]);
@@ -22,7 +22,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('fills data when recognition succeeds', async () => {
-    const { submit, get, advance } = await bench();
+    const { submit, get, advance } = await setup();
     const { scanId } = (await submit(form())).json;
     advance(60_000);
     const { json } = await get(`/scans/${scanId}`);
@@ -32,7 +32,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('sets failureReason and a German error in place of data when recognition fails', async () => {
-    const { submit, page, advance } = await bench({ switches: { failureShare: 1 } });
+    const { submit, page, advance } = await setup({ switches: { failureShare: 1 } });
     await submit(form());
     advance(60_000);
     expect((await page()).items).toEqual([]);
@@ -44,7 +44,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('knows only the slugs and names of its document types', async () => {
-    const { page } = await bench({ history: 300 });
+    const { page } = await setup({ history: 300 });
     const types = new Set((await page('limit=200')).items.map((item) => JSON.stringify(item.documentType)));
     expect([...types].sort()).toEqual(
       [
@@ -58,7 +58,7 @@ describe('interface 3: states and transitions', () => {
 
   describe.each(['ahead', 'behind'] as const)('a correction delivered %s', (redelivery) => {
     it('raises the revision of a finished run, with other content', async () => {
-      const { emulator, page, get } = await bench({ history: 3, switches: { redelivery } });
+      const { emulator, page, get } = await setup({ history: 3, switches: { redelivery } });
       const [first] = (await page('limit=1')).items;
       const scanId = String(first?.scanId);
       emulator.correct(scanId);
@@ -68,7 +68,7 @@ describe('interface 3: states and transitions', () => {
     });
 
     it('is in a feed read from the beginning once, at the new revision only', async () => {
-      const { emulator, drain, advance } = await bench({ history: 10, switches: { redelivery } });
+      const { emulator, drain, advance } = await setup({ history: 10, switches: { redelivery } });
       const before = ids((await drain()).items);
       advance(1000);
       for (const scanId of before.slice(2, 5)) emulator.correct(scanId);
@@ -81,7 +81,7 @@ describe('interface 3: states and transitions', () => {
     });
 
     it('keeps the entry of the old revision where the switch says so', async () => {
-      const { emulator, drain } = await bench({ history: 3, switches: { redelivery, superseded: 'kept' } });
+      const { emulator, drain } = await setup({ history: 3, switches: { redelivery, superseded: 'kept' } });
       const [scanId] = ids((await drain()).items);
       emulator.correct(scanId as string);
       const after = revisions((await drain()).items);
@@ -91,7 +91,7 @@ describe('interface 3: states and transitions', () => {
     });
 
     it('keeps the sequence sorted by delivery time', async () => {
-      const { emulator, drain, advance } = await bench({ history: 30, switches: { redelivery } });
+      const { emulator, drain, advance } = await setup({ history: 30, switches: { redelivery } });
       const before = ids((await drain()).items);
       for (const scanId of before.slice(10, 20)) {
         advance(700);
@@ -104,14 +104,14 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('shows a correction ahead of stored cursors to a client that continues', async () => {
-    const { emulator, drain, page } = await bench({ history: 5 });
+    const { emulator, drain, page } = await setup({ history: 5 });
     const { items, cursor } = await drain();
     emulator.correct(String(items[0]?.scanId));
     expect(revisions((await page(`cursor=${cursor}`)).items)).toEqual([`${items[0]?.scanId}@2`]);
   });
 
   it('hides a correction behind stored cursors from a client that continues, and shows it to one that goes back', async () => {
-    const { emulator, drain, page } = await bench({ history: 5, switches: { redelivery: 'behind' } });
+    const { emulator, drain, page } = await setup({ history: 5, switches: { redelivery: 'behind' } });
     const { items, cursor } = await drain();
     const last = items[4] as Record<string, unknown>;
     emulator.correct(String(last.scanId));
@@ -121,7 +121,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('hides a correction behind even from a client that has not come to the old place yet', async () => {
-    const { emulator, page, drain } = await bench({ history: 10, switches: { redelivery: 'behind' } });
+    const { emulator, page, drain } = await setup({ history: 10, switches: { redelivery: 'behind' } });
     const all = ids((await drain()).items);
     const { nextCursor } = await page('limit=2');
     emulator.correct(all[8] as string);
@@ -137,7 +137,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('shows a correction ahead of a cursor that was issued in the same millisecond', async () => {
-    const { emulator, drain, page } = await bench({ history: 2 });
+    const { emulator, drain, page } = await setup({ history: 2 });
     const [run] = emulator.appendCount(1);
     const { cursor } = await drain();
     emulator.correct(run?.scanId ?? '');
@@ -145,7 +145,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('takes the cursor that a client came with, and one not used for ten minutes, for given up', async () => {
-    const { emulator, drain, page, advance } = await bench({ history: 10, switches: { redelivery: 'behind' } });
+    const { emulator, drain, page, advance } = await setup({ history: 10, switches: { redelivery: 'behind' } });
     await page('limit=1');
     advance(10 * 60_000);
     const { items } = await drain('limit=1');
@@ -155,7 +155,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('can turn a failed run into a completed one by a retry', async () => {
-    const { emulator, get } = await bench();
+    const { emulator, get } = await setup();
     const [failed] = emulator.appendRuns([{ status: 'failed' }]);
     emulator.correct(failed?.scanId ?? '', { status: 'completed' });
     const { json } = await get(`/scans/${failed?.scanId}`);
@@ -164,7 +164,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   it('corrects nothing that is still processing or unknown', async () => {
-    const { emulator, submit } = await bench();
+    const { emulator, submit } = await setup();
     const { scanId } = (await submit(form())).json;
     expect(() => emulator.correct(String(scanId))).toThrow(RangeError);
     expect(() => emulator.correct('unknown')).toThrow(RangeError);

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { bench, form } from './client.js';
+import { form, setup } from './client.js';
 
 const key = (value: string) => ({ 'idempotency-key': value });
 
 describe('interface 4.1: submit a document', () => {
   it('answers 202 with scanId, status processing and an absolute statusUrl that is also the Location', async () => {
-    const { submit, emulator, get } = await bench();
+    const { submit, emulator, get } = await setup();
     const { status, json, headers } = await submit(form());
     expect(status).toBe(202);
     expect(Object.keys(json).sort()).toEqual(['scanId', 'status', 'statusUrl']);
@@ -16,14 +16,14 @@ describe('interface 4.1: submit a document', () => {
   });
 
   it('answers processing even when the processing takes no time', async () => {
-    const { submit, get } = await bench({ switches: { processingMs: 0 } });
+    const { submit, get } = await setup({ switches: { processingMs: 0 } });
     const { status, json } = await submit(form());
     expect([status, json.status]).toEqual([202, 'processing']);
     expect((await get(`/scans/${json.scanId}`)).json.status).toBe('completed');
   });
 
   it('keeps file name, document type, environment and the submission time', async () => {
-    const { submit, get, advance } = await bench({ switches: { processingMs: 3000 } });
+    const { submit, get, advance } = await setup({ switches: { processingMs: 3000 } });
     const { scanId } = (
       await submit(form({ name: 'Größe & Maß.pdf', documentType: 'lieferschein' }), 'environment=test')
     ).json;
@@ -39,7 +39,7 @@ describe('interface 4.1: submit a document', () => {
   });
 
   it('keeps test runs out of the default feed and processes them all the same', async () => {
-    const { submit, page, advance } = await bench();
+    const { submit, page, advance } = await setup();
     const { scanId } = (await submit(form(), 'environment=test')).json;
     advance(60_000);
     expect((await page()).items).toEqual([]);
@@ -49,14 +49,14 @@ describe('interface 4.1: submit a document', () => {
   });
 
   it('makes a new run for every submission without an Idempotency-Key', async () => {
-    const { submit } = await bench();
+    const { submit } = await setup();
     const [a, b] = [await submit(form()), await submit(form())];
     expect([a.status, b.status]).toEqual([202, 202]);
     expect(a.json.scanId).not.toBe(b.json.scanId);
   });
 
   it('answers an identical repeat with 200, the same run and its current status, and makes no new run', async () => {
-    const { submit, page, advance } = await bench({ switches: { processingMs: 1000 } });
+    const { submit, page, advance } = await setup({ switches: { processingMs: 1000 } });
     const first = await submit(form(), 'environment=prod', key('k-1'));
     const repeat = await submit(form({ name: 'anderer Name.pdf' }), 'environment=prod', key('k-1'));
     expect([first.status, repeat.status]).toEqual([202, 200]);
@@ -68,7 +68,7 @@ describe('interface 4.1: submit a document', () => {
   });
 
   it('reports a failed run as failed in an idempotent repeat', async () => {
-    const { submit, advance } = await bench({ switches: { failureShare: 1 } });
+    const { submit, advance } = await setup({ switches: { failureShare: 1 } });
     await submit(form(), 'environment=prod', key('k'));
     advance(60_000);
     expect((await submit(form(), 'environment=prod', key('k'))).json.status).toBe('failed');
@@ -79,7 +79,7 @@ describe('interface 4.1: submit a document', () => {
     ['a different environment', form(), 'environment=test'],
     ['a different document type', form({ documentType: 'gutschrift' }), 'environment=prod'],
   ])('answers 409 when an Idempotency-Key comes again with %s', async (_, second, query) => {
-    const { submit } = await bench();
+    const { submit } = await setup();
     await submit(form(), 'environment=prod', key('k'));
     const { status, json } = await submit(second, query, key('k'));
     expect(status).toBe(409);
@@ -92,7 +92,7 @@ describe('interface 4.1: submit a document', () => {
       { key: 'one', organization: 'a' },
       { key: 'two', organization: 'b' },
     ];
-    const { submit } = await bench({ apiKeys });
+    const { submit } = await setup({ apiKeys });
     const first = await submit(form(), 'environment=prod', key('k'));
     const other = await submit(form(), 'environment=prod', { ...key('k'), authorization: 'Bearer two' });
     expect(other.status).toBe(202);
@@ -100,14 +100,14 @@ describe('interface 4.1: submit a document', () => {
   });
 
   it('does not remember the key of a refused submission', async () => {
-    const { submit } = await bench();
+    const { submit } = await setup();
     expect((await submit(form({ documentType: 'unbekannt' }), 'environment=prod', key('k'))).status).toBe(404);
     expect((await submit(form(), 'environment=prod', key('k'))).status).toBe(202);
   });
 
   it('rejects a submission whose document type has no ready schema in the environment', async () => {
     const notReadySchemas = [{ documentType: 'rechnung', environment: 'test' as const }];
-    const { submit, emulator } = await bench({ switches: { notReadySchemas } });
+    const { submit, emulator } = await setup({ switches: { notReadySchemas } });
     expect((await submit(form(), 'environment=test')).status).toBe(422);
     expect((await submit(form(), 'environment=prod')).status).toBe(202);
     emulator.set({ notReadyStatus: 400 });
@@ -115,14 +115,14 @@ describe('interface 4.1: submit a document', () => {
   });
 
   it('can name a status address elsewhere', async () => {
-    const { submit } = await bench({ switches: { statusUrlBase: 'https://anderswo.example/v1' } });
+    const { submit } = await setup({ switches: { statusUrlBase: 'https://anderswo.example/v1' } });
     const { json, headers } = await submit(form());
     expect(json.statusUrl).toBe(`https://anderswo.example/v1/scans/${json.scanId}`);
     expect(headers.get('location')).toBe(json.statusUrl);
   });
 
   it('takes a file of several MiB and refuses one over the limit', async () => {
-    const { submit, emulator } = await bench();
+    const { submit, emulator } = await setup();
     const file = new Uint8Array(3 * 1024 * 1024);
     file.set(Buffer.from('%PDF-1.7'));
     expect((await submit(form({ file }))).status).toBe(202);
@@ -133,7 +133,7 @@ describe('interface 4.1: submit a document', () => {
   });
 
   it('lets a client that sends a large file see why it is refused', async () => {
-    const { submit } = await bench();
+    const { submit } = await setup();
     const file = new Uint8Array(4 * 1024 * 1024);
     expect((await submit(form({ file }), 'environment=prod', { authorization: 'Bearer falsch' })).status).toBe(401);
     expect((await submit(form({ file }), '')).status).toBe(400);

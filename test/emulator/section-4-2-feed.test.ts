@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { bench, ids, noon, revisions } from './client.js';
+import { ids, noon, revisions, setup } from './client.js';
 
 const hour = 3_600_000;
 
 describe('interface 4.2: delivery feed', () => {
   it('gives a page of items and a nextCursor', async () => {
-    const { get } = await bench({ history: 1 });
+    const { get } = await setup({ history: 1 });
     const { status, json, headers } = await get('/scans');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^application\/json/);
@@ -14,7 +14,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('gives entries in the shape of 2.1', async () => {
-    const { page } = await bench({ history: 200, switches: { failureShare: 0.3 } });
+    const { page } = await setup({ history: 200, switches: { failureShare: 0.3 } });
     const { items } = await page('status=completed,failed&limit=200');
     expect(items).toHaveLength(200);
     for (const item of items) {
@@ -37,39 +37,39 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('sorts by delivery time', async () => {
-    const { drain } = await bench({ history: 500 });
+    const { drain } = await setup({ history: 500 });
     const times = (await drain('limit=97')).items.map((item) => String(item.deliveredAt));
     expect(times).toEqual([...times].sort());
   });
 
   it('starts at the beginning of the history with neither cursor nor since (rule 1)', async () => {
-    const { page, emulator } = await bench({ history: 1000 });
+    const { page, emulator } = await setup({ history: 1000 });
     const [first] = emulator.entries();
     expect(ids((await page('limit=1')).items)).toEqual([first && 'version' in first ? first.version.scanId : '']);
   });
 
   it.each([1, 7, 50, 200])('delivers every run exactly once in pages of %i', async (limit) => {
-    const { drain } = await bench({ history: 450 });
+    const { drain } = await setup({ history: 450 });
     const seen = ids((await drain(`limit=${limit}`)).items);
     expect(seen).toHaveLength(450);
     expect(new Set(seen).size).toBe(450);
   });
 
   it('takes 50 as the page size unless told otherwise', async () => {
-    const { page } = await bench({ history: 300 });
+    const { page } = await setup({ history: 300 });
     expect((await page()).items).toHaveLength(50);
     expect((await page('limit=200')).items).toHaveLength(200);
     expect((await page('limit=1')).items).toHaveLength(1);
   });
 
   it('gives the same page again for the same cursor', async () => {
-    const { page } = await bench({ history: 30 });
+    const { page } = await setup({ history: 30 });
     const { nextCursor } = await page('limit=10');
     expect(await page(`cursor=${nextCursor}&limit=10`)).toEqual(await page(`cursor=${nextCursor}&limit=10`));
   });
 
   it('lists only completed runs of prod unless told otherwise', async () => {
-    const { page } = await bench({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
+    const { page } = await setup({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
     const { items } = await page('limit=200');
     expect(new Set(items.map((item) => `${item.status}/${item.environment}`))).toEqual(new Set(['completed/prod']));
   });
@@ -82,7 +82,7 @@ describe('interface 4.2: delivery feed', () => {
     ['environment=all', { status: ['completed'], environment: ['prod', 'test'] }],
     ['environment=all&status=completed,failed', { status: ['completed', 'failed'], environment: ['prod', 'test'] }],
   ])('filters by %s', async (query, expected) => {
-    const { drain } = await bench({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
+    const { drain } = await setup({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
     const all = (await drain('status=completed,failed&environment=all')).items;
     const { items } = await drain(query);
     const wanted = all.filter(
@@ -94,7 +94,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('filters by documentType', async () => {
-    const { drain } = await bench({ history: 300 });
+    const { drain } = await setup({ history: 300 });
     const all = (await drain()).items;
     const wanted = all.filter((item) => (item.documentType as { slug: string }).slug === 'gutschrift');
     expect(ids((await drain('documentType=gutschrift')).items)).toEqual(ids(wanted));
@@ -102,7 +102,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('advances the cursor past runs that the filters skip (rule 2)', async () => {
-    const { page, emulator } = await bench({ history: 20 });
+    const { page, emulator } = await setup({ history: 20 });
     const skipped = await page('environment=test');
     expect(skipped.items).toEqual([]);
     // Entries already passed do not become visible by changing filters.
@@ -112,7 +112,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('lets filters change between two polls over the one sequence (rule 2)', async () => {
-    const { page, drain } = await bench({ history: 100, switches: { testEnvironmentShare: 0.5 } });
+    const { page, drain } = await setup({ history: 100, switches: { testEnvironmentShare: 0.5 } });
     const all = (await drain('environment=all')).items;
     const first = await page('environment=test&limit=10');
     const last = ids(first.items).at(-1);
@@ -121,7 +121,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('takes since as ISO 8601 or as milliseconds since 1970, inclusive or, by the switch, exclusive', async () => {
-    const { page, drain, emulator } = await bench({ history: 100 });
+    const { page, drain, emulator } = await setup({ history: 100 });
     const all = (await drain()).items;
     const time = String(all[40]?.deliveredAt);
     const ms = new Date(time).getTime();
@@ -134,7 +134,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('takes a date, a time in the future, and 0 as since', async () => {
-    const { page, emulator, advance } = await bench({ history: 100 });
+    const { page, emulator, advance } = await setup({ history: 100 });
     expect((await page('since=0&limit=200')).items).toHaveLength(100);
     expect((await page('since=2026-09-01&limit=200')).items).toHaveLength(100);
     const { items, nextCursor } = await page(`since=${noon + hour}`);
@@ -146,20 +146,20 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it.each(['true', '1', 'yes'])('attaches markdown to every entry with markdown=%s', async (value) => {
-    const { page } = await bench({ history: 20 });
+    const { page } = await setup({ history: 20 });
     for (const item of (await page(`markdown=${value}`)).items) expect(item.markdown).toMatch(/^# /);
   });
 
   it.each(['', '&markdown=', '&markdown=false', '&markdown=0', '&markdown=no'])(
     'attaches no markdown with "%s"',
     async (query) => {
-      const { page } = await bench({ history: 20 });
+      const { page } = await setup({ history: 20 });
       for (const item of (await page(`limit=10${query}`)).items) expect(item).not.toHaveProperty('markdown');
     },
   );
 
   it('delivers a corrected run again, once, at the higher revision (rules 3 and 4)', async () => {
-    const { page, drain, emulator } = await bench({ history: 5 });
+    const { page, drain, emulator } = await setup({ history: 5 });
     const { items, cursor } = await drain();
     emulator.correct(String(items[2]?.scanId));
     emulator.correct(String(items[2]?.scanId));
@@ -174,7 +174,7 @@ describe('interface 4.2: delivery feed', () => {
       ['markdown', { data: { a: 1 }, markdown: 'ü'.repeat(600) }, true, false],
       ['both', { ...big, markdown: 'x'.repeat(1001) }, false, false],
     ])('leaves out %s over the limit and says so', async (_, spec, hasData, hasMarkdown) => {
-      const { emulator, page, get } = await bench({ switches: { inlineLimitBytes: 1000 } });
+      const { emulator, page, get } = await setup({ switches: { inlineLimitBytes: 1000 } });
       const [run] = emulator.appendRuns([spec]);
       const [entry] = (await page('markdown=true')).items;
       expect(entry?.resultTruncated).toBe(true);
@@ -187,7 +187,7 @@ describe('interface 4.2: delivery feed', () => {
     });
 
     it('carries values of exactly the limit', async () => {
-      const { emulator, page } = await bench({ switches: { inlineLimitBytes: 1000 } });
+      const { emulator, page } = await setup({ switches: { inlineLimitBytes: 1000 } });
       const dataJson = `{"x":"${'x'.repeat(1000 - '{"x":""}'.length)}"}`;
       emulator.appendRuns([
         { dataJson, markdown: 'x'.repeat(1000) },
@@ -198,14 +198,14 @@ describe('interface 4.2: delivery feed', () => {
     });
 
     it('flags a run whose markdown is too large even where no markdown was asked for', async () => {
-      const { emulator, page } = await bench();
+      const { emulator, page } = await setup();
       emulator.appendRuns([{ truncated: 'markdown' }]);
       const [entry] = (await page()).items;
       expect(entry).toMatchObject({ resultTruncated: true, data: expect.any(Object) });
     });
 
     it('leaves values out for the share of completed runs that is set', async () => {
-      const { drain, emulator } = await bench({ history: 1000, switches: { truncatedShare: 0.2, failureShare: 0.1 } });
+      const { drain, emulator } = await setup({ history: 1000, switches: { truncatedShare: 0.2, failureShare: 0.1 } });
       const { items } = await drain('markdown=1&status=completed,failed&limit=200');
       const truncated = items.filter((item) => item.resultTruncated === true);
       expect(truncated.length).toBeGreaterThan(130);
@@ -218,7 +218,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('delivers runs of partners in test mode like any other (rule 7)', async () => {
-    const { page, drain, emulator } = await bench({ history: 1000 });
+    const { page, drain, emulator } = await setup({ history: 1000 });
     const modes = new Map<string, boolean>();
     for (const item of (await drain('limit=200')).items) {
       const { slug } = item.documentType as { slug: string };
@@ -236,7 +236,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('carries failureReason and error instead of data on failed entries (rule 8)', async () => {
-    const { emulator, page } = await bench();
+    const { emulator, page } = await setup();
     emulator.appendRuns([{ status: 'failed', failureReason: 'ocr_failed', error: 'Nicht lesbar.' }]);
     const [entry] = (await page('status=failed')).items;
     expect(entry).toMatchObject({ failureReason: 'ocr_failed', error: 'Nicht lesbar.' });
@@ -245,14 +245,14 @@ describe('interface 4.2: delivery feed', () => {
 
   describe('cursors', () => {
     it('stay the same at the end of the feed when stable', async () => {
-      const { page, drain, advance } = await bench({ history: 5 });
+      const { page, drain, advance } = await setup({ history: 5 });
       const { cursor } = await drain();
       advance(hour);
       expect((await page(`cursor=${cursor}`)).nextCursor).toBe(cursor);
     });
 
     it('change with every poll when moving, and all of them continue at the same place', async () => {
-      const { page, emulator } = await bench({ history: 5, switches: { cursors: 'moving' } });
+      const { page, emulator } = await setup({ history: 5, switches: { cursors: 'moving' } });
       const seen = new Set<string>();
       let { nextCursor: cursor } = await page();
       for (let i = 0; i < 3; i++) {
@@ -265,7 +265,7 @@ describe('interface 4.2: delivery feed', () => {
     });
 
     it('are opaque: an altered one is rejected', async () => {
-      const { page, get } = await bench({ history: 5 });
+      const { page, get } = await setup({ history: 5 });
       const { nextCursor } = await page();
       for (let i = 0; i < nextCursor.length; i++) {
         const other = nextCursor[i] === 'A' ? 'B' : 'A';
@@ -275,16 +275,16 @@ describe('interface 4.2: delivery feed', () => {
     });
 
     it('survive a restart with the same seed', async () => {
-      const first = await bench({ history: 20, seed: 7 });
+      const first = await setup({ history: 20, seed: 7 });
       const { items, nextCursor } = await first.page('limit=5');
-      const second = await bench({ history: 20, seed: 7 });
+      const second = await setup({ history: 20, seed: 7 });
       const rest = await second.page(`cursor=${nextCursor}`);
       expect(rest.items).toHaveLength(15);
       expect(ids(rest.items)).not.toContain(ids(items)[4]);
     });
 
     it('never pass an entry that appears later at the same millisecond', async () => {
-      const { page, emulator } = await bench();
+      const { page, emulator } = await setup();
       let cursor = (await page()).nextCursor;
       for (let i = 0; i < 5; i++) {
         const [run] = emulator.appendCount(1);
@@ -296,7 +296,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('looks at no more runs than the scan limit, and a short page is then not the end', async () => {
-    const { page } = await bench({ history: 100, switches: { scanLimit: 10 } });
+    const { page } = await setup({ history: 100, switches: { scanLimit: 10 } });
     const first = await page('environment=test');
     const second = await page(`environment=test&cursor=${first.nextCursor}`);
     expect([first.items, second.items]).toEqual([[], []]);
@@ -305,7 +305,7 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   it('sends its Date header by the service clock, or none', async () => {
-    const { get, emulator, advance } = await bench({ switches: { clockOffsetMs: 90_000 } });
+    const { get, emulator, advance } = await setup({ switches: { clockOffsetMs: 90_000 } });
     expect((await get('/scans')).headers.get('date')).toBe('Thu, 01 Oct 2026 12:01:30 GMT');
     advance(1000);
     expect((await get('/scans/unbekannt')).headers.get('date')).toBe('Thu, 01 Oct 2026 12:01:31 GMT');

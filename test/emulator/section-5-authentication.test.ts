@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bench, form, ids } from './client.js';
+import { form, ids, setup } from './client.js';
 
 const apiKeys = [
   { key: 'one', organization: 'a' },
@@ -16,7 +16,7 @@ describe('interface 5: authentication', () => {
     ['an empty key', { authorization: 'Bearer ' }],
     ['a key with something behind it', { authorization: 'Bearer one two' }],
   ])('answers every operation with 401 in German for %s', async (_, headers: Record<string, string>) => {
-    const { get, submit } = await bench({ apiKeys, history: 1 });
+    const { get, submit } = await setup({ apiKeys, history: 1 });
     const without = { authorization: '', ...headers };
     for (const reply of [
       await get('/scans', headers),
@@ -29,7 +29,7 @@ describe('interface 5: authentication', () => {
   });
 
   it('answers 403 for a key that belongs to no organization', async () => {
-    const { get, submit } = await bench({ apiKeys });
+    const { get, submit } = await setup({ apiKeys });
     const headers = { authorization: 'Bearer stray' };
     for (const reply of [
       await get('/scans', headers),
@@ -42,12 +42,12 @@ describe('interface 5: authentication', () => {
   });
 
   it('checks the key before the parameters', async () => {
-    const { get } = await bench({ apiKeys });
+    const { get } = await setup({ apiKeys });
     expect((await get('/scans?limit=0', {})).status).toBe(401);
   });
 
   it('binds runs and cursors to the organization of the key', async () => {
-    const { get, page, emulator } = await bench({ apiKeys, history: 5 });
+    const { get, page, emulator } = await setup({ apiKeys, history: 5 });
     const mine = await page();
     const same = (await get('/scans', { authorization: 'bearer also-one' })).json;
     const other = (await get('/scans', { authorization: 'Bearer two' })).json as unknown as typeof mine;

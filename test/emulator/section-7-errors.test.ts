@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bench, form, noon } from './client.js';
+import { form, noon, setup } from './client.js';
 
 const german = /^[A-ZÄÖÜ„].*\.$/;
 
@@ -17,7 +17,7 @@ describe('interface 7: errors', () => {
     ['document type missing', form({ documentType: null }), 'environment=prod'],
     ['document type empty', form({ documentType: '' }), 'environment=prod'],
   ])('answers a submission with 400: %s', async (_, data, query) => {
-    const { submit, emulator } = await bench();
+    const { submit, emulator } = await setup();
     const { status, json } = await submit(data, query);
     expect(status).toBe(400);
     expect(Object.keys(json)).toEqual(['error']);
@@ -26,7 +26,7 @@ describe('interface 7: errors', () => {
   });
 
   it('answers a submission with 400: several files', async () => {
-    const { submit } = await bench();
+    const { submit } = await setup();
     const data = form();
     data.append('file', new Blob(['%PDF-1.7 zwei'], { type: 'application/pdf' }), 'zwei.pdf');
     expect((await submit(data)).status).toBe(400);
@@ -45,27 +45,27 @@ describe('interface 7: errors', () => {
     ],
     ['nothing', undefined, {}],
   ])('answers a submission with 400: the body is %s', async (_, body, headers: Record<string, string>) => {
-    const { submit } = await bench();
+    const { submit } = await setup();
     const { status, json } = await submit(body, 'environment=prod', headers);
     expect(status).toBe(400);
     expect(json.error).toMatch(german);
   });
 
   it('answers a submission with 400: file too large', async () => {
-    const { submit } = await bench({ switches: { maxFileBytes: 10 } });
+    const { submit } = await setup({ switches: { maxFileBytes: 10 } });
     expect((await submit(form())).json.error).toMatch(/zu groß/);
     expect((await submit(form())).status).toBe(400);
   });
 
   it('answers a submission with 400: a mandatory Idempotency-Key is missing', async () => {
-    const { submit } = await bench({ switches: { idempotencyKeyRequired: true } });
+    const { submit } = await setup({ switches: { idempotencyKeyRequired: true } });
     expect((await submit(form())).status).toBe(400);
     expect((await submit(form(), 'environment=prod', { 'idempotency-key': '' })).status).toBe(400);
     expect((await submit(form(), 'environment=prod', { 'idempotency-key': 'k' })).status).toBe(202);
   });
 
   it('answers a submission with 404: document type not found', async () => {
-    const { submit } = await bench();
+    const { submit } = await setup();
     const { status, json } = await submit(form({ documentType: 'brief' }));
     expect(status).toBe(404);
     expect(json.error).toMatch(german);
@@ -96,7 +96,7 @@ describe('interface 7: errors', () => {
     ['limit that is no number', 'limit=viele'],
     ['empty limit', 'limit='],
   ])('answers the feed with 400: %s', async (_, query) => {
-    const { get, page } = await bench({ history: 3 });
+    const { get, page } = await setup({ history: 3 });
     const { nextCursor } = await page('limit=1');
     const { status, json } = await get(`/scans?${query.replaceAll('CURSOR', nextCursor)}`);
     expect(status).toBe(400);
@@ -105,21 +105,21 @@ describe('interface 7: errors', () => {
   });
 
   it('answers the feed with 404: the document type was not found', async () => {
-    const { get } = await bench({ history: 3 });
+    const { get } = await setup({ history: 3 });
     const { status, json } = await get('/scans?documentType=brief');
     expect(status).toBe(404);
     expect(json.error).toMatch(german);
   });
 
   it('answers 404 for addresses outside the interface', async () => {
-    const { get, submit } = await bench();
+    const { get, submit } = await setup();
     expect((await get('/')).status).toBe(404);
     expect((await get('/scans/')).status).toBe(404);
     expect((await submit(form(), '/x')).status).not.toBe(202);
   });
 
   it('gives a failed run as an entry, not as an HTTP error', async () => {
-    const { emulator, get } = await bench();
+    const { emulator, get } = await setup();
     const [run] = emulator.appendRuns([{ status: 'failed' }]);
     expect((await get(`/scans/${run?.scanId}`)).status).toBe(200);
   });

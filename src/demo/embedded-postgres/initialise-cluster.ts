@@ -17,7 +17,7 @@ export async function keepPassword(cluster: Cluster): Promise<string> {
   if (kept) return kept;
   if (existsSync(cluster.data)) {
     throw new CommandFailure(
-      `The password of the demo's database is lost (${file}). Remove the folder ${cluster.directory} to begin anew.`,
+      `The password of the demo's database is lost (${file}). Remove the folder ${cluster.directory} to start over.`,
     );
   }
   const password = randomBytes(24).toString('base64url');

@@ -36,11 +36,11 @@ const described: Json = { type: 'object', required: ['openapi', 'info', 'paths']
 const routes: readonly Route[] = [
   { method: 'get', path: '/switches', id: 'readSwitches', summary: 'All switches', answer: ref('Switches') },
   {
-    ...{ method: 'patch', path: '/switches', id: 'changeSwitches', summary: 'Change the switches that are named' },
+    ...{ method: 'patch', path: '/switches', id: 'changeSwitches', summary: 'Change the given switches' },
     ...{ body: [json, ref('SwitchesPatch')], answer: ref('Switches') },
   },
   {
-    ...{ method: 'post', path: '/runs', id: 'addRuns', summary: 'Add finished runs; what is left out is made up' },
+    ...{ method: 'post', path: '/runs', id: 'addRuns', summary: 'Add finished runs; omitted fields are generated' },
     ...{ body: [json, ref('Runs')], answer: ref('Changed') },
   },
   {
@@ -59,9 +59,15 @@ const routes: readonly Route[] = [
     summary: 'The body becomes the single-run answer, byte for byte; several are used in order',
     ...{ body: [json, {}], query: answerQuerySchema, answer: nothing },
   },
-  { method: 'delete', path: '/answers/{scanId}', id: 'endAnswers', summary: 'Ends scripted answers', answer: nothing },
   {
-    ...{ method: 'post', path: '/faults', id: 'addFault', summary: 'Add a fault behind those in force' },
+    method: 'delete',
+    path: '/answers/{scanId}',
+    id: 'endAnswers',
+    summary: 'Remove scripted answers',
+    answer: nothing,
+  },
+  {
+    ...{ method: 'post', path: '/faults', id: 'addFault', summary: 'Add a fault after the active ones' },
     ...{ body: [json, ref('Fault')], answer: faults },
   },
   { method: 'delete', path: '/faults', id: 'clearFaults', summary: 'Remove all faults', answer: faults },
@@ -74,7 +80,7 @@ const routes: readonly Route[] = [
   { method: 'get', path: '/openapi-control.json', id: 'describeControl', summary: 'These routes', answer: described },
 ];
 
-/** The OpenAPI description of the control routes, made from the schemas that check what they get. */
+/** Returns the OpenAPI description of the control routes, generated from the schemas that check their input. */
 export function controlDescription(): Json {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
@@ -83,7 +89,7 @@ export function controlDescription(): Json {
     info: {
       title: 'Control routes of the emulated Document Recognition Service',
       version: 'v1',
-      description: 'How a script drives the emulator. No part of the service, and without a key.',
+      description: 'Control of the emulator by scripts. Not part of the service; no key is needed.',
     },
     servers: [{ url: '/_emulator' }],
     paths,
@@ -100,7 +106,7 @@ function operationOf({ id, summary, body, query, path, answer, notFound }: Route
     ...(body === undefined ? {} : { requestBody: { content: { [body[0]]: { schema: body[1] } } } }),
     responses: {
       200: { description: 'Done.', content: { [json]: { schema: answer } } },
-      ...(body === undefined && query === undefined ? {} : { 400: refused('What was sent is wrong.') }),
+      ...(body === undefined && query === undefined ? {} : { 400: refused('The input is invalid.') }),
       ...(notFound === undefined ? {} : { 404: refused(notFound) }),
     },
   };
@@ -136,7 +142,7 @@ function schemas(): Json {
   };
 }
 
-/** What a schema takes, before its defaults are filled in. */
+/** Returns the JSON Schema of the input, before defaults are applied. */
 function asJsonSchema(schema: z.ZodType): { readonly properties?: Readonly<Record<string, unknown>> } {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' });
   return rest as { properties?: Record<string, unknown> };

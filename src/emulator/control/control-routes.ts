@@ -1,6 +1,6 @@
 /**
- * The emulator's own surface, outside the service's interface and without a key; `control-description.ts` lists the
- * routes. Mistakes are answered with 400 and `{"error": …}` in English.
+ * The emulator's control routes, outside the service's interface and without a key; `control-description.ts` lists them.
+ * Invalid requests get 400 and `{"error": …}` in English.
  */
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
@@ -19,8 +19,6 @@ import {
   invalidateSchema,
   runsSchema,
 } from './control-schemas.js';
-
-/** The OpenAPI description of the service, written from the interface alone. */
 
 export function addControlRoutes(scope: FastifyInstance, service: Service): void {
   scope.setErrorHandler((error: unknown, _request, reply) => refuse(reply, error));
@@ -73,7 +71,7 @@ function addVerbatimRoutes(scope: FastifyInstance, service: Service): void {
   });
 }
 
-/** The lines that are not empty. As Latin-1 any bytes are text. */
+/** Returns the lines that are not empty. Latin-1 preserves any bytes. */
 function linesOf(body: Buffer | undefined): Buffer[] {
   const lines = body?.toString('latin1').split('\n') ?? [];
   return lines.filter((line) => line !== '').map((line) => Buffer.from(line, 'latin1'));

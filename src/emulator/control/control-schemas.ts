@@ -1,4 +1,4 @@
-/** What the control routes take. Their description is made from the same schemas. */
+/** Input of the control routes. Their description is generated from the same schemas. */
 import { z } from 'zod';
 import { runSpecSchema } from '../model/run-specs.js';
 

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { Fault } from '../model/faults.js';
 import { type Answer, errorAnswer } from '../model/refusal.js';
 
-/** Faults that answer, or do not, before any work is done. */
+/** Returns the answer of a fault that takes effect before any work, or null. */
 export function answerInstead(fault: Fault | null): Answer | 'hang' | 'reset' | null {
   switch (fault?.kind) {
     case 'hang':
@@ -34,12 +34,12 @@ function germanFor(status: number): string {
 }
 
 export interface Delivery {
-  /** The `Date` header; null for none. */
+  /** Value of the `Date` header, or null. */
   readonly date: Date | null;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Sends an answer, damaged as the fault says. */
+/** Sends an answer with the damage of the fault. */
 export async function deliver(
   reply: FastifyReply,
   answer: Answer,

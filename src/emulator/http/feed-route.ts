@@ -64,7 +64,7 @@ function nextCursorOf(
   return fault?.kind === 'stuck-cursor' ? (cursor ?? issued) : issued;
 }
 
-/** Whether the sequence has nothing after the place, whatever the filters. */
+/** Returns whether the sequence has no entry after the place, regardless of filters. */
 function isEnd(sequence: Sequence, place: Place, nowMs: number): boolean {
   const { entries } = sequence.read({ from: place, nowMs, limit: 1, scanLimit: 1, accepts: () => true });
   return entries.length === 0;
@@ -94,7 +94,7 @@ function startOf(call: Call, parameters: FeedParameters, nowMs: number): Place {
   });
 }
 
-/** How a cursor that is not accepted is answered. */
+/** Returns the error for a rejected cursor. */
 function cursorRefusal(how: Switches['cursorRefusal']): Error {
   if (how === 'reset') return new ConnectionReset();
   const described = how === '400' || how === '404';
@@ -111,7 +111,7 @@ function placeBefore(sequence: Sequence, from: Place, nowMs: number, isMeant: (c
   }
 }
 
-/** A fact that an entry does not have (a verbatim one) passes. */
+/** Returns a filter. Facts that an entry lacks (as verbatim ones do) pass. */
 function filterOf(parameters: FeedParameters): (facts: Partial<FilterFacts>) => boolean {
   const { status, environment, documentType } = parameters;
   return (facts) =>
@@ -124,7 +124,7 @@ function servedOf(content: Content): { scanId: string; revision: number }[] {
   return 'version' in content ? [{ scanId: content.version.scanId, revision: content.version.revision }] : [];
 }
 
-/** Text while all entries are text; bytes where a scripted entry is. */
+/** Renders a page as text, or as bytes if it has a scripted entry of bytes. */
 function page(entries: readonly (string | Uint8Array)[], nextCursor: string | null | undefined): string | Uint8Array {
   const tail = nextCursor === undefined ? ']}' : `],"nextCursor":${JSON.stringify(nextCursor)}}`;
   if (entries.every((entry) => typeof entry === 'string')) return `{"items":[${entries.join(',')}${tail}`;

@@ -7,9 +7,9 @@ import type { Service } from '../service.js';
 import { answerInstead, deliver } from './deliver.js';
 import type { Query } from './parameters.js';
 
-/** What a route answers, and what the request log is told about it. */
+/** The answer of a route, with its details for the request log. */
 export interface Outcome extends Partial<Pick<RequestRecord, 'scanId' | 'served' | 'nextCursor' | 'verbatim'>> {
-  /** `reset`: none, the connection is destroyed. */
+  /** `reset`: the connection is destroyed without an answer. */
   readonly answer: Answer | 'reset';
 }
 
@@ -24,8 +24,8 @@ export interface Call {
 export type Route = (call: Call) => Outcome | Promise<Outcome>;
 
 /**
- * The frame around every operation of the service: latency, faults, authentication (interface 5), the error body
- * (interface 2.5), the request log.
+ * Wraps a route of the service with latency, faults, authentication (interface 5), the error body (interface 2.5) and the
+ * request log.
  */
 export function operation(service: Service, name: Operation, route: Route) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {

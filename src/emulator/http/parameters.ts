@@ -16,7 +16,7 @@ export interface FeedParameters {
   readonly markdown: boolean;
 }
 
-/** A parameter's only value; null when it is missing. */
+/** Returns the only value of a parameter, or null if it is missing. */
 export function single(query: Query, name: string): string | null {
   const value = query[name];
   if (value === undefined) return null;
@@ -83,10 +83,10 @@ function parseSince(value: string): number {
   return ms;
 }
 
-/** NaN for what is no time. */
+/** Returns NaN if the value is not a time. */
 function parseIsoTime(value: string): number {
   const [, day = '', hour = '00', rest = ':00', zone = 'Z'] = isoTime.exec(value) ?? [];
-  // Date rolls February 30 over; a service does not know that day.
+  // Date accepts February 30; the service rejects it.
   if (!new Date(day).toJSON()?.startsWith(day)) return Number.NaN;
   const offset = zone.replace(/^(...):?(..)?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
   return Date.parse(`${day}T${hour}${rest.replace(',', '.')}${offset}`);

@@ -6,15 +6,15 @@ import type { Switches } from '../model/switches.js';
 
 type InlineRules = Pick<Switches, 'inlineLimitBytes' | 'truncatedShare'>;
 
-/** Of the runs withheld by share: which values, so that all three combinations occur. */
+/** Selects the withheld values of a run that is truncated by share, so that all three combinations occur. */
 function withheldByShare(position: number): Withheld {
   if (position < 0.7) return 'data';
   return position < 0.85 ? 'markdown' : 'both';
 }
 
 /**
- * What the feed leaves out of a run. It is a property of the run and does not depend on whether the request asked
- * for markdown: `resultTruncated` may be true while everything that was asked for is there.
+ * Returns the values that the feed omits from a run. They do not depend on whether the request asked for markdown, so
+ * `resultTruncated` may be true although all requested values are present.
  */
 function withheldOf(version: RunVersion, data: string | null, rules: InlineRules): Withheld | false {
   if (version.withheld !== undefined) return version.withheld;
@@ -28,7 +28,7 @@ function withheldOf(version: RunVersion, data: string | null, rules: InlineRules
   return markdownOver ? 'markdown' : false;
 }
 
-/** Fields that interface 2.1 requires, as the beginning of an object. */
+/** Renders the fields that interface 2.1 requires, as the start of an object. */
 function requiredFields(run: RunVersion, status: RunVersion['status'] | 'processing' = run.status): string {
   return (
     `{"scanId":${JSON.stringify(run.scanId)},"revision":${run.revision},"status":"${status}","environment":"${run.environment}",` +
@@ -50,7 +50,7 @@ const times = (run: Record<'submittedAt' | 'completedAt' | 'deliveredAt', number
 const failure = (run: RunVersion): string =>
   `,"failureReason":${textOrNull(run.failureReason)},"error":${textOrNull(run.error)}`;
 
-/** A feed entry. Withheld values are absent (interface 4.2 rule 6); failed runs carry no data (rule 8). */
+/** Renders a feed entry. Withheld values are absent (interface 4.2 rule 6); failed runs carry no data (rule 8). */
 export function renderEntry(run: RunVersion, rules: InlineRules, withMarkdown: boolean): string {
   const data = run.data();
   const withheld = withheldOf(run, data, rules);
@@ -64,8 +64,8 @@ export function renderEntry(run: RunVersion, rules: InlineRules, withMarkdown: b
 }
 
 /**
- * The single-run answer of a finished run: its result in full.
- * @param fields whether it has all other fields or the required ones only
+ * Renders the single-run answer of a finished run with its full result.
+ * @param fields whether to include all other fields or only the required ones
  */
 export function renderRun(run: RunVersion, withMarkdown: boolean, fields: 'all' | 'required'): string {
   const all = fields === 'all';
@@ -78,7 +78,7 @@ export function renderRun(run: RunVersion, withMarkdown: boolean, fields: 'all' 
   return `${text},"rawOcrResult":${rawOcr ?? 'null'}}`;
 }
 
-/** What is known of a run that is still going. */
+/** Renders a run that is still processing. */
 export function renderProcessing(run: RunVersion): string {
   const { submittedAt } = run;
   return `${requiredFields(run, 'processing')}${times({ submittedAt, completedAt: null, deliveredAt: null })}}`;

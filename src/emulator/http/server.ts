@@ -8,11 +8,11 @@ import { operation } from './operation.js';
 import { run } from './run-route.js';
 import { submit } from './submit-route.js';
 
-/** The HTTP server: the service under `/v1`, the control surface under `/_emulator`. */
+/** Creates the HTTP server, with the service under `/v1` and the control routes under `/_emulator`. */
 export function createServer(service: Service): FastifyInstance {
   const server = Fastify({
     exposeHeadRoutes: false,
-    // Hanging and dripping answers must not keep a closing server.
+    // Hanging and slow answers must not delay closing the server.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },
     bodyLimit: 64 * 1024 * 1024,
@@ -32,7 +32,7 @@ function refuse(reply: FastifyReply, status: number, error: string): FastifyRepl
 }
 
 async function addServiceRoutes(scope: FastifyInstance, service: Service): Promise<void> {
-  // The service itself says what it thinks of a body that is no form; the framework must not refuse it before.
+  // The service itself rejects a body that is not a form; the framework must not do so first.
   scope.removeAllContentTypeParsers();
   await scope.register(multipart);
   scope.addContentTypeParser('*', (_request, _payload, done) => done(null));

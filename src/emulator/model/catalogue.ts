@@ -1,11 +1,11 @@
-/** The names, goods and reasons that the made-up documents are written from. */
+/** Names, goods and failure reasons of the generated documents. */
 
 export interface DocumentType {
   readonly slug: string;
   readonly name: string;
 }
 
-/** Document types with their share of all runs (the last one takes the rest). */
+/** Document types, most frequent first. */
 export const documentTypes: readonly [DocumentType, ...DocumentType[]] = [
   { slug: 'rechnung', name: 'Rechnung' },
   { slug: 'lieferschein', name: 'Lieferschein' },
@@ -16,7 +16,7 @@ export const documentTypes: readonly [DocumentType, ...DocumentType[]] = [
 const partnerFields = ['name', 'street', 'postcode', 'city', 'country', 'vatId', 'iban'] as const;
 export type Partner = Readonly<Record<(typeof partnerFields)[number], string>>;
 
-/** A line each, in the order of {@link partnerFields}. */
+/** One line per partner, in the order of {@link partnerFields}. */
 const partnerLines = `
 Schrauben Müller GmbH; Industriestraße 14; 73760; Ostfildern; DE; DE811204467; DE02120300000000202051
 Kabelwerk Süd AG; Am Kanal 3; 86159; Augsburg; DE; DE129274202; DE02500105170137075030

@@ -1,7 +1,7 @@
-/** Maximum number of corrections to make up for after a long silence. */
+/** Maximum number of corrections that are caught up on after a long pause. */
 const MAX_AT_ONCE = 10_000;
 
-/** When corrections are due at a rate. Nothing waits: the schedule is asked when a request comes in. */
+/** Computes when corrections are due at a rate. It has no timer: each request asks the schedule. */
 export class CorrectionSchedule {
   #done = 0;
 
@@ -10,7 +10,7 @@ export class CorrectionSchedule {
     readonly startMs: number,
   ) {}
 
-  /** Returns the times up to now that were not returned before, in order. */
+  /** Returns the due times since the last call, in order. */
   due(nowMs: number): number[] {
     const total = Math.floor(((nowMs - this.startMs) * this.perMinute) / 60_000);
     const from = Math.max(this.#done, total - MAX_AT_ONCE);

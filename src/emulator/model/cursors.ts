@@ -2,17 +2,16 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Place } from './sequence.js';
 
 /**
- * Cursors are places in the sequence, sealed so that a client can neither read meaning into them nor make them up.
- * The key comes from the seed and the organization: a cursor of another organization is invalid. One from before a
- * restart with the same seed is valid up to that restart: what lies after it was delivered by nobody yet, even where the
- * clock was ahead before.
+ * Cursors are signed places in the sequence, so that a client cannot construct them. The key depends on the seed and the
+ * organization: a cursor of another organization is invalid. A cursor from before a restart with the same seed is valid if
+ * its place is before that restart: later places were not delivered yet, even if the clock was ahead before.
  */
 export class CursorSeal {
   readonly #key: string;
   #generation = 0;
   #polls = 0;
 
-  /** @param startMs when this emulator was started, by its clock */
+  /** @param startMs start time of this emulator by its clock, milliseconds since 1970 */
   constructor(
     seed: number,
     organization: string,
@@ -22,9 +21,9 @@ export class CursorSeal {
   }
 
   /**
-   * `moving` cursors differ with every call, `stable` ones only with the place.
-   * @param filters that the cursor is bound to; an empty text for none
-   * @param length minimum, characters
+   * Returns a cursor. `moving` cursors differ with every call, `stable` ones only with the place.
+   * @param filters filters that the cursor is bound to; an empty text for none
+   * @param length minimum length, characters
    */
   issue(place: Place, style: 'stable' | 'moving', filters: string, length: number): string {
     const poll = style === 'moving' ? ++this.#polls : 0;
@@ -36,8 +35,8 @@ export class CursorSeal {
   }
 
   /**
-   * The cursor's place; null when it is malformed, forged, was issued before {@link invalidate}, is bound to other filters,
-   * or stands in a part of the sequence that began after the emulator that issued it.
+   * Returns the cursor's place. Returns null if the cursor is malformed, forged, was issued before {@link invalidate}, is bound
+   * to other filters, or its place is after a restart of the emulator that issued it.
    */
   open(cursor: string, filters: string): Place | null {
     const sealed = cursor.replace(/\.+$/, '');
@@ -52,7 +51,7 @@ export class CursorSeal {
     return { at, order };
   }
 
-  /** From now on every cursor issued so far is rejected. */
+  /** Rejects every cursor issued so far. */
   invalidate(): void {
     this.#generation++;
   }

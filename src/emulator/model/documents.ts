@@ -2,24 +2,24 @@ import { articles, customer, type Partner, remarks } from './catalogue.js';
 import { amount, confidence, quantity } from './json-text.js';
 import { Random } from './random.js';
 
-/** A made-up business document: what the recognition "read". Money in cents, quantities in thousandths. */
+/** A generated business document. Money is in cents, quantities are in thousandths. */
 export type BusinessDocument = ReturnType<typeof makeDocument>;
 type LineItem = ReturnType<typeof makeItem>;
 
 export interface DocumentRequest {
   readonly kind: string;
   readonly title: string;
-  /** Pure source of everything in the document. */
+  /** Seed of everything in the document. */
   readonly seed: number;
   readonly revision: number;
   /** Time of completion, milliseconds since 1970. */
   readonly at: number;
   readonly partner: Partner;
-  /** Wanted size of the whole feed entry in bytes, on average. */
+  /** Average size of the whole feed entry, bytes. */
   readonly runBytes: number;
 }
 
-/** What a feed entry needs beside its lines, and what a line needs, in bytes (measured). */
+/** Measured sizes of a feed entry without its lines and of one line, bytes. */
 const bytesWithoutItems = 1180;
 const bytesPerItem = 172;
 const dayMs = 86_400_000;
@@ -55,7 +55,7 @@ function taxes(items: readonly LineItem[]): (readonly [number, number, number])[
   return [...nets].map(([rate, net]) => [rate, net, Math.round((net * rate) / 100)] as const);
 }
 
-/** The document of a run: the same request gives the same document. A later revision differs in quantities and remark. */
+/** Returns the document of a run, always the same for the same request. Later revisions differ in quantities and remark. */
 export function makeDocument(request: DocumentRequest) {
   const random = new Random(request.seed);
   const date = request.at - random.between(0, 9) * dayMs;
@@ -97,7 +97,7 @@ export function makeDocument(request: DocumentRequest) {
   };
 }
 
-/** The result as JSON text, in the schema of its document type. */
+/** Returns the result as JSON text, in the schema of its document type. */
 export function dataJson(document: BusinessDocument): string {
   const body = document.kind === 'lieferschein' ? deliveryBody(document) : moneyBody(document);
   const remark = document.remark === null ? '' : `,"bemerkung":${JSON.stringify(document.remark)}`;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { draw } from './random.js';
 
-/** What a fault does to a request. */
+/** Kinds of faults with their effects on a request. */
 export const faultKinds = {
   status: 'answers with `status` and a German error body, without doing anything; `retryAfter` adds the header',
   html: 'answers with `status` (200 if not given) and an HTML page',
@@ -11,8 +11,8 @@ export const faultKinds = {
   empty: 'does the work, then answers with an empty body',
   half: 'does the work, then sends the first half of the body as if it were all',
   cut: 'does the work, then destroys the connection in the middle of the body (after `afterBytes`)',
-  slow: 'does the work, then drips the body: `dripBytes` every `dripMs`',
-  'invalid-cursor': 'feed: rejects the request if it carries a cursor, as the switch `cursorRefusal` says',
+  slow: 'does the work, then sends the body slowly: `dripBytes` every `dripMs`',
+  'invalid-cursor': 'feed: rejects a request with a cursor, as set by the switch `cursorRefusal`',
   'empty-cursor': 'feed: `nextCursor` is an empty string',
   'missing-cursor': 'feed: the page has no `nextCursor`',
   'stuck-cursor': 'feed: `nextCursor` is the cursor that was sent',
@@ -25,11 +25,11 @@ export type Operation = 'feed' | 'run' | 'submit';
 export const faultSchema = z
   .strictObject({
     kind: z.enum(Object.keys(faultKinds) as [FaultKind, ...FaultKind[]]),
-    /** Requests it applies to. */
+    /** Operation that it applies to. */
     operation: z.enum(['feed', 'run', 'submit', 'any']).default('any'),
-    /** Applies to the next N such requests, then it is gone. Without `next` and `share` it applies to all, until cleared. */
+    /** Number of requests that it applies to. Without `next` and `share` it applies to all until it is removed. */
     next: z.int().min(1).optional(),
-    /** Applies to this share of such requests. */
+    /** Share of the requests that it applies to. */
     share: z.number().min(0).max(1).optional(),
     status: z.int().min(200).max(599).optional(),
     /** Seconds or an HTTP date. */
@@ -45,7 +45,7 @@ export const faultSchema = z
     chunked: z.boolean().default(false),
   })
   .describe(
-    `What is done to requests, by \`kind\`:\n\n${Object.entries(faultKinds)
+    `Effects on requests by \`kind\`:\n\n${Object.entries(faultKinds)
       .map(([kind, effect]) => `- \`${kind}\`: ${effect}`)
       .join('\n')}`,
   );
@@ -56,7 +56,7 @@ export type Fault = z.output<typeof faultSchema>;
 
 const cursorKinds: readonly FaultKind[] = ['invalid-cursor', 'empty-cursor', 'missing-cursor', 'stuck-cursor'];
 
-/** The faults that are set. The first that applies to a request is used; the others wait. */
+/** The active faults. The first one that applies to a request is used. */
 export class FaultBox {
   list: readonly Fault[] = [];
   #requests = 0;

@@ -1,14 +1,14 @@
 /**
- * Idempotency keys of all organizations, the latest `most`. A repeat is identical when file, environment and
- * document type are. The interface names file and environment; a request for another document type is not "an
- * identical request" either, and answering it with a run of the first type would mislead, so it counts as different.
+ * Idempotency keys of all organizations, the latest `most`. A repeat is identical if file, environment and document type are
+ * identical. The interface names only file and environment, but answering a request for another document type with a run of
+ * the first type would be misleading, so it counts as different.
  */
 export class IdempotencyKeys {
   readonly #keys = new Map<string, { readonly request: string; readonly scanId: string }>();
 
   constructor(readonly most: number) {}
 
-  /** The run that was made under the key; `conflict` when that was another request; null when the key is new. */
+  /** Returns the run that was created under the key, `conflict` if the request differs, or null if the key is new. */
   find(organization: string, key: string, request: string): string | 'conflict' | null {
     const known = this.#keys.get(JSON.stringify([organization, key]));
     if (known === undefined) return null;

@@ -8,14 +8,14 @@ import { runNumberOf, scanIdOf } from './scan-ids.js';
 import { type Content, type GeneratedLane, type Place, type PlacedEntry, Sequence } from './sequence.js';
 import { StoredCursors } from './stored-cursors.js';
 import type { Switches } from './switches.js';
-import { STRETCH_SWITCHES, Timeline } from './timeline.js';
+import { PERIOD_SWITCHES, Timeline } from './timeline.js';
 
 type OrganizationOptions = Pick<EmulatorOptions, 'seed' | 'runBytes' | 'history' | 'historyPeriodMs' | 'liveLimit'> & {
   readonly name: string;
   readonly startMs: number;
 };
 
-/** A run that is kept: submitted, scripted, or raised to a later revision. */
+/** A run in memory: submitted, scripted, or corrected. */
 interface LiveRun {
   readonly number: number;
   readonly version: RunVersion;
@@ -24,10 +24,10 @@ interface LiveRun {
 
 export type FoundRun = { readonly version: RunVersion } | { readonly processing: RunVersion };
 
-/** Live runs are numbered from here, so that they never meet a generated one. */
+/** First number of live runs, beyond those of generated runs. */
 const liveNumbers = 2 ** 31;
 
-/** What belongs to one organization (interface 5.2): its runs, its sequence, its cursors. */
+/** The runs, the sequence and the cursors of one organization (interface 5.2). */
 export class Organization {
   readonly name: string;
   readonly sequence: Sequence;
@@ -36,10 +36,10 @@ export class Organization {
   readonly #source: RunSource;
   readonly #timeline: Timeline;
   #corrections: CorrectionSchedule;
-  /** Counts corrections of the emulator's choice, for drawing. */
+  /** Number of corrections of random runs, for drawing. */
   #chosen = 0;
   readonly #live = new Map<string, LiveRun>();
-  /** Generated runs that were corrected, and whether their first entry left the sequence. */
+  /** Corrected generated runs, and whether their first entry was removed from the sequence. */
   readonly #superseded = new Map<number, Switches['superseded']>();
   readonly #liveLimit: number;
   #switches: Switches;
@@ -59,7 +59,7 @@ export class Organization {
     this.sequence = new Sequence(generatedLane(this.#source, this.#timeline, this.#superseded));
   }
 
-  /** Lets happen what the rates say should have happened up to now. */
+  /** Adds the runs and corrections that the rates imply up to now. */
   advance(nowMs: number): void {
     for (const at of this.#corrections.due(nowMs)) {
       const scanId = this.#choose(at);
@@ -67,12 +67,12 @@ export class Organization {
     }
   }
 
-  /** Takes over changed switches; runs that exist already stay as they are. */
+  /** Applies changed switches. Existing runs do not change. */
   reconfigure(switches: Switches, nowMs: number): void {
     this.advance(nowMs);
     const before = this.#switches;
     this.#switches = switches;
-    const deciding = ['newRunsPerSecond', ...STRETCH_SWITCHES] as const;
+    const deciding = ['newRunsPerSecond', ...PERIOD_SWITCHES] as const;
     if (deciding.some((name) => before[name] !== switches[name])) {
       this.#timeline.setRate(switches.newRunsPerSecond, nowMs, switches);
     }
@@ -81,7 +81,7 @@ export class Organization {
     }
   }
 
-  /** Creates a run that is processed until `processingMs` from now (interface 3). */
+  /** Creates a run that is processing for `processingMs` from now (interface 3). */
   submit(request: { environment: Environment; documentType: string; fileName: string }, nowMs: number): string {
     const { status } = factsOf(this.#source, this.#switches, this.#nextNumber);
     const endMs = nowMs + this.#switches.processingMs;
@@ -89,7 +89,7 @@ export class Organization {
     return this.append({ ...request, status, ...times }, nowMs).scanId;
   }
 
-  /** Adds a run to the sequence, made up where the script says nothing. A known scan id adds an entry of that run. */
+  /** Adds a run to the sequence; omitted fields are generated. A known scan id adds an entry of that run. */
   append(spec: RunSpec, nowMs: number): RunVersion {
     this.advance(nowMs);
     const number = this.#numberFor(spec.scanId);
@@ -104,7 +104,7 @@ export class Organization {
     return version;
   }
 
-  /** Adds an entry byte for byte. */
+  /** Adds an entry that is sent byte for byte. */
   appendVerbatim(text: string | Uint8Array, facts: Partial<FilterFacts>, at: number): void {
     this.advance(at);
     this.sequence.place(at, { verbatim: { text, facts } });
@@ -117,7 +117,7 @@ export class Organization {
     return this.#correct(scanId, change, nowMs, nowMs);
   }
 
-  /** Corrects a run of the emulator's choice, mostly a recent one; null when there is none. */
+  /** Corrects a random run, preferring recent ones. Returns null if there is none. */
   correctAny(change: Correction, nowMs: number): RunVersion | null {
     this.advance(nowMs);
     const scanId = this.#choose(nowMs);
@@ -155,9 +155,9 @@ export class Organization {
   }
 
   /**
-   * `ahead`: now, so that every stored cursor still has it before it. `in-place`: now as well, but the entry stays at its
-   * old place in the sequence. `behind`: just before its old place, or just
-   * before the lowest cursor that a client may hold, so that no client that continues ever comes by it.
+   * Returns the delivery time of a new revision. `ahead`: now, after every stored cursor. `in-place`: now as well, but the entry
+   * keeps its place in the sequence. `behind`: just before its old place, or just before the lowest cursor that a client may
+   * hold, so that no client reaches it by continuing.
    */
   #redeliveryTime(old: Place, at: number, redelivery: Switches['redelivery']): number {
     if (redelivery !== 'behind') return at;
@@ -165,7 +165,7 @@ export class Organization {
     return Math.min(old.at, stored === null ? old.at : stored.at) - 1;
   }
 
-  /** A finished run, by chance; null when the chosen one cannot be corrected. */
+  /** Returns a random finished run, or null if the chosen one cannot be corrected. */
   #choose(nowMs: number): string | null {
     const event = this.#chosen++;
     const generated = this.#timeline.countAt(nowMs);
@@ -196,7 +196,7 @@ export class Organization {
   }
 }
 
-/** The computed runs as the sequence reads them, see {@link Timeline}. */
+/** Returns the generated runs as the sequence reads them, see {@link Timeline}. */
 function generatedLane(
   source: RunSource,
   timeline: Timeline,

@@ -1,9 +1,9 @@
 /**
- * Chance as a pure function of (seed, run number, purpose), so that any run of a history can be made at any time,
- * in any order, and always comes out the same.
+ * Random values as a pure function of seed, run number and purpose, so that any run of a history can be generated at any time
+ * and in any order, always with the same result.
  */
 
-/** The finaliser of MurmurHash3: every bit of the input moves every bit of the output, and it can be undone. */
+/** The finalizer of MurmurHash3: every bit of the input affects every bit of the output, and it is invertible. */
 export function scramble(value: number): number {
   let h = value | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -11,7 +11,7 @@ export function scramble(value: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** Undoes {@link scramble}; the factors are the inverses modulo 2^32 of those above. */
+/** Inverts {@link scramble}; the factors are the inverses modulo 2^32 of those above. */
 export function unscramble(value: number): number {
   let h = value | 0;
   h = Math.imul(h ^ (h >>> 16), 0x7ed1b41d);
@@ -19,7 +19,7 @@ export function unscramble(value: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** 32 bits that depend on the seed, the run number and the purpose. */
+/** Returns 32 bits that depend on the seed, the run number and the purpose. */
 export function hash(seed: number, number: number, purpose: number): number {
   return scramble(scramble(seed ^ Math.imul(number, 0x9e3779b1)) ^ Math.imul(purpose, 0x27d4eb2f) ^ number);
 }
@@ -29,7 +29,7 @@ export function draw(seed: number, number: number, purpose: number): number {
   return hash(seed, number, purpose) / 0x1_0000_0000;
 }
 
-/** A seed from a text, such as an organization's name. */
+/** Returns a seed for a text, such as an organization's name. */
 export function seedOf(seed: number, text: string): number {
   let h = scramble(seed);
   for (let i = 0; i < text.length; i++) h = scramble(h ^ Math.imul(text.charCodeAt(i), 0x9e3779b1) ^ i);
@@ -53,7 +53,7 @@ export class Random {
     return ((t ^ (t >>> 14)) >>> 0) / 0x1_0000_0000;
   }
 
-  /** A whole number from `low` to `high`, both included. */
+  /** Returns a whole number from `low` to `high`, both included. */
   between(low: number, high: number): number {
     return low + Math.floor(this.next() * (high - low + 1));
   }

@@ -2,7 +2,7 @@ import { customer } from './catalogue.js';
 import type { BusinessDocument } from './documents.js';
 import { amount, confidence, quantity } from './json-text.js';
 
-/** The document as recognized markdown. */
+/** Returns the document as recognized markdown. */
 export function markdownOf(d: BusinessDocument): string {
   const lines = [
     `# ${d.title} ${d.reference}`,
@@ -24,7 +24,7 @@ export function markdownOf(d: BusinessDocument): string {
   return lines.join('\n');
 }
 
-/** A raw OCR result as JSON text: the markdown's lines as boxes on one page. */
+/** Returns a raw OCR result as JSON text: the lines of the markdown as boxes on one page. */
 export function rawOcrJson(markdown: string, confidenceAt: number): string {
   const lines = markdown
     .split('\n')

@@ -12,12 +12,12 @@ export class Refusal extends Error {
   }
 }
 
-/** A request that is not answered: its connection is destroyed. */
+/** Rejects a request without an answer by destroying its connection. */
 export class ConnectionReset extends Error {
   override readonly name = 'ConnectionReset';
 }
 
-/** An answer as it goes out. */
+/** An answer as it is sent. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

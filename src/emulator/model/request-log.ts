@@ -1,37 +1,37 @@
 import type { FaultKind, Operation } from './faults.js';
 import type { Answer } from './refusal.js';
 
-/** A request as the emulator answered it. */
+/** A request with details of its answer. */
 export interface RequestRecord {
-  /** Counts all requests, from 1. */
+  /** Sequence number of the request, from 1. */
   readonly number: number;
   readonly operation: Operation;
   readonly query: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Of the path, or of the run that was created. */
+  /** Scan id in the path, or of the created run. */
   readonly scanId: string | null;
-  /** Null where the request was not authenticated. */
+  /** Null if the request was not authenticated. */
   readonly organization: string | null;
-  /** Null where no answer is sent. */
+  /** Null if no answer is sent. */
   readonly status: number | null;
-  /** What a feed page held; entries passed on verbatim are not listed. */
+  /** Runs in a page of the feed, without verbatim entries. */
   readonly served: readonly { readonly scanId: string; readonly revision: number }[];
   readonly nextCursor: string | null;
   readonly fault: FaultKind | null;
-  /** Whether the answer holds what a script passed on byte for byte. */
+  /** Whether the answer contains verbatim bytes of a script. */
   readonly verbatim: boolean;
 }
 
-/** Gets the answer too, as it is before a fault damages it on its way; null where none is sent. */
+/** Called with each request and its answer before damage by a fault, or null if no answer is sent. */
 export type RequestListener = (record: RequestRecord, answer: Answer | null) => void;
 
-/** Counts requests and tells listeners of each, just before its answer goes out. */
+/** Counts requests and notifies listeners of each one just before its answer is sent. */
 export class RequestLog {
   readonly #counts = new Map<Operation, number>();
   readonly #listeners = new Set<RequestListener>();
   #total = 0;
 
-  /** Requests so far, of one operation or all. */
+  /** Returns the number of requests of one operation or of all. */
   count(operation?: Operation): number {
     return operation === undefined ? this.#total : (this.#counts.get(operation) ?? 0);
   }
@@ -42,7 +42,7 @@ export class RequestLog {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The next request that fits. */
+  /** Resolves to the next matching request. */
   next(fits: (record: RequestRecord) => boolean = () => true): Promise<RequestRecord> {
     return new Promise((resolve) => {
       const end = this.observe((record) => {

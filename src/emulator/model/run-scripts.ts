@@ -1,17 +1,17 @@
 import type { Answer } from './refusal.js';
 import { json } from './refusal.js';
 
-/** A single-run answer as a script writes it. The body goes out verbatim. */
+/** A scripted single-run answer. The body is sent verbatim. */
 export interface ScriptedAnswer {
   /** 200 if not given. */
   status?: number;
   headers?: Readonly<Record<string, string>>;
   body: string | Uint8Array;
-  /** How often it is given; without it, always. */
+  /** Number of times that it is given; unlimited by default. */
   times?: number | undefined;
 }
 
-/** Scripted answers of the single-run endpoint, by scan id, given in order. They stand for every organization. */
+/** Scripted answers of the single-run endpoint, by scan id, given in order. They apply to every organization. */
 export class RunScripts {
   readonly #scripts = new Map<string, { answer: Answer; left: number }[]>();
 

@@ -1,14 +1,14 @@
-/** Runs and corrections as scripts write them. What a script leaves out is made up from the run's number. */
+/** Runs and corrections in scripts. Omitted fields are generated from the run's number. */
 import { z } from 'zod';
 import { documentTypes } from './catalogue.js';
 import { draw } from './random.js';
 import { type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import type { Switches } from './switches.js';
 
-/** A script in the same process may give a Date. */
+/** Scripts in the same process may pass a Date. */
 const time: z.ZodType<Date | string | number> = z.union([z.string(), z.number()]);
 
-/** What a script may set of a run; the rest is made up from the run's number. */
+/** Fields of a run that a script may set; the others are generated from the run's number. */
 export const runSpecSchema = z.strictObject({
   scanId: z.string().min(1).optional(),
   revision: z.int().min(1).optional(),
@@ -22,24 +22,24 @@ export const runSpecSchema = z.strictObject({
   ocrConfidence: z.number().nullish(),
   /** The result as a value; see `dataJson` for numbers that JavaScript cannot hold. */
   data: z.unknown().optional(),
-  /** The result as JSON text, passed on verbatim. */
+  /** The result as JSON text, sent verbatim. */
   dataJson: z.string().optional(),
   markdown: z.string().nullish(),
   failureReason: z.string().nullish(),
   error: z.string().nullish(),
   submittedAt: time.nullish(),
   completedAt: time.nullish(),
-  /** Place in the sequence. A time before the present end makes the run appear late, behind stored cursors. */
+  /** Place in the sequence. A time before its current end makes the run appear late, behind stored cursors. */
   deliveredAt: time.optional(),
-  /** Leaves the value out of the feed; `false` keeps it in, whatever its size. */
+  /** Omits the value from the feed; `false` includes it regardless of its size. */
   truncated: z.union([z.enum(['data', 'markdown', 'both']), z.literal(false)]).optional(),
 });
 export type RunSpec = z.output<typeof runSpecSchema>;
 
-/** A correction or retry: what it changes, and where the new revision appears if not by the switch. */
+/** A correction or retry: the changed fields, and the place of the new revision if it differs from the switch. */
 export type Correction = Omit<RunSpec, 'scanId'> & { redelivery?: Switches['redelivery'] | undefined };
 
-/** A finished run of a script: completed and in `prod` unless it says otherwise. */
+/** Creates a finished run of a script, by default completed and in `prod`. */
 export function scriptRun(
   source: RunSource,
   number: number,
@@ -58,8 +58,8 @@ export function scriptRun(
 }
 
 /**
- * The next revision of a run. A completed run is corrected, a failed one retried, mostly with success. Its name,
- * partner, submission and completion stay; its result is made anew unless the change names one.
+ * Returns the next revision of a run. A completed run is corrected; a failed one is retried, successfully in 70% of the cases.
+ * Its name, partner, submission and completion stay the same; its result is generated again unless the change contains one.
  */
 export function reviseRun(
   source: RunSource,
@@ -79,7 +79,7 @@ export function reviseRun(
   return applySpec(kept, { truncated: withheld, ...change });
 }
 
-/** Milliseconds since 1970 of a time in a script. */
+/** Returns a time in a script as milliseconds since 1970. */
 export function toMs(time: Date | string | number): number {
   const ms = typeof time === 'number' ? time : new Date(time).getTime();
   if (!Number.isFinite(ms)) throw new RangeError(`not a time: ${String(time)}`);
@@ -89,7 +89,7 @@ export function toMs(time: Date | string | number): number {
 const optionalMs = (time: Date | string | number | null | undefined, otherwise: number | null): number | null =>
   time === undefined ? otherwise : time === null ? null : toMs(time);
 
-/** Lays a script's values over a made-up version. */
+/** Applies a script's values to a generated version. */
 function applySpec(base: RunVersion, spec: RunSpec): RunVersion {
   const failed = base.status === 'failed';
   const dataText = spec.dataJson ?? (spec.data === undefined ? undefined : JSON.stringify(spec.data));

@@ -1,4 +1,4 @@
-/** A run as the service holds it (interface 2.1), and how it is made from its number or a script. */
+/** A run as the service stores it (interface 2.1), and its generation from its number. */
 
 import { type DocumentType, documentTypes, failures, partners } from './catalogue.js';
 import { type DocumentRequest, dataJson, makeDocument } from './documents.js';
@@ -10,10 +10,10 @@ import type { Switches } from './switches.js';
 
 export type Status = 'completed' | 'failed';
 export type Environment = 'prod' | 'test';
-/** Which values are too large for the feed, whatever their size. */
+/** Values that the feed omits, regardless of their size. */
 export type Withheld = 'data' | 'markdown' | 'both';
 
-/** What the read-time filters look at. */
+/** Properties of a run that the filters of a request use. */
 export interface FilterFacts {
   readonly status: Status;
   readonly environment: Environment;
@@ -37,9 +37,9 @@ export interface RunVersion {
   readonly submittedAt: number | null;
   readonly completedAt: number | null;
   readonly deliveredAt: number;
-  /** Share in [0, 1): withheld when it lies under the switch `truncatedShare`. */
+  /** Random value in [0, 1): the run is truncated if it is below the switch `truncatedShare`. */
   readonly truncationDraw: number;
-  /** Withheld by a script; undefined leaves it to size and share. */
+  /** Values withheld by a script; undefined if size and share decide. */
   readonly withheld: Withheld | false | undefined;
   /** The result as JSON text; null for failed runs. */
   readonly data: () => string | null;
@@ -48,7 +48,7 @@ export interface RunVersion {
   readonly rawOcr: () => string | null;
 }
 
-/** What all runs of an organization share. */
+/** Parameters of all runs of an organization. */
 export interface RunSource {
   readonly seed: number;
   readonly runBytes: number;
@@ -68,7 +68,7 @@ const purpose = {
 };
 
 function documentTypeOf(source: RunSource, number: number): DocumentType {
-  // Each type takes 55% of what the earlier ones left: a few types make up most of the traffic.
+  // Each type gets 55% of the rest, so that a few types make up most of the traffic.
   let rest = draw(source.seed, number, purpose.type);
   for (let i = 0; i < documentTypes.length - 1; i++) {
     if (rest < 0.55) return documentTypes[i] as DocumentType;
@@ -77,7 +77,7 @@ function documentTypeOf(source: RunSource, number: number): DocumentType {
   return documentTypes.at(-1) as DocumentType;
 }
 
-/** What the filters need of a generated run, without making its document. */
+/** Returns the properties of a generated run that filters use, without generating its document. */
 export function factsOf(
   source: RunSource,
   shares: Pick<Switches, 'failureShare' | 'testEnvironmentShare'>,
@@ -99,7 +99,7 @@ export interface VersionRequest {
   readonly facts: FilterFacts;
 }
 
-/** Revision `revision` of run `number`: a pure function of the source and the request. */
+/** Generates a revision of a run. Pure. */
 export function makeVersion(source: RunSource, request: VersionRequest): RunVersion {
   const { number, facts, revision } = request;
   const type = documentTypes.find((t) => t.slug === facts.documentType) ?? null;
@@ -116,7 +116,7 @@ export function makeVersion(source: RunSource, request: VersionRequest): RunVers
     partner: partner ?? (partners[0] as (typeof partners)[number]),
     runBytes: source.runBytes,
   };
-  // Not kept: a run that is held for long must cost little memory.
+  // Generated on demand, so that runs in memory stay small.
   const document = () => makeDocument(documentRequest);
   const level = 7000 + (hash(source.seed, number, purpose.confidence) % 3000);
   const markdown = () => (failed ? null : markdownOf(document()));
@@ -128,7 +128,7 @@ export function makeVersion(source: RunSource, request: VersionRequest): RunVers
     documentType: { slug: facts.documentType, name: type?.name ?? null },
     fileName: `${type?.name ?? 'Beleg'}_${String(number % 2 ** 31).padStart(7, '0')}.pdf`,
     partnerName: partner?.name ?? null,
-    // A partner is in test mode for a document type, not for a run.
+    // Test mode is a property of a partner and a document type.
     partnerTestMode:
       partner !== null && draw(source.seed, partnerIndex * 31 + documentRequest.kind.length, purpose.testMode) < 0.08,
     ocrConfidence: failed ? null : confidence(level),

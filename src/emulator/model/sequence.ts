@@ -1,11 +1,11 @@
 import type { FilterFacts, RunVersion } from './runs.js';
 
 /**
- * The one sequence that every feed request reads (interface 4.2 rule 2), sorted by delivery time. It merges two
- * lanes: generated runs, which are computed, and placed entries (submissions, corrections, scripts), which are kept.
+ * The sequence that every feed request reads (interface 4.2 rule 2), sorted by delivery time. It merges two lanes: generated
+ * runs, which are computed, and placed entries (submissions, corrections, scripts), which are kept in memory.
  */
 
-/** A place in the sequence: delivery time, then order among equal times. A cursor stands behind its place. */
+/** A place in the sequence: delivery time, then order among equal times. A cursor points directly after its place. */
 export interface Place {
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -16,14 +16,14 @@ export interface Place {
 export const placedLane = 2 ** 33;
 export const beginning: Place = { at: Number.MIN_SAFE_INTEGER, order: -1 };
 
-/** Before everything delivered at or after `at`. */
+/** Returns the place before all entries delivered at or after `at`. */
 export const beforeTime = (at: number): Place => ({ at, order: -1 });
-/** Behind everything delivered up to `at`. */
+/** Returns the place after all entries delivered up to `at`. */
 export const behindTime = (at: number): Place => ({ at, order: Number.MAX_SAFE_INTEGER });
 
 export const comparePlaces = (a: Place, b: Place): number => a.at - b.at || a.order - b.order;
 
-/** A run, or an entry passed on byte for byte; facts that this one lacks pass every filter. */
+/** A run, or an entry that is sent byte for byte; facts that it lacks pass every filter. */
 export type Content =
   | { readonly version: RunVersion }
   | { readonly verbatim: { readonly text: string | Uint8Array; readonly facts: Partial<FilterFacts> } };
@@ -36,14 +36,14 @@ export interface ReadRequest {
   readonly from: Place;
   readonly nowMs: number;
   readonly limit: number;
-  /** Entries looked at, at most. */
+  /** Maximum number of entries to examine. */
   readonly scanLimit: number;
   readonly accepts: (facts: Partial<FilterFacts>) => boolean;
 }
 
 export interface ReadResult {
   readonly entries: readonly Content[];
-  /** Behind the last entry looked at; equal to `from` when there was none. */
+  /** Place of the last examined entry; `from` if there was none. */
   readonly end: Place;
 }
 
@@ -53,7 +53,7 @@ export interface GeneratedLane {
   /** The number of the first run after this place, among the first `count`. */
   firstAfter(place: Place, count: number): number;
   deliveredAt(number: number): number;
-  /** False while the run must not be seen: late, or its entry was taken out. */
+  /** Returns false while the run is late, or if its entry was removed. */
   visible(number: number, nowMs: number): boolean;
   facts(number: number): FilterFacts;
   version(number: number): RunVersion;
@@ -66,7 +66,7 @@ export class Sequence {
 
   constructor(readonly generated: GeneratedLane) {}
 
-  /** Puts content at a delivery time, behind what else was placed at that time. */
+  /** Adds content at a delivery time, after other entries placed at that time. */
   place(at: number, content: Content): PlacedEntry {
     const entry: PlacedEntry = { at, order: this.#nextOrder++, content };
     this.placed.splice(this.#firstPlacedAfter(entry), 0, entry);
@@ -99,7 +99,7 @@ export class Sequence {
         if (request.accepts(factsOfContent(placed.content))) entries.push(placed.content);
       } else if (generated !== null) {
         number++;
-        // What is not visible does not exist for the reader: the cursor does not move for it.
+        // Invisible runs do not move the cursor.
         if (!lane.visible(generated.order, request.nowMs)) continue;
         looked++;
         end = generated;

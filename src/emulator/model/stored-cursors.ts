@@ -1,18 +1,18 @@
 import { beginning, comparePlaces, type Place } from './sequence.js';
 
 /**
- * Where clients probably stand. The service keeps no record of what was consumed (interface 1.4); the emulator
- * needs one to place a new revision "before any stored cursor" in the sense of behind it.
+ * The probable positions of clients. The service does not record what was consumed (interface 1.4); the emulator does, to place
+ * new revisions behind every stored cursor.
  */
 
-/** A cursor not used or issued for this long is taken to be forgotten. */
+/** Time after which an unused cursor counts as forgotten, milliseconds. */
 export const forgottenAfterMs = 10 * 60_000;
 const most = 1000;
 
 export class StoredCursors {
   readonly #places = new Map<string, { place: Place; at: number }>();
 
-  /** A client that came from `from` (null: without a cursor) now holds `to`. */
+  /** Records that a client moved from `from` (null without a cursor) to `to`. */
   moved(from: Place | null, to: Place, nowMs: number): void {
     if (from !== null) this.#places.delete(keyOf(from));
     this.#places.delete(keyOf(to));
@@ -23,7 +23,7 @@ export class StoredCursors {
     }
   }
 
-  /** The lowest place that a client may hold; null when none is known. */
+  /** Returns the lowest place that a client may hold, or null if none is known. */
   lowest(nowMs: number): Place | null {
     let lowest: Place | null = null;
     for (const { place, at } of this.#places.values()) {

@@ -5,26 +5,26 @@ const share = z.number().min(0).max(1);
 const quantity = z.number().min(0);
 const wholeNumber = z.int().min(0);
 const positive = z.int().min(1);
-/** One of some words, of which the first is the default. */
+/** Returns the schema of one of these words; the first one is the default. */
 const oneOf = <const T extends readonly [string, ...string[]]>(...words: T) => z.enum(words).default(words[0] as T[0]);
 
-/** Everything that can be changed while the emulator runs. By default there are no faults, and nothing happens automatically. */
+/** Settings that can be changed while the emulator runs. By default there are no faults, new runs or corrections. */
 export const switchesSchema = z.strictObject({
   latencyMs: quantity.default(0).describe('pause before every answer of the service'),
   failureShare: share.default(0.03).describe('share of new runs that fail'),
   truncatedShare: share
     .default(0.01)
-    .describe('share of completed runs whose data or markdown is left out of the feed, whatever its size'),
+    .describe('share of completed runs whose data or markdown the feed omits, regardless of its size'),
   testEnvironmentShare: share.default(0.05).describe('share of new generated runs in the environment test'),
-  newRunsPerSecond: quantity.default(0).describe('new runs a second'),
-  correctionsPerMinute: quantity.default(0).describe('corrections and retries a minute, mostly of recent runs'),
-  processingMs: quantity.default(2000).describe('time that the processing of a submission takes'),
+  newRunsPerSecond: quantity.default(0).describe('new runs per second'),
+  correctionsPerMinute: quantity.default(0).describe('corrections and retries per minute, preferably of recent runs'),
+  processingMs: quantity.default(2000).describe('processing time of a submission'),
   lateShare: share.default(0).describe('share of new generated runs that become visible late, behind cursors'),
-  lateByMs: quantity.default(60_000).describe('how late they become visible'),
+  lateByMs: quantity.default(60_000).describe('delay with which they become visible'),
   redelivery: oneOf('ahead', 'behind', 'in-place').describe(
     'where a new revision appears: ahead of stored cursors, behind them, or at its old place with a new delivery time',
   ),
-  superseded: oneOf('removed', 'kept').describe('what becomes of the entry of a superseded revision'),
+  superseded: oneOf('removed', 'kept').describe('whether the entry of a superseded revision is removed or kept'),
   cursors: oneOf('stable', 'moving').describe(
     'whether nextCursor stays the same at the end of the feed or changes with every poll',
   ),
@@ -33,7 +33,7 @@ export const switchesSchema = z.strictObject({
   ),
   cursorLength: wholeNumber.default(0).describe('minimum length of a cursor, in characters'),
   cursorRefusal: oneOf('400', '404', '410', '414', '422', '431', 'reset').describe(
-    'status with which a rejected cursor is answered, or reset: the connection is destroyed',
+    'status of the answer to a rejected cursor, or reset: the connection is destroyed',
   ),
   endCursor: oneOf('sent', 'null', 'absent').describe('nextCursor of a page that reaches the end of the feed'),
   sinceMeaning: oneOf('delivered', 'completed', 'submitted').describe('the time of a run that since is compared with'),
@@ -43,8 +43,8 @@ export const switchesSchema = z.strictObject({
   ),
   inlineLimitBytes: wholeNumber
     .default(256 * 1024)
-    .describe('largest data JSON and largest markdown (each) that the feed carries'),
-  maxFileBytes: positive.default(20 * 1024 * 1024).describe('largest PDF that is accepted'),
+    .describe('maximum size of the data JSON and of the markdown in the feed'),
+  maxFileBytes: positive.default(20 * 1024 * 1024).describe('maximum size of a PDF'),
   idempotencyKeyRequired: z.boolean().default(false).describe('submissions without an Idempotency-Key are rejected'),
   notReadySchemas: z
     .array(z.strictObject({ documentType: z.string(), environment: z.enum(['prod', 'test']) }))
@@ -56,16 +56,16 @@ export const switchesSchema = z.strictObject({
     .nullable()
     .default(null)
     .describe('start of statusUrl and Location; null for the address of the request'),
-  clockOffsetMs: z.number().default(0).describe("how far the service's clock is ahead of the machine's"),
-  dateHeader: z.boolean().default(true).describe('whether answers carry a Date header'),
+  clockOffsetMs: z.number().default(0).describe("time by which the service's clock is ahead of the machine's"),
+  dateHeader: z.boolean().default(true).describe('whether answers have a Date header'),
   scanLimit: positive
     .default(100_000)
-    .describe('runs that one feed request looks at, at most; a page may then be short before the end'),
-  faults: z.array(faultSchema).default([]).describe('faults in force'),
+    .describe('maximum number of runs that a feed request examines; a page may then be short before the end'),
+  faults: z.array(faultSchema).default([]).describe('active faults'),
 });
 
 export type Switches = z.output<typeof switchesSchema>;
-/** A change: what is missing stays, `faults` replaces the whole list. */
+/** A change of switches: missing ones stay the same, `faults` replaces the whole list. */
 export type SwitchesPatch = z.input<typeof switchesSchema>;
 
 export const defaultSwitches: Switches = switchesSchema.parse({});

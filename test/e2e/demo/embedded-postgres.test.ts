@@ -164,7 +164,7 @@ test('a lost password is reported with what to do', async () => {
   await rm(join(directory, 'pgpass'));
   const failure = await start().catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(CommandFailure);
-  expect(String(failure)).toContain(`Remove the folder ${directory} to begin anew`);
+  expect(String(failure)).toContain(`Remove the folder ${directory} to start over`);
 });
 
 test.runIf(process.getuid?.() === 0)('under root, data of a closed folder are kept in an open one', async () => {
