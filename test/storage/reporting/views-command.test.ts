@@ -97,7 +97,7 @@ describe('views', () => {
   });
 
   it('list and show print the views when there are some', async () => {
-    expect((await run('list')).out).toContain('see `scanfeed views refresh`');
+    expect((await run('list')).out).toContain('run `scanfeed views refresh`');
     await store({ lieferant: { name: 'x' }, positionen: [{ menge: 1 }] });
     await store({ nr: 'x' }, 'lieferschein', 'scan-2');
     await run('refresh');
