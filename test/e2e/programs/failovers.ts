@@ -27,7 +27,7 @@ function report(figures: FailoverFigures, seconds: number, seed: number): boolea
   const used = Object.entries(kinds).flatMap(([kind, count]) => (count === 0 ? [] : [`${kind} ${count}`]));
   console.log(
     `${figures.failovers} failovers (${used.join(', ')}), ${figures.transactionsLost} commits lost by the database in ` +
-      `${lossy} of them, ${figures.runsListed} runs listed, runs lost ${figures.runsLost}, ${figures.looks} looks, ` +
+      `${lossy} of them, ${figures.runsListed} runs listed, runs lost ${figures.runsLost}, ${figures.checks} checks, ` +
       `false claims ${figures.falseClaims}, ${problems.length} problems, ${seconds} s, seed ${seed}`,
   );
   return problems.length === 0 && lossy * 2 >= figures.failovers;

@@ -1,8 +1,8 @@
 import { inventedRuns, missingRuns } from './check-claims.js';
+import type { ClaimMonitor } from './claim-monitor.js';
 import type { Cluster } from './cluster.js';
 import type { FeedUnderTest } from './feeds.js';
 import type { Listing } from './listing.js';
-import type { Looks } from './looks.js';
 import type { FailoverOptions } from './run-failovers.js';
 
 export interface RestFindings {
@@ -19,7 +19,11 @@ export interface RestFindings {
 export async function checkAtRest(
   feed: FeedUnderTest,
   listing: Listing,
-  { cluster, looks, options }: { cluster: Cluster; looks: Looks; options: Pick<FailoverOptions, 'log' | 'signal'> },
+  {
+    cluster,
+    monitor,
+    options,
+  }: { cluster: Cluster; monitor: ClaimMonitor; options: Pick<FailoverOptions, 'log' | 'signal'> },
 ): Promise<RestFindings> {
   const { schema } = feed;
   const since = new Date();
@@ -32,7 +36,7 @@ export async function checkAtRest(
       return row?.holds === true;
     });
   const examine = async () => {
-    const snapshot = await looks.look(cluster.primary, feed, listing);
+    const snapshot = await monitor.check(cluster.primary, feed, listing);
     if (snapshot === null) throw new Error(`${schema} cannot be read`);
     return snapshot;
   };

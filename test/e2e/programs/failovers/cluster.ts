@@ -22,7 +22,7 @@ export class Cluster {
   primary: PostgresServer;
   /** Null: there is none at the moment. */
   standby: PostgresServer | null = null;
-  /** Every server that may be running, for removal and for looks. */
+  /** Every server that may be running, for removal and for checks. */
   readonly servers = new Set<PostgresServer>();
   #replication: TcpProxy | null = null;
 

@@ -3,10 +3,10 @@ import { takeLeaks } from '../../../support/canaries/capture-leaks.js';
 import { type PgBouncer, startPgBouncer } from '../../../support/pgbouncer.js';
 import { seededRandom } from '../../../support/virtual-clock.js';
 import { checkAtRest } from './check-at-rest.js';
+import { ClaimMonitor, ignoreAway } from './claim-monitor.js';
 import { Cluster } from './cluster.js';
 import { type FeedUnderTest, makeFeeds } from './feeds.js';
 import { Listing } from './listing.js';
-import { ignoreAway, Looks } from './looks.js';
 import { addNewRuns } from './new-runs.js';
 import type { PostgresServer } from './postgres-server.js';
 import { FAILOVERS, nextRound, type RoundKind } from './rounds.js';
@@ -36,7 +36,7 @@ export interface FailoverFigures {
   runsListed: number;
   /** Runs that were not stored at their highest revision, of all feeds. */
   runsLost: number;
-  looks: number;
+  checks: number;
   falseClaims: number;
   /** Everything found against the promises, in words. */
   readonly problems: string[];
@@ -56,7 +56,7 @@ interface Campaign {
   readonly random: () => number;
   readonly cluster: Cluster;
   readonly pooler: PgBouncer | null;
-  readonly looks: Looks;
+  readonly monitor: ClaimMonitor;
   readonly figures: FailoverFigures;
 }
 
@@ -67,7 +67,7 @@ interface Phase {
   readonly listing: Listing;
 }
 
-/** Fails a database over again and again while daemons follow a feed, and looks at what it claims meanwhile. */
+/** Fails a database over repeatedly while daemons follow a feed, and checks its claims. */
 export async function runFailovers(options: FailoverOptions): Promise<FailoverFigures> {
   const cleanUps: (() => Promise<unknown>)[] = [];
   const campaign = await prepare(options, (undo) => cleanUps.push(undo));
@@ -92,15 +92,15 @@ async function prepare(options: FailoverOptions, cleanUp: (undo: () => Promise<u
     transactionsLost: 0,
     runsListed: 0,
     runsLost: 0,
-    looks: 0,
+    checks: 0,
     falseClaims: 0,
     problems: [],
   };
-  return { options, random: seededRandom(options.seed), cluster, pooler, looks: new Looks(cluster), figures };
+  return { options, random: seededRandom(options.seed), cluster, pooler, monitor: new ClaimMonitor(cluster), figures };
 }
 
 async function runPhase(campaign: Campaign): Promise<void> {
-  const { options, cluster, pooler, random, figures, looks } = campaign;
+  const { options, cluster, pooler, random, figures, monitor } = campaign;
   const number = figures.failovers;
   // Each phase has scan ids of its own: a recycled id would hide a loss.
   const emulator = await startEmulator({
@@ -113,9 +113,9 @@ async function runPhase(campaign: Campaign): Promise<void> {
   const phase = { emulator, feeds, listing: new Listing(emulator) };
   const rest = addNewRuns(emulator, phase.listing, HISTORY_PERIOD_MS, random);
   const over = new AbortController();
-  const looking = looks.run(feeds, phase.listing, over.signal);
+  const monitoring = monitor.run(feeds, phase.listing, over.signal);
   // Rejections are read below.
-  looking.catch(() => {});
+  monitoring.catch(() => {});
   try {
     for (const { fleet, replicas } of feeds) await fleet.resize(replicas);
     await untilFeedsCommit(campaign, phase, cluster.primary);
@@ -130,7 +130,7 @@ async function runPhase(campaign: Campaign): Promise<void> {
       figures.problems.push(...problems);
     }
     over.abort();
-    await looking;
+    await monitoring;
     const surprises = feeds.flatMap(({ fleet }) => fleet.surprises);
     figures.problems.push(...surprises, ...takeLeaks());
   } catch (error) {
@@ -142,9 +142,9 @@ async function runPhase(campaign: Campaign): Promise<void> {
     await emulator.close();
   }
   figures.runsListed += phase.listing.size;
-  figures.looks = looks.count;
-  figures.problems.push(...[...looks.falseClaims.values()].slice(figures.falseClaims));
-  figures.falseClaims = looks.falseClaims.size;
+  figures.checks = monitor.count;
+  figures.problems.push(...[...monitor.falseClaims.values()].slice(figures.falseClaims));
+  figures.falseClaims = monitor.falseClaims.size;
 }
 
 const lastWords = (feeds: readonly FeedUnderTest[]) =>
@@ -176,7 +176,7 @@ async function failOver(campaign: Campaign, phase: Phase): Promise<void> {
   ]);
   options.log(
     `${figures.failovers}: ${round.kind}, ${lost} commits lost, requests: ${round.requests}, feeds back after ` +
-      `${(backAfterMs / 1000).toFixed(1)} s, ${campaign.looks.count} looks, ${campaign.looks.falseClaims.size} false claims`,
+      `${(backAfterMs / 1000).toFixed(1)} s, ${campaign.monitor.count} checks, ${campaign.monitor.falseClaims.size} false claims`,
   );
 }
 

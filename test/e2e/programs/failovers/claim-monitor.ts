@@ -8,27 +8,27 @@ import { type Snapshot, takeSnapshot } from './snapshot.js';
 
 const PAUSE_MS = 150;
 
-/** Looks at every running server, the standby among them, and collects what is claimed and not true. */
-export class Looks {
-  /** Looks that found a feed. */
+/** ClaimMonitor at every running server, the standby among them, and collects what is claimed and not true. */
+export class ClaimMonitor {
+  /** ClaimMonitor that found a feed. */
   count = 0;
-  /** One text for each false claim on a run, as it was seen first. */
+  /** One text for each false claim about a run, from its first occurrence. */
   readonly falseClaims = new Map<string, string>();
 
   constructor(private readonly cluster: Cluster) {}
 
-  /** Looks until the signal aborts. */
+  /** ClaimMonitor until the signal aborts. */
   async run(feeds: readonly FeedUnderTest[], listing: Listing, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       for (const server of this.cluster.servers) {
-        for (const feed of feeds) await this.look(server, feed, listing);
+        for (const feed of feeds) await this.check(server, feed, listing);
       }
       await sleep(PAUSE_MS, undefined, { signal }).catch(() => {});
     }
   }
 
-  /** Returns null where the server is away or the feed has not been started. */
-  async look(server: PostgresServer, feed: FeedUnderTest, listing: Listing): Promise<Snapshot | null> {
+  /** Returns null if the server is unavailable or the feed has not been started. */
+  async check(server: PostgresServer, feed: FeedUnderTest, listing: Listing): Promise<Snapshot | null> {
     const snapshot = await takeSnapshot(server, feed.schema).catch(ignoreAway);
     if (snapshot === null) return null;
     this.count += 1;
@@ -40,7 +40,7 @@ export class Looks {
   }
 }
 
-/** 42P01, 3F: the schema is not there yet. 57, 08, 53, 40 and an error without a SQLSTATE: the server is away or busy. */
+/** 42P01, 3F: the schema does not exist yet. 57, 08, 53, 40 and an error without a SQLSTATE: the server is unavailable or busy. */
 export function ignoreAway(error: unknown): null {
   const { code } = error as { code?: unknown };
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(42P01|3F|57|08|53|40)/.test(code)) throw error;
