@@ -8,16 +8,16 @@ import { type Snapshot, takeSnapshot } from './snapshot.js';
 
 const PAUSE_MS = 150;
 
-/** ClaimMonitor at every running server, the standby among them, and collects what is claimed and not true. */
+/** Checks the claims of every running server, including the standby, and collects the false ones. */
 export class ClaimMonitor {
-  /** ClaimMonitor that found a feed. */
+  /** Number of checks that found a feed. */
   count = 0;
   /** One text for each false claim about a run, from its first occurrence. */
   readonly falseClaims = new Map<string, string>();
 
   constructor(private readonly cluster: Cluster) {}
 
-  /** ClaimMonitor until the signal aborts. */
+  /** Checks until the signal aborts. */
   async run(feeds: readonly FeedUnderTest[], listing: Listing, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       for (const server of this.cluster.servers) {
