@@ -66,14 +66,12 @@ async function releaseLease({ store, observer }: FeedContext, lease: LeaseGrant)
 /** Reads the feed page by page while this process holds the lease. Resolves when it is lost or the signal aborts. */
 async function readFeed(lease: LeaseGrant, context: LeaderContext, idle: IdleGate, signal: AbortSignal): Promise<void> {
   const { clock, observer, store, pollIntervalMs } = context;
-  const catchUp = createCatchUpReporter(lease, context);
-  const stuck = createStuckReporter(lease, context);
-  const refusals = createCursorRefusals();
-  const notes = { refusals, catchUp, stuck };
-  const state = {
+  const state: FeedState = {
     recentCursors: createRecentCursors(),
     breaker: createBreaker(),
-    ...notes,
+    refusals: createCursorRefusals(),
+    catchUp: createCatchUpReporter(lease, context),
+    stuck: createStuckReporter(lease, context),
     deadEnd: null,
     cursor: null,
   };

@@ -55,7 +55,7 @@ describe('erase', () => {
     await feed.commit([entryJson({ scanId: ['a'], fileName: 'canary-4' })]);
     const { out, exitCode } = await run('--scan-id a --scan-id c --yes');
     expect({ out, exitCode }).toEqual({
-      out: 'a: the run, 1 earlier revision, 2 entries of the quarantine\nc: not stored\n',
+      out: 'a: the run, 1 earlier revision, 2 quarantined entries\nc: not stored\n',
       exitCode: 0,
     });
     expect(await everything()).not.toContain('canary');
