@@ -7,7 +7,7 @@ CREATE TABLE :"schema".feeds (
     cursor              text,
     filters             jsonb NOT NULL,
     filters_since       timestamptz NOT NULL DEFAULT clock_timestamp(),
-    filters_widened_at          timestamptz,
+    filters_widened_at  timestamptz,
     keep_history        boolean NOT NULL DEFAULT true,
     base_url            text NOT NULL,
     start_since         timestamptz,
@@ -17,7 +17,7 @@ CREATE TABLE :"schema".feeds (
     reconciled_as_of    timestamptz,
     end_reached_at      timestamptz,
     last_delivered_at   timestamptz,
-    delivered_up_to          timestamptz,
+    delivered_up_to     timestamptz,
     last_poll_at        timestamptz,
     last_commit_at      timestamptz,
     stuck_since         timestamptz,
@@ -26,7 +26,7 @@ CREATE TABLE :"schema".feeds (
     lease_expires_at    timestamptz,
     entries_per_second  double precision,
     seconds_left        double precision,
-    rate_measured_at            timestamptz,
+    rate_measured_at    timestamptz,
     created_at          timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50); -- rewritten with every page: leaves space for in-place updates
 COMMENT ON TABLE :"schema".feeds IS 'One row per feed: its position, freshness and lease. The row is the fence of every commit.';
@@ -130,15 +130,15 @@ COMMENT ON TABLE :"schema".run_history IS 'Rows of runs as they were when a high
 COMMENT ON COLUMN :"schema".run_history.superseded_at IS 'When the higher revision was stored';
 
 CREATE TABLE :"schema".cursor_history (
-    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    feed     text NOT NULL,
-    cursor   text,
-    since    timestamptz,
+    id                bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    feed              text NOT NULL,
+    cursor            text,
+    since             timestamptz,
     last_delivered_at timestamptz,
-    reason   text NOT NULL,
-    target_id bigint,
-    target_since timestamptz,
-    noted_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    reason            text NOT NULL,
+    target_id         bigint,
+    target_since      timestamptz,
+    noted_at          timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX cursor_history_feed ON :"schema".cursor_history (feed, id DESC);
 COMMENT ON TABLE :"schema".cursor_history IS 'Earlier positions of each feed, limited in number; targets of rewinds and of automatic fallback';
@@ -164,7 +164,7 @@ CREATE TABLE :"schema".passes (
     stored             bigint NOT NULL DEFAULT 0,
     entries_per_second double precision,
     seconds_left       double precision,
-    rate_measured_at           timestamptz,
+    rate_measured_at   timestamptz,
     begun_at           timestamptz NOT NULL DEFAULT clock_timestamp(),
     complete_as_of     timestamptz,
     last_commit_at     timestamptz,
@@ -276,7 +276,7 @@ CREATE FUNCTION :"schema".keep_change_clock() RETURNS trigger LANGUAGE plpgsql A
 BEGIN
     RAISE EXCEPTION 'scanfeed: the row of change_clock must not be deleted: without it nothing can be written to runs';
 END $$;
-COMMENT ON FUNCTION :"schema".keep_change_clock() IS 'Prevents that the row of change_clock is deleted';
+COMMENT ON FUNCTION :"schema".keep_change_clock() IS 'Keeps the row of change_clock from being deleted';
 CREATE TRIGGER keep_row BEFORE DELETE OR TRUNCATE ON :"schema".change_clock
     FOR EACH STATEMENT EXECUTE FUNCTION :"schema".keep_change_clock();
 COMMENT ON TRIGGER keep_row ON :"schema".change_clock IS 'Keeps the row';
@@ -312,7 +312,7 @@ CREATE FUNCTION :"schema".refuse_older_revision() RETURNS trigger LANGUAGE plpgs
 BEGIN
     RAISE EXCEPTION 'scanfeed: revision % of a scan would be replaced by the lower revision %', OLD.revision, NEW.revision;
 END $$;
-COMMENT ON FUNCTION :"schema".refuse_older_revision() IS 'Prevents that a stored revision is replaced by a lower one';
+COMMENT ON FUNCTION :"schema".refuse_older_revision() IS 'Keeps a stored revision from being replaced by a lower one';
 CREATE TRIGGER refuse_older_revision BEFORE UPDATE ON :"schema".runs
     FOR EACH ROW WHEN (NEW.revision < OLD.revision) EXECUTE FUNCTION :"schema".refuse_older_revision();
 COMMENT ON TRIGGER refuse_older_revision ON :"schema".runs IS 'A stored revision never decreases';

@@ -51,7 +51,7 @@ export interface FeedContext {
   readonly stepMs: number;
 }
 
-/** The same while the lease is held. The tasks of a leader share the state of the database and the wake-up for retries. */
+/** What the tasks of a leader share besides: the state of the database and the wake-up for retries. */
 export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'pauseAfterFailure'> {
   readonly retryWakeUp: RetryWakeUp;
 }

@@ -32,7 +32,7 @@ export function historyOf({ passes }: ModelFeed): ModelPass | undefined {
   return passes.find(({ kind }) => kind === 'history');
 }
 
-export function backfillIsComplete(feed: ModelFeed): boolean {
+export function historyIsComplete(feed: ModelFeed): boolean {
   const history = historyOf(feed);
   return feed.endReachedAt !== null && (history === undefined || history.finishedAt !== null);
 }
@@ -72,7 +72,7 @@ export function lastPassOf(feed: ModelFeed, kind: NewPass['kind'], now: number):
 
 function firstReading(feed: ModelFeed, kind: NewPass['kind']) {
   const { createdAt: begunAt, endReachedAt } = feed;
-  if (kind !== 'full' || endReachedAt === null || !backfillIsComplete(feed)) return null;
+  if (kind !== 'full' || endReachedAt === null || !historyIsComplete(feed)) return null;
   return { kind, begunAt, finishedAt: Math.max(endReachedAt, historyOf(feed)?.finishedAt ?? endReachedAt) };
 }
 

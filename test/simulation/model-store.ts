@@ -26,8 +26,8 @@ import type {
 import { ModelFailure } from './model-failure.js';
 import { earlierCursors, includesNoMore, type ModelFeed, type ModelPosition, newFeed } from './model-feed.js';
 import {
-  backfillIsComplete,
   beginPassOf,
+  historyIsComplete,
   lastPassOf,
   type ModelPass,
   movePass,
@@ -172,7 +172,7 @@ export class ModelStore implements FeedStore {
       lastPollAt: dateOf(feed?.lastPollAt),
       lastCommitAt: dateOf(feed?.lastCommitAt),
       endReached: (feed?.endReachedAt ?? null) !== null,
-      backfillComplete: feed !== undefined && backfillIsComplete(feed),
+      backfillComplete: feed !== undefined && historyIsComplete(feed),
       stuckSince: dateOf(feed?.stuckSince),
       pendingResults,
       quarantinedEntries,

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { requireRange } from '../context/parse-options.js';
-import { type FeedContext, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, withFeed } from '../context/with-feed.js';
 import { cancel, type PassOptions, passCommand, requestPass } from '../passes/pass-command.js';
 import { formatTime } from '../terminal/format.js';
 
@@ -44,7 +44,7 @@ async function backfill(given: Given, io: CommandProcess): Promise<void> {
   });
 }
 
-async function completeFrom({ feeds, feed: { name } }: FeedContext<never>): Promise<string> {
+async function completeFrom({ feeds, feed: { name } }: FeedCommandContext<never>): Promise<string> {
   const from = (await feeds.find(name))?.completeFrom ?? null;
   return `The data of the feed ${name} is complete from ${from === null ? 'the beginning' : formatTime(from)} on.\n`;
 }

@@ -6,7 +6,13 @@ import type { FeedService, PendingReason, RawRun } from '../../sync/ports/index.
 import { judgeResult } from '../../sync/results/full-result.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { type FeedContext, type FeedOptions, feedOption, openFeedStore, withFeed } from '../context/with-feed.js';
+import {
+  type FeedCommandContext,
+  type FeedOptions,
+  feedOption,
+  openFeedStore,
+  withFeed,
+} from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { withClient, withService } from '../context/with-service.js';
 import { storeRun } from '../results/resolve-run.js';
@@ -18,7 +24,7 @@ interface Given extends FeedOptions {
   readonly save?: true;
 }
 
-type Work = FeedContext<'service' | 'pending'>;
+type Work = FeedCommandContext<'service' | 'pending'>;
 
 const examples = `
 Shows document content: formatted on a terminal, otherwise the JSON of the

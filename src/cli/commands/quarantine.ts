@@ -4,7 +4,7 @@ import { QUARANTINE_STATES, type QuarantineState } from '../../storage/schema/sc
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { idOption, numberOption } from '../context/parse-options.js';
-import { type FeedContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { type Replayed, replayEntry } from '../results/replay-entry.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
@@ -174,7 +174,7 @@ async function discard(
 
 /** Returns the given ids, or those of all open entries. */
 async function choose(
-  { quarantine, feed }: FeedContext<never>,
+  { quarantine, feed }: FeedCommandContext<never>,
   ids: readonly string[],
   all: true | undefined,
 ): Promise<readonly string[]> {
@@ -183,7 +183,7 @@ async function choose(
 }
 
 async function requireEntries(
-  { quarantine, feed }: FeedContext<never>,
+  { quarantine, feed }: FeedCommandContext<never>,
   ids: readonly string[],
 ): Promise<readonly QuarantinedEntry[]> {
   const entries = await quarantine.find(feed.name, ids);

@@ -4,7 +4,7 @@ import type { RequestedPass } from '../../storage/passes/request-pass.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { requireRange } from '../context/parse-options.js';
-import { type FeedContext, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, withFeed } from '../context/with-feed.js';
 import { cancel, type PassOptions, passCommand, requestPass } from '../passes/pass-command.js';
 import { formatTime } from '../terminal/format.js';
 
@@ -79,7 +79,7 @@ function requireReadRange(
 /** Returns a line with the time up to which the feed is reconciled. Cancelled passes and passes with an end do not change it. */
 async function reconciledUpTo(
   { cancelled }: RequestedPass,
-  { feeds, feed: { name } }: FeedContext<never>,
+  { feeds, feed: { name } }: FeedCommandContext<never>,
 ): Promise<string> {
   const upTo = (await feeds.find(name))?.reconciledAsOf ?? null;
   return cancelled || upTo === null ? '' : `The feed ${name} is reconciled up to ${formatTime(upTo)}.\n`;

@@ -5,7 +5,13 @@ import type { FeedService } from '../../sync/ports/index.js';
 import { createResultLoader } from '../../sync/results/resolve-truncated.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { type FeedContext, type FeedOptions, feedOption, openFeedStore, withFeed } from '../context/with-feed.js';
+import {
+  type FeedCommandContext,
+  type FeedOptions,
+  feedOption,
+  openFeedStore,
+  withFeed,
+} from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from '../results/resolve-run.js';
 import { counted, printable } from '../terminal/format.js';
@@ -17,7 +23,7 @@ interface Given extends FeedOptions {
   readonly yes?: true;
 }
 
-type Work = FeedContext<'service' | 'pending'>;
+type Work = FeedCommandContext<'service' | 'pending'>;
 
 /** Number of runs per batch. Within a batch, the configured number of results is loaded at once. */
 const BATCH_SIZE = 50;
@@ -75,7 +81,7 @@ async function resolve(scanIds: readonly string[], options: Given, io: CommandPr
  * Returns the named runs, or all pending ones of the feed except those that were given up, with their stored revisions.
  * @throws CommandFailure if one is not stored or belongs to another feed
  */
-async function choosePending(named: readonly string[], { pending, feed }: FeedContext<never>) {
+async function choosePending(named: readonly string[], { pending, feed }: FeedCommandContext<never>) {
   const scanIds = named.length > 0 ? [...new Set(named)] : await pending.list(feed.name);
   const found = await pending.findScans(scanIds);
   const elsewhere = found.find((scan) => scan.feed !== feed.name);
@@ -165,7 +171,7 @@ function describe({ scanId, revision, outcome, reason, detail }: Resolved): stri
 async function giveUp(
   named: readonly string[],
   { json, yes }: Given,
-  work: FeedContext<never>,
+  work: FeedCommandContext<never>,
   io: CommandProcess,
 ): Promise<void> {
   const { pending, feed } = work;

@@ -3,7 +3,7 @@ import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/feeds
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { idOption, timeOption } from '../context/parse-options.js';
-import { type FeedContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { type Column, table } from '../terminal/table.js';
 
 interface Given extends FeedOptions {
@@ -54,7 +54,7 @@ async function run(options: Given, io: CommandProcess): Promise<void> {
   await withFeed(io, options, (work) => (list ? showPositions(work, options, io) : rewind(work, options, io)));
 }
 
-async function showPositions({ feeds, feed }: FeedContext<never>, { json }: Given, io: CommandProcess) {
+async function showPositions({ feeds, feed }: FeedCommandContext<never>, { json }: Given, io: CommandProcess) {
   const positions = await feeds.listPositions(feed.name);
   if (json) return io.write(`${JSON.stringify(positions)}\n`);
   if (positions.length === 0) return io.write(`The feed ${feed.name} has no earlier positions yet.\n`);
@@ -72,7 +72,7 @@ const LIST: readonly Column<EarlierPosition>[] = [
   },
 ];
 
-async function rewind(work: FeedContext<never>, options: Given, io: CommandProcess): Promise<void> {
+async function rewind(work: FeedCommandContext<never>, options: Given, io: CommandProcess): Promise<void> {
   const { feeds, feed } = work;
   const { to, said } = await targetOf(work, options);
   const from = `read up to ${feed.lastDeliveredAt?.toISOString() ?? 'nothing yet'}`;
@@ -95,7 +95,7 @@ reverted.${feed.leader === null ? '' : ` ${feed.leader} continues from there imm
 }
 
 async function targetOf(
-  { feeds, feed }: FeedContext<never>,
+  { feeds, feed }: FeedCommandContext<never>,
   { toCursor, since }: Given,
 ): Promise<{ readonly to: RewindTarget; readonly said: string }> {
   if (toCursor !== undefined) {

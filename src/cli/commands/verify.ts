@@ -4,7 +4,7 @@ import { filterChange } from '../../sync/recovery/filter-change.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { requireRange, timeOption } from '../context/parse-options.js';
-import { type FeedContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
@@ -94,7 +94,7 @@ function nothingCompared({ since, tooNew }: Summary): CommandFailure {
 }
 
 /** Returns the start of the comparison: entries before the time from which the feed is complete are not expected. */
-function startOf({ feed }: FeedContext<never>, since: Date, { note }: CommandProcess): Date {
+function startOf({ feed }: FeedCommandContext<never>, since: Date, { note }: CommandProcess): Date {
   if (feed.dataCompleteAsOf === null) {
     throw new CommandFailure(`the completeness of the feed ${feed.name} is not known yet; wait for its first runs`);
   }
@@ -103,7 +103,7 @@ function startOf({ feed }: FeedContext<never>, since: Date, { note }: CommandPro
   return feed.completeFrom;
 }
 
-function noteOtherFilters({ feed, settings }: FeedContext<never>, { note }: CommandProcess): void {
+function noteOtherFilters({ feed, settings }: FeedCommandContext<never>, { note }: CommandProcess): void {
   const { hides, leavesBehind } = filterChange(feed.filters as FeedFilters, settings.feed.filters);
   if (hides.length + leavesBehind.length === 0) return;
   note('The filters in these settings differ from those of the daemon, which may cause differences.\n');

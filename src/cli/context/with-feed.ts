@@ -31,7 +31,7 @@ export async function withDatabase<T>(
 }
 
 /** A feed with its settings and stores. */
-export interface FeedContext<G extends Group> extends OperatorStore {
+export interface FeedCommandContext<G extends Group> extends OperatorStore {
   readonly settings: SettingsFor<G | 'feed' | 'database'>;
   readonly database: Database;
   readonly feed: FeedRow;
@@ -56,7 +56,7 @@ export function feedOption(): Option {
 export async function withFeed<T, G extends Group = never>(
   { env }: CommandProcess,
   { feed: named, need = [] }: { readonly feed?: string | undefined; readonly need?: readonly G[] },
-  work: (context: FeedContext<G>) => Promise<T>,
+  work: (context: FeedCommandContext<G>) => Promise<T>,
 ): Promise<T> {
   const settings = readSettings<G | 'feed' | 'database'>(env, { need: ['feed', 'database', ...need] });
   const { database: databaseSettings, feed: feedSettings } = settings as SettingsFor<'feed' | 'database'>;
@@ -75,7 +75,7 @@ async function requireFeed({ feeds, connection: { tables } }: OperatorStore, nam
 }
 
 /** Opens the store of a feed with the daemon's settings. */
-export function openFeedStore({ settings, database }: FeedContext<'pending'>, clock: Clock): FeedStore {
+export function openFeedStore({ settings, database }: FeedCommandContext<'pending'>, clock: Clock): FeedStore {
   return createStore(database, {
     schema: settings.database.schema,
     leaseTtlMs: settings.feed.leaseTtlMs,
@@ -86,7 +86,10 @@ export function openFeedStore({ settings, database }: FeedContext<'pending'>, cl
 }
 
 /** Returns the current lease of the feed, whichever process holds it. Commands write under it. */
-export async function requireLease({ feeds, feed }: Pick<FeedContext<never>, 'feeds' | 'feed'>): Promise<LeaseGrant> {
+export async function requireLease({
+  feeds,
+  feed,
+}: Pick<FeedCommandContext<never>, 'feeds' | 'feed'>): Promise<LeaseGrant> {
   const lease = await feeds.readLease(feed.name);
   if (lease === null) throw new CommandFailure(`the feed ${feed.name} has been removed`);
   return lease;
@@ -101,7 +104,7 @@ const TRIES = 20;
  * @param write resolves to null if it was fenced
  */
 export async function withCurrentLease<T>(
-  work: Pick<FeedContext<never>, 'feeds' | 'feed'>,
+  work: Pick<FeedCommandContext<never>, 'feeds' | 'feed'>,
   write: (lease: LeaseGrant) => Promise<T | null>,
 ): Promise<T> {
   for (let tries = 0; tries < TRIES; tries += 1) {
@@ -113,7 +116,7 @@ export async function withCurrentLease<T>(
 
 /** Writes like {@link withCurrentLease}. Resolves to null if PostgreSQL refuses one of the values. */
 export async function storeUnderLease<T>(
-  work: Pick<FeedContext<never>, 'feeds' | 'feed'>,
+  work: Pick<FeedCommandContext<never>, 'feeds' | 'feed'>,
   write: (lease: LeaseGrant) => Promise<T | null>,
 ): Promise<T | null> {
   try {

@@ -6,7 +6,7 @@ import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { timeOption } from '../context/parse-options.js';
 import { untilInterrupted } from '../context/stop-signals.js';
-import { type FeedContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { requireOwnService } from '../context/with-service.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
@@ -22,7 +22,7 @@ export interface PassOptions extends FeedOptions {
 }
 
 /** A feed with the settings that running its passes needs. */
-type PassWork = FeedContext<'service' | 'pending'>;
+type PassWork = FeedCommandContext<'service' | 'pending'>;
 
 /** Interval between checks of a pass that another process runs, milliseconds. */
 const CHECK_MS = 1_000;
@@ -54,7 +54,7 @@ export function passCommand(program: Command, name: string, { clock }: CommandPr
 export async function requestPass(
   request: () => Promise<PassRequest>,
   { wait, json }: PassOptions,
-  work: FeedContext<never>,
+  work: FeedCommandContext<never>,
   io: CommandProcess,
   summary: (pass: RequestedPass) => Promise<string>,
 ): Promise<void> {
@@ -84,7 +84,7 @@ export async function requestPass(
 }
 
 /** Adds the settings that are needed to run a pass, but not to request one. */
-function withServiceSettings(work: FeedContext<never>, { env }: CommandProcess): PassWork {
+function withServiceSettings(work: FeedCommandContext<never>, { env }: CommandProcess): PassWork {
   const settings = readSettings(env, { need: ['feed', 'database', 'service', 'pending'] });
   requireOwnService(settings.service, work.feed);
   return { ...work, settings };

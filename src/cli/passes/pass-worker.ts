@@ -9,7 +9,7 @@ import { createRetryWakeUp } from '../../sync/results/retry-wake-up.js';
 import { createIdleGate } from '../../sync/retry/idle-gate.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
-import { type FeedContext, openFeedStore, requireLease } from '../context/with-feed.js';
+import { type FeedCommandContext, openFeedStore, requireLease } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
 import type { ProgressLine } from '../terminal/progress-line.js';
@@ -19,7 +19,7 @@ const PAGES_AHEAD = 4;
 /** Time for which a pass is left to another process that has advanced it, milliseconds. */
 const LEAVE_MS = 10_000;
 
-type Work = FeedContext<'service' | 'pending'>;
+type Work = FeedCommandContext<'service' | 'pending'>;
 
 /** Runs passes in place of a daemon. */
 export interface PassWorker {

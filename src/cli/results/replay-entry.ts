@@ -3,7 +3,7 @@ import type { CommitCounts } from '../../core/counts.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
 import { recheckPayload } from '../../sync/commit/quarantined-payload.js';
 import { batchOf, type CheckedEntry, refusedEntry } from '../../sync/page/check-page.js';
-import { type FeedContext, openFeedStore, storeUnderLease } from '../context/with-feed.js';
+import { type FeedCommandContext, openFeedStore, storeUnderLease } from '../context/with-feed.js';
 
 /** `stored`: by this replay. `present`: this revision was already stored. `overtaken`: a newer revision is stored. */
 export type ReplayOutcome = 'stored' | 'present' | 'overtaken' | 'still_bad';
@@ -24,7 +24,7 @@ export interface Replayed {
  * between, the next one finds the run present.
  */
 export async function replayEntry(
-  work: FeedContext<'pending'>,
+  work: FeedCommandContext<'pending'>,
   { id, scanId, revision }: QuarantinedEntry,
 ): Promise<Replayed | null> {
   const { settings, quarantine, feed } = work;
@@ -48,7 +48,7 @@ const GONE = {
 } as const;
 
 /** Resolves to null if PostgreSQL refuses one of the values. */
-function store(work: FeedContext<'pending'>, entry: CheckedEntry): Promise<CommitCounts | null> {
+function store(work: FeedCommandContext<'pending'>, entry: CheckedEntry): Promise<CommitCounts | null> {
   const feedStore = openFeedStore(work, systemClock);
   return storeUnderLease(work, async (lease) => {
     const outcome = await feedStore.commitResults(lease, batchOf([entry], null));

@@ -5,7 +5,7 @@ import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sy
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 import { pendingPause } from '../../sync/results/retry-pending.js';
 import { storeResult } from '../../sync/results/store-result.js';
-import { type FeedContext, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
+import { type FeedCommandContext, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 
 /** Outcome of one attempt to load a pending result. */
@@ -30,7 +30,7 @@ export interface ResolveParts {
 /** Loads a pending result now and stores it as the daemon would, or records the failed attempt. */
 export async function resolveRun(
   run: PendingRun,
-  work: FeedContext<never>,
+  work: FeedCommandContext<never>,
   parts: ResolveParts,
   signal: AbortSignal,
 ): Promise<Resolved> {
@@ -59,7 +59,7 @@ export async function resolveRun(
  */
 export function storeRun(
   entry: CheckedEntry,
-  work: FeedContext<never>,
+  work: FeedCommandContext<never>,
   store: FeedStore,
 ): Promise<{ readonly counts: CommitCounts; readonly contradicted: boolean } | null> {
   return storeUnderLease(work, async (lease) => {

@@ -5,7 +5,7 @@ import { checkAnsweredPage } from '../../sync/page/read-page.js';
 import { type Step, walkFeed } from '../../sync/page/walk-feed.js';
 import type { FeedService } from '../../sync/ports/index.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import type { FeedContext } from '../context/with-feed.js';
+import type { FeedCommandContext } from '../context/with-feed.js';
 import { type RetryOptions, withRetries } from '../context/with-retries.js';
 import { type Verified, verifyPage } from './verify-page.js';
 
@@ -40,7 +40,7 @@ export interface VerifiedPage {
  * which entries are expected is read once, before the first page. Writes nothing and takes no lease.
  */
 export async function* verifyFeed(
-  work: FeedContext<never>,
+  work: FeedCommandContext<never>,
   service: FeedService,
   { since, until, onPause }: VerifyOptions,
   clock: Clock,

@@ -4,7 +4,7 @@ import type { Comparison } from '../../storage/runs/compare-entries.js';
 import { batchOf, type CheckedEntry, type CheckedPage, refusedEntry, withPending } from '../../sync/page/check-page.js';
 import type { QuarantineEntry } from '../../sync/ports/index.js';
 import { needsFullResult } from '../../sync/results/full-result.js';
-import type { FeedContext } from '../context/with-feed.js';
+import type { FeedCommandContext } from '../context/with-feed.js';
 
 /** `discarded`: by an operator, or because a newer revision is stored. `deleted`: erased, or past the retention. The last four are differences. */
 export const VERDICTS = [
@@ -30,7 +30,7 @@ export interface Verified extends Pick<Comparison, 'storedRevision' | 'differing
   readonly truncated: boolean;
 }
 
-type Source = Pick<FeedContext<never>, 'compareEntries' | 'connection' | 'feed' | 'settings'>;
+type Source = Pick<FeedCommandContext<never>, 'compareEntries' | 'connection' | 'feed' | 'settings'>;
 
 /** Compares a page with the database, entry by entry. Writes nothing. */
 export async function verifyPage(checked: CheckedPage, source: Source): Promise<readonly Verified[]> {

@@ -12,8 +12,9 @@ import { candidates, received } from './page-entries.js';
 import { changes, contradiction, entry, steeringDiffers, storedRow, unionOf } from './union-of-sources.js';
 
 /*
- * The commit statement. Its parts are listed in an order in which each refers only to earlier ones. The first two, which turn a
- * page into one entry per scan, are in page-entries.ts.
+ * The commit statement. Its parts are listed in an order in which each refers only to earlier ones. The fence, with
+ * the new position, comes first (fence.ts, position.ts, passes.ts). `received` and `candidate` turn a page into one entry per
+ * scan (page-entries.ts).
  */
 
 export interface CommitInput {
@@ -26,7 +27,7 @@ export interface CommitInput {
    * @param now monotonic milliseconds, read right before the statement is sent
    */
   readonly fence: (now: number) => RawBuilder<unknown>;
-  /** Last parts of the statement, `, … AS (…)`: they record which rows it wrote. */
+  /** Last parts of the statement, `, … AS (…)`: they depend on the rows it wrote, as the position of a pass does. */
   readonly notes?: RawBuilder<unknown>;
 }
 

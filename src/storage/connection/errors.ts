@@ -1,8 +1,8 @@
 import type { Failure } from '../../core/errors.js';
 
-/** Raised by the schema itself: `change_clock` has no row. */
+/** Raised by a function of the schema: `change_clock` has no row. */
 const MISSING_CLOCK = 'SF001';
-/** Raised by the commit statement: another writer has changed a run of this commit. */
+/** Raised by a function of the schema: another writer has changed a run of this commit. */
 export const OVERTAKEN = 'SF002';
 
 /** The kind and action of each SQLSTATE. The first match wins, so specific patterns precede general ones. */

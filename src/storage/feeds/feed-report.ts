@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { LEADER } from '../commit/fence.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { backfillIsComplete } from '../passes/passes.js';
+import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
 import { type RecentError, recentErrorsOf } from './recent-errors.js';
 
@@ -106,7 +106,7 @@ export function createFeedReports({ db, tables }: StoreConnection) {
         extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision AS "lagSeconds",
         NULLIF(complete_from, '-infinity') AS "completeFrom",
         reconciled_as_of AS "reconciledAsOf",
-        ${backfillIsComplete(tables)} AS "backfillComplete",
+        ${historyIsComplete(tables)} AS "backfillComplete",
         ${PACE} AS pace,
         COALESCE((SELECT jsonb_agg(jsonb_build_object('kind', kind, 'since', since, 'until', until,
             'deliveredUpTo', delivered_up_to, 'entries', entries, 'pace', ${PACE}) ORDER BY kind = 'history', id)

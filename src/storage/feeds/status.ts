@@ -3,7 +3,7 @@ import type { FeedStatus, FeedStore } from '../../sync/ports/index.js';
 import { LEADER } from '../commit/fence.js';
 import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { backfillIsComplete } from '../passes/passes.js';
+import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
 
 interface StatusRow extends Omit<FeedStatus, 'readAt'> {
@@ -36,7 +36,7 @@ export function createStatus(
         SELECT data_complete_as_of AS "dataCompleteAsOf",
           extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS "lagMs",
           last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", stuck_since AS "stuckSince",
-          end_reached_at IS NOT NULL AS "endReached", ${backfillIsComplete(tables)} AS "backfillComplete",
+          end_reached_at IS NOT NULL AS "endReached", ${historyIsComplete(tables)} AS "backfillComplete",
           (SELECT count(*)::int FROM ${tables.runs} AS run
             WHERE run.feed = feed.name AND run.result_state = 'pending' AND ${IS_RETRIED}) AS "pendingResults",
           (SELECT count(*)::int FROM ${tables.quarantine} AS entry

@@ -1,6 +1,6 @@
 /** Why a run's full result is not stored yet. */
 export type PendingReason =
-  | 'no_memory' // it did not fit into memory with the other results of its page
+  | 'no_memory' // it did not fit next to the other results of its page
   | 'not_loaded' // the time or attempts allowed before a commit were used up, or there was a temporary failure
   | 'processing' // according to the single-run answer the run is being processed again
   | 'not_found' // 404

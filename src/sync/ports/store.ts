@@ -61,7 +61,7 @@ export interface PendingRun {
 export interface FeedStore extends PassStore {
   /** Takes the lease if it is free, expired, already held by `holder`, or held by `replaced`; null while another process holds it. */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
-  /** Extends the lease; false when it was lost. */
+  /** Extends the lease; false when it was lost, or when this release cannot work on the schema any longer. */
   renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean>;
   /** Releases the lease, so that a standby need not wait for it to expire. */
   releaseLease(lease: LeaseGrant): Promise<void>;
@@ -77,7 +77,10 @@ export interface FeedStore extends PassStore {
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
-  /** Writes the entries and rolls back. Rejects with a `Failure` of action `data` if PostgreSQL refuses one of their values. */
+  /**
+   * Writes the entries and rolls back. Rejects with a `Failure` of action `data` if PostgreSQL refuses one of their
+   * values. Resolves without a trial if the lease was lost; the commit that follows is fenced then.
+   */
   tryEntries(lease: LeaseGrant, batch: EntryBatch): Promise<void>;
   /**
    * Adopts pending runs that no replica retries: of removed feeds, or of feeds with the same address and without a leader for a
