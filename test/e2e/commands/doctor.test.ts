@@ -303,7 +303,7 @@ describe('of the database, doctor', () => {
 const program = findPgBouncer();
 it.runIf(program !== null).each([
   ['transaction', 'ok', 'transaction mode'],
-  ['session', 'ok', 'one in session mode'],
+  ['session', 'ok', 'session mode: requires'],
   ['statement', 'failing', 'set pool_mode = transaction'],
 ] as const)('behind PgBouncer in %s mode, doctor says so', async (mode, outcome, message) => {
   const bouncer = await startPgBouncer(program ?? '', given.url, 4, mode);
