@@ -1,4 +1,4 @@
-/** The script that people write: fetch a page, JSON.parse, an upsert a row, each committed by itself, then the cursor. */
+/** The script that people write: fetch a page, `JSON.parse`, one upsert and one commit per row, then the cursor. */
 import pg from 'pg';
 import { contest } from './contest.js';
 import { fetchPage, PLAIN_TABLES, UPSERT, valuesOf } from './plain-table.js';

@@ -9,7 +9,7 @@ import { median } from '../support/statistics.js';
 const SAMPLE = 2_000;
 const AT_ONCE = 250_000;
 const PARTS = 3;
-/** As PostgreSQL comes: unlike the other figures this one is to meet the checkpoints that so much writing causes. */
+/** PostgreSQL's defaults: unlike the other figures, this one includes the checkpoints that so much writing causes. */
 const CHECKPOINTS = { max_wal_size: '1GB', checkpoint_timeout: '5min' };
 
 interface Rates {

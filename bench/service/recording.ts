@@ -23,7 +23,7 @@ export async function recordFeed({ url, apiKey }: ServiceAddress): Promise<Reado
     const response = await fetch(url + path, { headers: { authorization: `Bearer ${apiKey}` } });
     const body = Buffer.from(await response.arrayBuffer());
     const page = JSON.parse(body.toString()) as { items: unknown[]; nextCursor: string };
-    // The end is asked for anew each time: more may have come.
+    // The last page is requested each time: it may have grown.
     if (page.items.length === 0) return pages;
     pages.set(`/v1${path}`, body);
     cursor = page.nextCursor;

@@ -28,7 +28,7 @@ export interface BenchDatabase {
   query<R extends pg.QueryResultRow>(sql: string, values?: readonly unknown[]): Promise<R[]>;
   /** The same on one connection, for what is asked again and again, or timed. */
   withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T>;
-  /** Copies it, as it stands. Nobody may be connected. */
+  /** Copies the database. No client may be connected. */
   clone(): Promise<BenchDatabase>;
   drop(): Promise<void>;
 }

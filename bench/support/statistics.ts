@@ -3,7 +3,7 @@ export function median(values: readonly number[]): number {
   return percentile(values, 0.5);
 }
 
-/** The value below which this share lies, 0 to 1, interpolated. NaN of nothing. */
+/** The interpolated quantile. NaN without values. @param share from 0 to 1 */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   const place = (sorted.length - 1) * share;

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import pgConnection from 'pg-connection-string';
 import { afterAll, beforeAll } from 'vitest';
 import type { CommitCounts } from '../../src/core/counts.js';
-import type { DatabaseConnection } from '../../src/storage/connection/client.js';
+import type { ClientOptions } from '../../src/storage/connection/client.js';
 import { type Database, openDatabase } from '../../src/storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../../src/storage/connection/store-connection.js';
 import { createOperatorStore, type OperatorStore } from '../../src/storage/operator-store.js';
@@ -21,7 +21,7 @@ export const TEST_SCHEMA = 'scanfeed';
 export const tables = tablesOf(TEST_SCHEMA);
 
 /** Returns the connection options for a URL, as the settings create them. */
-export function connectionOf(url: string): DatabaseConnection {
+export function connectionOf(url: string): ClientOptions {
   const { host, port, user, password, database } = pgConnection.parse(url);
   return {
     ...(host && { host }),

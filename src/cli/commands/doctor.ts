@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { checkDatabase } from '../doctor/database-checks.js';
-import type { Finding, Outcome } from '../doctor/finding.js';
+import type { CheckOutcome, Finding } from '../doctor/finding.js';
 import { checkService } from '../doctor/service-checks.js';
 import { checkSettings } from '../doctor/settings-checks.js';
 import { counted, printable, wrapIndented } from '../terminal/format.js';
@@ -38,8 +38,8 @@ async function checkInstallation({ env, clock }: CommandProcess): Promise<readon
 }
 
 /** Words, so that outcomes are readable without colours. */
-const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok', warning: 'WARN', failing: 'FAIL', skipped: 'skip' };
-const COLOURS: Readonly<Record<Outcome, number>> = { ok: 32, warning: 33, failing: 31, skipped: 2 };
+const MARKS: Readonly<Record<CheckOutcome, string>> = { ok: 'ok', warning: 'WARN', failing: 'FAIL', skipped: 'skip' };
+const COLOURS: Readonly<Record<CheckOutcome, number>> = { ok: 32, warning: 33, failing: 31, skipped: 2 };
 
 /** @param columns width of the terminal; null for one line per finding */
 function describeFindings(

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { DatabaseSettings, FeedSettings, ServiceSettings } from '../../settings/settings.js';
-import type { DatabaseConnection } from '../../storage/connection/client.js';
+import type { ClientOptions } from '../../storage/connection/client.js';
 import { SchemaMismatch } from '../../storage/connection/errors.js';
 import { type Database, openDatabase } from '../../storage/connection/pool.js';
 import { findPoolerMode } from '../../storage/connection/pooler-mode.js';
@@ -102,7 +102,7 @@ export async function checkDatabase(
   }
 }
 
-function open(connection: DatabaseConnection): Database {
+function open(connection: ClientOptions): Database {
   return openDatabase({
     connection,
     maxConnections: 1,

@@ -1,11 +1,11 @@
-/** Outcome of a check. `warning`: it works, but needs attention. `skipped`: a check that it depends on failed. */
-export type Outcome = 'ok' | 'warning' | 'failing' | 'skipped';
+/** The outcome of a check. `warning`: it works, but needs attention. `skipped`: a check that it depends on failed. */
+export type CheckOutcome = 'ok' | 'warning' | 'failing' | 'skipped';
 
 /** The result of one check, without secrets and document content. */
 export interface Finding {
   /** Name of the check for people, such as `API key`. */
   readonly check: string;
-  readonly outcome: Outcome;
+  readonly outcome: CheckOutcome;
   /** One line: the confirmation, or the problem and its remedy. */
   readonly message: string;
   /** SQL statements that fix the problem, for a person with more rights. */
@@ -16,7 +16,7 @@ export interface Finding {
 export type Result = Omit<Finding, 'check'>;
 
 const result =
-  (outcome: Outcome) =>
+  (outcome: CheckOutcome) =>
   (message: string, statements?: readonly string[]): Result => ({
     outcome,
     message,

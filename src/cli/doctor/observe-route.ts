@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
 /** The route of a request to the service. */
-export interface Route {
+export interface NetworkRoute {
   /** `host:port` of the proxy, or null. */
   readonly proxy: string | null;
   /** IP address of the service or the proxy; null if there was no connection. */
@@ -18,9 +18,12 @@ interface ConnectionEvent {
 }
 
 /** Runs the work and observes the connection that it makes. */
-export async function observeRoute<T>(baseUrl: string, work: () => Promise<T>): Promise<{ route: Route; value: T }> {
+export async function observeRoute<T>(
+  baseUrl: string,
+  work: () => Promise<T>,
+): Promise<{ route: NetworkRoute; value: T }> {
   const service = hostAndPort(new URL(baseUrl));
-  let route: Route = { proxy: null, address: null, tls: null };
+  let route: NetworkRoute = { proxy: null, address: null, tls: null };
   const onConnect = (event: unknown) => {
     const host = hostAndPort((event as ConnectionEvent).connectParams);
     if (host !== service) route = { ...route, proxy: host };
@@ -39,7 +42,7 @@ export async function observeRoute<T>(baseUrl: string, work: () => Promise<T>): 
   }
 }
 
-function describeTls(socket: Socket | undefined): Route['tls'] {
+function describeTls(socket: Socket | undefined): NetworkRoute['tls'] {
   if (!(socket instanceof TLSSocket)) return null;
   const validTo = new Date(socket.getPeerCertificate().valid_to ?? '');
   return { protocol: socket.getProtocol() ?? 'TLS', validTo: Number.isNaN(validTo.getTime()) ? null : validTo };

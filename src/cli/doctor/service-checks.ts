@@ -16,7 +16,7 @@ import {
   skipped,
   warning,
 } from './finding.js';
-import { observeRoute, type Route } from './observe-route.js';
+import { type NetworkRoute, observeRoute } from './observe-route.js';
 
 /** Remaining validity below which a certificate is reported, milliseconds. */
 const CERTIFICATE_WARNING_MS = 14 * 86_400_000;
@@ -27,7 +27,7 @@ interface ServiceContext {
   readonly baseUrl: string;
   readonly filters: FeedSettings['filters'];
   /** Route of the first request. */
-  readonly route: Route;
+  readonly route: NetworkRoute;
   /** The answer to the first request; null if it failed. */
   readonly answer: Answer | null;
   /** Failure of the first request; empty if it was answered. */
@@ -100,7 +100,7 @@ function describeFailure(error: unknown) {
   return { kind: String(kind), code: String(code), status, message: messageOf(error) };
 }
 
-function isUnreached({ kind }: Failure, { address }: Route): boolean {
+function isUnreached({ kind }: Failure, { address }: NetworkRoute): boolean {
   return kind === 'connection' || kind === 'certificate' || (kind === 'timeout' && address === null);
 }
 

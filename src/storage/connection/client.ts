@@ -1,14 +1,14 @@
 import pg from 'pg';
 
 /** Options of a connection, as `pg` defines them. Only the settings interpret `sslmode`. */
-export interface DatabaseConnection extends Readonly<pg.ClientConfig> {
+export interface ClientOptions extends Readonly<pg.ClientConfig> {
   /** Whether to connect without TLS if the server has none (`sslmode=prefer`). */
   readonly tlsOptional?: boolean;
 }
 
 /** The driver's client with support for optional TLS: the driver itself either requires TLS or does not use it. */
 export class DatabaseClient extends pg.Client {
-  constructor(config: DatabaseConnection = {}) {
+  constructor(config: ClientOptions = {}) {
     super(config);
     if (config.tlsOptional === true) allowPlain(this.connection as DriverConnection);
   }

@@ -1,12 +1,12 @@
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
-import { DatabaseClient, type DatabaseConnection } from './client.js';
+import { type ClientOptions, DatabaseClient } from './client.js';
 import { connectError, type Destination, poolExhausted } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection, isReadOnly } from './errors.js';
 import { sendLongParameters } from './long-parameter.js';
 
 export interface DatabaseOptions {
-  readonly connection: DatabaseConnection;
+  readonly connection: ClientOptions;
   /** Maximum number of connections. */
   readonly maxConnections: number;
   /**
@@ -83,7 +83,7 @@ export function openDatabase(options: DatabaseOptions) {
 function handshakes() {
   const open = new Set<pg.Client>();
   class Client extends DatabaseClient {
-    constructor(config?: DatabaseConnection) {
+    constructor(config?: ClientOptions) {
       super(config);
       open.add(this);
       sendLongParameters(this.connection);

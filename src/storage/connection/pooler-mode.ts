@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { DatabaseClient, type DatabaseConnection } from './client.js';
+import { type ClientOptions, DatabaseClient } from './client.js';
 import { connectError } from './connect-errors.js';
 import { databaseError, sqlstateOf } from './errors.js';
 
@@ -14,7 +14,7 @@ const CHECKS = 3;
  * backend. In session mode each connection keeps its backend; in other modes the two connections soon share one. Writes nothing.
  * @param deadlineMs deadline of each login and each statement, milliseconds
  */
-export async function findPoolerMode(connection: DatabaseConnection, deadlineMs: number): Promise<PoolerMode> {
+export async function findPoolerMode(connection: ClientOptions, deadlineMs: number): Promise<PoolerMode> {
   const open = () =>
     new DatabaseClient({ ...connection, connectionTimeoutMillis: deadlineMs, query_timeout: deadlineMs }).on(
       'error',
@@ -30,7 +30,7 @@ export async function findPoolerMode(connection: DatabaseConnection, deadlineMs:
 
 async function detectMode(
   [first, second]: readonly [pg.Client, pg.Client],
-  connection: DatabaseConnection,
+  connection: ClientOptions,
   deadlineMs: number,
 ): Promise<PoolerMode> {
   try {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { sql } from 'kysely';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { DatabaseConnection } from '../../../src/storage/connection/client.js';
+import type { ClientOptions } from '../../../src/storage/connection/client.js';
 import { connectError } from '../../../src/storage/connection/connect-errors.js';
 import { openDatabase } from '../../../src/storage/connection/pool.js';
 import { settingsWith } from '../../support/settings.js';
@@ -35,7 +35,7 @@ async function startSilentServer(answer = '') {
 }
 
 /** The connection options for a URL, as the settings create them. */
-function connectionTo(port: number, parameters = ''): DatabaseConnection {
+function connectionTo(port: number, parameters = ''): ClientOptions {
   const url = `postgres://me:${PASSWORD}@127.0.0.1:${port}/app?${parameters}`;
   return settingsWith({ DATABASE_URL: url }).database.connection;
 }

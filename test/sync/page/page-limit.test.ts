@@ -69,7 +69,7 @@ describe('the number of entries that a page is requested for', () => {
     page(BUDGET / 4);
     expect(limit.entries).toBe(74);
     for (let pages = 0; pages < 7; pages += 1) page(10);
-    page(BUDGET / 4 + 1); // begins anew
+    page(BUDGET / 4 + 1); // the count starts over
     for (let pages = 0; pages < 7; pages += 1) page(10);
     expect(limit.entries).toBe(74);
     page(10);
