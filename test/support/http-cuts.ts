@@ -4,7 +4,7 @@ import type { CutPoint } from './tcp-proxy.js';
 export const ANSWER_PLACES = [
   'before the head',
   'within the head',
-  'behind the head',
+  'after the head',
   'within the body',
   'before its end',
 ] as const;
@@ -33,7 +33,7 @@ function offsetOf(place: AnswerPlace, answer: Buffer): number | null {
   const head = answer.indexOf('\r\n\r\n');
   if (head === -1) return null;
   const body = head + 4;
-  if (place === 'behind the head') return body;
+  if (place === 'after the head') return body;
   const [, length] = /\r\ncontent-length: (\d+)\r\n/i.exec(answer.toString('latin1', 0, body)) ?? [];
   if (place === 'within the body')
     return within(answer, body + (length === undefined ? 100 : Math.floor(Number(length) / 2)));

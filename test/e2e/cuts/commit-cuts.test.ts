@@ -12,13 +12,13 @@ const bench = useStore(provided);
 
 const uncaught = watchUncaught();
 
-/** How many cuts are tried at the same time, each through a proxy and into a feed of its own. */
+/** Number of cuts tried at the same time, each with its own proxy and feed. */
 const AT_ONCE = 8;
 
 interface Tried {
   readonly cutAt: Message | null | undefined;
-  /** A commit landed although no answer said so. */
-  readonly landedUnknown: boolean;
+  /** Whether a commit succeeded although its answer was lost. */
+  readonly unconfirmed: boolean;
 }
 
 /** Follows a feed whose first connection is cut at its nth message. */
@@ -28,7 +28,7 @@ async function tryCut(n: number, part: MessagePart, manner: CutManner): Promise<
   try {
     let cutAt: Message | null | undefined;
     const cut = proxy.cutOnce(() => atMessage(n, part, (message) => (cutAt = message)), manner);
-    // A server notices sooner or later that nobody is there; here, when the client has given up.
+    // A server detects after some time that its client is gone; here, as soon as the client has given up.
     void cut.then((connection) => connection.closed.then(() => connection.cut('reset')));
     const followed = await followToTheEnd({
       url: proxy.urlOf(provided.url),
@@ -39,10 +39,10 @@ async function tryCut(n: number, part: MessagePart, manner: CutManner): Promise<
     expect(await readSmallFeed(bench, feed.name), `cut at message ${n}`).toEqual(storedOnce(feed.name));
     if (cutAt !== undefined) {
       await (await cut).closed;
-      // Giving the lease back is tried once; whatever else fails is done on another connection.
+      // Releasing the lease is tried once; every other failed statement is retried on another connection.
       if (followed.failures.length > 0) expect(proxy.connections.length).toBeGreaterThan(1);
     }
-    return { cutAt, landedUnknown: followed.inserted < storedOnce(feed.name).runs.length };
+    return { cutAt, unconfirmed: followed.inserted < storedOnce(feed.name).runs.length };
   } finally {
     await proxy.close();
   }
@@ -61,15 +61,17 @@ async function cutEverywhere(part: MessagePart, manner: CutManner, step: number)
 describe.each([
   ['whole', 'end', 1],
   ['half', 'reset', 1],
-  // Each costs a deadline. A statement has an odd number of messages, so each kind comes up all the same.
+  // Each cut waits for a deadline. A statement has an odd number of messages, so steps of two still reach every kind.
   ['whole', 'silence', 2],
-] as const)('a connection cut at any message of a session, %s, by %s', (part, manner, step) => {
-  it('is replaced, and each entry is stored exactly once', { timeout: 120_000 }, async () => {
+] as const)('a database connection (%s message, %s)', (part, manner, step) => {
+  it('is replaced, and stores each entry exactly once, when it is cut at any message of a session', {
+    timeout: 120_000,
+  }, async () => {
     const tried = await cutEverywhere(part, manner, step);
     const kinds = new Set(tried.map(({ cutAt }) => (cutAt ? `${cutAt.from} ${cutAt.type}` : 'nothing')));
-    const unknown = tried.filter(({ landedUnknown }) => landedUnknown).length;
-    console.info(`${part} ${manner}: ${tried.length} cuts, ${unknown} of a commit that landed without an answer`);
-    // Parse, bind, describe, execute, sync, and what answers each: the session was cut within its statements.
+    const lost = tried.filter(({ unconfirmed }) => unconfirmed).length;
+    console.info(`${part} ${manner}: ${tried.length} cuts, ${lost} of them after a commit whose answer was lost`);
+    // Parse, bind, describe, execute, sync and their answers: the session was cut within its statements.
     for (const kind of [
       'client P',
       'client B',
@@ -85,7 +87,7 @@ describe.each([
     for (const kind of ['nothing', 'server R', 'server D', 'server C', 'server Z']) {
       expect(kinds).toContain(kind);
     }
-    expect(unknown).toBeGreaterThan(0);
+    expect(lost).toBeGreaterThan(0);
     expect(uncaught).toEqual([]);
   });
 });

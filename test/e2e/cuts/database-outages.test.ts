@@ -20,7 +20,7 @@ import { seededRandom } from '../../support/virtual-clock.js';
 const uncaught = watchUncaught();
 afterEach(() => expect(uncaught).toEqual([]));
 
-describe('a pool whose connections are idle', () => {
+describe('a pool with idle connections', () => {
   const provided = useDatabase();
   let proxy: TcpProxy;
   let database: Database;
@@ -41,7 +41,7 @@ describe('a pool whose connections are idle', () => {
     await proxy.close();
   });
 
-  it.each(['reset', 'end'] as const)('forgets them when they are cut (%s), and opens others', async (manner) => {
+  it.each(['reset', 'end'] as const)('discards and replaces them when they are cut (%s)', async (manner) => {
     open();
     await warmUp();
     proxy.cutAll(manner);
@@ -50,7 +50,7 @@ describe('a pool whose connections are idle', () => {
     expect(proxy.connections).toHaveLength(6);
   });
 
-  it('forgets them when the server ends their sessions', async () => {
+  it('discards and replaces them when the server terminates their sessions', async () => {
     open();
     await warmUp();
     await withConnection(provided.url, (client) => client.query(TERMINATE_OTHERS));
@@ -58,7 +58,7 @@ describe('a pool whose connections are idle', () => {
     await warmUp();
   });
 
-  it('finds out one by one when nothing passes any more, within the deadline of a statement', async () => {
+  it('discards each within the deadline of a statement when the network drops all data', async () => {
     open({ statementDeadlineMs: 300, connectDeadlineMs: 300 });
     await warmUp();
     proxy.cutAll('silence');
@@ -69,7 +69,7 @@ describe('a pool whose connections are idle', () => {
     await Promise.all(proxy.connections.slice(0, 3).map(({ closed }) => closed));
   });
 
-  it('gives up a connection that is accepted and never answered', async () => {
+  it('gives up on a new connection when it is accepted but never answered', async () => {
     open({ connectDeadlineMs: 300 });
     proxy.set({ blackhole: true });
     await expect(query()).rejects.toMatchObject({ kind: 'connection', action: 'retry' });
@@ -81,7 +81,7 @@ describe('a pool whose connections are idle', () => {
 const TERMINATE_OTHERS = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`;
 
-describe('2,000 runs', () => {
+describe('a feed of 2,000 runs', () => {
   let feed: OracleFeed;
   let client: RecognitionClient;
   beforeEach(async () => {
@@ -92,7 +92,7 @@ describe('2,000 runs', () => {
     await client.close();
     await feed.emulator.close();
   });
-  /** Follows the feed in pages of 50, and does harm behind some of the commits. */
+  /** Follows the feed in pages of 50, and calls `harm` after some of the commits. */
   const follow = async (over: Pick<FollowOptions, 'url'> & Partial<FollowOptions>, harm: () => Promise<void>) => {
     const { onCommitted, settled } = harmBehindCommits(harm);
     const read = { filters: ALL, markdown: false, pageLimit: 50 };
@@ -108,11 +108,11 @@ describe('2,000 runs', () => {
     return followed;
   };
 
-  describe('while every session of the daemon is ended again and again', () => {
+  describe('on a running server', () => {
     const provided = useDatabase(MIGRATED);
     const bench = useStore(provided);
 
-    it('are stored as the oracle says', async () => {
+    it('is stored as the oracle expects when all sessions of the daemon are terminated repeatedly', async () => {
       const random = seededRandom(6);
       let ended = 0;
       const database = openTestDatabase(provided.url, 1);
@@ -122,13 +122,13 @@ describe('2,000 runs', () => {
         ended += rows.length;
       });
       await database.close();
-      console.info(`${ended} sessions ended, ${followed.failures.length} failures, all 2,000 runs stored`);
+      console.info(`${ended} sessions terminated, ${followed.failures.length} failures, all 2,000 runs stored`);
       expect(followed.failures.length).toBeGreaterThan(5);
       await feed.expectStored(bench);
     });
   });
 
-  describe('while the server is restarted', () => {
+  describe('on a server of its own', () => {
     let directory: string;
     let server: EmbeddedPostgres;
     beforeAll(async () => {
@@ -147,7 +147,7 @@ describe('2,000 runs', () => {
       },
     });
 
-    it('are stored as the oracle says, and the feed has moved on in between', async () => {
+    it('is stored as the oracle expects, within one epoch, when the server restarts three times', async () => {
       let restarts = 0;
       const followed = await follow({ url: server.url }, async () => {
         if (restarts === 3) return;

@@ -2,16 +2,16 @@ import { expect, inject, it } from 'vitest';
 import { findPgBouncer } from '../../support/pgbouncer.js';
 import { runKills } from '../programs/kills/run-kills.js';
 
-/** A small share; `.ci/program kills` has the rest. */
+/** Number of kills; `.ci/program kills` does more. */
 const KILLS = 6;
 const HISTORY = 2_000;
 const LIMIT_MS = 240_000;
 
 it.each([
-  ['straight', null],
-  ['by way of PgBouncer, where it is installed,', findPgBouncer()],
+  ['directly', null],
+  ['through PgBouncer, if it is installed,', findPgBouncer()],
 ])(
-  'daemons that are killed again and again, %s lose nothing and take nothing back',
+  'loses and reverts nothing when daemons connected %s are killed repeatedly',
   { timeout: LIMIT_MS },
   async (_, pgbouncer) => {
     const figures = await runKills({

@@ -19,12 +19,12 @@ const SINGLE_RUN = /^GET \S+\/scans\/[^?\s]+/;
 /** Bodies without a Content-Length. */
 const CHUNKED: FaultInput = { kind: 'slow', operation: 'run', chunked: true, dripBytes: 4096, dripMs: 0 };
 
-let benches = 0;
+let setups = 0;
 
-/** A feed of truncated results behind a proxy, and what is stored of it. */
-async function resultBench(requestTimeoutMs: number, faults: readonly FaultInput[]) {
-  benches += 1;
-  const seed = 4_000 + benches; // so that no two have a scan id in common
+/** Starts a feed of truncated results behind a proxy. Returns functions that follow it and read what is stored. */
+async function setup(requestTimeoutMs: number, faults: readonly FaultInput[]) {
+  setups += 1;
+  const seed = 4_000 + setups; // so that no two share a scan id
   const emulator = await startEmulator({ seed, switches: { faults: [...faults] } });
   const versions = emulator.appendCount(RUNS, { truncated: 'data' });
   const proxy = await TcpProxy.to(emulator.url);
@@ -49,12 +49,12 @@ async function resultBench(requestTimeoutMs: number, faults: readonly FaultInput
   return { proxy, followAs, stored, complete, pending, close };
 }
 
-describe('a connection that is cut in the answer with a full result', () => {
+describe('loading a full result', () => {
   it.each<[AnswerPlace, CutManner, number]>([
     ...ANSWER_PLACES.map((place): [AnswerPlace, CutManner, number] => [place, 'reset', 10_000]),
     ['within the body', 'silence', 1_000],
-  ])('once, %s, by %s, costs a try: every result is complete', async (place, manner, requestTimeoutMs) => {
-    const { proxy, followAs, stored, complete, close } = await resultBench(requestTimeoutMs, []);
+  ])('succeeds on a retry when the connection is cut once, %s (%s)', async (place, manner, requestTimeoutMs) => {
+    const { proxy, followAs, stored, complete, close } = await setup(requestTimeoutMs, []);
     const cut = proxy.cutOnce(() => inAnswerTo(SINGLE_RUN, place), manner);
     await followAs('once');
     await cut;
@@ -65,14 +65,17 @@ describe('a connection that is cut in the answer with a full result', () => {
   it.each<[AnswerPlace, string, readonly FaultInput[]]>([
     ...ANSWER_PLACES.map((place): [AnswerPlace, string, FaultInput[]] => [place, 'with Content-Length', []]),
     ['before its end', 'chunked', [CHUNKED]],
-  ])('each time, %s, %s, leaves the runs pending, until they are delivered again', async (place, _, faults) => {
-    const { proxy, followAs, stored, complete, pending, close } = await resultBench(10_000, faults);
-    proxy.cutEach(() => inAnswerTo(SINGLE_RUN, place), 'end');
-    await followAs('each');
-    expect(await stored()).toEqual(pending());
-    proxy.heal();
-    await followAs('again');
-    expect(await stored()).toEqual(await complete());
-    await close();
-  });
+  ])(
+    'leaves the runs pending until they are delivered again when the connection is cut every time, %s (%s)',
+    async (place, _, faults) => {
+      const { proxy, followAs, stored, complete, pending, close } = await setup(10_000, faults);
+      proxy.cutEach(() => inAnswerTo(SINGLE_RUN, place), 'end');
+      await followAs('each');
+      expect(await stored()).toEqual(pending());
+      proxy.heal();
+      await followAs('again');
+      expect(await stored()).toEqual(await complete());
+      await close();
+    },
+  );
 });

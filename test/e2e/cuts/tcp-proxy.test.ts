@@ -10,7 +10,7 @@ let sockets: Socket[];
 
 beforeEach(async () => {
   sockets = [];
-  // Sends back what it gets, and says goodbye when the client is done.
+  // Echoes what it receives, and sends `goodbye` after the client's end.
   server = createServer({ allowHalfOpen: true }, (socket) => {
     sockets.push(socket.on('error', () => {}));
     socket.on('data', (bytes) => socket.write(bytes)).on('end', () => socket.end('goodbye'));
@@ -25,7 +25,7 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-/** A client, what it received, and how its connection ended: `end`, or the code of the error. */
+/** Connects a client. `ended` resolves with `end` or the code of the error. */
 function client() {
   const socket = connect({ host: '127.0.0.1', port: proxy.port, allowHalfOpen: true });
   sockets.push(socket);
@@ -39,8 +39,8 @@ function client() {
   return { socket, ended, chunks, received, receives };
 }
 
-describe('a clear line', () => {
-  it('passes bytes both ways, counts connections, and passes the end of each direction by itself', async () => {
+describe('a proxy without faults', () => {
+  it('forwards bytes and the end of each direction, and counts connections, when two clients connect', async () => {
     const [one, two] = [client(), client()];
     one.socket.write('one');
     two.socket.write('two');
@@ -52,14 +52,14 @@ describe('a clear line', () => {
     expect(proxy.connections.map(({ passed }) => passed.client)).toEqual([3, 3]);
   });
 
-  it('passes more than fits into buffers', async () => {
+  it('forwards all bytes when they exceed the buffers', async () => {
     const { socket, received } = client();
     const text = 'x'.repeat(5_000_000);
     socket.end(text);
     await expect.poll(() => received().length).toBe(text.length + 'goodbye'.length);
   });
 
-  it('leads to another server when told so', async () => {
+  it('connects to another server when its target changes', async () => {
     const other = createServer((socket) => socket.end('other'));
     other.listen(0, '127.0.0.1');
     await once(other, 'listening');
@@ -71,8 +71,8 @@ describe('a clear line', () => {
   });
 });
 
-describe('a bad line', () => {
-  it('with latency holds bytes back', async () => {
+describe('a proxy with faults', () => {
+  it('delays bytes when it has latency', async () => {
     proxy.set({ latencyMs: 60 });
     const { socket, receives } = client();
     const before = performance.now();
@@ -81,7 +81,7 @@ describe('a bad line', () => {
     expect(performance.now() - before).toBeGreaterThanOrEqual(2 * 59);
   });
 
-  it('that drips passes small pieces', async () => {
+  it('forwards small pieces when it drips', async () => {
     proxy.set({ drip: { bytes: 1, everyMs: 5 } });
     const { socket, receives, chunks } = client();
     socket.write('drip');
@@ -89,7 +89,7 @@ describe('a bad line', () => {
     expect(chunks.map(String)).toEqual(['d', 'r', 'i', 'p']);
   });
 
-  it('that is a black hole takes bytes and loses them; such a connection stays silent, new ones work', async () => {
+  it('loses the bytes of a connection permanently when it was a black hole, and serves new connections', async () => {
     const lost = client();
     lost.socket.write('before');
     await lost.receives('before');
@@ -113,19 +113,19 @@ describe('a cut', () => {
   it.each([
     ['reset', 'ECONNRESET'],
     ['end', 'end'],
-  ] as const)('by %s shows as such on both sides', async (manner, shows) => {
+  ] as const)('is visible to both sides when it is a %s', async (manner, seen) => {
     const { socket, ended, receives } = client();
     socket.write('hello');
     await receives('hello');
     const atServer = new Promise((resolve) => {
-      sockets.find((other) => other.localPort === proxy.target.port)?.once(shows === 'end' ? 'end' : 'error', resolve);
+      sockets.find((other) => other.localPort === proxy.target.port)?.once(seen === 'end' ? 'end' : 'error', resolve);
     });
     proxy.cutAll(manner);
-    expect(await ended).toBe(shows);
+    expect(await ended).toBe(seen);
     await atServer;
   });
 
-  it('after so many bytes passes these and no more, once', async () => {
+  it('forwards only the bytes before it, and happens once, when it follows a number of bytes', async () => {
     const cut = proxy.cutOnce(() => afterBytes('client', 5), 'end');
     const first = client();
     first.socket.write('abc');
@@ -139,7 +139,7 @@ describe('a cut', () => {
     await second.receives('longer than that');
   });
 
-  it('after a text is found across chunks, in either direction', async () => {
+  it('happens after the text when the text is split across chunks', async () => {
     const cut = proxy.cutOnce(() => afterText('server', 'needle'), 'end');
     const { socket, ended, received, receives } = client();
     socket.write('hay nee');
@@ -150,7 +150,7 @@ describe('a cut', () => {
     expect(received()).toBe('hay needle');
   });
 
-  it('into silence closes nothing and passes nothing', async () => {
+  it('closes nothing and forwards nothing when it is a silence', async () => {
     const cut = proxy.cutOnce(() => afterBytes('client', 2), 'silence');
     const { socket } = client();
     socket.write('abcd');
@@ -161,7 +161,7 @@ describe('a cut', () => {
     expect(connection.passed.client).toBe(2);
   });
 
-  it('in the middle of an answer may close that direction alone', async () => {
+  it('closes only the direction of the answer when it is a half-close', async () => {
     const cut = proxy.cutOnce(() => afterBytes('server', 3), 'half-close');
     const { socket, ended, received } = client();
     socket.write('answer');
@@ -172,7 +172,7 @@ describe('a cut', () => {
     expect((await cut).passed.server).toBe(3);
   });
 
-  it('of one direction leaves the other open', async () => {
+  it('leaves the other direction open when one is closed', async () => {
     const { socket, receives } = client();
     socket.write('question');
     await receives('question');
@@ -198,7 +198,7 @@ describe("PostgreSQL's messages", () => {
     ['Q', 24, 329],
   ];
 
-  it.each([1, 2, 3, 7, 400])('are found in chunks of %i bytes', (size) => {
+  it.each([1, 2, 3, 7, 400])('are found when they arrive in chunks of %i bytes', (size) => {
     const read = messageReader();
     const found: Message[] = [];
     for (let at = 0; at < sent.length; at += size) found.push(...read('client', sent.subarray(at, at + size)));
@@ -211,16 +211,19 @@ describe("PostgreSQL's messages", () => {
     [2, 'half', 13],
     [4, 'half', 176],
     [4, 'whole', 329],
-  ] as const)('number %i, %s, is cut at byte %i however it is chunked', (n, part, at) => {
-    for (const size of [1, 3, 50, 400]) {
-      const cutAt = atMessage(n, part, () => {});
-      let passed = 0;
-      for (let start = 0; start < sent.length; start += size) {
-        const cut = cutAt('client', sent.subarray(start, start + size));
-        passed += cut ?? Math.min(size, sent.length - start);
-        if (cut !== null) break;
+  ] as const)(
+    'are cut at the same byte in chunks of any size when message %i is reached (%s: byte %i)',
+    (n, part, at) => {
+      for (const size of [1, 3, 50, 400]) {
+        const cutAt = atMessage(n, part, () => {});
+        let passed = 0;
+        for (let start = 0; start < sent.length; start += size) {
+          const cut = cutAt('client', sent.subarray(start, start + size));
+          passed += cut ?? Math.min(size, sent.length - start);
+          if (cut !== null) break;
+        }
+        expect(passed).toBe(at);
       }
-      expect(passed).toBe(at);
-    }
-  });
+    },
+  );
 });
