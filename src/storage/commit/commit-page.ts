@@ -22,9 +22,9 @@ export function createCommits(
   const { monotonic, databaseClock, onTransaction } = settings;
 
   /** Runs the fence alone, for a commit without entries. Returns null if it does not hold. */
-  const runFence = async (connected: QueryExecutorProvider, { fence, notes = sql`` }: CommitInput) => {
+  const runFence = async (connected: QueryExecutorProvider, { fence, lastParts = sql`` }: CommitInput) => {
     const readAt = monotonic();
-    const statement = sql<FenceAnswer>`${fence(readAt)}${notes} SELECT fence.*, ${DATABASE_MS} FROM fence`;
+    const statement = sql<FenceAnswer>`${fence(readAt)}${lastParts} SELECT fence.*, ${DATABASE_MS} FROM fence`;
     const { rows } = await statement.execute(connected);
     const row = databaseClock.note(rows[0]);
     return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
@@ -71,7 +71,7 @@ export function createCommits(
       commit({
         ...page,
         fence: () => withFence(fenceOnPass(tables, page)),
-        notes: sql`, ${passPosition(tables, page)}`,
+        lastParts: sql`, ${passPosition(tables, page)}`,
       }),
 
     commitResults: (lease, batch, quarantine = []) =>

@@ -21,19 +21,19 @@ export function pagesParameter({ pages }: EntryBatch): LongParameter {
   return new LongParameter([...pieces, Buffer.from('}]')]);
 }
 
-/** Returns a JSON array of the entries that need special treatment, by position from 1. */
-export function notesParameter(batch: EntryBatch): string {
-  const notes = batch.entries.flatMap(
+/** Returns a JSON array of what the checks found, by position from 1, for the entries that need special treatment. */
+export function findingsParameter(batch: EntryBatch): string {
+  const findings = batch.entries.flatMap(
     ({ replaced, normalised, repaired, markdownAbsent, isAnswer, pending }, index) => {
       const names = Object.keys(replaced);
       if (names.length === 0 && !repaired && !markdownAbsent && !isAnswer && pending === null) return [];
       const kept = names.filter((name) => !normalised.includes(name));
       const hidden = kept.length === 0 ? null : INTERFACE_FIELDS.filter((name) => !kept.includes(name));
-      const found = { repaired, markdown_absent: markdownAbsent, is_answer: isAnswer, pending };
-      return [{ position: index + 1, ...found, replaced: names.length === 0 ? null : replaced, hidden }];
+      const marks = { repaired, markdown_absent: markdownAbsent, is_answer: isAnswer, pending };
+      return [{ position: index + 1, ...marks, replaced: names.length === 0 ? null : replaced, hidden }];
     },
   );
-  return JSON.stringify(notes);
+  return JSON.stringify(findings);
 }
 
 /** Returns a JSON array of the unusable entries, by position from 0, without their payloads. */

@@ -1,21 +1,16 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { CommitCounts } from '../../core/counts.js';
-import type { EntryBatch, LeaseGrant, QuarantineEntry } from '../../sync/ports/index.js';
+import { DOCUMENT_TYPE_FIELDS, INTERFACE_FIELDS } from '../../core/run-fields.js';
+import type { AcceptedEntry, EntryBatch, LeaseGrant, QuarantineEntry } from '../../sync/ports/index.js';
 import { DATABASE_MS } from '../connection/database-clock.js';
 import { isDeleted } from '../runs/deleted-runs.js';
-import { RUN_COLUMNS } from '../schema/run-columns.js';
+import { COLUMNS_OF_ENTRY, RUN_COLUMNS } from '../schema/run-columns.js';
 import type { Tables } from '../schema/schema.js';
-import { payloadRows, quarantineParameter } from './commit-parameters.js';
+import { findingsParameter, pagesParameter, payloadRows, quarantineParameter } from './commit-parameters.js';
 import type { CommitSettings } from './commit-settings.js';
 import type { FenceRow } from './fence.js';
-import { candidates, received } from './page-entries.js';
+import { hasRepeatedScans, UNION, unitedEntries } from './repeated-scans.js';
 import { changes, contradiction, entry, steeringDiffers, storedRow, unionOf } from './union-of-sources.js';
-
-/*
- * The commit statement. Its parts are listed in an order in which each refers only to earlier ones. The fence, with
- * the new position, comes first (fence.ts, position.ts, passes.ts). `received` and `candidate` turn a page into one entry per
- * scan (page-entries.ts).
- */
 
 export interface CommitInput {
   readonly lease: LeaseGrant;
@@ -28,7 +23,7 @@ export interface CommitInput {
    */
   readonly fence: (now: number) => RawBuilder<unknown>;
   /** Last parts of the statement, `, … AS (…)`: they depend on the rows it wrote, as the position of a pass does. */
-  readonly notes?: RawBuilder<unknown>;
+  readonly lastParts?: RawBuilder<unknown>;
 }
 
 export interface FenceAnswer extends FenceRow {
@@ -39,38 +34,51 @@ interface CommitAnswer extends FenceAnswer, Omit<CommitCounts, 'stored'> {
   stored: string[] | null;
 }
 
-/** @param now monotonic milliseconds, read right before the statement is sent */
-export function commitStatement(
-  tables: Tables,
-  settings: CommitSettings,
-  { lease, batch, quarantine, fence, notes = sql`` }: CommitInput,
-  now: number,
-): RawBuilder<CommitAnswer> {
-  return sql<CommitAnswer>`
-${fence(now)},
-${received(batch)},
-${candidates(tables, batch)},
-${judged(tables, settings)},
-${clock(tables)},
-${stored(tables, lease, settings)},
-${filled(tables, lease, settings)},
-${overtaken()},
-${bad(tables, quarantine)},
-${quarantined(tables, lease, quarantine)},
-${settled(tables, lease)}${notes}
-${counts(tables)}`;
-}
-
-/** Verdicts that lead to a write. */
+/** The columns that an entry fills. */
+const RUN = ['revision', ...RUN_COLUMNS].join(', ');
+/** The columns that a new scan or a higher revision replaces. */
+const REPLACED = `${RUN}, result_state, pending_reason, pending_since, next_try_at, attempts, feed, synced_at, change_seq`;
+const EXCLUDED = REPLACED.split(', ')
+  .map((name) => `excluded.${name}`)
+  .join(', ');
+/** The verdicts that lead to a write. */
 const WRITTEN_VERDICTS = sql`('new', 'newer', 'completes')`;
 
 /**
- * `judged`: each candidate with a verdict after comparison with the stored row. Entries that change nothing (`same`, `stale`) and
- * entries of deleted runs (`deleted`) go no further, so they cost no row lock.
+ * The commit statement, in the order in which its parts refer to each other. The rules for several sources of one revision are
+ * in union-of-sources.ts.
+ * @param now monotonic milliseconds, read right before the statement is sent
  */
-function judged(tables: Tables, { keptDays }: CommitSettings): RawBuilder<unknown> {
+export function commitStatement(
+  tables: Tables,
+  { keptDays, pendingRetryMs }: CommitSettings,
+  { lease, batch, quarantine, fence, lastParts = sql`` }: CommitInput,
+  now: number,
+): RawBuilder<CommitAnswer> {
   const [candidate, known] = [entry('candidate'), storedRow('known')];
-  return sql`
+  const [judged, run] = [entry('judged'), storedRow('run')];
+  const { pending, ...union } = unionOf(run, judged, sql`judged.contradicts`);
+  const unionAssignments = Object.entries(union).map(([name, value]) => sql`${sql.id(name)} = ${value}`);
+  const whilePending = (value: RawBuilder<unknown>) => sql`CASE WHEN ${pending} IS NOT NULL THEN ${value} END`;
+  // A result that only lacked memory is tried at once.
+  const firstTryAt = sql`statement_timestamp()
+      + CASE WHEN judged.pending = 'no_memory' THEN 0 ELSE ${pendingRetryMs} END * interval '1 millisecond'`;
+  const isRepeated = hasRepeatedScans(batch);
+
+  return sql<CommitAnswer>`
+-- The lease and the position are those that the page was read with. Without this row nothing is written.
+${fence(now)},
+${received(batch)},
+
+-- The highest revision of each scan on the page. others_* counts the other entries of the scan. Most pages list each scan once.
+${isRepeated ? sql`${unitedEntries(tables)},` : sql``}
+candidate AS (
+  SELECT scan_id, revision, ${UNION}, false AS united, 0 AS others_same, 0 AS others_stale, 0 AS others_conflicts
+  FROM received ${isRepeated ? UNITED_CANDIDATES : sql``}
+),
+
+-- Each candidate with a verdict after comparison with the stored row. Entries that change nothing (same, stale) and entries of
+-- deleted runs go no further, so they cost no row lock.
 judged AS MATERIALIZED (
   SELECT candidate.*, compared.contradicts,
     CASE
@@ -91,122 +99,86 @@ judged AS MATERIALIZED (
   CROSS JOIN LATERAL (
     SELECT candidate.revision = known.revision AND ${contradiction(known, candidate)} AS contradicts OFFSET 0
   ) AS compared
-)`;
-}
+),
 
-/** `clock`: a writer locks this row before it draws numbers, until it commits, so the order of numbers is the order of commits. */
-function clock(tables: Tables): RawBuilder<unknown> {
-  return sql`
-clock AS MATERIALIZED (
+-- A writer holds this lock while it draws change numbers, until it commits, so the order of numbers is the order of commits.
+number_lock AS MATERIALIZED (
   SELECT FROM ${tables.changeClock}
   WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
   FOR UPDATE
-)`;
-}
+),
 
-const RUN = ['revision', ...RUN_COLUMNS].join(', ');
-/** The columns that a new scan or a higher revision replaces. */
-const REPLACED = `${RUN}, result_state, pending_reason, pending_since, next_try_at, attempts, feed, synced_at, change_seq`;
-const EXCLUDED = REPLACED.split(', ')
-  .map((name) => `excluded.${name}`)
-  .join(', ');
-
-/**
- * `stored`: writes new scans and higher revisions, and returns which of the two each is. After waiting for another writer,
- * PostgreSQL checks the revision again on the current row. Stored rows are locked in the order of their scan ids, so that writers
- * do not deadlock. New scans need no order, and sorting costs time.
- */
-function stored(tables: Tables, lease: LeaseGrant, { pendingRetryMs }: CommitSettings): RawBuilder<unknown> {
-  return sql`
+-- Writes new scans and higher revisions, and returns which of the two each is. After waiting for another writer, PostgreSQL checks
+-- the revision again on the current row. Stored rows are locked in the order of their scan ids, so that writers do not deadlock.
+-- New scans need no order, and sorting costs time.
 stored AS (
   INSERT INTO ${tables.runs} AS run (scan_id, first_synced_at, ${sql.raw(REPLACED)})
   SELECT scan_id, statement_timestamp(), ${sql.raw(RUN)},
     CASE WHEN pending IS NULL THEN 'complete' ELSE 'pending' END,
     pending,
     CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
-    CASE WHEN pending IS NOT NULL THEN ${firstTryAt(sql`pending`, pendingRetryMs)} END,
+    CASE WHEN pending IS NOT NULL THEN ${firstTryAt} END,
     0, ${lease.feed}, statement_timestamp(), ${tables.nextChange}
   FROM (
     SELECT * FROM judged WHERE verdict = 'new'
     UNION ALL
     (SELECT * FROM judged WHERE verdict = 'newer' ORDER BY scan_id)
   ) AS judged
-  WHERE EXISTS (SELECT FROM clock) -- a join would keep a copy of all rows
+  WHERE EXISTS (SELECT FROM number_lock) -- a join would keep a copy of all rows
   ON CONFLICT (scan_id) DO UPDATE SET (${sql.raw(REPLACED)}) = ROW (${sql.raw(EXCLUDED)})
   WHERE excluded.revision > run.revision
   RETURNING run.scan_id, run.xmax = 0 AS inserted
-)`;
-}
+),
 
-/** `filled`: adds values of the entry to rows whose revision is stored already. */
-function filled(tables: Tables, lease: LeaseGrant, { pendingRetryMs }: CommitSettings): RawBuilder<unknown> {
-  const [run, judged] = [storedRow('run'), entry('judged')];
-  const { pending, ...union } = unionOf(run, judged, sql`judged.contradicts`);
-  const assignments = Object.entries(union).map(([name, value]) => sql`${sql.id(name)} = ${value}`);
-  const whilePending = (value: RawBuilder<unknown>) => sql`CASE WHEN ${pending} IS NOT NULL THEN ${value} END`;
-  return sql`
+-- Adds values of the entry to rows whose revision is stored already.
 filled AS (
   UPDATE ${tables.runs} AS run SET
-    ${sql.join(assignments)},
+    ${sql.join(unionAssignments)},
     result_state = CASE WHEN ${pending} IS NULL THEN 'complete' ELSE 'pending' END,
     pending_reason = ${pending},
     pending_since = ${whilePending(sql`COALESCE(run.pending_since, statement_timestamp())`)},
-    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt(sql`judged.pending`, pendingRetryMs)})`)},
+    next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt})`)},
     attempts = COALESCE(${whilePending(sql`run.attempts`)}, 0),
     feed = ${lease.feed},
     synced_at = statement_timestamp(),
     change_seq = ${tables.nextChange}
-  FROM clock CROSS JOIN judged
+  FROM number_lock CROSS JOIN judged
   WHERE judged.verdict = 'completes' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
     -- Another writer may have changed the row since it was judged.
     AND ${contradiction(run, judged)} = judged.contradicts
   RETURNING run.scan_id
-)`;
-}
+),
 
-/** Returns the time of the first retry: at once if the result only lacked memory. */
-function firstTryAt(pending: RawBuilder<unknown>, pendingRetryMs: number): RawBuilder<unknown> {
-  return sql`statement_timestamp() + CASE WHEN ${pending} = 'no_memory' THEN 0 ELSE ${pendingRetryMs} END * interval '1 millisecond'`;
-}
-
-/** `overtaken`: entries that could not be written as judged because another writer has changed their row since. */
-function overtaken(): RawBuilder<unknown> {
-  return sql`
+-- Entries that could not be written as judged because another writer has changed their row since. They fail the statement.
 overtaken AS MATERIALIZED (
   SELECT scan_id FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}
     AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)
-)`;
-}
+),
 
-/** `bad`: the unusable entries, one per identity: preferably one that is not stored in any form, else the original of a stored one. */
-function bad(tables: Tables, entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
-  return sql`
-bad AS MATERIALIZED (
+-- The unusable entries, one per identity: preferably one that is not stored in any form, else the original of a stored one.
+unusable AS MATERIALIZED (
   SELECT DISTINCT ON (identity) *
   FROM (
     SELECT *, state = 'open' AND (
       EXISTS (SELECT FROM judged
-        WHERE judged.scan_id = bad.scan_id AND judged.revision >= bad.revision AND judged.verdict <> 'deleted')
-      OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = bad.scan_id AND run.revision >= bad.revision)
-    ) AS overtaken
-    FROM jsonb_to_recordset(${quarantineParameter(entries)}::jsonb) AS bad (
+        WHERE judged.scan_id = sent.scan_id AND judged.revision >= sent.revision AND judged.verdict <> 'deleted')
+      OR EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = sent.scan_id AND run.revision >= sent.revision)
+    ) AS superseded
+    FROM jsonb_to_recordset(${quarantineParameter(quarantine)}::jsonb) AS sent (
       position integer, identity text, scan_id text, revision integer, reason text, detail text, state text
     )
     WHERE NOT EXISTS (SELECT FROM ${tables.deletedRuns} AS deleted
-      WHERE deleted.scan_id = bad.scan_id AND ${isDeleted(sql`bad`)})
-  ) AS bad
-  ORDER BY identity, overtaken, state
-)`;
-}
+      WHERE deleted.scan_id = sent.scan_id AND ${isDeleted(sql`sent`)})
+  ) AS sent
+  ORDER BY identity, superseded, state
+),
 
-/** `quarantined`: stores each identity once. An entry whose revision, or a higher one, is stored is not open. */
-function quarantined(tables: Tables, lease: LeaseGrant, entries: readonly QuarantineEntry[]): RawBuilder<unknown> {
-  return sql`
+-- Stores each identity once. An entry whose revision, or a higher one, is stored is not open.
 quarantined AS (
   INSERT INTO ${tables.quarantine} AS known (feed, identity, scan_id, revision, reason, detail, payload, state)
   SELECT ${lease.feed}, identity, scan_id, revision, reason, detail, sent.payload,
-    CASE WHEN overtaken THEN 'discarded' ELSE state END
-  FROM bad JOIN ${payloadRows(entries)} AS sent (position, payload) USING (position)
+    CASE WHEN superseded THEN 'discarded' ELSE state END
+  FROM unusable JOIN ${payloadRows(quarantine)} AS sent (position, payload) USING (position)
   WHERE EXISTS (SELECT FROM fence)
   ON CONFLICT (feed, identity) DO UPDATE SET
     last_seen_at = clock_timestamp(),
@@ -218,25 +190,19 @@ quarantined AS (
       CASE WHEN known.state = 'open' AND excluded.state = 'repaired' THEN excluded.payload ELSE known.payload END),
     state = CASE WHEN known.state = 'open' THEN excluded.state ELSE known.state END
   RETURNING state
-)`;
-}
+),
 
-/** `settled`: closes open entries of earlier pages whose run is now stored. */
-function settled(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
-  return sql`
-settled AS (
+-- Closes open entries of earlier pages whose run is now stored.
+closed AS (
   UPDATE ${tables.quarantine} AS open SET
     state = CASE WHEN open.revision = judged.revision THEN 'replayed' ELSE 'discarded' END
   FROM judged
   WHERE EXISTS (SELECT FROM fence) AND open.state = 'open' AND open.feed = ${lease.feed}
     AND open.scan_id = judged.scan_id AND open.revision <= judged.revision AND judged.verdict <> 'deleted'
-    AND open.identity NOT IN (SELECT identity FROM bad)
-)`;
-}
+    AND open.identity NOT IN (SELECT identity FROM unusable)
+)${lastParts}
 
-/** Returns the final select: one row if the fence holds. If an entry could not be written as judged, the whole statement fails. */
-function counts(tables: Tables): RawBuilder<unknown> {
-  return sql`
+-- One row if the fence holds. The last column fails the statement if an entry could not be written as judged.
 SELECT fence.*, ${DATABASE_MS},
   (SELECT count(*)::int FROM stored WHERE inserted) AS inserted,
   (SELECT count(*)::int FROM stored WHERE NOT inserted) + (SELECT count(*)::int FROM filled) AS updated,
@@ -245,7 +211,7 @@ SELECT fence.*, ${DATABASE_MS},
   (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
   (SELECT json_agg(scan_id) FROM stored) AS stored,
   CASE
-    WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM clock)
+    WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM number_lock)
       THEN ${tables.refuseMissingClock}
     WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken}
   END
@@ -255,4 +221,58 @@ FROM fence CROSS JOIN (
     COALESCE(sum(conflicting::int + others_conflicts), 0)::int AS conflicts
   FROM judged
 ) AS judged_counts`;
+}
+
+/** The end of `candidate` for a page that lists a scan more than once. */
+const UNITED_CANDIDATES = sql`WHERE scan_id NOT IN (SELECT scan_id FROM repeated)
+  UNION ALL
+  SELECT scan_id, revision, ${UNION}, true, others_same, others_stale, others_conflicts
+  FROM united JOIN others USING (scan_id)`;
+
+/**
+ * `received`: one row per entry, with the columns of `runs`. The bytes of the page are one parameter from which PostgreSQL reads
+ * the values, so no digit passes through a JavaScript number. `finding` has what the checks found, for the few entries with any.
+ */
+export function received(batch: EntryBatch): RawBuilder<unknown> {
+  return sql`
+received AS MATERIALIZED (
+  SELECT position,
+    entry->>'scanId' AS scan_id,
+    (entry->'revision')::integer AS revision,
+    ${sql.raw(COLUMNS_OF_ENTRY)},
+    (entry->>'partnerTestMode') IS NOT NULL AS states_test_mode,
+    COALESCE(markdown_absent, false) AS markdown_absent,
+    pending,
+    COALESCE(repaired, false) AS repaired,
+    COALESCE(is_answer, false) AS is_answer,
+    ${extraOf(batch)} AS extra
+  FROM (
+    SELECT item.position, item.entry AS original,
+      finding.pending, finding.repaired, finding.hidden, finding.markdown_absent, finding.is_answer,
+      CASE WHEN finding.replaced IS NULL THEN item.entry ELSE item.entry || finding.replaced END AS entry
+    FROM (
+      SELECT (page->>'before')::int + item.number AS position, item.entry
+      FROM jsonb_array_elements(${pagesParameter(batch)}::jsonb) AS page (page)
+      CROSS JOIN jsonb_array_elements(page #> '{page,items}') WITH ORDINALITY AS item (entry, number)
+      LIMIT ${sql.lit(batch.entries.length)} -- limits nothing: tells the planner the number of rows
+    ) AS item
+    LEFT JOIN jsonb_to_recordset(${findingsParameter(batch)}::jsonb) AS finding (
+      position bigint, replaced jsonb, hidden text[], repaired boolean, markdown_absent boolean, is_answer boolean, pending text
+    ) ON finding.position = item.position
+  ) AS item
+)`;
+}
+
+/** Returns the fields that have no column. Most pages have none, and searching each entry for them is not cheap. */
+function extraOf({ entries }: EntryBatch): RawBuilder<unknown> {
+  if (!entries.some(hasExtra)) return sql`NULL::jsonb`;
+  const ofType = sql`(original->'documentType') - ${DOCUMENT_TYPE_FIELDS}::text[]`;
+  return sql`NULLIF(
+      original - COALESCE(hidden, ${INTERFACE_FIELDS}::text[])
+        || CASE WHEN ${ofType} <> '{}' THEN jsonb_build_object('documentType', ${ofType}) ELSE '{}' END,
+      '{}')`;
+}
+
+function hasExtra({ unknownFields, replaced, normalised }: AcceptedEntry): boolean {
+  return unknownFields || Object.keys(replaced).length > normalised.length;
 }

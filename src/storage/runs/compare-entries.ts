@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { EntryBatch } from '../../sync/ports/index.js';
-import { received } from '../commit/page-entries.js';
+import { received } from '../commit/commit-statement.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import type { QuarantineState } from '../schema/schema.js';
 import { isDeleted } from './deleted-runs.js';
