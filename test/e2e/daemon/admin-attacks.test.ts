@@ -26,7 +26,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   '2,000 connections a second read no answer': { connections: 10_000, perSecond: 2_000, request: GET_PAGE },
 };
 
-describe.runIf(process.platform === 'linux')('in 256 MiB with 1,024 descriptors', () => {
+describe.runIf(process.platform === 'linux')('a daemon with 256 MiB and 1,024 descriptors', () => {
   test.each(Object.entries(ATTACKS))('stores runs and answers probes while %s', PATIENCE, async (_, planned) => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
@@ -76,7 +76,7 @@ test('ends on SIGTERM while 50 silent and half-open connections are held', async
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
 });
 
-/** Asks for `/livez` and `/metrics` in turn until the signal aborts. Returns the worst that was seen. */
+/** Requests `/livez` and `/metrics` in turn until the signal aborts. Returns the worst results. */
 async function probe(daemon: Daemon, url: string, signal: AbortSignal) {
   const worst = { failuresInARow: 0, lagSeconds: 0, descriptors: 0 };
   const failures = { '/livez': 0, '/metrics': 0 };
@@ -115,7 +115,7 @@ async function descriptors(daemon: Daemon): Promise<number> {
   return (await readdir(`/proc/${daemon.pid}/fd`)).length;
 }
 
-/** The largest part of the machine's memory that the process has ever had, MiB. Linux keeps it. */
+/** Returns the peak resident memory of the process, MiB, as recorded by Linux. */
 async function peakMiB(daemon: Daemon): Promise<number> {
   const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8');
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;

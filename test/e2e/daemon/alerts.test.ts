@@ -10,8 +10,8 @@ import { Gateway, unusedPort } from '../../support/program/gateway.js';
 
 const bench = useProgram();
 
-/** The chart's alerts, in a hurry: what takes minutes takes seconds. */
-const HURRY = {
+/** The chart's alerts with short intervals: seconds instead of minutes. */
+const SHORT_INTERVALS = {
   alerts: {
     Down: { for: '0s' },
     LagHigh: { for: '0s', warning: 3, critical: 3600 },
@@ -19,7 +19,7 @@ const HURRY = {
   },
 };
 
-/** Title and expression of the dashboard's single figures, for this feed. */
+/** Returns title and expression of the dashboard's single figures, for this feed. */
 function statPanels() {
   const file = join(CHART, 'dashboards', 'scanfeed.json');
   const { panels } = JSON.parse(readFileSync(file, 'utf8')) as {
@@ -33,9 +33,9 @@ function statPanels() {
     }));
 }
 
-test('Prometheus alerts when the service fails and when the daemon is gone, and stops when they are back', async (context) => {
+test('fires alerts when the service fails or the daemon is down, and resolves them when both are back', async (context) => {
   for (const tool of ['prometheus', 'promtool']) requireTool(context, tool);
-  const rules = await renderAlerts(requireHelm(context), HURRY);
+  const rules = await renderAlerts(requireHelm(context), SHORT_INTERVALS);
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const gateway = await Gateway.to(service.url);

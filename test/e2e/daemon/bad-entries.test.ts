@@ -9,13 +9,13 @@ test.each([
   ['an unusable revision', 'revision', { revision: raw('1.5') }],
   ['a value that PostgreSQL refuses', 'refused', { data: { betrag: raw('1e400000') } }],
 ])(
-  'an entry with %s goes to quarantine byte for byte, its neighbours are stored, and both are said',
+  'quarantines an entry byte for byte, stores its neighbours and reports both when it has %s',
   async (_, reason, bad) => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
     const { document } = bench.secrets;
     const before = service.deliver(3);
-    // Spaces and unknown fields, to see that the bytes are not written anew.
+    // Spaces and unknown fields show that the bytes are stored unchanged.
     const text = entryJson({ scanId: 'bad', partnerName: document, unknown: document, ...bad }).replace('{', '{  ');
     service.appendRaw([text]);
     const after = service.deliver(3);
@@ -33,7 +33,7 @@ test.each([
   },
 );
 
-test('a result that cannot be loaded does not hold the feed up; it is stored later', async () => {
+test('continues the feed, and stores the result later, when a result cannot be loaded', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const [scanId] = service.deliver(1, { truncated: 'data' }) as [string];

@@ -55,7 +55,7 @@ describe('scanfeed', () => {
 
   test.each([
     ['an unknown command', ['frobnicate'], /^scanfeed: unknown command 'frobnicate' \(see --help\)\n$/],
-    ['a command that is nearly one', ['statsu'], /^scanfeed: unknown command 'statsu' \(Did you mean status\?\) .*\n$/],
+    ['a misspelt command', ['statsu'], /^scanfeed: unknown command 'statsu' \(Did you mean status\?\) .*\n$/],
     ['a name that every object has', ['constructor'], /^scanfeed: unknown command 'constructor' \(see --help\)\n$/],
     ['an unknown option', ['status', '--loud'], /^scanfeed: unknown option '--loud' \(see --help\)\n$/],
     ['an argument too many', ['migrate', 'everything'], /^scanfeed: too many arguments .*\n$/],
@@ -65,16 +65,15 @@ describe('scanfeed', () => {
     expect(stderr).toMatch(message);
   });
 
-  test('prints its help and fails with 64 without a command', async () => {
+  test('prints its help and fails with 64 when no command is given', async () => {
     const { code, stdout, stderr } = await run([]);
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
     expect(stderr).toContain('Usage: scanfeed');
   });
 });
 
-/** Of the daemon whose log goes to a disk without room. */
 test.skipIf(!existsSync('/dev/full'))(
-  'the daemon goes on, and ends with 0, while its log cannot be written',
+  'the daemon continues, and ends with 0, while its log cannot be written',
   async () => {
     const port = await unusedPort();
     const env = {
@@ -199,7 +198,7 @@ describe('scanfeed status', () => {
     expect(JSON.parse(stdout)).toMatchObject([{ baseUrl: address }]);
   });
 
-  test('reports that no feed has been started', async () => {
+  test('reports that no feed exists when none was started', async () => {
     const database = await bench.createDatabase();
     const env = { DATABASE_URL: database.url };
     await run(['migrate'], env);
@@ -246,7 +245,7 @@ describe('scanfeed status', () => {
     expect(report?.lagSeconds).toBeLessThan(30);
   });
 
-  test('fails with the remedy when the schema was never migrated', async () => {
+  test('fails and shows the action when the schema was never migrated', async () => {
     const database = await bench.createDatabase();
     const { code, stdout, stderr } = await run(['status'], { DATABASE_URL: database.url });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -255,7 +254,7 @@ describe('scanfeed status', () => {
 });
 
 test.each(['status', 'migrate'])(
-  '%s says in one line that the database is away, with the exit code 75',
+  '%s reports in one line, with the exit code 75, that the database is unavailable',
   async (command) => {
     const port = await unusedPort();
     const url = `postgres://someone:${bench.secrets.password}@127.0.0.1:${port}/app`;
@@ -270,7 +269,7 @@ test.each(['status', 'migrate'])(
 );
 
 test.each(['status', 'migrate'])(
-  '%s names the settings it needs, and no others, with the exit code 78',
+  '%s names only the settings that it needs, with the exit code 78, when one is not set',
   async (command) => {
     const { code, stdout, stderr } = await run([command], { SCANFEED_BASE_URL: 'no address' });
     expect({ code, stdout }).toEqual({ code: 78, stdout: '' });

@@ -43,7 +43,7 @@ test('copies a history, follows new runs, and reports both correctly', async () 
   service.deliver(3, { truncated: 'data' });
   service.deliver(2, { status: 'failed', error: bench.secrets.document });
   const startedAt = Date.now();
-  // On a machine that is busy a lease of a second may run out in between.
+  // On a busy machine a lease of one second may expire in between.
   const daemon = bench.daemon({ ...bench.environment(service, database), SCANFEED_LEASE_TTL: '30s' });
   await daemon.catchesUp();
 
@@ -79,7 +79,7 @@ test('copies a history, follows new runs, and reports both correctly', async () 
   const sum = (prefix: string) =>
     [...metrics].reduce((total, [series, each]) => (series.startsWith(prefix) ? total + each : total), 0);
   expect(sum('scanfeed_errors_total')).toBe(0);
-  // The poll under way is not counted yet.
+  // A poll that is still running is not counted yet.
   const polls = value('scanfeed_http_request_duration_seconds_count{operation="feed",status="200"}');
   expect(polls).toBeGreaterThanOrEqual(before - 1);
   expect(polls).toBeLessThanOrEqual(after);

@@ -21,7 +21,7 @@ function resultOf(bytes: number): string {
 
 /** Starts a daemon as in the image, with compression disabled in the database to save time. */
 async function startDaemon(service: ServiceDouble, database: DaemonDatabase): Promise<Daemon> {
-  // What a busy machine does not load in time comes at once.
+  // A busy machine may not load every result in time; a short interval retries them soon.
   const env = { ...bench.environment(service, database), SCANFEED_PENDING_RETRY_INTERVAL: '1s' };
   expect(await bench.program(['migrate'], env).exited).toMatchObject({ code: 0 });
   await database.query('ALTER TABLE scanfeed.runs ALTER COLUMN data SET STORAGE EXTERNAL');
@@ -29,7 +29,7 @@ async function startDaemon(service: ServiceDouble, database: DaemonDatabase): Pr
 }
 
 /** Waits until all runs are stored with equal results. */
-async function holds(database: DaemonDatabase, runs: Readonly<Record<string, unknown>>): Promise<void> {
+async function untilStored(database: DaemonDatabase, runs: Readonly<Record<string, unknown>>): Promise<void> {
   const stored = () =>
     database.query(
       `SELECT result_state, jsonb_array_length(data->'positionen') AS lines, data->'positionen'->0->>'menge' AS first,
@@ -44,24 +44,24 @@ async function holds(database: DaemonDatabase, runs: Readonly<Record<string, unk
 
 const linesOf = (result: string) => result.split('"artikel"').length - 1;
 
-describe.runIf(process.platform === 'linux')('in the image, in a container of 256 MiB, with the default budget', () => {
-  it('stores a page with 40 truncated results of 20 MB each', PATIENCE, async () => {
+describe.runIf(process.platform === 'linux')('the image with 256 MiB and the default budget', () => {
+  it('stores a page within its memory when it has 40 truncated results of 20 MB each', PATIENCE, async () => {
     const service = await bench.startService();
     const database = await bench.createDatabase();
     const result = resultOf(20_000_000);
     service.deliver(40, { dataJson: result, truncated: 'data' });
     const daemon = await startDaemon(service, database);
-    await holds(database, { result_state: 'complete', lines: linesOf(result), first: '1.10', runs: 40 });
+    await untilStored(database, { result_state: 'complete', lines: linesOf(result), first: '1.10', runs: 40 });
     expect(await peakMiB(daemon.pid)).toBeLessThan(256);
   });
 
-  it('reads pages of 100 MB in smaller ones', PATIENCE, async () => {
+  it('requests smaller pages, and stores them within its memory, when pages have 100 MB', PATIENCE, async () => {
     const service = await bench.startService({ switches: { inlineLimitBytes: MIB } });
     const database = await bench.createDatabase();
     const result = resultOf(500_000);
     service.deliver(400, { dataJson: result });
     const daemon = await startDaemon(service, database);
-    await holds(database, { result_state: 'complete', lines: linesOf(result), first: '1.10', runs: 400 });
+    await untilStored(database, { result_state: 'complete', lines: linesOf(result), first: '1.10', runs: 400 });
     const limits = service.asked.map(({ query }) => query.limit);
     expect(limits.slice(0, 2)).toEqual(['200', '100']);
     expect(await peakMiB(daemon.pid)).toBeLessThan(256);

@@ -48,7 +48,7 @@ const mostAtOnce = async (database: DaemonDatabase) =>
     )
   )[0]?.runs;
 
-test('stores all runs of an ordinary page in the transaction that moves the cursor', async () => {
+test('stores all runs in the transaction that moves the cursor when a page is ordinary', async () => {
   const service = await bench.startService();
   service.deliver(100);
   const { daemon, database } = await start(service);
@@ -57,7 +57,7 @@ test('stores all runs of an ordinary page in the transaction that moves the curs
   expect(await mostAtOnce(database)).toBe(100);
 });
 
-test('stores all runs of a page of 6 MB in the transaction that moves the cursor', async () => {
+test('stores all runs in the transaction that moves the cursor when a page has 6 MB', async () => {
   const service = await bench.startService({ switches: { inlineLimitBytes: 1_000_000 } });
   service.deliver(12, { data: { text: 'x'.repeat(500_000) } });
   const { daemon, database } = await start(service);
@@ -66,7 +66,7 @@ test('stores all runs of a page of 6 MB in the transaction that moves the cursor
   expect(await mostAtOnce(database)).toBe(12);
 });
 
-test('stores the 99 neighbours of a refused value in the transaction that moves the cursor', async () => {
+test('stores all other runs in the transaction that moves the cursor when a value is refused', async () => {
   const service = await bench.startService();
   service.deliver(60);
   service.appendRaw([entryJson({ scanId: 'bad', data: { betrag: raw('1e400000') } })]);
@@ -77,7 +77,7 @@ test('stores the 99 neighbours of a refused value in the transaction that moves 
   expect(await mostAtOnce(database)).toBe(99);
 });
 
-test('stores all runs of a page in the transaction that moves the cursor when their results exceed the memory', async () => {
+test('stores all runs in the transaction that moves the cursor when their results exceed the memory budget', async () => {
   const service = await bench.startService();
   service.deliver(5);
   service.deliver(6, { data: { text: 'x'.repeat(7_000_000) }, truncated: 'data' });
@@ -88,7 +88,7 @@ test('stores all runs of a page in the transaction that moves the cursor when th
   expect(await mostAtOnce(database)).toBe(11);
 });
 
-test('stores the runs of the history with its position', async () => {
+test('stores runs with the position of the pass when a history pass finds them', async () => {
   const service = await bench.startService();
   service.deliver(50, { deliveredAt: Date.now() - 5 * HOUR_MS });
   const { daemon, database } = await start(service, { SCANFEED_START: 'live' });
@@ -96,7 +96,7 @@ test('stores the runs of the history with its position', async () => {
   expect(await storedWith(database)).toEqual({ history: 50 });
 });
 
-test('stores the runs that a recent pass finds with its position', async () => {
+test('stores runs with the position of the pass when a recent pass finds them', async () => {
   const service = await bench.startService();
   service.deliver(5);
   const { daemon, database } = await start(service, { SCANFEED_RECONCILE_INTERVAL: '1s' });
@@ -109,15 +109,18 @@ test('stores the runs that a recent pass finds with its position', async () => {
 test.each([
   ['full', ['reconcile', '--full']],
   ['backfill', ['backfill', '--beginning']],
-] as const)('stores the runs that a %s pass of a command finds with its position', async (kind, args) => {
-  const service = await bench.startService();
-  service.deliver(25);
-  const { daemon, database, env } = await start(service, { SCANFEED_PAGE_LIMIT: '10' });
-  await daemon.catchesUp();
-  await daemon.stop();
-  await database.query('DELETE FROM scanfeed.runs');
-  await database.query('DELETE FROM audit');
-  expect(await bench.program(args, env).exited).toMatchObject({ code: 0 });
-  expect(await storedWith(database)).toEqual({ [kind]: 25 });
-  expect(await mostAtOnce(database)).toBe(10);
-});
+] as const)(
+  'stores runs with the position of the pass when the %s pass of a command finds them',
+  async (kind, args) => {
+    const service = await bench.startService();
+    service.deliver(25);
+    const { daemon, database, env } = await start(service, { SCANFEED_PAGE_LIMIT: '10' });
+    await daemon.catchesUp();
+    await daemon.stop();
+    await database.query('DELETE FROM scanfeed.runs');
+    await database.query('DELETE FROM audit');
+    expect(await bench.program(args, env).exited).toMatchObject({ code: 0 });
+    expect(await storedWith(database)).toEqual({ [kind]: 25 });
+    expect(await mostAtOnce(database)).toBe(10);
+  },
+);

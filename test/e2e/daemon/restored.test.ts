@@ -79,7 +79,7 @@ async function stored(server: EmbeddedPostgres): Promise<Map<string, number>> {
   return new Map(rows.map(({ scan_id, revision }) => [scan_id, revision]));
 }
 
-test('a restored database gets everything again, and so do its readers', async () => {
+test('stores everything again, also for readers, when the database was restored from a copy', async () => {
   const service = await bench.startService();
   const truth = new Map<string, number>();
   const deliver = (count: number) => {
@@ -119,7 +119,7 @@ test('a restored database gets everything again, and so do its readers', async (
   };
   correct(10, 15);
   await restore(copies[0]);
-  // Now the cursors of that time are forgotten, too.
+  // From here on the service also rejects the cursors of that time.
   service.invalidateCursors();
   correct(15, 18);
   await restore(copies[1]);

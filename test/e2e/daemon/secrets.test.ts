@@ -3,7 +3,7 @@ import { useProgram } from '../../support/program/bench.js';
 
 const bench = useProgram();
 
-test('a daemon at level trace shows none of the secrets in use', async () => {
+test('shows no secret when the daemon logs at level trace', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const { apiKey, password, document } = bench.secrets;
@@ -14,7 +14,7 @@ test('a daemon at level trace shows none of the secrets in use', async () => {
     SCANFEED_MARKDOWN: 'true',
   });
   await daemon.catchesUp();
-  // The same revision with other content, an unusable entry and one that PostgreSQL refuses: each is worth a line.
+  // The same revision with other content, an unusable entry and a refused one: each is logged.
   service.appendRuns([{ scanId, status: 'failed', error: document }]);
   service.appendRaw([`{"scanId":"${document}","revision":0}`, `"${document}"`]);
   await daemon.reaches({ quarantinedEntries: 2 });
@@ -28,7 +28,7 @@ test('a daemon at level trace shows none of the secrets in use', async () => {
   expect(daemon.logged('committed').length).toBeGreaterThan(1);
 });
 
-test('the message of a foreign trigger is not shown when it refuses a row', async () => {
+test('hides the message of a trigger that others have added when it refuses a row', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const env = { ...bench.environment(service, database), SCANFEED_LOG_LEVEL: 'trace' };

@@ -15,7 +15,7 @@ async function expectHealthy(daemon: Daemon): Promise<void> {
   expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
 }
 
-/** The failures in a row at which a trouble was logged. */
+/** Returns the numbers of consecutive failures at which a failure was logged. */
 const loggedFailures = (daemon: Daemon, stage: string) =>
   daemon
     .logged()

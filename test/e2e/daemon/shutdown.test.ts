@@ -7,7 +7,7 @@ import { Program } from '../../support/program/program.js';
 
 const bench = useProgram();
 
-/** Longer than any test could wait. */
+/** Durations longer than any test. */
 const NEVER = { SCANFEED_LEASE_TTL: '1h', SCANFEED_REQUEST_TIMEOUT: '10m', SCANFEED_SHUTDOWN_TIMEOUT: '10m' };
 
 async function expectGivenBack(database: DaemonDatabase): Promise<void> {
@@ -101,15 +101,15 @@ test('a second SIGINT ends the daemon immediately', async () => {
   await blocker.query('ROLLBACK');
 });
 
-test('a bug ends the daemon with 1, and is reported as one', async () => {
+test('a bug ends the daemon with 1 and is reported as a bug', async () => {
   const port = await unusedPort();
   const env = bench.environment(
     { url: 'https://service.example/v1' },
     { url: `postgres://someone@127.0.0.1:${port}/app` },
   );
-  // Chance is drawn for the pause after the first failure.
+  // The pause after the first failure is random.
   const broken = 'Math.random = () => { throw new Error("chance is broken"); };';
-  // Not of the bench: a bug shows its stack.
+  // Not started by the bench, which accepts no stack trace: a bug shows its stack.
   const program = new Program(['run'], { ...env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURI(broken)}` });
   expect(await program.exited).toEqual({ code: 1, signal: null });
   expect(program.stderr).toContain('scanfeed: this is a bug in scanfeed: Error: chance is broken\n');

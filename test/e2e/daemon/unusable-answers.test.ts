@@ -11,19 +11,19 @@ const position = 'SELECT cursor, (SELECT count(*)::int FROM scanfeed.runs) AS ru
 const UNUSABLE: readonly (readonly [answer: string, FaultInput, kind: string])[] = [
   ['an HTML page', { kind: 'html' }, 'not_json'],
   ['an empty body', { kind: 'empty' }, 'not_json'],
-  ['half a page that looks whole', { kind: 'half' }, 'not_json'],
+  ['half a page as a complete response', { kind: 'half' }, 'not_json'],
   ['a body that is cut', { kind: 'cut' }, 'cut_body'],
   ['a connection that is reset', { kind: 'reset' }, 'connection'],
-  ['JSON that is no page', { kind: 'answer', headers: json, body: '[]' }, 'wrong_shape'],
+  ['JSON that is not a page', { kind: 'answer', headers: json, body: '[]' }, 'wrong_shape'],
   [
-    'a page whose items are none',
+    'a page whose items are not a list',
     { kind: 'answer', headers: json, body: '{"items":{},"nextCursor":"x"}' },
     'wrong_shape',
   ],
 ];
 
-/** Strikes a daemon that has caught up with an answer, expects that it survives it, and lets it catch up again. */
-async function strike({ service, database, daemon }: Struck, answer: string, fault: FaultInput, kind: string) {
+/** Gives an answer to a daemon that has caught up, checks its reaction, and waits until it has caught up again. */
+async function giveAnswer({ service, database, daemon }: Setup, answer: string, fault: FaultInput, kind: string) {
   const before = await database.query(position);
   const { runsWritten } = await daemon.status();
   const errors = async () => (await daemon.metric(`scanfeed_errors_total{stage="feed",kind="${kind}"}`)) ?? -1;
@@ -31,9 +31,9 @@ async function strike({ service, database, daemon }: Struck, answer: string, fau
   const [errorsBefore, failedBefore] = [await errors(), await failedPolls()];
 
   service.addFault(fault);
-  const struck = service.requests.next((request) => request.fault === fault.kind);
+  const answered = service.requests.next((request) => request.fault === fault.kind);
   service.deliver(5);
-  await struck;
+  await answered;
   await daemon.failsRepeatedly('feed', 1);
   expect((await daemon.status()).currentErrors, answer).toMatchObject([{ stage: 'feed', kind }]);
   expect(await database.query(position), answer).toEqual(before);
@@ -46,13 +46,13 @@ async function strike({ service, database, daemon }: Struck, answer: string, fau
   expect((await failedPolls()) - failedBefore, answer).toBeGreaterThanOrEqual(failed);
 }
 
-interface Struck {
+interface Setup {
   readonly service: ServiceDouble;
   readonly database: DaemonDatabase;
   readonly daemon: Daemon;
 }
 
-async function startStruck(settings: Readonly<Record<string, string>>): Promise<Struck> {
+async function setup(settings: Readonly<Record<string, string>>): Promise<Setup> {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   service.deliver(5);
@@ -61,14 +61,14 @@ async function startStruck(settings: Readonly<Record<string, string>>): Promise<
   return { service, database, daemon };
 }
 
-test('of an answer that cannot be used nothing is stored, the cursor stays, it is counted and tried again', async () => {
-  // One daemon for all: each answer meets it as the one before has left it.
-  const struck = await startStruck({});
-  for (const [answer, fault, kind] of UNUSABLE) await strike(struck, answer, fault, kind);
+test('stores nothing, keeps the cursor, counts the failure and retries when an answer is unusable', async () => {
+  // One daemon for all: each answer meets the state that the previous one has left.
+  const started = await setup({});
+  for (const [answer, fault, kind] of UNUSABLE) await giveAnswer(started, answer, fault, kind);
 });
 
-test('a page that drips too slowly is no other: nothing is stored, the cursor stays, it is counted and tried again', async () => {
-  // Short only here, where it has to pass: on a busy machine a sound poll would miss it as well.
-  const struck = await startStruck({ SCANFEED_REQUEST_TIMEOUT: '300ms' });
-  await strike(struck, 'a page that drips too slowly', { kind: 'slow', dripMs: 50 }, 'timeout');
+test('stores nothing, keeps the cursor, counts the failure and retries when a page drips too slowly', async () => {
+  // A short timeout, but only in this test: on a busy machine a normal poll would exceed it as well.
+  const started = await setup({ SCANFEED_REQUEST_TIMEOUT: '300ms' });
+  await giveAnswer(started, 'a page that drips too slowly', { kind: 'slow', dripMs: 50 }, 'timeout');
 });
