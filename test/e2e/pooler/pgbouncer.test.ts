@@ -25,16 +25,16 @@ import { seededRandom } from '../../support/virtual-clock.js';
 
 const POOL_SIZE = 2;
 const program = findPgBouncer();
-if (program === null) console.warn('The tests of PgBouncer are skipped: the program pgbouncer is not installed');
+if (program === null) console.warn('The PgBouncer tests are skipped because the program pgbouncer is not installed');
 
-it.runIf(process.env.CI === 'true')('pgbouncer is installed where all checks run', () => {
+it.runIf(process.env.CI === 'true')('finds the program pgbouncer when all checks run', () => {
   expect(program).not.toBeNull();
 });
 
 const uncaught = watchUncaught();
 afterEach(() => expect(uncaught).toEqual([]));
 
-/** PgBouncer in front of a database. */
+/** Runs PgBouncer in front of a database during the tests. */
 function useBouncer(provided: { readonly url: string }) {
   let bouncer: PgBouncer | undefined;
   const started = () => {
@@ -54,11 +54,11 @@ function useBouncer(provided: { readonly url: string }) {
   };
 }
 
-describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => {
-  describe('three starters on an empty database', () => {
+describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
+  describe('migrating an empty database', () => {
     const bouncer = useBouncer(useDatabase());
 
-    it('migrate it once, although the pool is smaller than their number', async () => {
+    it('applies each migration once when three processes start on a smaller pool', async () => {
       const migrations = await readMigrations();
       const databases = [1, 2, 3].map(() => openTestDatabase(bouncer.url));
       const connections = databases.map((database) => connectStore(database, TEST_SCHEMA));
@@ -70,17 +70,17 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
     });
   });
 
-  describe('documents', () => {
+  describe('typed views of documents', () => {
     const provided = useDatabase(MIGRATED);
     const bouncer = useBouncer(provided);
     const bench = useStore(provided);
 
-    it('get their typed views, and go when they are erased', async () => {
+    it('are built, and lose the rows of a run, when documents are stored and the run is erased', async () => {
       await (await bench.takeFeed()).commit([entryJson({ scanId: 'a', data: { betrag: 1, posten: [{ menge: 2 }] } })]);
       const database = openTestDatabase(bouncer.url);
       const connection = connectStore(database, TEST_SCHEMA);
       const done = await Promise.all([1, 2, 3].map(() => refreshReports(connection, 'scanfeed_nobody')));
-      // Those that come at the same time may each build them: the second time changes nothing.
+      // Concurrent refreshes may each build the views: building them twice changes nothing.
       const built = new Set(done.flatMap((each) => each.built));
       expect([...built].sort()).toEqual(['document_rechnung', 'document_rechnung_posten']);
       const erased = await createDeletedRuns(connection).erase(['a']);
@@ -90,7 +90,7 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
     });
   });
 
-  describe('2,000 runs', () => {
+  describe('a feed of 2,000 runs', () => {
     const provided = useDatabase(MIGRATED);
     const bouncer = useBouncer(provided);
     const bench = useStore(provided);
@@ -115,7 +115,7 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
         ...over,
       });
 
-    it('are stored as the oracle says, and nothing is left behind in the sessions that others will use', async () => {
+    it('is stored as the oracle expects, and leaves no state in shared sessions, when nothing fails', async () => {
       const before = await sessions(bouncer.url);
       const { failures } = await follow();
       expect(failures).toEqual([]);
@@ -132,7 +132,7 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
       expect(open).toEqual([]);
     });
 
-    it('are stored while PgBouncer itself is killed and started again', async () => {
+    it('is stored as the oracle expects when PgBouncer is killed and restarted', async () => {
       let kills = 0;
       const harm = harmBehindCommits(async () => {
         if (kills === 5) return;
@@ -147,7 +147,7 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
       await feed.expectStored(bench);
     });
 
-    it('are stored while the server ends the sessions of the pool again and again', async () => {
+    it('is stored as the oracle expects when the server terminates the sessions of the pool repeatedly', async () => {
       const random = seededRandom(7);
       let ended = 0;
       const harm = harmBehindCommits(() =>
@@ -161,18 +161,18 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
       );
       const { failures } = await follow({ onCommitted: harm.onCommitted });
       await harm.settled();
-      console.info(`${ended} sessions ended behind PgBouncer, ${failures.length} failures, all 2,000 runs stored`);
+      console.info(`${ended} sessions of PgBouncer terminated, ${failures.length} failures, all 2,000 runs stored`);
       expect(ended).toBeGreaterThan(5);
       await feed.expectStored(bench);
     });
   });
 
-  describe('two processes on one feed', () => {
+  describe('the standby of two replicas', () => {
     const provided = useDatabase(MIGRATED);
     const bouncer = useBouncer(provided);
     const bench = useStore(provided);
 
-    it('take turns: one stands by, and takes over when the other gives the lease back', async () => {
+    it('takes over when the leader releases its lease', async () => {
       const a = replica('a', bouncer.url);
       await a.leads;
       const b = replica('b', bouncer.url);
@@ -186,7 +186,7 @@ describe.skipIf(program === null)('behind PgBouncer in transaction mode', () => 
       expect((await bench.store.readStatus('shared')).leaseHolder).toBeNull();
     });
 
-    it('take turns: the other takes over from one that has fallen silent, whose commits are void from then on', async () => {
+    it('takes over, and the former leader cannot renew its lease, when the leader stops responding', async () => {
       const silent = await bench.store.acquireLease(
         { ...engineContext(partsOf(bouncer.url).parts).identity, name: 'silent' },
         'silent',
@@ -210,7 +210,7 @@ function partsOf(url: string) {
   return { database, parts: { service: smallFeed('shared').service, store, clock: systemClock } };
 }
 
-/** A process that follows a feed, and what it comes to. */
+/** Starts a replica of a feed. The promises resolve with its events. */
 function replica(holder: string, url: string, feed = 'shared') {
   const { database, parts } = partsOf(url);
   const stop = new AbortController();
@@ -242,11 +242,11 @@ function replica(holder: string, url: string, feed = 'shared') {
   };
 }
 
-/** What the server's sessions behind PgBouncer are like, each of them, as a client finds them. */
+/** Returns the state of each server session of PgBouncer, as its clients see it. */
 async function sessions(url: string) {
   const clients = Array.from({ length: POOL_SIZE }, () => new pg.Client({ connectionString: url }));
   await Promise.all(clients.map((client) => client.connect()));
-  // Transactions under way at the same time are on different sessions.
+  // Concurrent transactions use different sessions.
   for (const client of clients) await client.query('BEGIN');
   const found = await Promise.all(
     clients.map(async (client) => {

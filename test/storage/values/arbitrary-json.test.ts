@@ -32,7 +32,7 @@ const columnsOf = <T>(scanIds: readonly string[], columns: string) =>
   );
 
 it(
-  `${CASES} JSON values arrive as they were sent, in data and in extra`,
+  `stores data and extra as sent when they are any JSON values (${CASES} cases)`,
   async () => {
     await fc.assert(
       fc.asyncProperty(pageOf(fc.tuple(jsonText(), jsonText(), stringText())), async (cases) => {
@@ -60,7 +60,7 @@ it(
 );
 
 it(
-  `${CASES} numbers keep every digit, exponents written out`,
+  `stores every digit, without exponents, when data has any number (${CASES} cases)`,
   async () => {
     await fc.assert(
       fc.asyncProperty(pageOf(numberText()), async (numbers) => {
@@ -82,7 +82,7 @@ it(
 );
 
 it(
-  `${CASES} confidences are the nearest double, or null and kept in extra`,
+  `stores a confidence as the nearest double, or as null and in extra, when it is any number (${CASES} cases)`,
   async () => {
     await fc.assert(
       fc.asyncProperty(pageOf(fc.oneof(numberText(20), numberText(400))), async (numbers) => {
@@ -109,7 +109,7 @@ it(
 );
 
 it(
-  `${CASES} strings arrive in every text column, repaired where they have to be`,
+  `stores or repairs every text column when it is any string (${CASES} cases)`,
   async () => {
     await fc.assert(
       fc.asyncProperty(pageOf(stringText()), async (strings) => {

@@ -40,11 +40,11 @@ const reasonOf = async (entry: string) => {
   return kept;
 };
 
-describe('an entry is quarantined when it exceeds a limit', () => {
+describe('an entry beyond a limit', () => {
   it.each<[string, string, (scanId: string) => Fields]>([
-    ['nesting', 'deeper than the bound', () => ({ data: nested(JSON_LIMITS.depth) })],
-    ['nesting', 'deeper than the stack of PostgreSQL', () => ({ data: nested(40_000) })],
-    ['nesting', 'deep in an unknown field', () => ({ neu: nested(JSON_LIMITS.depth) })],
+    ['nesting', 'data nested deeper than the limit', () => ({ data: nested(JSON_LIMITS.depth) })],
+    ['nesting', "data nested deeper than PostgreSQL's stack", () => ({ data: nested(40_000) })],
+    ['nesting', 'an unknown field nested deeper than the limit', () => ({ neu: nested(JSON_LIMITS.depth) })],
     [
       'expansion',
       'a thousand numbers of 131,072 digits in 9 KB',
@@ -52,17 +52,21 @@ describe('an entry is quarantined when it exceeds a limit', () => {
     ],
     [
       'expansion',
-      'the same spread over names',
+      '200 such numbers under separate names',
       () => ({ data: raw(`{${Array.from({ length: 200 }, (_, n) => `"${n}":-1.5E+0131000`).join()}}`) }),
     ],
     ['expansion', 'zeros with very many decimals', () => ({ neu: raw(`[${'0e-16383 ,'.repeat(99)}0e-16383]`) })],
-    ['expansion', 'hidden by a repeated name', () => ({ data: raw(`{"a":[${'1e99999,'.repeat(20)}1],"a":2}`) })],
-    ['refused', 'a number beyond what PostgreSQL has', () => ({ data: { n: raw('1e131072') } })],
+    [
+      'expansion',
+      'such numbers hidden by a repeated name',
+      () => ({ data: raw(`{"a":[${'1e99999,'.repeat(20)}1],"a":2}`) }),
+    ],
+    ['refused', 'a number too large for PostgreSQL', () => ({ data: { n: raw('1e131072') } })],
     ['refused', 'a number with too many decimals', () => ({ data: { n: raw('1e-16384') } })],
     ['document_type', 'a slug too long to be indexed', () => ({ documentType: { slug: 'ß'.repeat(257), name: null } })],
     ['scan_id', 'a scan id too long to be indexed', (scanId) => ({ scanId: scanId.padEnd(1025, 'x') })],
     ['scan_id', 'a scan id with too many bytes', (scanId) => ({ scanId: scanId.padEnd(600, 'ß') })],
-  ])('%s: %s', async (reason, _what, over) => {
+  ])('is quarantined with the reason %s when it has %s', async (reason, _what, over) => {
     const scanId = newScan();
     const entry = entryJson({ scanId, ...over(scanId) });
     await deliverBetween(entry);
@@ -73,36 +77,44 @@ describe('an entry is quarantined when it exceeds a limit', () => {
   // At these sizes PostgreSQL fails with XX000, an error of the server, which would be retried forever.
   it.runIf(IS_THOROUGH).each([
     ['an array', `[${'1,'.repeat(17_000_000)}1]`],
-    ['an object whose names are all the same', `{${'"":1,'.repeat(8_500_000)}"":1}`],
-  ])('elements: more of them than PostgreSQL can hold, in %s', { timeout: PATIENCE }, async (_what, value) => {
-    const scanId = newScan();
-    const entry = entryJson({ scanId, data: raw(`{"a":${value},"a":1}`) });
-    await deliverBetween(entry);
-    const kept = await bench.rows(
-      sql`SELECT reason, state, length(payload) AS bytes FROM ${tables.quarantine} WHERE scan_id = ${scanId}`,
-    );
-    expect(kept).toEqual([{ reason: 'elements', state: 'open', bytes: entry.length }]);
-  });
+    ['an object with equal names', `{${'"":1,'.repeat(8_500_000)}"":1}`],
+  ])(
+    'is quarantined with the reason elements when %s has more than PostgreSQL can hold',
+    { timeout: PATIENCE },
+    async (_what, value) => {
+      const scanId = newScan();
+      const entry = entryJson({ scanId, data: raw(`{"a":${value},"a":1}`) });
+      await deliverBetween(entry);
+      const kept = await bench.rows(
+        sql`SELECT reason, state, length(payload) AS bytes FROM ${tables.quarantine} WHERE scan_id = ${scanId}`,
+      );
+      expect(kept).toEqual([{ reason: 'elements', state: 'open', bytes: entry.length }]);
+    },
+  );
 });
 
-describe('an entry is stored when it is within the limits', () => {
+describe('an entry within the limits', () => {
   it.each<[string, Fields, string]>([
-    ['as deep as allowed', { data: nested(JSON_LIMITS.depth - 1) }, `${'{"a": '.repeat(499)}1.10${'}'.repeat(499)}`],
-    ['with one very large number', { data: { n: raw('1e131071') } }, `{"n": 1${'0'.repeat(131_071)}}`],
-    ['with one very small number', { data: { n: raw('1e-16383') } }, `{"n": 0.${'0'.repeat(16_382)}1}`],
-    ['with very many digits', { data: { n: raw('7'.repeat(100_000)) } }, `{"n": ${'7'.repeat(100_000)}}`],
     [
-      'with what looks like numbers in texts',
+      'data nested as deep as allowed',
+      { data: nested(JSON_LIMITS.depth - 1) },
+      `${'{"a": '.repeat(499)}1.10${'}'.repeat(499)}`,
+    ],
+    ['one very large number', { data: { n: raw('1e131071') } }, `{"n": 1${'0'.repeat(131_071)}}`],
+    ['one very small number', { data: { n: raw('1e-16383') } }, `{"n": 0.${'0'.repeat(16_382)}1}`],
+    ['a number with 100,000 digits', { data: { n: raw('7'.repeat(100_000)) } }, `{"n": ${'7'.repeat(100_000)}}`],
+    [
+      'a text that looks like numbers',
       { data: { t: 'e99, [1e131071,1e131071]' } },
       '{"t": "e99, [1e131071,1e131071]"}',
     ],
-  ])('%s', async (_what, over, data) => {
+  ])('is stored when it has %s', async (_what, over, data) => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, ...over }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ data, repaired: false });
   });
 
-  it('and has thousands of texts that look like numbers', async () => {
+  it('is stored when a text looks like a thousand numbers', async () => {
     const scanId = newScan();
     await deliverBetween(entryJson({ scanId, data: { t: '1e131071,'.repeat(1_000), n: raw('1e10') } }));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject({ repaired: false });

@@ -9,7 +9,7 @@ export const CASES = cases(500, 10_000);
 export const CASES_A_PAGE = 50;
 export const PAGES = { numRuns: Math.ceil(CASES / CASES_A_PAGE), endOnFailure: false } as const;
 
-/** Limit of a test of many cases or very large values, milliseconds: only ends what hangs, leaves time to shrink. */
+/** Timeout of a test with many cases or very large values, milliseconds; leaves fast-check time to shrink. */
 export const PATIENCE = 600_000;
 
 let pages = 0;

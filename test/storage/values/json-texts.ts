@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 
-/** A JSON value as sent, and as it must be stored. */
+/** A JSON value as sent and as it must be stored. */
 export interface Sent {
   /** May contain U+0000 and lone surrogates, escaped in any way. */
   readonly sent: string;
-  /** The same value with U+FFFD instead. Repaired value by value, not in the text. */
+  /** The same value with U+FFFD instead; each string is repaired, not the text. */
   readonly expected: string;
 }
 

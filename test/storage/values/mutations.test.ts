@@ -55,16 +55,16 @@ function mutated(scanId: string, changes: Mutation): string {
     name,
     toJson(value),
   ]);
-  for (const [name, value, beside] of changes) {
+  for (const [name, value, repeated] of changes) {
     const at = members.findIndex(([known]) => known === name);
-    if (at !== -1 && !beside) members.splice(at, 1);
+    if (at !== -1 && !repeated) members.splice(at, 1);
     if (value !== null) members.push([name, value]);
   }
   return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${toJson(raw(value))}`).join()}}`;
 }
 
 it(
-  `each of ${CASES} mutated entries is stored or quarantined whole, and its neighbours are stored`,
+  `stores or quarantines an entry whole, and stores its neighbours, when it is mutated (${CASES} cases)`,
   async () => {
     let [storedOnes, quarantined] = [0, 0];
     await fc.assert(
@@ -81,19 +81,19 @@ it(
           sql`SELECT FROM ${tables.runs} WHERE scan_id = ANY (${page.map(({ neighbour }) => neighbour)}::text[])`,
         );
         expect(neighbours).toHaveLength(CASES_A_PAGE);
-        const fates = await bench.rows(
+        const outcomes = await bench.rows(
           sql<{ stored: boolean; kept: boolean }>`
           SELECT EXISTS (SELECT FROM ${tables.runs} WHERE scan_id = sent.scan_id AND revision >= sent.revision) AS stored,
             EXISTS (SELECT FROM ${tables.quarantine} AS kept WHERE payload = convert_to(sent.entry, 'UTF8')
-              -- Two mutations may have made the same scan and revision: then the first one is kept, as promised.
+              -- Two mutations may produce the same scan and revision: then the first one is kept, as promised.
               OR kept.scan_id = sent.scan_id AND kept.revision = sent.revision) AS kept
           FROM jsonb_to_recordset(${JSON.stringify(
             page.map(({ entry }) => ({ entry, ...identityOf(JSON.parse(entry)) })),
           )}::jsonb) AS sent (entry text, scan_id text, revision integer)`,
         );
-        expect(fates.filter(({ stored, kept }) => !stored && !kept)).toEqual([]);
-        storedOnes += fates.filter(({ stored }) => stored).length;
-        quarantined += fates.filter(({ kept }) => kept).length;
+        expect(outcomes.filter(({ stored, kept }) => !stored && !kept)).toEqual([]);
+        storedOnes += outcomes.filter(({ stored }) => stored).length;
+        quarantined += outcomes.filter(({ kept }) => kept).length;
       }),
       PAGES,
     );
@@ -103,7 +103,7 @@ it(
   PATIENCE,
 );
 
-/** Returns nulls if there is none; a scan id that PostgreSQL cannot store counts as none. */
+/** Returns the scan id and revision of an entry. Each is null if it is missing or PostgreSQL cannot store it. */
 function identityOf(entry: unknown): { scan_id: string | null; revision: number | null } {
   const { scanId, revision } = (entry ?? {}) as { scanId?: unknown; revision?: unknown };
   return {

@@ -28,19 +28,23 @@ const systemColumns = (scanId: string) =>
 /** Replaces each `?` by a byte that is invalid in UTF-8. */
 const withInvalidByte = (text: string) => Buffer.from(text.replace('?', '\x80'), 'latin1');
 const NUL = raw('"a\\u0000b"');
-const HALF = raw('"a\\uD83Db"');
+const LONE = raw('"a\\uD83Db"');
 
 describe('an entry with text that PostgreSQL cannot store', () => {
   it.each<[string, (scanId: string) => string | Buffer, Record<string, unknown>]>([
     ['U+0000 in the data', (scanId) => entryJson({ scanId, data: { t: NUL } }), { data: '{"t": "a\ufffdb"}' }],
-    ['half a pair in the data', (scanId) => entryJson({ scanId, data: { t: HALF } }), { data: '{"t": "a\ufffdb"}' }],
+    [
+      'a lone surrogate in the data',
+      (scanId) => entryJson({ scanId, data: { t: LONE } }),
+      { data: '{"t": "a\ufffdb"}' },
+    ],
     [
       'U+0000 in a name',
       (scanId) => entryJson({ scanId, data: raw('{"a\\u0000":1.10}') }),
       { data: '{"a\ufffd": 1.10}' },
     ],
     [
-      'half a pair in a name',
+      'a lone surrogate in a name',
       (scanId) => entryJson({ scanId, data: raw('{"\\udc00":1.10}') }),
       { data: '{"\ufffd": 1.10}' },
     ],
@@ -51,13 +55,13 @@ describe('an entry with text that PostgreSQL cannot store', () => {
     ],
     ['U+0000 in the file name', (scanId) => entryJson({ scanId, fileName: NUL }), { file_name: 'a\ufffdb' }],
     [
-      'half a pair in the slug',
-      (scanId) => entryJson({ scanId, documentType: { slug: HALF, name: NUL } }),
+      'a lone surrogate in the slug',
+      (scanId) => entryJson({ scanId, documentType: { slug: LONE, name: NUL } }),
       { document_type_slug: 'a\ufffdb', document_type_name: 'a\ufffdb' },
     ],
     ['U+0000 in an unknown field', (scanId) => entryJson({ scanId, neu: NUL }), { extra: '{"neu": "a\ufffdb"}' }],
     [
-      'U+0000 in a name that is almost one of the interface',
+      'U+0000 after a name of the interface',
       (scanId) => `${entryJson({ scanId }).slice(0, -1)},"status\\u0000":"failed"}`,
       { status: 'completed', extra: '{"status\ufffd": "failed"}' },
     ],
@@ -77,7 +81,7 @@ describe('an entry with text that PostgreSQL cannot store', () => {
       { file_name: 'a\ufffdb' },
     ],
     [
-      'a bad time besides',
+      'U+0000 in a text and in an invalid time',
       (scanId) => entryJson({ scanId, error: NUL, completedAt: 'gestern\u0000' }),
       { error: 'a\ufffdb', completed_at: null, extra: '{"completedAt": "gestern\ufffd"}' },
     ],
@@ -97,7 +101,7 @@ describe('an entry with text that PostgreSQL cannot store', () => {
     }
     expect(await keptOf(entry)).toMatchObject([{ state: 'repaired', scan_id: scanId, revision: 1, times_seen: 1 }]);
 
-    // A second delivery only increases the number of deliveries.
+    // A second delivery only raises `times_seen`.
     const stored = await systemColumns(scanId);
     expect(await deliver(bench, body)).toMatchObject({
       inserted: 0,
@@ -112,15 +116,16 @@ describe('an entry with text that PostgreSQL cannot store', () => {
   });
 });
 
-describe('a scan id is never repaired, since two could become equal, when it has', () => {
+// Two repaired scan ids could become equal.
+describe('a scan id', () => {
   it.each<[string, Buffer, Buffer]>([
-    ['U+0000', Buffer.from(entryJson({ scanId: NUL })), Buffer.from(entryJson({ scanId: HALF }))],
+    ['U+0000', Buffer.from(entryJson({ scanId: NUL })), Buffer.from(entryJson({ scanId: LONE }))],
     [
       'invalid UTF-8',
       Buffer.from(entryJson({ scanId: 'x\x80' }), 'latin1'),
       Buffer.from(entryJson({ scanId: 'x\x81' }), 'latin1'),
     ],
-  ])('%s', async (_what, one, two) => {
+  ])('is quarantined, never repaired, when it has %s', async (_what, one, two) => {
     const body = Buffer.concat([Buffer.from('{"items":['), one, Buffer.from(','), two, Buffer.from(']}')]);
     expect(await deliver(bench, body)).toMatchObject({ inserted: 0, quarantined: 2 });
     expect(await deliver(bench, body)).toMatchObject({ inserted: 0, quarantined: 2 });
@@ -129,7 +134,7 @@ describe('a scan id is never repaired, since two could become equal, when it has
     }
   });
 
-  it('no invalid text but U+FFFD as sent', async () => {
+  it('is stored unchanged when U+FFFD was sent', async () => {
     const scanId = `${newScan()}\ufffd`;
     const entry = Buffer.from(entryJson({ scanId, error: 'a\x80' }), 'utf8');
     const body = Buffer.concat([Buffer.from('{"items":['), entry, Buffer.from('],"x":"\x80"}', 'latin1')]);
@@ -138,19 +143,27 @@ describe('a scan id is never repaired, since two could become equal, when it has
   });
 });
 
-describe('the last of equal names counts when they are', () => {
+describe('the last of equal names', () => {
   it.each<[string, (entry: string) => string, Record<string, unknown>]>([
-    ['fields of an entry', (entry) => `{"fileName":"zuerst",${entry.slice(1)}`, { file_name: 'rechnung-1.pdf' }],
-    ['written with escapes', (entry) => `${entry.slice(0, -1)},"file\\u004eame":"zuletzt"}`, { file_name: 'zuletzt' }],
-    ['a good value after a bad one', (entry) => `{"revision":"x","status":7,${entry.slice(1)}`, { revision: 1 }],
-    ['unknown ones', (entry) => `${entry.slice(0, -1)},"neu":1,"n\\u0065u":2.0}`, { extra: '{"neu": 2.0}' }],
-  ])('%s', async (_what, change, expected) => {
+    ['fields of an entry repeat', (entry) => `{"fileName":"zuerst",${entry.slice(1)}`, { file_name: 'rechnung-1.pdf' }],
+    [
+      'a repeated field is written with escapes',
+      (entry) => `${entry.slice(0, -1)},"file\\u004eame":"zuletzt"}`,
+      { file_name: 'zuletzt' },
+    ],
+    [
+      'a valid value follows an invalid one',
+      (entry) => `{"revision":"x","status":7,${entry.slice(1)}`,
+      { revision: 1 },
+    ],
+    ['unknown fields repeat', (entry) => `${entry.slice(0, -1)},"neu":1,"n\\u0065u":2.0}`, { extra: '{"neu": 2.0}' }],
+  ])('counts when %s', async (_what, change, expected) => {
     const scanId = newScan();
     await deliver(bench, pageJson([change(entryJson({ scanId }))]));
     expect((await bench.rows(runRow(scanId)))[0]).toMatchObject(expected);
   });
 
-  it('scan ids, written in any way', async () => {
+  it('counts when scan ids repeat, one of them with escapes', async () => {
     const [first, last] = [newScan(), newScan()];
     const entry = entryJson({ scanId: first });
     await deliver(bench, pageJson([`${entry.slice(0, -1)},"sc\\u0061nId":"${last}"}`]));
@@ -158,7 +171,7 @@ describe('the last of equal names counts when they are', () => {
     expect(await bench.rows(runRow(last))).toHaveLength(1);
   });
 
-  it('valid before invalid, which quarantines the entry or the value', async () => {
+  it('quarantines the entry or the value when it is invalid after a valid one', async () => {
     const [required, optional] = [newScan(), newScan()];
     const bad = `${entryJson({ scanId: required }).slice(0, -1)},"revision":null}`;
     await deliver(bench, pageJson([bad, `${entryJson({ scanId: optional }).slice(0, -1)},"error":1,"error":2}`]));
@@ -166,7 +179,7 @@ describe('the last of equal names counts when they are', () => {
     expect((await bench.rows(runRow(optional)))[0]).toMatchObject({ error: null, extra: '{"error": 2}' });
   });
 
-  it('lists of entries, even if one entry is bad', async () => {
+  it('counts when lists of entries repeat, even with unusable entries', async () => {
     const [first, second, third] = [newScan(), newScan(), newScan()];
     const [hidden, good, repaired] = [
       entryJson({ scanId: first, data: { n: raw('1e400000') } }),
@@ -181,13 +194,13 @@ describe('the last of equal names counts when they are', () => {
   });
 });
 
-describe('a page is stored when a member outside its entries is', () => {
+describe('a page with an unknown member', () => {
   it.each([
     ['U+0000', '"\\u0000"'],
     ['a number that PostgreSQL refuses', '1e400000'],
-    ['nested beyond the stack', `${'['.repeat(50_000)}${']'.repeat(50_000)}`],
-    ['an array of very many elements', `[${'1,'.repeat(cases(1_000_000, 17_000_000))}1]`],
-  ])('%s', { timeout: PATIENCE }, async (_what, value) => {
+    ['nesting beyond the stack', `${'['.repeat(50_000)}${']'.repeat(50_000)}`],
+    ['millions of array elements', `[${'1,'.repeat(cases(1_000_000, 17_000_000))}1]`],
+  ])('is stored when the member has %s', { timeout: PATIENCE }, async (_what, value) => {
     const scanId = newScan();
     await deliver(bench, `{"vorher":${value},"items":[${entryJson({ scanId })}],"nextCursor":"n"}`);
     expect(await bench.rows(runRow(scanId))).toHaveLength(1);
@@ -195,7 +208,7 @@ describe('a page is stored when a member outside its entries is', () => {
 });
 
 it.each(['null', '17', '"text"', '[]', '[{"scanId":"x"}]', 'true', '{}', '{"__proto__":{"scanId":"x","revision":1}}'])(
-  'an entry is stored whole and recognized when it is %s',
+  'quarantines an entry whole, and recognizes it later, when it is %s',
   async (entry) => {
     const scanId = newScan();
     expect(await deliver(bench, pageJson([entry, entryJson({ scanId }), entry]))).toMatchObject({
@@ -208,7 +221,7 @@ it.each(['null', '17', '"text"', '[]', '[{"scanId":"x"}]', 'true', '{}', '{"__pr
   },
 );
 
-it('a field is stored like any other when it is named __proto__', async () => {
+it('stores a field like any other when it is named __proto__', async () => {
   const scanId = newScan();
   const entry = `${entryJson({ scanId, data: raw('{"__proto__":{"a":1.10}}') }).slice(0, -1)},"__proto__":{"status":"failed","x":1.10}}`;
   await deliver(bench, pageJson([entry]));

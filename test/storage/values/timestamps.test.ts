@@ -70,7 +70,7 @@ const written = ({ year, month, day, hour, minute, second, fraction, letter, zon
 
 const MICROS_A_DAY = 86_400_000_000n;
 
-/** Returns the days since 1970 by counting years and months, without a calendar of the platform. */
+/** Returns the days since 1970, without the platform's calendar. */
 function daysSince1970(year: number, month: number, day: number): number {
   const leap = (y: number) => (y % 4 === 0 && y % 100 !== 0) || y % 400 === 0;
   const leapDays = (y: number) => Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400);
@@ -106,7 +106,7 @@ const inRange = (instant: bigint) => instant >= FIRST && instant < END;
 
 describe('times', () => {
   it(
-    `are read alike by PostgreSQL, this process and an independent calendar, ${CASES} of them`,
+    `are read the same by PostgreSQL, this process and an independent calendar when they are date-times (${CASES} cases)`,
     async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(dateTime, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE }), async (times) => {
@@ -131,7 +131,7 @@ describe('times', () => {
   );
 
   it(
-    `that are any text are kept, or read alike, ${CASES} of them`,
+    `are kept in extra, or read the same by PostgreSQL and this process, when they are any text (${CASES} cases)`,
     async () => {
       const text = fc.oneof(
         fc.string(),
