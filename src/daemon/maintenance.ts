@@ -19,7 +19,9 @@ const SLICE_MS = CHECK_INTERVAL_MS / 50;
 export interface MaintenanceContext {
   readonly settings: DatabaseSettings;
   readonly connection: StoreConnection;
-  readonly metrics: Pick<Metrics, 'isLeader' | 'isReadingInBulk' | 'purged'>;
+  /** Whether this process leads the feed now. */
+  readonly isLeader: () => boolean;
+  readonly metrics: Pick<Metrics, 'isReadingInBulk' | 'purged'>;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Called with each change of a logged outage. */
@@ -44,7 +46,7 @@ export async function runMaintenance(context: MaintenanceContext, signal: AbortS
     await clock.sleep(CHECK_INTERVAL_MS, signal);
     for (const task of Object.keys(tasks) as Task[]) {
       if (signal.aborted) return;
-      if (!context.metrics.isLeader()) {
+      if (!context.isLeader()) {
         failures.reset(task);
         continue;
       }

@@ -4,6 +4,7 @@ import { packageVersion } from '../core/package.js';
 import { type AdminServer, startAdminServer } from '../observability/admin/admin-server.js';
 import { createLiveness } from '../observability/admin/liveness.js';
 import { createReadiness } from '../observability/admin/readiness.js';
+import { createFeedState } from '../observability/feed-state.js';
 import type { Logger } from '../observability/log/logger.js';
 import { reportSlowStore } from '../observability/log/report-slow-store.js';
 import { createMetrics } from '../observability/metrics/metrics.js';
@@ -48,12 +49,16 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const { connection: address, poolSize } = settings.database;
   const database = openDatabase({ connection: address, maxConnections: poolSize, signal });
   const connection = connectStore(database, settings.database.schema);
-  const metrics = createMetrics({
-    feed: feed.name,
-    version,
+  const state = createFeedState({
     monotonic: clock.monotonic,
     pollIntervalMs: feed.pollIntervalMs,
     requestTimeoutMs: service.requestTimeoutMs,
+  });
+  const metrics = createMetrics({
+    feed: feed.name,
+    version,
+    state,
+    monotonic: clock.monotonic,
     databasePool: database.usage,
   });
   const liveness = createLiveness(clock.monotonic);
@@ -62,7 +67,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const holder = nameHolder(host, process.pid);
   const recorder = createErrorRecorder(createErrorWriter(connection, feed.name, holder), clock);
   const onOutage = recorder.record;
-  const observed = observeSync({ feed: feed.name, version, metrics, logger, liveness, clock, onOutage });
+  const observed = observeSync({ feed: feed.name, version, state, metrics, logger, liveness, clock, onOutage });
   const admin = startAdminServer({
     ...settings.admin,
     metrics,
@@ -100,7 +105,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     isDead: (other: string) => isDeadPredecessor(other, host, process.pid),
   };
   const maintenance = runMaintenance(
-    { settings: settings.database, connection, metrics, logger, clock, onOutage },
+    { settings: settings.database, connection, isLeader: state.isLeader, metrics, logger, clock, onOutage },
     untilEnded,
   );
   const stopped = syncFeed(feedContext(settings, parts), signal).finally(async () => {

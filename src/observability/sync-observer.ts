@@ -1,13 +1,13 @@
 import type { Clock } from '../core/clock.js';
 import { classifyError } from '../core/errors.js';
-import type { FeedStatus, Freshness, Stage, SyncObserver } from '../sync/ports/index.js';
+import type { Stage, SyncObserver } from '../sync/ports/index.js';
 import type { Liveness } from './admin/liveness.js';
+import type { FeedState } from './feed-state.js';
 import { createActivityLog } from './log/activity.js';
 import { createFailureLog, type Outage } from './log/failure-log.js';
 import type { Logger } from './log/logger.js';
 import { createRoleLog } from './log/role-log.js';
 import { createThrottledWarnings } from './log/throttled-warnings.js';
-import { fresher, lagSeconds } from './metrics/freshness.js';
 import type { Metrics } from './metrics/metrics.js';
 import { createPassTracker } from './pass-tracker.js';
 import { createRecentHistory } from './status-page/recent-history.js';
@@ -16,6 +16,7 @@ import type { CurrentPass, StatusReport } from './status-page/status-report.js';
 interface SyncObserverOptions {
   readonly feed: string;
   readonly version: string;
+  readonly state: FeedState;
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly liveness: Liveness;
@@ -29,18 +30,16 @@ const LEADER_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'hi
 
 /** Turns the reports of the engine into metrics, log lines, the status report and its charts. */
 export function observeSync(options: SyncObserverOptions) {
-  const { feed, version, metrics, logger, liveness, clock } = options;
+  const { feed, version, state, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
   const failures = createFailureLog<Stage>({ logger, clock, onChange: options.onOutage ?? (() => {}) });
   const passes = createPassTracker(logger, metrics, clock);
   const role = createRoleLog(logger, clock, passes);
   const warnings = createThrottledWarnings(logger, clock);
-  const history = createRecentHistory(clock);
-  let status: FeedStatus | null = null;
-  let asOf: Freshness | null = null;
+  const history = createRecentHistory(clock, state);
   let runsWritten = 0;
   const activity = createActivityLog(logger, clock, () => ({
-    lagSeconds: rounded(lagSeconds(asOf, clock.monotonic())),
+    lagSeconds: rounded(state.lagSeconds()),
     ...passFields(passes.report()),
   }));
 
@@ -49,9 +48,11 @@ export function observeSync(options: SyncObserverOptions) {
     activity.tick();
     warnings.tick();
   };
-  const learn = (read: Freshness) => {
-    asOf = fresher(asOf, read);
-    history.knows(read);
+  /** Updates the state, and records the lag before it, when it is highest, and after it. */
+  const update = (change: () => void) => {
+    history.awake();
+    change();
+    history.awake();
   };
 
   const observer: SyncObserver = {
@@ -86,10 +87,7 @@ export function observeSync(options: SyncObserverOptions) {
         warnings.warn('revision redelivered with different content', { entries: conflicts }, { remedy });
       }
     },
-    freshness(read) {
-      learn(read);
-      metrics.setFreshness(read);
-    },
+    freshness: (read) => update(() => state.setFreshness(read)),
     truncated(outcome, entries) {
       metrics.truncated(outcome, entries);
       if (outcome === 'resolved') activity.add({ resolved: entries });
@@ -105,9 +103,7 @@ export function observeSync(options: SyncObserverOptions) {
       logger.info('adopted orphaned pending results', { results });
     },
     status(read) {
-      status = read;
-      learn(read);
-      metrics.setStatus(read);
+      update(() => state.setStatus(read));
       role.checked(read.leaseHolder);
       tick();
     },
@@ -143,8 +139,7 @@ export function observeSync(options: SyncObserverOptions) {
       });
     },
     leading(until) {
-      metrics.setLeader(until);
-      history.leading(until);
+      update(() => state.setLeader(until));
       if (until === null) {
         activity.flush();
         warnings.flush();
@@ -154,30 +149,33 @@ export function observeSync(options: SyncObserverOptions) {
       tick();
     },
     caughtUp(polledAt) {
-      metrics.setCaughtUp(polledAt);
+      state.setCaughtUp(polledAt);
       if (polledAt !== null) role.caughtUp();
     },
   };
 
-  const report = (): StatusReport => ({
-    feed,
-    version,
-    startedAt,
-    role: metrics.isLeader() ? 'leader' : status === null ? 'starting' : 'standby',
-    leaseHolder: status?.leaseHolder ?? null,
-    caughtUp: metrics.isCaughtUp(),
-    backfillComplete: status?.backfillComplete ?? false,
-    dataCompleteAsOf: iso(asOf?.dataCompleteAsOf),
-    lagSeconds: lagSeconds(asOf, clock.monotonic()),
-    lastPollAt: iso(status?.lastPollAt),
-    lastCommitAt: iso(status?.lastCommitAt),
-    stuckSince: iso(status?.stuckSince),
-    runsWritten,
-    passes: passes.report(),
-    pendingResults: status?.pendingResults ?? null,
-    quarantinedEntries: status?.quarantinedEntries ?? null,
-    currentErrors: failures.current(),
-  });
+  const report = (): StatusReport => {
+    const status = state.status();
+    return {
+      feed,
+      version,
+      startedAt,
+      role: state.isLeader() ? 'leader' : status === null ? 'starting' : 'standby',
+      leaseHolder: status?.leaseHolder ?? null,
+      caughtUp: state.isCaughtUp(),
+      backfillComplete: status?.backfillComplete ?? false,
+      dataCompleteAsOf: iso(state.freshness()?.dataCompleteAsOf),
+      lagSeconds: state.lagSeconds(),
+      lastPollAt: iso(status?.lastPollAt),
+      lastCommitAt: iso(status?.lastCommitAt),
+      stuckSince: iso(status?.stuckSince),
+      runsWritten,
+      passes: passes.report(),
+      pendingResults: status?.pendingResults ?? null,
+      quarantinedEntries: status?.quarantinedEntries ?? null,
+      currentErrors: failures.current(),
+    };
+  };
 
   return { observer, report, recent: history.minutes };
 }

@@ -91,45 +91,45 @@ describe('metrics', () => {
 
 describe('the lag', () => {
   test('grows with the time when nothing is read', async () => {
-    const { metrics, clock, sample } = testMetrics();
+    const { state, clock, sample } = testMetrics();
     clock.advance(1_000);
-    metrics.setStatus(feedStatus({ readAt: 1_000, lagMs: 2_000 }));
+    state.setStatus(feedStatus({ readAt: 1_000, lagMs: 2_000 }));
     expect(await sample('scanfeed_lag_seconds')).toBe(2);
     clock.advance(60_000);
     expect(await sample('scanfeed_lag_seconds')).toBe(62);
   });
 
   test('is infinite while unknown, and again when it becomes unknown', async () => {
-    const { metrics, clock, sample } = testMetrics();
-    metrics.setStatus(feedStatus({ lagMs: null, dataCompleteAsOf: null }));
+    const { state, clock, sample } = testMetrics();
+    state.setStatus(feedStatus({ lagMs: null, dataCompleteAsOf: null }));
     expect(await sample('scanfeed_lag_seconds')).toBe(Number.POSITIVE_INFINITY);
-    metrics.setFreshness({ readAt: clock.monotonic(), lagMs: 10, dataCompleteAsOf: new Date(5_000) });
+    state.setFreshness({ readAt: clock.monotonic(), lagMs: 10, dataCompleteAsOf: new Date(5_000) });
     expect(await sample('scanfeed_lag_seconds')).toBe(0.01);
     expect(await sample('scanfeed_data_complete_as_of_timestamp_seconds')).toBe(5);
-    metrics.setFreshness({ readAt: clock.monotonic(), lagMs: null, dataCompleteAsOf: null });
+    state.setFreshness({ readAt: clock.monotonic(), lagMs: null, dataCompleteAsOf: null });
     expect(await sample('scanfeed_lag_seconds')).toBe(Number.POSITIVE_INFINITY);
   });
 
   test('follows the latest reading when reports arrive out of order', async () => {
-    const { metrics, clock, sample } = testMetrics();
+    const { state, clock, sample } = testMetrics();
     clock.advance(2_000);
-    metrics.setFreshness({ readAt: 2_000, lagMs: 0, dataCompleteAsOf: new Date(9_000) });
-    metrics.setStatus(feedStatus({ readAt: 1_000, lagMs: 50_000, pendingResults: 3 }));
+    state.setFreshness({ readAt: 2_000, lagMs: 0, dataCompleteAsOf: new Date(9_000) });
+    state.setStatus(feedStatus({ readAt: 1_000, lagMs: 50_000, pendingResults: 3 }));
     expect(await sample('scanfeed_lag_seconds')).toBe(0);
     expect(await sample('scanfeed_pending_results')).toBe(3);
   });
 
   test('is never negative', async () => {
-    const { metrics, sample } = testMetrics();
-    metrics.setFreshness({ readAt: 0, lagMs: -500, dataCompleteAsOf: new Date() });
+    const { state, sample } = testMetrics();
+    state.setFreshness({ readAt: 0, lagMs: -500, dataCompleteAsOf: new Date() });
     expect(await sample('scanfeed_lag_seconds')).toBe(0);
   });
 });
 
 describe('the gauges of the database', () => {
   test('are the same on a standby', async () => {
-    const { metrics, sample } = testMetrics();
-    metrics.setStatus(feedStatus({ pendingResults: 4, quarantinedEntries: 5 }));
+    const { state, sample } = testMetrics();
+    state.setStatus(feedStatus({ pendingResults: 4, quarantinedEntries: 5 }));
     expect(await sample('scanfeed_leader')).toBe(0);
     expect(await sample('scanfeed_lag_seconds')).toBe(0);
     expect(await sample('scanfeed_pending_results')).toBe(4);
@@ -142,18 +142,18 @@ describe('the gauges of the database', () => {
 
 describe('leading and being caught up', () => {
   test('end when the lease expires without a report', async () => {
-    const { metrics, clock, sample } = testMetrics();
-    metrics.setLeader(30_000);
-    metrics.setCaughtUp(0);
+    const { state, clock, sample } = testMetrics();
+    state.setLeader(30_000);
+    state.setCaughtUp(0);
     expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([1, 1]);
     clock.advance(30_000);
     expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([0, 0]);
   });
 
   test('last three poll intervals and the request timeout after the end was seen', async () => {
-    const { metrics, clock, sample } = testMetrics();
-    metrics.setLeader(Number.POSITIVE_INFINITY);
-    metrics.setCaughtUp(0);
+    const { state, clock, sample } = testMetrics();
+    state.setLeader(Number.POSITIVE_INFINITY);
+    state.setCaughtUp(0);
     clock.advance(44_999);
     expect(await sample('scanfeed_caught_up')).toBe(1);
     clock.advance(1);
@@ -161,21 +161,21 @@ describe('leading and being caught up', () => {
   });
 
   test('differ when a leader is behind the end, and on a standby', async () => {
-    const { metrics, sample } = testMetrics();
-    metrics.setCaughtUp(0);
+    const { state, sample } = testMetrics();
+    state.setCaughtUp(0);
     expect(await sample('scanfeed_caught_up')).toBe(0);
-    metrics.setLeader(10_000);
-    metrics.setCaughtUp(null);
+    state.setLeader(10_000);
+    state.setCaughtUp(null);
     expect([await sample('scanfeed_leader'), await sample('scanfeed_caught_up')]).toEqual([1, 0]);
   });
 
   test('decide whether delivery delays are observed', async () => {
-    const { metrics, clock, sample } = testMetrics();
+    const { state, metrics, clock, sample } = testMetrics();
     clock.advance(10_000);
     metrics.delivered([9_000]);
     expect(await sample('scanfeed_delivery_delay_seconds_count')).toBe(0);
-    metrics.setLeader(30_000);
-    metrics.setCaughtUp(10_000);
+    state.setLeader(30_000);
+    state.setCaughtUp(10_000);
     metrics.delivered([9_000, 8_000, 11_000]);
     expect(await sample('scanfeed_delivery_delay_seconds_count')).toBe(3);
     expect(await sample('scanfeed_delivery_delay_seconds_sum')).toBe(3);
@@ -183,7 +183,7 @@ describe('leading and being caught up', () => {
 });
 
 test('two metrics objects of one feed can both collect the metrics of Node', async () => {
-  const options = { feed: 'a', version: '1', monotonic: () => 0, pollIntervalMs: 1, requestTimeoutMs: 1 };
+  const options = { feed: 'a', version: '1', state: testMetrics().state, monotonic: () => 0 };
   const both = [createMetrics(options), createMetrics(options)];
   const texts = await Promise.all(both.map((metrics) => metrics.exposition()));
   expect(texts.map(({ text }) => text.includes('nodejs_version_info'))).toEqual([true, true]);

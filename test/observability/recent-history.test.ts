@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createFeedState } from '../../src/observability/feed-state.js';
 import {
   createRecentHistory,
   HISTORY_MINUTES,
@@ -10,11 +11,15 @@ const MINUTE = 60_000;
 
 function setup() {
   const clock = handClock();
-  const history = createRecentHistory(clock);
+  const state = createFeedState({ monotonic: clock.monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
+  const history = createRecentHistory(clock, state);
   const first = Math.floor(clock.now() / MINUTE);
   /** Reports this lag. */
-  const knows = (lagMs: number | null) =>
-    history.knows({ readAt: clock.monotonic(), lagMs, dataCompleteAsOf: lagMs === null ? null : new Date(0) });
+  const knows = (lagMs: number | null, readAt = clock.monotonic()) => {
+    history.awake();
+    state.setFreshness({ readAt, lagMs, dataCompleteAsOf: lagMs === null ? null : new Date(0) });
+    history.awake();
+  };
   const pass = (ms: number, each: () => void, every = 10_000) => {
     for (let passed = 0; passed < ms; passed += every) {
       clock.advance(every);
@@ -24,7 +29,7 @@ function setup() {
   /** The recorded minutes, numbered from the first. */
   const recorded = () =>
     history.minutes().map(({ minute, ...figures }) => [minute - first, figures] as const satisfies [number, object]);
-  return { clock, history, knows, pass, recorded };
+  return { clock, state, history, knows, pass, recorded };
 }
 
 const figures = (lagSeconds: number | null, runs: number | null, failures = 0): Omit<RecentMinute, 'minute'> => ({
@@ -35,8 +40,8 @@ const figures = (lagSeconds: number | null, runs: number | null, failures = 0): 
 
 describe('the recent history', () => {
   test('keeps the highest lag of each minute and adds up runs and failures', () => {
-    const { history, knows, clock, recorded } = setup();
-    history.leading(1_000_000);
+    const { state, history, knows, clock, recorded } = setup();
+    state.setLeader(1_000_000);
     knows(500);
     history.wrote(3);
     clock.advance(4_000);
@@ -75,17 +80,17 @@ describe('the recent history', () => {
   });
 
   test('ignores a state that was read earlier than the known one', () => {
-    const { history, clock, recorded } = setup();
+    const { knows, clock, recorded } = setup();
     clock.advance(2_000);
-    history.knows({ readAt: 2_000, lagMs: 0, dataCompleteAsOf: new Date(0) });
-    history.knows({ readAt: 1_000, lagMs: 9_000, dataCompleteAsOf: new Date(0) });
+    knows(0, 2_000);
+    knows(9_000, 1_000);
     expect(recorded()).toEqual([[0, figures(0, null)]]);
   });
 
   test('has null instead of 0 runs when another process led', () => {
-    const { history, knows, pass, recorded } = setup();
+    const { state, knows, pass, recorded } = setup();
     pass(MINUTE, () => knows(1_000));
-    history.leading(90_000);
+    state.setLeader(90_000);
     pass(2 * MINUTE, () => knows(1_000));
     expect(recorded().map(([minute, { runs }]) => [minute, runs])).toEqual([
       [0, null],
@@ -96,8 +101,8 @@ describe('the recent history', () => {
   });
 
   test('fills a wait of two minutes with the lag at the end of each', () => {
-    const { history, knows, clock, recorded } = setup();
-    history.leading(1_000_000);
+    const { state, knows, clock, recorded } = setup();
+    state.setLeader(1_000_000);
     clock.advance(30_000);
     knows(0);
     clock.advance(3 * MINUTE - 15_000);
@@ -132,13 +137,13 @@ describe('the recent history', () => {
   });
 
   test('stays sorted and bounded when the clock of the machine is set back and forth', () => {
-    const clock = handClock();
+    const { clock, state } = setup();
     let offset = 0;
-    const history = createRecentHistory({ monotonic: clock.monotonic, now: () => clock.now() + offset });
+    const history = createRecentHistory({ monotonic: clock.monotonic, now: () => clock.now() + offset }, state);
     for (let minute = 0; minute < 2 * HISTORY_MINUTES; minute++) {
       clock.advance(MINUTE);
       offset = (minute % 7) * 45 * MINUTE;
-      history.knows({ readAt: clock.monotonic(), lagMs: 0, dataCompleteAsOf: new Date(0) });
+      history.awake();
       const known = history.minutes().map((each) => each.minute);
       const now = Math.floor((clock.now() + offset) / MINUTE);
       expect(known).toEqual([...known].sort((one, other) => one - other));

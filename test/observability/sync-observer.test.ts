@@ -4,10 +4,10 @@ import { observeSync } from '../../src/observability/sync-observer.js';
 import { feedStatus, recordingLogger, testMetrics } from '../support/observed.js';
 
 function observed() {
-  const { metrics, clock, sample } = testMetrics();
+  const { state, metrics, clock, sample } = testMetrics();
   const liveness = createLiveness(clock.monotonic);
   const log = recordingLogger();
-  const sync = observeSync({ feed: 'invoices', version: '1.2.3', metrics, logger: log.logger, liveness, clock });
+  const sync = observeSync({ feed: 'invoices', version: '1.2.3', state, metrics, logger: log.logger, liveness, clock });
   return { ...sync, metrics, clock, sample, liveness, log };
 }
 

@@ -1,3 +1,4 @@
+import { createFeedState } from '../../src/observability/feed-state.js';
 import { createLogger, type LogFields, type Logger } from '../../src/observability/log/logger.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
 import type { FeedStatus } from '../../src/sync/ports/index.js';
@@ -57,12 +58,13 @@ export function handClock(start = 0) {
 
 export function testMetrics(options: Partial<MetricsOptions> = {}) {
   const clock = handClock();
+  const { monotonic } = clock;
+  const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
   const metrics = createMetrics({
     feed: 'invoices',
     version: '1.2.3',
-    monotonic: clock.monotonic,
-    pollIntervalMs: 5_000,
-    requestTimeoutMs: 30_000,
+    state,
+    monotonic,
     nodeMetrics: false,
     ...options,
   });
@@ -71,7 +73,7 @@ export function testMetrics(options: Partial<MetricsOptions> = {}) {
     captureLeaks('the metrics', text);
     return samplesOf(text).get(series);
   };
-  return { clock, metrics, sample };
+  return { clock, state, metrics, sample };
 }
 
 /** Values of the text exposition by series, as written: `name{label="value"}`; the label `feed` is left out. */

@@ -1,6 +1,6 @@
 import type { CommitCounts } from '../../core/counts.js';
-import type { FeedStatus, Freshness, PollOutcome, Reading, ReadingProgress, Stage } from '../../sync/ports/index.js';
-import { fresher, lagSeconds } from './freshness.js';
+import type { PollOutcome, Reading, ReadingProgress, Stage } from '../../sync/ports/index.js';
+import type { FeedState } from '../feed-state.js';
 import {
   BUCKETS,
   ERROR_KINDS,
@@ -22,10 +22,10 @@ export const RATE_VALID_MS = 60_000;
 export interface MetricsOptions {
   readonly feed: string;
   readonly version: string;
-  /** Monotonic milliseconds: the clock of `Freshness.readAt` and of all times passed to the metrics. */
+  /** Read at each scrape. */
+  readonly state: FeedState;
+  /** Monotonic milliseconds: the clock of all times passed to the metrics. */
   readonly monotonic: () => number;
-  readonly pollIntervalMs: number;
-  readonly requestTimeoutMs: number;
   /** Returns the connections to PostgreSQL in use and idle, and the callers waiting for one. Called at each scrape. */
   readonly databasePool?: () => { readonly active: number; readonly idle: number; readonly waiting: number };
   /** Whether to collect the metrics of Node and the process as well, until the process ends. Default true. */
@@ -39,31 +39,21 @@ export type Metrics = ReturnType<typeof createMetrics>;
  * `other`.
  */
 export function createMetrics(options: MetricsOptions) {
-  const { feed, version, monotonic } = options;
+  const { feed, version, state, monotonic } = options;
   const instruments = createInstruments({ feed }, { nodeMetrics: options.nodeMetrics ?? true });
   const { gauge, gauges, counter, histogram } = instruments;
 
-  let freshness: Freshness | null = null;
-  let status: FeedStatus | null = null;
   const passes: PassTimes = new Map();
-  let leaderUntil: number | null = null;
-  let endSeenAt: number | null = null;
-  const learn = (asOf: Freshness) => {
-    freshness = fresher(freshness, asOf);
-  };
-  const isLeader = () => leaderUntil !== null && monotonic() < leaderUntil;
-  const caughtUpForMs = 3 * options.pollIntervalMs + options.requestTimeoutMs;
-  const isCaughtUp = () => isLeader() && endSeenAt !== null && monotonic() - endSeenAt < caughtUpForMs;
 
-  gauge('scanfeed_lag_seconds', () => lagSeconds(freshness, monotonic()) ?? Number.POSITIVE_INFINITY);
-  gauge('scanfeed_data_complete_as_of_timestamp_seconds', () => unixSeconds(freshness?.dataCompleteAsOf));
-  gauge('scanfeed_last_poll_success_timestamp_seconds', () => unixSeconds(status?.lastPollAt));
-  gauge('scanfeed_last_commit_timestamp_seconds', () => unixSeconds(status?.lastCommitAt));
-  gauge('scanfeed_caught_up', () => Number(isCaughtUp()));
-  gauge('scanfeed_leader', () => Number(isLeader()));
-  gauge('scanfeed_backfill_complete', () => Number(status?.backfillComplete ?? false));
-  gauge('scanfeed_pending_results', () => status?.pendingResults ?? 0);
-  gauge('scanfeed_quarantined_entries', () => status?.quarantinedEntries ?? 0);
+  gauge('scanfeed_lag_seconds', () => state.lagSeconds() ?? Number.POSITIVE_INFINITY);
+  gauge('scanfeed_data_complete_as_of_timestamp_seconds', () => unixSeconds(state.freshness()?.dataCompleteAsOf));
+  gauge('scanfeed_last_poll_success_timestamp_seconds', () => unixSeconds(state.status()?.lastPollAt));
+  gauge('scanfeed_last_commit_timestamp_seconds', () => unixSeconds(state.status()?.lastCommitAt));
+  gauge('scanfeed_caught_up', () => Number(state.isCaughtUp()));
+  gauge('scanfeed_leader', () => Number(state.isLeader()));
+  gauge('scanfeed_backfill_complete', () => Number(state.status()?.backfillComplete ?? false));
+  gauge('scanfeed_pending_results', () => state.status()?.pendingResults ?? 0);
+  gauge('scanfeed_quarantined_entries', () => state.status()?.quarantinedEntries ?? 0);
   gauges('scanfeed_database_pool', 'state', POOL_STATES, (state) => options.databasePool?.()[state] ?? 0);
   passGauges(instruments, passes, monotonic);
   gauges('scanfeed_build_info', 'version', [version], () => 1);
@@ -108,7 +98,7 @@ export function createMetrics(options: MetricsOptions) {
     transacted: (durationMs: number) => transactions.observe(durationMs / 1000),
     /** Delivery delays of entries just committed, observed only while caught up. `deliveries`: monotonic times. */
     delivered(deliveries: readonly number[]): void {
-      if (!isCaughtUp()) return;
+      if (!state.isCaughtUp()) return;
       for (const deliveredAt of deliveries) delays.observe(Math.max(0, monotonic() - deliveredAt) / 1000);
     },
     reconciled(counts: Readonly<Record<(typeof RECONCILE_REVISIONS)[number], number>>): void {
@@ -116,27 +106,11 @@ export function createMetrics(options: MetricsOptions) {
     },
     cursorReset: () => resets.inc(),
     purged: (table: (typeof PURGED_TABLES)[number], count: number) => purged.inc({ table }, count),
-    /** Sets the freshness of the feed. The lag then grows with the time. */
-    setFreshness: learn,
-    setStatus(read: FeedStatus): void {
-      status = read;
-      learn(read);
-    },
     /** Sets the progress of a pass, or of the feed while it catches up; null once it has ended. */
     setPassProgress(what: Reading, progress: ReadingProgress | null): void {
       if (progress === null) passes.delete(what);
       else passes.set(what, { ...progress, updatedAt: monotonic() });
     },
-    /** Sets the monotonic time up to which this process holds the lease; null if it does not hold it. */
-    setLeader(until: number | null): void {
-      leaderUntil = until;
-    },
-    /** Sets the monotonic time of the latest poll if it saw the end of the feed, else null. */
-    setCaughtUp(polledAt: number | null): void {
-      endSeenAt = polledAt;
-    },
-    isLeader,
-    isCaughtUp,
     /** Returns whether the feed is catching up, or a pass is running at full speed. */
     isReadingInBulk: () =>
       [...passes].some(([what, { updatedAt }]) => BULK.includes(what) && monotonic() - updatedAt < RATE_VALID_MS),

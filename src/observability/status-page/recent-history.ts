@@ -1,6 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import type { Freshness } from '../../sync/ports/index.js';
-import { fresher, lagSeconds } from '../metrics/freshness.js';
+import type { FeedState } from '../feed-state.js';
 
 /** Length of the history, minutes. */
 export const HISTORY_MINUTES = 360;
@@ -28,19 +27,23 @@ export type RecentHistory = ReturnType<typeof createRecentHistory>;
  * Keeps figures for each minute of the last six hours, in bounded memory. It has no timer: each call records the lag at that
  * time. Minutes without a call are missing: the process was suspended, not started or hung, and the lag is unknown.
  */
-export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>) {
+export function createRecentHistory(
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+  state: Pick<FeedState, 'freshness' | 'lagSeconds' | 'isLeader'>,
+) {
   const minutes = new Map<number, RecentMinute>();
-  let asOf: Freshness | null = null;
-  let leaderUntil: number | null = null;
+  /** Monotonic end of the last gap: a lag that was read before it is unknown, other replicas may have written in the meantime. */
+  let lagKnownFrom = Number.NEGATIVE_INFINITY;
   let latest: number | null = null;
 
   const note = (minute: number, at: number, { runs = 0, failures = 0 } = {}) => {
     const before = minutes.get(minute);
-    const leads = leaderUntil !== null && at < leaderUntil;
+    const readAt = state.freshness()?.readAt ?? Number.NEGATIVE_INFINITY;
+    const lagSeconds = readAt >= lagKnownFrom ? state.lagSeconds(at) : null;
     minutes.set(minute, {
       minute,
-      lagSeconds: worst(before?.lagSeconds ?? null, lagSeconds(asOf, at)),
-      runs: leads || runs > 0 || before?.runs != null ? (before?.runs ?? 0) + runs : null,
+      lagSeconds: worst(before?.lagSeconds ?? null, lagSeconds),
+      runs: state.isLeader(at) || runs > 0 || before?.runs != null ? (before?.runs ?? 0) + runs : null,
       failures: (before?.failures ?? 0) + failures,
     });
   };
@@ -53,7 +56,7 @@ export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>) {
     if (gap <= MAX_GAP_MINUTES) {
       for (let ago = gap; ago > 0; ago--) note(minute - ago, at - (now % MINUTE_MS) - (ago - 1) * MINUTE_MS);
     } else {
-      asOf = null; // other replicas may have written in the meantime
+      lagKnownFrom = at;
     }
     note(minute, at, counts);
     if (minute !== latest) evict(minute);
@@ -70,16 +73,6 @@ export function createRecentHistory(clock: Pick<Clock, 'now' | 'monotonic'>) {
   return {
     /** Records that the process is running. */
     awake: () => record(),
-    knows(read: Freshness): void {
-      record(); // the lag is highest just before an update
-      asOf = fresher(asOf, read);
-      record();
-    },
-    /** Sets the monotonic time up to which this process leads the feed; null if it does not. */
-    leading(until: number | null): void {
-      leaderUntil = until;
-      record();
-    },
     wrote: (runs: number) => record({ runs }),
     failed: () => record({ failures: 1 }),
     /** Returns the known minutes, oldest first. */

@@ -52,9 +52,9 @@ function maintain(
     },
   };
   const logger = { debug: () => {}, info: log('info'), warn: log('warn') } as unknown as Logger;
-  const metrics = { isLeader, isReadingInBulk, purged: on.purged ?? (() => {}) };
+  const metrics = { isReadingInBulk, purged: on.purged ?? (() => {}) };
   const done = runMaintenance(
-    { settings, connection: bench.connection, metrics, logger, clock, onOutage },
+    { settings, connection: bench.connection, isLeader, metrics, logger, clock, onOutage },
     stop.signal,
   );
   return { stop: () => stop.abort(), done };

@@ -1,3 +1,4 @@
+import { createFeedState, type FeedState } from '../../../src/observability/feed-state.js';
 import { createRecentHistory, type RecentHistory } from '../../../src/observability/status-page/recent-history.js';
 import type { StatusPage } from '../../../src/observability/status-page/status-page.js';
 import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
@@ -25,8 +26,8 @@ export const STATES: Readonly<Record<string, () => Shown>> = {
 /** The first hour led by another process, later an outage of a quarter of an hour. */
 export function caughtUp(): Shown {
   const life = begin();
-  live(life, 6 * HOUR, ({ passed, history, knows }) => {
-    if (passed >= 50 * MINUTE) history.leading(Number.POSITIVE_INFINITY);
+  live(life, 6 * HOUR, ({ passed, state, history, knows }) => {
+    if (passed >= 50 * MINUTE) state.setLeader(Number.POSITIVE_INFINITY);
     if (passed >= OUTAGE.from && passed < OUTAGE.until) return history.failed();
     const busy = passed < OUTAGE.until || passed > OUTAGE.until + 3 * MINUTE ? 1 : 9;
     knows(900 + 700 * wave(passed, 7));
@@ -37,8 +38,8 @@ export function caughtUp(): Shown {
 
 export function readingHistory(): Shown {
   const life = begin();
-  live(life, 40 * MINUTE, ({ passed, history, knows }) => {
-    history.leading(Number.POSITIVE_INFINITY);
+  live(life, 40 * MINUTE, ({ passed, state, history, knows }) => {
+    state.setLeader(Number.POSITIVE_INFINITY);
     knows(26 * 24 * HOUR * (1 - passed / (55 * MINUTE)));
     history.wrote(Math.round(9_000 + 1_500 * wave(passed, 11)));
   });
@@ -57,9 +58,9 @@ export function readingHistory(): Shown {
 /** Asleep for half an hour, and then unable to read. */
 export function failing(): Shown {
   const life = begin();
-  live(life, 2.5 * HOUR, ({ passed, history, knows }) => {
+  live(life, 2.5 * HOUR, ({ passed, state, history, knows }) => {
     if (passed > 60 * MINUTE && passed < 90 * MINUTE) return;
-    history.leading(Number.POSITIVE_INFINITY);
+    state.setLeader(Number.POSITIVE_INFINITY);
     if (passed > 2.1 * HOUR) return history.failed();
     knows(1_000 + 800 * wave(passed, 7));
     history.wrote(Math.round(5 + 4 * wave(passed, 97)));
@@ -135,6 +136,7 @@ const QUIET: Omit<StatusReport, 'dataCompleteAsOf' | 'lagSeconds' | 'runsWritten
 };
 
 interface Life {
+  readonly state: FeedState;
   readonly history: RecentHistory;
   readonly clock: ReturnType<typeof handClock>;
   ago(ms: number): string;
@@ -145,8 +147,10 @@ const END = Date.UTC(2026, 0, 1, 14, 32, 8);
 
 function begin(): Life {
   const clock = handClock();
-  const history = createRecentHistory(clock);
+  const state = createFeedState({ monotonic: clock.monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
+  const history = createRecentHistory(clock, state);
   return {
+    state,
     history,
     clock,
     ago: (ms) => new Date(END - ms).toISOString(),
@@ -161,20 +165,26 @@ function begin(): Life {
 interface Beat {
   /** Milliseconds since it began. */
   readonly passed: number;
+  readonly state: FeedState;
   readonly history: RecentHistory;
   /** The lag is so many milliseconds. */
   knows(lagMs: number): void;
 }
 
 /** Lives so long, up to the end. */
-function live({ clock, history }: Life, ms: number, each: (beat: Beat) => void): void {
+function live({ clock, state, history }: Life, ms: number, each: (beat: Beat) => void): void {
   clock.advance(END - clock.now() - ms);
   for (let passed = 0; passed < ms; passed += BEAT) {
     clock.advance(BEAT);
     each({
       passed,
+      state,
       history,
-      knows: (lagMs) => history.knows({ readAt: clock.monotonic(), lagMs, dataCompleteAsOf: new Date(0) }),
+      knows: (lagMs) => {
+        history.awake();
+        state.setFreshness({ readAt: clock.monotonic(), lagMs, dataCompleteAsOf: new Date(0) });
+        history.awake();
+      },
     });
   }
 }

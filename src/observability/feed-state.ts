@@ -1,0 +1,50 @@
+import type { FeedStatus, Freshness } from '../sync/ports/index.js';
+
+interface FeedStateOptions {
+  /** Monotonic milliseconds: the clock of `Freshness.readAt` and of all times passed to the state. */
+  readonly monotonic: () => number;
+  readonly pollIntervalMs: number;
+  readonly requestTimeoutMs: number;
+}
+
+export type FeedState = ReturnType<typeof createFeedState>;
+
+/** Keeps what this process knows of its feed, for metrics, logs and the status page: freshness, figures of the database, leader. */
+export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }: FeedStateOptions) {
+  let freshness: Freshness | null = null;
+  let status: FeedStatus | null = null;
+  let leaderUntil: number | null = null;
+  let endSeenAt: number | null = null;
+  const caughtUpForMs = 3 * pollIntervalMs + requestTimeoutMs;
+  const isLeader = (at = monotonic()) => leaderUntil !== null && at < leaderUntil;
+
+  /** Keeps the one that was read last: commits and checks of the database may report out of order. */
+  const setFreshness = (read: Freshness) => {
+    if (freshness === null || read.readAt >= freshness.readAt) freshness = read;
+  };
+
+  return {
+    setFreshness,
+    setStatus(read: FeedStatus): void {
+      status = read;
+      setFreshness(read);
+    },
+    /** Sets the monotonic time up to which this process holds the lease; null if it does not hold it. */
+    setLeader(until: number | null): void {
+      leaderUntil = until;
+    },
+    /** Sets the monotonic time of the latest poll if it saw the end of the feed, else null. */
+    setCaughtUp(polledAt: number | null): void {
+      endSeenAt = polledAt;
+    },
+    freshness: () => freshness,
+    status: () => status,
+    isLeader,
+    isCaughtUp: () => isLeader() && endSeenAt !== null && monotonic() - endSeenAt < caughtUpForMs,
+    /** Returns the lag at a monotonic time: the lag when it was read plus the time since then. Null while unknown. */
+    lagSeconds: (at = monotonic()) =>
+      freshness === null || freshness.lagMs === null
+        ? null
+        : Math.max(0, freshness.lagMs + at - freshness.readAt) / 1000,
+  };
+}
