@@ -2,7 +2,7 @@ import { expect, onTestFinished } from 'vitest';
 import { type Emulator, type EmulatorOptions, type SwitchesPatch, startEmulator } from '../../src/emulator/index.js';
 import { watchEmulator, wrongWithControl } from '../support/openapi/watch-emulator.js';
 
-/** Noon of a day; what the emulators of these tests take for the present until they are told otherwise. */
+/** Noon of a day: the present of every test emulator until a test advances it. */
 export const noon = Date.UTC(2026, 9, 1, 12);
 
 export interface Page {
@@ -17,23 +17,23 @@ export interface Reply {
   json: Record<string, unknown>;
 }
 
-/** An emulator under a clock of its own, with a client that knows nothing of the emulator's code. */
+/** An emulator with its own clock, and a client that shares no code with it. */
 export interface Setup {
   readonly emulator: Emulator;
   /** Moves the emulator's clock. */
   advance(ms: number): void;
   get(path: string, headers?: Record<string, string>): Promise<Reply>;
-  /** A feed page; fails unless the status is 200. */
+  /** Returns a feed page. Rejects unless the status is 200. */
   page(query?: string): Promise<Page>;
-  /** All pages from the start to the first one without entries, and the last cursor. */
+  /** Returns the entries of all pages up to the first empty one, and the last cursor. */
   drain(query?: string): Promise<{ items: Record<string, unknown>[]; cursor: string }>;
   submit(form: FormData | string | undefined, query?: string, headers?: Record<string, string>): Promise<Reply>;
   control(method: string, path: string, body?: unknown): Promise<Reply>;
 }
 
 /**
- * Shares are 0 unless set, so that every run is a completed one of `prod`. Everything that is asked and answered is held to
- * the description of the service.
+ * Starts an emulator. Shares are 0 unless set, so that every run is a completed one of `prod`. Every request and answer must
+ * match the OpenAPI description of the service.
  */
 export async function setup(options: Partial<EmulatorOptions> = {}): Promise<Setup> {
   let now = noon;
@@ -104,7 +104,7 @@ export interface FormParts {
   documentType?: string | null;
 }
 
-/** The form of a submission; null leaves a part out. */
+/** Returns the form of a submission; null omits a part. */
 export function form(parts: FormParts = {}): FormData {
   const { file = '%PDF-1.7\nInhalt', type = 'application/pdf', name = 'Rechnung März.pdf', field = 'file' } = parts;
   const { documentType = 'rechnung' } = parts;
@@ -116,6 +116,6 @@ export function form(parts: FormParts = {}): FormData {
 
 export const ids = (items: readonly Record<string, unknown>[]): string[] => items.map((item) => String(item.scanId));
 
-/** `scanId@revision` of each entry. */
+/** Returns `scanId@revision` of each entry. */
 export const revisions = (items: readonly Record<string, unknown>[]): string[] =>
   items.map((item) => `${String(item.scanId)}@${String(item.revision)}`);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { register } from '../../src/cli/commands/emulator.js';
 import { defaultSwitches } from '../../src/emulator/index.js';
 
-/** Runs the command until `use` is done with what it printed. */
+/** Runs the command until `use` has processed its output. */
 async function run(
   args: readonly string[],
   use: (printed: string) => Promise<void> = async () => undefined,
@@ -35,7 +35,7 @@ async function switchesWith(args: readonly string[]): Promise<Record<string, unk
 }
 
 describe('scanfeed emulator', () => {
-  it('prints address and key, serves a history, and ends when told', async () => {
+  it('prints address and key, and serves a history until it is stopped', async () => {
     let url = '';
     await run(['--history', '7'], async (printed) => {
       url = /http:\S+\/v1/.exec(printed)?.[0] ?? '';
@@ -48,7 +48,7 @@ describe('scanfeed emulator', () => {
     await expect(fetch(`${url}/scans`)).rejects.toThrow();
   });
 
-  it('starts with the default switches', async () => {
+  it('starts with the default switches when no option is set', async () => {
     expect(await switchesWith([])).toEqual(defaultSwitches);
   });
 
@@ -83,7 +83,7 @@ describe('scanfeed emulator', () => {
       '--fault {"kind":"cut","share":0.1} --fault {"kind":"hang"}',
       { faults: [{ kind: 'cut', share: 0.1 }, { kind: 'hang' }] },
     ],
-  ])('sets switches by %s', async (args, expected) => {
+  ])('sets switches when it is started with %s', async (args, expected) => {
     expect(await switchesWith(args.split(' '))).toMatchObject(expected);
   });
 
@@ -100,11 +100,11 @@ describe('scanfeed emulator', () => {
     '--schema-not-ready-status 200',
     '--port 70000',
     '--history viele',
-  ])('refuses %s', async (args) => {
+  ])('fails when it is started with %s', async (args) => {
     await expect(run(args.split(' '))).rejects.toThrow();
   });
 
-  it('takes keys with and without an organization', async () => {
+  it('accepts keys with and without an organization', async () => {
     await run(['--json', '--key', 'one=acme', '--key', 'stray=', '--key', 'plain'], async (printed) => {
       const { url, apiKey } = JSON.parse(printed) as { url: string; apiKey: string };
       expect(apiKey).toBe('one');
@@ -116,7 +116,7 @@ describe('scanfeed emulator', () => {
     });
   });
 
-  it('says in one line that the port is taken', async () => {
+  it('fails with one line when the port is in use', async () => {
     await run(['--json'], async (printed) => {
       const { port } = new URL((JSON.parse(printed) as { url: string }).url);
       await expect(run(['--port', port])).rejects.toMatchObject({

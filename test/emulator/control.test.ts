@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { defaultSwitches, switchesSchema } from '../../src/emulator/index.js';
 import { ids, revisions, setup } from './client.js';
 
-describe('the control surface at /_emulator', () => {
-  it('shows all switches and changes those that are named', async () => {
+describe('the control routes at /_emulator', () => {
+  it('show all switches, and change those that a patch names', async () => {
     const { control, emulator } = await setup();
     const before = (await control('GET', '/switches')).json;
     expect(Object.keys(before).sort()).toEqual(Object.keys(defaultSwitches).sort());
@@ -14,7 +14,7 @@ describe('the control surface at /_emulator', () => {
     expect((await control('PATCH', '/switches', { faults: [] })).json.faults).toEqual([]);
   });
 
-  it('has a line of help for every switch', () => {
+  it('have a help text for every switch', () => {
     for (const { description } of Object.values(switchesSchema.shape)) expect(description).toMatch(/./);
   });
 
@@ -26,7 +26,7 @@ describe('the control surface at /_emulator', () => {
     [{ faults: [{ kind: 'x' }] }],
     [[]],
     ['x'],
-  ])('refuses %j as switches and changes nothing', async (patch) => {
+  ])('change nothing when the switches are %j', async (patch) => {
     const { control, emulator } = await setup();
     const before = emulator.switches;
     const reply = await control('PATCH', '/switches', patch);
@@ -35,7 +35,7 @@ describe('the control surface at /_emulator', () => {
     expect(emulator.switches).toEqual(before);
   });
 
-  it('adds made-up runs, and scripted ones', async () => {
+  it('add generated and scripted runs', async () => {
     const { control, page } = await setup();
     const made = (await control('POST', '/runs', { count: 3 })).json.runs as { scanId: string }[];
     await control('POST', '/runs', {
@@ -50,7 +50,7 @@ describe('the control surface at /_emulator', () => {
     expect(items).toHaveLength(6);
   });
 
-  it('corrects runs: a named one, or some', async () => {
+  it('correct a named run, or any number of runs', async () => {
     const { control, drain } = await setup({ history: 20 });
     const { items } = await drain();
     const first = String(items[0]?.scanId);
@@ -64,7 +64,7 @@ describe('the control surface at /_emulator', () => {
     expect((await control('POST', '/corrections', { scanId: 'unknown' })).status).toBe(404);
   });
 
-  it('takes verbatim entries, a line each', async () => {
+  it('accept verbatim entries, one per line', async () => {
     const { emulator, get } = await setup();
     const lines = ['{"scanId":"a","n":12345678901234567890}', '{"s":"\\udc00"}'];
     const response = await fetch(`${emulator.controlUrl}/entries`, { method: 'POST', body: `${lines.join('\n')}\n` });
@@ -72,7 +72,7 @@ describe('the control surface at /_emulator', () => {
     expect((await get('/scans')).text).toContain(`[${lines.join(',')}]`);
   });
 
-  it('scripts single-run answers', async () => {
+  it('script single-run answers', async () => {
     const { emulator, get } = await setup();
     const address = `${emulator.controlUrl}/answers/s-1`;
     await fetch(`${address}?times=1&status=500`, { method: 'PUT', body: '{"error":"Aua."}' });
@@ -83,7 +83,7 @@ describe('the control surface at /_emulator', () => {
     expect((await get('/scans/s-1')).status).toBe(404);
   });
 
-  it('adds and removes faults, and invalidates cursors', async () => {
+  it('add and remove faults, and invalidate cursors', async () => {
     const { control, get, page } = await setup({ history: 2 });
     await control('POST', '/faults', { kind: 'status', status: 502 });
     expect((await get('/scans')).status).toBe(502);
@@ -93,13 +93,13 @@ describe('the control surface at /_emulator', () => {
     expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(400);
   });
 
-  it('counts requests', async () => {
+  it('count requests', async () => {
     const { control, get } = await setup();
     await get('/scans');
     expect((await control('GET', '/requests')).json).toEqual({ feed: 1, run: 0, submit: 0 });
   });
 
-  it('reaches each organization by its name, and says when there is none of it', async () => {
+  it('add runs to the named organization, and answer 400 when it does not exist', async () => {
     const apiKeys = [
       { key: 'one', organization: 'a' },
       { key: 'two', organization: 'b' },

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { document, serviceDescription, watchEmulator } from '../support/openapi/watch-emulator.js';
 import { form, setup } from './client.js';
 
-describe('the description of the service', () => {
-  it('is served, by the rules of OpenAPI, without a key and beside the service', async () => {
+describe('the OpenAPI description of the service', () => {
+  it('is served without a key on the control routes, and is valid OpenAPI', async () => {
     const { control } = await setup();
     const { json, headers } = await control('GET', '/openapi.json');
     expect(headers.get('content-type')).toMatch(/^application\/json/);
@@ -12,14 +12,14 @@ describe('the description of the service', () => {
     expect(await new Validator().validate(json)).toMatchObject({ valid: true });
   });
 
-  it('comes with one of the control routes, by the same rules', async () => {
+  it('is served with a valid description of the control routes', async () => {
     const { control } = await setup();
     const { json } = await control('GET', '/openapi-control.json');
     expect(await new Validator().validate(json)).toMatchObject({ valid: true });
     expect(JSON.stringify(json)).toContain('stuck-cursor');
   });
 
-  it('describes the operations of the interface, no more and no fewer', () => {
+  it('lists exactly the operations of the interface', () => {
     const described = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.entries(item).map(([method, { responses }]) => `${method} ${path}: ${Object.keys(responses).join(' ')}`),
     );
@@ -30,7 +30,7 @@ describe('the description of the service', () => {
     ]);
   });
 
-  it('has examples that fit it', () => {
+  it('has examples that match it', () => {
     const examples = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.entries(item).flatMap(([method, { responses }]) =>
         Object.entries(responses).flatMap(([status, response]) =>
@@ -53,7 +53,7 @@ function examplesOf(response: unknown): unknown[] {
   return Object.values(content?.['application/json']?.examples ?? {}).map(({ value }) => value);
 }
 
-describe('the check against the description', () => {
+describe('the check against the OpenAPI description', () => {
   const run = {
     ...{ scanId: 'a', revision: 1, status: 'completed', environment: 'prod', documentType: {}, fileName: 'a.pdf' },
     ...{ data: {}, deliveredAt: '2026-10-01T12:00:00Z' },
@@ -64,26 +64,26 @@ describe('the check against the description', () => {
       { status: 200, headers: { 'content-type': type }, body: JSON.stringify(page) },
     ).differences;
 
-  it('lets pass what fits', () => {
+  it('accepts a page when it matches', () => {
     expect(
       ofPage({ items: [run, { ...run, data: undefined, status: 'failed', error: 'Aua.' }], nextCursor: 'c' }),
     ).toEqual([]);
   });
 
   it.each([
-    ['a page without nextCursor', { items: [] }, /nextCursor/],
-    ['a run that is processing, in the feed', { items: [{ ...run, status: 'processing' }], nextCursor: 'c' }, /status/],
+    ['no nextCursor', { items: [] }, /nextCursor/],
+    ['a processing run in the feed', { items: [{ ...run, status: 'processing' }], nextCursor: 'c' }, /status/],
     ['a run without revision', { items: [{ ...run, revision: undefined }], nextCursor: 'c' }, /revision/],
     ['revision 0', { items: [{ ...run, revision: 0 }], nextCursor: 'c' }, /revision/],
     ['a failed run with data', { items: [{ ...run, status: 'failed' }], nextCursor: 'c' }, /status/],
     ['a completed run with an error', { items: [{ ...run, error: 'Aua.' }], nextCursor: 'c' }, /status/],
-    ['a time that is none', { items: [{ ...run, deliveredAt: 'gestern' }], nextCursor: 'c' }, /deliveredAt/],
-    ['a made-up member', { items: [{ ...run, pages: 3 }], nextCursor: 'c' }, /pages/],
-  ])('reports %s', (_, page, expected) => {
+    ['an invalid time', { items: [{ ...run, deliveredAt: 'gestern' }], nextCursor: 'c' }, /deliveredAt/],
+    ['an unknown member', { items: [{ ...run, pages: 3 }], nextCursor: 'c' }, /pages/],
+  ])('reports a difference when a page has %s', (_, page, expected) => {
     expect(ofPage(page).join('\n')).toMatch(expected);
   });
 
-  it('reports an answer of another type', () => {
+  it('reports a difference when an answer has another content type', () => {
     expect(ofPage({ items: [], nextCursor: 'c' }, 'text/html')).toEqual([
       'the content type text/html is not described',
     ]);
@@ -95,12 +95,12 @@ describe('the check against the description', () => {
     ['an unknown status', { status: 'completed,odd' }],
     ['an unknown environment', { environment: 'staging' }],
     ['a parameter given twice', { cursor: ['a', 'b'] }],
-  ])('reports a request with %s', (_, query) => {
+  ])('reports a difference when a request has %s', (_, query) => {
     const headers = { authorization: 'Bearer key' };
     expect(serviceDescription.ofRequest({ method: 'GET', path: '/scans', query, headers }).differences).toHaveLength(1);
   });
 
-  it('reports what scanfeed itself must not send, and lets scripts and faults pass', async () => {
+  it('reports invalid requests, and accepts scripted and faulty answers, when it watches an emulator', async () => {
     const { emulator, get, submit } = await setup();
     const { differences } = watchEmulator(emulator, { strict: true });
     emulator.appendRaw(['{"scanId":7}', 'no JSON']);

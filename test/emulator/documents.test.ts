@@ -10,21 +10,21 @@ interface Line {
   steuersatz: number;
 }
 
-describe('made-up documents', () => {
-  it('are the same for the same seed and others for another', async () => {
+describe('generated documents', () => {
+  it('are equal when their seeds are equal, and differ when they differ', async () => {
     const texts = async (seed: number) =>
       (await (await setup({ history: 300, seed })).get('/scans?limit=200&markdown=1')).text;
     expect(await texts(5)).toBe(await texts(5));
     expect(await texts(5)).not.toBe(await texts(6));
   });
 
-  it('do not depend on how they are read', async () => {
+  it('are equal when they are read with other page sizes', async () => {
     const { drain, page } = await setup({ history: 200 });
     const byOne = (await drain('limit=1')).items;
     expect((await page('limit=200')).items).toEqual(byOne);
   });
 
-  it('write amounts with two decimals and archive numbers with twenty digits', async () => {
+  it('have amounts with two decimals and archive numbers with twenty digits', async () => {
     const { get } = await setup({ history: 200 });
     const { text } = await get('/scans?limit=200');
     const amounts = [
@@ -38,7 +38,7 @@ describe('made-up documents', () => {
     for (const [, number] of numbers) expect(number).toMatch(/^1\d{19}$/);
   });
 
-  it('add up', async () => {
+  it('have consistent sums', async () => {
     const { page } = await setup({ history: 200 });
     const invoices = (await page('limit=200')).items
       .map((item) => item.data as Record<string, unknown>)
@@ -54,7 +54,7 @@ describe('made-up documents', () => {
     }
   });
 
-  it.each([1700, 6000])('have about %i bytes on average', async (runBytes) => {
+  it.each([1700, 6000])('have about %i bytes on average when that size is set', async (runBytes) => {
     const { get } = await setup({ history: 600, runBytes, switches: { failureShare: 0.03 } });
     const { text, json } = await get('/scans?limit=200&status=completed,failed');
     const mean = Buffer.byteLength(text) / (json.items as unknown[]).length;
@@ -62,7 +62,7 @@ describe('made-up documents', () => {
     expect(mean).toBeLessThan(runBytes * 1.1);
   });
 
-  it('spread over the period before the start, none in the future', async () => {
+  it('are spread over the period before the start, with none in the future', async () => {
     const { drain } = await setup({ history: 100, historyPeriodMs: 100_000 });
     const times = (await drain()).items.map((item) => new Date(String(item.deliveredAt)).getTime());
     expect(times[0]).toBeGreaterThan(noon - 100_000);
@@ -71,7 +71,7 @@ describe('made-up documents', () => {
     expect(times.at(-1)).toBeGreaterThan(noon - 2000);
   });
 
-  it('make a history of ten million runs readable anywhere at once', async () => {
+  it('are readable immediately anywhere when the history has ten million runs', async () => {
     const { page, get } = await setup({ history: 10_000_000 });
     const { items } = await page(`since=${noon - 86_400_000}&limit=200`);
     expect(items).toHaveLength(200);
@@ -79,7 +79,7 @@ describe('made-up documents', () => {
     expect((await get(`/scans/${ids(items)[7]}`)).json.data).toEqual(items[7]?.data);
   });
 
-  it('have scan ids that lead back to their number, for their seed only', () => {
+  it('have scan ids that can be converted to their number, with their seed only', () => {
     const seen = new Set<string>();
     for (const number of [0, 1, 2, 77, 999_999, 2 ** 31, 2 ** 32 - 1]) {
       const id = scanIdOf(12345, number);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { form, setup } from './client.js';
 
 describe('faults', () => {
-  it('answer with a status, Retry-After and a German body, for the next N requests', async () => {
+  it('answer the next N requests with a status, Retry-After and a German body', async () => {
     const { get, emulator } = await setup({ history: 1 });
     emulator.addFault({ kind: 'status', status: 429, retryAfter: 7, next: 2 });
     for (let i = 0; i < 2; i++) {
@@ -13,7 +13,7 @@ describe('faults', () => {
     expect((await get('/scans')).status).toBe(200);
   });
 
-  it('apply to one operation only, in the order in which they were set', async () => {
+  it('apply in the order in which they were set, and only to their operation', async () => {
     const { get, submit, emulator } = await setup({ history: 1 });
     emulator.addFault({ kind: 'status', status: 500, operation: 'submit' });
     emulator.addFault({ kind: 'status', status: 502, operation: 'run', next: 1 });
@@ -26,7 +26,7 @@ describe('faults', () => {
     expect((await get('/scans')).status).toBe(200);
   });
 
-  it('hit the same requests for the same seed, about the share that is set', async () => {
+  it('affect the same requests, about the given share, when the seed is the same', async () => {
     const statuses = async () => {
       const { get } = await setup({ seed: 3, switches: { faults: [{ kind: 'status', share: 0.3 }] } });
       const seen: number[] = [];
@@ -40,14 +40,14 @@ describe('faults', () => {
     expect(hit).toBeLessThan(45);
   });
 
-  it('do no work when the request is answered with a status', async () => {
+  it('create no run when a submission is answered with a status', async () => {
     const { submit, emulator } = await setup({ switches: { processingMs: 0 } });
     emulator.addFault({ kind: 'status', status: 500, next: 1 });
     expect((await submit(form())).status).toBe(500);
     expect([...emulator.entries()]).toHaveLength(0);
   });
 
-  it('redirect, with headers of the script', async () => {
+  it('redirect with scripted headers', async () => {
     const { get, emulator } = await setup();
     emulator.addFault({ kind: 'status', status: 302, headers: { location: 'http://anderswo.example/' } });
     const { status, headers } = await get('/scans');
@@ -62,7 +62,7 @@ describe('faults', () => {
     expect(text).toMatch(/<h1>/);
   });
 
-  it('answer with a script, verbatim', async () => {
+  it('answer verbatim when the answer is scripted', async () => {
     const { get, emulator } = await setup();
     const body = '{"items":[{"n":1.10}],"nextCursor":"c"}';
     emulator.addFault({ kind: 'answer', operation: 'feed', headers: { 'content-type': 'application/json' }, body });
@@ -70,7 +70,7 @@ describe('faults', () => {
     expect([status, text, headers.get('content-type')]).toEqual([200, body, 'application/json']);
   });
 
-  it('answer with an empty body, or with half of one', async () => {
+  it('answer with an empty body or half a body', async () => {
     const { get, emulator } = await setup({ history: 3 });
     const whole = (await get('/scans')).text;
     emulator.addFault({ kind: 'empty', next: 1 });
@@ -81,14 +81,14 @@ describe('faults', () => {
     expect(whole.startsWith(half)).toBe(true);
   });
 
-  it.each([true, false])('cut the body off in the middle (chunked: %s)', async (chunked) => {
+  it.each([true, false])('cut the body in the middle (chunked: %s)', async (chunked) => {
     const { get, emulator } = await setup({ history: 3 });
     emulator.addFault({ kind: 'cut', chunked, afterBytes: 100, next: 1 });
     await expect(get('/scans')).rejects.toThrow();
     expect((await get('/scans')).status).toBe(200);
   });
 
-  it('lose the answer of a submission whose run was created', async () => {
+  it('lose the answer to a submission after its run was created', async () => {
     const { submit, page, emulator } = await setup({ switches: { processingMs: 0 } });
     emulator.addFault({ kind: 'cut', next: 1 });
     const key = { 'idempotency-key': 'k' };
@@ -103,7 +103,7 @@ describe('faults', () => {
     await expect(get('/scans')).rejects.toThrow();
   });
 
-  it('drip the body, waiting between the drops', async () => {
+  it('drip the body with a pause before each piece', async () => {
     const waits: number[] = [];
     const sleep = async (ms: number) => {
       waits.push(ms);
@@ -115,15 +115,15 @@ describe('faults', () => {
     expect(waits).toEqual(Array(Math.ceil(Buffer.byteLength(whole) / 100)).fill(250));
   });
 
-  it('stop dripping when the client goes', async () => {
+  it('stop dripping when the client disconnects', async () => {
     const gone = new AbortController();
     let stopped: () => void = () => undefined;
     const stopping = new Promise<void>((resolve) => {
       stopped = resolve;
     });
-    let drops = 0;
+    let pieces = 0;
     const sleep = (_ms: number, signal: AbortSignal): Promise<void> => {
-      drops++;
+      pieces++;
       gone.abort();
       return new Promise((resolve) => {
         signal.addEventListener('abort', () => {
@@ -140,23 +140,23 @@ describe('faults', () => {
     ).rejects.toThrow();
     await stopping;
     await emulator.close();
-    expect(drops).toBe(1);
+    expect(pieces).toBe(1);
   });
 
-  it('never answer, and do not keep the emulator from closing', async () => {
+  it('never answer when they hang, and let the emulator close', async () => {
     const { emulator, get } = await setup();
     emulator.addFault({ kind: 'hang' });
     const seen = emulator.requests.next();
     const answer = get('/scans').then(
       () => 'answered',
-      () => 'broken off',
+      () => 'aborted',
     );
     expect(await seen).toMatchObject({ operation: 'feed', status: null, fault: 'hang' });
     await emulator.close();
-    expect(await answer).toBe('broken off');
+    expect(await answer).toBe('aborted');
   });
 
-  it('reject a cursor once, and only requests that carry one', async () => {
+  it('reject the next request that has a cursor', async () => {
     const { get, page, emulator } = await setup({ history: 3 });
     const { nextCursor } = await page('limit=1');
     emulator.addFault({ kind: 'invalid-cursor', next: 1 });
@@ -165,7 +165,7 @@ describe('faults', () => {
     expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(200);
   });
 
-  it('reject every cursor issued before, while later ones hold', async () => {
+  it('reject every cursor issued before, but no later one, when cursors are invalidated', async () => {
     const { get, page, emulator } = await setup({ history: 3 });
     const { nextCursor: old } = await page('limit=1');
     emulator.invalidateCursors();
@@ -175,7 +175,7 @@ describe('faults', () => {
     expect((await get(`/scans?cursor=${nextCursor}`)).status).toBe(200);
   });
 
-  it('leave nextCursor empty, out, or as it was', async () => {
+  it('leave nextCursor empty, missing or unchanged', async () => {
     const { get, page, emulator } = await setup({ history: 9 });
     const { nextCursor } = await page('limit=1');
     for (const kind of ['empty-cursor', 'missing-cursor', 'stuck-cursor'] as const)
@@ -186,7 +186,7 @@ describe('faults', () => {
     expect(await next()).toMatchObject({ items: [{}, {}], nextCursor });
   });
 
-  it('refuse a fault that makes no sense', async () => {
+  it('are refused when they are invalid', async () => {
     const { emulator } = await setup();
     expect(() => emulator.addFault({ kind: 'nope' as 'cut' })).toThrow(/kind/);
     expect(() => emulator.addFault({ kind: 'cut', share: 2 })).toThrow(/share/);

@@ -3,15 +3,15 @@ import { ids, revisions, setup } from './client.js';
 
 const minute = 60_000;
 
-describe('what happens by itself', () => {
-  it('is nothing, unless a rate is set', async () => {
+describe('live runs and corrections', () => {
+  it('do not appear when no rate is set', async () => {
     const { drain, advance } = await setup({ history: 10 });
     const before = await drain();
     advance(86_400_000);
     expect(await drain()).toEqual(before);
   });
 
-  it('adds runs at the rate that is set, and stops when it is taken back', async () => {
+  it('appear at the rate that is set, and stop when it is 0', async () => {
     const { drain, advance, emulator } = await setup({ history: 5 });
     advance(minute);
     emulator.set({ newRunsPerSecond: 3 });
@@ -24,7 +24,7 @@ describe('what happens by itself', () => {
     expect((await drain('limit=200')).items).toHaveLength(5 + 180 + 30);
   });
 
-  it('is seen whole by a client that polls, whatever the moments at which it polls', async () => {
+  it('are all seen by a polling client when it polls at any time', async () => {
     const { page, advance, drain, emulator } = await setup({
       history: 10,
       switches: { newRunsPerSecond: 40, correctionsPerMinute: 200, processingMs: 0 },
@@ -52,14 +52,14 @@ describe('what happens by itself', () => {
     expect(truth.some((item) => (item.revision as number) > 1)).toBe(true);
   });
 
-  it('corrects runs at the rate that is set', async () => {
+  it('raise revisions at the rate that is set', async () => {
     const { drain, advance } = await setup({ history: 200, switches: { correctionsPerMinute: 10 } });
     advance(3 * minute);
     const raised = (await drain('limit=200')).items.map((item) => (item.revision as number) - 1);
     expect(raised.reduce((sum, n) => sum + n, 0)).toBe(30);
   });
 
-  it('lets a share of the new runs appear late, behind cursors', async () => {
+  it('appear late, before issued cursors, when a share of late runs is set', async () => {
     const { page, drain, advance, emulator } = await setup({
       switches: { newRunsPerSecond: 1, lateShare: 0.3, lateByMs: 10 * minute },
     });
@@ -73,12 +73,12 @@ describe('what happens by itself', () => {
     expect(late.length).toBeGreaterThan(60);
     expect(late.length).toBeLessThan(120);
     const continued = ids((await page(`cursor=${early.cursor}&limit=200`)).items);
-    // Only those at the very end, with nothing behind them yet, still lie ahead of the cursor.
+    // Only runs at the very end, with none after them yet, are still ahead of the cursor.
     expect(continued).toEqual(all.slice(300 - continued.length));
     expect(continued.length).toBeLessThan(20);
   });
 
-  it('does not move a cursor for runs that are not visible yet', async () => {
+  it('do not move a cursor when they are not visible yet', async () => {
     const { page, advance, emulator } = await setup({
       switches: { newRunsPerSecond: 1, lateShare: 1, lateByMs: minute },
     });
@@ -90,7 +90,7 @@ describe('what happens by itself', () => {
     expect((await page(`cursor=${nextCursor}&limit=200`)).items).toHaveLength(30);
   });
 
-  it('adds nothing to a millisecond that was read when a rate is set', async () => {
+  it('do not appear in a millisecond that was already read when a rate is set', async () => {
     const { page, drain, advance, emulator } = await setup();
     emulator.appendCount(1);
     const { nextCursor } = await page();
@@ -101,7 +101,7 @@ describe('what happens by itself', () => {
     expect((await drain()).items).toHaveLength(101);
   });
 
-  it('does not change runs that exist when shares are changed', async () => {
+  it('do not change existing runs when shares are changed', async () => {
     const { drain, advance, emulator } = await setup({ history: 50, switches: { newRunsPerSecond: 1 } });
     advance(minute);
     const before = await drain('limit=200');
@@ -113,18 +113,7 @@ describe('what happens by itself', () => {
     expect(new Set(added.map((item) => `${item.status}/${item.environment}`))).toEqual(new Set(['failed/test']));
   });
 
-  it('waits the latency before every answer', async () => {
-    const waits: number[] = [];
-    const sleep = async (ms: number) => {
-      waits.push(ms);
-    };
-    const { get } = await setup({ sleep, switches: { latencyMs: 300 } });
-    await get('/scans');
-    await get('/scans/x');
-    expect(waits).toEqual([300, 300]);
-  });
-
-  it('never lets the sequence go back when the clock does', async () => {
+  it('are listed at the end when the clock goes backwards', async () => {
     const { page, advance, emulator } = await setup();
     emulator.appendCount(1);
     const { nextCursor } = await page();
@@ -133,7 +122,7 @@ describe('what happens by itself', () => {
     expect(ids((await page(`cursor=${nextCursor}`)).items)).toEqual([run?.scanId]);
   });
 
-  it('forgets what was delivered first when more than the limit is kept', async () => {
+  it('are removed, oldest first, when they exceed the limit', async () => {
     const { drain, get, emulator, advance } = await setup({ liveLimit: 20, history: 3 });
     const runs: string[] = [];
     for (let i = 0; i < 30; i++) {
@@ -145,7 +134,7 @@ describe('what happens by itself', () => {
     expect((await get(`/scans/${runs[0]}`)).status).toBe(404);
   });
 
-  it('does not fall back to the first revision of a corrected run that was forgotten', async () => {
+  it('do not return to the first revision when a corrected run is removed', async () => {
     const { drain, get, emulator, advance } = await setup({ liveLimit: 2, history: 3 });
     const [scanId] = ids((await drain()).items) as [string];
     emulator.correct(scanId);
@@ -156,8 +145,19 @@ describe('what happens by itself', () => {
   });
 });
 
+it('waits before every answer when a latency is set', async () => {
+  const waits: number[] = [];
+  const sleep = async (ms: number) => {
+    waits.push(ms);
+  };
+  const { get } = await setup({ sleep, switches: { latencyMs: 300 } });
+  await get('/scans');
+  await get('/scans/x');
+  expect(waits).toEqual([300, 300]);
+});
+
 describe('scripts', () => {
-  it('append runs with the values they name', async () => {
+  it('append runs with the given values', async () => {
     const { page, emulator } = await setup();
     const spec = {
       scanId: 'scan-1',
@@ -181,14 +181,14 @@ describe('scripts', () => {
     });
   });
 
-  it('append several revisions of one run, in any order; the single run is the highest', async () => {
+  it('append revisions of a run in any order, and the single run shows the highest', async () => {
     const { page, get, emulator } = await setup();
     emulator.appendRuns([{ scanId: 's' }, { scanId: 's', revision: 3 }, { scanId: 's', revision: 2 }]);
     expect(revisions((await page()).items)).toEqual(['s@1', 's@3', 's@2']);
     expect((await get('/scans/s')).json.revision).toBe(3);
   });
 
-  it('append a run late, behind cursors, or in the future', async () => {
+  it('append a run before issued cursors or in the future', async () => {
     const { page, get, emulator, advance } = await setup({ history: 3 });
     const { nextCursor } = await page();
     const now = Date.UTC(2026, 9, 1, 12);
@@ -200,7 +200,7 @@ describe('scripts', () => {
     expect(ids((await page(`cursor=${nextCursor}`)).items)).toEqual([future?.scanId]);
   });
 
-  it('keep every digit of results given as JSON text', async () => {
+  it('keep every digit when results are JSON text', async () => {
     const { get, emulator } = await setup();
     const dataJson = '{"n":12345678901234567890,"m":1.10,"e":1e400}';
     const [run] = emulator.appendRuns([{ dataJson }]);
@@ -208,7 +208,7 @@ describe('scripts', () => {
     expect((await get(`/scans/${run?.scanId}`)).text).toContain(`"data":${dataJson},`);
   });
 
-  it('pass entries on byte for byte, in their place', async () => {
+  it('serve entries byte for byte when they are verbatim', async () => {
     const { get, emulator } = await setup();
     const texts = ['{"scanId":"a","n":1.10,"x":"\\ud800"}', 'null', '{"scanId":"a",  "scanId":"b"}', '[1,2]'];
     emulator.appendRaw(texts);
@@ -216,7 +216,7 @@ describe('scripts', () => {
     expect(text.startsWith(`{"items":[${texts.join(',')}],"nextCursor":"`)).toBe(true);
   });
 
-  it('pass on bytes that are no UTF-8', async () => {
+  it('serve bytes unchanged when they are not UTF-8', async () => {
     const { emulator } = await setup();
     emulator.appendRaw(['1', new Uint8Array([0x22, 0xff, 0xc3, 0x22])]);
     const response = await fetch(`${emulator.url}/scans`, { headers: { authorization: `Bearer ${emulator.apiKey}` } });
@@ -229,7 +229,7 @@ describe('scripts', () => {
     expect(bytes.subarray(0, expected.length).equals(expected)).toBe(true);
   });
 
-  it('filter verbatim entries by the facts they are given', async () => {
+  it('filter verbatim entries by their given fields', async () => {
     const { page, get, emulator } = await setup();
     const text = '{"scanId":"v","revision":1}';
     emulator.appendRaw([{ text, scanId: 'v', status: 'failed', environment: 'test', documentType: 'gutschrift' }]);
@@ -240,7 +240,7 @@ describe('scripts', () => {
 });
 
 describe('the request log', () => {
-  it('counts requests and says what was asked, served and answered', async () => {
+  it('counts requests, and shows the query, entries and answer of each', async () => {
     const { page, get, emulator } = await setup({ history: 3 });
     const asked = emulator.requests.next((record) => record.operation === 'feed');
     const { items, nextCursor } = await page('limit=2&markdown=1');

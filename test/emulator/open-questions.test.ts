@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { ids, noon, revisions, setup } from './client.js';
 
-/** What the interface leaves open; the other answers are tested with their sections. */
+/** Cases that the interface leaves open; the other ones are tested with their sections. */
 describe('a correction delivered in place', () => {
-  it('is listed at the old place of its run, with a new delivery time', async () => {
+  it('is listed at the position of its run, with a new delivery time', async () => {
     const { emulator, drain, page, advance } = await setup({ history: 10, switches: { redelivery: 'in-place' } });
     const { items, cursor } = await drain();
     advance(1_000);
@@ -17,7 +17,7 @@ describe('a correction delivered in place', () => {
 });
 
 describe('cursors bound to their filters', () => {
-  it('are rejected with other filters, and accepted with the same', async () => {
+  it('are rejected when the filters change, and accepted when they do not', async () => {
     const { page, get } = await setup({ history: 10, switches: { cursorFilters: 'bound' } });
     const { nextCursor } = await page('limit=3');
     expect(ids((await page(`limit=9&status=completed&cursor=${nextCursor}`)).items)).not.toEqual([]);
@@ -27,11 +27,11 @@ describe('cursors bound to their filters', () => {
   });
 });
 
-describe('no cursor at the end', () => {
+describe('a page at the end without a cursor', () => {
   it.each([
     ['null', { items: [], nextCursor: null }],
     ['absent', { items: [] }],
-  ] as const)('gives nextCursor only where more follows: %s', async (endCursor, end) => {
+  ] as const)('has nextCursor only when more entries follow (%s)', async (endCursor, end) => {
     const { emulator, page } = await setup({ history: 10, switches: { endCursor } });
     const { nextCursor } = await page('limit=9&status=completed,failed&environment=all');
     expect(nextCursor).toMatch(/./);
@@ -43,34 +43,40 @@ describe('no cursor at the end', () => {
   });
 });
 
-describe('since as another time of the run', () => {
-  it.each(['submitted', 'completed'] as const)('begins with the first run %s from then on', async (sinceMeaning) => {
-    const { emulator, page, advance } = await setup({ switches: { sinceMeaning } });
-    const since = noon;
-    advance(60_000);
-    const [early, late] = [since - 1_000, since + 30_000];
-    emulator.appendRuns([
-      { scanId: 'early', submittedAt: early, completedAt: early, revision: 1 },
-      { scanId: 'late', submittedAt: late, completedAt: late, revision: 1 },
-      { scanId: 'early again', submittedAt: early, completedAt: early, revision: 1 },
-    ]);
-    expect(revisions((await page(`since=${since}`)).items)).toEqual(['late@1', 'early again@1']);
-    emulator.set({ sinceMeaning: 'delivered' });
-    expect(revisions((await page(`since=${since}`)).items)).toEqual(['early@1', 'late@1', 'early again@1']);
-  });
+describe('since as another time of a run', () => {
+  it.each(['submitted', 'completed'] as const)(
+    'begins with the first run that was %s at that time or later',
+    async (sinceMeaning) => {
+      const { emulator, page, advance } = await setup({ switches: { sinceMeaning } });
+      const since = noon;
+      advance(60_000);
+      const [early, late] = [since - 1_000, since + 30_000];
+      emulator.appendRuns([
+        { scanId: 'early', submittedAt: early, completedAt: early, revision: 1 },
+        { scanId: 'late', submittedAt: late, completedAt: late, revision: 1 },
+        { scanId: 'early again', submittedAt: early, completedAt: early, revision: 1 },
+      ]);
+      expect(revisions((await page(`since=${since}`)).items)).toEqual(['late@1', 'early again@1']);
+      emulator.set({ sinceMeaning: 'delivered' });
+      expect(revisions((await page(`since=${since}`)).items)).toEqual(['early@1', 'late@1', 'early again@1']);
+    },
+  );
 });
 
 describe('a rejected cursor', () => {
-  it.each(['400', '404', '410', '414', '422', '431'] as const)('is answered with %s', async (cursorRefusal) => {
-    const { emulator, page, get } = await setup({ history: 10, switches: { cursorRefusal } });
-    const { nextCursor } = await page('limit=3');
-    emulator.invalidateCursors();
-    const { status, json } = await get(`/scans?cursor=${nextCursor}`);
-    expect([status, json.error]).toEqual([Number(cursorRefusal), 'Der Cursor ist ungültig.']);
-    expect((await page()).items).not.toEqual([]);
-  });
+  it.each(['400', '404', '410', '414', '422', '431'] as const)(
+    'is answered with %s when that refusal is set',
+    async (cursorRefusal) => {
+      const { emulator, page, get } = await setup({ history: 10, switches: { cursorRefusal } });
+      const { nextCursor } = await page('limit=3');
+      emulator.invalidateCursors();
+      const { status, json } = await get(`/scans?cursor=${nextCursor}`);
+      expect([status, json.error]).toEqual([Number(cursorRefusal), 'Der Cursor ist ungültig.']);
+      expect((await page()).items).not.toEqual([]);
+    },
+  );
 
-  it('is answered by nothing where its connection is destroyed', async () => {
+  it('is not answered when the refusal is a reset', async () => {
     const { emulator, page, get } = await setup({ history: 10, switches: { cursorRefusal: 'reset' } });
     const { nextCursor } = await page('limit=3');
     emulator.invalidateCursors();
@@ -78,7 +84,7 @@ describe('a rejected cursor', () => {
   });
 });
 
-it('issues cursors of the length that is set, and accepts them', async () => {
+it('issues and accepts cursors of the length that is set', async () => {
   const { drain, page } = await setup({ history: 10, switches: { cursorLength: 9_000 } });
   const { nextCursor } = await page('limit=3');
   expect(nextCursor).toHaveLength(9_000);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { form, ids, revisions, setup } from './client.js';
 
-describe('interface 3: states and transitions', () => {
-  it('reports an accepted submission as processing, at revision 1, until its processing is over', async () => {
+describe('states and transitions (interface 3)', () => {
+  it('shows an accepted submission as processing, at revision 1, until it is finished', async () => {
     const { submit, get, advance } = await setup({ switches: { processingMs: 5000 } });
     const { scanId } = (await submit(form())).json;
     expect((await get(`/scans/${scanId}`)).json).toMatchObject({ scanId, status: 'processing', revision: 1 });
@@ -12,7 +12,7 @@ describe('interface 3: states and transitions', () => {
     expect((await get(`/scans/${scanId}`)).json).toMatchObject({ scanId, status: 'completed', revision: 1 });
   });
 
-  it('keeps a run that is processing out of the feed and lists it once it is finished', async () => {
+  it('lists a run in the feed only when it is finished', async () => {
     const { submit, page, advance } = await setup({ switches: { processingMs: 5000 } });
     const { scanId } = (await submit(form())).json;
     const before = await page('status=completed,failed&environment=all');
@@ -21,7 +21,7 @@ describe('interface 3: states and transitions', () => {
     expect(ids((await page(`cursor=${before.nextCursor}`)).items)).toEqual([scanId]);
   });
 
-  it('fills data when recognition succeeds', async () => {
+  it('has data when recognition succeeds', async () => {
     const { submit, get, advance } = await setup();
     const { scanId } = (await submit(form())).json;
     advance(60_000);
@@ -31,7 +31,7 @@ describe('interface 3: states and transitions', () => {
     expect(json).not.toHaveProperty('error');
   });
 
-  it('sets failureReason and a German error in place of data when recognition fails', async () => {
+  it('has failureReason and a German error instead of data when recognition fails', async () => {
     const { submit, page, advance } = await setup({ switches: { failureShare: 1 } });
     await submit(form());
     advance(60_000);
@@ -43,7 +43,7 @@ describe('interface 3: states and transitions', () => {
     expect(entry).not.toHaveProperty('data');
   });
 
-  it('knows only the slugs and names of its document types', async () => {
+  it('uses only the slugs and names of its document types', async () => {
     const { page } = await setup({ history: 300 });
     const types = new Set((await page('limit=200')).items.map((item) => JSON.stringify(item.documentType)));
     expect([...types].sort()).toEqual(
@@ -57,7 +57,7 @@ describe('interface 3: states and transitions', () => {
   });
 
   describe.each(['ahead', 'behind'] as const)('a correction delivered %s', (redelivery) => {
-    it('raises the revision of a finished run, with other content', async () => {
+    it('raises the revision and changes the content of a finished run', async () => {
       const { emulator, page, get } = await setup({ history: 3, switches: { redelivery } });
       const [first] = (await page('limit=1')).items;
       const scanId = String(first?.scanId);
@@ -67,7 +67,7 @@ describe('interface 3: states and transitions', () => {
       expect(json.data).not.toEqual(first?.data);
     });
 
-    it('is in a feed read from the beginning once, at the new revision only', async () => {
+    it('is listed once, at the new revision, when the feed is read from the beginning', async () => {
       const { emulator, drain, advance } = await setup({ history: 10, switches: { redelivery } });
       const before = ids((await drain()).items);
       advance(1000);
@@ -80,7 +80,7 @@ describe('interface 3: states and transitions', () => {
       );
     });
 
-    it('keeps the entry of the old revision where the switch says so', async () => {
+    it('keeps the entry of the old revision when the switch superseded is kept', async () => {
       const { emulator, drain } = await setup({ history: 3, switches: { redelivery, superseded: 'kept' } });
       const [scanId] = ids((await drain()).items);
       emulator.correct(scanId as string);
@@ -90,7 +90,7 @@ describe('interface 3: states and transitions', () => {
       expect(after).toContain(`${scanId}@2`);
     });
 
-    it('keeps the sequence sorted by delivery time', async () => {
+    it('keeps the feed sorted by delivery time', async () => {
       const { emulator, drain, advance } = await setup({ history: 30, switches: { redelivery } });
       const before = ids((await drain()).items);
       for (const scanId of before.slice(10, 20)) {
@@ -103,14 +103,14 @@ describe('interface 3: states and transitions', () => {
     });
   });
 
-  it('shows a correction ahead of stored cursors to a client that continues', async () => {
+  it('lists a correction ahead of cursors when a client continues', async () => {
     const { emulator, drain, page } = await setup({ history: 5 });
     const { items, cursor } = await drain();
     emulator.correct(String(items[0]?.scanId));
     expect(revisions((await page(`cursor=${cursor}`)).items)).toEqual([`${items[0]?.scanId}@2`]);
   });
 
-  it('hides a correction behind stored cursors from a client that continues, and shows it to one that goes back', async () => {
+  it('lists a correction behind cursors only when a client goes back', async () => {
     const { emulator, drain, page } = await setup({ history: 5, switches: { redelivery: 'behind' } });
     const { items, cursor } = await drain();
     const last = items[4] as Record<string, unknown>;
@@ -120,7 +120,7 @@ describe('interface 3: states and transitions', () => {
     expect(revisions((await page(`since=${since}`)).items)).toEqual([`${last.scanId}@2`]);
   });
 
-  it('hides a correction behind even from a client that has not come to the old place yet', async () => {
+  it('hides a correction behind cursors when a client has not reached the old position yet', async () => {
     const { emulator, page, drain } = await setup({ history: 10, switches: { redelivery: 'behind' } });
     const all = ids((await drain()).items);
     const { nextCursor } = await page('limit=2');
@@ -136,7 +136,7 @@ describe('interface 3: states and transitions', () => {
     expect(ids((await page()).items)).toContain(all[8]);
   });
 
-  it('shows a correction ahead of a cursor that was issued in the same millisecond', async () => {
+  it('lists a correction ahead of a cursor when both are of the same millisecond', async () => {
     const { emulator, drain, page } = await setup({ history: 2 });
     const [run] = emulator.appendCount(1);
     const { cursor } = await drain();
@@ -144,7 +144,7 @@ describe('interface 3: states and transitions', () => {
     expect(revisions((await page(`cursor=${cursor}`)).items)).toEqual([`${run?.scanId}@2`]);
   });
 
-  it('takes the cursor that a client came with, and one not used for ten minutes, for given up', async () => {
+  it('ignores a cursor when its client has moved on, or when it was unused for ten minutes', async () => {
     const { emulator, drain, page, advance } = await setup({ history: 10, switches: { redelivery: 'behind' } });
     await page('limit=1');
     advance(10 * 60_000);
@@ -154,7 +154,7 @@ describe('interface 3: states and transitions', () => {
     expect(deliveredAt).toBe(new Date(String(last.deliveredAt)).getTime() - 1);
   });
 
-  it('can turn a failed run into a completed one by a retry', async () => {
+  it('shows a failed run as completed when it was corrected', async () => {
     const { emulator, get } = await setup();
     const [failed] = emulator.appendRuns([{ status: 'failed' }]);
     emulator.correct(failed?.scanId ?? '', { status: 'completed' });
@@ -163,7 +163,7 @@ describe('interface 3: states and transitions', () => {
     expect(json.data).toBeTypeOf('object');
   });
 
-  it('corrects nothing that is still processing or unknown', async () => {
+  it('refuses a correction when the run is processing or unknown', async () => {
     const { emulator, submit } = await setup();
     const { scanId } = (await submit(form())).json;
     expect(() => emulator.correct(String(scanId))).toThrow(RangeError);

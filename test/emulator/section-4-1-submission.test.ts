@@ -3,8 +3,8 @@ import { form, setup } from './client.js';
 
 const key = (value: string) => ({ 'idempotency-key': value });
 
-describe('interface 4.1: submit a document', () => {
-  it('answers 202 with scanId, status processing and an absolute statusUrl that is also the Location', async () => {
+describe('submission of a document (interface 4.1)', () => {
+  it('is answered with 202, scanId, status processing and an absolute statusUrl that is also the Location', async () => {
     const { submit, emulator, get } = await setup();
     const { status, json, headers } = await submit(form());
     expect(status).toBe(202);
@@ -15,7 +15,7 @@ describe('interface 4.1: submit a document', () => {
     expect((await get(`/scans/${json.scanId}`)).status).toBe(200);
   });
 
-  it('answers processing even when the processing takes no time', async () => {
+  it('is answered with status processing even when processing takes no time', async () => {
     const { submit, get } = await setup({ switches: { processingMs: 0 } });
     const { status, json } = await submit(form());
     expect([status, json.status]).toEqual([202, 'processing']);
@@ -38,7 +38,7 @@ describe('interface 4.1: submit a document', () => {
     });
   });
 
-  it('keeps test runs out of the default feed and processes them all the same', async () => {
+  it('is processed but kept out of the default feed when its environment is test', async () => {
     const { submit, page, advance } = await setup();
     const { scanId } = (await submit(form(), 'environment=test')).json;
     advance(60_000);
@@ -48,14 +48,14 @@ describe('interface 4.1: submit a document', () => {
     ]);
   });
 
-  it('makes a new run for every submission without an Idempotency-Key', async () => {
+  it('creates a new run when it has no Idempotency-Key', async () => {
     const { submit } = await setup();
     const [a, b] = [await submit(form()), await submit(form())];
     expect([a.status, b.status]).toEqual([202, 202]);
     expect(a.json.scanId).not.toBe(b.json.scanId);
   });
 
-  it('answers an identical repeat with 200, the same run and its current status, and makes no new run', async () => {
+  it('is answered with 200, the same run and its current status when it repeats an Idempotency-Key', async () => {
     const { submit, page, advance } = await setup({ switches: { processingMs: 1000 } });
     const first = await submit(form(), 'environment=prod', key('k-1'));
     const repeat = await submit(form({ name: 'anderer Name.pdf' }), 'environment=prod', key('k-1'));
@@ -67,7 +67,7 @@ describe('interface 4.1: submit a document', () => {
     expect((await page()).items).toHaveLength(1);
   });
 
-  it('reports a failed run as failed in an idempotent repeat', async () => {
+  it('is answered with status failed when it repeats the Idempotency-Key of a failed run', async () => {
     const { submit, advance } = await setup({ switches: { failureShare: 1 } });
     await submit(form(), 'environment=prod', key('k'));
     advance(60_000);
@@ -78,7 +78,7 @@ describe('interface 4.1: submit a document', () => {
     ['a different file', form({ file: '%PDF-1.7\nanders' }), 'environment=prod'],
     ['a different environment', form(), 'environment=test'],
     ['a different document type', form({ documentType: 'gutschrift' }), 'environment=prod'],
-  ])('answers 409 when an Idempotency-Key comes again with %s', async (_, second, query) => {
+  ])('is answered with 409 when it repeats an Idempotency-Key with %s', async (_, second, query) => {
     const { submit } = await setup();
     await submit(form(), 'environment=prod', key('k'));
     const { status, json } = await submit(second, query, key('k'));
@@ -87,7 +87,7 @@ describe('interface 4.1: submit a document', () => {
     expect((await submit(form(), 'environment=prod', key('k'))).status).toBe(200);
   });
 
-  it('keeps the Idempotency-Keys of two organizations apart', async () => {
+  it('creates a new run when another organization used its Idempotency-Key', async () => {
     const apiKeys = [
       { key: 'one', organization: 'a' },
       { key: 'two', organization: 'b' },
@@ -99,13 +99,13 @@ describe('interface 4.1: submit a document', () => {
     expect(other.json.scanId).not.toBe(first.json.scanId);
   });
 
-  it('does not remember the key of a refused submission', async () => {
+  it('creates a new run when its Idempotency-Key was refused before', async () => {
     const { submit } = await setup();
     expect((await submit(form({ documentType: 'unbekannt' }), 'environment=prod', key('k'))).status).toBe(404);
     expect((await submit(form(), 'environment=prod', key('k'))).status).toBe(202);
   });
 
-  it('rejects a submission whose document type has no ready schema in the environment', async () => {
+  it('is rejected when its document type has no ready schema in the environment', async () => {
     const notReadySchemas = [{ documentType: 'rechnung', environment: 'test' as const }];
     const { submit, emulator } = await setup({ switches: { notReadySchemas } });
     expect((await submit(form(), 'environment=test')).status).toBe(422);
@@ -114,14 +114,14 @@ describe('interface 4.1: submit a document', () => {
     expect((await submit(form(), 'environment=test')).status).toBe(400);
   });
 
-  it('can name a status address elsewhere', async () => {
+  it('is answered with another statusUrl when its base is set', async () => {
     const { submit } = await setup({ switches: { statusUrlBase: 'https://anderswo.example/v1' } });
     const { json, headers } = await submit(form());
     expect(json.statusUrl).toBe(`https://anderswo.example/v1/scans/${json.scanId}`);
     expect(headers.get('location')).toBe(json.statusUrl);
   });
 
-  it('takes a file of several MiB and refuses one over the limit', async () => {
+  it('is accepted with a file of several MiB, and rejected when it exceeds the limit', async () => {
     const { submit, emulator } = await setup();
     const file = new Uint8Array(3 * 1024 * 1024);
     file.set(Buffer.from('%PDF-1.7'));
@@ -132,7 +132,7 @@ describe('interface 4.1: submit a document', () => {
     expect((await submit(form({ file }))).status).toBe(400);
   });
 
-  it('lets a client that sends a large file see why it is refused', async () => {
+  it('is answered with the reason when a large file is rejected', async () => {
     const { submit } = await setup();
     const file = new Uint8Array(4 * 1024 * 1024);
     expect((await submit(form({ file }), 'environment=prod', { authorization: 'Bearer falsch' })).status).toBe(401);

@@ -3,8 +3,8 @@ import { ids, noon, revisions, setup } from './client.js';
 
 const hour = 3_600_000;
 
-describe('interface 4.2: delivery feed', () => {
-  it('gives a page of items and a nextCursor', async () => {
+describe('delivery feed (interface 4.2)', () => {
+  it('returns a page of items and a nextCursor', async () => {
     const { get } = await setup({ history: 1 });
     const { status, json, headers } = await get('/scans');
     expect(status).toBe(200);
@@ -13,7 +13,7 @@ describe('interface 4.2: delivery feed', () => {
     expect(json.nextCursor).toMatch(/./);
   });
 
-  it('gives entries in the shape of 2.1', async () => {
+  it('returns entries in the form of interface 2.1', async () => {
     const { page } = await setup({ history: 200, switches: { failureShare: 0.3 } });
     const { items } = await page('status=completed,failed&limit=200');
     expect(items).toHaveLength(200);
@@ -36,39 +36,39 @@ describe('interface 4.2: delivery feed', () => {
     }
   });
 
-  it('sorts by delivery time', async () => {
+  it('sorts entries by delivery time', async () => {
     const { drain } = await setup({ history: 500 });
     const times = (await drain('limit=97')).items.map((item) => String(item.deliveredAt));
     expect(times).toEqual([...times].sort());
   });
 
-  it('starts at the beginning of the history with neither cursor nor since (rule 1)', async () => {
+  it('starts at the beginning of the history when neither cursor nor since is given (rule 1)', async () => {
     const { page, emulator } = await setup({ history: 1000 });
     const [first] = emulator.entries();
     expect(ids((await page('limit=1')).items)).toEqual([first && 'version' in first ? first.version.scanId : '']);
   });
 
-  it.each([1, 7, 50, 200])('delivers every run exactly once in pages of %i', async (limit) => {
+  it.each([1, 7, 50, 200])('delivers every run exactly once when pages have %i entries', async (limit) => {
     const { drain } = await setup({ history: 450 });
     const seen = ids((await drain(`limit=${limit}`)).items);
     expect(seen).toHaveLength(450);
     expect(new Set(seen).size).toBe(450);
   });
 
-  it('takes 50 as the page size unless told otherwise', async () => {
+  it('returns 50 entries when no limit is given', async () => {
     const { page } = await setup({ history: 300 });
     expect((await page()).items).toHaveLength(50);
     expect((await page('limit=200')).items).toHaveLength(200);
     expect((await page('limit=1')).items).toHaveLength(1);
   });
 
-  it('gives the same page again for the same cursor', async () => {
+  it('returns the same page again when the cursor is the same', async () => {
     const { page } = await setup({ history: 30 });
     const { nextCursor } = await page('limit=10');
     expect(await page(`cursor=${nextCursor}&limit=10`)).toEqual(await page(`cursor=${nextCursor}&limit=10`));
   });
 
-  it('lists only completed runs of prod unless told otherwise', async () => {
+  it('lists only completed runs of prod when no filter is given', async () => {
     const { page } = await setup({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
     const { items } = await page('limit=200');
     expect(new Set(items.map((item) => `${item.status}/${item.environment}`))).toEqual(new Set(['completed/prod']));
@@ -81,7 +81,7 @@ describe('interface 4.2: delivery feed', () => {
     ['environment=test', { status: ['completed'], environment: ['test'] }],
     ['environment=all', { status: ['completed'], environment: ['prod', 'test'] }],
     ['environment=all&status=completed,failed', { status: ['completed', 'failed'], environment: ['prod', 'test'] }],
-  ])('filters by %s', async (query, expected) => {
+  ])('filters entries when the query is %s', async (query, expected) => {
     const { drain } = await setup({ history: 400, switches: { failureShare: 0.4, testEnvironmentShare: 0.4 } });
     const all = (await drain('status=completed,failed&environment=all')).items;
     const { items } = await drain(query);
@@ -93,7 +93,7 @@ describe('interface 4.2: delivery feed', () => {
     expect(wanted.length).toBeGreaterThan(20);
   });
 
-  it('filters by documentType', async () => {
+  it('filters entries when a documentType is given', async () => {
     const { drain } = await setup({ history: 300 });
     const all = (await drain()).items;
     const wanted = all.filter((item) => (item.documentType as { slug: string }).slug === 'gutschrift');
@@ -101,7 +101,7 @@ describe('interface 4.2: delivery feed', () => {
     expect(wanted.length).toBeGreaterThan(5);
   });
 
-  it('advances the cursor past runs that the filters skip (rule 2)', async () => {
+  it('advances the cursor when the filters skip runs (rule 2)', async () => {
     const { page, emulator } = await setup({ history: 20 });
     const skipped = await page('environment=test');
     expect(skipped.items).toEqual([]);
@@ -111,7 +111,7 @@ describe('interface 4.2: delivery feed', () => {
     expect((await page(`cursor=${skipped.nextCursor}&environment=all`)).items).toHaveLength(1);
   });
 
-  it('lets filters change between two polls over the one sequence (rule 2)', async () => {
+  it('continues at the same position when the filters change between polls (rule 2)', async () => {
     const { page, drain } = await setup({ history: 100, switches: { testEnvironmentShare: 0.5 } });
     const all = (await drain('environment=all')).items;
     const first = await page('environment=test&limit=10');
@@ -120,7 +120,7 @@ describe('interface 4.2: delivery feed', () => {
     expect(ids(rest.items)).toEqual(ids(all.slice(ids(all).indexOf(last ?? '') + 1)));
   });
 
-  it('takes since as ISO 8601 or as milliseconds since 1970, inclusive or, by the switch, exclusive', async () => {
+  it('accepts since as ISO 8601 or milliseconds since 1970, exclusive only when the switch is set', async () => {
     const { page, drain, emulator } = await setup({ history: 100 });
     const all = (await drain()).items;
     const time = String(all[40]?.deliveredAt);
@@ -133,7 +133,7 @@ describe('interface 4.2: delivery feed', () => {
     expect(ids((await page(`since=${ms}&limit=200`)).items)).toEqual(ids(all.slice(41)));
   });
 
-  it('takes a date, a time in the future, and 0 as since', async () => {
+  it('accepts a date, a time in the future and 0 as since', async () => {
     const { page, emulator, advance } = await setup({ history: 100 });
     expect((await page('since=0&limit=200')).items).toHaveLength(100);
     expect((await page('since=2026-09-01&limit=200')).items).toHaveLength(100);
@@ -145,20 +145,20 @@ describe('interface 4.2: delivery feed', () => {
     expect(ids((await page(`cursor=${nextCursor}`)).items)).toEqual([late?.scanId]);
   });
 
-  it.each(['true', '1', 'yes'])('attaches markdown to every entry with markdown=%s', async (value) => {
+  it.each(['true', '1', 'yes'])('includes markdown in every entry when markdown=%s', async (value) => {
     const { page } = await setup({ history: 20 });
     for (const item of (await page(`markdown=${value}`)).items) expect(item.markdown).toMatch(/^# /);
   });
 
   it.each(['', '&markdown=', '&markdown=false', '&markdown=0', '&markdown=no'])(
-    'attaches no markdown with "%s"',
+    'includes no markdown when the query has "%s"',
     async (query) => {
       const { page } = await setup({ history: 20 });
       for (const item of (await page(`limit=10${query}`)).items) expect(item).not.toHaveProperty('markdown');
     },
   );
 
-  it('delivers a corrected run again, once, at the higher revision (rules 3 and 4)', async () => {
+  it('delivers a run once more, at the highest revision, when it was corrected (rules 3 and 4)', async () => {
     const { page, drain, emulator } = await setup({ history: 5 });
     const { items, cursor } = await drain();
     emulator.correct(String(items[2]?.scanId));
@@ -166,14 +166,14 @@ describe('interface 4.2: delivery feed', () => {
     expect(revisions((await page(`cursor=${cursor}`)).items)).toEqual([`${items[2]?.scanId}@3`]);
   });
 
-  describe('rule 6: inline copies', () => {
+  describe('inline copies (rule 6)', () => {
     const big = { data: { text: 'x'.repeat(2000) }, markdown: 'kurz' };
 
     it.each([
       ['data', { ...big, markdown: 'kurz' }, false, true],
       ['markdown', { data: { a: 1 }, markdown: 'ü'.repeat(600) }, true, false],
       ['both', { ...big, markdown: 'x'.repeat(1001) }, false, false],
-    ])('leaves out %s over the limit and says so', async (_, spec, hasData, hasMarkdown) => {
+    ])('omit %s and set resultTruncated when the limit is exceeded', async (_, spec, hasData, hasMarkdown) => {
       const { emulator, page, get } = await setup({ switches: { inlineLimitBytes: 1000 } });
       const [run] = emulator.appendRuns([spec]);
       const [entry] = (await page('markdown=true')).items;
@@ -186,7 +186,7 @@ describe('interface 4.2: delivery feed', () => {
       expect(full).toMatchObject({ ...spec, resultTruncated: false });
     });
 
-    it('carries values of exactly the limit', async () => {
+    it('include values when they have exactly the limit', async () => {
       const { emulator, page } = await setup({ switches: { inlineLimitBytes: 1000 } });
       const dataJson = `{"x":"${'x'.repeat(1000 - '{"x":""}'.length)}"}`;
       emulator.appendRuns([
@@ -197,14 +197,14 @@ describe('interface 4.2: delivery feed', () => {
       expect(items.map((item) => item.resultTruncated)).toEqual([false, true]);
     });
 
-    it('flags a run whose markdown is too large even where no markdown was asked for', async () => {
+    it('set resultTruncated when markdown is too large, even if it was not requested', async () => {
       const { emulator, page } = await setup();
       emulator.appendRuns([{ truncated: 'markdown' }]);
       const [entry] = (await page()).items;
       expect(entry).toMatchObject({ resultTruncated: true, data: expect.any(Object) });
     });
 
-    it('leaves values out for the share of completed runs that is set', async () => {
+    it('omit values for a share of completed runs when one is set', async () => {
       const { drain, emulator } = await setup({ history: 1000, switches: { truncatedShare: 0.2, failureShare: 0.1 } });
       const { items } = await drain('markdown=1&status=completed,failed&limit=200');
       const truncated = items.filter((item) => item.resultTruncated === true);
@@ -217,7 +217,7 @@ describe('interface 4.2: delivery feed', () => {
     });
   });
 
-  it('delivers runs of partners in test mode like any other (rule 7)', async () => {
+  it('delivers runs like any other when their partner is in test mode (rule 7)', async () => {
     const { page, drain, emulator } = await setup({ history: 1000 });
     const modes = new Map<string, boolean>();
     for (const item of (await drain('limit=200')).items) {
@@ -235,7 +235,7 @@ describe('interface 4.2: delivery feed', () => {
     expect(last).toMatchObject({ partnerTestMode: true, partnerName: 'Probe GmbH', data: expect.any(Object) });
   });
 
-  it('carries failureReason and error instead of data on failed entries (rule 8)', async () => {
+  it('includes failureReason and error instead of data when a run failed (rule 8)', async () => {
     const { emulator, page } = await setup();
     emulator.appendRuns([{ status: 'failed', failureReason: 'ocr_failed', error: 'Nicht lesbar.' }]);
     const [entry] = (await page('status=failed')).items;
@@ -244,14 +244,14 @@ describe('interface 4.2: delivery feed', () => {
   });
 
   describe('cursors', () => {
-    it('stay the same at the end of the feed when stable', async () => {
+    it('stay the same at the end of the feed when they are stable', async () => {
       const { page, drain, advance } = await setup({ history: 5 });
       const { cursor } = await drain();
       advance(hour);
       expect((await page(`cursor=${cursor}`)).nextCursor).toBe(cursor);
     });
 
-    it('change with every poll when moving, and all of them continue at the same place', async () => {
+    it('change with every poll, and continue at the same position, when they are moving', async () => {
       const { page, emulator } = await setup({ history: 5, switches: { cursors: 'moving' } });
       const seen = new Set<string>();
       let { nextCursor: cursor } = await page();
@@ -264,7 +264,7 @@ describe('interface 4.2: delivery feed', () => {
       for (const old of seen) expect(ids((await page(`cursor=${old}`)).items)).toEqual([added?.scanId]);
     });
 
-    it('are opaque: an altered one is rejected', async () => {
+    it('are rejected when they were altered', async () => {
       const { page, get } = await setup({ history: 5 });
       const { nextCursor } = await page();
       for (let i = 0; i < nextCursor.length; i++) {
@@ -274,7 +274,7 @@ describe('interface 4.2: delivery feed', () => {
       }
     });
 
-    it('survive a restart with the same seed', async () => {
+    it('stay valid after a restart when the seed is the same', async () => {
       const first = await setup({ history: 20, seed: 7 });
       const { items, nextCursor } = await first.page('limit=5');
       const second = await setup({ history: 20, seed: 7 });
@@ -283,7 +283,7 @@ describe('interface 4.2: delivery feed', () => {
       expect(ids(rest.items)).not.toContain(ids(items)[4]);
     });
 
-    it('never pass an entry that appears later at the same millisecond', async () => {
+    it('do not skip an entry when it appears later in the same millisecond', async () => {
       const { page, emulator } = await setup();
       let cursor = (await page()).nextCursor;
       for (let i = 0; i < 5; i++) {
@@ -295,7 +295,7 @@ describe('interface 4.2: delivery feed', () => {
     });
   });
 
-  it('looks at no more runs than the scan limit, and a short page is then not the end', async () => {
+  it('returns short pages before the end when the scan limit is reached', async () => {
     const { page } = await setup({ history: 100, switches: { scanLimit: 10 } });
     const first = await page('environment=test');
     const second = await page(`environment=test&cursor=${first.nextCursor}`);
@@ -304,7 +304,7 @@ describe('interface 4.2: delivery feed', () => {
     expect((await page(`cursor=${second.nextCursor}&limit=200`)).items).toHaveLength(10);
   });
 
-  it('sends its Date header by the service clock, or none', async () => {
+  it('sends the time of the service clock as Date, or no Date when it is disabled', async () => {
     const { get, emulator, advance } = await setup({ switches: { clockOffsetMs: 90_000 } });
     expect((await get('/scans')).headers.get('date')).toBe('Thu, 01 Oct 2026 12:01:30 GMT');
     advance(1000);

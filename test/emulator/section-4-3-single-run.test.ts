@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ids, setup } from './client.js';
 
-describe('interface 4.3: single run', () => {
-  it('has the shape of the feed entry, in full, and the raw OCR result', async () => {
+describe('single run (interface 4.3)', () => {
+  it('has the fields of the feed entry, the full data and the raw OCR result when the entry is truncated', async () => {
     const { page, get } = await setup({ history: 20, switches: { truncatedShare: 1 } });
     for (const entry of (await page('limit=5')).items) {
       const { status, json } = await get(`/scans/${entry.scanId}`);
@@ -16,7 +16,7 @@ describe('interface 4.3: single run', () => {
     }
   });
 
-  it('gives the same data as an entry that was not truncated', async () => {
+  it('has the data of the entry when the entry is not truncated', async () => {
     const { page, get } = await setup({ history: 5 });
     for (const entry of (await page('markdown=yes')).items) {
       const { json } = await get(`/scans/${entry.scanId}?markdown=true`);
@@ -24,7 +24,7 @@ describe('interface 4.3: single run', () => {
     }
   });
 
-  it('leaves out every optional field but the result when only required fields are wanted', async () => {
+  it('omits every optional field except the result when runFields is required', async () => {
     const { emulator, page, get } = await setup({ history: 3, switches: { runFields: 'required' } });
     const [failed] = emulator.appendRuns([{ status: 'failed' }]);
     const required = ['documentType', 'environment', 'fileName', 'revision', 'scanId', 'status'];
@@ -36,14 +36,14 @@ describe('interface 4.3: single run', () => {
     expect(await fieldsOf(`/scans/${failed?.scanId}`)).toEqual([...required, 'rawOcrResult'].sort());
   });
 
-  it('attaches markdown only when asked', async () => {
+  it('includes markdown only when it is requested', async () => {
     const { page, get } = await setup({ history: 1 });
     const [id] = ids((await page()).items);
     expect((await get(`/scans/${id}`)).json).not.toHaveProperty('markdown');
     expect((await get(`/scans/${id}?markdown=true`)).json.markdown).toMatch(/^# /);
   });
 
-  it('shows failed runs with failureReason and error', async () => {
+  it('has failureReason and error when the run failed', async () => {
     const { emulator, get } = await setup();
     const [run] = emulator.appendRuns([{ status: 'failed', failureReason: 'timeout', error: 'Zeit überschritten.' }]);
     const { json } = await get(`/scans/${run?.scanId}`);
@@ -51,7 +51,7 @@ describe('interface 4.3: single run', () => {
     expect(json).not.toHaveProperty('data');
   });
 
-  it('knows a generated run while it is processing, and not before it was submitted', async () => {
+  it('shows a generated run as processing, and answers 404 before it was submitted', async () => {
     const options = { switches: { newRunsPerSecond: 0.01, processingMs: 10_000 } };
     const ahead = await setup(options);
     ahead.advance(1000_000);
@@ -69,7 +69,7 @@ describe('interface 4.3: single run', () => {
   });
 
   it.each(['unbekannt', '00000000-0000-4000-8000-000000000000', '%F0%9F%98%80', 'x'.repeat(300)])(
-    'answers 404 in German for the unknown id %s',
+    'answers 404 in German when the id is unknown: %s',
     async (id) => {
       const { get } = await setup({ history: 10 });
       const { status, json } = await get(`/scans/${id}`);
@@ -78,7 +78,7 @@ describe('interface 4.3: single run', () => {
     },
   );
 
-  it('does not show runs of another organization', async () => {
+  it('answers 404 when the run belongs to another organization', async () => {
     const apiKeys = [
       { key: 'one', organization: 'a' },
       { key: 'two', organization: 'b' },
@@ -89,7 +89,7 @@ describe('interface 4.3: single run', () => {
     expect((await get(`/scans/${id}`, { authorization: 'Bearer two' })).status).toBe(404);
   });
 
-  it('gives scripted answers byte for byte, in order, then the run itself', async () => {
+  it('returns scripted answers byte for byte in order, then the run', async () => {
     const { page, get, emulator } = await setup({ history: 1 });
     const [id] = ids((await page()).items) as [string];
     const body = `{"scanId":"${id}","data":{"n":12345678901234567890,"m":1.10,"s":"\\ud800"}}`;

@@ -8,27 +8,30 @@ const apiKeys = [
   { key: 'stray', organization: null },
 ];
 
-describe('interface 5: authentication', () => {
+describe('authentication (interface 5)', () => {
   it.each([
     ['no header', {}],
     ['an unknown key', { authorization: 'Bearer falsch' }],
     ['another scheme', { authorization: 'Basic one' }],
     ['an empty key', { authorization: 'Bearer ' }],
-    ['a key with something behind it', { authorization: 'Bearer one two' }],
-  ])('answers every operation with 401 in German for %s', async (_, headers: Record<string, string>) => {
-    const { get, submit } = await setup({ apiKeys, history: 1 });
-    const without = { authorization: '', ...headers };
-    for (const reply of [
-      await get('/scans', headers),
-      await get('/scans/x', headers),
-      await submit(form(), 'environment=prod', without),
-    ]) {
-      expect(reply.status).toBe(401);
-      expect(reply.json).toEqual({ error: 'API-Schlüssel fehlt oder ist ungültig.' });
-    }
-  });
+    ['a key followed by other text', { authorization: 'Bearer one two' }],
+  ])(
+    'answers every operation with 401 in German when the request has %s',
+    async (_, headers: Record<string, string>) => {
+      const { get, submit } = await setup({ apiKeys, history: 1 });
+      const without = { authorization: '', ...headers };
+      for (const reply of [
+        await get('/scans', headers),
+        await get('/scans/x', headers),
+        await submit(form(), 'environment=prod', without),
+      ]) {
+        expect(reply.status).toBe(401);
+        expect(reply.json).toEqual({ error: 'API-Schlüssel fehlt oder ist ungültig.' });
+      }
+    },
+  );
 
-  it('answers 403 for a key that belongs to no organization', async () => {
+  it('answers 403 when the key belongs to no organization', async () => {
     const { get, submit } = await setup({ apiKeys });
     const headers = { authorization: 'Bearer stray' };
     for (const reply of [
@@ -41,12 +44,12 @@ describe('interface 5: authentication', () => {
     }
   });
 
-  it('checks the key before the parameters', async () => {
+  it('answers 401 when both key and parameters are invalid', async () => {
     const { get } = await setup({ apiKeys });
     expect((await get('/scans?limit=0', {})).status).toBe(401);
   });
 
-  it('binds runs and cursors to the organization of the key', async () => {
+  it('shows no runs and accepts no cursors when they belong to another organization', async () => {
     const { get, page, emulator } = await setup({ apiKeys, history: 5 });
     const mine = await page();
     const same = (await get('/scans', { authorization: 'bearer also-one' })).json;
