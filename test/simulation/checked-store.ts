@@ -21,22 +21,22 @@ import { type ModelRow, ModelStore } from './model-store.js';
 import type { SimulatedService } from './simulated-service.js';
 import type { Traits } from './traits.js';
 
-/** A broken promise. The message has the promise and the cause. */
+/** A broken promise. The message names the promise and the cause. */
 export class BrokenPromise extends Error {
   override readonly name = 'BrokenPromise';
 }
 
 export const FEED = 'default';
 
-/** The model store. It checks every commit against the promises at once. */
+/** A model store that checks the promises within each commit. */
 export class CheckedStore extends ModelStore {
-  /** Number of pages that were read from another position than that of the feed, although their process held the lease. */
+  /** Number of commits from a position other than the feed's, although their process held the lease. */
   misplaced = 0;
-  /** Scans that were inserted or updated; cleared by each reader. */
+  /** Inserted or updated scans. A caller clears it before it watches for writes. */
   readonly written = new Set<string>();
   broken: BrokenPromise | null = null;
   readonly #listed: Delivery[] = [];
-  /** Deliveries that are neither stored nor in quarantine yet. Stored ones stay stored, unless commits are lost. */
+  /** Deliveries that are neither stored nor in quarantine yet. Stored ones remain stored unless commits are lost. */
   #awaited: Delivery[] = [];
 
   constructor(
@@ -53,8 +53,7 @@ export class CheckedStore extends ModelStore {
     };
   }
 
-  // The statements themselves are overridden, not the calls that await them: nothing else can happen between a write and its
-  // check.
+  // These overrides are synchronous, unlike the calls that await them: nothing can run between a write and its check.
 
   override async tryEntries(_lease: LeaseGrant, batch: EntryBatch): Promise<void> {
     requireStorable(batch);
@@ -110,7 +109,7 @@ export class CheckedStore extends ModelStore {
     super.rewind(name, cursor);
   }
 
-  /** Everything from the beginning of the feed to its end, and everything that was requested. */
+  /** Returns whether the feed was read to its end, and no history pass or backfill is unfinished. */
   hasReadAll(): boolean {
     const feed = this.feeds.get(FEED);
     const isUnfinished = (kind: PassKind) => feed !== undefined && unfinishedPass(feed, kind) !== undefined;
@@ -125,12 +124,12 @@ export class CheckedStore extends ModelStore {
     return moved;
   }
 
-  /** Virtual time up to which the feed claims to be complete. */
+  /** Returns the virtual time up to which the feed claims to be complete. */
   completeAsOf(): number {
     return this.#virtual(this.feeds.get(FEED)?.completeAsOf);
   }
 
-  /** Deliveries that should be stored and are not. Those before cursors are found only by passes. */
+  /** Returns deliveries that should be stored but are not. Only passes (`sweeping`) find those before cursors. */
   missing(sweeping: boolean): readonly Delivery[] {
     this.#awaited = this.#awaited.filter((delivery) => !this.#has(delivery));
     const since = this.feeds.get(FEED)?.startSince ?? null;
@@ -139,7 +138,7 @@ export class CheckedStore extends ModelStore {
     );
   }
 
-  /** Deliveries that are not stored, whether they should be or not. */
+  /** Returns all deliveries that are not stored, whether they should be or not. */
   notKept(): readonly Delivery[] {
     return this.#awaited.filter((delivery) => !this.#has(delivery));
   }
@@ -178,7 +177,7 @@ export class CheckedStore extends ModelStore {
     if (row?.revision !== old.revision || row?.pending !== old.pending) this.#fail(`a fenced write changed ${scanId}`);
   }
 
-  /** A revision never goes back; at the same one completeness only grows; what is complete is what was recognised. */
+  /** Checks that the revision did not decrease, the same revision lost nothing, and a complete row has its full result. */
   #isBetter(scanId: string, old: Partial<ModelRow>): void {
     const row = this.rows.get(scanId);
     if (row === undefined) {
@@ -235,7 +234,7 @@ export class CheckedStore extends ModelStore {
     }
   }
 
-  /** What the feed listed within the range of a pass when it began is kept when it is finished. */
+  /** Checks that a finished pass has stored every delivery in its range that was visible when it began. */
   #hasReadItsRange({ kind, since, until, begunAt }: ModelPass): void {
     this.coverage[`${kind} passes`] += 1;
     for (const delivery of this.missing(true)) {
@@ -255,7 +254,7 @@ export class CheckedStore extends ModelStore {
     return time == null ? Number.NEGATIVE_INFINITY : time - (this.clock.now() - this.clock.monotonic());
   }
 
-  /** Keeps the first error, since the engine would survive it. */
+  /** Records the first broken promise, since the engine would handle a thrown error. */
   #fail(message: string): void {
     this.broken ??= new BrokenPromise(message);
   }

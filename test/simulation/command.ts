@@ -1,8 +1,8 @@
 /**
- * Runs histories on all cores until one breaks a promise or all are done: those of seeds that failed before, then those of
- * a range of consecutive seeds that is drawn afresh each time. With SIMULATION_FIRST_SEED the range begins there, and
- * nothing else is run. Environment: SIMULATION_SEEDS (how many, 1,000,000), SIMULATION_FIRST_SEED, SIMULATION_PROCESSES
- * (one for each core).
+ * Simulates histories on all cores until one breaks a promise or all have run: first the seeds that failed before, then a
+ * random range of consecutive seeds. With SIMULATION_FIRST_SEED only the range that begins there is run. Environment:
+ * SIMULATION_SEEDS (length of the range, default 1,000,000), SIMULATION_FIRST_SEED, SIMULATION_PROCESSES (default: one per
+ * core).
  */
 import { fork } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -13,10 +13,10 @@ import { FAILED_SEEDS } from './failed-seeds.js';
 import type { ShardReport } from './shard-report.js';
 
 const SHARD = fileURLToPath(new URL('./shard.js', import.meta.url));
-/** Number of seeds in a batch for a process. */
+/** Number of seeds per batch that a process simulates. */
 const BATCH = 200;
 const PROGRESS_EVERY_MS = 10_000;
-/** Fresh ranges begin below this seed. */
+/** Upper limit of the first seed of a random range. */
 const FIRST_SEED_LIMIT = 1_000_000_000;
 
 const count = numberFrom('SIMULATION_SEEDS', 1_000_000);
@@ -60,14 +60,14 @@ function* inBatches(ranges: readonly SeedRange[]): Generator<SeedRange, undefine
   }
 }
 
-/** Runs batches in one process until there are none. Rejects if the process dies. */
+/** Runs batches in one process until none is left. Calls `fail` if a history fails or the process dies. */
 function runShard(
   take: () => SeedRange | null,
   total: Coverage,
   fail: (seed: number, message: string) => void,
 ): Promise<void> {
   return new Promise((resolve) => {
-    // A history leaves little data but much garbage; the other cores have shards of their own to run.
+    // A history keeps little data but produces much garbage. The other cores are busy with their own shards.
     const shard = fork(SHARD, [], {
       execArgv: ['--min-semi-space-size=32', '--max-semi-space-size=32', '--single-threaded-gc'],
     });

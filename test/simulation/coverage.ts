@@ -1,4 +1,4 @@
-/** Events of histories. They are counted to detect when histories cover less. */
+/** Events of histories, counted to notice when histories cover less than before. */
 const HAPPENINGS = [
   'histories',
   'deliveries',
@@ -29,7 +29,7 @@ const HAPPENINGS = [
 ] as const;
 
 export type Happening = (typeof HAPPENINGS)[number];
-/** How often each happened. */
+/** Number of times that each event happened. */
 export type Coverage = Record<Happening, number>;
 
 export function noCoverage(): Coverage {
@@ -45,12 +45,12 @@ export function uncovered(coverage: Coverage): readonly Happening[] {
   return HAPPENINGS.filter((what) => coverage[what] === 0);
 }
 
-/** @param of the histories that were asked for */
+/** @param of number of requested histories */
 export function toldProgress({ histories }: Coverage, seconds: number, of: number): string {
   return `${count(histories)} of ${count(of)} histories: ${(histories / seconds).toFixed(0)} seeds/s`;
 }
 
-/** A line for each, with the average of a history. */
+/** Formats one line per event, with the average per history. */
 export function toldCoverage(coverage: Coverage): string {
   const width = Math.max(...HAPPENINGS.map((what) => count(coverage[what]).length));
   return HAPPENINGS.filter((what) => what !== 'histories')

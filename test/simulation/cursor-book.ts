@@ -1,13 +1,13 @@
-/** How the service issues cursors now. `stalled`: the one that was sent; `circling`: an earlier one. */
+/** How the service currently issues cursors. `stalled`: the request's own cursor; `circling`: an earlier one. */
 export type CursorMode = 'ordinary' | 'empty' | 'stalled' | 'circling';
 
 /**
- * The cursors of a service: places in its sequence. It may forget all that it handed out, or those beyond a place, as
- * after a restore. `generation:place`, the number of the poll where every poll gets its own, and the filters where it
- * is bound to them.
+ * The cursors of a service: positions in its sequence. It may forget all issued cursors, or those beyond a position, as after
+ * a restore. Format: `generation:position`, then `/poll` if every poll has its own cursor, then `#filters` if cursors are
+ * bound to filters.
  */
 export class CursorBook {
-  /** By generation: up to which place it still knows the cursors of the generations before. */
+  /** By generation: the position up to which cursors of earlier generations are still known. */
   readonly #limits: number[] = [Number.POSITIVE_INFINITY];
   #issued: string[] = [];
   #polls = 0;
@@ -21,13 +21,13 @@ export class CursorBook {
     return cursor;
   }
 
-  /** One that was handed out before, is still known, may be used with these filters, and leads to this place or before it. */
+  /** Returns a random known cursor at or before a position that may be used with these filters; null if the draw misses. */
   earlier(random: number, upTo: number, filters: string): string | null {
     const cursor = this.#issued[Math.floor(random * this.#issued.length)];
     return cursor !== undefined && placeOf(cursor) <= upTo && isBoundTo(cursor, filters) ? cursor : null;
   }
 
-  /** Forgets the cursors issued so far that are beyond the position. */
+  /** Forgets all cursors issued so far that are beyond a position. */
   forgetBeyond(place: number): void {
     this.#limits.push(place);
     this.#issued = this.#issued.filter((cursor) => this.knows(cursor));
@@ -44,7 +44,7 @@ export function placeOf(cursor: string): number {
   return Number(cursor.slice(cursor.indexOf(':') + 1).split(/[/#]/)[0]);
 }
 
-/** Whether the cursor may be used with these filters. */
+/** Returns whether a cursor may be used with these filters. */
 export function isBoundTo(cursor: string, filters: string): boolean {
   const [, boundTo] = cursor.split('#');
   return boundTo === undefined || boundTo === filters;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FeedFilters } from '../../src/sync/ports/index.js';
 import type { Fields } from '../support/entries.js';
 
-/** A value that the model of the store refuses, as PostgreSQL refuses some: nothing shows it beforehand. */
+/** A value that the model store refuses, like values that only PostgreSQL itself can detect. */
 export const POISON = 'poison';
 
 /** A revision of a run. */
@@ -13,17 +13,17 @@ export interface Version {
   readonly environment: 'prod' | 'test';
   /** Virtual time of its submission or completion, milliseconds; may be days before its delivery. */
   readonly earlierTime: number;
-  /** Its result holds a value that the store refuses. */
+  /** Whether its result contains a value that the store refuses. */
   readonly poisonous: boolean;
-  /** Nothing was recognised that could be shown as markdown. */
+  /** Whether recognition found no text, so that it has no markdown. */
   readonly bare: boolean;
 }
 
-/** A delivery in the one sequence of the feed. */
+/** A delivery in the sequence of the feed. */
 export interface Delivery extends Version {
-  /** Place in the sequence, by virtual time in milliseconds. */
+  /** Position in the sequence, a virtual time in milliseconds. */
   readonly key: number;
-  /** The virtual time of delivery that the entry shows, whole milliseconds: that of its place, or a later one. */
+  /** Virtual delivery time that the entry shows, whole milliseconds: that of its position, or a later one. */
   readonly dated: number;
   readonly json: string;
   /** The parsed entry. */
@@ -34,11 +34,11 @@ export interface Delivery extends Version {
   readonly behind: boolean;
   /** Whether it can be stored; otherwise it must be in quarantine. */
   readonly usable: boolean;
-  /** Its identity in the quarantine. */
+  /** Identity in the quarantine. */
   readonly identity: string;
 }
 
-/** How an entry is delivered. `truncated…`: which values are too large. `repairable`: text that PostgreSQL cannot hold. */
+/** How an entry is delivered. `truncated…`: values that are too large. `repairable`: has text that PostgreSQL cannot store. */
 export type Shape =
   | 'full'
   | 'truncated'
@@ -52,7 +52,7 @@ export type Shape =
 const TRUNCATED: readonly Shape[] = ['truncated', 'truncated_data', 'truncated_markdown'];
 const UNUSABLE: readonly Shape[] = ['bad_status', 'no_scan_id'];
 
-/** The `data` that a revision must end up with; a delivery with other content comes with more. */
+/** Returns the `data` that must be stored for a revision; a delivery with other content has more fields. */
 export function resultOf({ scanId, revision }: Pick<Version, 'scanId' | 'revision'>): Fields {
   return { scan: scanId, revision };
 }
@@ -88,7 +88,7 @@ export function deliver(
 }
 
 /**
- * The answer of the single-run endpoint (interface 4.3).
+ * Returns the answer of the single-run endpoint (interface 4.3).
  * @param sparse without the optional fields of the feed entry
  */
 export function runJson(version: Version, markdown: boolean, sparse: boolean, over: Fields = {}): string {
@@ -96,7 +96,7 @@ export function runJson(version: Version, markdown: boolean, sparse: boolean, ov
   return JSON.stringify(sparse ? { ...fields, partnerName: undefined, partnerTestMode: undefined } : fields);
 }
 
-/** Whether a revision's partner is in test mode. */
+/** Returns whether a revision's partner is in test mode. */
 export function isTestMode({ revision }: Pick<Version, 'revision'>): boolean {
   return revision % 2 === 0;
 }
@@ -121,7 +121,7 @@ function fieldsOf(version: Version, markdown: boolean): Fields {
   };
 }
 
-/** Returns whether the filters include it (interface 4.2 rule 2). */
+/** Returns whether the filters include a revision (interface 4.2 rule 2). */
 export function isListed({ status, environment }: Version, filters: FeedFilters): boolean {
   return filters.status.includes(status) && (filters.environment === 'all' || filters.environment === environment);
 }

@@ -1,7 +1,7 @@
 /**
- * Seeds that failed once; `npm run simulate` runs them before fresh ones. A seed leads to the same history only while the
- * simulation draws the same choices in the same order, so after a change of its world it is one history like any other.
- * What keeps a fixed bug fixed is its own test. The list grows only.
+ * Seeds that failed once; `npm run simulate` runs them before new ones. A seed produces the same history only while the
+ * simulation draws the same choices in the same order. After a change of the simulation it is an ordinary history, so each
+ * fixed bug has its own test. Seeds are only added to this list.
  */
 export const FAILED_SEEDS: readonly number[] = [
   4, 219, 1_364, 1_751, 7_001_057, 8_000_236, 31_016_592, 363_002_626, 500_000_021, 601_000_031, 602_000_062,

@@ -26,13 +26,13 @@ export interface World {
   faults: Faults;
   /** Whether the database is unreachable. */
   databaseAway: boolean;
-  /** Until then a process or a statement is frozen, or a late statement is not executed yet. */
+  /** Virtual time until which a process or statement may be frozen, or a late statement pending. */
   unrestUntil: number;
-  /** How often the database has failed over and lost its last commits. */
+  /** Number of times that the database has failed over and lost its last commits. */
   failovers: number;
 }
 
-/** How a statement that did not happen is reported, as `storage/connection/errors.ts` would. */
+/** Errors of statements that were not executed, as the storage classifies them. */
 const STATEMENT_FAILURES = [
   new ModelFailure('connection'),
   new ModelFailure('deadlock'),
@@ -44,14 +44,14 @@ const STATEMENT_FAILURES = [
 ];
 const CUT = new ModelFailure('connection');
 
-/** One process of the daemon: the production engine, until it is killed. */
+/** A process of the daemon that runs the production engine until it is killed. */
 export class FaultyProcess {
   readonly #stop = new AbortController();
   readonly #following: Promise<void>;
   #killed = false;
   #frozenUntil = 0;
 
-  /** @param onKilled called at once, and only once */
+  /** @param onKilled called once, immediately */
   constructor(
     name: string,
     private readonly world: World,
@@ -79,20 +79,20 @@ export class FaultyProcess {
     this.#following.catch(() => {});
   }
 
-  /** Ends it like SIGKILL: nothing is released, and it does nothing more. */
+  /** Ends the process like SIGKILL: it releases nothing and does nothing more. */
   kill(): void {
     if (this.#killed) return;
     this.#killed = true;
     this.onKilled();
   }
 
-  /** Ends it like SIGTERM. */
+  /** Ends the process like SIGTERM. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#following;
   }
 
-  /** Every wait of the engine passes through here: here it may be killed or frozen. */
+  /** Wraps every wait of the engine, during which the process may be killed or frozen. */
   async #awaits<T>(work: Promise<T>): Promise<T> {
     const { choices, clock, faults } = this.world;
     if (choices.chance(faults.crash)) this.kill();
@@ -144,21 +144,21 @@ export class FaultyProcess {
     };
   }
 
-  /** A statement on its way to the database and back. */
+  /** Executes a statement with the faults of the connection. */
   async #perform<R>(call: () => Promise<R>): Promise<R> {
     const { world } = this;
     const { choices, clock, failovers } = world;
-    // A statement that was sent to a server before it failed does not arrive at the next one.
+    // A statement sent before a failover does not arrive at the new server.
     const arrive = async () => {
       if (world.failovers !== failovers) throw CUT;
       return call();
     };
-    // Some are so fast that nothing else happens meanwhile.
+    // Half of the statements are so fast that nothing else happens during them.
     if (choices.chance(0.5)) await clock.pause(choices.between(1, 20));
     if (this.#happens('slow statements', world.faults.slow)) {
       await clock.pause(this.#unrest(LEASE_TTL_MS * choices.between(1, 3)));
     }
-    // A statement may arrive although its sender is dead.
+    // The statement of a killed process may still arrive.
     if (this.#killed && choices.chance(0.5)) return new Promise<never>(() => {});
     if (world.databaseAway) throw CUT;
     if (this.#happens('lost statements', world.faults.lost)) throw choices.pick(STATEMENT_FAILURES);
@@ -174,7 +174,7 @@ export class FaultyProcess {
     return result;
   }
 
-  /** Starts something that may outlast the faults. Returns its duration. */
+  /** Records a disturbance that may outlast the faults. Returns its duration. */
   #unrest(ms: number): number {
     const { world } = this;
     world.unrestUntil = Math.max(world.unrestUntil, world.clock.monotonic() + ms);
@@ -193,7 +193,7 @@ function expectTrouble(error: unknown): void {
   if (!(error instanceof ModelFailure)) throw error;
 }
 
-/** The settings of a process: all the same but for the start, which counts only once. */
+/** Returns the settings of a process. They differ only in the start, which has an effect only once. */
 function identityOf({ filters, starts }: Traits, choices: Choices): FeedIdentity {
   const start = choices.pick(starts);
   return { name: FEED, baseUrl: 'https://service.test/v1', filters, keepHistory: true, start };

@@ -1,9 +1,9 @@
 import { BrokenPromise, FEED } from './checked-store.js';
 import { POLL_INTERVAL_MS, type World } from './faulty-process.js';
 
-/** Time after the last fault within which the feed must reach its end again and its freshness be known, milliseconds. */
+/** Time after the last fault within which the feed must reach its end again and know its freshness, milliseconds. */
 const RETURN_MS = 600_000;
-/** Time after which everything must be stored, milliseconds: pending results may pause for an hour, full passes for their interval. */
+/** Time until everything must be stored, milliseconds: pending results may wait for an hour, full passes for their interval. */
 const COMPLETE_MS = 4 * 3_600_000;
 const STEP_MS = 5_000;
 /** Time within which running requests for pages and results end, milliseconds. */
@@ -12,8 +12,9 @@ const REQUEST_MS = 10_000;
 const FRESH_MS = 30_000;
 
 /**
- * What must follow once the faults have stopped: in bounded time the feed is followed again; every revision is stored and
- * complete, or in quarantine; and what is delivered again is neither downloaded nor written again. Throws `BrokenPromise`.
+ * Checks the recovery after the faults have stopped: in bounded time the feed is followed again, and every revision is stored
+ * and complete or in quarantine. Entries that are delivered again are neither downloaded nor written again. Throws
+ * `BrokenPromise`.
  */
 export async function heal(world: World): Promise<void> {
   const { clock, store, traits } = world;
@@ -23,7 +24,7 @@ export async function heal(world: World): Promise<void> {
   await until(world, returnMs(world), () =>
     store.completeAsOf() >= stoppedAt ? null : 'the feed is not followed again',
   );
-  // A late statement, or a failover, moved the feed under pages that were read already.
+  // A late statement or a failover has moved the feed while pages were already read.
   if (traits.faults.straggler > 0 || traits.losesCommits) store.misplaced = 0;
   await until(world, COMPLETE_MS, () => whatIsMissing(world));
   await deliverAgain(world);
@@ -40,7 +41,10 @@ async function calm(world: World): Promise<void> {
   }
 }
 
-/** After cursors have gone in a circle, each page that was read before costs a poll interval; a small budget makes small pages. */
+/**
+ * Returns the maximum time of the return to the end of the feed. After circling cursors each page read before costs a poll
+ * interval, and a small memory budget leads to small pages.
+ */
 function returnMs({ service, traits }: World): number {
   const pageLimit = traits.memoryBudget < 10_000 ? 1 : traits.pageLimit;
   return RETURN_MS + Math.ceil(service.sequence.deliveries.length / pageLimit) * POLL_INTERVAL_MS;
@@ -60,7 +64,7 @@ function whatIsMissing({ clock, store, service, traits }: World): string | null 
   const [missing] = store.missing(traits.reconcile.intervalMs !== null);
   if (missing !== undefined) return `revision ${missing.revision} of ${missing.scanId} was not kept`;
   for (const { scanId, pending } of store.rows.values()) {
-    // Every delivery is kept by now: the later revision is in quarantine, or behind the cursor and nothing looks for it.
+    // Every expected delivery is kept: a later revision is in quarantine, or before the cursor without a pass to find it.
     if (pending === null || pending === 'test_mode_unknown' || service.runs.isUnstorable(scanId)) continue;
     return `${scanId} is still pending: ${pending}`;
   }
@@ -69,11 +73,11 @@ function whatIsMissing({ clock, store, service, traits }: World): string | null 
   return store.completeAsOf() >= clock.monotonic() - FRESH_MS ? null : 'freshness falls behind on a quiet feed';
 }
 
-/** Everything is delivered a second time. */
+/** Lets the feed deliver everything again, and checks that nothing is downloaded or written again. */
 async function deliverAgain(world: World): Promise<void> {
   const { clock, store, service } = world;
   await clock.advance(REQUEST_MS);
-  // Runs that cursors skipped may be found now, and results of revisions that were not delivered yet.
+  // These may change: skipped runs that are found now, and results of revisions that were not delivered before.
   const changing = new Set(store.notKept().map(({ scanId }) => scanId));
   for (const { scanId, deliveredAt, pending } of store.rows.values())
     if (deliveredAt === null || pending !== null) changing.add(scanId);

@@ -1,7 +1,7 @@
 import type { FeedFilters, FeedIdentity, MoveReason } from '../../src/sync/ports/index.js';
 import { type ModelPass, newPass } from './model-passes.js';
 
-/** A row of `feeds` and what belongs to it. Times in milliseconds since 1970, by the database's clock. */
+/** A row of `feeds` with its positions and passes. Times in milliseconds since 1970, by the database's clock. */
 export interface ModelFeed {
   baseUrl: string;
   readonly createdAt: number;
@@ -35,11 +35,11 @@ export interface ModelPosition {
   /** Delivery time up to which the feed was read there. */
   readonly deliveredUpTo: Date | null;
   readonly reason: 'checkpoint' | MoveReason;
-  /** Where a rewind went to; null: the feed's start. */
+  /** Target of a rewind; null: the feed's start. */
   readonly target?: ModelPosition | null;
 }
 
-/** A first start at `now` or `live` reaches this far back. */
+/** Time before its first start at which a `now` or `live` feed begins, milliseconds. */
 const NOW_REACHES_BACK_MS = 3_600_000;
 
 export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIdentity, now: number): ModelFeed {
@@ -71,7 +71,7 @@ export function newFeed({ name, start, baseUrl, filters, keepHistory }: FeedIden
   };
 }
 
-/** Whether every run that the new filters include was included before. */
+/** Returns whether every run that the new filters include was included before. */
 export function includesNoMore(before: FeedFilters, now: FeedFilters): boolean {
   return (
     now.status.every((status) => before.status.includes(status)) &&
@@ -80,7 +80,7 @@ export function includesNoMore(before: FeedFilters, now: FeedFilters): boolean {
   );
 }
 
-/** Cursors to go back to: none that was rejected before, and none beyond a place to which the feed was rewound since. */
+/** Returns earlier cursors to fall back to, except rejected ones and those beyond the target of a later rewind. */
 export function earlierCursors({ earlier, cursor }: ModelFeed): string[] {
   const rejected = new Set(earlier.flatMap((noted) => (noted.reason === 'rejected' ? [noted.cursor] : [])));
   const offered = earlier.flatMap((noted, index) => {

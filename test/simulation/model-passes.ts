@@ -12,13 +12,13 @@ export interface ModelPass {
   entries: number;
   stored: number;
   readonly begunAt: number;
-  /** `completeAsOf` of the feed when it began; null: it claims no such time. */
+  /** `completeAsOf` of the feed when the pass began; null: it claims no such time. */
   readonly completeAsOf: number | null;
   finishedAt: number | null;
   cancelled: boolean;
 }
 
-/** A backfill must overlap by this much what the feed is complete from to extend it. */
+/** Minimum overlap of a backfill with the complete range to extend it, milliseconds. */
 const BACKFILL_OVERLAP_MS = 3_600_000;
 
 type Begun = Pick<ModelPass, 'id' | 'kind' | 'since' | 'until' | 'begunAt'> & Partial<Pick<ModelPass, 'completeAsOf'>>;
@@ -37,7 +37,7 @@ export function historyIsComplete(feed: ModelFeed): boolean {
   return feed.endReachedAt !== null && (history === undefined || history.finishedAt !== null);
 }
 
-/** A full pass that began before the filters widened has not read what they include now. */
+/** Returns whether the filters were widened after a full pass began, so that it has not read everything. */
 function isOutdated({ kind, begunAt }: Pick<ModelPass, 'kind' | 'begunAt'>, { filtersWidenedAt }: ModelFeed): boolean {
   return kind === 'full' && filtersWidenedAt !== null && begunAt <= filtersWidenedAt;
 }
@@ -55,7 +55,7 @@ export function passOf({ id, kind, since, until, cursor, deliveredUpTo, entries,
   return { id, kind, since, until, cursor, deliveredUpTo, entries, stored };
 }
 
-/** The first reading of the whole feed counts as a full pass. */
+/** Returns the last pass of a kind. The first reading of the whole feed counts as a full pass. */
 export function lastPassOf(feed: ModelFeed, kind: NewPass['kind'], now: number): LastPass | null {
   const passes = feed.passes.filter(
     (pass) => pass.kind === kind && (pass.finishedAt === null || pass.cancelled || isCompleted(pass)),
@@ -76,7 +76,7 @@ function firstReading(feed: ModelFeed, kind: NewPass['kind']) {
   return { kind, begunAt, finishedAt: Math.max(endReachedAt, historyOf(feed)?.finishedAt ?? endReachedAt) };
 }
 
-/** Null if one of its kind is unfinished. */
+/** Begins a pass. Returns null if one of its kind is unfinished, or the feed is not complete yet. */
 export function beginPassOf(
   feed: ModelFeed,
   { kind, since, until, completeAsOf }: NewPass,
@@ -99,7 +99,7 @@ export function beginPassOf(
   return pass;
 }
 
-/** The pass, if it is where the commit expects it. */
+/** Returns the pass if it is at the position that the commit expects. */
 export function passAt(
   feed: ModelFeed,
   { id, from, until, finished, feedHadCursor }: PassCommit,

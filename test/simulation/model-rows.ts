@@ -6,7 +6,7 @@ import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../src/sync/
 import { batchTexts } from '../support/pages.js';
 import { contradicts, type Sources, steeringDiffers, unite } from './model-union.js';
 
-/** A row of `runs`, as far as the engine's promises reach. Times in milliseconds since 1970. */
+/** The columns of `runs` that the promises of the engine cover. Times in milliseconds since 1970. */
 export interface ModelRow extends Sources {
   scanId: string;
   revision: number;
@@ -32,7 +32,7 @@ interface WriteSettings {
   readonly keepsHistory: (feed: string) => boolean;
 }
 
-/** The rules of the commit statement for rows and quarantine: a second implementation. */
+/** A second implementation of the commit statement's rules for rows and quarantine. */
 export class ModelRows {
   readonly runs = new Map<string, ModelRow>();
   readonly history: ModelRow[] = [];
@@ -119,7 +119,7 @@ export class ModelRows {
     };
   }
 
-  /** @param entries of one scan and revision, in their order */
+  /** @param entries entries of one scan and revision, in their order */
   #store(entries: readonly ModelEntry[]): {
     readonly verdict: 'inserted' | 'updated' | 'filled' | 'unchanged' | 'stale';
     readonly row: ModelRow;
@@ -154,7 +154,7 @@ export class ModelRows {
     }
   }
 
-  /** First the entries that are not stored in any form, then the originals of stored ones. */
+  /** Chooses one entry per identity: unstored ones before the originals of repaired ones, outdated ones last. */
   #oneOfEachIdentity(entries: readonly QuarantineEntry[], feed: string): ReadonlyMap<string, QuarantineEntry> {
     const rank = (entry: QuarantineEntry) => (this.#isOvertaken(entry) ? 2 : entry.state === 'open' ? 0 : 1);
     const chosen = new Map<string, QuarantineEntry>();
@@ -188,7 +188,7 @@ export class ModelRows {
   }
 }
 
-/** Whether the union is what was stored already. */
+/** Returns whether the union equals the stored row. */
 function isSame(before: ModelRow, after: ModelRow): boolean {
   const { statesTestMode, pendingSince, nextTryAt } = before;
   return isDeepStrictEqual(before, { ...after, statesTestMode, pendingSince, nextTryAt });

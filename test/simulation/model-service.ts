@@ -8,11 +8,11 @@ export { ModelFailure } from './model-failure.js';
 export interface ModelServiceOptions {
   /** Called before each answer; throws to fail the request, or waits. */
   readonly before?: (operation: 'feed' | 'run', request: FeedRequest | string, signal: AbortSignal) => Promise<void>;
-  /** Cursors that change with every poll, also at the end. */
+  /** Whether cursors change with every poll, also at the end. */
   readonly movingCursors?: boolean;
 }
 
-/** The service in memory: one sequence of entries in the order of their delivery, cursors that are positions in it, runs by scan id. */
+/** The service in memory: a sequence of entries in delivery order, cursors that are positions in it, and runs by scan id. */
 export class ModelService implements FeedService {
   /** JSON texts in delivery order. */
   readonly feed: string[] = [];
@@ -70,7 +70,7 @@ function positionOf(cursor: string): number {
   return Number(cursor.split('.')[0]);
 }
 
-/** Not a number where the entry has no delivery time. */
+/** Returns the delivery time of an entry; NaN if it has none. */
 function deliveryOf(entry: string): number {
   const { deliveredAt } = (JSON.parse(entry) ?? {}) as { deliveredAt?: string };
   return Date.parse(deliveredAt ?? '');

@@ -42,7 +42,7 @@ export type { ModelFeed } from './model-feed.js';
 export type { ModelQuarantine, ModelRow } from './model-rows.js';
 
 export interface ModelStoreSettings {
-  /** The processes' monotonic clock, if it is not the database's. */
+  /** Monotonic clock of the processes; the database's clock by default. */
   readonly monotonic?: () => number;
   readonly pendingRetryMs?: number;
   readonly leaseTtlMs?: number;
@@ -54,15 +54,15 @@ const POSITIONS_KEPT = 300;
 const GONE_AFTER_MS = 24 * 3_600_000;
 const ADOPTED_AT_ONCE = 1_000;
 
-/** The rules of the statements in memory: a second implementation of what PostgreSQL does for the engine. */
+/** A second implementation of the store, in memory, with the rules of the SQL statements. */
 export class ModelStore implements FeedStore {
   readonly feeds = new Map<string, ModelFeed>();
   readonly #settings: Required<ModelStoreSettings>;
   readonly #rows: ModelRows;
-  /** Passes begun. */
+  /** Number of passes begun. */
   #passes = 0;
 
-  /** @param now the database's clock, milliseconds since 1970 */
+  /** @param now clock of the database, milliseconds since 1970 */
   constructor(
     private readonly now: () => number,
     settings: ModelStoreSettings = {},
@@ -317,12 +317,12 @@ export class ModelStore implements FeedStore {
     };
   }
 
-  /** The latest pass of a kind. */
+  /** Returns the latest pass of a kind. */
   latestPass(kind: PassKind, name = 'default'): ModelPass | undefined {
     return this.feeds.get(name)?.passes.findLast((pass) => pass.kind === kind);
   }
 
-  /** As `scanfeed backfill` does. */
+  /** Requests a backfill like `scanfeed backfill`. */
   requestBackfill(since: Date | null, until: Date, name = 'default'): ModelPass {
     this.#passes += 1;
     const pass = newPass({ id: String(this.#passes), kind: 'backfill', since, until, begunAt: this.now() });
@@ -330,7 +330,7 @@ export class ModelStore implements FeedStore {
     return pass;
   }
 
-  /** As `scanfeed rewind` does, to an earlier cursor or to the feed's start. The holder loses the lease. */
+  /** Rewinds the feed like `scanfeed rewind`, to an earlier cursor or its start. The leader loses the lease. */
   rewind(name: string, cursor: string | null): void {
     const feed = this.feeds.get(name);
     if (feed === undefined) return;
@@ -355,7 +355,7 @@ export class ModelStore implements FeedStore {
     return feed?.epoch === lease.epoch && (feed.holder ?? '') === lease.holder ? feed : null;
   }
 
-  /** Ages become times of the database's clock. */
+  /** Updates the freshness. Converts ages to times of the database's clock. */
   #refresh(feed: ModelFeed, { atEnd, polledAt, lastDelivered, lastDeliveredAt }: FreshnessClaim): void {
     const timeOf = (instant: number) => this.now() - Math.max(0, this.#settings.monotonic() - instant);
     const complete = atEnd ? polledAt : lastDelivered;

@@ -1,4 +1,4 @@
-/** The values of one revision in its sources: entries of the feed, and the single-run answer. */
+/** Values of one revision from its sources: feed entries and the single-run answer. */
 export interface Sources {
   status: 'completed' | 'failed';
   environment: 'prod' | 'test';
@@ -21,7 +21,7 @@ export interface Sources {
   pending: string | null;
 }
 
-/** Returns whether both have a value, and the values differ. */
+/** Returns whether two sources disagree: both have a value, and the values differ. */
 export function contradicts(a: Sources, b: Sources): boolean {
   const names = ['slug', 'reason', 'error', 'data'] as const;
   return a.status !== b.status || names.some((name) => a[name] !== null && b[name] !== null && a[name] !== b[name]);
@@ -32,7 +32,7 @@ export function steeringDiffers(earlier: Sources, later: Sources): boolean {
   return earlier.environment !== later.environment || testModeDiffers;
 }
 
-/** The row of both: what the earlier one leaves out comes from the later one, and the safe value wins. */
+/** Unites two sources. The later one supplies values that the earlier one omits; for steering fields the safe value wins. */
 export function unite(a: Sources, b: Sources): Sources {
   const safe: Sources = {
     ...a,

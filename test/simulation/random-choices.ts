@@ -1,12 +1,12 @@
 import { seededRandom } from '../support/virtual-clock.js';
 
-/** Choices that follow from a seed. */
+/** Reproducible random choices from a seed. */
 export interface Choices {
-  /** Uniform in [0, 1). */
+  /** Returns a uniform number in [0, 1). */
   random(): number;
-  /** True with this probability. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean;
-  /** A whole number from `low` to `high`, both included. */
+  /** Returns a whole number from `low` to `high`, both included. */
   between(low: number, high: number): number;
   pick<T>(options: readonly T[]): T;
 }

@@ -4,26 +4,26 @@ import type { Choices } from './random-choices.js';
 
 interface Shown {
   readonly version: Version;
-  /** From when on the single-run endpoint shows it. */
+  /** Time from which the single-run endpoint shows the revision. */
   readonly from: number;
-  /** Until then it answers something of no use. */
+  /** Time until which the endpoint gives an unusable answer. */
   readonly busyUntil: number;
   readonly busyAnswer: Fields | null;
 }
 
-/** What a run looks like while it is busy; null: 404. */
+/** Unusable answers of a busy run; null: 404. */
 const BUSY: readonly (Fields | null)[] = [
   { status: 'processing', data: undefined },
   { data: undefined, markdown: undefined, resultTruncated: true },
   null,
 ];
 
-/** The runs as the single-run endpoint shows them, perhaps earlier or later than the feed. */
+/** The runs as the single-run endpoint shows them, which may be earlier or later than in the feed. */
 export class RecognisedRuns {
   readonly scanIds: string[] = [];
   readonly #shown = new Map<string, Shown[]>();
 
-  /** @param sparse answers leave out optional fields */
+  /** @param sparse whether answers omit optional fields */
   constructor(private readonly sparse: boolean) {}
 
   newest(scanId: string): Version | undefined {
@@ -41,7 +41,7 @@ export class RecognisedRuns {
     }
   }
 
-  /** The answer's text; null: 404. */
+  /** Returns the text of the answer; null: 404. */
   answer(scanId: string, now: number, markdown: boolean): string | null {
     const shown = this.#shown.get(scanId)?.findLast(({ from }) => from <= now);
     if (shown === undefined) return null;
@@ -50,12 +50,12 @@ export class RecognisedRuns {
     return busyAnswer === null ? null : runJson(version, markdown, this.sparse, busyAnswer);
   }
 
-  /** Whether a revision that was shown rightly has no markdown. */
+  /** Returns whether a shown revision correctly has no markdown. */
   isBare(scanId: string, revision: number): boolean {
     return this.#shown.get(scanId)?.some(({ version }) => version.revision === revision && version.bare) ?? false;
   }
 
-  /** One of its revisions cannot be stored: it may stay pending, and it is asked for whenever it is delivered. */
+  /** Returns whether a revision cannot be stored. Such a run may stay pending and is requested at each delivery. */
   isUnstorable(scanId: string): boolean {
     return (this.#shown.get(scanId) ?? []).some(({ version }) => version.poisonous && version.status === 'completed');
   }

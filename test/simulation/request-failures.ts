@@ -26,10 +26,10 @@ const OTHERS: readonly ServiceError[] = [
   new BadHttpError('HPE_INVALID_CONSTANT'),
 ];
 
-/** The client's own time limit of one request, milliseconds. */
+/** The client's timeout of one request, milliseconds. */
 export const REQUEST_TIMEOUT_MS = 30_000;
 
-/** One of all the ways a request can fail, as the client reports it. */
+/** Returns a random failure of a request, as the client reports it. */
 export function requestFailure(operation: Operation, choices: Choices): ServiceError {
   if (choices.chance(0.5)) return choices.pick(OTHERS);
   const status = choices.pick(STATUSES);
@@ -38,7 +38,7 @@ export function requestFailure(operation: Operation, choices: Choices): ServiceE
 
 const refusals = new Map<string, ServiceError>();
 
-/** The same error for the same answer: they are thrown by the million. */
+/** Returns the error of an answer. Reuses errors, since millions are thrown. */
 export function refusal(operation: Operation, status: number, retryAfterMs?: number): ServiceError {
   const key = `${operation} ${status} ${retryAfterMs}`;
   const known = refusals.get(key) ?? httpStatusError({ operation, status, retryAfterMs });
@@ -46,18 +46,18 @@ export function refusal(operation: Operation, status: number, retryAfterMs?: num
   return known;
 }
 
-/** Statuses that a service may reject a cursor with; the others reset the connection. */
+/** Statuses with which a service may reject a cursor; for other cursors it resets the connection. */
 const REJECTIONS: readonly number[] = [400, 404, 410, 414, 422, 431];
 const RESET = new ConnectionError('https://service.test', 'ECONNRESET');
 
-/** How the service rejects a cursor: the same one always in the same way. */
+/** Returns how the service rejects a cursor, always the same for the same cursor. */
 export function rejection(cursor: string): ServiceError {
   const sum = Buffer.from(cursor).reduce((total, byte) => total + byte, 0);
   const status = REJECTIONS[sum % (REJECTIONS.length + 1)];
   return status === undefined ? RESET : refusal('feed', status);
 }
 
-/** Whether a failure may be taken for a rejected cursor. */
+/** Returns whether a failure may mean a rejected cursor. */
 export function maybeRejection(error: unknown): boolean {
   const { status, code } = error as { readonly status?: number; readonly code?: string };
   return code === 'ECONNRESET' || (status !== undefined && REJECTIONS.includes(status));

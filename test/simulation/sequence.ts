@@ -1,31 +1,31 @@
 import type { Delivery } from './delivery.js';
 
-/** What a page lists, and the place that its cursor leads to. */
+/** Entries of a page, and the position of its cursor. */
 export interface Stretch {
   readonly listed: readonly Delivery[];
   readonly upTo: number;
 }
 
-/** Distance of deliveries within the same millisecond. Doubles leave room for many places between two of them. */
+/** Distance of deliveries within one millisecond. Doubles have many further positions between two of them. */
 const GAP_MS = 1e-3;
 
-/** The one sequence of the feed, in the order of its keys. */
+/** The sequence of the feed, ordered by key. */
 export class Sequence {
   readonly deliveries: Delivery[] = [];
   #lastKey = 0;
 
-  /** A place for a new delivery: the end, by time; deliveries of the same millisecond follow each other. */
+  /** Returns a new position at the end, by time; deliveries of one millisecond follow each other. */
   end(now: number): number {
     this.#lastKey = Math.max(this.#lastKey + GAP_MS, now);
     return this.#lastKey;
   }
 
-  /** A place somewhere before the end; of its own. */
+  /** Returns a new random position before the end. */
   before(random: number): number {
     return random * Math.max(1, this.#lastKey);
   }
 
-  /** A place of its own right after the latest delivery of a run; null if the run was never delivered. */
+  /** Returns a new position directly after the latest delivery of a run; null if the run was never delivered. */
   again(scanId: string, random: number): number | null {
     const index = this.deliveries.findLastIndex((delivery) => delivery.scanId === scanId);
     const last = this.deliveries[index];
@@ -34,7 +34,7 @@ export class Sequence {
     return last.key + (next - last.key) * (0.25 + random / 2);
   }
 
-  /** Two deliveries at one place would let a cursor pass both when only one was listed. */
+  /** Inserts a delivery. Throws if its position is taken: a cursor would skip one when only the other was listed. */
   insert(delivery: Delivery): void {
     const index = this.#firstAfter(delivery.key);
     if (this.deliveries[index - 1]?.key === delivery.key)
@@ -42,7 +42,7 @@ export class Sequence {
     this.deliveries.splice(index, 0, delivery);
   }
 
-  /** What comes after a place: at most `limit` entries, of at most `scanned` that are looked at. */
+  /** Returns at most `limit` wanted entries after a position, from at most `scanned` visible ones. */
   after(
     place: number,
     now: number,
@@ -64,7 +64,7 @@ export class Sequence {
     return { listed, upTo };
   }
 
-  /** The place right before the first visible delivery after a place that is meant; behind all of them if none is. */
+  /** Returns the position directly before the first visible delivery that is meant; after all of them if none is. */
   placeBefore(from: number, now: number, isMeant: (delivery: Delivery) => boolean): number {
     let place = from;
     for (const delivery of this.deliveries.slice(this.#firstAfter(from))) {
@@ -75,7 +75,7 @@ export class Sequence {
     return place;
   }
 
-  /** Whether nothing is listed after a place, whatever the filters. */
+  /** Returns whether nothing is visible after a position, with any filters. */
   isEnd(place: number, now: number): boolean {
     return !this.deliveries.slice(this.#firstAfter(place)).some(({ visibleFrom }) => visibleFrom <= now);
   }

@@ -1,6 +1,6 @@
 import type { Coverage } from './coverage.js';
 
-/** What a process reports of a batch of seeds; after a failure it has left the rest of the batch. */
+/** Report of a process on a batch of seeds. A failure ends the batch. */
 export interface ShardReport {
   readonly coverage: Coverage;
   readonly failure: { readonly seed: number; readonly message: string } | null;

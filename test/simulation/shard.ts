@@ -1,4 +1,4 @@
-/** A process of the command: simulates the batches it is sent, and ends when it is let go. */
+/** Process of the command: simulates the batches it receives until the command disconnects. */
 import { simulateSeeds } from './simulate-seeds.js';
 
 process.on('message', async ({ first, count }: { first: number; count: number }) => {

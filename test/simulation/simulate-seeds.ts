@@ -2,9 +2,9 @@ import { addCoverage, noCoverage } from './coverage.js';
 import type { ShardReport } from './shard-report.js';
 import { simulate } from './simulate.js';
 
-/** Histories from consecutive seeds, up to the first that breaks a promise. */
+/** Simulates histories of consecutive seeds until one breaks a promise. */
 export async function simulateSeeds(first: number, count: number): Promise<ShardReport> {
-  // Most errors here are meant to be, and nobody reads where they came from.
+  // Most errors here are intended, and nobody reads their stack traces.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   const coverage = noCoverage();

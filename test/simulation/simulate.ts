@@ -11,9 +11,9 @@ const STEPS = 15;
 const RESTLESS_STEPS = 30;
 
 /**
- * One history from a seed: replicas of the production engine follow a simulated service into a model of the store, while
- * everything fails that can. At every commit the promises are checked; after the faults have stopped, that all is there.
- * Resolves with what it was made of; rejects with a `BrokenPromise`.
+ * Simulates one history from a seed: replicas of the production engine follow a simulated service into a model store while
+ * faults of all kinds happen. Checks the promises at every commit, and that everything is stored after the faults have
+ * stopped. Resolves with the coverage; rejects with a `BrokenPromise`.
  */
 export async function simulate(seed: number): Promise<Coverage> {
   const choices = choicesFrom(seed);
@@ -63,7 +63,7 @@ export async function simulate(seed: number): Promise<Coverage> {
   return { ...coverage, histories: 1, rows: store.rows.size };
 }
 
-/** The replicas of the daemon; one that dies is started again a while later. */
+/** The replicas of the daemon; a killed one is restarted after up to 20 s. */
 class Replicas {
   #started = 0;
   #over = false;
@@ -90,7 +90,7 @@ class Replicas {
 
   #start(place: number): FaultyProcess {
     this.#started += 1;
-    // A name that comes back, as that of a restarted container does, or a new one.
+    // The same name, as in a restarted container, or a new one.
     const name = this.world.choices.chance(0.5) ? `replica-${place}` : `process-${this.#started}`;
     return new FaultyProcess(name, this.world, () => this.#restart(place));
   }
@@ -104,7 +104,7 @@ class Replicas {
   }
 }
 
-/** Something that goes wrong for longer than a call, or gets well again. */
+/** Starts or ends faults that last longer than one call. */
 function misfortune(world: World, replicas: Replicas): void {
   const { choices, service, store } = world;
   if (choices.chance(0.1)) replicas.kill();
@@ -121,7 +121,7 @@ function misfortune(world: World, replicas: Replicas): void {
   }
 }
 
-/** Now and then the database loses its last commits, as after a failover to an asynchronous standby. */
+/** With a probability of 0.3, loses the last commits, like a failover to an asynchronous standby. */
 async function loseCommits(world: World): Promise<void> {
   const { clock, choices, store } = world;
   if (!choices.chance(0.3)) return;

@@ -12,19 +12,19 @@ import { maybeRejection, REQUEST_TIMEOUT_MS, refusal, rejection, requestFailure,
 import { Sequence } from './sequence.js';
 import type { ServiceTraits } from './traits.js';
 
-/** A page that was served, so that a commit can be held against it. */
+/** A served page, to which commits are compared. */
 export interface ServedPage {
   readonly from: string | null;
   readonly next: string | null;
   readonly deliveries: readonly Delivery[];
 }
 
-/** What is wrong with the service for a while. */
+/** Temporary faults of the service. */
 export interface Spell {
   readonly cursors: CursorMode;
-  /** It answers nothing. */
+  /** Whether it answers no request. */
   readonly away: boolean;
-  /** It refuses every request to the feed, with a cursor or without. */
+  /** Whether it refuses every feed request, with or without a cursor. */
   readonly refusing: boolean;
 }
 
@@ -33,24 +33,24 @@ const MOST_PROCESSING_MS = 4 * 86_400_000;
 
 export const WELL: Spell = { cursors: 'ordinary', away: false, refusing: false };
 
-/** The recognition service under a virtual clock: runs, corrections, late entries, processing again, failures. */
+/** The recognition service under a virtual clock: runs, corrections, late entries, repeated deliveries and failures. */
 export class SimulatedService implements FeedService {
   readonly sequence = new Sequence();
   readonly runs: RecognisedRuns;
   readonly cursors: CursorBook;
-  /** Cursors that were ever answered with what may mean that they are rejected. */
+  /** Cursors that were ever answered with an error that may mean a rejection. */
   readonly refused = new Set<string>();
-  /** Requests to the single-run endpoint, by scan id. */
+  /** Scan ids of the requests to the single-run endpoint. */
   readonly downloads: string[] = [];
   spell: Spell = WELL;
-  /** Share of requests that fail. */
+  /** Probability that a request fails. */
   faultShare = 0;
-  /** Deliveries that are still to come. */
+  /** Number of deliveries that are still due. */
   expected = 0;
-  /** Until then a request is answered late, or not at all. */
+  /** Virtual time until which a request may be answered late or not at all. */
   unrestUntil = 0;
   onDelivery: (delivery: Delivery) => void = () => {};
-  /** By the cursor they were served from. */
+  /** Served pages by the cursor of their request. */
   readonly #served = new Map<string | null, ServedPage[]>();
 
   constructor(
@@ -64,7 +64,7 @@ export class SimulatedService implements FeedService {
     this.cursors = new CursorBook(traits.movingCursors);
   }
 
-  /** A new run, or another revision of an earlier one. */
+  /** Delivers a new run or another revision of an earlier one. */
   happen(): void {
     const { choices, traits, runs } = this;
     const now = this.clock.monotonic();
@@ -82,13 +82,13 @@ export class SimulatedService implements FeedService {
     const late = choices.chance(traits.lateShare);
     const where =
       before !== undefined && traits.corrections !== 'ahead' ? traits.corrections : late ? 'behind' : 'ahead';
-    // The two endpoints need not show a revision at the same moment.
+    // Feed and single-run endpoint may show a revision at different times.
     const skew = choices.chance(0.2) ? choices.between(0, 20_000) : 0;
     const feedLate = choices.chance(0.5);
     runs.show(version, feedLate ? now : now + skew, choices);
     const deliverIt = () => {
       this.#insert(version, this.#shapeOf(version), where);
-      // At least once: the same revision is delivered again.
+      // Delivery is at least once: the same revision may be delivered again.
       if (choices.chance(0.1)) this.#insert(version, this.#shapeAgain(version), 'ahead');
     };
     if (feedLate && skew > 0) void this.#later(skew, deliverIt);
@@ -145,7 +145,7 @@ export class SimulatedService implements FeedService {
     return rawRun(json);
   }
 
-  /** What came on each way from one cursor to another, over so many pages at most; late runs may make them differ. */
+  /** Yields the deliveries of each way from one cursor to another over at most `pages` pages. Late runs make ways differ. */
   *ways(from: string | null, to: string | null, pages: number): Generator<readonly Delivery[]> {
     const served = this.#served.get(from) ?? [];
     for (const page of served) if (page.next === to) yield page.deliveries;
@@ -161,7 +161,7 @@ export class SimulatedService implements FeedService {
     else others.push(page);
   }
 
-  /** The place in the sequence after which a page begins. */
+  /** Returns the position after which a page begins. */
   placeOf(start: FeedStart): number {
     if ('cursor' in start) return placeOf(start.cursor);
     if ('beginning' in start) return -1;
@@ -170,33 +170,33 @@ export class SimulatedService implements FeedService {
     return this.sequence.placeBefore(place, this.clock.monotonic(), (delivery) => this.isOfTime(delivery, start.since));
   }
 
-  /** The place of the first delivery at a time or after it. */
+  /** Returns the position directly before the first delivery at or after a time. */
   #placeOfTime(time: Date): number {
     return time.getTime() - this.#time(0) - 1e-9;
   }
 
-  /** Whether a delivery is listed where the feed is requested with this `since`, however the service understands it. */
+  /** Returns whether a request with this `since` lists a delivery, with the service's meaning of `since`. */
   isOfTime({ key, earlierTime }: Delivery, since: Date): boolean {
     const place = this.#placeOfTime(since);
     return key > place && (this.traits.sinceMeaning === 'delivered' || earlierTime > place);
   }
 
-  /** The same of a position that may have no time. */
+  /** Like `isOfTime`, for a position that may have no time. */
   isPromised(delivery: Delivery, since: Date | null): boolean {
     return since === null || this.isOfTime(delivery, since);
   }
 
-  /** Whether a delivery is dated up to a time. */
+  /** Returns whether a delivery is dated at or before a time. */
   isUpTo({ dated }: Delivery, time: Date): boolean {
     return dated <= this.#placeOfTime(time);
   }
 
-  /** The moment of this clock at which a delivery is dated. */
+  /** Returns the virtual time at which a delivery is dated. */
   deliveredAt({ key }: Delivery): number {
     return Math.floor(key);
   }
 
-  /** The service's own clock. */
+  /** Converts a monotonic time to the service's own clock. */
   #time(monotonic: number): number {
     return this.clock.now() - this.clock.monotonic() + monotonic + this.traits.clockAheadMs;
   }
@@ -213,8 +213,8 @@ export class SimulatedService implements FeedService {
   }
 
   /**
-   * Whether a page may be shorter than its limit before the end. A page without a cursor that `since` has shortened is taken for
-   * the end once it repeats (guarantee 10).
+   * Returns whether a page may be shorter than its limit before the end. A page without a cursor that `since` has shortened
+   * counts as the end once it repeats (guarantee 10).
    */
   #isCut(start: FeedStart): boolean {
     if (this.spell.cursors === 'empty') return !('since' in start) || this.traits.sinceReading === 'place';
@@ -226,7 +226,7 @@ export class SimulatedService implements FeedService {
     throw error;
   }
 
-  /** The way there, where a request may fail. */
+  /** Transmits a request, which may fail. */
   async #network(operation: 'feed' | 'run', signal: AbortSignal): Promise<void> {
     const { clock, choices } = this;
     await clock.sleep(choices.between(1, 100), signal);
@@ -239,15 +239,15 @@ export class SimulatedService implements FeedService {
     throw timeout();
   }
 
-  /** The way back: what was answered grows old on it. */
+  /** Transmits an answer, which takes time. */
   async #transit(body: Buffer, { maxBytes, onReceived }: Partial<BodyBounds>, signal: AbortSignal): Promise<void> {
     if (body.length > (maxBytes ?? Number.POSITIVE_INFINITY)) throw new BodyTooLargeError(maxBytes);
-    // Told at the beginning, or when all is there.
+    // The size is reported at the beginning or at the end.
     const announced = this.choices.chance(0.5);
     if (announced) onReceived?.(body.length);
     const slow = this.choices.chance(this.faultShare / 4);
     if (slow) await this.clock.sleep(this.#unrest(this.choices.between(1_000, 25_000)), signal);
-    // A short answer may come with the next packet.
+    // A short answer may need another packet.
     else if (this.choices.chance(0.5)) await this.clock.sleep(this.choices.between(1, 100), signal);
     if (!announced) onReceived?.(body.length);
     signal.throwIfAborted();
@@ -260,7 +260,7 @@ export class SimulatedService implements FeedService {
 
   #shapeOf({ status, bare }: Version): Shape {
     const { choices, traits } = this;
-    // However often it is delivered, only the single-run endpoint tells that there is no markdown.
+    // Only the single-run endpoint can show that there is no markdown, however often the entry is delivered.
     if (bare && this.markdown) return choices.pick(['truncated', 'truncated_data', 'truncated_markdown'] as const);
     if (choices.chance(traits.badShare)) return choices.pick(['bad_status', 'no_scan_id', 'repairable'] as const);
     if (!choices.chance(traits.truncatedShare)) return 'full';

@@ -14,7 +14,7 @@ describe('the promises hold', () => {
     expect(failure, failure === null ? '' : `seed ${failure.seed}: ${failure.message} (again: ${again})`).toBeNull();
     const seconds = (performance.now() - startedAt) / 1000;
     console.info(`${toldProgress(coverage, seconds, count)}\n${toldCoverage(coverage)}`);
-    // A few histories need not have everything.
+    // A small number of histories may lack some events.
     if (count >= 250) expect(uncovered(coverage), 'this never happened').toEqual([]);
   }, 3_600_000);
 });

@@ -4,39 +4,39 @@ import type { Choices } from './random-choices.js';
 
 /** Properties of the service in one history. */
 export interface ServiceTraits {
-  /** Cursors that change with every poll, also at the end. */
+  /** Whether cursors change with every poll, also at the end. */
   readonly movingCursors: boolean;
-  /** A cursor is rejected with other filters than those it was issued with. */
+  /** Whether a cursor is rejected with filters other than those it was issued with. */
   readonly boundCursors: boolean;
-  /** The last page of the feed has no cursor. */
+  /** Whether the last page of the feed has no cursor. */
   readonly noCursorAtEnd: boolean;
   /**
-   * Corrections go to the end of the sequence, somewhere before it with the delivery time of that place, or to the place of
-   * the run with a new delivery time: the interface may mean any of them.
+   * Position of corrections: at the end of the sequence, before it with the delivery time of that position, or at the
+   * position of the run with a new delivery time. The interface allows each meaning.
    */
   readonly corrections: 'ahead' | 'behind' | 'in place';
-  /** The time of a run that `since` is compared with: of its delivery, or an earlier one, such as its submission. */
+  /** Time of a run that `since` is compared with: its delivery, or an earlier one such as its submission. */
   readonly sinceMeaning: 'delivered' | 'earlier';
   /**
-   * A feed requested with `since` begins with the first entry of that time, or earlier entries are left out of the page that
-   * is requested with `since`, and of no other.
+   * Effect of `since`: the feed begins with the first entry of that time, or only the page requested with `since` omits
+   * earlier entries.
    */
   readonly sinceReading: 'place' | 'filter';
   readonly truncatedShare: number;
-  /** Entries without a usable required field, and values that PostgreSQL refuses. */
+  /** Share of entries without a usable required field, or with values that PostgreSQL refuses. */
   readonly badShare: number;
-  /** Runs that become visible where a cursor may have passed. */
+  /** Share of runs that become visible where cursors may have passed. */
   readonly lateShare: number;
-  /** Runs of the test environment. */
+  /** Share of runs of the test environment. */
   readonly testShare: number;
-  /** The same revision again with other content. */
+  /** Share of repeated deliveries with other content. */
   readonly conflictShare: number;
-  /** A page looks at this many runs for each entry asked for; those that the filters hide count. */
+  /** Number of runs that a page scans per requested entry, including those that the filters hide. */
   readonly scanFactor: number;
-  /** How far the service's clock is ahead of the others, milliseconds; its `Date` header shows it. */
+  /** Lead of the service's clock over the others, milliseconds; visible in its `Date` header. */
   readonly clockAheadMs: number;
   readonly sendsDate: boolean;
-  /** Single-run answers leave out optional fields. */
+  /** Whether single-run answers omit optional fields. */
   readonly sparseAnswers: boolean;
 }
 
@@ -46,15 +46,15 @@ export interface Faults {
   readonly crash: number;
   /** The process is frozen for longer than its lease, then resumes (a paused machine). */
   readonly freeze: number;
-  /** The connection to the database is cut, or a statement is refused, and it did not happen. */
+  /** The connection to the database is cut or a statement is refused; it is not executed. */
   readonly lost: number;
-  /** The connection is cut, and it did happen. */
+  /** The connection is cut after the statement was executed. */
   readonly unknown: number;
   /** The connection is cut, and the statement is executed later. */
   readonly straggler: number;
-  /** The statement alone takes longer than the lease. */
+  /** The statement takes longer than the lease. */
   readonly slow: number;
-  /** A request to the service fails, in any possible way. */
+  /** A request to the service fails in any possible way. */
   readonly request: number;
 }
 
@@ -71,14 +71,14 @@ export interface Traits {
   readonly markdown: boolean;
   readonly pageLimit: number;
   readonly maxHeldPages: number;
-  /** Bytes; the small ones have room for a few entries. */
+  /** Bytes; small budgets fit only a few entries. */
   readonly memoryBudget: number;
   readonly reconcile: ReconcileSettings;
   /** Age of the service when the first process starts, milliseconds. */
   readonly pastMs: number;
-  /** Settings of the start, as the processes of one history have them: only the first one counts. */
+  /** Start settings of the processes of one history; only that of the first start has an effect. */
   readonly starts: readonly FeedIdentity['start'][];
-  /** Faults never stop, so only invariants are checked. Otherwise everything must be stored at the end. */
+  /** Whether faults never stop, so that only invariants are checked. Otherwise everything must be stored at the end. */
   readonly restless: boolean;
 }
 
@@ -89,16 +89,16 @@ const FILTERS: readonly FeedFilters[] = [
   { status: ['completed'], environment: 'prod', documentType: null },
 ];
 
-/** A feed that begins with its new runs begins an hour before its first start: the history must be older. */
+/** Age of the service at the first start, milliseconds. A `live` feed begins an hour before it, so its history must be older. */
 const PAST_MS = 900_000;
 const LONG_PAST_MS = 9_000_000;
 
-/** @param begin of the service; some histories want only what was delivered after a moment near the first start */
+/** @param begin time at which the service begins; some feeds start with deliveries near the first start */
 export function chooseTraits(choices: Choices, begin: number): Traits {
   const live = choices.chance(0.25);
   const pastMs = live ? LONG_PAST_MS : PAST_MS;
   const roughness = choices.pick([0, 0.02, 0.1]);
-  // Off in half of the histories: what the sweep finds would hide mistakes of the way before it.
+  // Off in half of the histories: reconciliation would hide earlier mistakes by finding skipped runs.
   const sweeping = choices.chance(0.5);
   const clockAheadMs = choices.pick([0, 0, 0, 1_500, 90_000, -3_600_000]);
   const filters = choices.pick(FILTERS);
@@ -108,12 +108,12 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   return {
     service: {
       movingCursors,
-      // Cursors that move as well, or are missing at the end where filters hide something, never show it (guarantee 10).
+      // The engine cannot detect it if cursors also move, or are missing at the end and filters hide entries (guarantee 10).
       boundCursors: choices.chance(0.25) && !movingCursors && (!noCursorAtEnd || filters === EVERYTHING),
       noCursorAtEnd,
       corrections: choices.pick(['ahead', 'behind', 'in place']),
       sinceMeaning: choices.pick(['delivered', 'earlier']),
-      // With both, a feed that began with its new runs claims what `since` left out (guarantee 10).
+      // With both, a `live` feed would claim to have the entries that `since` omitted (guarantee 10).
       sinceReading: live && noCursorAtEnd ? 'place' : sinceReading,
       truncatedShare: choices.pick([0, 0.1, 0.5]),
       badShare: choices.pick([0, 0.1]),
@@ -140,7 +140,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     markdown: choices.chance(0.3),
     pageLimit: choices.pick([1, 3, 10]),
     maxHeldPages: choices.between(1, 6),
-    // With room for one entry, a page at the end without a cursor is always full, and proves nothing.
+    // If memory fits one entry, a page without a cursor at the end is always full, which does not prove the end.
     memoryBudget: choices.pick([64 * 1024 * 1024, ...(noCursorAtEnd ? [] : [2_500, 800])]),
     reconcile: {
       intervalMs: sweeping ? 30_000 : null,
@@ -153,7 +153,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   };
 }
 
-/** @param now by the service's clock */
+/** @param now time of the service's clock */
 function startsOf(choices: Choices, live: boolean, now: number): Traits['starts'] {
   if (live) return ['live'];
   return choices.chance(0.2) ? [new Date(now - choices.between(0, 600_000)), 'beginning', 'now'] : ['beginning'];
