@@ -86,7 +86,7 @@ CREATE TABLE :"schema".runs (
     first_synced_at    timestamptz NOT NULL,
     synced_at          timestamptz NOT NULL,
     change_seq         bigint NOT NULL,
-    CHECK ((result_state = 'pending') = (pending_reason IS NOT NULL AND pending_since IS NOT NULL AND next_try_at IS NOT NULL))
+    CONSTRAINT pending_has_reason_and_times CHECK ((result_state = 'pending') = (pending_reason IS NOT NULL AND pending_since IS NOT NULL AND next_try_at IS NOT NULL))
 );
 CREATE INDEX runs_change_seq ON :"schema".runs (change_seq);
 CREATE INDEX runs_pending ON :"schema".runs (feed, next_try_at) WHERE result_state = 'pending';
@@ -135,7 +135,7 @@ CREATE TABLE :"schema".cursor_history (
     cursor            text,
     since             timestamptz,
     last_delivered_at timestamptz,
-    reason            text NOT NULL,
+    reason            text NOT NULL CHECK (reason IN ('checkpoint', 'rejected', 'rewind', 'adopt')),
     target_id         bigint,
     target_since      timestamptz,
     noted_at          timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -220,7 +220,8 @@ COMMENT ON COLUMN :"schema".recent_errors.last_at IS 'When the last try failed';
 COMMENT ON COLUMN :"schema".recent_errors.next_try_at IS 'When the next try was due; if nothing was recorded since, the process is gone';
 COMMENT ON COLUMN :"schema".recent_errors.ended_at IS 'When a try succeeded or the process stopped; null: not yet';
 
--- A new feed with the same name must not skip entries because of positions of the deleted one.
+-- A new feed with the same name must not skip entries because of positions of the deleted one. Foreign keys would not do: they
+-- would lock the row of the feed for every row that refers to it, and forbid TRUNCATE.
 CREATE FUNCTION :"schema".forget_positions() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN
     DELETE FROM cursor_history WHERE feed NOT IN (SELECT name FROM feeds);

@@ -13,7 +13,7 @@ const CHECK_INTERVAL_MS = 5_000;
 const HOUR_MS = 3_600_000;
 /** Rows deleted in one transaction: commits that wait for it are delayed by a few milliseconds. */
 const PURGE_BATCH_ROWS = 500;
-/** Time for typed views per check while a history is read, milliseconds: a fiftieth of the interval, half of it spent resting. */
+/** Time for typed views per check while a history is read, milliseconds; about half of it is rest. */
 const SLICE_MS = CHECK_INTERVAL_MS / 50;
 
 export interface MaintenanceContext {
@@ -109,11 +109,14 @@ function deleteExpired(
     const rest = createBatchRest(clock, signal);
     const purged = { runs: 0, run_history: 0, quarantine: 0 };
     for (const [table, days, purgeBatch] of kinds) {
-      for (let rows = PURGE_BATCH_ROWS; days !== null && rows === PURGE_BATCH_ROWS; await rest()) {
+      if (days === null) continue;
+      let rows: number;
+      do {
         rows = await purgeBatch(days, PURGE_BATCH_ROWS);
         purged[table] += rows;
         metrics.purged(table, rows);
-      }
+        await rest();
+      } while (rows === PURGE_BATCH_ROWS);
     }
     if (Object.values(purged).some((number) => number > 0)) {
       const { run_history: runHistory, ...others } = purged;
@@ -136,7 +139,7 @@ function reportOrphaned({ connection, logger, clock }: MaintenanceContext): () =
   });
 }
 
-/** Runs the work once an hour. Work that failed is due again at once. */
+/** Runs the work once an hour. Work that failed is due again at the next check. */
 function hourly(clock: Clock, work: () => Promise<void>): () => Promise<void> {
   let nextAt = Number.NEGATIVE_INFINITY;
   return async () => {
@@ -148,7 +151,7 @@ function hourly(clock: Clock, work: () => Promise<void>): () => Promise<void> {
 
 function describeOrphaned({ feed, baseUrl, results }: OrphanedResults) {
   const remedy = `their feed had no leader for a day, and no other feed has its address; if its service has moved, run \`scanfeed adopt --feed ${feed} --base-url\` with the new address; if it is gone, run \`scanfeed resolve --all --give-up --feed ${feed}\``;
-  return { of: feed, baseUrl, results, remedy };
+  return { orphanedFeed: feed, baseUrl, results, remedy };
 }
 
 /** Leaves the database to the feed: rests after a batch for as long as it took. Throws once the signal has aborted. */

@@ -114,25 +114,19 @@ export class RecognitionClient implements FeedService {
    * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
-    const tooMany = (status: number, entries: number) => new TooManyEntriesError(status, entries, request.limit);
     const { body, valuesSkipped, serviceDate, ...answer } = await this.#getPage(
       request,
       signal,
       SKIPPABLE_IN_PAGE,
-    ).catch((error) => {
-      throw error instanceof TooManyValuesError && error.entries > MAX_ENTRIES
-        ? tooMany(error.status, error.entries)
-        : error;
-    });
+    ).catch((error) => Promise.reject(asTooManyEntries(error, request.limit)));
     const page = jsonObject(answer, 'the page');
     if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
-    if (page.items.length > MAX_ENTRIES) throw tooMany(answer.status, page.items.length);
-    const { nextCursor } = page;
+    if (page.items.length > MAX_ENTRIES) throw new TooManyEntriesError(answer.status, page.items.length, request.limit);
     return {
       body,
       items: page.items,
       valuesSkipped,
-      nextCursor: typeof nextCursor === 'string' ? nextCursor : nextCursor == null ? null : '',
+      nextCursor: nextCursorOf(page.nextCursor),
       serviceDate,
     };
   }
@@ -198,6 +192,18 @@ export class RecognitionClient implements FeedService {
   #exchange(request: HttpRequest, signal: AbortSignal = new AbortController().signal): Promise<HttpAnswer> {
     return exchange(request, this.#http, signal);
   }
+}
+
+/** A page of so many values that it was not read may have too many entries: then fewer are to be requested. */
+function asTooManyEntries(error: unknown, limit: FeedRequest['limit']): unknown {
+  const isTooMany = error instanceof TooManyValuesError && error.entries > MAX_ENTRIES;
+  return isTooMany ? new TooManyEntriesError(error.status, error.entries, limit) : error;
+}
+
+/** Returns the cursor of a page; null: none; empty: it is not a string, so it cannot be used. */
+function nextCursorOf(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  return typeof value === 'string' ? value : '';
 }
 
 function atLeastOne(value: number, name: string, max: number): number {

@@ -126,9 +126,13 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // It outlives outages (promise 7).
   engine(
     'failures are tried again without a pause',
-    patch(backoff, 'return floor > 0 ? floor + random * Math.min(bound, 1000) : random * bound;', 'return 0;'),
+    patch(
+      backoff,
+      'return requestedMs > 0 ? requestedMs + random * Math.min(bound, RETRY_AFTER_JITTER_MS) : random * bound;',
+      'return 0;',
+    ),
   ),
-  engine('Retry-After is ignored', patch(backoff, 'Math.min(failure.retryAfterMs ?? 0, RETRY_AFTER_CAP_MS)', '0')),
+  engine('Retry-After is ignored', patch(backoff, 'Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)', '0')),
   engine(
     'cursors that go in circles are followed without a pause',
     patch(endOfFeed, 'circles || isDeadEnd(page)', 'isDeadEnd(page)'),

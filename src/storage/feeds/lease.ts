@@ -4,7 +4,7 @@ import type { FeedFilters, FeedIdentity, FeedStore } from '../../sync/ports/inde
 import { isHeld } from '../commit/fence.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
-import { historyPass } from '../passes/passes.js';
+import { beginHistoryPass } from '../passes/passes.js';
 
 /** How far before the first start `now` and `live` begin, so that runs delivered during the start are not missed. */
 const START_OVERLAP = sql.lit('1 hour');
@@ -45,30 +45,37 @@ export function createLeases(
      */
     async acquireLease(feed, holder, ttlMs, replaced = null) {
       const { rows } = await sql<{ epoch: string; before: FeedFilters | null; database_ms: number }>`
-        WITH before AS (SELECT filters FROM ${tables.feeds} WHERE name = ${feed.name}),
+        WITH before AS (
+          SELECT filters FROM ${tables.feeds} WHERE name = ${feed.name}
+        ),
         taken AS (
-        INSERT INTO ${tables.feeds} AS feed (name, base_url, filters, keep_history, start_since, complete_from,
-          lease_holder, lease_epoch, lease_expires_at)
-        SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
-          COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp() + ${ttlMs} * interval '1 millisecond'
-        FROM (SELECT ${startOf(feed)} AS since) AS start
-        ON CONFLICT (name) DO UPDATE SET
-          base_url = excluded.base_url, -- differs only if nothing was read from the old one
-          filters = excluded.filters,
-          filters_since = CASE WHEN feed.filters = excluded.filters THEN feed.filters_since ELSE clock_timestamp() END,
-          filters_widened_at = CASE WHEN ${INCLUDES_NOTHING_NEW} THEN feed.filters_widened_at ELSE clock_timestamp() END,
-          complete_from = CASE WHEN ${INCLUDES_NOTHING_NEW} THEN feed.complete_from
-            ELSE GREATEST(feed.complete_from, clock_timestamp()) END, -- the cursor may be ahead of data_complete_as_of
-          keep_history = excluded.keep_history,
-          lease_holder = excluded.lease_holder,
-          lease_epoch = feed.lease_epoch + 1,
-          lease_expires_at = excluded.lease_expires_at,
-          rate_measured_at = NULL
-        WHERE (feed.base_url = excluded.base_url OR feed.last_commit_at IS NULL) AND (
-          feed.lease_holder IS NULL OR feed.lease_holder IN (excluded.lease_holder, ${replaced})
-          OR feed.lease_expires_at < clock_timestamp())
-        RETURNING *
-        )${historyPass(tables, feed)}
+          -- At the very first start: creates the feed.
+          INSERT INTO ${tables.feeds} AS feed (name, base_url, filters, keep_history, start_since, complete_from,
+            lease_holder, lease_epoch, lease_expires_at)
+          SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
+            COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp() + ${ttlMs} * interval '1 millisecond'
+          FROM (SELECT ${startOf(feed)} AS since) AS start
+          -- Later: takes the lease, and applies the settings.
+          ON CONFLICT (name) DO UPDATE SET
+            base_url = excluded.base_url, -- differs only if nothing was read from the old one
+            filters = excluded.filters,
+            filters_since = CASE WHEN feed.filters <> excluded.filters THEN clock_timestamp() ELSE feed.filters_since END,
+            filters_widened_at = CASE WHEN ${ARE_WIDENED} THEN clock_timestamp() ELSE feed.filters_widened_at END,
+            complete_from = CASE WHEN ${ARE_WIDENED}
+              THEN GREATEST(feed.complete_from, clock_timestamp()) -- the cursor may be ahead of data_complete_as_of
+              ELSE feed.complete_from END,
+            keep_history = excluded.keep_history,
+            lease_holder = excluded.lease_holder,
+            lease_epoch = feed.lease_epoch + 1,
+            lease_expires_at = excluded.lease_expires_at,
+            rate_measured_at = NULL
+          WHERE (feed.base_url = excluded.base_url OR feed.last_commit_at IS NULL)
+            -- Free, ours, held by a dead process, or expired.
+            AND (feed.lease_holder IS NULL OR feed.lease_holder IN (excluded.lease_holder, ${replaced})
+              OR feed.lease_expires_at < clock_timestamp())
+          RETURNING *
+        )
+        ${feed.start === 'live' ? sql`, history AS (${beginHistoryPass(tables)})` : sql``}
         SELECT lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before, ${DATABASE_MS}
         FROM taken LEFT JOIN before ON true`.execute(db);
       const taken = databaseClock.note(rows[0]);
@@ -95,11 +102,12 @@ export function createLeases(
   };
 }
 
-/** Condition: the new filters include no runs that the old ones excluded, or nothing has been read yet. */
-const INCLUDES_NOTHING_NEW = sql`((feed.filters->'status') @> (excluded.filters->'status')
-        AND feed.filters->>'environment' IN ('all', excluded.filters->>'environment')
-        AND (feed.filters->'documentType') IN ('null', excluded.filters->'documentType')
-        OR feed.cursor IS NULL AND feed.resume_since IS NULL AND feed.data_complete_as_of IS NULL)`;
+/** Condition: something was read already, and the new filters may include runs that the old ones excluded. */
+const ARE_WIDENED = sql`(
+              (feed.cursor IS NOT NULL OR feed.resume_since IS NOT NULL OR feed.data_complete_as_of IS NOT NULL)
+              AND ((feed.filters->'status') @> (excluded.filters->'status')
+                AND feed.filters->>'environment' IN ('all', excluded.filters->>'environment')
+                AND (feed.filters->'documentType') IN ('null', excluded.filters->'documentType')) IS NOT TRUE)`;
 
 function startOf({ start }: FeedIdentity): RawBuilder<Date | null> {
   if (start === 'beginning') return sql`NULL::timestamptz`;

@@ -1,13 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type {
-  FeedIdentity,
-  LastPass,
-  NewPass,
-  Pass,
-  PassCommit,
-  PassStore,
-  ReadingPace,
-} from '../../sync/ports/index.js';
+import type { LastPass, NewPass, Pass, PassCommit, PassStore, ReadingPace } from '../../sync/ports/index.js';
 import { AS_OF, isHeld } from '../commit/fence.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { ScanfeedSchema, Tables } from '../schema/schema.js';
@@ -174,16 +166,13 @@ function paceColumns(pace: ReadingPace | null): RawBuilder<unknown> {
 }
 
 /**
- * Part of taking the lease, after `taken`: a live feed starts with new runs, and a history pass reads the runs before its first
- * start. The feed itself starts an hour earlier, so that the two overlap even if the clocks differ.
+ * Inserts the history pass of a live feed that was `taken` for the first time. It reads the runs before the start. The feed
+ * itself starts an hour earlier, so that the two overlap even if the clocks differ.
  */
-export function historyPass(tables: Tables, { start }: FeedIdentity): RawBuilder<unknown> {
-  if (start !== 'live') return sql``;
-  return sql`,
-    history AS (
-      INSERT INTO ${tables.passes} (feed, kind, until)
-      SELECT name, 'history', date_trunc('milliseconds', clock_timestamp()) FROM taken WHERE lease_epoch = 1 -- created just now
-    )`;
+export function beginHistoryPass(tables: Tables): RawBuilder<unknown> {
+  return sql`
+          INSERT INTO ${tables.passes} (feed, kind, until)
+          SELECT name, 'history', date_trunc('milliseconds', clock_timestamp()) FROM taken WHERE lease_epoch = 1`;
 }
 
 /** For a row `feed`: when its history pass finished; null: it is unfinished, or there is none. */

@@ -10,26 +10,33 @@ export interface BackoffSettings {
 /** Pauses for requests and statements of the feed itself. */
 export const FEED_BACKOFF: BackoffSettings = { firstMs: 500, maxMs: 60_000 };
 
-/** Maximum pause after a failure that needs a person (credentials, settings), milliseconds. */
-const HOLD_MS = 30_000;
 /** Maximum `Retry-After` that is obeyed, milliseconds. */
-const RETRY_AFTER_CAP_MS = 3_600_000;
+const MAX_RETRY_AFTER_MS = 3_600_000;
+/** Jitter that is added to `Retry-After`, so that replicas do not return at the same moment, milliseconds. */
+const RETRY_AFTER_JITTER_MS = 1_000;
+/** Maximum pause after a failure that needs a person (credentials, settings), milliseconds: soon after it is fixed, work continues. */
+const MAX_HOLD_MS = 30_000;
+/** How much longer than after other failures such a pause is at first: a person takes longer than a network. */
+const HOLD_FACTOR = 4;
 
 /**
- * Returns the pause after the nth failure in a row (from 1), milliseconds: full jitter over a doubling bound, never shorter than
- * the service's `Retry-After`. Pure.
+ * Returns the pause after the nth failure in a row (from 1), milliseconds, never shorter than the service's `Retry-After`. After a
+ * failure that can be retried it is random below a bound that doubles from 0.5 s to a minute. After one that needs a person it
+ * grows from 1 to 2 s up to 15 to 30 s. Pure.
  */
 export function pauseAfter(
   failures: number,
-  failure: Pick<Failure, 'action' | 'retryAfterMs'>,
+  { action, retryAfterMs = 0 }: Pick<Failure, 'action' | 'retryAfterMs'>,
   random: number,
   { firstMs, maxMs }: BackoffSettings = FEED_BACKOFF,
 ): number {
   const bound = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
-  const floor = Math.min(failure.retryAfterMs ?? 0, RETRY_AFTER_CAP_MS);
-  if (failure.action === 'hold') return Math.max(floor, Math.min(HOLD_MS, bound * 4) * (0.5 + random / 2));
-  // The jitter is added to Retry-After, or all replicas would return at the same moment.
-  return floor > 0 ? floor + random * Math.min(bound, 1000) : random * bound;
+  const requestedMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
+  if (action === 'hold') {
+    const longest = Math.min(MAX_HOLD_MS, bound * HOLD_FACTOR);
+    return Math.max(requestedMs, longest * (0.5 + random / 2));
+  }
+  return requestedMs > 0 ? requestedMs + random * Math.min(bound, RETRY_AFTER_JITTER_MS) : random * bound;
 }
 
 /**

@@ -208,7 +208,7 @@ describe('the maintenance of the daemon', () => {
       { monotonic: () => now },
     );
     await maintenance.done;
-    const of = { of: 'former', baseUrl: 'https://elsewhere.test/v1' };
+    const of = { orphanedFeed: 'former', baseUrl: 'https://elsewhere.test/v1' };
     const remedy = expect.stringMatching(
       /`scanfeed adopt --feed former .*`scanfeed resolve --all --give-up --feed former`/,
     );

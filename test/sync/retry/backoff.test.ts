@@ -26,9 +26,15 @@ describe('the pause after failures', () => {
     );
   });
 
-  it('is long but limited when a person is needed', () => {
-    expect(pauseAfter(1, { action: 'hold' }, 0)).toBeGreaterThanOrEqual(1000);
-    expect(pauseAfter(50, { action: 'hold' }, 1)).toBeLessThanOrEqual(60_000);
+  it.each([
+    ['longest', 1, [2000, 4000, 8000, 16_000, 30_000, 30_000]],
+    ['shortest', 0, [1000, 2000, 4000, 8000, 15_000, 15_000]],
+  ])('grows up to half a minute when a person is needed (%s)', (_, random, pauses) => {
+    expect([1, 2, 3, 4, 5, 50].map((failures) => pauseAfter(failures, { action: 'hold' }, random))).toEqual(pauses);
+  });
+
+  it('obeys Retry-After when a person is needed', () => {
+    expect(pauseAfter(1, { action: 'hold', retryAfterMs: 90_000 }, 0)).toBe(90_000);
   });
 });
 
