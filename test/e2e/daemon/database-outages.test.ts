@@ -51,7 +51,7 @@ test('waits when the database is unavailable at the start and later', async () =
   expect(daemon.stderr).toBe('');
 });
 
-test('logs a statement that waits for a table lock, and again when it returns', async () => {
+test('logs a slow statement and its answer when it waits for a table lock', async () => {
   const service = await bench.startService();
   const database = await bench.createDatabase();
   const daemon = bench.daemon(bench.environment(service, database));

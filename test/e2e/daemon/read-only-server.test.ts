@@ -30,7 +30,7 @@ const leadTo = (server: { readonly url: string }) => {
   address.target = { host, port: Number(port) };
 };
 
-test('the store writes on the next attempt when the address points to the primary again, and reads nothing stale', async () => {
+test('the store reads no stale data, and writes on the next attempt, when the address points to the primary again', async () => {
   const database = openTestDatabase(url(), 3);
   const settings = { leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null, monotonic: () => performance.now() };
   const store = createStore(database, { schema: TEST_SCHEMA, ...settings });

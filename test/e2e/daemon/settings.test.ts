@@ -49,7 +49,7 @@ test('warns of an unknown name with the most similar setting, and runs', async (
   await daemon.catchesUp();
 });
 
-test('writes a readable line for each event, without colours in a pipe', async () => {
+test('writes a readable line without colours for each event when stdout is a pipe', async () => {
   const port = await unusedPort();
   const daemon = bench.program(['run'], {
     ...bench.environment({ url: 'https://service.example/v1' }, { url: `postgres://someone@127.0.0.1:${port}/app` }),
@@ -58,8 +58,8 @@ test('writes a readable line for each event, without colours in a pipe', async (
   await eventually(() => daemon.stdout).toContain('failed, retrying');
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
   const lines = daemon.stdout.trimEnd().split('\n');
-  const said = lines.map((line) => line.replace(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z /, ''));
-  expect(said).toEqual([
+  const messages = lines.map((line) => line.replace(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z /, ''));
+  expect(messages).toEqual([
     expect.stringMatching(/^INFO {2}admin server is listening host=127\.0\.0\.1 port=\d+$/),
     expect.stringMatching(
       /^WARN {2}failed, .* stage=lease kind=connection failures=1 pauseMs=\d+ error="no connection to/,
