@@ -139,7 +139,7 @@ describe.each(PERSISTING)('a cursor that the service answers with %s', (_, error
     const now = new Date(clock.now());
     if (stage === 'backfill') store.requestBackfill(new Date(now.getTime() - HOUR), now);
     const intervalMs = stage === 'recent' ? 60_000 : null;
-    await follow(2 * HOUR, { reconcile: { intervalMs, windowMs: 2 * HOUR, fullIntervalMs: null } });
+    await follow(HOUR / 3, { reconcile: { intervalMs, windowMs: 2 * HOUR, fullIntervalMs: null } });
     expect(new Set(failures.map((failure) => failure.split(' ')[0]))).toEqual(new Set([stage]));
     expect(failures.length).toBeLessThanOrEqual(3);
     expect(store.latestPass(stage)?.finishedAt).toEqual(expect.any(Number));
