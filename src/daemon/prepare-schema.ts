@@ -2,15 +2,10 @@ import type { DatabaseSettings } from '../settings/settings.js';
 import { type Database, openDatabase } from '../storage/connection/pool.js';
 import { connectStore } from '../storage/connection/store-connection.js';
 import { grantReader, readerGrantStatements, readerRoleStatements } from '../storage/reporting/reader-role.js';
+import { inspectSchema, requireSchema, requireVersion } from '../storage/schema/check-schema.js';
 import { grantDaemon } from '../storage/schema/daemon-role.js';
-import {
-  inspectSchema,
-  type Migration,
-  migrate,
-  readMigrations,
-  requireSchema,
-  requireVersion,
-} from '../storage/schema/migrate.js';
+import { migrate } from '../storage/schema/migrate.js';
+import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import { tablesOf } from '../storage/schema/schema.js';
 
 /**

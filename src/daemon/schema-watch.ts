@@ -4,7 +4,7 @@ import type { Logger } from '../observability/log/logger.js';
 import type { DatabaseSettings } from '../settings/settings.js';
 import { SchemaMismatch } from '../storage/connection/errors.js';
 import type { Database } from '../storage/connection/pool.js';
-import { type Migration, readMigrations } from '../storage/schema/migrate.js';
+import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
 

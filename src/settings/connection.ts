@@ -50,7 +50,7 @@ function reportMissing(variable: Variable, source: Source, { host, user }: Conne
   const parts = [host === undefined ? 'host (PGHOST)' : '', user === undefined ? 'role (PGUSER)' : ''].filter(Boolean);
   const allowed = `${variable.allowed}; or ${variable.name}_FILE; or PGHOST, PGUSER, PGPASSWORD, PGDATABASE`;
   const reason = host || user || source ? `the ${parts.join(' and the ')} is missing` : undefined;
-  reader.mistake(variable.name, source && HIDDEN, allowed, reason);
+  reader.addMistake(variable.name, source && HIDDEN, allowed, reason);
   return null;
 }
 
@@ -59,7 +59,7 @@ function mistakeIn(variable: Variable, source: Source, reader: Reader): ReportMi
   return (parameter, reason) => {
     const inUrl = source?.()[parameter] !== undefined;
     const name = inUrl ? variable.name : `PG${parameter.toUpperCase()}`;
-    reader.mistake(name, inUrl ? HIDDEN : (reader.env[name] ?? null), 'TLS parameters as in libpq', reason);
+    reader.addMistake(name, inUrl ? HIDDEN : (reader.env[name] ?? null), 'TLS parameters as in libpq', reason);
     return null;
   };
 }

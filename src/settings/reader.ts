@@ -23,7 +23,11 @@ export class Reader {
     if (given !== null) return this.parse(variable, given, variable.name);
     if (variable.required) {
       const { name, secret, allowed } = variable;
-      this.mistake(name, null, secret ? `${allowed}; or ${name}_FILE, the path of a file that contains it` : allowed);
+      this.addMistake(
+        name,
+        null,
+        secret ? `${allowed}; or ${name}_FILE, the path of a file that contains it` : allowed,
+      );
     }
     return null as T; // the type of an optional variable; for a required one there is a mistake
   }
@@ -38,13 +42,13 @@ export class Reader {
     }
     const expected = `either ${variable.name} or ${fileVariable}`;
     if (this.env[variable.name]) {
-      this.mistake(fileVariable, path, expected, `${variable.name} is set too`);
+      this.addMistake(fileVariable, path, expected, `${variable.name} is set too`);
       return null;
     }
     return this.#fileSecret(variable, fileVariable, path);
   }
 
-  mistake(variable: string, value: string | null, allowed: string, reason?: string): void {
+  addMistake(variable: string, value: string | null, allowed: string, reason?: string): void {
     this.mistakes.push({ variable, value, allowed, reason });
   }
 
@@ -53,7 +57,7 @@ export class Reader {
     if (result.success) return result.data;
     const reason = result.error.issues.find(({ code }) => code === 'custom')?.message;
     const hidden = variable.secret || /:.*@/s.test(text); // perhaps a URL with a password
-    this.mistake(shownAs, hidden ? HIDDEN : text, variable.allowed, reason === 'Invalid input' ? undefined : reason);
+    this.addMistake(shownAs, hidden ? HIDDEN : text, variable.allowed, reason === 'Invalid input' ? undefined : reason);
     return null as T; // never used: there is a mistake
   }
 
@@ -75,11 +79,11 @@ export class Reader {
       text = read();
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';
-      this.mistake(fileVariable, path, 'the path of a readable file', `reading it failed (${code})`);
+      this.addMistake(fileVariable, path, 'the path of a readable file', `reading it failed (${code})`);
       return null;
     }
     if (text === '') {
-      this.mistake(fileVariable, path, `a file that contains ${variable.allowed}`, 'the file is empty');
+      this.addMistake(fileVariable, path, `a file that contains ${variable.allowed}`, 'the file is empty');
       return null;
     }
     let lastValid = this.parse(variable, text, fileVariable) as NonNullable<T>;

@@ -106,7 +106,7 @@ function requireEncryption(url: URL | null, shownAs: string, reader: Reader): vo
   const allowHttp = reader.value(VARIABLES.allowHttp);
   if (url?.protocol !== 'http:' || isLoopback(url) || allowHttp !== false) return;
   const reason = 'http: would send the key unencrypted; SCANFEED_ALLOW_HTTP=true allows it';
-  reader.mistake(shownAs, url.href, VARIABLES.baseUrl.allowed, reason);
+  reader.addMistake(shownAs, url.href, VARIABLES.baseUrl.allowed, reason);
 }
 
 function addressOf(url: URL | null): string {

@@ -8,8 +8,9 @@ import { readServerFacts } from '../../storage/connection/server-facts.js';
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
 import { createFeeds } from '../../storage/feeds/feeds.js';
 import { inspectReaderRole, readerGrantStatements, readerRoleStatements } from '../../storage/reporting/reader-role.js';
+import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
-import { inspectSchema, readMigrations, requireSchema } from '../../storage/schema/migrate.js';
+import { readMigrations } from '../../storage/schema/read-migrations.js';
 import { quoted } from '../../storage/schema/schema.js';
 import { counted } from '../terminal/format.js';
 import {

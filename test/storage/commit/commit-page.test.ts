@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { readMigrations, requireSchema } from '../../../src/storage/schema/migrate.js';
+import { requireSchema } from '../../../src/storage/schema/check-schema.js';
+import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { checkPage } from '../../../src/sync/page/check-page.js';
 import type { PageCommit } from '../../../src/sync/ports/index.js';
 import { entryJson, type Fields, pageJson } from '../../support/entries.js';
