@@ -30,8 +30,8 @@ export type AdminServer = ReturnType<typeof startAdminServer>;
 
 type Route = (options: AdminServerOptions, query: URLSearchParams) => Answer | Promise<Answer>;
 
-/** Pauses between attempts to listen, milliseconds. */
-const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000] as const;
+/** Pauses between attempts to listen, milliseconds; the last one repeats. */
+const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 
 const ROUTES: Readonly<Record<string, Route>> = {
@@ -105,7 +105,7 @@ async function listen(server: Server, { host, port, logger, clock }: AdminServer
       const address = server.address() as AddressInfo;
       return logger.info('admin server is listening', { host: address.address, port: address.port });
     } catch (error) {
-      const pauseMs = PAUSES_MS[tries] ?? 30_000;
+      const pauseMs = PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0;
       const { code } = error as NodeJS.ErrnoException;
       const isNew = tries === 0 || code !== loggedCode;
       loggedCode = code;

@@ -28,10 +28,8 @@ export interface Answer {
 export type SingleRequestServer = ReturnType<typeof createSingleRequestServer>;
 
 /**
- * An HTTP server for untrusted clients: it reads one request per connection, uses only its request line, answers and closes.
- * Bodies and pipelined requests are never read; `node:http` would parse and queue them, 60 ms for each 64 KiB. When there
- * are too many connections, it closes the oldest one of the address that has the most, so that no address displaces another.
- * A new connection is always read first, since Node accepts one per turn of its event loop.
+ * An HTTP server for untrusted clients: it reads one request per connection, uses only its request line, answers and closes. When
+ * there are too many connections, it closes the oldest one of the address that has the most (docs/decisions/0016).
  * @param answer must not reject
  */
 export function createSingleRequestServer(
