@@ -56,7 +56,7 @@ it('shows both addresses, and changes nothing when the answer is not yes', async
   expect(await feedRow()).toMatchObject({ base_url: NEW });
 });
 
-it('needs no settings of the service when the address is given, and checks it like a setting', async () => {
+it('needs no settings of the service, and checks the address like a setting, when an address is given', async () => {
   const env = { DATABASE_URL: given.url };
   expect(await run(['--yes'], { env })).toMatchObject({ exitCode: 78 });
   expect(await run(['--yes', '--base-url', 'https://Elsewhere.test/v1/'], { env })).toMatchObject({ exitCode: 0 });
@@ -81,7 +81,7 @@ it.each([
     '--base-url is set (value hidden)',
   ],
   ['a password and no scheme, which is not repeated', 'me:secret@x.test/v1', '--base-url is set (value hidden)'],
-])('refuses an address as the settings would, in their words: %s', async (_, address, message) => {
+])('refuses an address with the message of the settings when it is invalid: %s', async (_, address, message) => {
   const env = { DATABASE_URL: given.url };
   const refused = await run(['--yes', '--base-url', address], { env });
   expect(refused).toMatchObject({ exitCode: 64, out: '', err: expect.stringContaining(`scanfeed: ${message}`) });

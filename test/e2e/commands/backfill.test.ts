@@ -48,7 +48,7 @@ async function startCaughtUp() {
   return started;
 }
 
-test('--wait shows the result of the running daemon, which stores what is missing while its cursor stays', async () => {
+test('shows the result of the running daemon, which stores missing runs without moving its cursor, when --wait is given', async () => {
   const { run, runs, lose, cursor, daemon } = await startCaughtUp();
   const all = await lose();
   const before = await cursor();
@@ -130,7 +130,7 @@ test('ends immediately when it is interrupted while the database is silent or un
   expect(refused.stderr).toMatch(/^scanfeed: interrupted /m);
 });
 
-test('reads every page once when two commands run at once', async () => {
+test('reads every page once when two commands run at the same time', async () => {
   const { service, start, runs, lose, daemon, rows } = await startCaughtUp();
   await daemon.stop();
   const all = await lose();
@@ -198,7 +198,7 @@ test('keeps waiting when the database is briefly unavailable', async () => {
 });
 
 describe('with a running daemon', () => {
-  it('returns immediately without --wait, and needs only the database', async () => {
+  it('returns immediately, and needs only the database, when --wait is missing', async () => {
     const { service, rows, database, runs, lose, env } = await startCaughtUp();
     const all = await lose();
     service.set(SLOW);
@@ -230,7 +230,7 @@ describe('with a running daemon', () => {
     await daemon.reaches({ passes: [] });
   });
 
-  it('--cancel ends the backfill, and the command that waits for it fails', async () => {
+  it('ends the backfill, and fails the command that waits for it, when --cancel is given', async () => {
     const { service, start, rows, database } = await startCaughtUp();
     service.set({ latencyMs: 60_000 });
     const waiting = start('--since', '31d', '--wait');
@@ -294,7 +294,7 @@ test('runs an earlier backfill before its own', async () => {
 describe('a live start', () => {
   const LIVE = { SCANFEED_START: 'live' };
 
-  it('stores new runs immediately and then the history, also after a kill and a takeover', async () => {
+  it('stores new runs immediately and then the history, even when the daemon is killed and another takes over', async () => {
     const { service, daemon, env, runs, database, entriesRead } = await startBench(LIVE);
     const [recent] = service.deliver(1);
     service.set(SLOW);
@@ -334,7 +334,7 @@ describe('wrong usage', () => {
     ['--since 1h --until 2h'],
     ['--since 2999-01-01'],
     ['--since yesterday'],
-  ])('`backfill %s` is refused', async (args) => {
+  ])('refuses `backfill %s`', async (args) => {
     const { exitCode } = await runCommand(backfill, ['backfill', ...args.split(' ').filter(Boolean)], { env: {} });
     expect(exitCode).toBe(64);
   });

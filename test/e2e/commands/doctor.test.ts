@@ -78,7 +78,7 @@ describe('doctor', () => {
     expect(await snapshot()).toEqual(before);
   });
 
-  it('requests one entry with the filters of the settings and without cursor and time', async () => {
+  it('requests one entry with the configured filters and without a cursor or a time', async () => {
     const page = reply(200, { items: [], nextCursor: 'c' });
     const service = await scripted(page, page);
     await examine({
@@ -93,7 +93,7 @@ describe('doctor', () => {
     ]);
   });
 
-  it('runs the checks that do not depend on a failed one', async () => {
+  it('runs the independent checks when one fails', async () => {
     const port = await unusedPort();
     const { out, err, exitCode } = await run({
       SCANFEED_API_KEY: '',
@@ -111,7 +111,7 @@ describe('doctor', () => {
     expect(out).toMatch(/^skip {2}schema +requires a login$/m);
   });
 
-  it('fits a terminal of 80 columns, with outcomes as words', async () => {
+  it('shows outcomes as words, and fits 80 columns, when the output is a terminal', async () => {
     const { out } = await run({ SCANFEED_DOCUMENT_TYPE: 'no-such-type' }, [], { columns: 80 });
     expect(out).toMatch(/^FAIL {2}document type +"no-such-type" is unknown/m);
     const prose = out.split('\n').filter((line) => !line.endsWith(';'));
@@ -120,8 +120,8 @@ describe('doctor', () => {
   });
 });
 
-describe('of the service, doctor', () => {
-  it('reports a refused key with the message of the service', async () => {
+describe('doctor checks of the service', () => {
+  it('reports the message of the service when the key is rejected', async () => {
     expect(await examine({ SCANFEED_API_KEY: 'another-key' })).toMatchObject({
       'service connection': { outcome: 'ok' },
       'API key': { outcome: 'failing', message: expect.stringMatching(/401.*check the key; the service says: ".+"/) },
@@ -134,7 +134,7 @@ describe('of the service, doctor', () => {
     });
   });
 
-  it('distinguishes an unknown document type from a wrong base URL', async () => {
+  it('names the document type, not the base URL, when the document type is unknown', async () => {
     expect(await examine({ SCANFEED_DOCUMENT_TYPE: 'rechnung' })).toMatchObject({
       'document type': { outcome: 'ok', message: '"rechnung" exists' },
     });
@@ -149,7 +149,7 @@ describe('of the service, doctor', () => {
     });
   });
 
-  it('warns of a clock that differs by two seconds or more', async () => {
+  it('warns when the clocks differ by two seconds or more', async () => {
     const body = { items: [], nextCursor: 'c' };
     const at = (ms: number) => reply(200, body, { date: new Date(Date.now() + ms).toUTCString() });
     const ask = async (answer: ReturnType<typeof reply>) => {
@@ -164,9 +164,9 @@ describe('of the service, doctor', () => {
   });
 
   it.each([
-    ['an address that nobody knows', 'https://nothing.invalid/v1', 'service address', /ENOTFOUND|EAI_AGAIN/],
-    ['a port on which nobody listens', null, 'service connection', /ECONNREFUSED/],
-  ])('names %s, and what it cannot know then', async (_, address, check, message) => {
+    ['the host name does not resolve', 'https://nothing.invalid/v1', 'service address', /ENOTFOUND|EAI_AGAIN/],
+    ['nothing listens on the port', null, 'service connection', /ECONNREFUSED/],
+  ])('reports the cause, and skips the dependent checks, when %s', async (_, address, check, message) => {
     const found = await examine({ SCANFEED_BASE_URL: address ?? `http://127.0.0.1:${await unusedPort()}/v1` });
     expect(found).toMatchObject({
       [check]: { outcome: 'failing', message: expect.stringMatching(message) },
@@ -176,7 +176,7 @@ describe('of the service, doctor', () => {
     });
   });
 
-  it('reports an untrusted certificate', async () => {
+  it('reports when the certificate is not trusted', async () => {
     const server = createTlsServer(testCertificate('localhost'));
     await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve));
     afterwards(() => server.close());
@@ -188,7 +188,7 @@ describe('of the service, doctor', () => {
     });
   });
 
-  it('reports an unusable proxy without its password', async () => {
+  it('hides the password when the proxy is unusable', async () => {
     const refusing = createServer((socket) => void socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'));
     await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve));
     afterwards(() => refusing.close());
@@ -207,8 +207,8 @@ describe('of the service, doctor', () => {
   });
 });
 
-describe('of the database, doctor', () => {
-  it('says that the start creates the schema when the database is empty', async () => {
+describe('doctor checks of the database', () => {
+  it('reports that the daemon creates the schema when the database is empty', async () => {
     const empty = await createTestDatabase();
     afterwards(empty.drop);
     expect(await examine({ DATABASE_URL: empty.url })).toMatchObject({
@@ -222,7 +222,7 @@ describe('of the database, doctor', () => {
     });
   });
 
-  it('says what to drop when only the reports of an earlier installation exist', async () => {
+  it('names the objects to drop when only the reports of an earlier installation exist', async () => {
     const left = await createTestDatabase();
     afterwards(left.drop);
     await MIGRATED.prepare(left.url);
@@ -235,7 +235,7 @@ describe('of the database, doctor', () => {
     });
   });
 
-  it('prints the missing rights of a role with the statements that grant them', async () => {
+  it('prints the statements that grant them when a role lacks privileges', async () => {
     const role = `scanfeed_poor_${process.pid}`;
     const db = bench.database.sql;
     await sql.raw(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'`).execute(db);
@@ -263,7 +263,7 @@ describe('of the database, doctor', () => {
     });
   });
 
-  it('prints the statements that create a missing reader role, ready to paste', async () => {
+  it('prints statements to paste when the reader role is missing', async () => {
     const { out, exitCode } = await run();
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^WARN {2}reader role +\S+ does not exist/m);
@@ -287,7 +287,7 @@ describe('of the database, doctor', () => {
     });
   });
 
-  it('reports when the feed belongs to another address, and its leader', async () => {
+  it('reports the leader, and the address of the feed, when the feed belongs to another address', async () => {
     const feed = await bench.takeFeed({ name: 'doctored', baseUrl: emulator.url });
     expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
       'stored feed': { outcome: 'ok', message: expect.stringMatching(/^doctored is led by /) },
@@ -305,12 +305,15 @@ it.runIf(program !== null).each([
   ['transaction', 'ok', 'transaction mode'],
   ['session', 'ok', 'session mode: requires'],
   ['statement', 'failing', 'set pool_mode = transaction'],
-] as const)('behind PgBouncer in %s mode, doctor says so', async (mode, outcome, message) => {
-  const bouncer = await startPgBouncer(program ?? '', given.url, 4, mode);
-  afterwards(() => bouncer.stop());
-  const { pooler } = await examine({ DATABASE_URL: bouncer.url });
-  expect(pooler).toMatchObject({ outcome, message: expect.stringContaining(message) });
-});
+] as const)(
+  'reports the pool mode when the database is behind PgBouncer in %s mode',
+  async (mode, outcome, message) => {
+    const bouncer = await startPgBouncer(program ?? '', given.url, 4, mode);
+    afterwards(() => bouncer.stop());
+    const { pooler } = await examine({ DATABASE_URL: bouncer.url });
+    expect(pooler).toMatchObject({ outcome, message: expect.stringContaining(message) });
+  },
+);
 
 /** Returns everything in the database that a command could change. */
 async function snapshot() {

@@ -39,14 +39,14 @@ const save = (args: string, env: Record<string, string> = {}) =>
 const stored = async (scanId: string) => (await bench.rows(runRow(scanId)))[0];
 
 describe('get', () => {
-  it('writes the answer of the service into a pipe byte for byte', async () => {
+  it('writes the answer of the service byte for byte when the output is a pipe', async () => {
     const { scanId, body } = known({ data: { betrag: raw('1.10'), nummer: raw('12345678901234567890') } });
     const answer = { exitCode: 0, out: `${body}\n`, err: '' };
     expect(await show(scanId)).toEqual(answer);
     expect(await show(`${scanId} --json`, 80)).toEqual(answer);
   });
 
-  it('shows a run on a terminal with every digit and without control characters', async () => {
+  it('shows every digit, and no control characters, when the output is a terminal', async () => {
     const { scanId } = known({
       ...{ revision: 2, fileName: 'a\u009b31m.pdf', partnerName: 'Muster', partnerTestMode: true },
       data: { betrag: raw('1.10'), positionen: [{ text: 'a:{"\\' }, {}], leer: [] },
@@ -69,7 +69,7 @@ describe('get', () => {
 `);
   });
 
-  it('shows the reason of a failed run', async () => {
+  it('shows the reason when a run failed', async () => {
     const { scanId } = known({
       status: 'failed',
       data: undefined,
@@ -81,7 +81,7 @@ describe('get', () => {
     );
   });
 
-  it('shows the markdown as text', async () => {
+  it('shows the markdown as text when --markdown is given', async () => {
     const { scanId } = known({ markdown: '# Title\n\n\u001b[2Jtext\n' });
     expect(await show(`${scanId} --markdown`)).toMatchObject({ exitCode: 0, out: '# Title\n\n\u001b[2Jtext\n\n' });
     expect((await show(`${scanId} --markdown`, 80)).out).toBe('# Title\n\n\ufffd[2Jtext\n\n');
@@ -94,7 +94,7 @@ describe('get', () => {
     });
   });
 
-  it('reports a missing run with the message of the service', async () => {
+  it('reports the message of the service when the run does not exist', async () => {
     expect(await show('nonsense')).toMatchObject({
       exitCode: 1,
       out: '',
@@ -102,7 +102,7 @@ describe('get', () => {
     });
   });
 
-  it('suspects a base URL without version when the run is missing', async () => {
+  it('reports that the base URL lacks the version when the service does not know the path', async () => {
     const { scanId } = known({});
     const wrong = emulator.url.replace(/\/v1$/, '');
     const env = { ...service(), SCANFEED_BASE_URL: wrong };
@@ -136,7 +136,7 @@ describe('get', () => {
     expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
   });
 
-  it('never replaces a newer revision', async () => {
+  it('keeps the stored revision when it is newer', async () => {
     const { scanId } = known({ revision: 1 });
     await feed.commit([entryJson({ scanId, revision: 3 })]);
     expect(await save(scanId)).toMatchObject({
@@ -164,7 +164,7 @@ describe('get', () => {
     expect(await stored(scanId)).toBeUndefined();
   });
 
-  it('refuses a run of another feed or service', async () => {
+  it('refuses a run when it belongs to another feed or service', async () => {
     const { scanId } = known({});
     await feed.commit([entryJson({ scanId })]);
     await bench.takeFeed({ name: 'other', baseUrl: emulator.url });

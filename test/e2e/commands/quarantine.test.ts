@@ -65,7 +65,7 @@ describe('quarantine list', () => {
     expect((await run('list')).out).toContain('x'.repeat(200));
   });
 
-  it('filters by state and reports when there are more', async () => {
+  it('filters by state, and reports when there are more entries', async () => {
     await feed.commit([entryJson({ scanId: 'a', status: '?' }), entryJson({ scanId: 'b', status: '?' })]);
     await feed.commit([entryJson({ scanId: 'c', fileName: raw('"\\u0000"') })]);
     expect((await run('list --state repaired')).out).toMatch(/\bc\n$/);
@@ -113,7 +113,7 @@ describe('quarantine show', () => {
     expect(await run('show seven')).toMatchObject({ exitCode: 64 });
   });
 
-  it('keeps to its feed', async () => {
+  it('does not show an entry when it belongs to another feed', async () => {
     await feed.commit([bad]);
     await bench.takeFeed({ name: 'other' });
     expect(await run('show 1 --feed other')).toMatchObject({ exitCode: 1 });
@@ -135,21 +135,21 @@ describe('quarantine replay', () => {
     expect(row).toMatchObject({ data: '{"betrag": 1.10, "nummer": 12345678901234567890}', result_state: 'complete' });
   });
 
-  it('stores an entry whose id earlier checks rejected', async () => {
+  it('stores an entry when earlier checks rejected its id', async () => {
     const id = await quarantineSound(entryJson({ scanId: 'now usable' }), { scanId: null, revision: null });
     expect(await run(`replay ${id}`)).toMatchObject({ exitCode: 0 });
     expect(await states()).toEqual({ 1: 'replayed' });
     expect(await bench.rows(runRow('now usable'))).toHaveLength(1);
   });
 
-  it('leaves the cursor and the lease of a running daemon alone', async () => {
+  it('keeps the cursor and the lease when a daemon is running', async () => {
     await feed.commit([entryJson({ scanId: 'first' })], { to: 'here' });
     await quarantineSound(entryJson({ scanId: 'sound' }), { scanId: 'sound', revision: 1 });
     await run('replay --all');
     expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
   });
 
-  it('never replaces a stored revision by an older one', async () => {
+  it('keeps the stored revision when that of the entry is older', async () => {
     await feed.commit([entryJson({ scanId: 'a', revision: 2, fileName: 'newer.pdf' })]);
     await quarantineSound(entryJson({ scanId: 'a', revision: 1 }), { scanId: 'a', revision: 1 });
     expect((await run('replay 1')).out).toBe('1: scan a, revision 1: discarded: a newer revision is stored\n');
@@ -157,7 +157,7 @@ describe('quarantine replay', () => {
     expect((await bench.rows(runRow('a')))[0]).toMatchObject({ revision: 2, file_name: 'newer.pdf' });
   });
 
-  it('leaves an entry that PostgreSQL still refuses in quarantine', async () => {
+  it('leaves an entry in quarantine when PostgreSQL still refuses it', async () => {
     const huge = entryJson({ scanId: 'huge', data: { n: raw('1e131072') } });
     await quarantineSound(huge, { scanId: 'huge', revision: 1 });
     const { out, exitCode } = await run('replay 1 --json');
@@ -166,7 +166,7 @@ describe('quarantine replay', () => {
     expect(await states()).toEqual({ 1: 'open' });
   });
 
-  it('repairs text that PostgreSQL cannot store, and keeps the original', async () => {
+  it('repairs text, and keeps the original, when PostgreSQL cannot store it', async () => {
     const odd = entryJson({ scanId: 'odd', fileName: raw('"a\\u0000b.pdf"') });
     await quarantineSound(odd, { scanId: 'odd', revision: 1 });
     expect(await run('replay 1')).toMatchObject({ exitCode: 0 });
@@ -174,7 +174,7 @@ describe('quarantine replay', () => {
     expect((await run('show 1 --payload')).out).toBe(odd);
   });
 
-  it('stores a truncated entry as pending, for the leader to load', async () => {
+  it('stores an entry as pending, for the leader to load, when it is truncated', async () => {
     const cut = entryJson({ scanId: 'cut', data: undefined, resultTruncated: true });
     await quarantineSound(cut, { scanId: 'cut', revision: 1 });
     await run('replay 1');
@@ -229,7 +229,7 @@ describe('quarantine discard', () => {
     await feed.commit([entryJson({ scanId: 'a', status: '?' }), entryJson({ scanId: 'b', status: '?' })]);
   });
 
-  it('asks first, and changes nothing when the answer is not yes', async () => {
+  it('asks for confirmation, and changes nothing when the answer is not yes', async () => {
     const { exitCode, err } = await run('discard --all', { answer: '' });
     expect(exitCode).toBe(1);
     expect(err).toMatch(/^2 entries of the feed default will be discarded.*\n.*\n.*\nDiscard them\? \[y\/N\] \n/);
@@ -238,7 +238,7 @@ describe('quarantine discard', () => {
     expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
   });
 
-  it('requires --yes without a terminal', async () => {
+  it('requires --yes when there is no terminal', async () => {
     expect(await run('discard 1')).toMatchObject({ exitCode: 64, err: expect.stringContaining('add --yes') });
     expect(await run('discard --all --yes --json')).toMatchObject({ exitCode: 0, out: '{"discarded":["1","2"]}\n' });
   });
@@ -249,7 +249,7 @@ describe('quarantine discard', () => {
     expect(await states()).toEqual({ 1: 'discarded', 2: 'open' });
   });
 
-  it('keeps an entry that was stored during the confirmation', async () => {
+  it('keeps an entry when it was stored during the confirmation', async () => {
     const answer = async () => {
       await feed.commit([entryJson({ scanId: 'a' })]);
       return 'y';
@@ -258,7 +258,7 @@ describe('quarantine discard', () => {
     expect(await states()).toEqual({ 1: 'replayed', 2: 'discarded' });
   });
 
-  it('refuses entries that are not open', async () => {
+  it('refuses entries when they are not open', async () => {
     await run('discard 1 --yes');
     expect(await run('discard 1 2 --yes')).toMatchObject({
       exitCode: 1,

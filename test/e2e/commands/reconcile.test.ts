@@ -78,7 +78,7 @@ describe('reconcile', () => {
     expect(await passes()).toContainEqual({ kind: 'recent', state: 'unfinished', cursor: null, hours: 5 });
   });
 
-  it('requests a range of its own with --since and --until', async () => {
+  it('requests the given range when --since and --until are given', async () => {
     await caughtUp();
     await run('--since 3d');
     expect(await passes()).toEqual([{ kind: 'recent', state: 'unfinished', cursor: null, hours: 72 }]);
@@ -198,7 +198,7 @@ describe('reconcile', () => {
     expect(await rows()).toMatchObject([{ until: new Date('2026-01-06T00:00:00Z') }]);
   });
 
-  it('--cancel ends the unfinished passes, or with --full only the full one', async () => {
+  it('ends the unfinished passes, or only the full one with --full, when --cancel is given', async () => {
     await caughtUp();
     await run('');
     await run('--full');
@@ -256,7 +256,7 @@ describe('reconcile as a process', () => {
     return { service, database, env, daemon, start, run, isStored, passes };
   }
 
-  it('--wait shows the result of the running daemon when its intervals are off', async () => {
+  it('shows the result of the running daemon when --wait is given and its intervals are off', async () => {
     const { run, isStored, daemon } = await startBench();
     const { code, stdout } = await run('--since', '1h', '--wait');
     expect(code).toBe(0);
@@ -302,7 +302,7 @@ describe('reconcile as a process', () => {
     expect(await passes()).toMatchObject([{ kind: 'full', cancelled: false, entries: '30' }]);
   });
 
-  it('fails a waiting command when another one replaces its pass', async () => {
+  it('fails when another command replaces the pass that it waits for', async () => {
     const { service, start, run, passes } = await startBench();
     service.set({ latencyMs: 3_000 });
     const waiting = start('--since', '2h', '--wait', '--json');

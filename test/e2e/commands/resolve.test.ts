@@ -38,7 +38,7 @@ const pending = async (answer: Record<string, unknown> | null) => {
 const stateOf = async (scanId: string) => (await bench.rows(runRow(scanId)))[0];
 
 describe('resolve', () => {
-  it('loads pending results and stores them with every digit', async () => {
+  it('stores pending results with every digit', async () => {
     const one = await pending({ data: { betrag: raw('1.10') } });
     const two = await pending({ revision: 2 });
     expect(await run('--all')).toEqual({
@@ -51,7 +51,7 @@ describe('resolve', () => {
     expect((await run('--all')).out).toBe('No results are pending.\n');
   });
 
-  it('reports why a result is still pending, and records the attempt for the daemon', async () => {
+  it('reports the reason, and records the attempt for the daemon, when a result is still pending', async () => {
     const missing = await pending(null);
     const going = await pending({ status: 'processing', data: undefined });
     const cut = await pending({ data: undefined, resultTruncated: true });
@@ -67,7 +67,7 @@ describe('resolve', () => {
     expect(await bench.store.duePending('default', 10)).toEqual([]);
   });
 
-  it('loads only the given runs', async () => {
+  it('loads only the given runs when ids are given', async () => {
     const [one, two] = [await pending({}), await pending({})];
     expect(await run(two)).toMatchObject({ exitCode: 0 });
     expect(await stateOf(one)).toMatchObject({ result_state: 'pending' });
@@ -77,19 +77,19 @@ describe('resolve', () => {
     ]);
   });
 
-  it('does not affect the lease and the cursor of a running daemon', async () => {
+  it('keeps the lease and the cursor when a daemon is running', async () => {
     await pending({});
     await run('--all');
     expect(await feed.commit([entryJson({ scanId: 'next' })])).toMatchObject({ kind: 'committed' });
   });
 
-  it('keeps a result that PostgreSQL refuses pending', async () => {
+  it('keeps a result pending when PostgreSQL refuses it', async () => {
     const scanId = await pending({ data: { n: raw('1e131072') } });
     expect(await run(scanId)).toMatchObject({ exitCode: 1, out: expect.stringContaining('invalid_result') });
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'pending', pending_reason: 'invalid_result' });
   });
 
-  it('keeps the original of a result whose text had to be repaired', async () => {
+  it('keeps the original when it had to repair the text of a result', async () => {
     const scanId = await pending({ data: { note: raw('"\\u0000"') } });
     expect(await run(scanId)).toMatchObject({ exitCode: 0 });
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'complete', repaired: true });
@@ -99,7 +99,7 @@ describe('resolve', () => {
     expect(original).toMatchObject({ state: 'repaired', payload: expect.stringContaining('\\u0000') });
   });
 
-  it('loads more results than fit into one batch', async () => {
+  it('loads all results when they do not fit into one batch', async () => {
     for (let n = 0; n < 60; n += 1) await pending({});
     const { out, exitCode } = await run('--all');
     expect(exitCode).toBe(0);
@@ -129,7 +129,7 @@ describe('resolve', () => {
 describe('resolve --give-up', () => {
   const giveUp = (args: string, env = {}) => run(`${args} --give-up --yes`, env);
 
-  it('ends the retries without a request to the service', async () => {
+  it('ends the retries and sends no request to the service', async () => {
     const [one, two] = [await pending(null), await pending(null)];
     await bench.rows(sql`UPDATE ${tables.feeds} SET base_url = 'https://gone.test/v1'`);
     const without = { SCANFEED_API_KEY: '', SCANFEED_BASE_URL: '' };
@@ -154,14 +154,14 @@ describe('resolve --give-up', () => {
     expect(JSON.parse((await giveUp(`${scanId} --json`)).out)).toEqual([{ scanId, revision: 1, outcome: 'complete' }]);
   });
 
-  it('keeps a revision that was stored during the confirmation', async () => {
+  it('keeps a revision when it was stored during the confirmation', async () => {
     const scanId = await pending(null);
     expect(await bench.operatorStore.pending.giveUp('default', new Map([[scanId, 2]]))).toEqual([]);
     expect(await bench.store.readStatus('default')).toMatchObject({ pendingResults: 1 });
     expect(await bench.operatorStore.pending.giveUp('default', new Map([[scanId, 1]]))).toEqual([scanId]);
   });
 
-  it('asks first', async () => {
+  it('shows the results, and changes nothing, when --yes is missing', async () => {
     const scanId = await pending(null);
     const { exitCode, err } = await run(`${scanId} --give-up`);
     expect(exitCode).toBe(64);
@@ -170,8 +170,8 @@ describe('resolve --give-up', () => {
   });
 });
 
-describe('resolve, when it cannot work', () => {
-  it('reports an unavailable service once, and ends with 75', async () => {
+describe('failures of resolve', () => {
+  it('reports the failure once, and ends with 75, when the service is unavailable', async () => {
     const scanId = await pending({});
     await pending({});
     const away = 'http://127.0.0.1:1/v1';
@@ -183,7 +183,7 @@ describe('resolve, when it cannot work', () => {
     expect(await stateOf(scanId)).toMatchObject({ result_state: 'pending' });
   });
 
-  it('reports a refused key with the message of the service', async () => {
+  it('reports the message of the service when the key is rejected', async () => {
     await pending({});
     const { exitCode, err } = await run('--all', { SCANFEED_API_KEY: 'wrong-key' });
     expect(exitCode).toBe(1);

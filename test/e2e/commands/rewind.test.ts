@@ -67,7 +67,7 @@ describe('rewind', () => {
     expect(await bench.store.readPosition('late')).toEqual({ cursor: null, since: start });
   });
 
-  it('fences commits in transit of a running daemon', async () => {
+  it('fences commits in transit when a daemon is running', async () => {
     await run('--beginning --yes');
     expect(await feed.commit([entryJson({ scanId: 'on its way' })], { from: null })).toEqual({ kind: 'fenced' });
     expect(await bench.store.renewLease(feed.lease, 30_000)).toBe(false);
@@ -92,7 +92,7 @@ describe('rewind', () => {
     expect((await bench.rows(runRow('a')))[0]).toMatchObject({ revision: 2 });
   });
 
-  it('records the position of a page that was committed in the meantime', async () => {
+  it('records the latest position when a page was committed in the meantime', async () => {
     const running = await bench.database.sql.transaction().execute(async (tx) => {
       await sql`UPDATE ${tables.feeds} SET cursor = 'a moment later'`.execute(tx);
       const rewinding = run('--beginning --yes');
@@ -130,13 +130,16 @@ describe('rewind', () => {
     expect(await feedRow()).toEqual(before);
   });
 
-  it.each(['--to-cursor 99', '--to-cursor 1 --feed other'])('reports a missing position: %s', async (args) => {
-    await bench.takeFeed({ name: 'other' });
-    expect(await run(`${args} --yes`)).toMatchObject({
-      exitCode: 1,
-      err: expect.stringContaining('has no earlier position'),
-    });
-  });
+  it.each(['--to-cursor 99', '--to-cursor 1 --feed other'])(
+    'reports when the position does not exist: %s',
+    async (args) => {
+      await bench.takeFeed({ name: 'other' });
+      expect(await run(`${args} --yes`)).toMatchObject({
+        exitCode: 1,
+        err: expect.stringContaining('has no earlier position'),
+      });
+    },
+  );
 
   it.each([
     '--yes',

@@ -42,7 +42,7 @@ describe('status', () => {
     expect(out).toMatch(/^CURSOR +NOTED +REASON +DELIVERED UP TO\n +1 +\S+Z +checkpoint +\S+Z\n/m);
   });
 
-  it('reports pending results without a leader, and the number of given-up results', async () => {
+  it('reports that no leader retries pending results, and the number of given-up results', async () => {
     await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at - interval '1 day'`);
     const { out } = await runCommand(status, ['status'], { env: env() });
     await bench.rows(sql`UPDATE ${tables.feeds} SET lease_expires_at = lease_expires_at + interval '1 day'`);
@@ -57,13 +57,13 @@ describe('status', () => {
     await bench.rows(sql`UPDATE ${tables.runs} SET next_try_at = ${due?.due}::timestamptz WHERE scan_id = 'b'`);
   });
 
-  it('fits a terminal of 80 columns, except for longer addresses', async () => {
+  it('fits 80 columns, except for longer addresses, when the output is a terminal', async () => {
     const { out } = await runCommand(status, ['status'], { env: env(), columns: 80 });
     const long = out.split('\n').filter((line) => line.length > 80);
     expect(long).toEqual([expect.stringContaining('https://recognition.recognition.')]);
   });
 
-  it('prints the same as JSON', async () => {
+  it('prints the same as JSON when --json is given', async () => {
     const { out } = await runCommand(status, ['status', '--json'], { env: env() });
     expect(JSON.parse(out)).toMatchObject([
       {
@@ -121,7 +121,7 @@ describe('status --watch', () => {
     return { written, notes, waits };
   };
 
-  it('redraws the status on a terminal', async () => {
+  it('redraws the status when the output is a terminal', async () => {
     const { written, waits } = await watch(['--watch'], 2, 80);
     expect(written).toHaveLength(2);
     for (const frame of written) {
@@ -131,7 +131,7 @@ describe('status --watch', () => {
     expect(waits).toEqual([2_000, 2_000]);
   });
 
-  it('writes a block per refresh into a pipe, and ends when the pipe is closed', async () => {
+  it('writes a block per refresh when the output is a pipe, and ends when the pipe is closed', async () => {
     const { written, waits } = await watch(['--watch', '5s'], 3, null);
     expect(written).toHaveLength(3);
     for (const block of written) {
@@ -141,13 +141,13 @@ describe('status --watch', () => {
     expect(waits).toEqual([5_000, 5_000, 5_000]);
   });
 
-  it('writes a line of JSON per refresh', async () => {
+  it('writes a line of JSON per refresh when --json is given', async () => {
     const { written } = await watch(['--watch', '--json'], 2, 80);
     expect(written.map((line) => JSON.parse(line).length)).toEqual([1, 1]);
     expect(written.every((line) => line.indexOf('\n') === line.length - 1)).toBe(true);
   });
 
-  it('continues through an outage and reports it', async () => {
+  it('reports an outage, and continues, when the database is unavailable', async () => {
     const proxy = await TcpProxy.to(given.url);
     const server = proxy.target;
     const closed = { host: '127.0.0.1', port: await unusedPort() };

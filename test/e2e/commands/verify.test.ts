@@ -53,7 +53,7 @@ describe('verify', () => {
     expect(exitCode).toBe(0);
   });
 
-  it('finds missing runs and older revisions', async () => {
+  it('reports missing runs and older revisions', async () => {
     const [lost, old] = [deliver(), deliver()];
     deliver({ scanId: old, revision: 3 });
     await sync();
@@ -83,7 +83,7 @@ describe('verify', () => {
     ['submittedAt', sql`submitted_at = NULL`],
     ['completedAt', sql`completed_at = NULL`],
     ['deliveredAt', sql`delivered_at = NULL`],
-  ])('finds other content at the same revision: %s', async (field, change) => {
+  ])('reports a difference when the same revision has other content: %s', async (field, change) => {
     const scanId = deliver();
     deliver();
     await sync();
@@ -107,7 +107,7 @@ describe('verify', () => {
     expect(await differences()).toMatchObject([{ scanId: truncated, differing: ['data'] }]);
   });
 
-  it('ends with 75 and the remedy when nothing could be compared', async () => {
+  it('ends with 75 and the remedy when it could compare nothing', async () => {
     deliver({ deliveredAt: hoursAgo(3) });
     await sync();
     expect(await run('--since 1h')).toMatchObject({
@@ -122,7 +122,7 @@ describe('verify', () => {
     });
   });
 
-  it('compares numbers by value with more digits than JavaScript supports', async () => {
+  it('compares numbers by value when they have more digits than JavaScript supports', async () => {
     const scanId = deliver({ data: { nummer: raw('12345678901234567890'), betrag: raw('1.10') } });
     await sync();
     const set = (data: string) => bench.rows(sql`UPDATE ${tables.runs} SET data = ${data}::jsonb`);
@@ -132,7 +132,7 @@ describe('verify', () => {
     expect(await differences()).toMatchObject([{ scanId, differing: ['data'] }]);
   });
 
-  it('reports open quarantine, ignores discarded entries, and reports all others as missing', async () => {
+  it('reports open entries of the quarantine, ignores discarded ones, and reports all others as missing', async () => {
     const open = deliver({ status: 'unheard of' });
     const discarded = deliver({ status: 'unheard of' });
     const refused = deliver({ data: { n: raw('1e131072') } });
@@ -184,7 +184,7 @@ describe('verify', () => {
     expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringContaining('\n  1 pending\n') });
   });
 
-  it('ignores runs that were erased or are past the retention', async () => {
+  it('ignores runs that were erased or are older than the retention', async () => {
     const [erased, expired, lost] = [deliver(), deliver({ deliveredAt: hoursAgo(50) }), deliver()];
     await sync();
     await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id IN (${expired}, ${lost})`);
@@ -206,7 +206,7 @@ describe('verify', () => {
     });
   });
 
-  it('expects nothing that was delivered after the time that the data is complete to', async () => {
+  it('ignores deliveries after the time up to which the data is complete', async () => {
     const due = deliver({ deliveredAt: hoursAgo(3) });
     await sync();
     await bench.rows(sql`DELETE FROM ${tables.runs} WHERE scan_id = ${due}`);
@@ -218,7 +218,7 @@ describe('verify', () => {
     );
   });
 
-  it('takes out the difference of the clocks', async () => {
+  it('compensates for the difference when the clocks differ', async () => {
     emulator.set({ clockOffsetMs: -6 * HOUR });
     deliver({ deliveredAt: hoursAgo(9) }); // by its own clock: three hours ago
     await sync();
@@ -229,7 +229,7 @@ describe('verify', () => {
     expect(exitCode).toBe(0);
   });
 
-  it('reads no further than --until, and not before the time that the feed is complete from', async () => {
+  it('reads from the time at which the feed begins, at the earliest, to --until', async () => {
     const early = deliver({ deliveredAt: hoursAgo(10) });
     const middle = deliver({ deliveredAt: hoursAgo(6) });
     const late = deliver({ deliveredAt: hoursAgo(2) });
@@ -246,7 +246,7 @@ describe('verify', () => {
     );
   });
 
-  it('reads on where the filters hide whole pages', async () => {
+  it('continues when the filters hide whole pages', async () => {
     emulator.set({ scanLimit: 5 });
     emulator.appendCount(40, { environment: 'test', deliveredAt: hoursAgo(3) });
     await sync();
@@ -254,15 +254,15 @@ describe('verify', () => {
     expect(await differences()).toMatchObject([{ scanId, what: 'missing' }]);
   });
 
-  it('reads to the end with cursors that move at every poll', async () => {
+  it('reads to the end when cursors change with every poll', async () => {
     emulator.set({ cursors: 'moving' });
     for (let n = 0; n < 210; n += 1) deliver();
     await sync();
     expect(await run('--since 24h')).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^210 entries/) });
   });
 
-  describe('when the last page of the feed has no cursor', () => {
-    it.each([1, 6])('reads to the end with a page limit of %i', async (limit) => {
+  describe('verify of a feed whose last page has no cursor', () => {
+    it.each([1, 6])('reads to the end when the page limit is %i', async (limit) => {
       for (let n = 0; n < 6; n += 1) deliver();
       await sync();
       emulator.set({ endCursor: 'null' });
@@ -273,7 +273,7 @@ describe('verify', () => {
       });
     });
 
-    it('reads on when a short page in the middle has no cursor once', async () => {
+    it('continues when a short page in the middle once has no cursor', async () => {
       emulator.appendCount(3, { environment: 'test', deliveredAt: hoursAgo(3) });
       for (let n = 0; n < 6; n += 1) deliver();
       await sync();
@@ -308,8 +308,8 @@ describe('verify', () => {
   });
 });
 
-describe('verify, when it cannot work', () => {
-  it('tries passing failures again, then says that the service is away', async () => {
+describe('failures of verify', () => {
+  it('retries temporary failures, then reports that the service is unavailable', async () => {
     deliver();
     await sync();
     emulator.addFault({ kind: 'status', status: 503, operation: 'feed', next: 2 });
@@ -320,7 +320,7 @@ describe('verify, when it cannot work', () => {
     expect(emulator.requests.count('feed') - before).toBe(5);
   });
 
-  it('does not retry failures that need action', async () => {
+  it('does not retry when a failure needs action', async () => {
     deliver();
     await sync();
     const before = emulator.requests.count('feed');
@@ -329,12 +329,12 @@ describe('verify, when it cannot work', () => {
     expect(err).toContain('answered 401');
   });
 
-  it('says so before the first runs are stored', async () => {
+  it('reports when no runs are stored yet', async () => {
     await bench.takeFeed({ baseUrl: emulator.url });
     expect(await run('--since 24h')).toMatchObject({ exitCode: 1, err: expect.stringContaining('not known yet') });
   });
 
-  it('says that the filters are others than the daemon has', async () => {
+  it('reports when the filters differ from those of the daemon', async () => {
     deliver({ status: 'failed', data: undefined, failureReason: 'unreadable', error: 'Nicht lesbar.' });
     await sync();
     const { err } = await run('--since 24h', { env: { SCANFEED_STATUS: 'failed' } });

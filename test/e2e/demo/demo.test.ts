@@ -39,14 +39,14 @@ test('serves the status page on another port when the default port is in use', a
   expect(await demo.stop('SIGINT')).toEqual({ code: 0, signal: null });
 });
 
-test('serves the configured address, and ends cleanly when its folder is deleted', async () => {
+test('serves the configured address, and ends without an error when its folder is deleted', async () => {
   await takePort(9847, '127.0.0.2');
   const { demo, directory } = await startDemo({ SCANFEED_ADMIN_HOST: '127.0.0.2' });
   const page = /^Status page (http:\/\/127\.0\.0\.2:\d+\/) \(port 9847 is in use\), metrics \1metrics$/m;
   await eventually(() => demo.stdout).toMatch(page);
   const [, url = ''] = page.exec(demo.stdout) ?? [];
   expect((await fetch(url)).status).toBe(200);
-  await rm(directory, { recursive: true, maxRetries: 5 }); // a note may be written meanwhile
+  await rm(directory, { recursive: true, maxRetries: 5 }); // the demo may write a file meanwhile
   expect(await demo.stop('SIGINT')).toEqual({ code: 0, signal: null });
   expect(demo.stderr).toBe('');
 });

@@ -19,7 +19,7 @@ const started: EmbeddedPostgres[] = [];
 
 beforeAll(async () => {
   parent = await mkdtemp(join(tmpdir(), 'scanfeed-embedded-test-'));
-  // Whoever the server runs as must get through.
+  // The user that the server runs as must be able to reach its folder.
   await chmod(parent, 0o711);
 });
 
@@ -51,7 +51,7 @@ async function postmasterOf(data: string): Promise<number> {
   return Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0]);
 }
 
-test('data and password outlive a restart', async () => {
+test('keeps its data and password when it is restarted', async () => {
   const first = await start();
   await run(first, 'CREATE TABLE kept AS SELECT 1 AS n');
   await first.stop();
@@ -60,7 +60,7 @@ test('data and password outlive a restart', async () => {
   expect(new URL(second.url).password).toBe(new URL(first.url).password);
 });
 
-test('the server writes through to the disk and listens on loopback only', async () => {
+test('syncs commits to the disk and listens on loopback only', async () => {
   const server = await start();
   const [settings] = await run(
     server,
@@ -70,7 +70,7 @@ test('the server writes through to the disk and listens on loopback only', async
   expect(settings).toEqual({ fsync: 'on', addresses: '127.0.0.1', sockets: '' });
 });
 
-test('only the owner can read the password, and the psql line does not show it', async () => {
+test('stores the password in a file that only its owner can read, and does not show it in the psql command', async () => {
   const server = await start();
   const file = join(directory, 'pgpass');
   const { password } = new URL(server.url);
@@ -81,14 +81,14 @@ test('only the owner can read the password, and the psql line does not show it',
   expect(server.psql).not.toContain(password);
 });
 
-test('nobody gets in without the password', async () => {
+test('rejects a connection when the password is wrong', async () => {
   const server = await start();
   const url = new URL(server.url);
   url.password = 'guessed';
   await expect(run({ url: url.href }, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
 });
 
-test('another port is chosen when the wanted one is taken', async () => {
+test('chooses another port when the requested one is in use', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as AddressInfo;
@@ -98,7 +98,7 @@ test('another port is chosen when the wanted one is taken', async () => {
   holder.close();
 });
 
-test('a second start in the same folder says that one is running, and leaves it alone', async () => {
+test('refuses a second start, and does not affect the first, when both use the same folder', async () => {
   const first = await start();
   await expect(startEmbeddedPostgres({ directory })).rejects.toThrow(
     / If the demo already runs \(process \d+\), stop it/,
@@ -106,7 +106,7 @@ test('a second start in the same folder says that one is running, and leaves it 
   expect(await run(first, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
-test('the server comes back with its commits after a crash', async () => {
+test('recovers its commits when it crashed', async () => {
   const data = await dataFolder();
   const [first] = started;
   await run(first as EmbeddedPostgres, 'CREATE TABLE survivor AS SELECT 1 AS n');
@@ -116,7 +116,7 @@ test('the server comes back with its commits after a crash', async () => {
   expect(await run(await start(), 'SELECT n FROM survivor')).toEqual([{ n: 1 }]);
 });
 
-test('what a killed server left running is waited for', async () => {
+test('waits for the remaining processes when the previous server was killed', async () => {
   const data = await dataFolder();
   const [first] = started;
   const [checkpointer] = await run(
@@ -124,7 +124,7 @@ test('what a killed server left running is waited for', async () => {
     "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'",
   );
   const orphan = Number(checkpointer?.pid);
-  process.kill(orphan, 'SIGSTOP'); // so that it cannot notice
+  process.kill(orphan, 'SIGSTOP'); // so that it does not notice the end of the postmaster
   process.kill(await postmasterOf(data), 'SIGKILL');
   await (first as EmbeddedPostgres).stop();
   const second = start();
@@ -135,10 +135,10 @@ test('what a killed server left running is waited for', async () => {
   expect(await run(await second, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
-test('a lock file left by a crash does not matter when its number belongs to another process now', async () => {
+test('ignores the lock file of a crash when its process id now belongs to another program', async () => {
   const data = await dataFolder();
   await started[0]?.stop();
-  // PostgreSQL itself only passes over its parent and the processes of other users.
+  // PostgreSQL itself only ignores its parent and the processes of other users.
   const { uid, gid } = await stat(data);
   const other = spawn('/bin/sleep', ['600'], { uid, gid, stdio: 'ignore' });
   try {
@@ -149,7 +149,7 @@ test('a lock file left by a crash does not matter when its number belongs to ano
   }
 });
 
-test('an initialisation that was cut off is done again', async () => {
+test('repeats the initialisation when it was interrupted', async () => {
   directory = join(parent, 'cut-off');
   const data = await dataFolder();
   await started[0]?.stop();
@@ -158,7 +158,7 @@ test('an initialisation that was cut off is done again', async () => {
   expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
-test('a lost password is reported with what to do', async () => {
+test('reports the remedy when the password file is missing', async () => {
   directory = join(parent, 'lost');
   await (await start()).stop();
   await rm(join(directory, 'pgpass'));
@@ -167,36 +167,39 @@ test('a lost password is reported with what to do', async () => {
   expect(String(failure)).toContain(`Remove the folder ${directory} to start over`);
 });
 
-test.runIf(process.getuid?.() === 0)('under root, data of a closed folder are kept in an open one', async () => {
-  directory = join(parent, 'closed', 'data');
-  await mkdir(dirname(directory), { mode: 0o700 });
-  const first = await start();
-  try {
-    expect(first.cluster.directory).not.toBe(directory);
-    await run(first, 'CREATE TABLE kept AS SELECT 1 AS n');
-    await first.stop();
-    expect(await run(await start(), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
-  } finally {
-    await Promise.all(started.splice(0).map((server) => server.stop()));
-    await rm(first.cluster.directory, { recursive: true });
-  }
-});
+test.runIf(process.getuid?.() === 0)(
+  'stores the data elsewhere when it runs as root and other users cannot enter the folder',
+  async () => {
+    directory = join(parent, 'closed', 'data');
+    await mkdir(dirname(directory), { mode: 0o700 });
+    const first = await start();
+    try {
+      expect(first.cluster.directory).not.toBe(directory);
+      await run(first, 'CREATE TABLE kept AS SELECT 1 AS n');
+      await first.stop();
+      expect(await run(await start(), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
+    } finally {
+      await Promise.all(started.splice(0).map((server) => server.stop()));
+      await rm(first.cluster.directory, { recursive: true });
+    }
+  },
+);
 
-test('an aborted start leaves no server behind', async () => {
+test('leaves no server running when the start is aborted', async () => {
   const reason = new Error('enough');
   const aborted = startEmbeddedPostgres({ directory, signal: AbortSignal.abort(reason) });
   await expect(aborted).rejects.toBe(reason);
   expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 
-test('a temporary server takes its files with it', async () => {
+test('deletes the files of a temporary server when it stops', async () => {
   const server = await startTemporaryPostgres();
   expect(await run(server, 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
   await server.stop();
   expect(await exists(server.directory)).toBe(false);
 });
 
-test('the server ends with its owner, even when that is killed', async () => {
+test('stops when the process that started it is killed', async () => {
   const launcher = join(dirname(inject('programPath')), 'demo', 'embedded-postgres', 'index.js');
   const script = `
     import { startEmbeddedPostgres } from ${JSON.stringify(launcher)};
@@ -215,7 +218,7 @@ test('the server ends with its owner, even when that is killed', async () => {
     await expect(exited).rejects.toThrow();
     await ended;
   });
-  // And the next start waits for a shutdown that may still be going on.
+  // The next start waits for the shutdown if it is still in progress.
   expect(await run(await start(), 'SELECT 1 AS n')).toEqual([{ n: 1 }]);
 });
 

@@ -21,7 +21,7 @@ async function startBench(over: Readonly<Record<string, string>> = {}) {
   return { service, database, scanIds, env, daemon, command, stored };
 }
 
-test('the running daemon reads again from the new position after a rewind, and keeps stored runs', async () => {
+test('reads again from the new position, and keeps stored runs, when the feed is rewound', async () => {
   const { database, scanIds, daemon, command, stored } = await startBench();
   const [lost] = scanIds;
   const kept = 'SELECT scan_id, change_seq FROM scanfeed.runs WHERE scan_id <> $1 ORDER BY scan_id';
@@ -33,10 +33,10 @@ test('the running daemon reads again from the new position after a rewind, and k
   expect(await database.query(kept, [lost])).toEqual(before);
 });
 
-test('the running daemon runs a requested recent pass before its interval has passed', async () => {
+test('runs a recent pass immediately when a command requests it', async () => {
   const { database, scanIds, command, stored } = await startBench({ SCANFEED_RECONCILE_INTERVAL: '30d' });
   const unfinished = () => database.query('SELECT FROM scanfeed.passes WHERE finished_at IS NULL');
-  // The first pass after the start of the feed is due at once.
+  // The first pass is due immediately after the start of the feed.
   await eventually(() => database.query('SELECT FROM scanfeed.passes')).toHaveLength(1);
   await eventually(unfinished).toEqual([]);
   const [lost] = scanIds;
@@ -46,7 +46,7 @@ test('the running daemon runs a requested recent pass before its interval has pa
   await eventually(unfinished).toEqual([]);
 });
 
-test('a daemon whose service has moved holds until the feed is adopted, then continues', async () => {
+test('continues after a change of the address of the service when the feed is adopted', async () => {
   const { service, daemon, env, command, stored } = await startBench();
   await daemon.stop();
   const moved = { ...env, SCANFEED_BASE_URL: service.url.replace('127.0.0.1', 'localhost') };
@@ -57,13 +57,13 @@ test('a daemon whose service has moved holds until the feed is adopted, then con
   await eventually(stored).toContain(late);
 });
 
-test('verify finds no differences while the daemon is writing', async () => {
+test('shows no differences when verify runs while it is writing', async () => {
   const { service, command } = await startBench();
   service.set({ newRunsPerSecond: 200 });
   expect(await command('verify', '--since', '30d', '--json')).toMatchObject({ code: 0 });
 });
 
-test('each command has help with examples', async () => {
+test('prints help with examples when a command is run with --help', async () => {
   for (const name of ['quarantine', 'resolve', 'verify', 'rewind', 'adopt', 'reconcile', 'backfill']) {
     const program = bench.program([name, '--help']);
     expect(await program.exited).toMatchObject({ code: 0 });
