@@ -23,7 +23,7 @@ import { MAX_JOINED_PAGES } from '../sync/prefetch/join-pages.js';
 import { createResultLoader, RESULT_LIMITS } from '../sync/results/resolve-truncated.js';
 import { syncFeed } from '../sync/sync-feed.js';
 import { createErrorRecorder } from './error-recorder.js';
-import { runMaintenance } from './maintenance.js';
+import { runMaintenance } from './maintenance/run-maintenance.js';
 import { createProcessBudget } from './memory.js';
 import { openClient } from './open-client.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';

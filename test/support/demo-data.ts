@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { refreshReports } from '../../src/daemon/refresh-reports.js';
 import { startDemoService } from '../../src/demo/demo-history.js';
 import { findFreePort } from '../../src/demo/ports.js';
 import { connectStore } from '../../src/storage/connection/store-connection.js';
+import { refreshReports } from '../../src/storage/reporting/refresh-reports.js';
 import { createStore } from '../../src/storage/store.js';
 import type { Preparation } from './postgres/index.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA } from './store.js';

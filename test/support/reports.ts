@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, expect } from 'vitest';
-import { type Refreshed, refreshReports } from '../../src/daemon/refresh-reports.js';
+import { type Refreshed, refreshReports } from '../../src/storage/reporting/refresh-reports.js';
 import { entryJson } from './entries.js';
 import { type StoreBench, type TestFeed, tables } from './store.js';
 

@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
-import { type Refreshed, refreshReports } from '../../daemon/refresh-reports.js';
 import { describeError } from '../../observability/log/describe-error.js';
 import { readSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import { forgetProgress } from '../../storage/reporting/new-documents.js';
+import { type Refreshed, refreshReports } from '../../storage/reporting/refresh-reports.js';
 import type { ReportColumn } from '../../storage/reporting/report-view.js';
 import { type ListedView, listReportViews, readReportViews } from '../../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';

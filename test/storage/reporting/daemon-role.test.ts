@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as migrateCommand from '../../../src/cli/commands/migrate.js';
-import { refreshReports } from '../../../src/daemon/refresh-reports.js';
 import { type Database, openDatabase } from '../../../src/storage/connection/pool.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
 import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
 import { requireSchema } from '../../../src/storage/schema/check-schema.js';
 import { grantDaemon } from '../../../src/storage/schema/daemon-role.js';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { runMaintenance } from '../../../src/daemon/maintenance.js';
+import { runMaintenance } from '../../../src/daemon/maintenance/run-maintenance.js';
 import type { Outage } from '../../../src/observability/log/failure-log.js';
 import type { Logger } from '../../../src/observability/log/logger.js';
 import { readSettings } from '../../../src/settings/settings.js';

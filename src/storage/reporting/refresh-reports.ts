@@ -1,6 +1,6 @@
-import type { StoreConnection } from '../storage/connection/store-connection.js';
-import { buildViews, type ViewFailure } from '../storage/reporting/build-views.js';
-import { findNewFields } from '../storage/reporting/new-documents.js';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { buildViews, type ViewFailure } from './build-views.js';
+import { findNewFields } from './new-documents.js';
 
 /** The result of a refresh of the typed views. */
 export interface Refreshed {

@@ -1,0 +1,21 @@
+import type { Clock } from '../../core/clock.js';
+import type { Outage } from '../../observability/log/failure-log.js';
+import type { Logger } from '../../observability/log/logger.js';
+import type { Metrics } from '../../observability/metrics/metrics.js';
+import type { DatabaseSettings } from '../../settings/settings.js';
+import type { StoreConnection } from '../../storage/connection/store-connection.js';
+
+/** Interval between two checks for work, milliseconds. */
+export const CHECK_INTERVAL_MS = 5_000;
+
+export interface MaintenanceContext {
+  readonly settings: DatabaseSettings;
+  readonly connection: StoreConnection;
+  /** Whether this process leads the feed now. */
+  readonly isLeader: () => boolean;
+  readonly metrics: Pick<Metrics, 'isReadingInBulk' | 'purged'>;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Called with each change of a logged outage. */
+  readonly onOutage?: (outage: Outage) => void;
+}

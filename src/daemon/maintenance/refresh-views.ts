@@ -1,0 +1,38 @@
+import { hasNewDocuments } from '../../storage/reporting/new-documents.js';
+import { refreshReports } from '../../storage/reporting/refresh-reports.js';
+import { CHECK_INTERVAL_MS, type MaintenanceContext } from './maintenance-context.js';
+import { createBatchRest } from './pacing.js';
+
+/** Time for typed views per check while a history is read, milliseconds; about half of it is rest. */
+const SLICE_MS = CHECK_INTERVAL_MS / 50;
+
+/**
+ * Builds typed views for new documents. Always runs once after the start: a new release may define views differently. While
+ * the feed or its history is catching up, every document is new and PostgreSQL is the bottleneck, so each check searches only a
+ * few documents. The first ones show the types and fields of most others; the rest follow once it has caught up.
+ */
+export function refreshViews(
+  { settings, connection, metrics, logger, clock }: MaintenanceContext,
+  signal: AbortSignal,
+): () => Promise<void> {
+  let isDue = true;
+  return async () => {
+    if (!settings.typedViews) return;
+    if (!isDue && !(await hasNewDocuments(connection))) return;
+    isDue = true;
+    const rest = createBatchRest(clock, signal);
+    const since = clock.monotonic();
+    const between = async () => {
+      await rest();
+      // Batches differ in duration: the next one starts only if the time left is at least what all of them took so far.
+      const isTimeLeft = 2 * (clock.monotonic() - since) <= SLICE_MS;
+      return isTimeLeft || !metrics.isReadingInBulk();
+    };
+    const { views, columns, built, failed } = await refreshReports(connection, settings.readerRole, between);
+    if (built.length > 0) {
+      logger.info('built typed views', { built: built.length, newViews: views, newColumns: columns });
+    }
+    if (failed[0] !== undefined) throw failed[0].error;
+    isDue = false;
+  };
+}

@@ -1,0 +1,39 @@
+import { createFailureLog } from '../../observability/log/failure-log.js';
+import { deleteExpired } from './delete-expired.js';
+import { CHECK_INTERVAL_MS, type MaintenanceContext } from './maintenance-context.js';
+import { refreshViews } from './refresh-views.js';
+import { reportOrphaned } from './report-orphaned.js';
+
+/**
+ * Runs the maintenance tasks of the leader, apart from the feed and its commits: builds typed views for new documents, deletes
+ * expired rows and reports orphaned pending results. A task that fails is logged and retried; it never delays the feed.
+ * Resolves after the signal has aborted; never rejects.
+ */
+export async function runMaintenance(context: MaintenanceContext, signal: AbortSignal): Promise<void> {
+  const { logger, clock, onOutage = () => {} } = context;
+  // A failed task blocks nothing else, so it is only a warning.
+  const failures = createFailureLog<Task>({ logger, clock, holdLevel: 'warn', onChange: onOutage });
+  const tasks: Readonly<Record<Task, () => Promise<void>>> = {
+    views: refreshViews(context, signal),
+    retention: deleteExpired(context, signal),
+    orphaned: reportOrphaned(context),
+  };
+  while (!signal.aborted) {
+    await clock.sleep(CHECK_INTERVAL_MS, signal);
+    for (const task of Object.keys(tasks) as Task[]) {
+      if (signal.aborted) return;
+      if (!context.isLeader()) {
+        failures.reset(task);
+        continue;
+      }
+      try {
+        await tasks[task]();
+        failures.recovered(task);
+      } catch (error) {
+        if (!signal.aborted) failures.failed(task, error, CHECK_INTERVAL_MS);
+      }
+    }
+  }
+}
+
+type Task = 'views' | 'retention' | 'orphaned';
