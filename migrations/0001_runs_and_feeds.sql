@@ -40,7 +40,7 @@ COMMENT ON COLUMN :"schema".feeds.base_url IS 'Address of the service that the c
 COMMENT ON COLUMN :"schema".feeds.start_since IS 'Delivery time at which the feed starts without a cursor; null: the beginning of the history. Set at the very first start; after a live start, replaced when the history pass has finished';
 COMMENT ON COLUMN :"schema".feeds.resume_since IS 'Delivery time at which the feed resumes after its cursor was dropped; null: its start';
 COMMENT ON COLUMN :"schema".feeds.complete_from IS 'Earliest delivery time from which the data is complete; -infinity: the beginning of the history';
-COMMENT ON COLUMN :"schema".feeds.data_complete_as_of IS 'Every entry listed by the feed from complete_from up to this time is in runs or in open quarantine; null while unknown. Clock of this database';
+COMMENT ON COLUMN :"schema".feeds.data_complete_as_of IS 'Every entry listed by the feed from complete_from up to this time is in runs or in quarantine; null while unknown. Clock of this database';
 COMMENT ON COLUMN :"schema".feeds.reconciled_as_of IS 'Time up to which recent and full passes have searched for runs that the cursor skipped; null: never';
 COMMENT ON COLUMN :"schema".feeds.end_reached_at IS 'When the end of the feed was first reached; null: not yet';
 COMMENT ON COLUMN :"schema".feeds.last_delivered_at IS 'Latest delivery time, service clock, up to which the feed was read';

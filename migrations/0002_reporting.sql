@@ -323,7 +323,7 @@ SELECT name AS feed, data_complete_as_of,
 FROM :"schema".feeds AS feed;
 COMMENT ON VIEW :"reporting".sync_status IS 'One row per feed: how fresh and how complete the data is';
 COMMENT ON COLUMN :"reporting".sync_status.feed IS 'Name of the feed (SCANFEED_FEED)';
-COMMENT ON COLUMN :"reporting".sync_status.data_complete_as_of IS 'Every entry that the feed listed from complete_from up to this time is in runs, possibly pending, or in open quarantine; null while unknown. Clock of this database';
+COMMENT ON COLUMN :"reporting".sync_status.data_complete_as_of IS 'Every entry that the feed listed from complete_from up to this time is in runs, possibly pending, or in quarantine; null while unknown. Clock of this database';
 COMMENT ON COLUMN :"reporting".sync_status.lag_seconds IS 'Current time minus data_complete_as_of, seconds, like scanfeed_lag_seconds; Infinity while unknown';
 COMMENT ON COLUMN :"reporting".sync_status.complete_from IS 'Earliest delivery time from which the data is complete; null: the beginning of the history';
 COMMENT ON COLUMN :"reporting".sync_status.reconciled_as_of IS 'Time up to which passes have searched for runs that the cursor skipped; null: never';

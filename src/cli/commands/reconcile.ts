@@ -49,8 +49,9 @@ async function reconcile(given: Given, io: CommandProcess): Promise<void> {
     const request = async () => {
       const pass = await passes.requestReconciliation(feed.name, full ? 'full' : 'recent', range);
       if (pass !== undefined) return pass;
+      const others = full ? ' or has not read the runs before its start yet' : '';
       throw new CommandFailure(
-        `the feed ${feed.name} has not caught up yet, so its cursor cannot have skipped anything`,
+        `the feed ${feed.name} has not caught up yet${others}: \`scanfeed status\` shows its progress`,
       );
     };
     await requestPass(request, given, work, io, (pass) => reconciledUpTo(pass, work));
