@@ -7,7 +7,7 @@ import { choicesFrom } from './random-choices.js';
 import { SimulatedService } from './simulated-service.js';
 import { chooseTraits } from './traits.js';
 
-it('finds no promise broken when a page commits right after a write beside the feed', async () => {
+it('reports no broken promise when results and a page are committed at the same time', async () => {
   const clock = new VirtualClock();
   const choices = choicesFrom(1);
   const traits = chooseTraits(choices, clock.now());

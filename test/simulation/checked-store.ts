@@ -13,7 +13,7 @@ import type {
 } from '../../src/sync/ports/index.js';
 import { MAX_JOINED_PAGES } from '../../src/sync/prefetch/join-pages.js';
 import { batchTexts } from '../support/pages.js';
-import type { Coverage, Happening } from './coverage.js';
+import type { Coverage, SimulationEvent } from './coverage.js';
 import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';
 import { ModelFailure } from './model-failure.js';
 import { type ModelPass, unfinishedPass } from './model-passes.js';
@@ -64,17 +64,17 @@ export class CheckedStore extends ModelStore {
     const before = this.feeds.get(lease.feed);
     const [epoch, cursor, complete] = [before?.epoch, before?.cursor, before?.completeAsOf ?? null];
     if (epoch === lease.epoch && cursor !== from) this.misplaced += 1;
-    return this.#checked(
+    return this.#writeChecked(
       'page commits',
       commit.batch,
       () => super.writePage(commit),
       () => {
-        if (epoch !== lease.epoch) this.#fail(`a commit of epoch ${lease.epoch} landed in epoch ${epoch}`);
-        if (cursor !== from) this.#fail(`a commit from ${from} landed on ${cursor}`);
+        if (epoch !== lease.epoch) this.#fail(`a commit of epoch ${lease.epoch} was accepted in epoch ${epoch}`);
+        if (cursor !== from) this.#fail(`a commit from cursor ${from} was accepted at cursor ${cursor}`);
         if (to === '') this.#fail('an empty cursor was stored');
-        if (from !== to) this.#isServed(from, to);
+        if (from !== to) this.#checkServed(from, to);
         const now = this.feeds.get(lease.feed)?.completeAsOf ?? null;
-        if (complete !== null && (now === null || now < complete)) this.#fail('freshness went back');
+        if (complete !== null && (now === null || now < complete)) this.#fail('the freshness decreased');
       },
     );
   }
@@ -84,14 +84,14 @@ export class CheckedStore extends ModelStore {
     batch: EntryBatch,
     quarantine: readonly QuarantineEntry[],
   ): CommitOutcome {
-    return this.#withoutMoving('result commits', lease, batch, () => super.writeResults(lease, batch, quarantine));
+    return this.#writeWithoutMoving('result commits', lease, batch, () => super.writeResults(lease, batch, quarantine));
   }
 
   protected override writePass(commit: PassCommit): CommitOutcome {
     const { lease, batch, id, finished } = commit;
     const pass = this.feeds.get(lease.feed)?.passes.find((row) => row.id === id);
-    const outcome = this.#withoutMoving('pass commits', lease, batch, () => super.writePass(commit));
-    if (outcome.kind === 'committed' && finished && pass !== undefined) this.#hasReadItsRange(pass);
+    const outcome = this.#writeWithoutMoving('pass commits', lease, batch, () => super.writePass(commit));
+    if (outcome.kind === 'committed' && finished && pass !== undefined) this.#checkPassRange(pass);
     return outcome;
   }
 
@@ -118,9 +118,10 @@ export class CheckedStore extends ModelStore {
 
   override async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason) {
     const moved = await super.movePosition(lease, from, to, reason);
-    if (moved) this.coverage['cursors left'] += 1;
-    if (moved && from !== null && !this.service.refused.has(from)) this.#fail(`${from} was left and never refused`);
-    this.#nothingIsPassed();
+    if (moved) this.coverage['abandoned cursors'] += 1;
+    if (moved && from !== null && !this.service.refused.has(from))
+      this.#fail(`the engine gave up cursor ${from}, which was never rejected`);
+    this.#checkNothingSkipped();
     return moved;
   }
 
@@ -129,62 +130,72 @@ export class CheckedStore extends ModelStore {
     return this.#virtual(this.feeds.get(FEED)?.completeAsOf);
   }
 
-  /** Returns deliveries that should be stored but are not. Only passes (`sweeping`) find those before cursors. */
-  missing(sweeping: boolean): readonly Delivery[] {
-    this.#awaited = this.#awaited.filter((delivery) => !this.#has(delivery));
+  /** Returns deliveries that should be stored but are not. Only passes (`reconciling`) find those before cursors. */
+  missing(reconciling: boolean): readonly Delivery[] {
+    this.#awaited = this.#awaited.filter((delivery) => !this.#isStored(delivery));
     const since = this.feeds.get(FEED)?.startSince ?? null;
     return this.#awaited.filter(
-      (delivery) => this.service.isPromised(delivery, since) && (sweeping || !delivery.behind),
+      (delivery) => this.service.isPromised(delivery, since) && (reconciling || !delivery.behind),
     );
   }
 
-  /** Returns all deliveries that are not stored, whether they should be or not. */
-  notKept(): readonly Delivery[] {
-    return this.#awaited.filter((delivery) => !this.#has(delivery));
+  /** Returns all deliveries that are neither stored nor in quarantine, whether they should be or not. */
+  notStored(): readonly Delivery[] {
+    return this.#awaited.filter((delivery) => !this.#isStored(delivery));
   }
 
-  #withoutMoving(what: Happening, lease: LeaseGrant, batch: EntryBatch, write: () => CommitOutcome): CommitOutcome {
+  #writeWithoutMoving(
+    event: SimulationEvent,
+    lease: LeaseGrant,
+    batch: EntryBatch,
+    write: () => CommitOutcome,
+  ): CommitOutcome {
     const feed = this.feeds.get(lease.feed);
     const [epoch, cursor, complete] = [feed?.epoch, feed?.cursor, feed?.completeAsOf];
-    return this.#checked(what, batch, write, () => {
+    return this.#writeChecked(event, batch, write, () => {
       const now = this.feeds.get(lease.feed);
-      if (epoch !== lease.epoch) this.#fail(`a write of epoch ${lease.epoch} landed in epoch ${epoch}`);
-      if (now?.cursor !== cursor) this.#fail('the cursor was moved by what is not a page of the feed');
-      if (now?.completeAsOf !== complete) this.#fail('freshness was changed by what is not a page of the feed');
+      if (epoch !== lease.epoch) this.#fail(`a write of epoch ${lease.epoch} was accepted in epoch ${epoch}`);
+      if (now?.cursor !== cursor) this.#fail('a write other than a page moved the cursor');
+      if (now?.completeAsOf !== complete) this.#fail('a write other than a page changed the freshness');
     });
   }
 
-  #checked(what: Happening, batch: EntryBatch, write: () => CommitOutcome, check: () => void): CommitOutcome {
+  #writeChecked(
+    event: SimulationEvent,
+    batch: EntryBatch,
+    write: () => CommitOutcome,
+    check: () => void,
+  ): CommitOutcome {
     requireStorable(batch);
     const before = new Map(batch.entries.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
     const outcome = write();
     if (outcome.kind === 'fenced') {
       this.coverage['fenced commits'] += 1;
-      for (const [scanId, old] of before) this.#isUntouched(scanId, old);
+      for (const [scanId, old] of before) this.#checkUntouched(scanId, old);
       return outcome;
     }
-    this.coverage[what] += 1;
+    this.coverage[event] += 1;
     for (const scanId of outcome.counts.stored) this.written.add(scanId);
-    for (const [scanId, old] of before) this.#isBetter(scanId, old);
+    for (const [scanId, old] of before) this.#checkNothingLost(scanId, old);
     check();
-    this.#nothingIsPassed();
-    this.#freshnessIsTrue();
+    this.#checkNothingSkipped();
+    this.#checkFreshness();
     return outcome;
   }
 
-  #isUntouched(scanId: string, old: Partial<ModelRow>): void {
+  #checkUntouched(scanId: string, old: Partial<ModelRow>): void {
     const row = this.rows.get(scanId);
     if (row?.revision !== old.revision || row?.pending !== old.pending) this.#fail(`a fenced write changed ${scanId}`);
   }
 
   /** Checks that the revision did not decrease, the same revision lost nothing, and a complete row has its full result. */
-  #isBetter(scanId: string, old: Partial<ModelRow>): void {
+  #checkNothingLost(scanId: string, old: Partial<ModelRow>): void {
     const row = this.rows.get(scanId);
     if (row === undefined) {
-      this.#fail(`${scanId} was committed and is not there`);
+      this.#fail(`${scanId} was committed but is not stored`);
       return;
     }
-    if (row.revision < (old.revision ?? 0)) this.#fail(`the revision of ${scanId} went back`);
+    if (row.revision < (old.revision ?? 0)) this.#fail(`the revision of ${scanId} decreased`);
     if (row.revision === old.revision) {
       if (old.pending === null && row.pending !== null) this.#fail(`${scanId} was complete and became pending`);
       if (old.data != null && row.data !== old.data) this.#fail(`the data of ${scanId} changed within a revision`);
@@ -196,56 +207,58 @@ export class CheckedStore extends ModelStore {
     if (row.deliveredAt !== null && row.partnerName === null) this.#fail(`${scanId} lost the partner of its entry`);
     if (row.deliveredAt !== null && row.testMode !== isTestMode(row)) this.#fail(`${scanId} lost its test mode`);
     if (row.pending !== null) return;
-    if (row.status === 'completed' && row.data === null) this.#fail(`${scanId} is called complete and has no data`);
+    if (row.status === 'completed' && row.data === null) this.#fail(`${scanId} is marked complete but has no data`);
     if (!this.traits.markdown || row.markdown !== null) return;
-    if (!this.service.runs.isBare(scanId, row.revision))
-      this.#fail(`${scanId} is called complete and lacks its markdown`);
-    else if (!row.markdownAbsent) this.#fail(`${scanId} has no markdown, which is not remembered`);
+    if (!this.service.runs.hasNoMarkdown(scanId, row.revision))
+      this.#fail(`${scanId} is marked complete but lacks its markdown`);
+    else if (!row.markdownAbsent) this.#fail(`${scanId} has no markdown but is not marked as having none`);
   }
 
-  #isServed(from: string | null, to: string | null): void {
+  #checkServed(from: string | null, to: string | null): void {
     let lost: Delivery | null = null;
-    for (const deliveries of this.service.ways(from, to, MAX_JOINED_PAGES)) {
-      const missing = deliveries.find((delivery) => !this.#has(delivery));
+    for (const deliveries of this.service.paths(from, to, MAX_JOINED_PAGES)) {
+      const missing = deliveries.find((delivery) => !this.#isStored(delivery));
       if (missing === undefined) return;
       lost ??= missing;
     }
-    if (lost === null) this.#fail(`the cursor went from ${from} to ${to}, which no page leads to`);
-    else this.#fail(`${told(lost)} was passed and not kept`);
+    if (lost === null) this.#fail(`the cursor moved from ${from} to ${to}, but no served pages lead there`);
+    else this.#fail(`the cursor passed ${describeDelivery(lost)}, which is missing`);
   }
 
   /** Checks that nothing before the feed's position is missing. */
-  #nothingIsPassed(): void {
+  #checkNothingSkipped(): void {
     const feed = this.feeds.get(FEED);
     if (feed === undefined) return;
     const since = feed.resumeSince ?? feed.startSince;
-    const place = this.service.placeOf(startAt({ cursor: feed.cursor, since }));
+    const position = this.service.positionOf(startAt({ cursor: feed.cursor, since }));
     for (const delivery of this.missing(false)) {
-      if (delivery.key <= place) this.#fail(`the cursor ${feed.cursor} has passed ${told(delivery)}`);
+      if (delivery.key <= position)
+        this.#fail(`the cursor ${feed.cursor} is beyond ${describeDelivery(delivery)}, which is missing`);
     }
   }
 
-  #freshnessIsTrue(): void {
+  #checkFreshness(): void {
     const completeAsOf = this.completeAsOf();
     for (const delivery of this.missing(false)) {
       if (delivery.dated <= completeAsOf) {
-        this.#fail(`complete as of ${completeAsOf}, but ${told(delivery)} of ${delivery.dated} is missing`);
+        this.#fail(`complete as of ${completeAsOf}, but ${describeDelivery(delivery)} of ${delivery.dated} is missing`);
       }
     }
   }
 
   /** Checks that a finished pass has stored every delivery in its range that was visible when it began. */
-  #hasReadItsRange({ kind, since, until, begunAt }: ModelPass): void {
+  #checkPassRange({ kind, since, until, begunAt }: ModelPass): void {
     this.coverage[`${kind} passes`] += 1;
     for (const delivery of this.missing(true)) {
       const isPromised = this.service.isPromised(delivery, since) && this.service.isUpTo(delivery, until);
       if (isPromised && delivery.visibleFrom <= this.#virtual(begunAt)) {
-        this.#fail(`the ${kind} pass is finished, but ${told(delivery)} is missing`);
+        this.#fail(`the ${kind} pass is finished, but ${describeDelivery(delivery)} is missing`);
       }
     }
   }
 
-  #has({ scanId, revision, usable, identity }: Delivery): boolean {
+  /** Returns whether a delivery is stored or in quarantine. */
+  #isStored({ scanId, revision, usable, identity }: Delivery): boolean {
     if ((this.rows.get(scanId)?.revision ?? 0) >= revision) return true;
     return !usable && this.quarantine.has(`${FEED}/${identity}`);
   }
@@ -260,7 +273,7 @@ export class CheckedStore extends ModelStore {
   }
 }
 
-function told({ scanId, revision }: Delivery): string {
+function describeDelivery({ scanId, revision }: Delivery): string {
   return `revision ${revision} of ${scanId}`;
 }
 

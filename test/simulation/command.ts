@@ -8,7 +8,7 @@ import { fork } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { addCoverage, type Coverage, noCoverage, toldCoverage, toldProgress } from './coverage.js';
+import { addCoverage, type Coverage, describeCoverage, describeProgress, noCoverage } from './coverage.js';
 import { FAILED_SEEDS } from './failed-seeds.js';
 import type { ShardReport } from './shard-report.js';
 
@@ -24,7 +24,7 @@ const given = numberFrom('SIMULATION_FIRST_SEED', 0);
 const first = given || randomInt(1, FIRST_SEED_LIMIT);
 const failedBefore = given ? [] : FAILED_SEEDS.map((seed) => ({ first: seed, count: 1 }));
 console.log(
-  `seeds ${first} to ${first + count - 1}${given ? '' : `, after ${FAILED_SEEDS.length} that failed before`}`,
+  `seeds ${first} to ${first + count - 1}${given ? '' : `, after ${FAILED_SEEDS.length} seeds that failed before`}`,
 );
 await simulateAll([...failedBefore, { first, count }], numberFrom('SIMULATION_PROCESSES', availableParallelism()));
 
@@ -39,17 +39,19 @@ async function simulateAll(ranges: readonly SeedRange[], processes: number): Pro
   const count = ranges.reduce((sum, range) => sum + range.count, 0);
   const total = noCoverage();
   let failed = false;
-  const report = () => console.log(toldProgress(total, (performance.now() - startedAt) / 1000, count));
+  const report = () => console.log(describeProgress(total, (performance.now() - startedAt) / 1000, count));
   const progress = setInterval(report, PROGRESS_EVERY_MS);
   const take = () => (failed ? null : (batches.next().value ?? null));
   const fail = (seed: number, message: string) => {
     failed = true;
-    console.error(`seed ${seed}: ${message}\nagain: SIMULATION_FIRST_SEED=${seed} SIMULATION_SEEDS=1 npm run simulate`);
+    console.error(
+      `seed ${seed}: ${message}\nto reproduce: SIMULATION_FIRST_SEED=${seed} SIMULATION_SEEDS=1 npm run simulate`,
+    );
   };
   await Promise.all(Array.from({ length: processes }, () => runShard(take, total, fail)));
   clearInterval(progress);
   report();
-  console.log(toldCoverage(total));
+  console.log(describeCoverage(total));
   process.exitCode = failed ? 1 : 0;
 }
 

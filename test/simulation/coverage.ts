@@ -1,5 +1,5 @@
 /** Events of histories, counted to notice when histories cover less than before. */
-const HAPPENINGS = [
+const EVENTS = [
   'histories',
   'deliveries',
   'late deliveries',
@@ -23,40 +23,40 @@ const HAPPENINGS = [
   'lost statements',
   'cut statements',
   'late statements',
-  'cursors left',
+  'abandoned cursors',
   'rewinds',
   'lost commits',
 ] as const;
 
-export type Happening = (typeof HAPPENINGS)[number];
+export type SimulationEvent = (typeof EVENTS)[number];
 /** Number of times that each event happened. */
-export type Coverage = Record<Happening, number>;
+export type Coverage = Record<SimulationEvent, number>;
 
 export function noCoverage(): Coverage {
-  return Object.fromEntries(HAPPENINGS.map((what) => [what, 0])) as Coverage;
+  return Object.fromEntries(EVENTS.map((event) => [event, 0])) as Coverage;
 }
 
 export function addCoverage(to: Coverage, more: Coverage): void {
-  for (const what of HAPPENINGS) to[what] += more[what];
+  for (const event of EVENTS) to[event] += more[event];
 }
 
 /** Returns the events that never happened. */
-export function uncovered(coverage: Coverage): readonly Happening[] {
-  return HAPPENINGS.filter((what) => coverage[what] === 0);
+export function uncovered(coverage: Coverage): readonly SimulationEvent[] {
+  return EVENTS.filter((event) => coverage[event] === 0);
 }
 
 /** @param of number of requested histories */
-export function toldProgress({ histories }: Coverage, seconds: number, of: number): string {
-  return `${count(histories)} of ${count(of)} histories: ${(histories / seconds).toFixed(0)} seeds/s`;
+export function describeProgress({ histories }: Coverage, seconds: number, of: number): string {
+  return `${count(histories)} of ${count(of)} histories: ${(histories / seconds).toFixed(0)} histories/s`;
 }
 
 /** Formats one line per event, with the average per history. */
-export function toldCoverage(coverage: Coverage): string {
-  const width = Math.max(...HAPPENINGS.map((what) => count(coverage[what]).length));
-  return HAPPENINGS.filter((what) => what !== 'histories')
-    .map((what) => {
-      const average = (coverage[what] / Math.max(1, coverage.histories)).toFixed(2);
-      return `  ${count(coverage[what]).padStart(width)} ${what}, ${average} a history`;
+export function describeCoverage(coverage: Coverage): string {
+  const width = Math.max(...EVENTS.map((event) => count(coverage[event]).length));
+  return EVENTS.filter((event) => event !== 'histories')
+    .map((event) => {
+      const average = (coverage[event] / Math.max(1, coverage.histories)).toFixed(2);
+      return `  ${count(coverage[event]).padStart(width)} ${event}, ${average} per history`;
     })
     .join('\n');
 }

@@ -14,9 +14,9 @@ export class CursorBook {
 
   constructor(private readonly moving: boolean) {}
 
-  issue(place: number, filters: string): string {
+  issue(position: number, filters: string): string {
     this.#polls += 1;
-    const cursor = `${this.#limits.length - 1}:${place}${this.moving ? `/${this.#polls}` : ''}${filters && `#${filters}`}`;
+    const cursor = `${this.#limits.length - 1}:${position}${this.moving ? `/${this.#polls}` : ''}${filters && `#${filters}`}`;
     this.#issued.push(cursor);
     return cursor;
   }
@@ -24,23 +24,23 @@ export class CursorBook {
   /** Returns a random known cursor at or before a position that may be used with these filters; null if the draw misses. */
   earlier(random: number, upTo: number, filters: string): string | null {
     const cursor = this.#issued[Math.floor(random * this.#issued.length)];
-    return cursor !== undefined && placeOf(cursor) <= upTo && isBoundTo(cursor, filters) ? cursor : null;
+    return cursor !== undefined && positionOf(cursor) <= upTo && isBoundTo(cursor, filters) ? cursor : null;
   }
 
   /** Forgets all cursors issued so far that are beyond a position. */
-  forgetBeyond(place: number): void {
-    this.#limits.push(place);
+  forgetBeyond(position: number): void {
+    this.#limits.push(position);
     this.#issued = this.#issued.filter((cursor) => this.knows(cursor));
   }
 
   knows(cursor: string): boolean {
     const generation = Number(cursor.split(':')[0]);
-    const place = placeOf(cursor);
-    return this.#limits.slice(generation + 1).every((limit) => place <= limit);
+    const position = positionOf(cursor);
+    return this.#limits.slice(generation + 1).every((limit) => position <= limit);
   }
 }
 
-export function placeOf(cursor: string): number {
+export function positionOf(cursor: string): number {
   return Number(cursor.slice(cursor.indexOf(':') + 1).split(/[/#]/)[0]);
 }
 

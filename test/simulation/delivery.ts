@@ -63,7 +63,7 @@ export function deliver(
   shape: Shape,
   markdown: boolean,
   deliveredAt: Date,
-  place: Pick<Delivery, 'key' | 'dated' | 'visibleFrom' | 'behind'>,
+  position: Pick<Delivery, 'key' | 'dated' | 'visibleFrom' | 'behind'>,
 ): Delivery {
   const { scanId, revision, status } = version;
   const withoutData = shape === 'truncated' || shape === 'truncated_data';
@@ -79,7 +79,7 @@ export function deliver(
   const refused = version.poisonous && status === 'completed' && !withoutData && shape !== 'other_content';
   return {
     ...version,
-    ...place,
+    ...position,
     json,
     item: fields,
     usable: !UNUSABLE.includes(shape) && !refused,

@@ -5,7 +5,7 @@ import { syncFeed } from '../../src/sync/sync-feed.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import { type CheckedStore, FEED } from './checked-store.js';
-import type { Coverage, Happening } from './coverage.js';
+import type { Coverage, SimulationEvent } from './coverage.js';
 import { ModelFailure } from './model-failure.js';
 import type { Choices } from './random-choices.js';
 import type { SimulatedService } from './simulated-service.js';
@@ -25,9 +25,9 @@ export interface World {
   /** The current faults. */
   faults: Faults;
   /** Whether the database is unreachable. */
-  databaseAway: boolean;
+  databaseUnavailable: boolean;
   /** Virtual time until which a process or statement may be frozen, or a late statement pending. */
-  unrestUntil: number;
+  disturbedUntil: number;
   /** Number of times that the database has failed over and lost its last commits. */
   failovers: number;
 }
@@ -97,7 +97,7 @@ export class FaultyProcess {
     const { choices, clock, faults } = this.world;
     if (choices.chance(faults.crash)) this.kill();
     if (this.#happens('freezes', faults.freeze)) {
-      this.#frozenUntil = clock.monotonic() + this.#unrest(LEASE_TTL_MS * choices.between(1, 3));
+      this.#frozenUntil = clock.monotonic() + this.#recordDisturbance(LEASE_TTL_MS * choices.between(1, 3));
     }
     try {
       return await work;
@@ -156,17 +156,17 @@ export class FaultyProcess {
     // Half of the statements are so fast that nothing else happens during them.
     if (choices.chance(0.5)) await clock.pause(choices.between(1, 20));
     if (this.#happens('slow statements', world.faults.slow)) {
-      await clock.pause(this.#unrest(LEASE_TTL_MS * choices.between(1, 3)));
+      await clock.pause(this.#recordDisturbance(LEASE_TTL_MS * choices.between(1, 3)));
     }
     // The statement of a killed process may still arrive.
     if (this.#killed && choices.chance(0.5)) return new Promise<never>(() => {});
-    if (world.databaseAway) throw CUT;
+    if (world.databaseUnavailable) throw CUT;
     if (this.#happens('lost statements', world.faults.lost)) throw choices.pick(STATEMENT_FAILURES);
     if (this.#happens('late statements', world.faults.straggler)) {
       void clock
-        .pause(this.#unrest(choices.between(100, 20_000)))
+        .pause(this.#recordDisturbance(choices.between(100, 20_000)))
         .then(arrive)
-        .catch(expectTrouble);
+        .catch(ignoreModelFailure);
       throw CUT;
     }
     const result = await arrive();
@@ -175,21 +175,21 @@ export class FaultyProcess {
   }
 
   /** Records a disturbance that may outlast the faults. Returns its duration. */
-  #unrest(ms: number): number {
+  #recordDisturbance(ms: number): number {
     const { world } = this;
-    world.unrestUntil = Math.max(world.unrestUntil, world.clock.monotonic() + ms);
+    world.disturbedUntil = Math.max(world.disturbedUntil, world.clock.monotonic() + ms);
     return ms;
   }
 
-  #happens(what: Happening, probability: number): boolean {
+  #happens(event: SimulationEvent, probability: number): boolean {
     const happens = this.world.choices.chance(probability);
-    if (happens) this.world.coverage[what] += 1;
+    if (happens) this.world.coverage[event] += 1;
     return happens;
   }
 }
 
 /** Ignores the result of a late statement. */
-function expectTrouble(error: unknown): void {
+function ignoreModelFailure(error: unknown): void {
   if (!(error instanceof ModelFailure)) throw error;
 }
 

@@ -51,7 +51,7 @@ export class RecognisedRuns {
   }
 
   /** Returns whether a shown revision correctly has no markdown. */
-  isBare(scanId: string, revision: number): boolean {
+  hasNoMarkdown(scanId: string, revision: number): boolean {
     return this.#shown.get(scanId)?.some(({ version }) => version.revision === revision && version.bare) ?? false;
   }
 

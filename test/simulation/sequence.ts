@@ -1,7 +1,7 @@
 import type { Delivery } from './delivery.js';
 
 /** Entries of a page, and the position of its cursor. */
-export interface Stretch {
+export interface Slice {
   readonly listed: readonly Delivery[];
   readonly upTo: number;
 }
@@ -44,20 +44,20 @@ export class Sequence {
 
   /** Returns at most `limit` wanted entries after a position, from at most `scanned` visible ones. */
   after(
-    place: number,
+    position: number,
     now: number,
     isWanted: (delivery: Delivery) => boolean,
     limit: number,
     scanned: number,
-  ): Stretch {
+  ): Slice {
     const listed: Delivery[] = [];
-    let upTo = place;
-    let looked = 0;
-    for (let index = this.#firstAfter(place); index < this.deliveries.length; index += 1) {
+    let upTo = position;
+    let scannedCount = 0;
+    for (let index = this.#firstAfter(position); index < this.deliveries.length; index += 1) {
       const delivery = this.deliveries[index] as Delivery;
       if (delivery.visibleFrom > now) continue;
-      if (listed.length === limit || looked === scanned) break;
-      looked += 1;
+      if (listed.length === limit || scannedCount === scanned) break;
+      scannedCount += 1;
       upTo = delivery.key;
       if (isWanted(delivery)) listed.push(delivery);
     }
@@ -65,26 +65,26 @@ export class Sequence {
   }
 
   /** Returns the position directly before the first visible delivery that is meant; after all of them if none is. */
-  placeBefore(from: number, now: number, isMeant: (delivery: Delivery) => boolean): number {
-    let place = from;
+  positionBefore(from: number, now: number, isMeant: (delivery: Delivery) => boolean): number {
+    let position = from;
     for (const delivery of this.deliveries.slice(this.#firstAfter(from))) {
       if (delivery.visibleFrom > now) continue;
       if (isMeant(delivery)) break;
-      place = delivery.key;
+      position = delivery.key;
     }
-    return place;
+    return position;
   }
 
   /** Returns whether nothing is visible after a position, with any filters. */
-  isEnd(place: number, now: number): boolean {
-    return !this.deliveries.slice(this.#firstAfter(place)).some(({ visibleFrom }) => visibleFrom <= now);
+  isEnd(position: number, now: number): boolean {
+    return !this.deliveries.slice(this.#firstAfter(position)).some(({ visibleFrom }) => visibleFrom <= now);
   }
 
-  #firstAfter(place: number): number {
+  #firstAfter(position: number): number {
     let [low, high] = [0, this.deliveries.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.deliveries[middle] as Delivery).key > place) high = middle;
+      if ((this.deliveries[middle] as Delivery).key > position) high = middle;
       else low = middle + 1;
     }
     return low;

@@ -2,13 +2,13 @@ import { nextTick, nextTurn, VirtualClock } from '../support/virtual-clock.js';
 import { CheckedStore, FEED } from './checked-store.js';
 import { type Coverage, noCoverage } from './coverage.js';
 import { FaultyProcess, type World } from './faulty-process.js';
-import { heal } from './healing.js';
 import { type Choices, choicesFrom } from './random-choices.js';
-import { SimulatedService, type Spell, WELL } from './simulated-service.js';
+import { checkRecovery } from './recovery.js';
+import { HEALTHY, type ServiceState, SimulatedService } from './simulated-service.js';
 import { chooseTraits, NO_FAULTS } from './traits.js';
 
 const STEPS = 15;
-const RESTLESS_STEPS = 30;
+const STEPS_WITHOUT_RECOVERY = 30;
 
 /**
  * Simulates one history from a seed: replicas of the production engine follow a simulated service into a model store while
@@ -31,33 +31,33 @@ export async function simulate(seed: number): Promise<Coverage> {
     traits,
     coverage,
     faults: NO_FAULTS,
-    databaseAway: false,
-    unrestUntil: 0,
+    databaseUnavailable: false,
+    disturbedUntil: 0,
     failovers: 0,
   };
   for (let run = choices.pick([0, 3, 12]); run > 0; run -= 1) {
     await clock.advance(choices.between(0, 60_000));
-    service.happen();
+    service.addRevision();
   }
   await clock.advance(traits.pastMs - clock.monotonic());
 
   const replicas = new Replicas(world);
   world.faults = traits.faults;
   service.faultShare = traits.faults.request;
-  for (let step = traits.restless ? RESTLESS_STEPS : STEPS; step > 0; step -= 1) {
-    for (let event = choices.between(0, 6); event > 0; event -= 1) service.happen();
-    misfortune(world, replicas);
+  for (let step = traits.faultsNeverStop ? STEPS_WITHOUT_RECOVERY : STEPS; step > 0; step -= 1) {
+    for (let event = choices.between(0, 6); event > 0; event -= 1) service.addRevision();
+    changeLastingFaults(world, replicas);
     if (traits.losesCommits) await loseCommits(world);
     await clock.advance(choices.pick([10, 1_000, 5_000, 20_000]));
     if (store.broken !== null) throw store.broken;
   }
-  if (traits.restless) replicas.killAll();
+  if (traits.faultsNeverStop) replicas.killAll();
   else {
-    Object.assign(world, { faults: NO_FAULTS, databaseAway: false });
-    Object.assign(service, { faultShare: 0, spell: WELL });
-    await heal(world);
+    Object.assign(world, { faults: NO_FAULTS, databaseUnavailable: false });
+    Object.assign(service, { faultShare: 0, state: HEALTHY });
+    await checkRecovery(world);
     await clock.run(replicas.stopAll());
-    if (store.feeds.get(FEED)?.holder !== null) throw new Error('the lease was not given back');
+    if (store.feeds.get(FEED)?.holder !== null) throw new Error('the lease was not released');
   }
   if (store.broken !== null) throw store.broken;
   return { ...coverage, histories: 1, rows: store.rows.size };
@@ -70,12 +70,12 @@ class Replicas {
   readonly #running: FaultyProcess[];
 
   constructor(private readonly world: World) {
-    this.#running = Array.from({ length: world.traits.replicas }, (_, place) => this.#start(place));
+    this.#running = Array.from({ length: world.traits.replicas }, (_, index) => this.#start(index));
   }
 
   kill(): void {
-    const place = this.world.choices.between(0, this.#running.length - 1);
-    this.#running[place]?.kill();
+    const index = this.world.choices.between(0, this.#running.length - 1);
+    this.#running[index]?.kill();
   }
 
   killAll(): void {
@@ -88,28 +88,28 @@ class Replicas {
     await Promise.all(this.#running.map((process) => process.stop()));
   }
 
-  #start(place: number): FaultyProcess {
+  #start(index: number): FaultyProcess {
     this.#started += 1;
     // The same name, as in a restarted container, or a new one.
-    const name = this.world.choices.chance(0.5) ? `replica-${place}` : `process-${this.#started}`;
-    return new FaultyProcess(name, this.world, () => this.#restart(place));
+    const name = this.world.choices.chance(0.5) ? `replica-${index}` : `process-${this.#started}`;
+    return new FaultyProcess(name, this.world, () => this.#restart(index));
   }
 
-  #restart(place: number): void {
+  #restart(index: number): void {
     const { clock, choices, coverage } = this.world;
     if (!this.#over) coverage.crashes += 1;
     void clock.pause(choices.between(0, 20_000)).then(() => {
-      if (!this.#over) this.#running[place] = this.#start(place);
+      if (!this.#over) this.#running[index] = this.#start(index);
     });
   }
 }
 
 /** Starts or ends faults that last longer than one call. */
-function misfortune(world: World, replicas: Replicas): void {
+function changeLastingFaults(world: World, replicas: Replicas): void {
   const { choices, service, store } = world;
   if (choices.chance(0.1)) replicas.kill();
-  if (choices.chance(0.5)) service.spell = choices.chance(0.5) ? WELL : spell(choices);
-  world.databaseAway = choices.chance(0.05);
+  if (choices.chance(0.5)) service.state = choices.chance(0.5) ? HEALTHY : chooseServiceState(choices);
+  world.databaseUnavailable = choices.chance(0.05);
   if (choices.chance(0.05)) service.cursors.forgetBeyond(choices.pick([-2, service.sequence.before(choices.random())]));
   const ago = (ms: number) => new Date(world.clock.now() - ms);
   if (choices.chance(0.05)) {
@@ -131,12 +131,12 @@ async function loseCommits(world: World): Promise<void> {
   restore();
 }
 
-function spell(choices: Choices): Spell {
+function chooseServiceState(choices: Choices): ServiceState {
   return choices.pick([
-    { ...WELL, cursors: 'empty' as const },
-    { ...WELL, cursors: 'stalled' as const },
-    { ...WELL, cursors: 'circling' as const },
-    { ...WELL, away: true },
-    { ...WELL, refusing: true },
+    { ...HEALTHY, cursors: 'empty' as const },
+    { ...HEALTHY, cursors: 'stalled' as const },
+    { ...HEALTHY, cursors: 'circling' as const },
+    { ...HEALTHY, unavailable: true },
+    { ...HEALTHY, refusing: true },
   ]);
 }

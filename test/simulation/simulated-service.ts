@@ -4,7 +4,7 @@ import { pageJson } from '../support/entries.js';
 import { rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import type { Coverage } from './coverage.js';
-import { CursorBook, type CursorMode, isBoundTo, placeOf } from './cursor-book.js';
+import { CursorBook, type CursorMode, isBoundTo, positionOf } from './cursor-book.js';
 import { type Delivery, deliver, isListed, type Shape, type Version } from './delivery.js';
 import type { Choices } from './random-choices.js';
 import { RecognisedRuns } from './recognised-runs.js';
@@ -20,10 +20,10 @@ export interface ServedPage {
 }
 
 /** Temporary faults of the service. */
-export interface Spell {
+export interface ServiceState {
   readonly cursors: CursorMode;
   /** Whether it answers no request. */
-  readonly away: boolean;
+  readonly unavailable: boolean;
   /** Whether it refuses every feed request, with or without a cursor. */
   readonly refusing: boolean;
 }
@@ -31,7 +31,7 @@ export interface Spell {
 /** Maximum time between submission and delivery. */
 const MOST_PROCESSING_MS = 4 * 86_400_000;
 
-export const WELL: Spell = { cursors: 'ordinary', away: false, refusing: false };
+export const HEALTHY: ServiceState = { cursors: 'ordinary', unavailable: false, refusing: false };
 
 /** The recognition service under a virtual clock: runs, corrections, late entries, repeated deliveries and failures. */
 export class SimulatedService implements FeedService {
@@ -42,13 +42,13 @@ export class SimulatedService implements FeedService {
   readonly refused = new Set<string>();
   /** Scan ids of the requests to the single-run endpoint. */
   readonly downloads: string[] = [];
-  spell: Spell = WELL;
+  state: ServiceState = HEALTHY;
   /** Probability that a request fails. */
   faultShare = 0;
   /** Number of deliveries that are still due. */
-  expected = 0;
+  dueDeliveries = 0;
   /** Virtual time until which a request may be answered late or not at all. */
-  unrestUntil = 0;
+  disturbedUntil = 0;
   onDelivery: (delivery: Delivery) => void = () => {};
   /** Served pages by the cursor of their request. */
   readonly #served = new Map<string | null, ServedPage[]>();
@@ -65,7 +65,7 @@ export class SimulatedService implements FeedService {
   }
 
   /** Delivers a new run or another revision of an earlier one. */
-  happen(): void {
+  addRevision(): void {
     const { choices, traits, runs } = this;
     const now = this.clock.monotonic();
     const before = choices.chance(0.3) ? runs.newest(choices.pick(runs.scanIds)) : undefined;
@@ -95,18 +95,18 @@ export class SimulatedService implements FeedService {
     else deliverIt();
   }
 
-  async #later(ms: number, what: () => void): Promise<void> {
-    this.expected += 1;
+  async #later(ms: number, action: () => void): Promise<void> {
+    this.dueDeliveries += 1;
     await this.clock.pause(ms);
-    this.expected -= 1;
-    what();
+    this.dueDeliveries -= 1;
+    action();
   }
 
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal: AbortSignal): Promise<RawPage> {
     const { start } = request;
     await this.#network('feed', signal).catch((error) => this.#fails(error, start));
     const known = !('cursor' in start) || this.cursors.knows(start.cursor);
-    if (this.spell.refusing) this.#fails(refusal('feed', 400), start);
+    if (this.state.refusing) this.#fails(refusal('feed', 400), start);
     if (!known) this.#fails(rejection(start.cursor), start);
     const { clock, traits, sequence } = this;
     const filters = traits.boundCursors ? JSON.stringify(request.filters) : '';
@@ -115,19 +115,19 @@ export class SimulatedService implements FeedService {
     const isLeftOut = (delivery: Delivery) =>
       traits.sinceReading === 'filter' && 'since' in start && !this.isOfTime(delivery, start.since);
     const isWanted = (delivery: Delivery) => isListed(delivery, request.filters) && !isLeftOut(delivery);
-    const stretch = sequence.after(this.placeOf(start), clock.monotonic(), isWanted, request.limit, scanned);
+    const slice = sequence.after(this.positionOf(start), clock.monotonic(), isWanted, request.limit, scanned);
     const from = 'cursor' in start ? start.cursor : null;
-    const next = this.#nextCursor(from, stretch.upTo, filters);
-    this.#remember({ from, next, deliveries: stretch.listed });
+    const next = this.#nextCursor(from, slice.upTo, filters);
+    this.#remember({ from, next, deliveries: slice.listed });
     const serviceDate = traits.sendsDate ? new Date(Math.floor(this.#time(clock.monotonic()) / 1000) * 1000) : null;
     const body = Buffer.from(
       pageJson(
-        stretch.listed.map(({ json }) => json),
+        slice.listed.map(({ json }) => json),
         next,
       ),
     );
     await this.#transit(body, request, signal);
-    const items = stretch.listed.map((delivery) => delivery.item);
+    const items = slice.listed.map((delivery) => delivery.item);
     return { body, items, valuesSkipped: false, nextCursor: next, serviceDate };
   }
 
@@ -145,13 +145,13 @@ export class SimulatedService implements FeedService {
     return rawRun(json);
   }
 
-  /** Yields the deliveries of each way from one cursor to another over at most `pages` pages. Late runs make ways differ. */
-  *ways(from: string | null, to: string | null, pages: number): Generator<readonly Delivery[]> {
+  /** Yields the deliveries of each path from one cursor to another over at most `pages` pages. Late runs make paths differ. */
+  *paths(from: string | null, to: string | null, pages: number): Generator<readonly Delivery[]> {
     const served = this.#served.get(from) ?? [];
     for (const page of served) if (page.next === to) yield page.deliveries;
     if (pages === 1) return;
     for (const { next, deliveries } of served) {
-      for (const rest of this.ways(next, to, pages - 1)) yield [...deliveries, ...rest];
+      for (const rest of this.paths(next, to, pages - 1)) yield [...deliveries, ...rest];
     }
   }
 
@@ -162,23 +162,25 @@ export class SimulatedService implements FeedService {
   }
 
   /** Returns the position after which a page begins. */
-  placeOf(start: FeedStart): number {
-    if ('cursor' in start) return placeOf(start.cursor);
+  positionOf(start: FeedStart): number {
+    if ('cursor' in start) return positionOf(start.cursor);
     if ('beginning' in start) return -1;
-    const place = this.#placeOfTime(start.since);
-    if (this.traits.sinceReading === 'filter') return place;
-    return this.sequence.placeBefore(place, this.clock.monotonic(), (delivery) => this.isOfTime(delivery, start.since));
+    const position = this.#positionOfTime(start.since);
+    if (this.traits.sinceReading === 'filter') return position;
+    return this.sequence.positionBefore(position, this.clock.monotonic(), (delivery) =>
+      this.isOfTime(delivery, start.since),
+    );
   }
 
   /** Returns the position directly before the first delivery at or after a time. */
-  #placeOfTime(time: Date): number {
+  #positionOfTime(time: Date): number {
     return time.getTime() - this.#time(0) - 1e-9;
   }
 
   /** Returns whether a request with this `since` lists a delivery, with the service's meaning of `since`. */
   isOfTime({ key, earlierTime }: Delivery, since: Date): boolean {
-    const place = this.#placeOfTime(since);
-    return key > place && (this.traits.sinceMeaning === 'delivered' || earlierTime > place);
+    const position = this.#positionOfTime(since);
+    return key > position && (this.traits.sinceMeaning === 'delivered' || earlierTime > position);
   }
 
   /** Like `isOfTime`, for a position that may have no time. */
@@ -188,7 +190,7 @@ export class SimulatedService implements FeedService {
 
   /** Returns whether a delivery is dated at or before a time. */
   isUpTo({ dated }: Delivery, time: Date): boolean {
-    return dated <= this.#placeOfTime(time);
+    return dated <= this.#positionOfTime(time);
   }
 
   /** Returns the virtual time at which a delivery is dated. */
@@ -201,14 +203,14 @@ export class SimulatedService implements FeedService {
     return this.clock.now() - this.clock.monotonic() + monotonic + this.traits.clockAheadMs;
   }
 
-  #nextCursor(from: string | null, place: number, filters: string): string | null {
-    const mode = this.spell.cursors;
-    if (mode === 'empty' || (this.traits.noCursorAtEnd && this.sequence.isEnd(place, this.clock.monotonic())))
+  #nextCursor(from: string | null, position: number, filters: string): string | null {
+    const mode = this.state.cursors;
+    if (mode === 'empty' || (this.traits.noCursorAtEnd && this.sequence.isEnd(position, this.clock.monotonic())))
       return null;
     if (mode === 'stalled') return from;
     return (
-      (mode === 'circling' ? this.cursors.earlier(this.choices.random(), place, filters) : null) ??
-      this.cursors.issue(place, filters)
+      (mode === 'circling' ? this.cursors.earlier(this.choices.random(), position, filters) : null) ??
+      this.cursors.issue(position, filters)
     );
   }
 
@@ -217,8 +219,8 @@ export class SimulatedService implements FeedService {
    * counts as the end once it repeats (guarantee 10).
    */
   #isCut(start: FeedStart): boolean {
-    if (this.spell.cursors === 'empty') return !('since' in start) || this.traits.sinceReading === 'place';
-    return this.spell.cursors === 'ordinary';
+    if (this.state.cursors === 'empty') return !('since' in start) || this.traits.sinceReading === 'position';
+    return this.state.cursors === 'ordinary';
   }
 
   #fails(error: unknown, start: FeedStart): never {
@@ -231,10 +233,10 @@ export class SimulatedService implements FeedService {
     const { clock, choices } = this;
     await clock.sleep(choices.between(1, 100), signal);
     signal.throwIfAborted();
-    if (!this.spell.away && !choices.chance(this.faultShare)) return;
+    if (!this.state.unavailable && !choices.chance(this.faultShare)) return;
     this.coverage['failed requests'] += 1;
     if (choices.chance(0.8)) throw requestFailure(operation, choices);
-    await clock.sleep(this.#unrest(REQUEST_TIMEOUT_MS), signal);
+    await clock.sleep(this.#recordDisturbance(REQUEST_TIMEOUT_MS), signal);
     signal.throwIfAborted();
     throw timeout();
   }
@@ -246,15 +248,15 @@ export class SimulatedService implements FeedService {
     const announced = this.choices.chance(0.5);
     if (announced) onReceived?.(body.length);
     const slow = this.choices.chance(this.faultShare / 4);
-    if (slow) await this.clock.sleep(this.#unrest(this.choices.between(1_000, 25_000)), signal);
+    if (slow) await this.clock.sleep(this.#recordDisturbance(this.choices.between(1_000, 25_000)), signal);
     // A short answer may need another packet.
     else if (this.choices.chance(0.5)) await this.clock.sleep(this.choices.between(1, 100), signal);
     if (!announced) onReceived?.(body.length);
     signal.throwIfAborted();
   }
 
-  #unrest(ms: number): number {
-    this.unrestUntil = Math.max(this.unrestUntil, this.clock.monotonic() + ms);
+  #recordDisturbance(ms: number): number {
+    this.disturbedUntil = Math.max(this.disturbedUntil, this.clock.monotonic() + ms);
     return ms;
   }
 
@@ -281,8 +283,8 @@ export class SimulatedService implements FeedService {
     const key = old ?? (behind ? sequence.before(choices.random()) : sequence.end(now));
     const visibleFrom = behind && old === null ? now + choices.between(0, 60_000) : now;
     const dated = Math.floor(old === null ? key : now);
-    const place = { key, dated, visibleFrom, behind };
-    const delivery = deliver(version, shape, this.markdown, new Date(this.#time(dated)), place);
+    const position = { key, dated, visibleFrom, behind };
+    const delivery = deliver(version, shape, this.markdown, new Date(this.#time(dated)), position);
     sequence.insert(delivery);
     this.#count(delivery, shape);
     this.onDelivery(delivery);

@@ -21,7 +21,7 @@ export interface ServiceTraits {
    * Effect of `since`: the feed begins with the first entry of that time, or only the page requested with `since` omits
    * earlier entries.
    */
-  readonly sinceReading: 'place' | 'filter';
+  readonly sinceReading: 'position' | 'filter';
   readonly truncatedShare: number;
   /** Share of entries without a usable required field, or with values that PostgreSQL refuses. */
   readonly badShare: number;
@@ -79,7 +79,7 @@ export interface Traits {
   /** Start settings of the processes of one history; only that of the first start has an effect. */
   readonly starts: readonly FeedIdentity['start'][];
   /** Whether faults never stop, so that only invariants are checked. Otherwise everything must be stored at the end. */
-  readonly restless: boolean;
+  readonly faultsNeverStop: boolean;
 }
 
 const EVERYTHING: FeedFilters = { status: ['completed', 'failed'], environment: 'all', documentType: null };
@@ -99,12 +99,12 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
   const pastMs = live ? LONG_PAST_MS : PAST_MS;
   const roughness = choices.pick([0, 0.02, 0.1]);
   // Off in half of the histories: reconciliation would hide earlier mistakes by finding skipped runs.
-  const sweeping = choices.chance(0.5);
+  const reconciling = choices.chance(0.5);
   const clockAheadMs = choices.pick([0, 0, 0, 1_500, 90_000, -3_600_000]);
   const filters = choices.pick(FILTERS);
   const movingCursors = choices.chance(0.5);
   const noCursorAtEnd = choices.chance(0.25);
-  const sinceReading = choices.pick(['place', 'filter'] as const);
+  const sinceReading = choices.pick(['position', 'filter'] as const);
   return {
     service: {
       movingCursors,
@@ -114,7 +114,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
       corrections: choices.pick(['ahead', 'behind', 'in place']),
       sinceMeaning: choices.pick(['delivered', 'earlier']),
       // With both, a `live` feed would claim to have the entries that `since` omitted (guarantee 10).
-      sinceReading: live && noCursorAtEnd ? 'place' : sinceReading,
+      sinceReading: live && noCursorAtEnd ? 'position' : sinceReading,
       truncatedShare: choices.pick([0, 0.1, 0.5]),
       badShare: choices.pick([0, 0.1]),
       lateShare: choices.pick([0, 0.1]),
@@ -143,13 +143,13 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     // If memory fits one entry, a page without a cursor at the end is always full, which does not prove the end.
     memoryBudget: choices.pick([64 * 1024 * 1024, ...(noCursorAtEnd ? [] : [2_500, 800])]),
     reconcile: {
-      intervalMs: sweeping ? 30_000 : null,
+      intervalMs: reconciling ? 30_000 : null,
       windowMs: 600_000,
-      fullIntervalMs: sweeping ? 90_000 : null,
+      fullIntervalMs: reconciling ? 90_000 : null,
     },
     pastMs,
     starts: startsOf(choices, live, begin + pastMs + clockAheadMs),
-    restless: choices.chance(0.3),
+    faultsNeverStop: choices.chance(0.3),
   };
 }
 

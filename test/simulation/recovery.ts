@@ -2,7 +2,7 @@ import { BrokenPromise, FEED } from './checked-store.js';
 import { POLL_INTERVAL_MS, type World } from './faulty-process.js';
 
 /** Time after the last fault within which the feed must reach its end again and know its freshness, milliseconds. */
-const RETURN_MS = 600_000;
+const RECOVERY_MS = 600_000;
 /** Time until everything must be stored, milliseconds: pending results may wait for an hour, full passes for their interval. */
 const COMPLETE_MS = 4 * 3_600_000;
 const STEP_MS = 5_000;
@@ -16,26 +16,24 @@ const FRESH_MS = 30_000;
  * and complete or in quarantine. Entries that are delivered again are neither downloaded nor written again. Throws
  * `BrokenPromise`.
  */
-export async function heal(world: World): Promise<void> {
+export async function checkRecovery(world: World): Promise<void> {
   const { clock, store, traits } = world;
-  await calm(world);
+  await waitForDisturbances(world);
   const stoppedAt = clock.monotonic();
   store.misplaced = 0;
-  await until(world, returnMs(world), () =>
-    store.completeAsOf() >= stoppedAt ? null : 'the feed is not followed again',
-  );
+  await until(world, recoveryMs(world), () => (store.completeAsOf() >= stoppedAt ? null : 'the feed did not catch up'));
   // A late statement or a failover has moved the feed while pages were already read.
   if (traits.faults.straggler > 0 || traits.losesCommits) store.misplaced = 0;
-  await until(world, COMPLETE_MS, () => whatIsMissing(world));
-  await deliverAgain(world);
-  if (store.misplaced > 0) throw new BrokenPromise('pages were committed in another order than they were read');
+  await until(world, COMPLETE_MS, () => describeMissing(world));
+  await checkRedelivery(world);
+  if (store.misplaced > 0) throw new BrokenPromise('pages were not committed in the order in which they were read');
 }
 
 /** Waits for frozen processes and statements, which resume after the faults have stopped and may fail then. */
-async function calm(world: World): Promise<void> {
+async function waitForDisturbances(world: World): Promise<void> {
   const { clock, service } = world;
   for (;;) {
-    const left = Math.max(world.unrestUntil, service.unrestUntil) - clock.monotonic();
+    const left = Math.max(world.disturbedUntil, service.disturbedUntil) - clock.monotonic();
     if (left <= 0) return;
     await clock.advance(left);
   }
@@ -45,13 +43,13 @@ async function calm(world: World): Promise<void> {
  * Returns the maximum time of the return to the end of the feed. After circling cursors each page read before costs a poll
  * interval, and a small memory budget leads to small pages.
  */
-function returnMs({ service, traits }: World): number {
+function recoveryMs({ service, traits }: World): number {
   const pageLimit = traits.memoryBudget < 10_000 ? 1 : traits.pageLimit;
-  return RETURN_MS + Math.ceil(service.sequence.deliveries.length / pageLimit) * POLL_INTERVAL_MS;
+  return RECOVERY_MS + Math.ceil(service.sequence.deliveries.length / pageLimit) * POLL_INTERVAL_MS;
 }
 
-async function until({ clock, store }: World, patienceMs: number, missing: () => string | null): Promise<void> {
-  const deadline = clock.monotonic() + patienceMs;
+async function until({ clock, store }: World, timeoutMs: number, missing: () => string | null): Promise<void> {
+  const deadline = clock.monotonic() + timeoutMs;
   for (let what = missing(); what !== null; what = missing()) {
     if (clock.monotonic() > deadline) throw new BrokenPromise(what);
     await clock.advance(STEP_MS);
@@ -59,26 +57,27 @@ async function until({ clock, store }: World, patienceMs: number, missing: () =>
   }
 }
 
-function whatIsMissing({ clock, store, service, traits }: World): string | null {
-  if (service.expected > 0) return 'a delivery did not happen';
+function describeMissing({ clock, store, service, traits }: World): string | null {
+  if (service.dueDeliveries > 0) return 'a delivery is still due';
   const [missing] = store.missing(traits.reconcile.intervalMs !== null);
-  if (missing !== undefined) return `revision ${missing.revision} of ${missing.scanId} was not kept`;
+  if (missing !== undefined)
+    return `revision ${missing.revision} of ${missing.scanId} is neither stored nor in quarantine`;
   for (const { scanId, pending } of store.rows.values()) {
     // Every expected delivery is kept: a later revision is in quarantine, or before the cursor without a pass to find it.
     if (pending === null || pending === 'test_mode_unknown' || service.runs.isUnstorable(scanId)) continue;
     return `${scanId} is still pending: ${pending}`;
   }
-  if (!store.hasReadAll()) return 'the history, or a stretch that was asked for, is not read to its end';
+  if (!store.hasReadAll()) return 'the history or a requested backfill is not read to its end';
   // The end of the feed is reached at every interval, so a quiet feed stays fresh.
-  return store.completeAsOf() >= clock.monotonic() - FRESH_MS ? null : 'freshness falls behind on a quiet feed';
+  return store.completeAsOf() >= clock.monotonic() - FRESH_MS ? null : 'the freshness of a quiet feed is too old';
 }
 
 /** Lets the feed deliver everything again, and checks that nothing is downloaded or written again. */
-async function deliverAgain(world: World): Promise<void> {
+async function checkRedelivery(world: World): Promise<void> {
   const { clock, store, service } = world;
   await clock.advance(REQUEST_MS);
   // These may change: skipped runs that are found now, and results of revisions that were not delivered before.
-  const changing = new Set(store.notKept().map(({ scanId }) => scanId));
+  const changing = new Set(store.notStored().map(({ scanId }) => scanId));
   for (const { scanId, deliveredAt, pending } of store.rows.values())
     if (deliveredAt === null || pending !== null) changing.add(scanId);
   for (const scanId of service.runs.scanIds) if (service.runs.isUnstorable(scanId)) changing.add(scanId);
@@ -86,7 +85,9 @@ async function deliverAgain(world: World): Promise<void> {
   store.written.clear();
   const rewoundAt = clock.monotonic();
   store.rewind(FEED, null);
-  await until(world, returnMs(world), () => (store.completeAsOf() >= rewoundAt ? null : 'the feed was not read again'));
+  await until(world, recoveryMs(world), () =>
+    store.completeAsOf() >= rewoundAt ? null : 'the feed was not read again',
+  );
   const again = (scanIds: Iterable<string>) => [...scanIds].find((scanId) => !changing.has(scanId));
   const [downloaded, written] = [again(service.downloads.slice(downloads)), again(store.written)];
   if (downloaded !== undefined) throw new BrokenPromise(`${downloaded} was downloaded again`);
