@@ -2,78 +2,75 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Who sent some bytes: the one who connected to the proxy, or the server behind it. */
+/** Sender of some bytes: the client of the proxy, or the server behind it. */
 export type Side = 'client' | 'server';
 
-/**
- * Looks at a connection's bytes as they arrive, chunk by chunk, and says where it is cut: after how many bytes of this
- * chunk. Null: not yet.
- */
+/** Decides per chunk of a connection where it is cut: returns the number of bytes to forward before the cut; null: no cut yet. */
 export type CutPoint = (from: Side, bytes: Buffer) => number | null;
 
 /**
- * `reset`: RST to both sides. `end`: both are closed in an orderly way, so that each reads what was sent up to then.
- * `half-close`: only the direction in which the cut lies ends; the other goes on. `silence`: nothing is closed, and
- * nothing passes any more.
+ * How a connection is cut. `reset`: RST to both sides. `end`: both sides are closed after they have received everything sent
+ * before the cut. `half-close`: only the direction of the cut ends, and the other continues. `silence`: both sides stay open,
+ * but nothing is forwarded any more.
  */
-export type CutManner = 'reset' | 'end' | 'half-close' | 'silence';
+export type CutKind = 'reset' | 'end' | 'half-close' | 'silence';
 
-/** How the line behaves, at once and for every connection. */
-export interface LineConditions {
-  /** Each chunk is held back this long. */
+/** Network conditions, which take effect immediately on every connection. */
+export interface NetworkConditions {
+  /** Delay of each chunk. */
   readonly latencyMs: number;
-  /** Added to it on the way to the server. */
+  /** Additional delay of chunks to the server. */
   readonly latencyToServerMs: number;
-  /** Bytes pass in small pieces; null: as they come. */
+  /** Forwards bytes in small pieces; null: in chunks as received. */
   readonly drip: { readonly bytes: number; readonly everyMs: number } | null;
-  /** Bytes are taken and lost, in both directions. A connection that lost some stays silent for ever. */
+  /** Discards received bytes in both directions. A connection that lost bytes stays silent permanently. */
   readonly blackhole: boolean;
 }
 
-const CLEAR: LineConditions = { latencyMs: 0, latencyToServerMs: 0, drip: null, blackhole: false };
+const CLEAR: NetworkConditions = { latencyMs: 0, latencyToServerMs: 0, drip: null, blackhole: false };
 
 /** One connection through the proxy. */
 export class ProxiedConnection {
-  /** Bytes passed on, by sender. */
+  /** Number of forwarded bytes, by sender. */
   readonly passed: Record<Side, number> = { client: 0, server: 0 };
-  /** Bytes taken and not passed on. */
+  /** Number of received bytes that were not forwarded, by sender. */
   readonly lost: Record<Side, number> = { client: 0, server: 0 };
-  /** Settles when the client has closed its side, or had it closed. */
+  /** Resolves when the client's side is closed, by the client or the proxy. */
   readonly closed: Promise<void>;
   silent = false;
   readonly #sockets: Readonly<Record<Side, Socket>>;
   readonly #stop = new AbortController();
-  /** Senders that the other side believes to have finished. */
+  /** Senders whose end the other side has received. */
   readonly #finished = new Set<Side>();
 
   constructor(
     client: Socket,
     server: Socket,
-    private readonly conditions: () => LineConditions,
+    private readonly conditions: () => NetworkConditions,
     private readonly cutAt: (connection: ProxiedConnection, from: Side, bytes: Buffer) => CutAt | null,
   ) {
     this.#sockets = { client, server };
     this.closed = new Promise((resolve) => client.once('end', resolve).once('close', () => resolve()));
     client.once('close', () => this.#stop.abort());
     for (const side of ['client', 'server'] as const) {
-      this.#sockets[side].on('error', () => {}); // read by `#pass`
+      this.#sockets[side].on('error', () => {}); // `#pass` handles it
       void this.#pass(side);
     }
   }
 
-  /** Ends it on both sides, or makes it silent. */
-  cut(manner: Exclude<CutManner, 'half-close'>): void {
-    if (manner === 'silence') {
+  /** Ends the connection on both sides, or makes it silent. */
+  cut(kind: Exclude<CutKind, 'half-close'>): void {
+    if (kind === 'silence') {
       this.silent = true;
       return;
     }
     for (const socket of Object.values(this.#sockets)) {
-      if (manner === 'reset') socket.resetAndDestroy();
+      if (kind === 'reset') socket.resetAndDestroy();
       else socket.destroySoon();
     }
   }
 
-  /** Ends one direction: what this side still sends is lost; the other direction goes on. */
+  /** Ends one direction: later bytes of this side are lost, and the other direction continues. */
   halfClose(from: Side): void {
     this.#finished.add(from);
     this.#sockets[opposite(from)].end();
@@ -92,7 +89,7 @@ export class ProxiedConnection {
     }
   }
 
-  /** False when the connection was cut. */
+  /** Forwards a chunk. Returns false if the connection ended. */
   async #passChunk(from: Side, bytes: Buffer, sink: Socket): Promise<boolean> {
     const { latencyMs, latencyToServerMs } = this.conditions();
     const heldBackMs = latencyMs + (from === 'client' ? latencyToServerMs : 0);
@@ -107,17 +104,17 @@ export class ProxiedConnection {
     this.lost[from] += bytes.length - passing.length;
     await this.#write(from, passing, sink);
     if (cut === null) return true;
-    if (cut.manner === 'half-close') this.halfClose(from);
-    else this.cut(cut.manner);
+    if (cut.kind === 'half-close') this.halfClose(from);
+    else this.cut(cut.kind);
     cut.done();
-    return cut.manner === 'silence' || cut.manner === 'half-close';
+    return cut.kind === 'silence' || cut.kind === 'half-close';
   }
 
   async #write(from: Side, bytes: Buffer, sink: Socket): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
       const { drip } = this.conditions();
       const piece = bytes.subarray(at, drip === null ? bytes.length : at + drip.bytes);
-      // Its callback comes when the system has the bytes, so that a reset right after does not overtake them.
+      // Waits until the system has the bytes, so that a reset immediately afterwards does not overtake them.
       await new Promise<void>((resolve, reject) => sink.write(piece, (error) => (error ? reject(error) : resolve())));
       this.passed[from] += piece.length;
       at += piece.length;
@@ -130,23 +127,23 @@ const opposite = (side: Side): Side => (side === 'client' ? 'server' : 'client')
 
 interface CutAt {
   readonly after: number;
-  readonly manner: CutManner;
+  readonly kind: CutKind;
   readonly done: () => void;
 }
 
-/** A TCP proxy in front of any server, to hurt connections with. Everything can be changed while it runs. */
+/** A TCP proxy in front of any server that delays, loses and cuts connections. All settings can be changed while it runs. */
 export class TcpProxy {
-  /** Every connection there was, in order. */
+  /** All connections so far, in order. */
   readonly connections: ProxiedConnection[] = [];
-  /** Where new connections are led. */
+  /** Target of new connections. */
   target: { readonly host: string; readonly port: number };
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  #conditions: LineConditions = CLEAR;
+  #conditions: NetworkConditions = CLEAR;
   #armed: {
     points: Map<ProxiedConnection, CutPoint>;
     make: () => CutPoint;
-    manner: CutManner;
+    kind: CutKind;
     once: boolean;
     done: () => void;
   } | null = null;
@@ -168,44 +165,44 @@ export class TcpProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** The same URL, by way of this proxy. */
+  /** Returns the URL with the address of this proxy. */
   urlOf(url: string): string {
     const through = new URL(url);
     through.host = `127.0.0.1:${this.port}`;
     return through.href;
   }
 
-  /** Changes the line; what is left out stays. */
-  set(conditions: Partial<LineConditions>): void {
+  /** Changes the given conditions. */
+  set(conditions: Partial<NetworkConditions>): void {
     this.#conditions = { ...this.#conditions, ...conditions };
   }
 
-  /** Takes back conditions and a cut that has not happened. */
+  /** Resets the conditions, and cancels a cut that has not happened yet. */
   heal(): void {
     this.#conditions = CLEAR;
     this.#armed = null;
   }
 
   /**
-   * Cuts one connection, the first for which a point says so. Each connection opened from now on has a point of its own.
-   * Resolves with the connection when it is cut.
+   * Cuts one connection: of those opened from now on, the first that reaches its own cut point. Resolves with the connection
+   * when it is cut.
    */
-  cutOnce(make: () => CutPoint, manner: CutManner): Promise<ProxiedConnection> {
+  cutOnce(make: () => CutPoint, kind: CutKind): Promise<ProxiedConnection> {
     return new Promise((resolve) => {
       const points = new Map<ProxiedConnection, CutPoint>();
       const done = () => resolve(this.connections.find((connection) => points.has(connection)) as ProxiedConnection);
-      this.#armed = { points, make, manner, once: true, done };
+      this.#armed = { points, make, kind, once: true, done };
     });
   }
 
-  /** Cuts every connection opened from now on where its point says so, until it is healed. */
-  cutEach(make: () => CutPoint, manner: CutManner): void {
-    this.#armed = { points: new Map(), make, manner, once: false, done: () => {} };
+  /** Cuts every connection opened from now on at its cut point, until `heal` is called. */
+  cutEach(make: () => CutPoint, kind: CutKind): void {
+    this.#armed = { points: new Map(), make, kind, once: false, done: () => {} };
   }
 
   /** Cuts every connection. */
-  cutAll(manner: Exclude<CutManner, 'half-close'>): void {
-    for (const connection of this.connections) connection.cut(manner);
+  cutAll(kind: Exclude<CutKind, 'half-close'>): void {
+    for (const connection of this.connections) connection.cut(kind);
   }
 
   async close(): Promise<void> {
@@ -238,7 +235,7 @@ export class TcpProxy {
       this.#armed = null;
       for (const other of armed.points.keys()) if (other !== connection) armed.points.delete(other);
     } else armed.points.delete(connection);
-    return { after, manner: armed.manner, done: armed.done };
+    return { after, kind: armed.kind, done: armed.done };
   }
 }
 
@@ -247,7 +244,7 @@ function targetOf(url: string): TcpProxy['target'] {
   return { host: hostname, port: Number(port) };
 }
 
-/** After so many bytes of one side. */
+/** Returns the point after this number of bytes of one side. */
 export function afterBytes(side: Side, count: number): CutPoint {
   let seen = 0;
   return (from, bytes) => {
@@ -258,7 +255,7 @@ export function afterBytes(side: Side, count: number): CutPoint {
   };
 }
 
-/** Behind the first occurrence of a text that one side sends. */
+/** Returns the point after the first occurrence of a text that one side sends. */
 export function afterText(side: Side, text: string): CutPoint {
   let seen = Buffer.alloc(0);
   return (from, bytes) => {

@@ -4,7 +4,7 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { atMessage, type Message, type MessagePart } from '../../support/postgres-messages.js';
 import { readSmallFeed, smallFeed, storedOnce } from '../../support/small-feed.js';
 import { MIGRATED, useStore } from '../../support/store.js';
-import { type CutManner, TcpProxy } from '../../support/tcp-proxy.js';
+import { type CutKind, TcpProxy } from '../../support/tcp-proxy.js';
 import { watchUncaught } from '../../support/uncaught.js';
 
 const provided = useDatabase(MIGRATED);
@@ -22,7 +22,7 @@ interface Tried {
 }
 
 /** Follows a feed whose first connection is cut at its nth message. */
-async function tryCut(n: number, part: MessagePart, manner: CutManner): Promise<Tried> {
+async function tryCut(n: number, part: MessagePart, manner: CutKind): Promise<Tried> {
   const feed = smallFeed(`${part}${manner}${n}`);
   const proxy = await TcpProxy.to(provided.url);
   try {
@@ -49,7 +49,7 @@ async function tryCut(n: number, part: MessagePart, manner: CutManner): Promise<
 }
 
 /** Cuts at message 0, `step`, 2 `step`, … until a session ends before its nth message. */
-async function cutEverywhere(part: MessagePart, manner: CutManner, step: number): Promise<readonly Tried[]> {
+async function cutEverywhere(part: MessagePart, manner: CutKind, step: number): Promise<readonly Tried[]> {
   const tried: Tried[] = [];
   for (let n = 0; tried.at(-1)?.cutAt !== undefined || n === 0; n += AT_ONCE * step) {
     const batch = Array.from({ length: AT_ONCE }, (_, i) => tryCut(n + i * step, part, manner));

@@ -7,8 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
 import { RecognitionClient } from '../../../src/service/client.js';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../src/storage/connection/pool.js';
+import { disruptAfterCommits } from '../../support/disrupt-after-commits.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
-import { harmBehindCommits } from '../../support/harm.js';
 import { type OracleFeed, startOracleFeed } from '../../support/oracle-feed.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { withConnection } from '../../support/postgres/maintenance.js';
@@ -92,9 +92,9 @@ describe('a feed of 2,000 runs', () => {
     await client.close();
     await feed.emulator.close();
   });
-  /** Follows the feed in pages of 50, and calls `harm` after some of the commits. */
-  const follow = async (over: Pick<FollowOptions, 'url'> & Partial<FollowOptions>, harm: () => Promise<void>) => {
-    const { onCommitted, settled } = harmBehindCommits(harm);
+  /** Follows the feed in pages of 50, and calls `disrupt` after some of the commits. */
+  const follow = async (over: Pick<FollowOptions, 'url'> & Partial<FollowOptions>, disrupt: () => Promise<void>) => {
+    const { onCommitted, settled } = disruptAfterCommits(disrupt);
     const read = { filters: ALL, markdown: false, pageLimit: 50 };
     const followed = await followToTheEnd({
       feed: 'default',

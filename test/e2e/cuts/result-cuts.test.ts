@@ -3,10 +3,10 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type FaultInput, startEmulator } from '../../../src/emulator/index.js';
 import { RecognitionClient } from '../../../src/service/client.js';
 import { followToTheEnd } from '../../support/follow-to-the-end.js';
-import { ANSWER_PLACES, type AnswerPlace, inAnswerTo } from '../../support/http-cuts.js';
+import { inResponseTo, RESPONSE_POSITIONS, type ResponsePosition } from '../../support/http-cuts.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
-import { type CutManner, TcpProxy } from '../../support/tcp-proxy.js';
+import { type CutKind, TcpProxy } from '../../support/tcp-proxy.js';
 import { watchUncaught } from '../../support/uncaught.js';
 
 const provided = useDatabase(MIGRATED);
@@ -50,26 +50,30 @@ async function setup(requestTimeoutMs: number, faults: readonly FaultInput[]) {
 }
 
 describe('loading a full result', () => {
-  it.each<[AnswerPlace, CutManner, number]>([
-    ...ANSWER_PLACES.map((place): [AnswerPlace, CutManner, number] => [place, 'reset', 10_000]),
+  it.each<[ResponsePosition, CutKind, number]>([
+    ...RESPONSE_POSITIONS.map((position): [ResponsePosition, CutKind, number] => [position, 'reset', 10_000]),
     ['within the body', 'silence', 1_000],
-  ])('succeeds on a retry when the connection is cut once, %s (%s)', async (place, manner, requestTimeoutMs) => {
+  ])('succeeds on a retry when the connection is cut once, %s (%s)', async (position, kind, requestTimeoutMs) => {
     const { proxy, followAs, stored, complete, close } = await setup(requestTimeoutMs, []);
-    const cut = proxy.cutOnce(() => inAnswerTo(SINGLE_RUN, place), manner);
+    const cut = proxy.cutOnce(() => inResponseTo(SINGLE_RUN, position), kind);
     await followAs('once');
     await cut;
     expect(await stored()).toEqual(await complete());
     await close();
   });
 
-  it.each<[AnswerPlace, string, readonly FaultInput[]]>([
-    ...ANSWER_PLACES.map((place): [AnswerPlace, string, FaultInput[]] => [place, 'with Content-Length', []]),
+  it.each<[ResponsePosition, string, readonly FaultInput[]]>([
+    ...RESPONSE_POSITIONS.map((position): [ResponsePosition, string, FaultInput[]] => [
+      position,
+      'with Content-Length',
+      [],
+    ]),
     ['before its end', 'chunked', [CHUNKED]],
   ])(
     'leaves the runs pending until they are delivered again when the connection is cut every time, %s (%s)',
-    async (place, _, faults) => {
+    async (position, _, faults) => {
       const { proxy, followAs, stored, complete, pending, close } = await setup(10_000, faults);
-      proxy.cutEach(() => inAnswerTo(SINGLE_RUN, place), 'end');
+      proxy.cutEach(() => inResponseTo(SINGLE_RUN, position), 'end');
       await followAs('each');
       expect(await stored()).toEqual(pending());
       proxy.heal();

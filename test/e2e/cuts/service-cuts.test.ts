@@ -5,7 +5,7 @@ import { RecognitionClient } from '../../../src/service/client.js';
 import { type Followed, followToTheEnd } from '../../support/follow-to-the-end.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
-import { afterBytes, type CutManner, TcpProxy } from '../../support/tcp-proxy.js';
+import { afterBytes, type CutKind, TcpProxy } from '../../support/tcp-proxy.js';
 import { watchUncaught } from '../../support/uncaught.js';
 
 const provided = useDatabase(MIGRATED);
@@ -29,7 +29,7 @@ interface Session {
   readonly pagesStored: readonly number[];
 }
 
-interface Harm {
+interface Disruption {
   readonly name: string;
   readonly faults?: readonly FaultInput[];
   readonly requestTimeoutMs?: number;
@@ -42,20 +42,20 @@ interface Harm {
 let sessions = 0;
 
 /** Follows a feed of three pages through a faulty proxy, and checks the database at each failure. */
-async function session(harm: Harm): Promise<Session> {
+async function session(disruption: Disruption): Promise<Session> {
   sessions += 1;
   const seed = sessions; // so that no two sessions share a scan id
-  const emulator = await startEmulator({ seed, switches: { faults: [...(harm.faults ?? [])] } });
+  const emulator = await startEmulator({ seed, switches: { faults: [...(disruption.faults ?? [])] } });
   emulator.appendCount(PAGES * PAGE);
   const proxy = await TcpProxy.to(emulator.url);
   const client = new RecognitionClient({
     baseUrl: proxy.urlOf(emulator.url),
     apiKey: emulator.apiKey,
-    requestTimeoutMs: harm.requestTimeoutMs ?? 10_000,
+    requestTimeoutMs: disruption.requestTimeoutMs ?? 10_000,
   });
   const pagesBefore = countPagesBefore(emulator);
   const checks: Promise<number>[] = [];
-  const feed = `${harm.name}-${seed}`;
+  const feed = `${disruption.name}-${seed}`;
   const check = () => {
     const pages = wholePages(feed, pagesBefore);
     checks.push(pages);
@@ -63,7 +63,7 @@ async function session(harm: Harm): Promise<Session> {
   };
   let failures = 0;
   try {
-    harm.begin?.(proxy);
+    disruption.begin?.(proxy);
     const followed = await followToTheEnd({
       url: provided.url,
       feed,
@@ -71,7 +71,7 @@ async function session(harm: Harm): Promise<Session> {
       context: { read: { filters: FILTERS, markdown: false, pageLimit: PAGE } },
       onFailed: () => {
         failures += 1;
-        const heal = failures === 1 ? () => harm.onFirstFailure?.(proxy) : undefined;
+        const heal = failures === 1 ? () => disruption.onFirstFailure?.(proxy) : undefined;
         check().then(heal, heal); // only after the check: the next page may be stored at once
       },
     });
@@ -116,27 +116,27 @@ describe.each([
   ['with Content-Length', []],
   ['chunked', [CHUNKED]],
 ] as const)('feed answers (%s)', (name, faults) => {
-  it.each<[string, CutManner, number]>([
+  it.each<[string, CutKind, number]>([
     ['reset', 'reset', 10_000],
     ['closed', 'end', 10_000],
     ['half-closed', 'half-close', 10_000],
     ['silent', 'silence', 400],
   ])(
     'leave no partial page and no advanced cursor, and the feed continues, when they are cut anywhere (%s)',
-    async (_, manner, timeoutMs) => {
-      const base = { name: `${manner} ${name}`, faults, requestTimeoutMs: timeoutMs };
+    async (_, kind, timeoutMs) => {
+      const base = { name: `${kind} ${name}`, faults, requestTimeoutMs: timeoutMs };
       const { answered } = await session(base);
       const kinds = new Map<string, number>();
       const at = Array.from({ length: CUTS }, (_, place) => Math.floor(((place + 0.5) * answered) / CUTS));
       await Promise.all(
         at.map(async (bytes) => {
           const point = afterBytes('server', bytes); // counted over all connections
-          const begin = (proxy: TcpProxy) => void proxy.cutOnce(() => point, manner);
+          const begin = (proxy: TcpProxy) => void proxy.cutOnce(() => point, kind);
           const { followed } = await session({ ...base, begin });
           for (const failure of followed.failures) kinds.set(failure, (kinds.get(failure) ?? 0) + 1);
         }),
       );
-      console.info(`${manner}, ${name}: ${JSON.stringify(Object.fromEntries(kinds))}`);
+      console.info(`${kind}, ${name}: ${JSON.stringify(Object.fromEntries(kinds))}`);
       expect([...kinds.values()].reduce((sum, count) => sum + count, 0)).toBeGreaterThan(CUTS * 0.7);
     },
   );

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -8,6 +8,7 @@ import { samplesOf } from '../../support/observed.js';
 import { type Attack, attack } from '../../support/program/attacker.js';
 import { useProgram } from '../../support/program/bench.js';
 import { type Daemon, eventually } from '../../support/program/daemon.js';
+import { peakMiB } from '../../support/program/peak-memory.js';
 
 const bench = useProgram();
 const PATIENCE = { timeout: 240_000 };
@@ -58,7 +59,7 @@ describe.runIf(process.platform === 'linux')('a daemon with 256 MiB and 1,024 de
     expect(worst.failuresInARow).toBeLessThan(PROBE.failureThreshold);
     expect(worst.lagSeconds).toBeLessThan(15);
     expect(worst.descriptors).toBeLessThan(DESCRIPTORS / 4);
-    expect(await peakMiB(daemon)).toBeLessThan(256);
+    expect(await peakMiB(daemon.pid)).toBeLessThan(256);
     expect(await ask(`${url}/livez`)).toBe('alive\n');
     await daemon.catchesUp();
   });
@@ -113,10 +114,4 @@ function ask(url: string): Promise<string> {
 
 async function descriptors(daemon: Daemon): Promise<number> {
   return (await readdir(`/proc/${daemon.pid}/fd`)).length;
-}
-
-/** Returns the peak resident memory of the process, MiB, as recorded by Linux. */
-async function peakMiB(daemon: Daemon): Promise<number> {
-  const status = await readFile(`/proc/${daemon.pid}/status`, 'utf8');
-  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }

@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { FaultInput } from '../../../src/emulator/index.js';
 import { LARGEST_PAGE_BYTES } from '../../../src/sync/page/page-limit.js';
 import { useProgram } from '../../support/program/bench.js';
 import { eventually } from '../../support/program/daemon.js';
+import { peakMiB } from '../../support/program/peak-memory.js';
 
 const bench = useProgram();
 const MB = 1_000_000;
@@ -45,12 +45,6 @@ const EXTREME_PAGES: readonly (readonly [answer: string, body: () => string, kin
   ],
   ['60 MB of white space', () => ' '.repeat(60 * MB), 'not_json'],
 ];
-
-/** Returns the peak resident memory of a process, MiB. */
-async function peakMiB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
-}
 
 const answering = (operation: 'feed' | 'run', body: string): FaultInput => ({
   kind: 'answer',

@@ -1,17 +1,11 @@
-import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
 import type { Daemon } from '../../support/program/daemon.js';
+import { peakMiB } from '../../support/program/peak-memory.js';
 
 const bench = useProgram();
 const MIB = 1024 * 1024;
 const PATIENCE = { timeout: 240_000 };
-
-/** Returns the peak resident memory of a process, MiB, as recorded by Linux. */
-async function peakMiB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
-}
 
 /** Returns the JSON text of a result with about this many bytes. */
 function resultOf(bytes: number): string {

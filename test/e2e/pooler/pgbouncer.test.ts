@@ -12,10 +12,10 @@ import { migrate } from '../../../src/storage/schema/migrate.js';
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { createStore } from '../../../src/storage/store.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
+import { disruptAfterCommits } from '../../support/disrupt-after-commits.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
-import { harmBehindCommits } from '../../support/harm.js';
 import { type OracleFeed, startOracleFeed } from '../../support/oracle-feed.js';
 import { findPgBouncer, type PgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -136,14 +136,14 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
 
     it('is stored as the oracle expects when PgBouncer is killed and restarted', async () => {
       let kills = 0;
-      const harm = harmBehindCommits(async () => {
+      const disruption = disruptAfterCommits(async () => {
         if (kills === 5) return;
         kills += 1;
         await bouncer.kill();
         await bouncer.restart();
       });
-      const { failures } = await follow({ onCommitted: harm.onCommitted });
-      await harm.settled();
+      const { failures } = await follow({ onCommitted: disruption.onCommitted });
+      await disruption.settled();
       expect(kills).toBe(5);
       expect(failures.length).toBeGreaterThan(0);
       await feed.expectStored(bench);
@@ -152,7 +152,7 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
     it('is stored as the oracle expects when the server terminates the sessions of the pool repeatedly', async () => {
       const random = seededRandom(7);
       let ended = 0;
-      const harm = harmBehindCommits(() =>
+      const disruption = disruptAfterCommits(() =>
         withConnection(provided.url, async (connection) => {
           await sleep(random() * 20);
           const { rowCount } = await connection.query(`
@@ -161,8 +161,8 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
           ended += rowCount ?? 0;
         }),
       );
-      const { failures } = await follow({ onCommitted: harm.onCommitted });
-      await harm.settled();
+      const { failures } = await follow({ onCommitted: disruption.onCommitted });
+      await disruption.settled();
       console.info(`${ended} sessions of PgBouncer terminated, ${failures.length} failures, all 2,000 runs stored`);
       expect(ended).toBeGreaterThan(5);
       await feed.expectStored(bench);

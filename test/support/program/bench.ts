@@ -16,22 +16,22 @@ import { Daemon } from './daemon.js';
 import { imageEnvironment, imageOptions } from './image-options.js';
 import { Program } from './program.js';
 
-/** A database that belongs to the daemon's own role. */
+/** A database that is owned by the daemon's role. */
 export interface DaemonDatabase {
   readonly name: string;
-  /** With the role's password. */
+  /** Includes the role's password. */
   readonly url: string;
   readonly role: string;
   query<R extends pg.QueryResultRow>(sql: string, values?: readonly unknown[]): Promise<R[]>;
-  /** A connection of the test's own, closed after the test. */
+  /** Opens a separate connection, which is closed after the test. */
   connect(): Promise<pg.Client>;
 }
 
-/** The service with a key of its own, whose runs hold the canary of documents. */
+/** The emulated service with its own key. Its runs contain the canary of documents. */
 export interface ServiceDouble extends Emulator {
-  /** What it was asked, in order. */
+  /** Received requests, in order. */
   readonly asked: readonly RequestRecord[];
-  /** Adds runs at the end of the feed and gives their scan ids. */
+  /** Adds runs at the end of the feed. Returns their scan ids. */
   deliver(count: number, spec?: RunSpec): string[];
 }
 
@@ -39,23 +39,23 @@ export interface ProgramBench {
   readonly secrets: { readonly apiKey: string; readonly password: string; readonly document: string };
   startService(options?: Partial<EmulatorOptions>): Promise<ServiceDouble>;
   createDatabase(): Promise<DaemonDatabase>;
-  /** The environment of a quick daemon between the two. */
+  /** Returns the environment of a daemon with short intervals for this service and database. */
   environment(service: Pick<Emulator, 'url'>, database: { readonly url: string }): Record<string, string>;
   /** Starts the daemon with this environment. */
   daemon(env: Readonly<Record<string, string>>): Daemon;
-  /** The same as the image does in a container of 256 MiB. */
+  /** Starts the daemon like the image in a container of 256 MiB. */
   daemonInImage(env: Readonly<Record<string, string>>): Daemon;
   /** Starts any command. */
   program(args: readonly string[], env?: Readonly<Record<string, string>>): Program;
-  /** More values of this test that must not be shown. */
+  /** Adds secrets of this test, which no program may show. */
   hide(values: Readonly<Record<string, string>>): void;
-  /** To be undone after the test, last first. */
+  /** Registers a cleanup that runs after the test; the last one runs first. */
   afterwards(undo: () => unknown): void;
 }
 
 /**
- * Everything for tests of the program as a process. After each test all of it is stopped, and nothing that any process
- * wrote or served may show a secret or a stack trace; nor may it have asked the service for what is not described.
+ * Sets up tests of the program as a process. After each test it stops everything, and checks that no output or page of a
+ * process contains a secret or a stack trace, and that all requests to the service match its description.
  */
 export function useProgram(): ProgramBench {
   const secrets = { apiKey: canary('key'), password: canary('password'), document: canary('document') };
@@ -79,7 +79,7 @@ export function useProgram(): ProgramBench {
   afterAll(() => asAdministrator(`DROP ROLE ${role}`));
   afterEach(async () => {
     const ended = programs.splice(0);
-    for (const program of ended) if (program instanceof Daemon && program.running) await lookAround(program);
+    for (const program of ended) if (program instanceof Daemon && program.running) await fetchPages(program);
     for (const program of ended) if (program.running) await program.stop('SIGKILL');
     for (const undo of undos.splice(0).reverse()) await undo();
     expect(watches.splice(0).flatMap(({ differences }) => differences)).toEqual([]);
@@ -130,8 +130,8 @@ export function useProgram(): ProgramBench {
       SCANFEED_BASE_URL: url,
       SCANFEED_API_KEY: secrets.apiKey,
       DATABASE_URL: database.url,
-      SCANFEED_READER_ROLE: role, // one that exists: roles belong to the whole server
-      SCANFEED_TYPED_VIEWS: 'off', // they come at some time, and are logged
+      SCANFEED_READER_ROLE: role, // an existing one, because roles belong to the whole server
+      SCANFEED_TYPED_VIEWS: 'off', // their creation would be logged at an unpredictable time
       SCANFEED_ADMIN_HOST: '127.0.0.1',
       SCANFEED_ADMIN_PORT: '0',
       SCANFEED_POLL_INTERVAL: '50ms',
@@ -165,8 +165,8 @@ function serviceDouble(emulator: Emulator, document: string, cursors: Set<string
   });
 }
 
-/** What the daemon serves in the state the test left it in. */
-async function lookAround(daemon: Daemon): Promise<void> {
+/** Fetches all pages of the daemon in the state at the end of the test. */
+async function fetchPages(daemon: Daemon): Promise<void> {
   if (daemon.logged('admin server is listening').length === 0) return;
   for (const path of ['/metrics', '/status.json', '/', '/livez', '/readyz']) await daemon.get(path).catch(() => {});
 }
@@ -176,7 +176,7 @@ function expectNothingExposed(program: Program, secrets: Readonly<Record<string,
   const shown = [program.stdout, program.stderr, ...pages].join('\n');
   expect(findExposed(shown, secrets)).toEqual([]);
   expect(shown).not.toMatch(/^\s+at .*:\d+:\d+/m);
-  // Those who ask for details get them.
+  // The level `trace` includes stack traces.
   if (program.env.SCANFEED_LOG_LEVEL !== 'trace') expect(program.stdout).not.toContain('"stack"');
 }
 

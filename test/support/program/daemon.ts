@@ -12,16 +12,16 @@ export interface Page {
 
 const GENEROUS = { timeout: 45_000, interval: 20 };
 
-/** `scanfeed run` as a process, and what it serves. */
+/** `scanfeed run` as a process, with its admin server. */
 export class Daemon extends Program {
-  /** Every page that was fetched from it. */
+  /** Every page that a test fetched from it. */
   readonly served: string[] = [];
 
   constructor(env: Readonly<Record<string, string>>, nodeOptions: readonly string[] = []) {
     super(['run'], env, nodeOptions);
   }
 
-  /** Where admin server is listening. */
+  /** Returns the URL of the admin server once it is listening. */
   async adminUrl(): Promise<string> {
     const { port } = await this.logs('admin server is listening');
     return `http://127.0.0.1:${port}`;
@@ -39,7 +39,7 @@ export class Daemon extends Program {
     return JSON.parse((await this.get('/status.json')).body) as StatusReport;
   }
 
-  /** The value of a series, such as `scanfeed_runs_total{outcome="inserted"}`; undefined where there is none. */
+  /** Returns the value of a series, such as `scanfeed_runs_total{outcome="inserted"}`; undefined if it does not exist. */
   async metric(series: string): Promise<number | undefined> {
     return (await this.metrics()).get(series);
   }
@@ -48,7 +48,7 @@ export class Daemon extends Program {
     return samplesOf((await this.get('/metrics')).body);
   }
 
-  /** Waits until the status holds these. */
+  /** Waits until the status has these values. */
   reaches(status: Partial<StatusReport>): Promise<void> {
     return this.#until((report) => expect(report).toMatchObject(status));
   }
@@ -65,7 +65,7 @@ export class Daemon extends Program {
     });
   }
 
-  /** Polls the status until the assertion holds; a daemon that has ended is not waited for. */
+  /** Polls the status until the assertion holds. Fails immediately if the daemon has ended. */
   async #until(assertion: (report: StatusReport) => void): Promise<void> {
     for (const deadline = performance.now() + GENEROUS.timeout; ; await sleep(GENEROUS.interval)) {
       const report = await this.status();
@@ -78,5 +78,5 @@ export class Daemon extends Program {
   }
 }
 
-/** Polls until it holds, for as long as a busy machine may need. */
+/** Polls until the assertion holds, with a timeout for a busy machine. */
 export const eventually: typeof expect.poll = (actual, options) => expect.poll(actual, { ...GENEROUS, ...options });

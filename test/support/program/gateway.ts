@@ -1,9 +1,9 @@
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 
-/** Outside the range from which systems give out ports, so that nobody gets it by chance while nothing listens. */
+/** Range of ports outside that of ephemeral ports, so that no other program gets one by chance while it is closed. */
 const PORTS = { from: 20_000, to: 30_000 };
 
-/** A port on which nothing listens. */
+/** Returns a port on which nothing listens. */
 export async function unusedPort(): Promise<number> {
   for (;;) {
     const port = PORTS.from + Math.floor(Math.random() * (PORTS.to - PORTS.from));
@@ -18,8 +18,8 @@ export async function unusedPort(): Promise<number> {
 }
 
 /**
- * The way to a server: a port of its own that stays the same while it is opened and closed. What clients send can be held
- * on its way and let through later.
+ * A proxy in front of a server. Its port stays the same while it is opened and closed. It can hold the bytes that clients
+ * send, and forward them later.
  */
 export class Gateway {
   #server: Server | null = null;
@@ -32,13 +32,13 @@ export class Gateway {
     readonly target: { readonly host: string; readonly port: number },
   ) {}
 
-  /** Closed at first: connections are refused. */
+  /** Creates a closed gateway, which refuses connections. */
   static async to(url: string): Promise<Gateway> {
     const { hostname, port } = new URL(url);
     return new Gateway(await unusedPort(), { host: hostname, port: Number(port) });
   }
 
-  /** The same URL, through here. */
+  /** Returns the URL with the address of the gateway. */
   through(url: string): string {
     const changed = new URL(url);
     changed.hostname = '127.0.0.1';
@@ -54,7 +54,7 @@ export class Gateway {
     });
   }
 
-  /** Cuts what is connected and refuses what comes. */
+  /** Cuts open connections, and refuses new ones. */
   async close(): Promise<void> {
     const server = this.#server;
     this.#server = null;
@@ -64,17 +64,17 @@ export class Gateway {
     await closed;
   }
 
-  /** From the first bytes on that fit, nothing that clients send arrives; answers do. */
+  /** Holds everything that clients send, from the first matching bytes on. Answers are still forwarded. */
   holdFrom(isFirst: (bytes: Buffer) => boolean): void {
     this.#isFirstHeld = isFirst;
   }
 
-  /** What is held, of all connections. */
+  /** Held bytes of all connections. */
   get held(): Buffer {
     return Buffer.concat((this.#held ?? []).map(({ bytes }) => bytes));
   }
 
-  /** Lets what is held arrive, and everything after it. */
+  /** Forwards the held bytes and everything after them. */
   release(): void {
     const held = this.#held ?? [];
     this.#held = null;

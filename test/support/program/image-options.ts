@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-/** Of the container that memory is promised for, MiB. */
+/** Memory of the container that the documentation promises to be enough, MiB. */
 const CONTAINER_MIB = 256;
 
 /**
- * Node's options as the image sets them, in a container of 256 MiB: those of its environment and those of its entry point.
- * Reads the Dockerfile of the working directory, the project's own.
+ * Returns Node's options in the image, in a container of 256 MiB: those of its environment and of its entry point. Reads the
+ * Dockerfile of the working directory.
  */
 export function imageOptions(): readonly string[] {
   const dockerfile = readFileSync('Dockerfile', 'utf8');
@@ -16,14 +16,14 @@ export function imageOptions(): readonly string[] {
   return [...environment, ...started.filter((argument) => argument.startsWith('--'))].map(inContainer);
 }
 
-/** What the image sets for the allocator of the C library. */
+/** Returns the settings of the image for the allocator of the C library. */
 export function imageEnvironment(): Readonly<Record<string, string>> {
   const threshold = /MALLOC_MMAP_THRESHOLD_=(\d+)/.exec(readFileSync('Dockerfile', 'utf8'))?.[1];
   if (threshold === undefined) throw new TypeError('the Dockerfile sets no threshold');
   return { MALLOC_MMAP_THRESHOLD_: threshold };
 }
 
-/** Node 20 does not know shares, and outside of a container one would be of the machine's memory. */
+/** Converts a share of the memory to MiB. Node 20 has no such option, and outside a container it refers to the machine's memory. */
 function inContainer(option: string): string {
   const share = /^--max-old-space-size-percentage=(\d+)$/.exec(option)?.[1];
   return share === undefined ? option : `--max-old-space-size=${Math.floor((CONTAINER_MIB * Number(share)) / 100)}`;

@@ -8,27 +8,27 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A line of the log, as written. */
+/** A line of the log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly level: string; readonly message: string };
 
-/** The key of the emulated service is nobody's secret; those who start one are told. */
+/** Removes the default key of the emulated service, which `demo` and `emulator` print on purpose. */
 function withoutMadeUpKey([command = '']: readonly string[], stdout: string): string {
   return ['demo', 'emulator'].includes(command) ? stdout.replaceAll(defaultApiKey, '…') : stdout;
 }
 
-/** The program as a process of its own. */
+/** The program as a separate process. */
 export class Program {
   stdout = '';
   stderr = '';
-  /** Settles when the process has ended and everything it wrote was read. */
+  /** Resolves when the process has ended and all of its output was read. */
   readonly exited: Promise<Exit>;
   #exit: Exit | null = null;
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #watchers = new Set<() => void>();
 
   /**
-   * @param env all of the environment, but for what every process needs
-   * @param nodeOptions of Node itself
+   * @param env the whole environment, except for PATH, HOME and TZ
+   * @param nodeOptions options of Node
    */
   constructor(
     args: readonly string[],
@@ -75,14 +75,14 @@ export class Program {
     return this.exited;
   }
 
-  /** Lines logged so far, of this message if given. */
+  /** Returns the lines logged so far, or only those with this message. */
   logged(message?: string): LogLine[] {
     const lines = this.stdout.split('\n').slice(0, -1);
     const parsed = lines.map((line) => JSON.parse(line) as LogLine);
     return message === undefined ? parsed : parsed.filter((line) => line.message === message);
   }
 
-  /** The first line of this message that has these fields, once it is logged. Rejects if the process ends before. */
+  /** Resolves with the first line that has this message and these fields. Rejects if the process ends first. */
   logs(message: string, fields: Readonly<Record<string, unknown>> = {}): Promise<LogLine> {
     const fits = (line: LogLine) => Object.entries(fields).every(([name, value]) => line[name] === value);
     return new Promise((resolve, reject) => {
