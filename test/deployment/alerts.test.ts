@@ -126,7 +126,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'replicas that are all dead alert once': { replicas: [gone, gone], firing: { 16: ['Down critical'] } },
   'a target that vanished alerts': { replicas: [], firing: { 4: [], 6: ['Down critical'] } },
-  'a daemon that ends again and again alerts, though it is seen now and then': {
+  'a daemon that ends repeatedly alerts, although some scrapes succeed': {
     replicas: [crashing],
     firing: { 20: [], 40: ['Down critical'], 60: ['Down critical'], 150: ['Down critical'], 239: ['Down critical'] },
   },

@@ -198,7 +198,7 @@ describe('the manifests', () => {
     });
   });
 
-  test('check the certificate of a database whose authorities are given, unless told how', async (context) => {
+  test('check the certificate of a database whose authorities are given, unless PGSSLMODE is set', async (context) => {
     const database = { ...REQUIRED.database, ca: { secret: 'invoices-ca' } };
     const sslMode = async (settings: object) => {
       const [pod] = podSpecs(await render(requireHelm(context), { ...REQUIRED, database, settings }));

@@ -113,7 +113,7 @@ function runVitest(folder: string, tests: Mutant['tests'], report: string, datab
   const args = ['run', '--root', folder, '--project', project, '--bail', '1', '--maxWorkers', '1'];
   const reporting = ['--reporter', 'json', '--outputFile', report];
   const env = { ...process.env, ...SEEDS, TEST_DATABASE_URL: databaseUrl, TEST_DATABASE: '' };
-  // A group of its own: a worker that a mutant makes spin outlives whoever started it, and grows.
+  // A separate process group: a worker in an endless loop outlives the process that started it, and its memory grows.
   const child = spawn(process.execPath, [script, ...args, ...reporting, ...files], {
     cwd: folder,
     env,

@@ -86,7 +86,7 @@ describe('a truncated body', () => {
 });
 
 describe('the timeout', () => {
-  /** A request whose deadline passes once the service has it, and stands where `answer` left it. */
+  /** Sends a request whose deadline passes after the service received it and ran `answer`. */
   async function expire(answer = silence, operation: keyof typeof operations = 'feed'): Promise<unknown> {
     const clock = new HandClock();
     context.service.answer(answer);

@@ -113,8 +113,8 @@ function comparable(value: unknown, key = ''): unknown {
 const again = (seed: number) => `again: MODEL_STORE_FIRST_SEED=${seed} MODEL_STORE_HISTORIES=1`;
 
 function describeCalls(seed: number, calls: readonly Operation[]): string {
-  const told = calls.map(({ name, args }) => `${name}(${JSON.stringify(args).slice(1, -1)})`);
-  return `PostgreSQL differs from the model in seed ${seed} (${again(seed)}), after:\n${told.join('\n')}\n`;
+  const callLines = calls.map(({ name, args }) => `${name}(${JSON.stringify(args).slice(1, -1)})`);
+  return `PostgreSQL differs from the model in seed ${seed} (${again(seed)}), after:\n${callLines.join('\n')}\n`;
 }
 
 async function expectSameRows(models: ReadonlyMap<number, ModelStore>): Promise<void> {

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
-/** A certificate that signs itself, so it is also the authority to trust. Made anew by each test; nothing is stored. */
+/** A certificate that signs itself, so it is also the authority to trust. Each test creates its own; nothing is stored. */
 export interface TestCertificate {
   readonly cert: string;
   readonly key: string;

@@ -1,6 +1,6 @@
 /** Builds feed entries and pages as JSON text, so that a test can say exactly which bytes are sent. */
 
-/** A value that goes into the text as it stands: digits that a JavaScript number would lose, odd escapes. */
+/** A value that is inserted into the text unchanged: digits that a JavaScript number would lose, odd escapes. */
 export class RawJson {
   constructor(readonly text: string) {}
 }

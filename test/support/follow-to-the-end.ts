@@ -17,7 +17,7 @@ export interface Followed {
   readonly failures: readonly `${Stage} ${string}`[];
 }
 
-/** The machine's clock, without pauses after failures: what is tested is that it goes on, not when. */
+/** The machine's clock, without pauses after failures: tests check that it retries, not when. */
 const impatientClock = { ...systemClock, random: () => 0 };
 
 export interface FollowOptions {
@@ -27,7 +27,7 @@ export interface FollowOptions {
   readonly database?: Partial<DatabaseOptions>;
   readonly context?: Partial<FeedContext>;
   readonly onCommitted?: () => void;
-  /** Told of each failure, before the next try. */
+  /** Called after each failure, before the retry. */
   readonly onFailed?: () => void;
 }
 

@@ -12,7 +12,7 @@ const checkedLog = createLogger({
   destination: { write: (line) => captureLeaks('the log', line) },
 });
 
-/** A logger that keeps what it is told; `next` resolves with the next line of that text. */
+/** A logger that keeps its lines; `next` resolves with the next line of that text. */
 export function recordingLogger() {
   const lines: { level: string; message: string; fields: LogFields }[] = [];
   const waiting = new Set<() => void>();

@@ -4,7 +4,7 @@ import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/em
 import { type Expected, randomDeliveries } from './oracle.js';
 import { type StoreBench, tables } from './store.js';
 
-/** An emulator whose feed has an oracle beside it. */
+/** An emulator with an oracle of its feed. */
 export interface OracleFeed {
   readonly emulator: Emulator;
   readonly scans: number;

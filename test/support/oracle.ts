@@ -37,7 +37,7 @@ export function randomDeliveries(scans: number, deliveries: number, truncatedSha
   const versions = Array.from({ length: scans }, (_, n) =>
     Array.from({ length: between(1, 3) }, (_, r) => makeVersion(`scan-${n}`, r + 1, random)),
   );
-  // Each scan's newest revision comes at least once; the rest of the deliveries are any revisions of any scans.
+  // Each scan's newest revision is delivered at least once; the rest of the deliveries are any revisions of any scans.
   const newest = versions.map((of) => of.at(-1) as Version);
   const more = Array.from({ length: deliveries - scans }, () => {
     const of = versions[between(0, scans - 1)] as Version[];

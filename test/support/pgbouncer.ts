@@ -94,7 +94,7 @@ async function startProcess(
   }
 }
 
-/** Whoever connects is let in and becomes the user of the URL. */
+/** Accepts every client, as the user of the URL. */
 function configuration(
   databaseUrl: string,
   port: number,

@@ -10,8 +10,8 @@ export interface Message {
 }
 
 /**
- * Finds the messages of an unencrypted connection, which has no message before the startup. Told every chunk, it gives
- * the messages whose header is complete with it.
+ * Finds the messages of an unencrypted connection, which has no message before the startup. The reader takes each chunk and
+ * returns the messages whose header it completes.
  */
 export function messageReader(): (from: Side, bytes: Buffer) => readonly Message[] {
   const sides = { client: newSide(true), server: newSide(false) };
@@ -52,7 +52,7 @@ export type MessagePart = 'whole' | 'half';
 
 /**
  * The point at the nth message of a connection, from either side, from 1; 0 cuts before the first byte.
- * @param onCut told which message it was
+ * @param onCut called with the message that was cut
  */
 export function atMessage(n: number, part: MessagePart, onCut: (message: Message | null) => void): CutPoint {
   const read = messageReader();

@@ -59,9 +59,9 @@ export function modelState({ rows, history, quarantine }: ModelStore, now: numbe
   for (const { scanId, revision, data, pending } of history) {
     state.set(`history ${scanId} ${revision}`, { data: data === null ? null : JSON.parse(data), pending });
   }
-  for (const [identity, { state: stands, reason, timesSeen, payload }] of quarantine) {
+  for (const [identity, { state: entryState, reason, timesSeen, payload }] of quarantine) {
     const text = Buffer.from(payload).toString('hex');
-    state.set(`quarantine ${identity}`, { state: stands, reason, timesSeen, payload: text });
+    state.set(`quarantine ${identity}`, { state: entryState, reason, timesSeen, payload: text });
   }
   return state;
 }

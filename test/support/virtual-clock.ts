@@ -7,8 +7,8 @@ const START = Date.UTC(2026, 0, 1);
 const MOST_WAKES = 300_000;
 
 /**
- * A clock that stands still until everything that can run has run, then jumps to the next moment at which something
- * waits to happen. So a test takes no time, and its course depends on nothing but its seed.
+ * A clock that stops while anything can run, and then jumps to the time of the next timer. A test takes no real time, and
+ * depends only on its seed.
  */
 export class VirtualClock implements Clock {
   #elapsed = 0;
@@ -97,7 +97,7 @@ class Sleepers {
     return sleeper;
   }
 
-  /** It is left where it stands, and passed over later; when most are like that they are cleared away. */
+  /** Cancels a sleeper. It stays in the queue and is skipped later; the queue is cleaned when most sleepers are cancelled. */
   cancel(sleeper: Sleeper): void {
     if (sleeper.wake === null) return;
     sleeper.wake = null;

@@ -57,7 +57,7 @@ describe.each(['stable', 'moving'] as const)('a feed with %s cursors whose servi
     before.appendCount(3);
     await catchUp(before, store);
     const service = await serve(cursors, { ms: -ms });
-    // It gives the same ids anew, so the first ones are known.
+    // The service assigns the same ids again, so the first ones are known.
     const ids = service.appendCount(5).map(({ scanId }) => scanId);
     await catchUp(service, store);
     expect([...store.rows.keys()]).toEqual(expect.arrayContaining(ids));

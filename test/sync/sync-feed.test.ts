@@ -326,8 +326,8 @@ describe('a stuck cursor', () => {
   });
 
   it('is stored and reported once, and so is its recovery', async () => {
-    const told: boolean[] = [];
-    const { service, store, start, clock } = bench({ observer: { stuck: (stuck) => told.push(stuck) } });
+    const stuckReports: boolean[] = [];
+    const { service, store, start, clock } = bench({ observer: { stuck: (stuck) => stuckReports.push(stuck) } });
     service.readPage = async ({ limit }) => rawPage(`{"items":[${runs(limit).join()}],"nextCursor":""}`);
     const notes = { written: 0 };
     const note = store.storeStuck.bind(store);
@@ -342,7 +342,7 @@ describe('a stuck cursor', () => {
     service.readPage = async () => rawPage('{"items":[],"nextCursor":"on"}');
     await clock.advance(60_000);
     expect(await stuckSince()).toBeNull();
-    expect(told).toEqual([true, false]);
+    expect(stuckReports).toEqual([true, false]);
     expect(notes.written).toBe(2);
     await stop();
   });

@@ -185,11 +185,14 @@ describe('submit', () => {
     const repeat = await run([path(), ...TEST]);
     expect(repeat).toMatchObject({ exitCode: 1, out: expect.stringMatching(/: failed; --new submits it again\n$/) });
     emulator.set({ failureShare: 0 });
-    const anew = await json([path(), ...TEST, '--new']);
-    expect(anew).toMatchObject({ exitCode: 0, files: [{ outcome: 'submitted' }] });
-    expect(anew.files[0]?.scanId).not.toBe(failed?.scanId);
+    const resubmitted = await json([path(), ...TEST, '--new']);
+    expect(resubmitted).toMatchObject({ exitCode: 0, files: [{ outcome: 'submitted' }] });
+    expect(resubmitted.files[0]?.scanId).not.toBe(failed?.scanId);
     const again = await json([path(), ...TEST, '--new']);
-    expect(again).toMatchObject({ exitCode: 0, files: [{ outcome: 'repeated', scanId: anew.files[0]?.scanId }] });
+    expect(again).toMatchObject({
+      exitCode: 0,
+      files: [{ outcome: 'repeated', scanId: resubmitted.files[0]?.scanId }],
+    });
   });
 
   it('uses another key with --new when the first was used for another request', async () => {

@@ -22,19 +22,19 @@ interface Tried {
 }
 
 /** Follows a feed whose first connection is cut at its nth message. */
-async function tryCut(n: number, part: MessagePart, manner: CutKind): Promise<Tried> {
-  const feed = smallFeed(`${part}${manner}${n}`);
+async function tryCut(n: number, part: MessagePart, cutKind: CutKind): Promise<Tried> {
+  const feed = smallFeed(`${part}${cutKind}${n}`);
   const proxy = await TcpProxy.to(provided.url);
   try {
     let cutAt: Message | null | undefined;
-    const cut = proxy.cutOnce(() => atMessage(n, part, (message) => (cutAt = message)), manner);
+    const cut = proxy.cutOnce(() => atMessage(n, part, (message) => (cutAt = message)), cutKind);
     // A server detects after some time that its client is gone; here, as soon as the client has given up.
     void cut.then((connection) => connection.closed.then(() => connection.cut('reset')));
     const followed = await followToTheEnd({
       url: proxy.urlOf(provided.url),
       feed: feed.name,
       service: feed.service,
-      database: manner === 'silence' ? { statementDeadlineMs: 1_000, connectDeadlineMs: 1_000 } : {},
+      database: cutKind === 'silence' ? { statementDeadlineMs: 1_000, connectDeadlineMs: 1_000 } : {},
     });
     expect(await readSmallFeed(bench, feed.name), `cut at message ${n}`).toEqual(storedOnce(feed.name));
     if (cutAt !== undefined) {
@@ -49,10 +49,10 @@ async function tryCut(n: number, part: MessagePart, manner: CutKind): Promise<Tr
 }
 
 /** Cuts at message 0, `step`, 2 `step`, … until a session ends before its nth message. */
-async function cutEverywhere(part: MessagePart, manner: CutKind, step: number): Promise<readonly Tried[]> {
+async function cutEverywhere(part: MessagePart, cutKind: CutKind, step: number): Promise<readonly Tried[]> {
   const tried: Tried[] = [];
   for (let n = 0; tried.at(-1)?.cutAt !== undefined || n === 0; n += AT_ONCE * step) {
-    const batch = Array.from({ length: AT_ONCE }, (_, i) => tryCut(n + i * step, part, manner));
+    const batch = Array.from({ length: AT_ONCE }, (_, i) => tryCut(n + i * step, part, cutKind));
     tried.push(...(await Promise.all(batch)));
   }
   return tried.filter(({ cutAt }) => cutAt !== undefined);
@@ -63,14 +63,14 @@ describe.each([
   ['half', 'reset', 1],
   // Each cut waits for a deadline. A statement has an odd number of messages, so steps of two still reach every kind.
   ['whole', 'silence', 2],
-] as const)('a database connection (%s message, %s)', (part, manner, step) => {
+] as const)('a database connection (%s message, %s)', (part, cutKind, step) => {
   it('is replaced, and stores each entry exactly once, when it is cut at any message of a session', {
     timeout: 120_000,
   }, async () => {
-    const tried = await cutEverywhere(part, manner, step);
+    const tried = await cutEverywhere(part, cutKind, step);
     const kinds = new Set(tried.map(({ cutAt }) => (cutAt ? `${cutAt.from} ${cutAt.type}` : 'nothing')));
     const lost = tried.filter(({ unconfirmed }) => unconfirmed).length;
-    console.info(`${part} ${manner}: ${tried.length} cuts, ${lost} of them after a commit whose answer was lost`);
+    console.info(`${part} ${cutKind}: ${tried.length} cuts, ${lost} of them after a commit whose answer was lost`);
     // Parse, bind, describe, execute, sync and their answers: the session was cut within its statements.
     for (const kind of [
       'client P',

@@ -41,10 +41,10 @@ describe('a pool with idle connections', () => {
     await proxy.close();
   });
 
-  it.each(['reset', 'end'] as const)('discards and replaces them when they are cut (%s)', async (manner) => {
+  it.each(['reset', 'end'] as const)('discards and replaces them when they are cut (%s)', async (cutKind) => {
     open();
     await warmUp();
-    proxy.cutAll(manner);
+    proxy.cutAll(cutKind);
     await expect.poll(() => database.usage().idle).toBe(0);
     await warmUp();
     expect(proxy.connections).toHaveLength(6);

@@ -113,14 +113,14 @@ describe('a cut', () => {
   it.each([
     ['reset', 'ECONNRESET'],
     ['end', 'end'],
-  ] as const)('is visible to both sides when it is a %s', async (manner, seen) => {
+  ] as const)('is visible to both sides when it is a %s', async (cutKind, seen) => {
     const { socket, ended, receives } = client();
     socket.write('hello');
     await receives('hello');
     const atServer = new Promise((resolve) => {
       sockets.find((other) => other.localPort === proxy.target.port)?.once(seen === 'end' ? 'end' : 'error', resolve);
     });
-    proxy.cutAll(manner);
+    proxy.cutAll(cutKind);
     expect(await ended).toBe(seen);
     await atServer;
   });

@@ -149,7 +149,7 @@ describe('a row', () => {
     );
   });
 
-  it('is the same when the answer comes before its page commits and when it comes later, whatever they say', async () => {
+  it('is the same when the answer arrives before its page commits and when it arrives later, with any contents', async () => {
     const feed = await bench.takeFeed();
     await fc.assert(
       fc.asyncProperty(sources(false), async (given) => {

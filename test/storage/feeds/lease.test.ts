@@ -172,7 +172,7 @@ describe('changed filters', () => {
 
   it.each([
     ['a cursor', sql`cursor = 'x'`],
-    ['a time to go on from', sql`resume_since = now() - interval '1 day'`],
+    ['a time to resume from', sql`resume_since = now() - interval '1 day'`],
   ])(
     'make the data complete from now on when they include more, freshness is unknown and the feed has %s',
     async (_, has) => {

@@ -186,7 +186,7 @@ describe('a page of a pass', () => {
 describe('a recent or full pass', () => {
   it.each([
     ['at the start of the feed when it would begin earlier', new Date('2026-02-01T00:00:00Z'), START],
-    ['where it was told to when that is later', new Date('2026-03-01T12:00:00Z'), new Date('2026-03-01T12:00:00Z')],
+    ['at the requested time when that is later', new Date('2026-03-01T12:00:00Z'), new Date('2026-03-01T12:00:00Z')],
     ['at the start of the feed when it reads everything', null, START],
   ])('begins %s', async (_, since, begins) => {
     const { lease } = await take({ start: START });
@@ -194,7 +194,7 @@ describe('a recent or full pass', () => {
     expect(await next('recent')).toMatchObject({ since: begins, until: UNTIL });
   });
 
-  it('begins where it was told to when the feed began at the beginning', async () => {
+  it('begins at the requested time when the feed began at the beginning', async () => {
     const { lease } = await take();
     expect(await begin(lease, 'recent')).toMatchObject({ since: START });
     expect(await begin(lease, 'full', { since: null })).toMatchObject({ since: null });

@@ -40,7 +40,7 @@ async function reconciledAsOf(): Promise<Date | null> {
 }
 
 describe('a requested backfill', () => {
-  it('is read in the order of the requests, beside the history', async () => {
+  it('is read in the order of the requests, next to the history', async () => {
     const { lease } = await take({ start: 'live' });
     await backfill(day(5), day(6));
     await backfill(day(1), day(2));

@@ -201,14 +201,14 @@ describe('sync_status', () => {
 
   it('agrees with the metrics when runs are pending and quarantined', async () => {
     await feed.commit([entryJson({ scanId: 'a', status: 'odd' })]);
-    const told = await bench.store.readStatus('default');
+    const feedStatus = await bench.store.readStatus('default');
     expect(await status()).toMatchObject({
-      data_complete_as_of: told.dataCompleteAsOf,
-      pending_results: String(told.pendingResults),
-      quarantined: String(told.quarantinedEntries),
-      backfill_complete: told.backfillComplete,
-      last_poll_at: told.lastPollAt,
-      last_commit_at: told.lastCommitAt,
+      data_complete_as_of: feedStatus.dataCompleteAsOf,
+      pending_results: String(feedStatus.pendingResults),
+      quarantined: String(feedStatus.quarantinedEntries),
+      backfill_complete: feedStatus.backfillComplete,
+      last_poll_at: feedStatus.lastPollAt,
+      last_commit_at: feedStatus.lastCommitAt,
     });
   });
 

@@ -100,6 +100,6 @@ export interface ImageConfig {
 export async function imageConfig(): Promise<ImageConfig> {
   const { stdout } = await runTool(ENGINE, ['image', 'inspect', IMAGE]);
   const [{ Architecture, Config, Healthcheck }] = JSON.parse(stdout);
-  // Podman shows the health check beside the rest.
+  // Podman shows the health check separately.
   return { Architecture, Healthcheck, ...Config };
 }

@@ -19,7 +19,7 @@ const PATIENCE_MS = 5_000;
 /** Where a program is that does not answer: what each thread does, its memory, and the stacks that can be had. */
 export async function explainHang(hung: Hung): Promise<string> {
   const parts = {
-    // Twice, so that what is busy can be told from what waits.
+    // Twice, to distinguish busy processes from waiting ones.
     threads: `${await threads(hung.pid)}\na second later:\n${await sleep(1_000).then(() => threads(hung.pid))}`,
     memory: await memory(hung.pid),
     'JavaScript stack': await javaScriptStack(hung),

@@ -1,4 +1,4 @@
-/** Names of the metrics in a PromQL expression. Labels in `by (…)` and functions are told apart by what follows them. */
+/** Names of the metrics in a PromQL expression. The next character distinguishes them from functions and from labels in `by (…)`. */
 export function metricsIn(expression: string): string[] {
   return [...new Set(expression.match(/\b(?:scanfeed|process|nodejs)_\w+/g) ?? [])];
 }

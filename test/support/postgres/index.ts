@@ -18,7 +18,7 @@ export interface Preparation {
   prepare(url: string): Promise<void>;
 }
 
-// Neither the server's usual zone nor a whole number of hours: whoever forgets the zone gets another day.
+// Neither the server's usual zone nor a whole number of hours: code that ignores the zone gets another day.
 const timeZone = 'Asia/Kathmandu';
 
 /** Creates a database, empty or as the preparation left it. */

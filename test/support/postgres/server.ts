@@ -7,7 +7,7 @@ export interface TestServer {
   readonly url: string;
   /** For the line that says what the tests ran on. */
   readonly description: string;
-  /** Null where the server is not ours and goes on. */
+  /** Null if the tests did not start the server, which keeps running. */
   readonly stop: (() => Promise<void>) | null;
 }
 

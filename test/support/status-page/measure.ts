@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 
-/** How something stands out from what is behind it, as WCAG 2.2 measures it: from 1 to 21. */
+/** Contrast of an element with its background by WCAG 2.2, from 1 to 21. */
 export interface Contrast {
   readonly what: string;
   readonly ratio: number;
@@ -93,8 +93,8 @@ export async function spokenOn(page: Page): Promise<Spoken[]> {
     const node = byId.get(id);
     if (node === undefined) return [];
     const { ignored, role, name, description, childIds = [] } = node;
-    const [own, told, more] = [role, name, description].map((value) => String(value?.value ?? ''));
-    const spoken = ignored ? [] : [{ role: own ?? '', name: told ?? '', description: more ?? '' }];
+    const [own, spokenName, more] = [role, name, description].map((value) => String(value?.value ?? ''));
+    const spoken = ignored ? [] : [{ role: own ?? '', name: spokenName ?? '', description: more ?? '' }];
     return [...spoken, ...childIds.flatMap(within)];
   };
   return nodes.filter(({ parentId }) => parentId === undefined).flatMap(({ nodeId }) => within(nodeId));

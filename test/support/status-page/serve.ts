@@ -9,7 +9,7 @@ function untilAborted(_: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-/** The admin server as it is, with the status and the time that it is told to show. */
+/** The real admin server with a given status and time. */
 export async function serveStatusPage(first: Shown) {
   let shown = first;
   const stop = new AbortController();

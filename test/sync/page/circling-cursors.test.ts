@@ -72,8 +72,8 @@ it('does not report a circle when cursors are read again after the database lost
   const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
   const service = new ModelService();
   service.feed.push(...Array.from({ length: 60 }, (_, n) => entryJson({ scanId: `scan-${n}` })));
-  const told: boolean[] = [];
-  const observer = silentObserver({ stuck: (stuck) => told.push(stuck) });
+  const stuckReports: boolean[] = [];
+  const observer = silentObserver({ stuck: (stuck) => stuckReports.push(stuck) });
   const stop = new AbortController();
   const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
   await clock.advance(30_000);
@@ -85,5 +85,5 @@ it('does not report a circle when cursors are read again after the database lost
   stop.abort();
   await clock.run(following);
   expect(feed.cursor).toBe('60');
-  expect(told).toEqual([]);
+  expect(stuckReports).toEqual([]);
 });

@@ -50,11 +50,11 @@ describe('a limit', () => {
 
 describe('the number of entries that a page is requested for', () => {
   it('is halved by each page that is too large, down to one, which may have the maximum size', () => {
-    const told: number[] = [];
-    const limit = createPageLimit(200, BUDGET, (entries) => told.push(entries));
+    const reportedLimits: number[] = [];
+    const limit = createPageLimit(200, BUDGET, (entries) => reportedLimits.push(entries));
     expect(limit.maxBytes).toBe(BUDGET);
     for (let tries = 0; tries < 9; tries += 1) limit.tooLarge(limit.entries, null);
-    expect(told).toEqual([100, 50, 25, 12, 6, 3, 1]);
+    expect(reportedLimits).toEqual([100, 50, 25, 12, 6, 3, 1]);
     expect(limit.maxBytes).toBe(LARGEST_ENTRY_BYTES);
   });
 

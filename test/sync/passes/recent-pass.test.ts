@@ -150,7 +150,7 @@ it('reads lost commits again and keeps the lease', async () => {
   expect(store.feeds.get('default')?.epoch).toBe(epoch + 1);
 });
 
-describe('a recent pass over a feed with mostly unusable entries', () => {
+describe('a recent pass over a feed of which most entries are unusable', () => {
   const garbage = (count: number) => (service: ModelService, entry: (over: Fields) => string) => {
     service.feed.splice(
       0,
@@ -169,7 +169,7 @@ describe('a recent pass over a feed with mostly unusable entries', () => {
     garbage(150)(service, entry);
     await follow(600_000, PAGES);
     expect(new Set(failures)).toEqual(new Set(['recent MostlyBad']));
-    expect(store.quarantine.size).toBeLessThanOrEqual(60); // a page that by itself is too short to tell
+    expect(store.quarantine.size).toBeLessThanOrEqual(60); // one page alone is too short to decide
     expect(store.latestPass('recent')?.finishedAt).toBeNull();
   });
 

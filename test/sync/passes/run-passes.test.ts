@@ -214,7 +214,7 @@ describe('a feed that begins with its new runs', () => {
     expect([...store.rows.keys()].filter((scanId) => scanId.startsWith('alien'))).toEqual([]);
   });
 
-  it('holds a history that is mostly unusable instead of quarantining all of it', async () => {
+  it('holds, instead of quarantining everything, when most entries of the history are unusable', async () => {
     const { service, store, failures, follow } = bench({ old: 0 });
     const bad = (n: number) => `{"scanId":"bad-${n}","deliveredAt":"2025-01-01T00:00:00Z"}`;
     service.feed.unshift(...Array.from({ length: 200 }, (_, n) => bad(n)));
@@ -274,7 +274,7 @@ describe('a requested range', () => {
     );
     expect(finished).toMatchObject([{ kind: 'backfill', stored: 1 }]);
     expect(feedOf(store).passes).toMatchObject([{ stored: 1, finishedAt: expect.any(Number) }]);
-    // Its end lies before that one.
+    // The backfill ends before that run.
     expect(store.rows.has('old-29')).toBe(false);
   });
 
@@ -372,10 +372,10 @@ describe('a requested range', () => {
 
 describe('progress', () => {
   it('of a first start has the pace of the feed and the estimated remaining time', async () => {
-    const told: { at: number; progress: ReadingProgress | null }[] = [];
+    const calls: { at: number; progress: ReadingProgress | null }[] = [];
     const noted: (ReadingPace | null)[] = [];
     const over: Partial<SyncObserver> = {
-      reading: (_, progress) => told.push({ at: clock.monotonic(), progress }),
+      reading: (_, progress) => calls.push({ at: clock.monotonic(), progress }),
     };
     const { clock, store, service, follow } = bench({ old: 3_000, start: 'beginning', over });
     store.storePace = async (_, pace) => void noted.push(pace);
@@ -385,9 +385,9 @@ describe('progress', () => {
       return readPage(request, signal);
     };
     await follow(60_000);
-    const end = told.find(({ progress }) => progress === null)?.at ?? Number.NaN;
+    const end = calls.find(({ progress }) => progress === null)?.at ?? Number.NaN;
     expect(end).toBeGreaterThan(29_000);
-    for (const { at, progress } of told.filter((one) => one.at > 2_000 && one.at < end - 2_000)) {
+    for (const { at, progress } of calls.filter((one) => one.at > 2_000 && one.at < end - 2_000)) {
       expect(progress?.pace?.entriesPerSecond).toBeCloseTo(100, -1);
       expect(at + 1_000 * (progress?.pace?.secondsLeft ?? Number.NaN)).toBeCloseTo(end, -4);
     }

@@ -14,7 +14,7 @@ function serviceOf(pages: number): ModelService {
   return service;
 }
 
-/** Reads it, each page by itself, three at once. */
+/** Prefetches pages without joining them. */
 function readingOf(service: ModelService, over: Partial<FeedContext> = {}) {
   const context = engineContext({ clock: systemClock, service, store: new ModelStore(systemClock.monotonic) });
   const start = { cursor: null, since: null };

@@ -15,7 +15,7 @@ it.each([
   ['nothing', [], false],
   ['an entry', [entryJson()], true],
   ['an entry of which it reads no more than it has to', [large()], true],
-] as const)('whether anything is listed is told of %s', async (_, entries, listed) => {
+] as const)('reports whether the feed lists anything when it lists %s', async (_, entries, listed) => {
   const service = new ModelService();
   service.feed.push(...entries);
   const readPage = service.readPage.bind(service);

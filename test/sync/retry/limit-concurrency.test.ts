@@ -7,7 +7,7 @@ import { limitConcurrency } from '../../../src/sync/retry/limit-concurrency.js';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test ends it. */
 function work() {
   let end = () => {};
   const ended = new Promise<void>((resolve) => {

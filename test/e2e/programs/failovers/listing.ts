@@ -34,8 +34,8 @@ export class Listing {
   }
 
   /**
-   * Returns the version of each run that the feed held at a time. One that was replaced in that very millisecond is left
-   * out: the new one counts.
+   * Returns the version of each run that the feed held at a time. A version that was replaced
+   * in the same millisecond is omitted in favor of the new one.
    */
   *at(time: number): Generator<ListedVersion> {
     for (const versions of this.#versions.values()) {

@@ -1,6 +1,6 @@
 /**
  * `leader`, `any`, `all`: kill -9 of the process that holds the feed, of any one, of all. `freeze`: the leader is stopped
- * until its lease is over, and goes on then. `database`, `pooler`: kill -9 of PostgreSQL with all its processes, of PgBouncer.
+ * until its lease has expired, and then resumed. `database`, `pooler`: kill -9 of PostgreSQL with all its processes, of PgBouncer.
  */
 export type StepKind = 'leader' | 'any' | 'all' | 'freeze' | 'database' | 'pooler';
 

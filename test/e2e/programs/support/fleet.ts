@@ -12,7 +12,7 @@ interface Replica {
   doomed: boolean;
 }
 
-/** Processes of the daemon on one feed. Whoever is killed is replaced at once. */
+/** Processes of the daemon on one feed. A killed one is replaced immediately. */
 export class Fleet {
   /** Ends that nobody asked for. */
   readonly surprises: string[] = [];

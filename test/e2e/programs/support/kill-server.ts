@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Sends SIGKILL to a PostgreSQL server and all its processes, unless it has ended by itself.
+ * Sends SIGKILL to a PostgreSQL server and all its processes, unless it has already ended.
  * @param data its data folder
  */
 export async function killServer(data: string): Promise<void> {
