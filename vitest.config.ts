@@ -5,6 +5,8 @@ import { defineConfig } from 'vitest/config';
 const storage = ['test/storage/**/*.test.ts'];
 /** Tests of the whole program as a process, against PostgreSQL and an emulated or scripted service. */
 const e2e = ['test/e2e/**/*.test.ts'];
+/** Tests that need tools besides Node: Helm, promtool, Chromium. */
+const tools = ['test/deployment/**/*.test.ts', 'test/observability/status-page.test.ts'];
 /** What has to be built before it is tested has commands of its own. */
 const builtFirst = ['test/image/**', 'test/package/**'];
 
@@ -29,7 +31,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: [...storage, ...e2e, ...builtFirst],
+          exclude: [...storage, ...tools, ...e2e, ...builtFirst],
           isolate: false,
         },
       },
@@ -42,6 +44,7 @@ export default defineConfig({
           globalSetup: 'test/support/postgres/global-setup.ts',
         },
       },
+      { extends: true, test: { name: 'tools', include: tools } },
       {
         extends: true,
         test: {
