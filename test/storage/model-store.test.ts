@@ -10,7 +10,7 @@ import { HOUR_MS, type Operation, StoreHistory } from '../support/store-history.
 import { hoursAgo, modelState, postgresState } from '../support/store-state.js';
 import { cases } from '../support/thorough.js';
 
-const COUNT = Number(process.env.MODEL_STORE_HISTORIES ?? cases(100, 1_000));
+const COUNT = Number(process.env.MODEL_STORE_HISTORIES ?? cases(60, 1_000));
 const FIRST = Number(process.env.MODEL_STORE_FIRST_SEED ?? 1);
 const OPERATIONS = 20;
 /** At once; each on a connection of its own. */

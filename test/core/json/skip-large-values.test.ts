@@ -58,7 +58,7 @@ describe('parsing a large page', () => {
         expect(value).toEqual(JSON.parse(text('expected')));
         expect(valuesSkipped).toBe(text('value') !== text('expected'));
       }),
-      { numRuns: cases(20, 60) },
+      { numRuns: cases(10, 60) },
     );
   });
 

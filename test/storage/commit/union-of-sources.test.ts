@@ -145,7 +145,7 @@ describe('a row', () => {
         }
         expect(before.partner_test_mode).toBe([given.entry, given.answer].some((of) => of.partnerTestMode === true));
       }),
-      { numRuns: cases(30, 150) },
+      { numRuns: cases(20, 150) },
     );
   });
 
@@ -157,7 +157,7 @@ describe('a row', () => {
           await columns(await beforeItsPage(feed, given)),
         );
       }),
-      { numRuns: cases(30, 150) },
+      { numRuns: cases(20, 150) },
     );
   });
 
@@ -284,7 +284,7 @@ describe('entries of one scan and revision', () => {
         expect(await feed.counts(page)).toMatchObject({ inserted: 1, unchanged: entries.length - 1, conflicts });
         expect(await columns(together)).toEqual(await columns(apart));
       }),
-      { numRuns: cases(20, 100) },
+      { numRuns: cases(12, 100) },
     );
   });
 

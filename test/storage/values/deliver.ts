@@ -4,7 +4,7 @@ import type { StoreBench } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 
 /** Number of cases per property. */
-export const CASES = cases(500, 10_000);
+export const CASES = cases(250, 10_000);
 /** Number of cases per page, since a commit costs more than a case. */
 export const CASES_A_PAGE = 50;
 export const PAGES = { numRuns: Math.ceil(CASES / CASES_A_PAGE), endOnFailure: false } as const;
