@@ -224,7 +224,7 @@ describe('outages', () => {
     service.feed.push(...runs(3));
     const stop = start();
     // Over a thousand failures in a row: a bound that doubles each time would be infinite.
-    const hours = cases(12, 72);
+    const hours = cases(10, 72);
     await clock.advance(hours * 3_600_000);
     expect(store.rows.size).toBe(0);
     expect(Math.max(...pauses)).toBeLessThanOrEqual(60_000);

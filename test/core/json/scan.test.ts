@@ -110,7 +110,7 @@ describe('scanning JSON bytes', () => {
         });
         expect(all).toBe(countValues(JSON.parse(json.toString())));
       }),
-      { numRuns: cases(500, 2_000) },
+      { numRuns: cases(250, 2_000) },
     );
   });
 
@@ -125,7 +125,7 @@ describe('scanning JSON bytes', () => {
           expect(sorted(members ?? [])).toEqual(sorted(expectedMembers(value, depth)));
         },
       ),
-      { numRuns: cases(500, 2_000) },
+      { numRuns: cases(250, 2_000) },
     );
   });
 
@@ -147,9 +147,9 @@ describe('scanning JSON bytes', () => {
         if (valid) accepted += 1;
         expect(membersOf(json, 1) !== null).toBe(valid);
       }),
-      { numRuns: cases(2_000, 20_000) },
+      { numRuns: cases(800, 20_000) },
     );
-    expect(accepted).toBeGreaterThan(cases(100, 2_000));
+    expect(accepted).toBeGreaterThan(cases(40, 2_000));
   });
 
   it('throws when the text is cut at any byte', () => {

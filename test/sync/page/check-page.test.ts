@@ -66,9 +66,9 @@ describe('whatever bytes a page is', () => {
         expect(entries.length + open.length).toBe(items.length);
         for (const { payload } of open) expect(items).toContainEqual(JSON.parse(decode(payload)));
       }),
-      { numRuns: cases(1_000, 5_000) },
+      { numRuns: cases(400, 5_000) },
     );
-    expect(pages).toBeGreaterThan(cases(200, 1_200));
+    expect(pages).toBeGreaterThan(cases(80, 1_200));
   });
 
   it('the search ends when JSON.parse rejects it', () => {
@@ -82,7 +82,7 @@ describe('whatever bytes a page is', () => {
           expect(error).toBeInstanceOf(error instanceof SyntaxError ? SyntaxError : RangeError);
         }
       }),
-      { numRuns: cases(1_000, 5_000) },
+      { numRuns: cases(400, 5_000) },
     );
   });
 });
@@ -109,7 +109,7 @@ describe('entries that are JSON of any kind', () => {
         expect(usable.length + open.length).toBe(entries.length);
         for (const { payload } of open) expect(entries).toContain(decode(payload));
       }),
-      { numRuns: cases(500, 2_000) },
+      { numRuns: cases(250, 2_000) },
     );
   });
 });
