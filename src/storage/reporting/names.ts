@@ -3,13 +3,20 @@ const MAX_LENGTH = 63;
 
 const GERMAN: Readonly<Record<string, string>> = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss' };
 
+/** Words with capitals inside: German abbreviations, and plurals of acronyms such as `IDs`. */
+const ABBREVIATION = /(?:(?<!\p{L})(?:mw|u)St|MwSt|E?USt|GmbH|\p{Lu}{2,}s)(?!\p{Ll})/gu;
+/** Places before a capital where a new word begins: `skonto|Prozent`, `PDF|Name`, `zeile2|Text`. */
+const WORD_BREAK = /(?<=\p{Ll})(?=\p{Lu})|(?<=[\p{Lu}\d])(?=\p{Lu}\p{Ll})/gu;
+
 /**
- * Converts a key or slug to a part of a name that needs no quotes: `Fälligkeit am` becomes `faelligkeit_am`. Lower case, like
- * unquoted names in PostgreSQL. Empty if no character remains.
+ * Converts a key or slug to a part of a name that needs no quotes: `Fälligkeit am` becomes `faelligkeit_am`, and `skontoProzent`
+ * `skonto_prozent`. Lower case, like unquoted names in PostgreSQL. Empty if no character remains.
  */
 export function namePart(text: string): string {
   return text
     .normalize('NFC')
+    .replace(ABBREVIATION, (word) => word.charAt(0) + word.slice(1).toLowerCase())
+    .replace(WORD_BREAK, '_')
     .toLowerCase()
     .replace(/[äöüß]/g, (letter) => GERMAN[letter] ?? letter)
     .normalize('NFKD')

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { raw } from '../../support/entries.js';
 import { fieldColumns, readAllViews, readView, useDocuments } from '../../support/reports.js';
-import { useStore } from '../../support/store.js';
+import { tables, useStore } from '../../support/store.js';
 import { IS_THOROUGH } from '../../support/thorough.js';
 
 const bench = useStore();
@@ -25,7 +25,7 @@ describe('names', () => {
     await build();
     const columns = (await fieldColumns(bench, 'document_rechnung')).map((text) => text.split(' ')[0] ?? '');
     expect([...columns].sort()).toEqual(
-      ['_2024', 'a_b_c', 'aehm', 'data_scan_id', 'faelligkeit_am', 'field', 'it_s', 'order_', 'user_', 'ustid'].sort(),
+      ['_2024', 'a_b_c', 'aehm', 'data_scan_id', 'faelligkeit_am', 'field', 'it_s', 'order_', 'user_', 'ust_id'].sort(),
     );
     const rows = await bench.rows<Record<string, string>>(
       sql.raw(
@@ -41,6 +41,23 @@ describe('names', () => {
       it_s: '6',
       a_b_c: '7',
     });
+  });
+
+  it('stay with their fields when a camel-case field and a snake-case field meet', async () => {
+    await store({ skontoProzent: 2 });
+    await build();
+    await store({ skonto_prozent: 3, skontoProzent: 2 });
+    await build();
+    const columns = ['skonto_prozent', 'skonto_prozent_2', 'other_fields'];
+    const rows = [
+      { skonto_prozent: '2', skonto_prozent_2: null, other_fields: null },
+      { skonto_prozent: '2', skonto_prozent_2: '3', other_fields: null },
+    ];
+    expect(await readView(bench, 'document_rechnung', columns)).toEqual(rows);
+    await bench.rows(sql`DROP VIEW scanfeed_reporting.document_rechnung`);
+    await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);
+    await build();
+    expect(await readView(bench, 'document_rechnung', columns)).toEqual(rows);
   });
 
   it('are distinct when keys or slugs differ only in case, signs or their ends', async () => {
