@@ -119,7 +119,7 @@ COMMENT ON COLUMN :"schema".runs.repaired IS 'A value was replaced so that the e
 COMMENT ON COLUMN :"schema".runs.extra IS 'Fields that are not in the interface, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"schema".runs.first_synced_at IS 'When the scan was first stored';
 COMMENT ON COLUMN :"schema".runs.synced_at IS 'When the row was last written';
-COMMENT ON COLUMN :"schema".runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"schema".runs.change_seq IS 'Number of the last change of what reports say about the run, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE TABLE :"schema".run_history (
     superseded_at timestamptz NOT NULL, -- first, so that columns added to both tables later stay aligned
@@ -282,11 +282,17 @@ CREATE TRIGGER keep_row BEFORE DELETE OR TRUNCATE ON :"schema".change_clock
     FOR EACH STATEMENT EXECUTE FUNCTION :"schema".keep_change_clock();
 COMMENT ON TRIGGER keep_row ON :"schema".change_clock IS 'Keeps the row';
 
-CREATE FUNCTION :"schema".refuse_missing_clock() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+CREATE FUNCTION :"schema".lock_change_clock() RETURNS boolean LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN
-    RAISE EXCEPTION 'scanfeed: change_clock has lost its row' USING ERRCODE = 'SF001';
+    PERFORM FROM change_clock FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'scanfeed: change_clock has lost its row' USING ERRCODE = 'SF001';
+    END IF;
+    -- PostgreSQL sends equal notifications of one transaction once, when it commits.
+    PERFORM pg_notify(current_schema() || '_changes', '');
+    RETURN true;
 END $$;
-COMMENT ON FUNCTION :"schema".refuse_missing_clock() IS 'Fails a commit that found no row in change_clock, so that its cursor does not move';
+COMMENT ON FUNCTION :"schema".lock_change_clock() IS 'Locks change_clock until the end of the transaction, which then notifies listeners of a change. Fails a commit that finds no row, so that its cursor does not move';
 
 CREATE FUNCTION :"schema".refuse_overtaken() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -294,7 +300,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".refuse_overtaken() IS 'Fails a commit if another writer has changed one of its runs since it began, so that its cursor does not move';
 -- The default of PostgreSQL, unless default privileges were revoked.
-GRANT EXECUTE ON FUNCTION :"schema".refuse_missing_clock(), :"schema".refuse_overtaken() TO PUBLIC;
+GRANT EXECUTE ON FUNCTION :"schema".lock_change_clock(), :"schema".refuse_overtaken() TO PUBLIC;
 
 -- A trigger copies the row that is actually replaced; a subquery in the writing statement would see an older snapshot.
 CREATE FUNCTION :"schema".keep_superseded_run() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
@@ -317,3 +323,28 @@ COMMENT ON FUNCTION :"schema".refuse_older_revision() IS 'Keeps a stored revisio
 CREATE TRIGGER refuse_older_revision BEFORE UPDATE ON :"schema".runs
     FOR EACH ROW WHEN (NEW.revision < OLD.revision) EXECUTE FUNCTION :"schema".refuse_older_revision();
 COMMENT ON TRIGGER refuse_older_revision ON :"schema".runs IS 'A stored revision never decreases';
+
+-- Whether a run is productive depends on open entries of later revisions (judged_runs in 0002), so the run changes with them.
+CREATE FUNCTION :"schema".number_quarantine_change() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    entry quarantine := COALESCE(NEW, OLD);
+BEGIN
+    PERFORM lock_change_clock();
+    UPDATE runs SET change_seq = nextval('change_seq'), synced_at = statement_timestamp()
+    WHERE scan_id = entry.scan_id AND revision < COALESCE(entry.revision, 2147483647);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION :"schema".number_quarantine_change() IS 'Gives a run a new change_seq when a later revision enters or leaves open quarantine';
+CREATE TRIGGER number_entering AFTER INSERT ON :"schema".quarantine
+    FOR EACH ROW WHEN (NEW.state = 'open' AND NEW.scan_id IS NOT NULL)
+    EXECUTE FUNCTION :"schema".number_quarantine_change();
+CREATE TRIGGER number_settled AFTER UPDATE ON :"schema".quarantine
+    FOR EACH ROW WHEN ((NEW.state = 'open') <> (OLD.state = 'open') AND NEW.scan_id IS NOT NULL)
+    EXECUTE FUNCTION :"schema".number_quarantine_change();
+CREATE TRIGGER number_deleted AFTER DELETE ON :"schema".quarantine
+    FOR EACH ROW WHEN (OLD.state = 'open' AND OLD.scan_id IS NOT NULL)
+    EXECUTE FUNCTION :"schema".number_quarantine_change();
+COMMENT ON TRIGGER number_entering ON :"schema".quarantine IS 'An open entry is a change of its run';
+COMMENT ON TRIGGER number_settled ON :"schema".quarantine IS 'Settling or reopening an entry is a change of its run';
+COMMENT ON TRIGGER number_deleted ON :"schema".quarantine IS 'Deleting an open entry is a change of its run';

@@ -122,7 +122,7 @@ COMMENT ON COLUMN :"schema".judged_runs.extra IS 'Fields that are not in the int
 COMMENT ON COLUMN :"schema".judged_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"schema".judged_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"schema".judged_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
 COMMENT ON COLUMN :"schema".judged_runs.productive IS 'true: completed, in the productive environment, not in test mode, with complete and usable data, and no higher revision in open quarantine';
 
 CREATE VIEW :"reporting".runs WITH (security_invoker = false) AS
@@ -155,7 +155,7 @@ COMMENT ON COLUMN :"reporting".runs.extra IS 'Fields that are not in the interfa
 COMMENT ON COLUMN :"reporting".runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"reporting".runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE VIEW :"reporting".productive_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
@@ -188,7 +188,7 @@ COMMENT ON COLUMN :"reporting".productive_runs.extra IS 'Fields that are not in 
 COMMENT ON COLUMN :"reporting".productive_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"reporting".productive_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".productive_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE VIEW :"reporting".failed_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, environment, document_type_slug, document_type_name, file_name, partner_name,
@@ -215,7 +215,7 @@ COMMENT ON COLUMN :"reporting".failed_runs.extra IS 'Fields that are not in the 
 COMMENT ON COLUMN :"reporting".failed_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
 COMMENT ON COLUMN :"reporting".failed_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".failed_runs.synced_at IS 'When this row was last written, clock of this database';
-COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change, in the order of commits; a reader can continue after the highest number it has read';
+COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
 
 CREATE VIEW :"reporting".run_history WITH (security_invoker = false) AS
 SELECT superseded_at, scan_id, revision, status, environment, document_type_slug, document_type_name, file_name,
@@ -277,6 +277,22 @@ COMMENT ON COLUMN :"reporting".deleted_runs.scan_id IS 'Identifier of the run (i
 COMMENT ON COLUMN :"reporting".deleted_runs.reason IS 'erased: deleted by an operator, no revision is stored again; expired: older than the retention (SCANFEED_RETENTION_DAYS), a later revision is stored again';
 COMMENT ON COLUMN :"reporting".deleted_runs.deleted_at IS 'When it was deleted, clock of this database';
 COMMENT ON COLUMN :"reporting".deleted_runs.change_seq IS 'Number of the deletion, from the same sequence as runs.change_seq';
+
+CREATE VIEW :"reporting".changes WITH (security_invoker = false) AS
+SELECT change_seq, scan_id,
+    CASE WHEN synced_at = first_synced_at THEN 'stored' WHEN productive THEN 'updated' ELSE 'withdrawn' END AS change,
+    document_type_slug, productive, synced_at AS changed_at
+FROM :"schema".judged_runs
+UNION ALL
+SELECT change_seq, scan_id, 'deleted', NULL, false, deleted_at
+FROM :"reporting".deleted_runs;
+COMMENT ON VIEW :"reporting".changes IS 'One row per run, deleted ones included: its last change. Read the rows after the highest number you have read, in order, and replace your copy of each run by what the views say about it now';
+COMMENT ON COLUMN :"reporting".changes.change_seq IS 'Number of the change, in the order of commits; no lower number becomes visible later';
+COMMENT ON COLUMN :"reporting".changes.scan_id IS 'Identifier of the run';
+COMMENT ON COLUMN :"reporting".changes.change IS 'stored: for the first time; updated: changed since, and productive; withdrawn: changed since, and not productive now; deleted: erased or expired';
+COMMENT ON COLUMN :"reporting".changes.document_type_slug IS 'Slug of the document type, which an earlier revision may have had otherwise; null: none, or the run is deleted';
+COMMENT ON COLUMN :"reporting".changes.productive IS 'Whether the run may be processed productively, as in productive_runs; false if it is deleted';
+COMMENT ON COLUMN :"reporting".changes.changed_at IS 'When it changed, clock of this database';
 
 CREATE VIEW :"reporting".daily_statistics WITH (security_invoker = false) AS
 SELECT (completed_at AT TIME ZONE 'UTC')::date AS day, environment, document_type_slug, partner_name,

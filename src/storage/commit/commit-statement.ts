@@ -101,11 +101,11 @@ judged AS MATERIALIZED (
   ) AS compared
 ),
 
--- A writer holds this lock while it draws change numbers, until it commits, so the order of numbers is the order of commits.
+-- A writer holds this lock while it draws change numbers, until it commits, so the order of numbers is the order of commits. A
+-- trigger of quarantine does the same for runs that become productive, or cease to be, with the entries below.
 number_lock AS MATERIALIZED (
-  SELECT FROM ${tables.changeClock}
+  SELECT ${tables.lockChangeClock} AS locked
   WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
-  FOR UPDATE
 ),
 
 -- Writes new scans and higher revisions, and returns which of the two each is. After waiting for another writer, PostgreSQL checks
@@ -210,11 +210,7 @@ SELECT fence.*, ${DATABASE_MS},
   judged_counts.same AS unchanged, judged_counts.stale, judged_counts.conflicts,
   (SELECT count(*)::int FROM quarantined WHERE state = 'open') AS quarantined,
   (SELECT json_agg(scan_id) FROM stored) AS stored,
-  CASE
-    WHEN EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}) AND NOT EXISTS (SELECT FROM number_lock)
-      THEN ${tables.refuseMissingClock}
-    WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken}
-  END
+  CASE WHEN EXISTS (SELECT FROM overtaken) THEN ${tables.refuseOvertaken} END
 FROM fence CROSS JOIN (
   SELECT COALESCE(sum((verdict = 'same')::int + others_same), 0)::int AS same,
     COALESCE(sum((verdict IN ('stale', 'deleted'))::int + others_stale), 0)::int AS stale,

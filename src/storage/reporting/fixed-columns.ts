@@ -22,7 +22,7 @@ const IDENTITY: readonly FixedColumn[] = [
   run('completed_at', 'When the run was completed, service clock (interface 2.1 completedAt)'),
   run(
     'change_seq',
-    'Number of the last change, in the order of commits; a reader can continue after the highest number it has read',
+    'Number of the last change of what the views say about the run, in the order of commits; see changes',
   ),
 ];
 const DOCUMENT: readonly FixedColumn[] = [

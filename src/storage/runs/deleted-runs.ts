@@ -35,10 +35,7 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
     await tx.selectFrom('feeds').select('name').orderBy('name').forNoKeyUpdate().execute();
   };
   /** Locks the clock: deletions draw their numbers in the order of commits, like changes of runs. */
-  const lockClock = async (tx: typeof db) => {
-    const row = await tx.selectFrom('change_clock').select('only_row').forUpdate().executeTakeFirst();
-    if (row === undefined) await sql`SELECT ${tables.refuseMissingClock}`.execute(tx);
-  };
+  const lockClock = (tx: typeof db) => sql`SELECT ${tables.lockChangeClock}`.execute(tx);
   return {
     /**
      * Deletes runs from all tables and prevents that any revision of them is stored again. Raises the epochs of all feeds, so that

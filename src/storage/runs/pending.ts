@@ -54,7 +54,7 @@ export function createPendingRetries({
         .limit(limit)
         .execute(),
 
-    /** The time of the next try does not change. Reports see no change of these runs. */
+    /** The time of the next try does not change. */
     async adoptPending(lease) {
       const { rows } = await sql`
         WITH fence AS MATERIALIZED (${fenceOnLease(tables, lease)}),
@@ -63,12 +63,16 @@ export function createPendingRetries({
           WHERE other.name = own.name OR other.base_url <> own.base_url OR NOT ${isGone('other')}
         ),
         orphaned AS (
-          SELECT scan_id FROM ${tables.runs}
+          SELECT scan_id, feed FROM ${tables.runs}
           WHERE EXISTS (SELECT FROM fence) AND result_state = 'pending' AND feed NOT IN (SELECT name FROM present)
           ORDER BY scan_id LIMIT ${ADOPTED_PER_BATCH}
-          FOR NO KEY UPDATE SKIP LOCKED
-        )
-        UPDATE ${tables.runs} AS run SET feed = ${lease.feed} FROM orphaned WHERE run.scan_id = orphaned.scan_id
+        ),
+        -- Like every writer of runs, before it locks any of them.
+        number_lock AS MATERIALIZED (SELECT ${tables.lockChangeClock} AS locked WHERE EXISTS (SELECT FROM orphaned))
+        UPDATE ${tables.runs} AS run
+        SET feed = ${lease.feed}, synced_at = statement_timestamp(), change_seq = ${tables.nextChange}
+        FROM number_lock CROSS JOIN orphaned
+        WHERE run.scan_id = orphaned.scan_id AND run.feed = orphaned.feed AND run.result_state = 'pending'
         RETURNING run.scan_id`.execute(db);
       return rows.length;
     },

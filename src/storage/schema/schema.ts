@@ -223,8 +223,8 @@ export interface Tables {
   readonly reportProgress: RawBuilder<unknown>;
   /** Draws the next number of `change_seq`; requires the lock of `change_clock`. */
   readonly nextChange: RawBuilder<unknown>;
-  /** Fails the statement: `change_clock` has no row. */
-  readonly refuseMissingClock: RawBuilder<unknown>;
+  /** Locks `change_clock`. Fails if it has no row (SF001). The commit notifies listeners of a change. */
+  readonly lockChangeClock: RawBuilder<unknown>;
   /** Fails the statement (SF002): another writer has changed one of its runs. */
   readonly refuseOvertaken: RawBuilder<unknown>;
 }
@@ -249,7 +249,7 @@ export function tablesOf(schema: string): Tables {
     reportColumns: sql.id(schema, 'report_columns'),
     reportProgress: sql.id(schema, 'report_progress'),
     nextChange: sql`nextval(${sql.lit(sequence)}::regclass)`,
-    refuseMissingClock: sql`${sql.id(schema, 'refuse_missing_clock')}()`,
+    lockChangeClock: sql`${sql.id(schema, 'lock_change_clock')}()`,
     refuseOvertaken: sql`${sql.id(schema, 'refuse_overtaken')}()`,
   };
 }
