@@ -13,13 +13,16 @@ export interface FixedColumn {
 const run = (name: string, comment: string): FixedColumn => ({ name, expression: `run.${name}`, comment });
 
 const IDENTITY: readonly FixedColumn[] = [
-  run('scan_id', 'Identifier of the run (interface 2.1 scanId)'),
-  run('revision', 'Its highest revision (interface 2.1 revision)'),
-  run('environment', 'prod or test (interface 2.1 environment)'),
-  run('partner_name', 'Recognized sender of the document; null: none (interface 2.1 partnerName)'),
-  run('partner_test_mode', 'true: file the run for checking only (interface 2.1 partnerTestMode)'),
+  run('scan_id', 'Identifier of the run: the scanId that the service returned for the submission'),
+  run('revision', 'Its highest revision'),
+  run('environment', 'prod; or test: a trial, to be left out of figures'),
+  run('partner_name', 'Recognized sender of the document; null: none'),
+  run(
+    'partner_test_mode',
+    'true: the partner is in test mode for this document type; file the run for checking only, do not process it',
+  ),
   run('productive', 'true: the run may be processed productively, as in productive_runs'),
-  run('completed_at', 'When the run was completed, service clock (interface 2.1 completedAt)'),
+  run('completed_at', 'When the run was completed, service clock'),
   run(
     'change_seq',
     'Number of the last change of what the views say about the run, in the order of commits; see changes',
@@ -27,12 +30,15 @@ const IDENTITY: readonly FixedColumn[] = [
 ];
 const DOCUMENT: readonly FixedColumn[] = [
   ...IDENTITY,
-  run('submitted_at', 'When the document was submitted, service clock (interface 2.1 submittedAt)'),
-  run('delivered_at', 'When this revision was delivered, service clock (interface 2.1 deliveredAt)'),
+  run('submitted_at', 'When the document was submitted, service clock'),
+  run('delivered_at', 'When this revision was delivered, service clock'),
   run('synced_at', 'When the row was last written, clock of this database'),
-  run('document_type_name', 'Display name of the document type (interface 2.1 documentType.name)'),
-  run('file_name', 'Original name of the submitted PDF (interface 2.1 fileName)'),
-  run('ocr_confidence', 'Overall recognition confidence as sent; null: none (interface 2.1 ocrConfidence)'),
+  run('document_type_name', 'Display name of the document type; null: none'),
+  run('file_name', 'Original name of the submitted PDF'),
+  run(
+    'ocr_confidence',
+    'Overall recognition confidence as sent, on a scale that the service does not define; null: none was sent',
+  ),
   run('result_state', 'complete; or pending: the fields have not been loaded yet and are null'),
 ];
 /** Columns after these, for values that do not fit their column and for fields without a column. */

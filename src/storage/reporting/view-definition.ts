@@ -70,7 +70,7 @@ function fieldColumns(tables: Tables, { arrays, columns }: ReportView): readonly
   return columns.map(({ name, path, type }) => ({
     name,
     expression: readAs(tables, type, valueAt(root, path)),
-    comment: `Field ${path.join(' → ')}${name.endsWith('__text') ? ', every value as text' : ''} (interface 2.1 data)`,
+    comment: `Field ${path.join(' → ')}${name.endsWith('__text') ? ', every value as text' : ''}`,
   }));
 }
 
@@ -152,7 +152,7 @@ export function viewsWithin(views: readonly ReportView[]): ReadonlyMap<string, r
 
 function commentOf({ slug, arrays }: ReportView): string {
   const type = `the document type ${JSON.stringify(slug)}`;
-  if (arrays.length === 0) return `Completed runs of ${type}, with the fields of their documents (interface 2.1 data)`;
+  if (arrays.length === 0) return `Completed runs of ${type}, with the fields of their documents`;
   const path = arrays.map((keys) => keys.join(' → ')).join(' → ');
   return `Elements of ${path} in the documents of completed runs of ${type}, one row each`;
 }

@@ -130,9 +130,7 @@ describe('a typed view', () => {
       SELECT attname AS name, col_description(attrelid, attnum) AS comment FROM pg_attribute
       WHERE attrelid = 'scanfeed_reporting.document_rechnung'::regclass AND attnum > 0`);
     expect(rows.filter(({ comment }) => comment === null)).toEqual([]);
-    expect(rows.find(({ name }) => name === 'lieferant_ust_id')?.comment).toBe(
-      'Field lieferant → ustId (interface 2.1 data)',
-    );
+    expect(rows.find(({ name }) => name === 'lieferant_ust_id')?.comment).toBe('Field lieferant → ustId');
   });
 });
 
