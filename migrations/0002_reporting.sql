@@ -350,6 +350,32 @@ COMMENT ON COLUMN :"reporting".sync_status.last_poll_at IS 'When the last succes
 COMMENT ON COLUMN :"reporting".sync_status.last_commit_at IS 'When the last page was committed; null: never';
 COMMENT ON COLUMN :"reporting".sync_status.runs_without_data IS 'Number of completed runs of this feed whose data is missing, null or not an object; they are never productive';
 
+CREATE VIEW :"reporting".columns WITH (security_invoker = false) AS
+SELECT class.relname::text AS view_name, attribute.attname::text AS column_name, attribute.attnum::integer AS position,
+    format_type(attribute.atttypid, attribute.atttypmod) AS data_type, view.document_type_slug,
+    CASE WHEN field.path IS NOT NULL THEN '$'
+        || COALESCE((SELECT string_agg((SELECT string_agg('.' || key::text, '' ORDER BY place)
+                FROM jsonb_array_elements(keys) WITH ORDINALITY AS step (key, place)) || '[*]', '' ORDER BY level)
+            FROM jsonb_array_elements(view.arrays) WITH ORDINALITY AS outer_array (keys, level)), '')
+        || (SELECT string_agg('.' || to_json(key)::text, '' ORDER BY place)
+            FROM unnest(field.path) WITH ORDINALITY AS step (key, place)) END AS json_path,
+    col_description(class.oid, attribute.attnum) AS description
+FROM pg_class AS class
+JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.attnum > 0
+LEFT JOIN :"schema".report_views AS view ON view.name = class.relname
+LEFT JOIN :"schema".report_columns AS field ON field.view_id = view.id AND field.name = attribute.attname
+-- The schema of the reports, found by a type in it, whatever its name is.
+WHERE class.relnamespace = (SELECT typnamespace FROM pg_type WHERE oid = pg_typeof(NULL:::"reporting".runs))
+    AND class.relkind = 'v';
+COMMENT ON VIEW :"reporting".columns IS 'One row per column of each view of this schema';
+COMMENT ON COLUMN :"reporting".columns.view_name IS 'Name of the view';
+COMMENT ON COLUMN :"reporting".columns.column_name IS 'Name of the column';
+COMMENT ON COLUMN :"reporting".columns.position IS 'Position of the column in the view, from 1';
+COMMENT ON COLUMN :"reporting".columns.data_type IS 'Type of the column in SQL';
+COMMENT ON COLUMN :"reporting".columns.document_type_slug IS 'Document type of a typed view; null: the view is not of one type';
+COMMENT ON COLUMN :"reporting".columns.json_path IS 'Path of the field in data, for jsonb_path_query(data, json_path::jsonpath); null: the column is not a field of the documents';
+COMMENT ON COLUMN :"reporting".columns.description IS 'Meaning of the column';
+
 -- Parse values as documents write them. Null if the text is not such a value: one document must not fail a report.
 CREATE FUNCTION :"reporting".german_number(value text) RETURNS numeric
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT AS $$
