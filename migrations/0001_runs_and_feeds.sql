@@ -165,7 +165,7 @@ CREATE TABLE :"schema".passes (
     entries_per_second double precision,
     seconds_left       double precision,
     rate_measured_at   timestamptz,
-    begun_at           timestamptz NOT NULL DEFAULT clock_timestamp(),
+    begun_at           timestamptz NOT NULL DEFAULT date_trunc('milliseconds', clock_timestamp()),
     complete_as_of     timestamptz,
     last_commit_at     timestamptz,
     finished_at        timestamptz,
@@ -186,7 +186,7 @@ COMMENT ON COLUMN :"schema".passes.stored IS 'Runs inserted or updated';
 COMMENT ON COLUMN :"schema".passes.entries_per_second IS 'Entries read per second, over the last minutes';
 COMMENT ON COLUMN :"schema".passes.seconds_left IS 'Estimated seconds until its end; null: unknown';
 COMMENT ON COLUMN :"schema".passes.rate_measured_at IS 'When entries_per_second was measured';
-COMMENT ON COLUMN :"schema".passes.begun_at IS 'When it began, or was requested';
+COMMENT ON COLUMN :"schema".passes.begun_at IS 'When it began, or was requested; identifies it together with id, which a failover that loses commits may give twice';
 COMMENT ON COLUMN :"schema".passes.complete_as_of IS 'data_complete_as_of of the feed when the pass began; becomes reconciled_as_of when it finishes; null: it leaves reconciled_as_of unchanged';
 COMMENT ON COLUMN :"schema".passes.last_commit_at IS 'When its last page was committed';
 COMMENT ON COLUMN :"schema".passes.finished_at IS 'When it reached its end or was cancelled; null: it is unfinished';

@@ -272,7 +272,7 @@ test.each([
   const { observer, log } = observed();
   const until = new Date('2026-01-01T00:00:00Z');
   const position = { cursor: 'secret', deliveredUpTo: until };
-  observer.passFinished({ id: '1', kind, since: null, until, ...position, entries: 7, stored: 2 });
+  observer.passFinished({ id: '1', begunAt: until, kind, since: null, until, ...position, entries: 7, stored: 2 });
   const fields = { since: null, until: '2026-01-01T00:00:00.000Z', entries: 7, stored: 2 };
   expect(log.lines).toEqual([{ level, message, fields }]);
 });

@@ -11,6 +11,7 @@ export interface ModelPass {
   deliveredUpTo: Date | null;
   entries: number;
   stored: number;
+  /** Whole milliseconds; identifies the pass together with its id. */
   readonly begunAt: number;
   /** `completeAsOf` of the feed when the pass began; null: it claims no such time. */
   readonly completeAsOf: number | null;
@@ -25,7 +26,7 @@ type Begun = Pick<ModelPass, 'id' | 'kind' | 'since' | 'until' | 'begunAt'> & Pa
 
 export function newPass(begun: Begun): ModelPass {
   const nothing = { cursor: null, deliveredUpTo: null, entries: 0, stored: 0, finishedAt: null, cancelled: false };
-  return { completeAsOf: null, ...begun, ...nothing };
+  return { completeAsOf: null, ...begun, ...nothing, begunAt: Math.floor(begun.begunAt) };
 }
 
 export function historyOf({ passes }: ModelFeed): ModelPass | undefined {
@@ -51,8 +52,8 @@ export function unfinishedPass(feed: ModelFeed, kind: PassKind): ModelPass | und
   return feed.passes.find((pass) => pass.kind === kind && pass.finishedAt === null && !isOutdated(pass, feed));
 }
 
-export function passOf({ id, kind, since, until, cursor, deliveredUpTo, entries, stored }: ModelPass): Pass {
-  return { id, kind, since, until, cursor, deliveredUpTo, entries, stored };
+export function passOf({ id, begunAt, kind, since, until, cursor, deliveredUpTo, entries, stored }: ModelPass): Pass {
+  return { id, begunAt: new Date(begunAt), kind, since, until, cursor, deliveredUpTo, entries, stored };
 }
 
 /** Returns the last pass of a kind. The first reading of the whole feed counts as a full pass. */
@@ -102,12 +103,13 @@ export function beginPassOf(
 /** Returns the pass if it is at the position that the commit expects. */
 export function passAt(
   feed: ModelFeed,
-  { id, from, until, finished, feedHadCursor }: PassCommit,
+  { id, begunAt, from, until, finished, feedHadCursor }: PassCommit,
 ): ModelPass | undefined {
   const mayFinish = feedHadCursor || feed.cursor === null;
   return feed.passes.find(
     (row) =>
       row.id === id &&
+      row.begunAt === begunAt.getTime() &&
       row.finishedAt === null &&
       row.cursor === from &&
       row.until.getTime() === until.getTime() &&

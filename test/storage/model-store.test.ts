@@ -81,7 +81,7 @@ function modelled(operation: Operation, pairs: PassPairs): Operation {
   if (pair === undefined) throw new Error(`pass ${commit.id} was never read`);
   const [model, real] = pair;
   const until = commit.until.getTime() === real.until.getTime() ? model.until : commit.until;
-  return { ...operation, args: [{ ...commit, id: model.id, until }] };
+  return { ...operation, args: [{ ...commit, id: model.id, begunAt: model.begunAt, until }] };
 }
 
 async function perform(store: FeedStore, { name, args }: Operation): Promise<unknown> {

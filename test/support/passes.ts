@@ -23,13 +23,13 @@ export async function feedAtEnd(
 /** What the engine commits of a page of a pass with these entries (JSON texts). */
 export function passCommit(
   lease: LeaseGrant,
-  { id, until, cursor }: Pass,
+  { id, begunAt, until, cursor }: Pass,
   over: Partial<PassCommit> = {},
   entries: readonly string[] = [],
 ): PassCommit {
   const content = entries.length === 0 ? { batch: batchOf([], null), quarantine: [] } : pageOf(entries);
   const progress = { deliveredUpTo: null, entries: entries.length, feedHadCursor: true, pace: null };
-  return { lease, id, until, from: cursor, to: 'on', finished: false, ...content, ...progress, ...over };
+  return { lease, id, begunAt, until, from: cursor, to: 'on', finished: false, ...content, ...progress, ...over };
 }
 
 /** The unfinished pass of this kind, which must exist. */

@@ -160,7 +160,7 @@ export class StoreHistory {
         : { name: 'nextPass', args: [lease.feed, kind] };
     }
     const [, found] = pick(known);
-    const { id, kind, cursor } = found;
+    const { id, begunAt, kind, cursor } = found;
     if ((kind === 'recent' || kind === 'full') && chance(0.2))
       return { name: 'readLastPass', args: [lease.feed, kind] };
     const from = chance(0.9) ? cursor : 'another';
@@ -168,7 +168,7 @@ export class StoreHistory {
     const to = pick([from, `cursor-${++this.#cursorsMade}`]);
     const finished = chance(kind === 'history' ? 0.2 : 0.5);
     const progress = { deliveredUpTo: pick([null, this.#time()]), entries: between(0, 5), feedHadCursor: chance(0.5) };
-    const commit = { lease, id, until, from, to, finished, ...this.#entries(), ...progress, pace: null };
+    const commit = { lease, id, begunAt, until, from, to, finished, ...this.#entries(), ...progress, pace: null };
     return { name: 'commitPass', args: [commit] };
   }
 

@@ -158,10 +158,12 @@ async function leaderFor({ kind, begunAt }: RequestedPass, { feeds, feed }: Pass
   return leader;
 }
 
-async function readAgain({ id }: RequestedPass, { passes }: PassWork): Promise<RequestedPass> {
+async function readAgain({ id, begunAt }: RequestedPass, { passes }: PassWork): Promise<RequestedPass> {
   const pass = await passes.find(id);
-  if (pass === undefined)
-    throw new CommandFailure('the pass has ended and was deleted by a later one; see `scanfeed status`');
+  if (pass?.begunAt.getTime() !== begunAt.getTime())
+    throw new CommandFailure(
+      'the pass has ended and was deleted by a later one, or a failover lost it; see `scanfeed status`',
+    );
   return pass;
 }
 

@@ -4,7 +4,7 @@ import { AS_OF, isHeld } from '../commit/fence.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { ScanfeedSchema, Tables } from '../schema/schema.js';
 
-const PASS = sql`pass.id::text, pass.kind, pass.since, pass.until, pass.cursor,
+const PASS = sql`pass.id::text, pass.begun_at AS "begunAt", pass.kind, pass.since, pass.until, pass.cursor,
       pass.delivered_up_to AS "deliveredUpTo", pass.entries::double precision, pass.stored::double precision`;
 
 /** For rows `pass` and `feed`: a full pass that began before the filters were widened has not read the runs they now include. */
@@ -109,10 +109,10 @@ export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind
  * until the commit, so if two processes run the same pass (a leader and a command), the second one writes nothing.
  */
 export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
-  const { lease, id, from, until, finished, feedHadCursor } = commit;
+  const { lease, id, begunAt, from, until, finished, feedHadCursor } = commit;
   return sql`
   SELECT ${AS_OF} FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
-  WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint
+  WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
     AND pass.finished_at IS NULL AND pass.cursor IS NOT DISTINCT FROM ${from}::text
     AND pass.until = ${timestamp(until)}
     AND (${!finished || feedHadCursor} OR pass.kind <> 'history' OR feed.cursor IS NULL)

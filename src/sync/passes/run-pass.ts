@@ -146,7 +146,7 @@ function storePassPage(
 ): Promise<PageResult> {
   const { store, read } = context;
   const { breaker, deadEnd, recentCursors, pace, pass } = state;
-  const { id, until, cursor } = pass;
+  const { id, begunAt, until, cursor } = pass;
   const { endsAtUntil, findsSkipped } = PASS_POLICIES[pass.kind];
   return storePage(
     findsSkipped ? withoutLaterEntries(page, until) : page,
@@ -155,7 +155,7 @@ function storePassPage(
       ...{ ...context, lease, filters: read.filters, breaker, storedCursor: cursor, deadEnd, recentCursors },
       commit: (content, { from, to, atEnd, isRepeat }) =>
         store.commitPass({
-          ...{ lease, id, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },
+          ...{ lease, id, begunAt, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },
           deliveredUpTo: deliveredUpTo(page, until),
           entries: isRepeat ? 0 : page.items,
         }),

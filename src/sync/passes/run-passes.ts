@@ -79,6 +79,10 @@ export interface PassRunner {
   leave(): void;
 }
 
+function isSamePass(a: Pass, b: Pass | null): boolean {
+  return a.id === b?.id && a.begunAt.getTime() === b.begunAt.getTime();
+}
+
 /** @param find returns the pass that is next; null: there is none */
 export function createPassRunner(
   find: (signal: AbortSignal) => Promise<Pass | null>,
@@ -94,7 +98,7 @@ export function createPassRunner(
   };
   const runSlice = async (signal: AbortSignal) => {
     const pass = await find(signal);
-    if (state?.pass.id !== pass?.id) leave();
+    if (state !== null && !isSamePass(state.pass, pass)) leave();
     if (pass === null) return 'none';
     state ??= createPassState(pass);
     state.pass = pass; // another writer may have moved it

@@ -9,8 +9,10 @@ export type PassKind = 'recent' | 'full' | 'history' | 'backfill';
 
 /** A pass reads the feed from a position to an end. It has a stored position of its own and never moves the feed's cursor. */
 export interface Pass {
-  /** A bigint as text. */
+  /** A bigint as text. After a failover that loses commits, another pass may get the same one. */
   readonly id: string;
+  /** When it began, by the database's clock; identifies the pass together with its id. */
+  readonly begunAt: Date;
   readonly kind: PassKind;
   /** The delivery time at which it begins, by the service's clock; null: the beginning of the history. */
   readonly since: Date | null;
@@ -48,6 +50,7 @@ export interface NewPass extends Pick<Pass, 'since' | 'until'> {
 export interface PassCommit {
   readonly lease: LeaseGrant;
   readonly id: string;
+  readonly begunAt: Date;
   /** The cursor and the end that the page was read with. Nothing is committed if others are stored, or the pass has ended. */
   readonly from: string | null;
   readonly until: Date;
@@ -95,7 +98,7 @@ export interface PassStore {
   readLastPass(feed: string, kind: NewPass['kind']): Promise<LastPass | null>;
   /** Starts a pass. Null if the lease was lost, one of its kind is unfinished, or the freshness of the feed is unknown. */
   beginPass(lease: LeaseGrant, pass: NewPass): Promise<Pass | null>;
-  /** Returns `fenced` also if the pass has another position, or has ended. */
+  /** Returns `fenced` also if the pass has another position, has ended, or was lost with the last commits of the database. */
   commitPass(commit: PassCommit): Promise<CommitOutcome>;
   /** Stores how fast the feed is catching up, for `scanfeed status`; null: it has caught up. No effect if the lease was lost. */
   storePace(lease: LeaseGrant, pace: ReadingPace | null): Promise<void>;

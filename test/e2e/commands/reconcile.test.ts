@@ -54,9 +54,9 @@ describe('reconcile', () => {
     return pass;
   };
   /** Commits an empty page of a pass. */
-  const commit = ({ id, until, cursor }: Pass, over: Partial<PassCommit> = {}) =>
+  const commit = ({ id, begunAt, until, cursor }: Pass, over: Partial<PassCommit> = {}) =>
     bench.store.commitPass({
-      ...{ lease: feed.lease, id, until, from: cursor, to: 'next', batch: batchOf([], null), quarantine: [] },
+      ...{ lease: feed.lease, id, begunAt, until, from: cursor, to: 'next', batch: batchOf([], null), quarantine: [] },
       ...{ finished: false, feedHadCursor: true, deliveredUpTo: null, entries: 0, pace: null },
       ...over,
     });

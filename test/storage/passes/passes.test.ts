@@ -111,6 +111,15 @@ describe('a page of a pass', () => {
     ['it was read with another end', async () => ({ until: new Date('2026-03-09T00:00:00Z') })],
     ['its epoch is over', async (lease: LeaseGrant) => ({ lease: { ...lease, epoch: lease.epoch - 1 } })],
     [
+      'the database lost the pass, and another one got its id',
+      async () => {
+        await bench.rows(
+          sql`UPDATE ${tables.passes} SET begun_at = begun_at + interval '1 ms' WHERE feed = ${current.name}`,
+        );
+        return {};
+      },
+    ],
+    [
       'the pass was cancelled',
       async () => {
         await bench.operatorStore.passes.cancel(current.name, KINDS);
