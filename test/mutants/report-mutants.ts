@@ -14,6 +14,14 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/runs/deleted-runs.ts', 'sql`lease_epoch + 1`', 'sql`lease_epoch`'),
   ),
   reports(
+    'a run ceases to be productive without a new number',
+    patch('migrations/0001_runs_and_feeds.sql', "(NEW.state = 'open' AND NEW.scan_id IS NOT NULL)", '(false)'),
+  ),
+  reports(
+    'a pending result is taken over without a new number',
+    patch('src/storage/runs/pending.ts', ', change_seq = ${tables.nextChange}', ''),
+  ),
+  reports(
     'what is read of a document fails a report',
     patch(
       'migrations/0002_reporting.sql',
