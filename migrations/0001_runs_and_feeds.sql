@@ -80,7 +80,9 @@ CREATE TABLE :"schema".runs (
     pending_since      timestamptz,
     next_try_at        timestamptz,
     attempts           integer NOT NULL DEFAULT 0,
+    pending_for        interval,
     feed               text NOT NULL,
+    stored_by          text NOT NULL CHECK (stored_by IN ('feed', 'recent', 'full', 'history', 'backfill', 'result')),
     repaired           boolean NOT NULL,
     extra              jsonb,
     first_synced_at    timestamptz NOT NULL,
@@ -114,7 +116,9 @@ COMMENT ON COLUMN :"schema".runs.pending_reason IS 'Why the result is pending: n
 COMMENT ON COLUMN :"schema".runs.pending_since IS 'Time since when the result is pending';
 COMMENT ON COLUMN :"schema".runs.next_try_at IS 'When loading the result is retried; infinity: an operator gave it up';
 COMMENT ON COLUMN :"schema".runs.attempts IS 'Number of retries since the result is pending';
+COMMENT ON COLUMN :"schema".runs.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"schema".runs.feed IS 'The feed that wrote this row last; it retries the result while that is pending';
+COMMENT ON COLUMN :"schema".runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"schema".runs.repaired IS 'A value was replaced so that the entry could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"schema".runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"schema".runs.first_synced_at IS 'When the scan was first stored';

@@ -88,7 +88,7 @@ CREATE VIEW :"schema".judged_runs WITH (security_invoker = false) AS
 SELECT run.scan_id, run.revision, run.status, run.environment, run.document_type_slug, run.document_type_name,
     run.file_name, run.partner_name, run.partner_test_mode, run.ocr_confidence, run.data, run.failure_reason, run.error,
     run.submitted_at, run.completed_at, run.delivered_at, run.markdown, run.result_state, run.pending_since,
-    run.repaired, run.extra, run.feed, run.first_synced_at, run.synced_at, run.change_seq,
+    run.pending_for, run.repaired, run.extra, run.feed, run.stored_by, run.first_synced_at, run.synced_at, run.change_seq,
     run.environment = 'prod' AND NOT run.partner_test_mode AND run.status = 'completed'
     AND run.result_state = 'complete' AND run.data IS NOT NULL AND refused.scan_id IS NULL AS productive
 FROM :"schema".runs AS run
@@ -117,9 +117,11 @@ COMMENT ON COLUMN :"schema".judged_runs.delivered_at IS 'When this revision was 
 COMMENT ON COLUMN :"schema".judged_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"schema".judged_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
 COMMENT ON COLUMN :"schema".judged_runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"schema".judged_runs.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"schema".judged_runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"schema".judged_runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"schema".judged_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"schema".judged_runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"schema".judged_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"schema".judged_runs.synced_at IS 'When this row was last written, clock of this database';
 COMMENT ON COLUMN :"schema".judged_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
@@ -128,7 +130,8 @@ COMMENT ON COLUMN :"schema".judged_runs.productive IS 'true: completed, in the p
 CREATE VIEW :"reporting".runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
     partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
-    markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at, change_seq
+    markdown, result_state, pending_since, pending_for, repaired, extra, feed, stored_by, first_synced_at,
+    synced_at, change_seq
 FROM :"schema".runs;
 COMMENT ON VIEW :"reporting".runs IS 'One row per run: its highest revision, in every environment and status. Source: the delivery feed';
 COMMENT ON COLUMN :"reporting".runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
@@ -150,9 +153,11 @@ COMMENT ON COLUMN :"reporting".runs.delivered_at IS 'When this revision was deli
 COMMENT ON COLUMN :"reporting".runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"reporting".runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
 COMMENT ON COLUMN :"reporting".runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".runs.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"reporting".runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"reporting".runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"reporting".runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".runs.synced_at IS 'When this row was last written, clock of this database';
 COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
@@ -160,7 +165,8 @@ COMMENT ON COLUMN :"reporting".runs.change_seq IS 'Number of the last change of 
 CREATE VIEW :"reporting".productive_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
     partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at,
-    markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at, change_seq
+    markdown, result_state, pending_since, pending_for, repaired, extra, feed, stored_by, first_synced_at,
+    synced_at, change_seq
 FROM :"schema".judged_runs
 WHERE productive;
 COMMENT ON VIEW :"reporting".productive_runs IS 'Runs that may be processed productively: completed, in the productive environment, partner not in test mode, with complete and usable data, and no higher revision in open quarantine';
@@ -183,9 +189,11 @@ COMMENT ON COLUMN :"reporting".productive_runs.delivered_at IS 'When this revisi
 COMMENT ON COLUMN :"reporting".productive_runs.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"reporting".productive_runs.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
 COMMENT ON COLUMN :"reporting".productive_runs.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".productive_runs.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"reporting".productive_runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".productive_runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"reporting".productive_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".productive_runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"reporting".productive_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".productive_runs.synced_at IS 'When this row was last written, clock of this database';
 COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
@@ -193,7 +201,7 @@ COMMENT ON COLUMN :"reporting".productive_runs.change_seq IS 'Number of the last
 CREATE VIEW :"reporting".failed_runs WITH (security_invoker = false) AS
 SELECT scan_id, revision, environment, document_type_slug, document_type_name, file_name, partner_name,
     partner_test_mode, failure_reason, error, submitted_at, completed_at, delivered_at, repaired, extra, feed,
-    first_synced_at, synced_at, change_seq
+    stored_by, first_synced_at, synced_at, change_seq
 FROM :"schema".runs
 WHERE status = 'failed';
 COMMENT ON VIEW :"reporting".failed_runs IS 'Failed runs of every environment';
@@ -213,6 +221,7 @@ COMMENT ON COLUMN :"reporting".failed_runs.delivered_at IS 'When this revision w
 COMMENT ON COLUMN :"reporting".failed_runs.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".failed_runs.extra IS 'Fields that have no column, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"reporting".failed_runs.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".failed_runs.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"reporting".failed_runs.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".failed_runs.synced_at IS 'When this row was last written, clock of this database';
 COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last change of what the views say about the run, in the order of commits; a reader can continue after the highest number it has read';
@@ -220,8 +229,8 @@ COMMENT ON COLUMN :"reporting".failed_runs.change_seq IS 'Number of the last cha
 CREATE VIEW :"reporting".run_history WITH (security_invoker = false) AS
 SELECT superseded_at, scan_id, revision, status, environment, document_type_slug, document_type_name, file_name,
     partner_name, partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at,
-    delivered_at, markdown, result_state, pending_since, repaired, extra, feed, first_synced_at, synced_at,
-    change_seq
+    delivered_at, markdown, result_state, pending_since, pending_for, repaired, extra, feed, stored_by,
+    first_synced_at, synced_at, change_seq
 FROM :"schema".run_history;
 COMMENT ON VIEW :"reporting".run_history IS 'Revisions that a higher one has replaced, each as it was: what was reported before a correction. Kept while SCANFEED_HISTORY is on';
 COMMENT ON COLUMN :"reporting".run_history.superseded_at IS 'When the higher revision was stored, clock of this database';
@@ -244,9 +253,11 @@ COMMENT ON COLUMN :"reporting".run_history.delivered_at IS 'When this revision w
 COMMENT ON COLUMN :"reporting".run_history.markdown IS 'Recognized markdown; null unless SCANFEED_MARKDOWN is on';
 COMMENT ON COLUMN :"reporting".run_history.result_state IS 'complete; or pending: data or markdown was too large for the feed and has not been loaded yet, or was given up';
 COMMENT ON COLUMN :"reporting".run_history.pending_since IS 'Time since when the result is pending, clock of this database; null: it is complete';
+COMMENT ON COLUMN :"reporting".run_history.pending_for IS 'How long the result was pending before it was loaded; null: it was complete at once, or is pending';
 COMMENT ON COLUMN :"reporting".run_history.repaired IS 'true: a value was replaced so that the run could be stored; the original is in extra or in quarantine';
 COMMENT ON COLUMN :"reporting".run_history.extra IS 'Fields that have no column, and originals of replaced values; null: none';
 COMMENT ON COLUMN :"reporting".run_history.feed IS 'The feed that wrote this row last (SCANFEED_FEED)';
+COMMENT ON COLUMN :"reporting".run_history.stored_by IS 'What stored this revision: feed; recent, full, history or backfill: a pass of this kind; result: its full result, loaded by a retry or a command';
 COMMENT ON COLUMN :"reporting".run_history.first_synced_at IS 'When the run was first stored, clock of this database';
 COMMENT ON COLUMN :"reporting".run_history.synced_at IS 'When this row was last written, clock of this database';
 COMMENT ON COLUMN :"reporting".run_history.change_seq IS 'Number of the last change of this revision, before it was replaced';

@@ -63,6 +63,7 @@ export function createCommits(
     commitPage: (page) =>
       commit({
         ...page,
+        storedBy: sql`'feed'`,
         fence: (now) =>
           sql`${withFence(fenceOnPosition(tables, page, settings, now))}, ${checkpointRows(tables, page)}`,
       }),
@@ -70,12 +71,13 @@ export function createCommits(
     commitPass: (page) =>
       commit({
         ...page,
+        storedBy: sql`(SELECT kind FROM fence)`,
         fence: () => withFence(fenceOnPass(tables, page)),
         lastParts: sql`, ${passPosition(tables, page)}`,
       }),
 
     commitResults: (lease, batch, quarantine = []) =>
-      commit({ lease, batch, quarantine, fence: () => withFence(fenceOnLease(tables, lease)) }),
+      commit({ lease, batch, quarantine, storedBy: LOADED, fence: () => withFence(fenceOnLease(tables, lease)) }),
 
     /** Also runs the checks that PostgreSQL defers to the commit. */
     async tryEntries(lease, batch) {
@@ -84,7 +86,7 @@ export function createCommits(
         const transaction = await db.startTransaction().execute();
         try {
           await sql`SET LOCAL idle_in_transaction_session_timeout = ${IDLE_TIMEOUT}`.execute(transaction);
-          await writeEntries(transaction, { lease, batch, quarantine: [], fence });
+          await writeEntries(transaction, { lease, batch, quarantine: [], storedBy: LOADED, fence });
           await sql`SET CONSTRAINTS ALL IMMEDIATE`.execute(transaction);
         } finally {
           await transaction.rollback().execute();
@@ -93,6 +95,9 @@ export function createCommits(
     },
   };
 }
+
+/** For `stored_by`: a result that was loaded on its own. */
+const LOADED = sql<string>`'result'`;
 
 /** Releases the feed's row soon if this process is paused or cut off before it rolls the transaction back. */
 const IDLE_TIMEOUT = sql.lit('5s');

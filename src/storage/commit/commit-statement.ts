@@ -16,6 +16,8 @@ export interface CommitInput {
   readonly lease: LeaseGrant;
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
+  /** What stores the entries, for `runs.stored_by`; it may be read from `fence`. */
+  readonly storedBy: RawBuilder<string>;
   /**
    * Returns the start of the statement: `WITH fence AS …`, and the parts that move a position. Nothing is written if the fence
    * returns no row.
@@ -37,7 +39,7 @@ interface CommitAnswer extends FenceAnswer, Omit<CommitCounts, 'stored'> {
 /** The columns that an entry fills. */
 const RUN = ['revision', ...RUN_COLUMNS].join(', ');
 /** The columns that a new scan or a higher revision replaces. */
-const REPLACED = `${RUN}, result_state, pending_reason, pending_since, next_try_at, attempts, feed, synced_at, change_seq`;
+const REPLACED = `${RUN}, result_state, pending_reason, pending_since, next_try_at, attempts, pending_for, feed, stored_by, synced_at, change_seq`;
 const EXCLUDED = REPLACED.split(', ')
   .map((name) => `excluded.${name}`)
   .join(', ');
@@ -52,7 +54,7 @@ const WRITTEN_VERDICTS = sql`('new', 'newer', 'completes')`;
 export function commitStatement(
   tables: Tables,
   { keptDays, pendingRetryMs }: CommitSettings,
-  { lease, batch, quarantine, fence, lastParts = sql`` }: CommitInput,
+  { lease, batch, quarantine, storedBy, fence, lastParts = sql`` }: CommitInput,
   now: number,
 ): RawBuilder<CommitAnswer> {
   const [candidate, known] = [entry('candidate'), storedRow('known')];
@@ -118,7 +120,7 @@ stored AS (
     pending,
     CASE WHEN pending IS NOT NULL THEN statement_timestamp() END,
     CASE WHEN pending IS NOT NULL THEN ${firstTryAt} END,
-    0, ${lease.feed}, statement_timestamp(), ${tables.nextChange}
+    0, NULL, ${lease.feed}, ${storedBy}, statement_timestamp(), ${tables.nextChange}
   FROM (
     SELECT * FROM judged WHERE verdict = 'new'
     UNION ALL
@@ -139,6 +141,7 @@ filled AS (
     pending_since = ${whilePending(sql`COALESCE(run.pending_since, statement_timestamp())`)},
     next_try_at = ${whilePending(sql`COALESCE(run.next_try_at, ${firstTryAt})`)},
     attempts = COALESCE(${whilePending(sql`run.attempts`)}, 0),
+    pending_for = CASE WHEN ${pending} IS NULL THEN COALESCE(statement_timestamp() - run.pending_since, run.pending_for) END,
     feed = ${lease.feed},
     synced_at = statement_timestamp(),
     change_seq = ${tables.nextChange}

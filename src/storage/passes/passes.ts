@@ -111,7 +111,7 @@ export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind
 export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
   const { lease, id, begunAt, from, until, finished, feedHadCursor } = commit;
   return sql`
-  SELECT ${AS_OF} FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
+  SELECT ${AS_OF}, pass.kind FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
   WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
     AND pass.finished_at IS NULL AND pass.cursor IS NOT DISTINCT FROM ${from}::text
     AND pass.until = ${timestamp(until)}

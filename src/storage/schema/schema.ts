@@ -70,7 +70,9 @@ interface RunsTable {
   pending_since: Timestamp | null;
   next_try_at: BoundlessTimestamp | null;
   attempts: Generated<number>;
+  pending_for: object | null;
   feed: string;
+  stored_by: 'feed' | PassKind | 'result';
   repaired: boolean;
   extra: Json<unknown> | null;
   first_synced_at: Timestamp;

@@ -14,11 +14,21 @@ let scans = 0;
 /** A separate scan id for each row. */
 const newScan = () => `union-${++scans}`;
 
-/** All columns except those that identify the row or contain the time of writing. */
+/** All columns except those that identify the row, or say when and by what it was written. */
 async function columns(scanId: string): Promise<Record<string, unknown>> {
   const [row] = await bench.rows(runRow(scanId));
   if (row === undefined) throw new Error(`${scanId} is not stored`);
-  const { scan_id, pending_since, next_try_at, first_synced_at, synced_at, change_seq, ...rest } = row;
+  const {
+    scan_id,
+    stored_by,
+    pending_since,
+    pending_for,
+    next_try_at,
+    first_synced_at,
+    synced_at,
+    change_seq,
+    ...rest
+  } = row;
   return rest;
 }
 

@@ -57,8 +57,8 @@ afterAll(async () => {
 });
 
 describe('docs/reporting.md', () => {
-  it('shows ten example queries when it is read', () => {
-    expect(QUERIES).toHaveLength(10);
+  it('shows eleven example queries when it is read', () => {
+    expect(QUERIES).toHaveLength(11);
     expect(QUERIES.filter(({ columns }) => columns === null)).toEqual([]);
   });
 

@@ -1,6 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { pageOf } from '../../support/concurrent-commits.js';
 import { entryJson, raw } from '../../support/entries.js';
+import { feedAtEnd, nextPass, passCommit } from '../../support/passes.js';
+import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, type TestFeed, tables, testFeed, useStore } from '../../support/store.js';
 
@@ -37,6 +40,44 @@ describe('runs', () => {
       { scan_id: 'c', revision: 1, status: 'failed', environment: 'prod' },
     ]);
     expect(await scans('failed_runs')).toEqual(['c']);
+  });
+});
+
+describe('the origin of a run', () => {
+  const origin = async (scanId: string) => {
+    const [row] = await bench.rows(sql<{ by: string; waited: boolean | null }>`
+      SELECT stored_by AS by, pending_for > interval '1 hour' AS waited FROM scanfeed_reporting.runs
+      WHERE scan_id = ${scanId}`);
+    return row;
+  };
+  /** Stores the run as a loaded result. */
+  const load = (scanId: string, revision: number) =>
+    bench.store.commitResults(feed.lease, pageOf([entryJson({ scanId, revision })]).batch);
+
+  it('says how long the result was pending, until a later revision is stored', async () => {
+    await commitPending(feed, { scanId: 'a' });
+    expect(await origin('a')).toEqual({ by: 'feed', waited: null });
+    await bench.rows(sql`UPDATE ${tables.runs} SET pending_since = pending_since - interval '2 hours'`);
+    await load('a', 1);
+    expect(await origin('a')).toEqual({ by: 'feed', waited: true });
+    await feed.commit([
+      entryJson({ scanId: 'a', ocrConfidence: 1 }),
+      entryJson({ scanId: 'a', partnerTestMode: true }),
+    ]);
+    expect(await origin('a')).toEqual({ by: 'feed', waited: true });
+    await load('a', 2);
+    expect(await origin('a')).toEqual({ by: 'result', waited: null });
+  });
+
+  it.each(['recent', 'full', 'history', 'backfill'] as const)('says that a %s pass stored it', async (kind) => {
+    const { lease } = await feedAtEnd(bench, { name: 'own', start: kind === 'history' ? 'live' : 'beginning' });
+    const range = { since: new Date(0), until: new Date() };
+    if (kind === 'recent' || kind === 'full')
+      await bench.store.beginPass(lease, { kind, ...range, completeAsOf: range.until });
+    if (kind === 'backfill') await bench.operatorStore.passes.requestBackfill('own', range);
+    const pass = await nextPass(bench, 'own', kind);
+    await bench.store.commitPass(passCommit(lease, pass, {}, [entryJson({ scanId: 'found' })]));
+    expect(await origin('found')).toEqual({ by: kind, waited: null });
   });
 });
 
