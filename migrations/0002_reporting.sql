@@ -5,10 +5,9 @@
 
 COMMENT ON SCHEMA :"reporting" IS 'Stable interface for reports: views of the data that scanfeed stores, and functions that parse German values';
 
--- By day of completion, in UTC, with all columns of daily_statistics, which reads only this index.
-CREATE INDEX runs_statistics ON :"schema".runs (
-    ((completed_at AT TIME ZONE 'UTC')::date), environment, document_type_slug, partner_name
-) INCLUDE (status, partner_test_mode, ocr_confidence, submitted_at, completed_at);
+-- With all columns of daily_statistics, which reads only this index.
+CREATE INDEX runs_statistics ON :"schema".runs (completed_at)
+    INCLUDE (environment, document_type_slug, partner_name, status, partner_test_mode, ocr_confidence, submitted_at);
 CREATE INDEX runs_by_type ON :"schema".runs (document_type_slug, completed_at);
 CREATE INDEX runs_by_partner ON :"schema".runs (partner_name, completed_at);
 CREATE INDEX runs_failed ON :"schema".runs (completed_at) WHERE status = 'failed';
@@ -305,8 +304,55 @@ COMMENT ON COLUMN :"reporting".changes.document_type_slug IS 'Slug of the docume
 COMMENT ON COLUMN :"reporting".changes.productive IS 'Whether the run may be processed productively, as in productive_runs; false if it is deleted';
 COMMENT ON COLUMN :"reporting".changes.changed_at IS 'When it changed, clock of this database';
 
+CREATE TABLE :"schema".report_settings (
+    only_row  boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    time_zone text NOT NULL
+);
+COMMENT ON TABLE :"schema".report_settings IS 'A single row: settings that the views for reports read';
+COMMENT ON COLUMN :"schema".report_settings.only_row IS 'Keeps the table at one row';
+COMMENT ON COLUMN :"schema".report_settings.time_zone IS 'Time zone of the days of daily_statistics (SCANFEED_REPORTING_TIME_ZONE)';
+
+-- In some zones the hour after midnight occurs twice when the clocks change; the day begins with the first one.
+CREATE FUNCTION :"schema".start_of_day(day date, zone text) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE WHEN ((day::timestamp AT TIME ZONE zone - interval '1 hour') AT TIME ZONE zone)::date = day
+        THEN day::timestamp AT TIME ZONE zone - interval '1 hour' ELSE day::timestamp AT TIME ZONE zone END;
+COMMENT ON FUNCTION :"schema".start_of_day(date, text) IS 'The first instant of a day in a time zone';
+
+-- Each day with runs is found by one search of the index, and its runs by another, so that one index serves any time zone.
 CREATE VIEW :"reporting".daily_statistics WITH (security_invoker = false) AS
-SELECT (completed_at AT TIME ZONE 'UTC')::date AS day, environment, document_type_slug, partner_name,
+SELECT days.day, statistics.*
+FROM (
+    WITH RECURSIVE found (zone, day) AS (
+        SELECT time_zone, ((SELECT min(completed_at) FROM :"schema".runs) AT TIME ZONE time_zone)::date
+        FROM :"schema".report_settings
+        UNION
+        -- At least the next day: in some zones the hour before midnight occurs twice, the second time after midnight.
+        SELECT zone, CASE WHEN next.completed_at IS NOT NULL THEN
+            GREATEST((next.completed_at AT TIME ZONE zone)::date, day + 1) END
+        FROM found CROSS JOIN LATERAL (
+            SELECT min(completed_at) AS completed_at FROM :"schema".runs
+            WHERE completed_at >= :"schema".start_of_day(day + 1, zone)
+        ) AS next
+        WHERE day IS NOT NULL
+    )
+    SELECT day, :"schema".start_of_day(day, zone) AS begins, :"schema".start_of_day(day + 1, zone) AS ends FROM found
+) AS days CROSS JOIN LATERAL (
+    SELECT environment, document_type_slug, partner_name,
+        count(*) FILTER (WHERE status = 'completed') AS completed,
+        count(*) FILTER (WHERE status = 'failed') AS failed,
+        avg(ocr_confidence) AS ocr_confidence_mean,
+        percentile_cont(0.05) WITHIN GROUP (ORDER BY ocr_confidence) AS ocr_confidence_p05,
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM completed_at - submitted_at)::double precision)
+            AS turnaround_p50_seconds,
+        percentile_cont(0.95) WITHIN GROUP (ORDER BY extract(epoch FROM completed_at - submitted_at)::double precision)
+            AS turnaround_p95_seconds
+    FROM :"schema".runs
+    WHERE completed_at >= begins AND completed_at < ends AND NOT partner_test_mode
+    -- The column with the most values first: sorts faster.
+    GROUP BY partner_name, document_type_slug, environment
+) AS statistics
+UNION ALL
+SELECT NULL, environment, document_type_slug, partner_name,
     count(*) FILTER (WHERE status = 'completed') AS completed,
     count(*) FILTER (WHERE status = 'failed') AS failed,
     avg(ocr_confidence) AS ocr_confidence_mean,
@@ -316,10 +362,9 @@ SELECT (completed_at AT TIME ZONE 'UTC')::date AS day, environment, document_typ
     percentile_cont(0.95) WITHIN GROUP (ORDER BY extract(epoch FROM completed_at - submitted_at)::double precision)
         AS turnaround_p95_seconds
 FROM :"schema".runs
-WHERE NOT partner_test_mode
-GROUP BY day, environment, document_type_slug, partner_name;
-COMMENT ON VIEW :"reporting".daily_statistics IS 'Statistics of current revisions per day, environment, document type and partner. Runs of partners in test mode are excluded';
-COMMENT ON COLUMN :"reporting".daily_statistics.day IS 'Day, in UTC, on which the runs were completed (completed_at); null: unknown';
+WHERE completed_at IS NULL AND NOT partner_test_mode
+GROUP BY partner_name, document_type_slug, environment;
+COMMENT ON VIEW :"reporting".daily_statistics IS 'Statistics of current revisions per day, environment, document type and partner. Test runs have rows of their own (environment test), to be left out of figures. Runs of partners in test mode are not counted';
 COMMENT ON COLUMN :"reporting".daily_statistics.environment IS 'prod; or test: a trial, to be left out of figures';
 COMMENT ON COLUMN :"reporting".daily_statistics.document_type_slug IS 'Slug of the document type; null: none';
 COMMENT ON COLUMN :"reporting".daily_statistics.partner_name IS 'Recognized sender; null: none';
@@ -329,6 +374,23 @@ COMMENT ON COLUMN :"reporting".daily_statistics.ocr_confidence_mean IS 'Mean rec
 COMMENT ON COLUMN :"reporting".daily_statistics.ocr_confidence_p05 IS '5th percentile of the recognition confidence (interpolated); null: no run has one';
 COMMENT ON COLUMN :"reporting".daily_statistics.turnaround_p50_seconds IS 'Median time from submission to completion, seconds; null: unknown';
 COMMENT ON COLUMN :"reporting".daily_statistics.turnaround_p95_seconds IS '95th percentile of the time from submission to completion, seconds (interpolated); null: unknown';
+
+-- Runs as its owner, since only the owner of a view may comment on it.
+CREATE FUNCTION :"schema".set_reporting_time_zone(zone text) RETURNS void LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = :"schema", :"reporting", pg_temp AS $$
+BEGIN
+    PERFORM clock_timestamp() AT TIME ZONE zone; -- fails if the server does not know it
+    INSERT INTO report_settings AS settings (time_zone) VALUES (zone)
+        ON CONFLICT (only_row) DO UPDATE SET time_zone = excluded.time_zone
+        WHERE settings.time_zone <> excluded.time_zone;
+    IF FOUND THEN
+        EXECUTE format('COMMENT ON COLUMN daily_statistics.day IS %L',
+            format('Day, in the time zone %s, on which the runs were completed (completed_at); null: unknown', zone));
+    END IF;
+END $$;
+COMMENT ON FUNCTION :"schema".set_reporting_time_zone(text) IS 'Sets the time zone of the days of daily_statistics, and names it in the comment of that column';
+REVOKE EXECUTE ON FUNCTION :"schema".set_reporting_time_zone(text) FROM PUBLIC;
+SELECT :"schema".set_reporting_time_zone('UTC');
 
 CREATE VIEW :"reporting".sync_status WITH (security_invoker = false) AS
 SELECT name AS feed, data_complete_as_of,
@@ -506,6 +568,7 @@ END $$;
 COMMENT ON FUNCTION :"schema".other_fields(jsonb, jsonb) IS 'The part of a document without columns. known lists, by key, the types of values that have a column and the fields of an object. Null: none';
 
 -- For readers of the views that call them. The default of PostgreSQL, unless default privileges were revoked.
-GRANT EXECUTE ON FUNCTION :"schema".as_number(jsonb), :"schema".as_boolean(jsonb), :"schema".as_text(jsonb),
-    :"schema".as_json(jsonb), :"schema".is_iso_date(text), :"schema".is_iso_time(text), :"schema".as_date(jsonb),
-    :"schema".as_timestamp(jsonb), :"schema".holds_value(jsonb), :"schema".other_fields(jsonb, jsonb) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION :"schema".start_of_day(date, text), :"schema".as_number(jsonb),
+    :"schema".as_boolean(jsonb), :"schema".as_text(jsonb), :"schema".as_json(jsonb), :"schema".is_iso_date(text),
+    :"schema".is_iso_time(text), :"schema".as_date(jsonb), :"schema".as_timestamp(jsonb),
+    :"schema".holds_value(jsonb), :"schema".other_fields(jsonb, jsonb) TO PUBLIC;

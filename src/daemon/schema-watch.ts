@@ -4,6 +4,8 @@ import type { Logger } from '../observability/log/logger.js';
 import type { DatabaseSettings } from '../settings/settings.js';
 import { SchemaMismatch } from '../storage/connection/errors.js';
 import type { Database } from '../storage/connection/pool.js';
+import { connectStore } from '../storage/connection/store-connection.js';
+import { setReportingTimeZone } from '../storage/reporting/time-zone.js';
 import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
@@ -14,11 +16,11 @@ export interface SchemaWatch {
   ready(signal: AbortSignal): Promise<void>;
   /** Returns the store with a lease that cannot be renewed once this release can no longer use the schema. */
   guard(store: FeedStore): FeedStore;
-  /** Resolves when the setup of the reader role has finished, at the latest soon after its signal has aborted. Never rejects. */
+  /** Resolves when the setup of the reports has finished, at the latest soon after its signal has aborted. Never rejects. */
   finished(): Promise<void>;
 }
 
-/** @param stop ends the setup of the reader role */
+/** @param stop ends the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
   database: Database,
@@ -34,7 +36,7 @@ export function watchSchema(
     return migrations;
   };
   // Once per process, and without delaying the feed: reports can wait for a slow database or a missing right.
-  let reader: Promise<void> | undefined;
+  let reports: Promise<unknown> | undefined;
   const prepareReader = async () => {
     if (!settings.autoMigrate) return;
     try {
@@ -43,6 +45,15 @@ export function watchSchema(
       logger.warn('reader role lacks rights', { role: settings.readerRole, remedy });
     } catch (error) {
       if (!stop.aborted) logger.warn('reader role setup failed', { error });
+    }
+  };
+  const prepareTimeZone = async () => {
+    const timeZone = settings.reportingTimeZone;
+    try {
+      const isNew = await setReportingTimeZone(connectStore(database, settings.schema), timeZone);
+      if (isNew) logger.info('set the reporting time zone', { timeZone });
+    } catch (error) {
+      if (!stop.aborted) logger.warn('reporting time zone setup failed', { timeZone, error });
     }
   };
   const prepare = async (signal: AbortSignal) => {
@@ -55,7 +66,7 @@ export function watchSchema(
       throw error;
     }
     readiness.ready();
-    reader ??= prepareReader();
+    reports ??= Promise.all([prepareReader(), prepareTimeZone()]);
   };
   const isUsable = async () => {
     try {
@@ -67,7 +78,9 @@ export function watchSchema(
     }
   };
   return {
-    finished: async () => reader,
+    finished: async () => {
+      await reports;
+    },
     ready: (signal) => unlessAborted(prepare(signal), signal),
     guard: (store) => ({
       ...store,

@@ -1,5 +1,5 @@
 import { databaseUrl, PARAMETERS } from './database-url.js';
-import { flag, identifier, integer, oneOf } from './kinds.js';
+import { flag, identifier, integer, oneOf, timeZone } from './kinds.js';
 import { retention } from './retention.js';
 import { defaulted, optional } from './variable.js';
 
@@ -40,6 +40,12 @@ export const DATABASE_VARIABLES = {
     oneOf('auto', 'off'),
     'auto',
     '`auto`: the daemon maintains a typed view of each document type; `off`: only `scanfeed views refresh` does',
+  ),
+  reportingTimeZone: defaulted(
+    ['database', 'SCANFEED_REPORTING_TIME_ZONE'],
+    timeZone,
+    'UTC',
+    'time zone of the days in `daily_statistics`; the same for all daemons of a schema, since each sets it at its start',
   ),
   retention: defaulted(
     ['database', 'SCANFEED_RETENTION_DAYS'],

@@ -94,6 +94,24 @@ export function text(allowed: string, form: RegExp): Kind<string> {
   return { allowed, schema: z.string().regex(form) };
 }
 
+/** Only names that mean the same to everyone: PostgreSQL takes `CET` for an offset and `+01:00` for its opposite. */
+export const timeZone: Kind<string> = {
+  allowed: 'UTC, or an area and a place such as Europe/Berlin',
+  schema: z
+    .string()
+    .regex(/^(UTC|[A-Za-z]+(\/[A-Za-z0-9_+-]+)+)$/)
+    .refine(isKnownTimeZone),
+};
+
+function isKnownTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A name that PostgreSQL accepts without quotes and does not reserve. */
 export function identifier(maxBytes: number, ...reserved: readonly string[]): Kind<string> {
   const except = ['pg_…', ...reserved].join(', ');

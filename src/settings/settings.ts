@@ -154,6 +154,7 @@ function readDatabase(reader: Reader) {
     readerRole: reader.value(VARIABLES.readerRole),
     /** Whether the daemon maintains typed views of documents. */
     typedViews: reader.value(VARIABLES.typedViews) === 'auto',
+    reportingTimeZone: reader.value(VARIABLES.reportingTimeZone),
     retention: reader.value(VARIABLES.retention),
     autoMigrate: reader.value(VARIABLES.autoMigrate),
     poolSize: reader.value(VARIABLES.poolSize),

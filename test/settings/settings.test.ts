@@ -38,6 +38,7 @@ describe('settings', () => {
       reportingSchema: 'scanfeed_reporting',
       readerRole: 'scanfeed_reader',
       typedViews: true,
+      reportingTimeZone: 'UTC',
       retention: { runs: null, run_history: null, quarantine: null },
       autoMigrate: true,
       poolSize: 5,
@@ -51,6 +52,13 @@ describe('settings', () => {
       warnings: [],
     });
   });
+
+  test.each(['UTC', 'Europe/Berlin', 'America/Argentina/Buenos_Aires', 'Etc/GMT+1'])(
+    'accept the time zone %s',
+    (zone) => {
+      expect(settingsWith({ SCANFEED_REPORTING_TIME_ZONE: zone }).database.reportingTimeZone).toBe(zone);
+    },
+  );
 
   test.each([
     ['off', { runs: null, run_history: null, quarantine: null }],
@@ -123,6 +131,9 @@ describe('settings', () => {
     ['SCANFEED_DATABASE_SCHEMA', 'Scanfeed'],
     ['SCANFEED_DATABASE_SCHEMA', 'a";drop'],
     ['SCANFEED_READER_ROLE', 'public'],
+    ['SCANFEED_REPORTING_TIME_ZONE', 'Europe/Nowhere'],
+    ['SCANFEED_REPORTING_TIME_ZONE', 'CET'],
+    ['SCANFEED_REPORTING_TIME_ZONE', '+01:00'],
     ['SCANFEED_ADMIN_PORT', '65536'],
     ['SCANFEED_LOG_LEVEL', 'loud'],
     ['SCANFEED_LOG_FORMAT', 'xml'],

@@ -82,13 +82,11 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
     async purgeRuns(keptDays: number, limit: number): Promise<number> {
       const since = daysAgo(keptDays);
       const isOld = sql`LEAST(run.delivered_at, run.synced_at) < ${since}`;
-      // Searches first, without locks, by the indexed day of completion: a run is never delivered before it is completed. A
+      // Searches first, without locks, by the indexed time of completion: a run is never delivered before it is completed. A
       // completion in the future is a wrong time.
-      const day = sql`(completed_at AT TIME ZONE 'UTC')::date`;
-      const today = sql`(statement_timestamp() AT TIME ZONE 'UTC')::date`;
       const found = await sql<{ scan_id: string }>`
         SELECT scan_id FROM ${tables.runs} AS run
-        WHERE (${day} <= (${since} AT TIME ZONE 'UTC')::date OR ${day} IS NULL OR ${day} > ${today}) AND ${isOld}
+        WHERE (completed_at <= ${since} OR completed_at IS NULL OR completed_at > statement_timestamp()) AND ${isOld}
         LIMIT ${limit}`.execute(db);
       if (found.rows.length === 0) return 0;
       const ids = found.rows.map((row) => row.scan_id);

@@ -181,6 +181,11 @@ interface ReportProgressTable {
   change_seq: DefaultBigInteger;
 }
 
+interface ReportSettingsTable {
+  only_row: Generated<boolean>;
+  time_zone: string;
+}
+
 interface MigrationsTable {
   version: number;
   name: string;
@@ -202,6 +207,7 @@ export interface ScanfeedSchema {
   report_views: ReportViewsTable;
   report_columns: ReportColumnsTable;
   report_progress: ReportProgressTable;
+  report_settings: ReportSettingsTable;
   migrations: MigrationsTable;
 }
 

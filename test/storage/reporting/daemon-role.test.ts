@@ -4,6 +4,7 @@ import * as migrateCommand from '../../../src/cli/commands/migrate.js';
 import { type Database, openDatabase } from '../../../src/storage/connection/pool.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
 import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
+import { setReportingTimeZone } from '../../../src/storage/reporting/time-zone.js';
 import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
 import { requireSchema } from '../../../src/storage/schema/check-schema.js';
 import { grantDaemon } from '../../../src/storage/schema/daemon-role.js';
@@ -72,6 +73,7 @@ describe("the daemon's role on tables of another role", () => {
     const { erase, purgeRuns, purgeHistory, purgeQuarantine } = createDeletedRuns(connection);
     for (const purge of [purgeRuns, purgeHistory, purgeQuarantine]) await purge(1, 10);
     await erase(['a']);
+    expect(await setReportingTimeZone(connection, 'Europe/Berlin')).toBe(true);
     const denied = { sqlstate: '42501' };
     await expect(sql`DROP TABLE ${tables.runs}`.execute(daemon.sql)).rejects.toMatchObject(denied);
     await expect(sql`DELETE FROM ${tables.migrations}`.execute(daemon.sql)).rejects.toMatchObject(denied);

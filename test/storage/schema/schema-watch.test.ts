@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { watchSchema } from '../../../src/daemon/schema-watch.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
@@ -10,6 +11,30 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
 const SETUP_FAILED = 'reader role setup failed';
+
+describe('the schema watch', () => {
+  /** Runs the setup of a daemon with this time zone, and returns what it logs about it. */
+  async function setUp(zone: string) {
+    const { database: settings } = settingsWith({ DATABASE_URL: provided.url, SCANFEED_REPORTING_TIME_ZONE: zone });
+    const { logger, lines } = recordingLogger();
+    const { signal } = new AbortController();
+    const schema = watchSchema(settings, bench.database, createReadiness(), logger, signal);
+    await schema.ready(signal);
+    await schema.finished();
+    return lines.flatMap(({ message, fields }) => (message.includes('time zone') ? [[message, fields.timeZone]] : []));
+  }
+
+  it('sets the reporting time zone once when it is new', async () => {
+    expect(await setUp('Europe/Berlin')).toEqual([['set the reporting time zone', 'Europe/Berlin']]);
+    expect(await setUp('Europe/Berlin')).toEqual([]);
+  });
+
+  it('is ready, and logs the failure when the time zone cannot be set', async () => {
+    await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'report_settings')} RENAME TO hidden`);
+    expect(await setUp('Asia/Tokyo')).toEqual([['reporting time zone setup failed', 'Asia/Tokyo']]);
+    await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'hidden')} RENAME TO report_settings`);
+  });
+});
 
 describe('the schema watch, when the setup of the reader role hangs', () => {
   let proxy: TcpProxy;
