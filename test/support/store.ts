@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import pgConnection from 'pg-connection-string';
 import { afterAll, beforeAll } from 'vitest';
 import type { CommitCounts } from '../../src/core/counts.js';
+import type { ServerSettings } from '../../src/demo/embedded-postgres/server.js';
 import type { ClientOptions } from '../../src/storage/connection/client.js';
 import { type Database, openDatabase } from '../../src/storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../../src/storage/connection/store-connection.js';
@@ -56,11 +57,11 @@ export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
   ...over,
 });
 
-/** A migrated database on a separate server, for measurements of the whole server. */
-export function useServerOfItsOwn(): { readonly url: string } {
+/** A migrated database on a separate server, for what concerns the whole server. */
+export function useServerOfItsOwn(settings: ServerSettings = {}): { readonly url: string } {
   let server: TemporaryPostgres | undefined;
   beforeAll(async () => {
-    server = await startTemporaryPostgres();
+    server = await startTemporaryPostgres({ settings });
     await MIGRATED.prepare(server.url);
   });
   afterAll(() => server?.stop());

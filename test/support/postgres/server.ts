@@ -39,7 +39,7 @@ async function useServer(url: string): Promise<TestServer> {
 }
 
 async function startEmbedded(binariesFrom?: string): Promise<TestServer> {
-  const server = await startTemporaryPostgres(binariesFrom).catch((error: unknown) => {
+  const server = await startTemporaryPostgres({ binariesFrom }).catch((error: unknown) => {
     // The message says it all; vitest would print a stack below it.
     if (error instanceof CommandFailure) delete error.stack;
     throw error;

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { findBinaryPackage } from '../../../src/demo/embedded-postgres/binaries.js';
 import { startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
+import type { ServerSettings } from '../../../src/demo/embedded-postgres/server.js';
 import { makeTemporaryFolder } from './temporary-folder.js';
 
 export interface TemporaryPostgres {
@@ -26,14 +27,20 @@ const SETTINGS = {
  * Starts an empty server in the system's folder for temporary files. It and its files are gone when this process ends.
  * @param binariesFrom folder with another version of the package in its `node_modules`
  */
-export async function startTemporaryPostgres(binariesFrom?: string): Promise<TemporaryPostgres> {
+export async function startTemporaryPostgres({
+  binariesFrom,
+  settings = {},
+}: {
+  readonly binariesFrom?: string | undefined;
+  readonly settings?: ServerSettings;
+} = {}): Promise<TemporaryPostgres> {
   const { version } = await findBinaryPackage(binariesFrom);
   const cheapLogins = Number.parseInt(version, 10) >= 16 ? ['--set=scram_iterations=16'] : [];
   const folder = await makeTemporaryFolder();
   try {
     const { url, cluster, stop } = await startEmbeddedPostgres({
       directory: folder.path,
-      settings: SETTINGS,
+      settings: { ...SETTINGS, ...settings },
       initdb: ['--no-sync', ...cheapLogins],
       binariesFrom,
     });
