@@ -30,7 +30,7 @@ CREATE TABLE :"schema".deleted_runs (
     CHECK ((reason = 'erased') = (revision IS NULL))
 );
 CREATE INDEX deleted_runs_change_seq ON :"schema".deleted_runs (change_seq);
-COMMENT ON TABLE :"schema".deleted_runs IS 'Deleted runs, which are not stored again when they are delivered again';
+COMMENT ON TABLE :"schema".deleted_runs IS 'Deleted runs, which are not stored again when they are delivered again. No run is here and in runs';
 COMMENT ON COLUMN :"schema".deleted_runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
 COMMENT ON COLUMN :"schema".deleted_runs.revision IS 'This revision and lower ones are not stored again; null: no revision is';
 COMMENT ON COLUMN :"schema".deleted_runs.reason IS 'erased: by an operator (scanfeed erase); expired: older than the retention (SCANFEED_RETENTION_DAYS)';
@@ -89,13 +89,15 @@ SELECT run.scan_id, run.revision, run.status, run.environment, run.document_type
     run.submitted_at, run.completed_at, run.delivered_at, run.markdown, run.result_state, run.pending_since,
     run.pending_for, run.repaired, run.extra, run.feed, run.stored_by, run.first_synced_at, run.synced_at, run.change_seq,
     run.environment = 'prod' AND NOT run.partner_test_mode AND run.status = 'completed'
-    AND run.result_state = 'complete' AND run.data IS NOT NULL AND refused.scan_id IS NULL AS productive
-FROM :"schema".runs AS run
-LEFT JOIN (
-    -- An unreadable revision may be a correction, so it counts as higher until an operator settles the entry.
-    SELECT scan_id, max(COALESCE(revision, 2147483647)) AS revision FROM :"schema".quarantine
-    WHERE state = 'open' GROUP BY scan_id
-) AS refused ON refused.scan_id = run.scan_id AND refused.revision > run.revision;
+    AND run.result_state = 'complete' AND run.data IS NOT NULL
+    -- Two conditions, and no join: PostgreSQL answers the first one for all runs at once, and the view keeps the order of an
+    -- index. An unreadable revision may be a correction, so it counts as higher until an operator settles the entry.
+    AND NOT (
+        EXISTS (SELECT FROM :"schema".quarantine AS entry WHERE entry.state = 'open' AND entry.scan_id = run.scan_id)
+        AND EXISTS (SELECT FROM :"schema".quarantine AS entry WHERE entry.state = 'open' AND entry.scan_id = run.scan_id
+            AND COALESCE(entry.revision, 2147483647) > run.revision)
+    ) AS productive
+FROM :"schema".runs AS run;
 COMMENT ON VIEW :"schema".judged_runs IS 'Runs, with a flag that says whether each may be processed productively';
 COMMENT ON COLUMN :"schema".judged_runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
 COMMENT ON COLUMN :"schema".judged_runs.revision IS 'Highest revision stored, from 1; a correction or a retry raises it';
@@ -280,9 +282,8 @@ COMMENT ON COLUMN :"reporting".quarantined.times_seen IS 'Number of deliveries';
 
 CREATE VIEW :"reporting".deleted_runs WITH (security_invoker = false) AS
 SELECT scan_id, reason, deleted_at, change_seq
-FROM :"schema".deleted_runs AS deleted
-WHERE NOT EXISTS (SELECT FROM :"schema".runs AS run WHERE run.scan_id = deleted.scan_id);
-COMMENT ON VIEW :"reporting".deleted_runs IS 'Deleted runs, which readers should delete too. A run of which a later revision has been stored since is in runs instead';
+FROM :"schema".deleted_runs;
+COMMENT ON VIEW :"reporting".deleted_runs IS 'Deleted runs, which readers should delete too. When a later revision is stored, the run is in runs instead';
 COMMENT ON COLUMN :"reporting".deleted_runs.scan_id IS 'Identifier of the run: the scanId that the service returned for the submission';
 COMMENT ON COLUMN :"reporting".deleted_runs.reason IS 'erased: deleted by an operator, no revision is stored again; expired: older than the retention (SCANFEED_RETENTION_DAYS), a later revision is stored again';
 COMMENT ON COLUMN :"reporting".deleted_runs.deleted_at IS 'When it was deleted, clock of this database';
@@ -295,7 +296,7 @@ SELECT change_seq, scan_id,
 FROM :"schema".judged_runs
 UNION ALL
 SELECT change_seq, scan_id, 'deleted', NULL, false, deleted_at
-FROM :"reporting".deleted_runs;
+FROM :"schema".deleted_runs; -- no condition here, or PostgreSQL would not read both tables in order
 COMMENT ON VIEW :"reporting".changes IS 'One row per run, deleted ones included: its last change. Read the rows after the highest number you have read, in order, and replace your copy of each run by what the views say about it now';
 COMMENT ON COLUMN :"reporting".changes.change_seq IS 'Number of the change, in the order of commits; no lower number becomes visible later';
 COMMENT ON COLUMN :"reporting".changes.scan_id IS 'Identifier of the run';

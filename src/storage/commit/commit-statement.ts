@@ -82,7 +82,7 @@ candidate AS (
 -- Each candidate with a verdict after comparison with the stored row. Entries that change nothing (same, stale) and entries of
 -- deleted runs go no further, so they cost no row lock.
 judged AS MATERIALIZED (
-  SELECT candidate.*, compared.contradicts,
+  SELECT candidate.*, compared.contradicts, deleted.scan_id IS NOT NULL AS was_deleted,
     CASE
       WHEN ${isDeleted(sql`candidate`, keptDays)} THEN 'deleted'
       WHEN known.scan_id IS NULL THEN 'new'
@@ -152,10 +152,20 @@ filled AS (
   RETURNING run.scan_id
 ),
 
--- Entries that could not be written as judged because another writer has changed their row since. They fail the statement.
+-- Entries that could not be written as judged because another writer has changed or deleted their row since. They fail the
+-- statement.
 overtaken AS MATERIALIZED (
   SELECT scan_id FROM judged WHERE verdict IN ${WRITTEN_VERDICTS}
     AND scan_id NOT IN (SELECT scan_id FROM stored UNION ALL SELECT scan_id FROM filled)
+  UNION ALL
+  SELECT scan_id FROM judged WHERE verdict = 'newer' AND scan_id IN (SELECT scan_id FROM stored WHERE inserted)
+),
+
+-- Expired runs of which a later revision is now stored are no longer deleted.
+restored AS (
+  DELETE FROM ${tables.deletedRuns} AS deleted USING judged
+  WHERE EXISTS (SELECT FROM number_lock) AND judged.verdict = 'new' AND judged.was_deleted
+    AND deleted.scan_id = judged.scan_id
 ),
 
 -- The unusable entries, one per identity: preferably one that is not stored in any form, else the original of a stored one.

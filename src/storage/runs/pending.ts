@@ -37,8 +37,7 @@ export function createPendingRetries({
         FROM ${tables.runs} WHERE scan_id = ANY (${scanIds}::text[])
         UNION ALL
         SELECT scan_id, COALESCE(revision, ${MAX_REVISION}), true, true
-        FROM ${tables.deletedRuns} AS deleted WHERE scan_id = ANY (${scanIds}::text[])
-          AND NOT EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.scan_id = deleted.scan_id)`.execute(db);
+        FROM ${tables.deletedRuns} WHERE scan_id = ANY (${scanIds}::text[])`.execute(db);
       return rows;
     },
 

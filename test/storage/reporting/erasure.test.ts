@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import * as erase from '../../../src/cli/commands/erase.js';
 import { createStore } from '../../../src/storage/store.js';
 import { runCommand } from '../../support/command.js';
+import { concurrently } from '../../support/concurrent-commits.js';
 import { entryJson, type Fields } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -229,6 +230,15 @@ describe('the retention', () => {
     });
     await purging;
     await other.close();
+    expect(await stored()).toEqual(['a#2']);
+    expect(await deleted()).toEqual([]);
+  });
+
+  it('lists a run as deleted or as stored, never as both, when a correction is judged before the deletion', async () => {
+    await feed.commit([entry('a', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) })]);
+    const correction = entry('a', { revision: 2, deliveredAt: daysAgo(1) });
+    const purge = () => bench.operatorStore.deletedRuns.purgeRuns(10, 100);
+    await concurrently(bench.database.sql, purge, () => feed.commit([correction]));
     expect(await stored()).toEqual(['a#2']);
     expect(await deleted()).toEqual([]);
   });
