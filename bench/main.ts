@@ -12,6 +12,7 @@ import { largeTable } from './figures/large-table.js';
 import { latency } from './figures/latency.js';
 import { redelivery } from './figures/redelivery.js';
 import { restart } from './figures/restart.js';
+import { retention } from './figures/retention.js';
 import { soak } from './figures/soak.js';
 import { truncated } from './figures/truncated.js';
 import type { Bench, Figure, Findings } from './support/figure.js';
@@ -29,6 +30,7 @@ const FIGURES: readonly Figure[] = [
   restart,
   freshness,
   largeTable,
+  retention,
   feeds,
   soak,
 ];

@@ -1,5 +1,6 @@
 import { startService } from '../service/start.js';
 import { atLeast, type Figure, whole } from '../support/figure.js';
+import { multiplyRuns } from '../support/multiply-runs.js';
 import { type BenchDatabase, startServer } from '../support/postgres.js';
 import { mediansByPart, ratesByPart } from '../support/rates-by-part.js';
 import { migratedDatabase, syncToTheEnd } from '../support/scanfeed-sync.js';
@@ -7,7 +8,6 @@ import { inScope } from '../support/scope.js';
 import { median } from '../support/statistics.js';
 
 const SAMPLE = 2_000;
-const AT_ONCE = 250_000;
 const PARTS = 3;
 /** PostgreSQL's defaults: unlike the other figures, this one includes the checkpoints that so much writing causes. */
 const CHECKPOINTS = { max_wal_size: '1GB', checkpoint_timeout: '5min' };
@@ -34,7 +34,7 @@ export const largeTable: Figure = {
     await inScope(async (inner) => {
       await syncToTheEnd(await startService(inner, { history: SAMPLE, seed: 1_000 }), full);
     });
-    await fill(full, rows, note);
+    await multiplyRuns(full, rows, note);
     await server.checkpoint();
     const rounds: { empty: Rates; full: Rates }[] = [];
     for (let round = 0; round < (quick ? 2 : 7); round++) {
@@ -111,37 +111,4 @@ function shown({ overall, parts, checkpoints }: Rates): string {
 async function checkpoints(database: BenchDatabase): Promise<number> {
   const [made] = await database.query<{ count: number }>('SELECT num_done::int AS count FROM pg_stat_checkpointer');
   return made?.count ?? Number.NaN;
-}
-
-const TIMES = ['submitted_at', 'completed_at', 'delivered_at'];
-
-/**
- * Multiplies the runs that are there, under scan ids of their own, over the year up to yesterday: the table has grown run
- * by run, and those to come are newer than most of it.
- */
-async function fill(database: BenchDatabase, rows: number, note: (text: string) => void): Promise<void> {
-  await database.query(
-    'CREATE TABLE sample AS SELECT row_number() OVER () - 1 AS number, run.* FROM scanfeed.runs AS run',
-  );
-  const columns = await database.query<{ name: string }>(`
-    SELECT quote_ident(attname) AS name FROM pg_attribute
-    WHERE attrelid = 'scanfeed.runs'::regclass AND attnum > 0 AND NOT attisdropped
-      AND attname NOT IN ('scan_id', 'change_seq')`);
-  const others = columns.map(({ name }) => name);
-  const earlier = `interval '1 day' * (366 - 365.0 * made.number / ${rows})`;
-  const values = others.map((name) => (TIMES.includes(name) ? `${name} - ${earlier}` : name));
-  for (let first = 0; first < rows; first += AT_ONCE) {
-    await database.query(
-      `INSERT INTO scanfeed.runs (scan_id, change_seq, ${others.join()})
-       SELECT gen_random_uuid()::text, nextval('scanfeed.change_seq'), ${values.join()}
-       FROM generate_series($1::int, $2::int) AS made (number)
-       JOIN sample ON sample.number = made.number % (SELECT count(*) FROM sample)`,
-      [first, Math.min(rows, first + AT_ONCE) - 1],
-    );
-    note(`${whole(Math.min(rows, first + AT_ONCE))} rows`);
-  }
-  await database.query('DROP TABLE sample');
-  // As in a table that has grown: the typed views know its documents, and do not look through millions meanwhile.
-  await database.query('UPDATE scanfeed.report_progress SET change_seq = (SELECT max(change_seq) FROM scanfeed.runs)');
-  await database.query('VACUUM ANALYZE scanfeed.runs');
 }
