@@ -42,6 +42,7 @@ CREATE TABLE :"schema".report_views (
     name               text NOT NULL UNIQUE,
     document_type_slug text NOT NULL,
     arrays             jsonb NOT NULL,
+    history_of         integer REFERENCES :"schema".report_views (id),
     built_as           text,
     built_at           timestamptz,
     decided_at         timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -51,6 +52,7 @@ COMMENT ON COLUMN :"schema".report_views.id IS 'Number of the view';
 COMMENT ON COLUMN :"schema".report_views.name IS 'Name of the view in the schema of the reports';
 COMMENT ON COLUMN :"schema".report_views.document_type_slug IS 'Document type whose runs it shows';
 COMMENT ON COLUMN :"schema".report_views.arrays IS 'Paths of the nested arrays whose elements are its rows, outermost first, each relative to the previous one; []: its rows are documents';
+COMMENT ON COLUMN :"schema".report_views.history_of IS 'The view of documents whose superseded revisions it shows, with the same columns; null: it shows current revisions';
 COMMENT ON COLUMN :"schema".report_views.built_as IS 'Fingerprint of the definition it was last built from; null: not built yet';
 COMMENT ON COLUMN :"schema".report_views.built_at IS 'When it was last built';
 COMMENT ON COLUMN :"schema".report_views.decided_at IS 'When the document type or array was first seen';
@@ -437,7 +439,8 @@ SELECT class.relname::text AS view_name, attribute.attname::text AS column_name,
 FROM pg_class AS class
 JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.attnum > 0
 LEFT JOIN :"schema".report_views AS view ON view.name = class.relname
-LEFT JOIN :"schema".report_columns AS field ON field.view_id = view.id AND field.name = attribute.attname
+LEFT JOIN :"schema".report_columns AS field ON field.view_id = COALESCE(view.history_of, view.id)
+    AND field.name = attribute.attname
 -- The schema of the reports, found by a type in it, whatever its name is.
 WHERE class.relnamespace = (SELECT typnamespace FROM pg_type WHERE oid = pg_typeof(NULL:::"reporting".runs))
     AND class.relkind = 'v';

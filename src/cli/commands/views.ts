@@ -4,7 +4,7 @@ import { readSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import { forgetProgress } from '../../storage/reporting/new-documents.js';
 import { type Refreshed, refreshReports } from '../../storage/reporting/refresh-reports.js';
-import type { ReportColumn } from '../../storage/reporting/report-view.js';
+import type { ReportColumn, ReportView } from '../../storage/reporting/report-view.js';
 import { type ListedView, listReportViews, readReportViews } from '../../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
@@ -19,8 +19,9 @@ interface Given {
 }
 
 const examples = `
-Each document type has a view document_<slug> with a column for each field, and
-a further view for each array of objects. Columns are added but never removed.
+Each document type has a view document_<slug> with a column for each field, a
+view of its superseded revisions, and a view for each array of objects. Columns
+are added but never removed.
 
 Examples:
   $ scanfeed views list
@@ -102,7 +103,7 @@ function list({ json }: Given, io: CommandProcess): Promise<void> {
 const LIST: readonly Column<ListedView>[] = [
   { head: 'VIEW', cell: ({ name }) => name },
   { head: 'DOCUMENT TYPE', cell: ({ slug }) => slug, shrinks: true },
-  { head: 'ROWS ARE', cell: ({ arrays }) => rowsOf(arrays), shrinks: true },
+  { head: 'ROWS ARE', cell: rowsOf, shrinks: true },
   { head: 'FIELDS', cell: ({ fields }) => String(fields), right: true },
   {
     head: 'BUILT',
@@ -111,7 +112,8 @@ const LIST: readonly Column<ListedView>[] = [
   },
 ];
 
-function rowsOf(arrays: readonly (readonly string[])[]): string {
+function rowsOf({ arrays, history }: Pick<ReportView, 'arrays' | 'history'>): string {
+  if (history) return 'superseded revisions';
   return arrays.length === 0 ? 'documents' : `elements of ${arrays.map((path) => path.join('.')).join('[].')}`;
 }
 
@@ -121,9 +123,10 @@ function show(name: string, { json }: Given, io: CommandProcess): Promise<void> 
     if (view === undefined)
       throw new CommandFailure(`there is no view ${JSON.stringify(name)}; see \`scanfeed views list\``);
     const columns = view.columns.map((column) => ({ ...column, type: sqlTypeOf(column.type) }));
-    if (json) return io.write(`${JSON.stringify({ name, documentType: view.slug, arrays: view.arrays, columns })}\n`);
+    const { slug: documentType, arrays, history } = view;
+    if (json) return io.write(`${JSON.stringify({ name, documentType, arrays, history, columns })}\n`);
     io.write(
-      `${connection.tables.reportingSchema}.${name}: ${rowsOf(view.arrays)} of the document type ${JSON.stringify(view.slug)}\n\n`,
+      `${connection.tables.reportingSchema}.${name}: ${rowsOf(view)} of the document type ${JSON.stringify(documentType)}\n\n`,
     );
     io.write(table(columns, COLUMNS, io.columns));
   });

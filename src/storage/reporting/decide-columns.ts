@@ -30,7 +30,10 @@ export function decideColumns(
   });
 }
 
-/** Adds outer views before nested ones, so a view beyond the limits excludes the views nested in it. */
+/**
+ * Adds the view and the history view of each type, and the views of arrays: outer ones before nested ones, so a view beyond the
+ * limits excludes the views nested in it.
+ */
 function addViews(
   known: readonly ReportView[],
   seen: readonly SeenField[],
@@ -40,16 +43,20 @@ function addViews(
   const taken = new Set([...takenNames, ...known.map(({ name }) => name)]);
   const ofType = new Map<string, number>();
   for (const { slug } of known) ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
+  const add = (slug: string, arrays: ReportView['arrays'], history: boolean) => {
+    const name = viewName(slug, history ? [['history']] : arrays, taken);
+    const view = { id: null, name, slug, arrays, history, columns: [] };
+    taken.add(name);
+    ofType.set(slug, (ofType.get(slug) ?? 0) + 1);
+    views.set(viewKey(view), view);
+  };
   const rows = seen.filter(({ kind }) => kind === 'row').sort((a, b) => a.arrays.length - b.arrays.length);
   for (const { slug, arrays } of rows) {
     const outer = viewKey({ slug, arrays: arrays.slice(0, -1) });
-    const number = ofType.get(slug) ?? 0;
-    const full = views.size >= REPORT_LIMITS.views || number >= REPORT_LIMITS.viewsOfType;
+    const full = views.size >= REPORT_LIMITS.views || (ofType.get(slug) ?? 0) >= REPORT_LIMITS.viewsOfType;
     if (full || views.has(viewKey({ slug, arrays })) || (arrays.length > 0 && !views.has(outer))) continue;
-    const name = viewName(slug, arrays, taken);
-    taken.add(name);
-    ofType.set(slug, number + 1);
-    views.set(viewKey({ slug, arrays }), { id: null, name, slug, arrays, columns: [] });
+    add(slug, arrays, false);
+    if (arrays.length === 0) add(slug, arrays, true);
   }
   return views;
 }

@@ -41,17 +41,28 @@ const DOCUMENT: readonly FixedColumn[] = [
   ),
   run('result_state', 'complete; or pending: the fields have not been loaded yet and are null'),
 ];
+const HISTORY: readonly FixedColumn[] = [
+  run('superseded_at', 'When the higher revision was stored, clock of this database'),
+  ...DOCUMENT.filter(({ name }) => name !== 'productive').map((column) => {
+    if (column.name === 'revision') return run('revision', 'The revision that was replaced');
+    if (column.name !== 'change_seq') return column;
+    return run('change_seq', 'Number of the last change of this revision, before it was replaced');
+  }),
+];
 /** Columns after these, for values that do not fit their column and for fields without a column. */
 export const UNFIT = 'unfit_fields';
 export const OTHER = 'other_fields';
 
-/** Returns the names of the columns that a view has in addition to those of the fields. */
-export function fixedColumnNames(view: Pick<ReportView, 'arrays'>): ReadonlySet<string> {
-  return new Set([...ownColumns(view).map(({ name }) => name), UNFIT, OTHER]);
+/** Returns the names that fields must not have: those of the other columns of a view, and of its history. */
+export function fixedColumnNames({ arrays }: Pick<ReportView, 'arrays'>): ReadonlySet<string> {
+  const own = ownColumns({ arrays, history: false });
+  const all = arrays.length === 0 ? [...own, ...HISTORY] : own;
+  return new Set([...all.map(({ name }) => name), UNFIT, OTHER]);
 }
 
 /** Returns the columns that identify the run and the element of a row. */
-export function ownColumns({ arrays }: Pick<ReportView, 'arrays'>): readonly FixedColumn[] {
+export function ownColumns({ arrays, history }: Pick<ReportView, 'arrays' | 'history'>): readonly FixedColumn[] {
+  if (history) return HISTORY;
   if (arrays.length === 0) return DOCUMENT;
   const outer = arrays.slice(0, -1).map((_, index) => ({
     name: `position_${index + 1}`,

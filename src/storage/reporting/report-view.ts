@@ -18,13 +18,19 @@ export interface ReportView {
   readonly slug: string;
   /** Paths of the nested arrays whose elements are its rows, outermost first, each relative to the previous one; empty: documents. */
   readonly arrays: readonly (readonly string[])[];
+  /** Whether its rows are superseded revisions of documents, with the field columns of the view of current ones. */
+  readonly history: boolean;
   /** The columns in their order, which never changes. */
   readonly columns: readonly ReportColumn[];
 }
 
 /** Returns a key that identifies a view by its rows. */
-export function viewKey({ slug, arrays }: Pick<ReportView, 'slug' | 'arrays'>): string {
-  return JSON.stringify([slug, ...arrays]);
+export function viewKey({
+  slug,
+  arrays,
+  history = false,
+}: Pick<ReportView, 'slug' | 'arrays'> & { readonly history?: boolean }): string {
+  return JSON.stringify([slug, ...arrays, ...(history ? ['history'] : [])]);
 }
 
 /** Returns a key that identifies a field within a view. */

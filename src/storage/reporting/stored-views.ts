@@ -5,10 +5,11 @@ import { type ReportColumn, type ReportView, viewKey } from './report-view.js';
 /** Returns all typed views, outer ones first. */
 export async function readReportViews({ db, tables }: StoreConnection): Promise<readonly ReportView[]> {
   const { rows } = await sql<ReportView>`
-    SELECT view.id, view.name, document_type_slug AS slug, arrays,
+    SELECT view.id, view.name, document_type_slug AS slug, arrays, history_of IS NOT NULL AS history,
       COALESCE(jsonb_agg(jsonb_build_object('name', field.name, 'path', field.path, 'type', field.type)
         ORDER BY field.position) FILTER (WHERE field.position IS NOT NULL), '[]') AS columns
-    FROM ${tables.reportViews} AS view LEFT JOIN ${tables.reportColumns} AS field ON field.view_id = view.id
+    FROM ${tables.reportViews} AS view
+    LEFT JOIN ${tables.reportColumns} AS field ON field.view_id = COALESCE(view.history_of, view.id)
     GROUP BY view.id ORDER BY view.id`.execute(db);
   return rows;
 }
@@ -24,9 +25,12 @@ export function listReportViews({ db, tables }: StoreConnection) {
       'name',
       'document_type_slug as slug',
       'arrays',
+      sql<boolean>`history_of IS NOT NULL`.as('history'),
       // Null: not built yet.
       'built_at as builtAt',
-      sql<number>`(SELECT count(*)::int FROM ${tables.reportColumns} WHERE view_id = view.id)`.as('fields'),
+      sql<number>`(SELECT count(*)::int FROM ${tables.reportColumns} WHERE view_id = COALESCE(history_of, view.id))`.as(
+        'fields',
+      ),
     ])
     .orderBy('document_type_slug')
     .orderBy(sql`jsonb_array_length(arrays)`)
@@ -51,10 +55,18 @@ export async function storeDecisions(
   return { views: views.length - known.length, columns };
 }
 
-async function storeView({ db }: StoreConnection, { name, slug, arrays }: ReportView): Promise<number> {
+async function storeView({ db, tables }: StoreConnection, view: ReportView): Promise<number> {
+  const { name, slug, arrays, history } = view;
+  const documents = sql<number>`(
+    SELECT id FROM ${tables.reportViews} WHERE document_type_slug = ${slug} AND arrays = '[]' AND history_of IS NULL)`;
   const { id } = await db
     .insertInto('report_views')
-    .values({ name, document_type_slug: slug, arrays: JSON.stringify(arrays) })
+    .values({
+      name,
+      document_type_slug: slug,
+      arrays: JSON.stringify(arrays),
+      history_of: history ? documents : null,
+    })
     .returning('id')
     .executeTakeFirstOrThrow();
   return id;

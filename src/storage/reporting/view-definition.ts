@@ -37,7 +37,7 @@ export function viewDefinition(tables: Tables, view: ReportView, within: readonl
   ].join('\n');
 }
 
-function source(tables: Tables, { slug, arrays }: ReportView): string {
+function source(tables: Tables, { slug, arrays, history }: ReportView): string {
   const schema = quoted(tables.schema);
   const items = arrays.map((path, index) => {
     const array = valueAt(rootOf(index), path);
@@ -46,7 +46,7 @@ function source(tables: Tables, { slug, arrays }: ReportView): string {
   });
   const objects = arrays.map((_, index) => `  AND jsonb_typeof(item_${index + 1}.value) = 'object'`);
   return [
-    `FROM ${schema}.judged_runs AS run`,
+    `FROM ${schema}.${history ? 'run_history' : 'judged_runs'} AS run`,
     // Decompresses a document once per row instead of once per column: hundreds of times faster for large ones.
     'CROSS JOIN LATERAL unnest(ARRAY[run.data]) AS document (data)',
     ...items,
@@ -80,7 +80,7 @@ function readAs(tables: Tables, type: ColumnType, value: string): string {
 
 function restColumns(
   tables: Tables,
-  { arrays, columns }: ReportView,
+  { arrays, columns, history }: ReportView,
   within: readonly ReportView[],
 ): readonly FixedColumn[] {
   const root = rootOf(arrays.length);
@@ -102,7 +102,7 @@ function restColumns(
     {
       name: OTHER,
       expression: `${schema}.other_fields(${root}, ${pg.escapeLiteral(JSON.stringify(knownFields(columns, within)))})`,
-      comment: 'Fields without a column: beyond the limits, or newer than the view; null: none',
+      comment: `Fields without a column: ${history ? 'arrays of objects, those ' : ''}beyond the limits, or newer than the view; null: none`,
     },
   ];
 }
@@ -150,8 +150,10 @@ export function viewsWithin(views: readonly ReportView[]): ReadonlyMap<string, r
   return within;
 }
 
-function commentOf({ slug, arrays }: ReportView): string {
+function commentOf({ slug, arrays, history }: ReportView): string {
   const type = `the document type ${JSON.stringify(slug)}`;
+  if (history)
+    return `Superseded revisions of completed runs of ${type}, each as it was, with the fields of their documents`;
   if (arrays.length === 0) return `Completed runs of ${type}, with the fields of their documents`;
   const path = arrays.map((keys) => keys.join(' → ')).join(' → ');
   return `Elements of ${path} in the documents of completed runs of ${type}, one row each`;

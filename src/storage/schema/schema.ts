@@ -162,6 +162,7 @@ interface ReportViewsTable {
   name: string;
   document_type_slug: string;
   arrays: Json<readonly (readonly string[])[]>;
+  history_of: number | null;
   built_as: string | null;
   built_at: Timestamp | null;
   decided_at: InsertTimestamp;

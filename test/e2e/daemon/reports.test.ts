@@ -19,5 +19,5 @@ test('creates typed views of stored documents that the reader role can read', as
        WHERE arrays = '[]' AND has_table_privilege($1, 'scanfeed_reporting.' || name, 'SELECT')`,
       [database.role],
     );
-  await eventually(readable).toHaveLength(types.length);
+  await eventually(readable).toHaveLength(2 * types.length);
 });

@@ -68,7 +68,10 @@ describe("the daemon's role on tables of another role", () => {
     const feed = await takeFeed(store, testFeed());
     await feed.commit([entryJson({ scanId: 'a' }), entryJson({ scanId: 'b', status: 'odd' })]);
     expect(await feed.counts([entryJson({ scanId: 'a', revision: 2 })])).toMatchObject({ updated: 1 });
-    expect(await refreshReports(connection, READER)).toMatchObject({ built: ['document_rechnung'], failed: [] });
+    expect(await refreshReports(connection, READER)).toMatchObject({
+      built: ['document_rechnung', 'document_rechnung_history'],
+      failed: [],
+    });
     expect(await refreshReports(connection, READER)).toMatchObject({ built: [], failed: [] });
     const { erase, purgeRuns, purgeHistory, purgeQuarantine } = createDeletedRuns(connection);
     for (const purge of [purgeRuns, purgeHistory, purgeQuarantine]) await purge(1, 10);

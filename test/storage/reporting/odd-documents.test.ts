@@ -79,7 +79,7 @@ describe('names', () => {
     await build();
     const views = await viewNames();
     expect(new Set(views).size).toBe(views.length);
-    expect(views).toHaveLength(9);
+    expect(views).toHaveLength(17);
     for (const name of views) expect(name).toMatch(/^document[a-z0-9_]{0,55}$/);
     const rows = await bench.rows(sql<Record<string, string>>`
       SELECT to_jsonb(v) - ARRAY(SELECT name FROM unnest(ARRAY['change_seq']) AS name) AS row

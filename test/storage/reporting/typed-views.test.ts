@@ -88,6 +88,7 @@ describe('a typed view', () => {
     await build();
     expect(await viewNames()).toEqual([
       'document_rechnung',
+      'document_rechnung_history',
       'document_rechnung_positionen',
       'document_rechnung_positionen_chargen',
     ]);
@@ -144,7 +145,11 @@ describe('a typed view', () => {
       { b: '1', other_fields: null },
       { b: '2', other_fields: '{"a": "x"}' },
     ]);
-    expect(await build()).toMatchObject({ views: 0, columns: 1, built: ['document_rechnung'] });
+    expect(await build()).toMatchObject({
+      views: 0,
+      columns: 1,
+      built: ['document_rechnung', 'document_rechnung_history'],
+    });
     expect(await fieldColumns(bench, 'document_rechnung')).toEqual(['b numeric', 'a text']);
     expect(await readView(bench, 'document_rechnung', ['b', 'a', 'other_fields'])).toEqual([
       { b: '1', a: null, other_fields: null },

@@ -34,7 +34,7 @@ describe('views', () => {
     expect(await run('refresh')).toEqual({
       exitCode: 0,
       err: '',
-      out: 'New: 2 views, 2 columns. Built:\n  document_rechnung\n  document_rechnung_positionen\n',
+      out: 'New: 3 views, 2 columns. Built:\n  document_rechnung\n  document_rechnung_history\n  document_rechnung_positionen\n',
     });
     expect((await run('refresh')).out).toBe('All views are up to date.\n');
     expect(JSON.parse((await run('refresh --json')).out)).toEqual({
@@ -103,10 +103,12 @@ describe('views', () => {
     await run('refresh');
     expect((await run('list')).out.replace(/\d{4}-\S+Z/g, 'T')).toBe(
       `${[
-        'VIEW                          DOCUMENT TYPE  ROWS ARE                FIELDS  BUILT',
-        'document_lieferschein         lieferschein   documents                    1  T',
-        'document_rechnung             rechnung       documents                    1  T',
-        'document_rechnung_positionen  rechnung       elements of positionen       1  T',
+        'VIEW                           DOCUMENT TYPE  ROWS ARE                FIELDS  BUILT',
+        'document_lieferschein          lieferschein   documents                    1  T',
+        'document_lieferschein_history  lieferschein   superseded revisions         1  T',
+        'document_rechnung              rechnung       documents                    1  T',
+        'document_rechnung_history      rechnung       superseded revisions         1  T',
+        'document_rechnung_positionen   rechnung       elements of positionen       1  T',
       ].join('\n')}\n`,
     );
     expect((await run('show document_rechnung')).out).toBe(
@@ -117,9 +119,10 @@ describe('views', () => {
       name: 'document_rechnung_positionen',
       documentType: 'rechnung',
       arrays: [['positionen']],
+      history: false,
       columns: [{ name: 'menge', path: ['menge'], type: 'numeric' }],
     });
-    expect(JSON.parse((await run('list --json')).out)).toHaveLength(3);
+    expect(JSON.parse((await run('list --json')).out)).toHaveLength(5);
     expect(await run('show document_x')).toMatchObject({
       exitCode: 1,
       err: 'scanfeed: there is no view "document_x"; see `scanfeed views list`\n',
