@@ -16,6 +16,7 @@ import { disruptAfterCommits } from '../../support/disrupt-after-commits.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson } from '../../support/entries.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
+import { useChangeListener } from '../../support/notifications.js';
 import { type OracleFeed, startOracleFeed } from '../../support/oracle-feed.js';
 import { findPgBouncer, type PgBouncer, startPgBouncer } from '../../support/pgbouncer.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -89,6 +90,21 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
       expect(erased).toMatchObject([{ scanId: 'a', stored: true }]);
       await database.close();
       expect(await bench.rows(sql`SELECT FROM scanfeed_reporting.document_rechnung`)).toEqual([]);
+    });
+  });
+
+  describe('a listener with a direct connection', () => {
+    const provided = useDatabase(MIGRATED);
+    const bench = useStore(useBouncer(provided));
+    const listener = useChangeListener(provided);
+
+    it('hears one notification when a page is committed through PgBouncer, and none when it is delivered again', async () => {
+      const feed = await bench.takeFeed();
+      const page = ['a', 'b'].map((scanId) => entryJson({ scanId }));
+      await feed.commit(page);
+      expect(await listener.sent()).toEqual(['']);
+      await feed.commit(page);
+      expect(await listener.sent()).toEqual([]);
     });
   });
 
