@@ -43,6 +43,8 @@ CREATE TABLE :"schema".report_views (
     document_type_slug text NOT NULL,
     arrays             jsonb NOT NULL,
     history_of         integer REFERENCES :"schema".report_views (id),
+    stores_rows        boolean NOT NULL DEFAULT false,
+    stored_up_to       bigint,
     built_as           text,
     built_at           timestamptz,
     decided_at         timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -53,6 +55,8 @@ COMMENT ON COLUMN :"schema".report_views.name IS 'Name of the view in the schema
 COMMENT ON COLUMN :"schema".report_views.document_type_slug IS 'Document type whose runs it shows';
 COMMENT ON COLUMN :"schema".report_views.arrays IS 'Paths of the nested arrays whose elements are its rows, outermost first, each relative to the previous one; []: its rows are documents';
 COMMENT ON COLUMN :"schema".report_views.history_of IS 'The view of documents whose superseded revisions it shows, with the same columns; null: it shows current revisions';
+COMMENT ON COLUMN :"schema".report_views.stores_rows IS 'An operator wants its rows in a table (scanfeed views store)';
+COMMENT ON COLUMN :"schema".report_views.stored_up_to IS 'Number of the change up to which the table has its rows; null: it has no table';
 COMMENT ON COLUMN :"schema".report_views.built_as IS 'Fingerprint of the definition it was last built from; null: not built yet';
 COMMENT ON COLUMN :"schema".report_views.built_at IS 'When it was last built';
 COMMENT ON COLUMN :"schema".report_views.decided_at IS 'When the document type or array was first seen';

@@ -44,9 +44,11 @@ export async function readAllViews(bench: StoreBench): Promise<void> {
 
 /** As if nothing had ever been stored or decided. */
 export async function emptyReports(bench: StoreBench): Promise<void> {
-  const views = await bench.rows(sql<{ name: string }>`SELECT name FROM ${tables.reportViews}`);
-  for (const { name } of views)
+  const views = await bench.rows(sql<{ id: number; name: string }>`SELECT id, name FROM ${tables.reportViews}`);
+  for (const { id, name } of views) {
     await bench.rows(sql`DROP VIEW IF EXISTS ${sql.id('scanfeed_reporting', name)} CASCADE`);
+    await bench.rows(sql`DROP TABLE IF EXISTS ${sql.id('scanfeed_reporting', `stored_${id}`)}`);
+  }
   await bench.rows(sql`TRUNCATE ${tables.feeds}, ${tables.runs}, ${tables.runHistory}, ${tables.quarantine},
     ${tables.reportViews}, ${tables.reportColumns}, ${tables.deletedRuns}`);
   await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);

@@ -8,6 +8,7 @@ import { readServerFacts } from '../../storage/connection/server-facts.js';
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
 import { createFeeds } from '../../storage/feeds/feeds.js';
 import { inspectReaderRole, readerGrantStatements, readerRoleStatements } from '../../storage/reporting/reader-role.js';
+import { listStoredIndexes } from '../../storage/reporting/stored-indexes.js';
 import { inspectSchema, requireSchema } from '../../storage/schema/check-schema.js';
 import { daemonGrantStatements, findMissingRights } from '../../storage/schema/daemon-role.js';
 import { readMigrations } from '../../storage/schema/read-migrations.js';
@@ -63,6 +64,7 @@ const CHECKS: Checks<DatabaseContext> = {
   schema: checkSchema,
   rights: checkRights,
   'reader role': checkReaderRole,
+  'report indexes': checkReportIndexes,
   'stored feed': checkStoredFeed,
 };
 
@@ -225,6 +227,16 @@ async function checkReaderRole(context: DatabaseContext): Promise<Result> {
   return warning(
     `${readerRole} ${problem}; scanfeed works without it. Run this as a role that may`,
     statements.filter((statement) => !(exists && statement.startsWith('CREATE ROLE'))),
+  );
+}
+
+async function checkReportIndexes(context: DatabaseContext): Promise<Result> {
+  if (!schemaExists(context)) return skipped('requires the schema');
+  const indexes = await listStoredIndexes(context.connection);
+  const invalid = indexes.find(({ valid }) => !valid);
+  if (invalid === undefined) return ok(`${counted(indexes.length, 'index', 'indexes')}, all valid`);
+  return warning(
+    `the creation of an index was interrupted; run \`scanfeed views index ${invalid.view} ${invalid.columns.join(' ')}\` again`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { hasNewDocuments } from '../../storage/reporting/new-documents.js';
+import { hasNewChanges } from '../../storage/reporting/new-documents.js';
 import { refreshReports } from '../../storage/reporting/refresh-reports.js';
 import { CHECK_INTERVAL_MS, type MaintenanceContext } from './maintenance-context.js';
 import { createBatchRest } from './pacing.js';
@@ -18,7 +18,7 @@ export function refreshViews(
   let isDue = true;
   return async () => {
     if (!settings.typedViews) return;
-    if (!isDue && !(await hasNewDocuments(connection))) return;
+    if (!isDue && !(await hasNewChanges(connection))) return;
     isDue = true;
     const rest = createBatchRest(clock, signal);
     const since = clock.monotonic();

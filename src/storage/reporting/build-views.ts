@@ -4,8 +4,9 @@ import { classifyError } from '../../core/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { grantView } from './reader-role.js';
 import { type ReportView, viewKey } from './report-view.js';
+import type { StoredView } from './stored-rows.js';
 import { readReportViews } from './stored-views.js';
-import { viewDefinition, viewsWithin } from './view-definition.js';
+import { type ViewDefinition, viewDefinition, viewsWithin } from './view-definition.js';
 
 /** A view cannot be changed while a report reads it, and waiting for its lock blocks later reports. */
 const LOCK_WAIT = '500ms';
@@ -20,17 +21,13 @@ export interface ViewFailure {
 export async function buildViews(connection: StoreConnection, readerRole: string) {
   // Reads the built views before the decided ones, so that no view is replaced by an older definition.
   const existing = await readBuilt(connection);
-  const views = await readReportViews(connection);
-  const within = viewsWithin(views);
   const built: string[] = [];
   const failed: ViewFailure[] = [];
-  for (const view of views) {
-    const definition = viewDefinition(connection.tables, view, within.get(viewKey(view)) ?? []);
-    const fingerprint = createHash('sha256').update(definition).digest('hex');
+  for (const { view, fingerprint, ...defined } of await defineViews(connection)) {
     const before = existing.get(view.name);
     if (before?.exists && before.fingerprint === fingerprint) continue;
     try {
-      const build = { definition, fingerprint, replaces: before?.fingerprint ?? null, readerRole };
+      const build = { definition: defined.statements, fingerprint, replaces: before?.fingerprint ?? null, readerRole };
       if (await buildView(connection, view, build)) built.push(view.name);
     } catch (error) {
       failed.push({ view: view.name, error });
@@ -38,6 +35,20 @@ export async function buildViews(connection: StoreConnection, readerRole: string
     }
   }
   return { built, failed };
+}
+
+/** Returns the current definitions of the views that keep their rows in a table. */
+export async function findStoredViews(connection: StoreConnection): Promise<readonly StoredView[]> {
+  return (await defineViews(connection)).filter(({ view }) => view.storesRows);
+}
+
+async function defineViews(connection: StoreConnection): Promise<readonly (StoredView & ViewDefinition)[]> {
+  const views = await readReportViews(connection);
+  const within = viewsWithin(views);
+  return views.map((view) => {
+    const definition = viewDefinition(connection.tables, view, within.get(viewKey(view)) ?? []);
+    return { view, ...definition, fingerprint: createHash('sha256').update(definition.statements).digest('hex') };
+  });
 }
 
 /** The last build of a view. */
@@ -69,7 +80,7 @@ interface Build {
 /** Returns false if another process is building the view or has built it since. */
 function buildView(
   { db, tables }: StoreConnection,
-  { id, name }: ReportView,
+  { id, name, storesRows }: ReportView,
   { definition, fingerprint, replaces, readerRole }: Build,
 ): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
@@ -89,7 +100,8 @@ function buildView(
     }
     await tx
       .updateTable('report_views')
-      .set({ built_as: fingerprint, built_at: sql`clock_timestamp()` })
+      // The stored rows may be outdated now: they are replaced, and the view reads the documents until then.
+      .set({ built_as: fingerprint, built_at: sql`clock_timestamp()`, stored_up_to: storesRows ? '0' : null })
       .where('id', '=', id)
       .execute();
     return true;

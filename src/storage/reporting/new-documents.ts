@@ -1,8 +1,9 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { decideColumns, type Surroundings } from './decide-columns.js';
 import { endOfBatch, findFields } from './find-fields.js';
 import { fixedColumnNames } from './fixed-columns.js';
+import { deleteStoredRows } from './stored-rows.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
 
 /**
@@ -37,17 +38,23 @@ export async function findNewFields({ db, tables }: StoreConnection) {
   });
 }
 
-/** Returns whether documents were stored since the last search. Locks nothing. */
-export async function hasNewDocuments({ db, tables }: StoreConnection): Promise<boolean> {
+/** Returns whether runs have changed since the last search or the last stored rows. Locks nothing. */
+export async function hasNewChanges({ db, tables }: StoreConnection): Promise<boolean> {
+  const isAfter = (number: RawBuilder<unknown>) => sql`(
+    EXISTS (SELECT FROM ${tables.runs} WHERE change_seq > ${number})
+    OR EXISTS (SELECT FROM ${tables.deletedRuns} WHERE change_seq > ${number}))`;
   const { rows } = await sql`
     SELECT FROM ${tables.reportProgress} AS progress
-    WHERE EXISTS (SELECT FROM ${tables.runs} AS run WHERE run.change_seq > progress.change_seq)`.execute(db);
+    WHERE EXISTS (SELECT FROM ${tables.runs} WHERE change_seq > progress.change_seq)
+      OR EXISTS (SELECT FROM ${tables.reportViews} AS view
+        WHERE stores_rows <> (stored_up_to IS NOT NULL) OR ${isAfter(sql`view.stored_up_to`)})`.execute(db);
   return rows.length > 0;
 }
 
-/** Makes the next search start with the first document. Existing views and columns remain. */
-export async function forgetProgress({ db }: StoreConnection): Promise<void> {
+/** Makes the next search, and the storing of rows, start with the first document. Existing views and columns remain. */
+export async function forgetProgress({ db, tables }: StoreConnection): Promise<void> {
   await db.updateTable('report_progress').set({ change_seq: 0 }).execute();
+  await db.transaction().execute((tx) => deleteStoredRows({ db: tx, tables }));
 }
 
 async function readSurroundings({ db, tables }: StoreConnection): Promise<Surroundings> {

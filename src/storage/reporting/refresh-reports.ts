@@ -1,6 +1,7 @@
 import type { StoreConnection } from '../connection/store-connection.js';
-import { buildViews, type ViewFailure } from './build-views.js';
+import { buildViews, findStoredViews, type ViewFailure } from './build-views.js';
 import { findNewFields } from './new-documents.js';
+import { storeNextRows } from './stored-rows.js';
 
 /** The result of a refresh of the typed views. */
 export interface Refreshed {
@@ -33,7 +34,11 @@ export async function refreshReports(
     for (const name of done.built) built.add(name);
     return done.failed;
   };
-  const end = async (busy: boolean) => ({ views, columns, failed: await build(), built: [...built], busy });
+  const end = async (busy: boolean) => {
+    const failed = await build();
+    if (!busy) await storeRows(connection, () => between(changes));
+    return { views, columns, failed, built: [...built], busy };
+  };
   for (;;) {
     const found = await findNewFields(connection);
     if (!found?.more) return end(found === null);
@@ -42,5 +47,12 @@ export async function refreshReports(
     columns += found.columns;
     changes += found.changes;
     if (!(await between(changes))) return end(false);
+  }
+}
+
+/** Brings the tables of the views that have one up to date. */
+async function storeRows(connection: StoreConnection, between: () => Promise<boolean> | boolean): Promise<void> {
+  for (const view of await findStoredViews(connection)) {
+    while (await storeNextRows(connection, view)) if (!(await between())) return;
   }
 }

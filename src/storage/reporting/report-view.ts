@@ -20,6 +20,8 @@ export interface ReportView {
   readonly arrays: readonly (readonly string[])[];
   /** Whether its rows are superseded revisions of documents, with the field columns of the view of current ones. */
   readonly history: boolean;
+  /** Whether its rows are kept in a table. */
+  readonly storesRows: boolean;
   /** The columns in their order, which never changes. */
   readonly columns: readonly ReportColumn[];
 }

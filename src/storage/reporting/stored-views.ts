@@ -6,6 +6,7 @@ import { type ReportColumn, type ReportView, viewKey } from './report-view.js';
 export async function readReportViews({ db, tables }: StoreConnection): Promise<readonly ReportView[]> {
   const { rows } = await sql<ReportView>`
     SELECT view.id, view.name, document_type_slug AS slug, arrays, history_of IS NOT NULL AS history,
+      stores_rows AS "storesRows",
       COALESCE(jsonb_agg(jsonb_build_object('name', field.name, 'path', field.path, 'type', field.type)
         ORDER BY field.position) FILTER (WHERE field.position IS NOT NULL), '[]') AS columns
     FROM ${tables.reportViews} AS view
@@ -28,6 +29,7 @@ export function listReportViews({ db, tables }: StoreConnection) {
       sql<boolean>`history_of IS NOT NULL`.as('history'),
       // Null: not built yet.
       'built_at as builtAt',
+      'stores_rows as storesRows',
       sql<number>`(SELECT count(*)::int FROM ${tables.reportColumns} WHERE view_id = COALESCE(history_of, view.id))`.as(
         'fields',
       ),
@@ -36,6 +38,11 @@ export function listReportViews({ db, tables }: StoreConnection) {
     .orderBy(sql`jsonb_array_length(arrays)`)
     .orderBy('id')
     .execute();
+}
+
+/** Records whether a view is to keep its rows in a table. The next refresh builds it so. */
+export async function setStoresRows({ db }: StoreConnection, id: number | null, wanted: boolean): Promise<void> {
+  await db.updateTable('report_views').set({ stores_rows: wanted }).where('id', '=', id).execute();
 }
 
 /** Stores new views and columns. Returns their numbers. */

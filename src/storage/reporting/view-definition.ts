@@ -2,6 +2,7 @@ import pg from 'pg';
 import { quoted, type Tables } from '../schema/schema.js';
 import { type FixedColumn, OTHER, ownColumns, UNFIT } from './fixed-columns.js';
 import { type ColumnType, pathKey, type ReportColumn, type ReportView, viewKey } from './report-view.js';
+import { storedOrChangedRows, storedTable, tableDefinition } from './stored-rows.js';
 
 const READ_AS: Readonly<Record<ColumnType, readonly [sqlType: string, kinds: readonly string[]]>> = {
   number: ['numeric', ['string', 'number', 'boolean']],
@@ -17,24 +18,46 @@ export function sqlTypeOf(type: ColumnType): string {
   return READ_AS[type][0];
 }
 
+export interface ViewDefinition {
+  readonly statements: string;
+  /** The names of the columns. */
+  readonly columns: readonly string[];
+  /** The query that reads the rows from documents; a condition on `run` may be added at its end. */
+  readonly rows: string;
+}
+
 /**
  * Returns the statements that create a typed view or add columns to it. Pure. Reading a value never fails: the functions of the
  * columns return null for values of other types.
  * @param within the views of arrays nested directly in this one
  */
-export function viewDefinition(tables: Tables, view: ReportView, within: readonly ReportView[]): string {
+export function viewDefinition(tables: Tables, view: ReportView, within: readonly ReportView[]): ViewDefinition {
   const name = `${quoted(tables.reportingSchema)}.${quoted(view.name)}`;
-  const columns = [...ownColumns(view), ...restColumns(tables, view, within), ...fieldColumns(tables, view)];
-  const list = columns.map((column) => `  ${column.expression} AS ${quoted(column.name)}`).join(',\n');
+  const columns = allColumns(tables, view, within);
+  const rows = selectRows(tables, view, within);
   const comments = columns.map(
     (column) => `COMMENT ON COLUMN ${name}.${quoted(column.name)} IS ${pg.escapeLiteral(column.comment)};`,
   );
-  return [
+  const names = columns.map((column) => column.name);
+  const fields = view.columns.map((column) => `${quoted(column.name)} ${sqlTypeOf(column.type)}`);
+  const statements = [
+    ...(view.storesRows ? tableDefinition(tables, view, rows, fields) : []),
     `CREATE OR REPLACE VIEW ${name} WITH (security_invoker = false) AS`,
-    `SELECT\n${list}\n${source(tables, view)};`,
+    `${view.storesRows ? storedOrChangedRows(tables, view, rows, names) : rows};`,
+    ...(view.storesRows ? [] : [`DROP TABLE IF EXISTS ${storedTable(tables, view.id)};`]),
     `COMMENT ON VIEW ${name} IS ${pg.escapeLiteral(commentOf(view))};`,
     ...comments,
-  ].join('\n');
+  ];
+  return { statements: statements.join('\n'), columns: names, rows };
+}
+
+function selectRows(tables: Tables, view: ReportView, within: readonly ReportView[]): string {
+  const list = allColumns(tables, view, within).map(({ expression, name }) => `  ${expression} AS ${quoted(name)}`);
+  return `SELECT\n${list.join(',\n')}\n${source(tables, view)}`;
+}
+
+function allColumns(tables: Tables, view: ReportView, within: readonly ReportView[]): readonly FixedColumn[] {
+  return [...ownColumns(view), ...restColumns(tables, view, within), ...fieldColumns(tables, view)];
 }
 
 function source(tables: Tables, { slug, arrays, history }: ReportView): string {

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { anyOf, type StoreConnection } from '../connection/store-connection.js';
+import { deleteStoredRows } from '../reporting/stored-rows.js';
 import type { QuarantineState } from '../schema/schema.js';
 
 /**
@@ -46,6 +47,7 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
         // Before the clock, like every commit.
         await lockFeeds(tx);
         await tx.updateTable('feeds').set({ lease_epoch: sql`lease_epoch + 1` }).execute();
+        await deleteStoredRows({ db: tx, tables }, scanIds);
         await lockClock(tx);
         const ids = sql`${scanIds}::text[]`;
         const { rows } = await sql<ErasedRun>`

@@ -163,6 +163,8 @@ interface ReportViewsTable {
   document_type_slug: string;
   arrays: Json<readonly (readonly string[])[]>;
   history_of: number | null;
+  stores_rows: Generated<boolean>;
+  stored_up_to: BigInteger | null;
   built_as: string | null;
   built_at: Timestamp | null;
   decided_at: InsertTimestamp;

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
 import { buildViews } from '../../../src/storage/reporting/build-views.js';
-import { findNewFields, hasNewDocuments } from '../../../src/storage/reporting/new-documents.js';
+import { findNewFields, hasNewChanges } from '../../../src/storage/reporting/new-documents.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { fieldColumns, NO_READER, readAllViews, readView, refresh, useDocuments } from '../../support/reports.js';
@@ -15,9 +15,9 @@ const { store, build, viewNames } = useDocuments(bench);
 describe('a refresh', () => {
   it('searches each change once, and again when requested', async () => {
     await store({ a: 1 });
-    expect(await hasNewDocuments(bench.connection)).toBe(true);
+    expect(await hasNewChanges(bench.connection)).toBe(true);
     await build();
-    expect(await hasNewDocuments(bench.connection)).toBe(false);
+    expect(await hasNewChanges(bench.connection)).toBe(false);
     await bench.rows(sql`UPDATE ${tables.runs} SET data = '{"b": 1}'`); // unnoticed: not by the daemon
     expect(await build()).toMatchObject({ columns: 0 });
     await bench.rows(sql`UPDATE ${tables.reportProgress} SET change_seq = 0`);

@@ -21,6 +21,15 @@ const run = (args: string) =>
 const store = async (data: unknown, slug = 'rechnung', scanId = 'scan-1') =>
   (await bench.takeFeed()).commit([entryJson({ scanId, documentType: { slug, name: slug }, data })]);
 
+/** Returns the number of stored rows of the documents; null: there is no table. */
+async function storedRows(): Promise<number | null> {
+  const [table] = await bench.rows(sql<{ name: string }>`
+    SELECT tablename AS name FROM pg_tables WHERE schemaname = 'scanfeed_reporting' LIMIT 1`);
+  if (table === undefined) return null;
+  const rows = await bench.rows(sql`SELECT FROM ${sql.id('scanfeed_reporting', table.name)}`);
+  return rows.length;
+}
+
 /** The statements in docs/reporting.md that cause the views of a type to be rebuilt. */
 async function documentedForgetting(): Promise<readonly string[]> {
   const text = await readFile(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
@@ -44,6 +53,72 @@ describe('views', () => {
       failed: [],
       busy: false,
     });
+  });
+
+  it('store keeps the rows of a view in a table, until --drop is given', async () => {
+    await store({ betrag: 1 });
+    await run('refresh');
+    expect(await run('store document_rechnung')).toEqual({
+      exitCode: 0,
+      err: '',
+      out: 'document_rechnung keeps its rows in a table now.\n',
+    });
+    expect(await storedRows()).toBe(1);
+    expect((await run('list')).out).toMatch(/^document_rechnung +rechnung +documents +1 +yes/m);
+    const dropped = 'document_rechnung reads the documents again; its table was dropped.\n';
+    expect((await run('store document_rechnung --drop')).out).toBe(dropped);
+    expect(await storedRows()).toBeNull();
+  });
+
+  it('index creates an index that queries on the view use, and --list finds', async () => {
+    const feed = await bench.takeFeed();
+    const documentType = { slug: 'rechnung', name: 'Rechnung' };
+    const numbers = Array.from({ length: 500 }, (_, number) => `RE-${number}`);
+    await feed.commit(numbers.map((nummer) => entryJson({ scanId: nummer, documentType, data: { nummer } })));
+    await run('refresh');
+    const created = 'Created an index of document_rechnung on nummer, completed_at.\n';
+    expect(await run('index document_rechnung nummer completed_at')).toEqual({ exitCode: 0, err: '', out: created });
+    expect((await run('index document_rechnung nummer completed_at')).out).toBe(
+      'document_rechnung has this index already.\n',
+    );
+    await bench.rows(sql`ANALYZE`);
+    const plan = await bench.rows(
+      sql`EXPLAIN SELECT * FROM scanfeed_reporting.document_rechnung WHERE nummer = 'RE-1'`,
+    );
+    expect(JSON.stringify(plan)).toMatch(/Index Scan using stored_\d+_nummer_completed_at_idx/);
+    const indexes = JSON.parse((await run('index --list --json')).out);
+    expect(indexes).toMatchObject([{ view: 'document_rechnung', columns: ['nummer', 'completed_at'], valid: true }]);
+    // A new column does not lose it.
+    await store({ nummer: 'RE-2', neu: 1 }, 'rechnung', 'scan-2');
+    await run('refresh');
+    expect((await run('index --list')).out).toContain('nummer, completed_at');
+    expect((await run('index document_rechnung nummer completed_at --drop')).exitCode).toBe(0);
+    expect((await run('index --list')).out).toBe('There are no indexes.\n');
+  });
+
+  it('index replaces an index when its creation was interrupted', async () => {
+    await store({ nummer: 'RE-1' });
+    await run('refresh');
+    await run('index document_rechnung nummer');
+    await bench.rows(sql`UPDATE pg_index SET indisvalid = false
+      WHERE indexrelid = (SELECT oid FROM pg_class WHERE relname LIKE 'stored_%_nummer_idx')`);
+    expect((await run('index --list')).out).toContain('invalid');
+    expect((await run('index document_rechnung nummer')).out).toContain('Created an index');
+    expect((await run('index --list')).out).toContain(' valid');
+  });
+
+  it.each([
+    ['index document_rechnung nix', 'has no column "nix"', 1],
+    ['index document_nix nummer', 'there is no view "document_nix"', 1],
+    ['index document_rechnung', 'name a view and the columns', 64],
+    ['index document_rechnung nummer --drop', 'has no index on nummer', 1],
+    ['store document_rechnung_history', 'superseded revisions', 1],
+  ])('%s fails with a reason', async (args, reason, exitCode) => {
+    await store({ nummer: 'RE-1' });
+    await run('refresh');
+    const failed = await run(args);
+    expect(failed.exitCode).toBe(exitCode);
+    expect(failed.err).toContain(reason);
   });
 
   it('refresh --all searches all documents when it is run', async () => {
@@ -103,12 +178,12 @@ describe('views', () => {
     await run('refresh');
     expect((await run('list')).out.replace(/\d{4}-\S+Z/g, 'T')).toBe(
       `${[
-        'VIEW                           DOCUMENT TYPE  ROWS ARE                FIELDS  BUILT',
-        'document_lieferschein          lieferschein   documents                    1  T',
-        'document_lieferschein_history  lieferschein   superseded revisions         1  T',
-        'document_rechnung              rechnung       documents                    1  T',
-        'document_rechnung_history      rechnung       superseded revisions         1  T',
-        'document_rechnung_positionen   rechnung       elements of positionen       1  T',
+        'VIEW                           DOCUMENT TYPE  ROWS ARE                FIELDS  IN A TABLE  BUILT',
+        'document_lieferschein          lieferschein   documents                    1  no          T',
+        'document_lieferschein_history  lieferschein   superseded revisions         1  no          T',
+        'document_rechnung              rechnung       documents                    1  no          T',
+        'document_rechnung_history      rechnung       superseded revisions         1  no          T',
+        'document_rechnung_positionen   rechnung       elements of positionen       1  no          T',
       ].join('\n')}\n`,
     );
     expect((await run('show document_rechnung')).out).toBe(

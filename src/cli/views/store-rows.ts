@@ -1,0 +1,114 @@
+import { describeError } from '../../observability/log/describe-error.js';
+import type { StoreConnection } from '../../storage/connection/store-connection.js';
+import { ownColumns } from '../../storage/reporting/fixed-columns.js';
+import { refreshReports } from '../../storage/reporting/refresh-reports.js';
+import type { ReportView } from '../../storage/reporting/report-view.js';
+import {
+  createStoredIndex,
+  dropStoredIndex,
+  listStoredIndexes,
+  type StoredIndex,
+} from '../../storage/reporting/stored-indexes.js';
+import { readReportViews, setStoresRows } from '../../storage/reporting/stored-views.js';
+import type { CommandProcess } from '../context/command-process.js';
+import { CommandFailure, EXIT } from '../context/exit.js';
+import { counted } from '../terminal/format.js';
+import { progressLine } from '../terminal/progress-line.js';
+import { type Column, table } from '../terminal/table.js';
+
+/** What the commands work with. */
+export interface ReportsWork {
+  readonly connection: StoreConnection;
+  readonly readerRole: string;
+}
+
+/** Returns the view of this name. */
+export async function findView(name: string, connection: StoreConnection): Promise<ReportView> {
+  const view = (await readReportViews(connection)).find((each) => each.name === name);
+  if (view !== undefined) return view;
+  throw new CommandFailure(`there is no view ${JSON.stringify(name)}; see \`scanfeed views list\``);
+}
+
+/** `scanfeed views store`: keeps the rows of a view in a table, or no longer. */
+export async function storeRows(name: string, drop: boolean, work: ReportsWork, io: CommandProcess): Promise<void> {
+  const view = await findView(name, work.connection);
+  await changeStorage(view, !drop, work, io);
+  const now = drop ? 'reads the documents again; its table was dropped' : 'keeps its rows in a table now';
+  io.write(`${name} ${now}.\n`);
+}
+
+/** `scanfeed views index`: creates or drops an index, or lists the indexes. */
+export async function changeIndex(
+  name: string,
+  columns: readonly string[],
+  drop: boolean,
+  work: ReportsWork,
+  io: CommandProcess,
+): Promise<void> {
+  const { connection } = work;
+  const view = await findView(name, connection);
+  requireColumns(view, columns);
+  const same = await findIndexesOn(name, columns, connection);
+  if (drop) {
+    if (same.length === 0) throw new CommandFailure(`${name} has no index on ${columns.join(', ')}`);
+    for (const index of same) await dropStoredIndex(connection, index.name);
+    return io.write(`Dropped the index of ${name} on ${columns.join(', ')}.\n`);
+  }
+  if (same.some(({ valid }) => valid)) return io.write(`${name} has this index already.\n`);
+  if (!view.storesRows) await changeStorage(view, true, work, io);
+  for (const index of same) await dropStoredIndex(connection, index.name);
+  await createStoredIndex(connection, view.id, columns);
+  io.write(`Created an index of ${name} on ${columns.join(', ')}.\n`);
+}
+
+/** `scanfeed views index --list`. */
+export async function listIndexes(json: boolean, connection: StoreConnection, io: CommandProcess): Promise<void> {
+  const indexes = await listStoredIndexes(connection);
+  if (json) io.write(`${JSON.stringify(indexes)}\n`);
+  else if (indexes.length === 0) io.write('There are no indexes.\n');
+  else io.write(table(indexes, INDEXES, io.columns));
+}
+
+const INDEXES: readonly Column<StoredIndex>[] = [
+  { head: 'VIEW', cell: ({ view }) => view },
+  { head: 'COLUMNS', cell: ({ columns }) => columns.join(', '), shrinks: true },
+  { head: 'SIZE', cell: ({ bytes }) => `${(bytes / 2 ** 20).toFixed(1)} MiB`, right: true },
+  { head: 'STATE', cell: ({ valid }) => (valid ? 'valid' : 'invalid: create it again') },
+];
+
+async function changeStorage(
+  view: ReportView,
+  wanted: boolean,
+  { connection, readerRole }: ReportsWork,
+  io: CommandProcess,
+): Promise<void> {
+  if (view.history) throw new CommandFailure('views of superseded revisions cannot keep their rows in a table');
+  await setStoresRows(connection, view.id, wanted);
+  const progress = progressLine(io);
+  const { busy, failed } = await refreshReports(connection, readerRole, (changes) => {
+    progress.show(() => `${counted(changes, 'change', 'changes')} scanned, storing rows`);
+    return true;
+  }).finally(() => progress.clear());
+  const problem = failed.find((failure) => failure.view === view.name);
+  if (problem !== undefined)
+    throw new CommandFailure(`${view.name} was not rebuilt: ${describeError(problem.error).message}`);
+  if (busy) throw new CommandFailure('a daemon is scanning new documents and does the rest', EXIT.tryAgain);
+}
+
+function requireColumns(view: ReportView, columns: readonly string[]): void {
+  const known = [...ownColumns(view), ...view.columns].map((column) => column.name);
+  const unknown = columns.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new CommandFailure(
+    `${view.name} has no column ${JSON.stringify(unknown)} that can be indexed; see \`scanfeed views show ${view.name}\``,
+  );
+}
+
+async function findIndexesOn(
+  view: string,
+  columns: readonly string[],
+  connection: StoreConnection,
+): Promise<readonly StoredIndex[]> {
+  const indexes = await listStoredIndexes(connection);
+  return indexes.filter((index) => index.view === view && index.columns.join() === columns.join());
+}

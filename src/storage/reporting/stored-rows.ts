@@ -1,0 +1,142 @@
+import { sql } from 'kysely';
+import pg from 'pg';
+import type { StoreConnection } from '../connection/store-connection.js';
+import { quoted, type Tables } from '../schema/schema.js';
+import { endOfBatch } from './find-fields.js';
+import type { ReportView } from './report-view.js';
+
+/*
+ * A typed view can keep its rows in a table, so that PostgreSQL can index them and need not unpack documents
+ * (docs/decisions/0017). The table has the rows up to a change, `stored_up_to`. The view takes the rows of runs that have not
+ * changed since from the table, and those of the others from their documents. So the view is exact whenever it is read, and
+ * the table may be behind.
+ */
+
+/** Limits of a batch: number of runs, stored bytes of their documents, and number of deleted runs. */
+const BATCH = { runs: 250, bytes: 2 ** 20 };
+const DELETIONS = 1_000;
+
+/** A view that keeps its rows in a table. */
+export interface StoredView {
+  readonly view: ReportView;
+  readonly columns: readonly string[];
+  /** The query that reads the rows from documents; a condition on `run` may be added at its end. */
+  readonly rows: string;
+  /** Fingerprint of the definition. */
+  readonly fingerprint: string;
+}
+
+/** Returns the name of the table. It is in the schema of the reports, where the daemon may create relations. */
+export function storedTable({ reportingSchema }: Tables, id: number | null): string {
+  return `${quoted(reportingSchema)}.${quoted(`stored_${id}`)}`;
+}
+
+/**
+ * Returns the statements that create the table or add columns to it.
+ * @param fields the columns of the fields with their types, `betrag numeric`
+ */
+export function tableDefinition(
+  tables: Tables,
+  { id, name }: ReportView,
+  rows: string,
+  fields: readonly string[],
+): readonly string[] {
+  const table = storedTable(tables, id);
+  const comment = `Rows of ${name}, up to report_views.stored_up_to; read the view instead`;
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} AS\n${rows}\nWITH NO DATA;`,
+    ...fields.map((field) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${field};`),
+    `CREATE INDEX IF NOT EXISTS ${quoted(`stored_${id}_scan_id`)} ON ${table} (scan_id);`,
+    `COMMENT ON TABLE ${table} IS ${pg.escapeLiteral(comment)};`,
+    // A role that may erase runs must be able to delete their rows here.
+    `DO $$ BEGIN EXECUTE format('GRANT SELECT, DELETE ON ${table} TO %I', (
+       SELECT rolname FROM pg_roles JOIN pg_class AS class ON relowner = pg_roles.oid
+       WHERE class.oid = '${quoted(tables.schema)}.runs'::regclass)); END $$;`,
+  ];
+}
+
+/** Returns the query of the view: the stored rows of unchanged runs, and the rows of changed ones. */
+export function storedOrChangedRows(
+  tables: Tables,
+  { id }: ReportView,
+  rows: string,
+  columns: readonly string[],
+): string {
+  const schema = quoted(tables.schema);
+  const upTo = `(SELECT stored_up_to FROM ${schema}.report_views WHERE id = ${id})`;
+  // With an upper limit PostgreSQL expects few runs in this range, and uses the index.
+  const changed = `run.change_seq > ${upTo} AND run.change_seq <= 9223372036854775807`;
+  const unchanged = (table: string) =>
+    `NOT EXISTS (SELECT FROM ${schema}.${table} AS run WHERE run.scan_id = stored.scan_id AND ${changed})`;
+  return [
+    `SELECT ${columns.map(quoted).join(', ')} FROM ${storedTable(tables, id)} AS stored`,
+    `WHERE ${unchanged('runs')}\n  AND ${unchanged('deleted_runs')}`,
+    `UNION ALL\n${rows}\n  AND ${changed}`,
+  ].join('\n');
+}
+
+/**
+ * Replaces the stored rows of the next runs that have changed. Returns whether there may be more; false also if another process
+ * is storing rows, or the view has another definition by now.
+ */
+export function storeNextRows(
+  { db, tables }: StoreConnection,
+  { view, columns, rows, fingerprint }: StoredView,
+): Promise<boolean> {
+  const table = sql.raw(storedTable(tables, view.id));
+  return db.transaction().execute(async (tx) => {
+    const at = await tx
+      .selectFrom('report_views')
+      .select('stored_up_to')
+      .where('id', '=', view.id)
+      .where('built_as', '=', fingerprint)
+      .where('stored_up_to', 'is not', null)
+      .forUpdate()
+      .skipLocked()
+      .executeTakeFirst();
+    if (at === undefined) return false;
+    const after = at.stored_up_to ?? '0';
+    const last = await endOfChanges({ db: tx, tables }, after);
+    if (last === null) return false;
+    const inBatch = sql`change_seq > ${after}::bigint AND change_seq <= ${last}::bigint`;
+    await sql`DELETE FROM ${table} WHERE scan_id IN (
+      SELECT scan_id FROM ${tables.runs} WHERE ${inBatch}
+      UNION ALL SELECT scan_id FROM ${tables.deletedRuns} WHERE ${inBatch})`.execute(tx);
+    await sql`INSERT INTO ${table} (${sql.join(columns.map((name) => sql.id(name)))})
+      ${sql.raw(rows)} AND run.change_seq > ${after}::bigint AND run.change_seq <= ${last}::bigint`.execute(tx);
+    await tx.updateTable('report_views').set({ stored_up_to: last }).where('id', '=', view.id).execute();
+    return true;
+  });
+}
+
+/**
+ * Deletes the stored rows of these runs, or all of them, in which case they are stored again. Waits for a process that is storing
+ * rows, and has to run in a transaction.
+ */
+export async function deleteStoredRows({ db, tables }: StoreConnection, scanIds?: readonly string[]): Promise<void> {
+  const stored = await db
+    .selectFrom('report_views')
+    .select('id')
+    .where('stored_up_to', 'is not', null)
+    .orderBy('id')
+    .forUpdate()
+    .execute();
+  for (const { id } of stored) {
+    const ofRuns = scanIds === undefined ? sql`` : sql`WHERE scan_id = ANY (${scanIds}::text[])`;
+    await sql`DELETE FROM ${sql.raw(storedTable(tables, id))} ${ofRuns}`.execute(db);
+    if (scanIds === undefined)
+      await db.updateTable('report_views').set({ stored_up_to: 0 }).where('id', '=', id).execute();
+  }
+}
+
+/** Returns the last change of the next batch of changed and deleted runs; null if there is none. */
+async function endOfChanges({ db, tables }: StoreConnection, after: string): Promise<string | null> {
+  const ofRuns = await endOfBatch({ db, tables }, after, BATCH);
+  const { rows } = await sql<{ last: string | null; number: number }>`
+    SELECT max(change_seq)::text AS last, count(*)::int AS number FROM (
+      SELECT change_seq FROM ${tables.deletedRuns} WHERE change_seq > ${after}::bigint
+      ORDER BY change_seq LIMIT ${DELETIONS}) AS next`.execute(db);
+  const { last = null, number = 0 } = rows[0] ?? {};
+  if (ofRuns === null || last === null) return ofRuns ?? last;
+  return number === DELETIONS && BigInt(last) < BigInt(ofRuns) ? last : ofRuns;
+}
