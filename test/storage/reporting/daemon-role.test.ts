@@ -94,6 +94,41 @@ describe("the daemon's role on tables of another role", () => {
     expect(await migrateAll()).toMatchObject({ exitCode: 0, err: '' });
   });
 
+  it('creates tables of rows that the owner can erase runs from, and the reader reads only by the view', async () => {
+    const connection = connectStore(daemon, TEST_SCHEMA);
+    const feed = await takeFeed(
+      createStore(daemon, {
+        schema: TEST_SCHEMA,
+        leaseTtlMs: 30_000,
+        pendingRetryMs: 30_000,
+        keptDays: null,
+        monotonic: () => 0,
+      }),
+      testFeed(),
+    );
+    await feed.commit([entryJson({ scanId: 'stored' })]);
+    await sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE name = 'document_rechnung'`.execute(daemon.sql);
+    expect(await refreshReports(connection, READER)).toMatchObject({ built: ['document_rechnung'], failed: [] });
+    const [stored] = (
+      await sql<{
+        name: string;
+      }>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'scanfeed_reporting'`.execute(admin.sql)
+    ).rows;
+    const table = sql.id('scanfeed_reporting', stored?.name ?? '');
+    expect((await sql`SELECT scan_id FROM ${table}`.execute(admin.sql)).rows).toEqual([{ scan_id: 'stored' }]);
+    await expect(
+      admin.sql.transaction().execute(async (tx) => {
+        await sql`SET LOCAL ROLE ${sql.id(READER)}`.execute(tx);
+        expect((await sql`SELECT FROM scanfeed_reporting.document_rechnung`.execute(tx)).rows).toHaveLength(1);
+        await sql`SELECT FROM ${table}`.execute(tx);
+      }),
+    ).rejects.toMatchObject({ sqlstate: '42501' });
+    const owner = openAs(OWNER);
+    await createDeletedRuns(connectStore(owner, TEST_SCHEMA)).erase(['stored']);
+    await owner.close();
+    expect((await sql`SELECT FROM ${table}`.execute(admin.sql)).rows).toEqual([]);
+  });
+
   it('gets its rights when several processes start at once', async () => {
     const owner = openAs(OWNER);
     for (const right of ['DELETE ON scanfeed.runs', 'EXECUTE ON FUNCTION scanfeed.refuse_overtaken()']) {
