@@ -11,6 +11,7 @@ import { idle } from './figures/idle.js';
 import { largeTable } from './figures/large-table.js';
 import { latency } from './figures/latency.js';
 import { redelivery } from './figures/redelivery.js';
+import { reports } from './figures/reports.js';
 import { restart } from './figures/restart.js';
 import { retention } from './figures/retention.js';
 import { soak } from './figures/soak.js';
@@ -31,6 +32,7 @@ const FIGURES: readonly Figure[] = [
   freshness,
   largeTable,
   retention,
+  reports,
   feeds,
   soak,
 ];
