@@ -22,6 +22,14 @@ export const REPORT_MUTANTS: readonly Mutant[] = [
     patch('src/storage/runs/pending.ts', ', change_seq = ${tables.nextChange}', ''),
   ),
   reports(
+    'stored rows of an erased run remain',
+    patch('src/storage/runs/deleted-runs.ts', 'await deleteStoredRows({ db: tx, tables }, scanIds);', ''),
+  ),
+  reports(
+    'a typed view shows stored rows of deleted runs',
+    patch('src/storage/reporting/stored-rows.ts', "\\n  AND ${unchanged('deleted_runs')}", ''),
+  ),
+  reports(
     'what is read of a document fails a report',
     patch(
       'migrations/0002_reporting.sql',

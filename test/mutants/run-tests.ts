@@ -41,7 +41,7 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
   },
   reports: {
     project: 'storage',
-    files: ['views', 'typed-views', 'odd-documents', 'refresh-views', 'erasure', 'changes'].map(
+    files: ['views', 'typed-views', 'odd-documents', 'refresh-views', 'erasure', 'changes', 'stored-rows'].map(
       (name) => `test/storage/reporting/${name}.test.ts`,
     ),
   },
