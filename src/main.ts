@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ register(program: Comman
   adopt: () => import('./cli/commands/adopt.js'),
   backfill: () => import('./cli/commands/backfill.js'),
   reconcile: () => import('./cli/commands/reconcile.js'),
+  sql: () => import('./cli/commands/sql.js'),
   views: () => import('./cli/commands/views.js'),
   erase: () => import('./cli/commands/erase.js'),
   submit: () => import('./cli/commands/submit.js'),

@@ -1,0 +1,84 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as sqlCommand from '../../../src/cli/commands/sql.js';
+import { grantReader } from '../../../src/storage/reporting/reader-role.js';
+import { runCommand } from '../../support/command.js';
+import { entryJson } from '../../support/entries.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { MIGRATED, tables, useStore } from '../../support/store.js';
+
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
+const READER = `scanfeed_sql_${process.pid}`;
+
+beforeAll(async () => {
+  await grantReader(bench.connection, READER);
+  const feed = await bench.takeFeed();
+  await feed.commit([
+    entryJson({ scanId: 'a', fileName: 'comma, "quoted".pdf', partnerName: null }),
+    entryJson({ scanId: 'b', fileName: '', partnerName: '\u001b[2Jred', ocrConfidence: 1 }),
+  ]);
+});
+afterAll(async () => {
+  await bench.rows(sql.raw(`DROP OWNED BY ${READER} CASCADE; DROP ROLE ${READER}`));
+});
+
+const run = (query: string, option: readonly string[] = [], role = READER) =>
+  runCommand(sqlCommand, ['sql', ...option, query], { env: { DATABASE_URL: given.url, SCANFEED_READER_ROLE: role } });
+
+describe('sql', () => {
+  it('prints an aligned table of the views, whose names need no schema', async () => {
+    expect(await run('SELECT scan_id, revision, partner_name FROM runs ORDER BY scan_id')).toEqual({
+      exitCode: 0,
+      out: 'scan_id  revision  partner_name\na               1\nb               1  \ufffd[2Jred\n',
+      err: '2 rows\n',
+    });
+  });
+
+  it('prints the first thousand rows as a table, and all of them otherwise', async () => {
+    const { out, err } = await run('SELECT generate_series(1, 2345) AS n');
+    expect([out.split('\n').length, err]).toEqual([1_002, 'the first 1000 rows; --csv and --json print all\n']);
+    const all = JSON.parse((await run('SELECT generate_series(1, 2345) AS n', ['--json'])).out);
+    expect([all.length, all.at(-1)]).toEqual([2_345, { n: 2_345 }]);
+  });
+
+  it('prints JSON with every digit when --json is given', async () => {
+    const query = `SELECT 98765432109876543210.10 AS big, 9007199254740993::bigint AS id, 'NaN'::numeric AS nan, NULL AS none,
+      true AS yes, '{"a": 1.10}'::jsonb AS json, E'"\\n' AS text`;
+    expect((await run(query, ['--json'])).out).toBe(
+      '[{"big":98765432109876543210.10,"id":9007199254740993,"nan":"NaN","none":null,"yes":true,"json":{"a": 1.10},"text":"\\"\\n"}]\n',
+    );
+    expect((await run('SELECT 1 WHERE false', ['--json'])).out).toBe('[]\n');
+  });
+
+  it('prints comma-separated values that tell NULL from an empty text when --csv is given', async () => {
+    const { out } = await run('SELECT file_name, partner_name FROM runs ORDER BY scan_id', ['--csv']);
+    expect(out).toBe('file_name,partner_name\r\n"comma, ""quoted"".pdf",\r\n"",\u001b[2Jred\r\n');
+    expect((await run('SELECT 1 AS n WHERE false', ['--csv'])).out).toBe('n\r\n');
+  });
+
+  it.each([
+    ['SELECT * FROM scanfeed.runs', 'permission denied for schema scanfeed (SQLSTATE 42501)'],
+    ['SELECT 1; COMMIT; DROP TABLE scanfeed.runs', 'cannot insert multiple commands into a prepared statement'],
+    ['DELETE FROM runs', 'syntax error at or near "DELETE"'],
+    ["SELECT nextval('scanfeed.change_seq')", 'permission denied'],
+    ['WITH gone AS (DELETE FROM runs RETURNING *) SELECT * FROM gone', 'must not contain data-modifying statements'],
+    ['SELECT nix FROM runs', 'column "nix" does not exist (SQLSTATE 42703)'],
+    ['SELECT 1/0', 'division by zero (SQLSTATE 22012)'],
+  ])('refuses %s', async (query, reason) => {
+    const { exitCode, out, err } = await run(query);
+    expect([exitCode, out]).toEqual([1, '']);
+    expect(err).toContain(`PostgreSQL refused the query: `);
+    expect(err).toContain(reason);
+    expect(err.trimEnd()).not.toContain('\n');
+    expect(await bench.rows(sql`SELECT FROM ${tables.runs}`)).toHaveLength(2);
+  });
+
+  it('does not run with other rights when the role does not exist', async () => {
+    const { exitCode, err } = await run('SELECT 1', [], 'scanfeed_nobody');
+    expect(exitCode).toBe(1);
+    expect(err).toContain(
+      'the role scanfeed_nobody cannot be used: role "scanfeed_nobody" does not exist; see the check',
+    );
+  });
+});
