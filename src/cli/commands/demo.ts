@@ -125,8 +125,8 @@ async function embedPostgres(directory: string, signal: AbortSignal): Promise<Em
   return {
     variables: { DATABASE_URL: postgres.url },
     lines: [
-      `Embedded PostgreSQL ${postgres.cluster.version}; query it with`,
-      `  ${postgres.psql} -c 'SELECT count(*) FROM scanfeed.runs'`,
+      `Embedded PostgreSQL ${postgres.cluster.version}; any client takes the URL in ${postgres.urlFile}, for example`,
+      `  DATABASE_URL=$(cat "${postgres.urlFile}") node dist/main.js sql 'SELECT * FROM sync_status'`,
     ],
     stop: () => postgres.stop(),
   };

@@ -3,17 +3,18 @@
  * listens on 127.0.0.1 only and ends with this process.
  */
 import { existsSync } from 'node:fs';
-import { relative } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import { type Cluster, locateCluster, NAME } from './cluster.js';
-import { initialiseCluster, keepPassword, passwordFile } from './initialise-cluster.js';
+import { initialiseCluster, keepPassword } from './initialise-cluster.js';
 import { type ServerSettings, startServer } from './server.js';
 
 export interface EmbeddedPostgres {
   readonly cluster: Cluster;
   /** With the password: for the program, not for a log. */
   readonly url: string;
-  /** Command for a terminal in the current folder; the password stays in its file. */
-  readonly psql: string;
+  /** File with the URL, which only its owner can read; a path from the current folder if it is below it. */
+  readonly urlFile: string;
   readonly port: number;
   /** Stops the server. May be called again. */
   stop(): Promise<void>;
@@ -44,9 +45,9 @@ export async function startEmbeddedPostgres(options: Options): Promise<EmbeddedP
   if (!existsSync(cluster.data)) await initialiseCluster(cluster, password, initdb);
   const { port, stop } = await startServer(cluster, { port: wanted, settings }, signal);
   // The server speaks no TLS: a PGSSLMODE of the environment must not request it.
-  const url = `postgres://${NAME}:${password}@127.0.0.1:${port}/${NAME}?sslmode=disable`;
-  const file = passwordFile(cluster);
+  const url = `postgresql://${NAME}:${password}@127.0.0.1:${port}/${NAME}?sslmode=disable`;
+  const file = join(cluster.directory, 'database-url');
+  await writeFile(file, `${url}\n`, { mode: 0o600 });
   const fromHere = relative(process.cwd(), file);
-  const psql = `PGPASSFILE="${fromHere.startsWith('..') ? file : fromHere}" psql -h 127.0.0.1 -p ${port} -U ${NAME} ${NAME}`;
-  return { cluster, url, psql, port, stop };
+  return { cluster, url, urlFile: fromHere.startsWith('..') ? file : fromHere, port, stop };
 }

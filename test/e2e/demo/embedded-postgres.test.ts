@@ -70,15 +70,15 @@ test('syncs commits to the disk and listens on loopback only', async () => {
   expect(settings).toEqual({ fsync: 'on', addresses: '127.0.0.1', sockets: '' });
 });
 
-test('stores the password in a file that only its owner can read, and does not show it in the psql command', async () => {
+test('stores the password and the URL in files that only their owner can read', async () => {
   const server = await start();
   const file = join(directory, 'pgpass');
   const { password } = new URL(server.url);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect(await readFile(file, 'utf8')).toBe(`127.0.0.1:*:*:scanfeed:${password}\n`);
   expect(password).toHaveLength(32);
-  expect(server.psql).toContain(`PGPASSFILE="${file}" psql -h 127.0.0.1 -p ${server.port} `);
-  expect(server.psql).not.toContain(password);
+  expect((await stat(server.urlFile)).mode & 0o777).toBe(0o600);
+  expect(await readFile(server.urlFile, 'utf8')).toBe(`${server.url}\n`);
 });
 
 test('rejects a connection when the password is wrong', async () => {
