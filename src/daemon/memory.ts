@@ -7,6 +7,15 @@ const MIB = 1024 * 1024;
 /** Number of released bytes that triggers a garbage collection, which takes a few milliseconds. */
 const COLLECT_EVERY_BYTES = 32 * MIB;
 
+/**
+ * Size of a released body above which a garbage collection follows at once, bytes. Ordinary pages are smaller, and one of 12 MB
+ * with a million values may have taken 100 MB.
+ */
+const LARGE_BODY_BYTES = 8 * MIB;
+
+/** Collects garbage as `globalThis.gc` does. `last-resort` also returns the pages that V8 keeps for new objects to the system. */
+export type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'regular' | 'last-resort' }) => void;
+
 /** Memory of the process that is not available for one answer, bytes. */
 const RESERVED_BYTES = 220 * MIB;
 
@@ -25,13 +34,18 @@ export function largestAnswerBytes(heapLimit: number = getHeapStatistics().heap_
  * @param collect V8's garbage collector, available if Node was started with `--expose-gc` (the image's entry point does
  * so). Without it the process needs more memory (docs/decisions/0009).
  */
-export function createProcessBudget(bytes: number, collect: (() => void) | undefined = globalThis.gc): MemoryBudget {
+export function createProcessBudget(
+  bytes: number,
+  collect: Collect | undefined = globalThis.gc as Collect | undefined,
+): MemoryBudget {
   if (collect === undefined) return createMemoryBudget(bytes);
   let uncollected = 0;
   return createMemoryBudget(bytes, (released) => {
+    const large = released >= LARGE_BODY_BYTES;
     uncollected += released;
-    if (uncollected < COLLECT_EVERY_BYTES) return;
+    if (uncollected < COLLECT_EVERY_BYTES && !large) return;
     uncollected = 0;
-    setImmediate(collect); // nothing refers to the released bytes by then
+    // Nothing refers to the released bytes by then.
+    setImmediate(collect, { type: 'major', execution: 'sync', flavor: large ? 'last-resort' : 'regular' });
   });
 }
