@@ -108,14 +108,12 @@ function restColumns(
 ): readonly FixedColumn[] {
   const root = rootOf(arrays.length);
   const schema = quoted(tables.schema);
-  const checks = firstColumns(columns)
-    .filter(({ type }) => type !== 'json')
-    .map(({ name, path, type }) => {
-      const value = valueAt(root, path);
-      return `    CASE WHEN ${schema}.holds_value(${value}) AND ${readAs(tables, type, value)} IS NULL THEN ${pg.escapeLiteral(name)} END`;
-    });
-  const unfit =
-    checks.length === 0 ? 'NULL::text[]' : `NULLIF(array_remove(ARRAY[\n${checks.join(',\n')}\n  ], NULL), '{}')`;
+  const checked = firstColumns(columns).filter(({ type }) => type !== 'json');
+  const texts = (values: readonly string[]) => `ARRAY[${values.map(pg.escapeLiteral).join(', ')}]`;
+  const names = texts(checked.map(({ name }) => name));
+  const types = texts(checked.map(({ type }) => type));
+  const values = `ARRAY[${checked.map(({ path }) => valueAt(root, path)).join(', ')}]`;
+  const unfit = checked.length === 0 ? 'NULL::text[]' : `${schema}.unfit_fields(${names}, ${types}, ${values})`;
   return [
     {
       name: UNFIT,
