@@ -22,6 +22,8 @@ export interface CommandSetting {
   readonly answer?: string | (() => Promise<string>);
   /** Columns of the terminal. */
   readonly columns?: number;
+  /** The program that reads the output: called with all of it so far, returns false if it has ended. */
+  readonly reader?: (out: string) => boolean;
 }
 
 /** A clock that waits for nothing, so that pauses between tries cost no time. */
@@ -50,7 +52,7 @@ function secretsOf({ env }: CommandSetting): Record<string, string> {
 async function execute(
   { register }: CommandModule,
   args: readonly string[],
-  { env, answer, columns }: CommandSetting,
+  { env, answer, columns, reader }: CommandSetting,
 ): Promise<CommandRun> {
   let [out, err] = ['', ''];
   const say = (text: string) => {
@@ -68,6 +70,7 @@ async function execute(
     write: (data) => {
       out += typeof data === 'string' ? data : Buffer.from(data).toString('latin1');
     },
+    written: async () => reader?.(out) ?? true,
     note: say,
     columns: columns ?? null,
     redraws: false,

@@ -1,17 +1,17 @@
 import { type Command, Option } from 'commander';
 import { readSettings } from '../../settings/settings.js';
 import {
-  isNumber,
   QueryRefused,
+  type Receive,
   type ResultColumn,
   type ResultRow,
   runReadOnly,
-  valueAsJson,
 } from '../../storage/reporting/read-only-query.js';
+import { isNumber, valueAsJson } from '../../storage/reporting/value-as-json.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { withDatabase } from '../context/with-feed.js';
-import { counted } from '../terminal/format.js';
+import { counted, printable } from '../terminal/format.js';
 import { table } from '../terminal/table.js';
 
 interface Given {
@@ -19,8 +19,8 @@ interface Given {
   readonly csv?: true;
 }
 
-/** Maximum number of rows in a table, which needs all of them for its widths. */
-const MAX_TABLE_ROWS = 1_000;
+/** Maximum number of rows in a table, which needs all of them for its widths, and of characters in a cell. */
+const TABLE = { rows: 1_000, characters: 1_000 };
 
 const examples = `
 The query reads the views for reports with the rights of SCANFEED_READER_ROLE,
@@ -60,35 +60,35 @@ async function runQuery(text: string, options: Given, io: CommandProcess): Promi
 function describe({ message, sqlstate, ofRole }: QueryRefused, role: string): string {
   return ofRole
     ? `the role ${role} cannot be used: ${message}; see the check "reader role" of \`scanfeed doctor\``
-    : `PostgreSQL refused the query: ${message} (SQLSTATE ${sqlstate})`;
+    : `PostgreSQL refused the query: ${printable(message)} (SQLSTATE ${sqlstate})`;
 }
 
 /** Prints a result. */
 interface Printer {
-  /** Takes the next rows. Returns false if it needs no more. */
-  readonly rows: (columns: readonly ResultColumn[], rows: readonly ResultRow[]) => boolean;
+  readonly rows: Receive;
   readonly end: () => void;
 }
 
 function printTable(io: CommandProcess): Printer {
   let columns: readonly ResultColumn[] = [];
-  const shown: ResultRow[] = [];
+  const shown: (readonly string[])[] = [];
+  const widest = Math.min(TABLE.characters, io.columns ?? TABLE.characters);
   let isCut = false;
   return {
-    rows: (given, rows) => {
+    rows: async (given, rows) => {
       columns = given;
-      shown.push(...rows);
-      isCut = shown.length > MAX_TABLE_ROWS;
+      shown.push(...rows.map((row) => row.map((value) => shortened(value ?? '', widest))));
+      isCut = shown.length > TABLE.rows;
       return !isCut;
     },
     end: () => {
       const layout = columns.map(({ name, type }, index) => ({
-        head: name,
-        cell: (row: ResultRow) => row[index] ?? '',
+        head: printable(name),
+        cell: (row: readonly string[]) => row[index] ?? '',
         shrinks: true as const,
         ...(isNumber(type) && { right: true as const }),
       }));
-      const rows = shown.slice(0, MAX_TABLE_ROWS);
+      const rows = shown.slice(0, TABLE.rows);
       io.write(table(rows, layout, io.columns));
       io.note(
         isCut
@@ -99,10 +99,15 @@ function printTable(io: CommandProcess): Printer {
   };
 }
 
+function shortened(text: string, characters: number): string {
+  return text.length <= characters ? text : `${text.slice(0, characters - 1)}…`;
+}
+
 function printJson(io: CommandProcess): Printer {
   let separator = '[';
   return {
-    rows: (columns, rows) => {
+    rows: async (columns, rows) => {
+      requireDistinctNames(columns);
       for (const row of rows) {
         const members = columns.map(
           ({ name, type }, index) => `${JSON.stringify(name)}:${valueAsJson(row[index] ?? null, type)}`,
@@ -110,21 +115,34 @@ function printJson(io: CommandProcess): Printer {
         io.write(`${separator}{${members.join(',')}}`);
         separator = ',\n';
       }
-      return true;
+      return isReadable(io);
     },
     end: () => io.write(separator === '[' ? '[]\n' : ']\n'),
   };
+}
+
+/** An object in JSON cannot have two members of one name. */
+function requireDistinctNames(columns: readonly ResultColumn[]): void {
+  const names = columns.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined)
+    throw new CommandFailure(`two columns are named ${JSON.stringify(twice)}; rename one with AS for --json`);
+}
+
+/** Waits for the program that reads the output, so that rows do not pile up in memory. Resolves to whether it still reads. */
+async function isReadable({ written }: CommandProcess): Promise<boolean> {
+  return (await written?.()) ?? true;
 }
 
 function printCsv(io: CommandProcess): Printer {
   let hasHeader = false;
   const line = (values: ResultRow) => `${values.map(csvValue).join(',')}\r\n`;
   return {
-    rows: (columns, rows) => {
+    rows: async (columns, rows) => {
       if (!hasHeader) io.write(line(columns.map(({ name }) => name)));
       hasHeader = true;
       io.write(rows.map(line).join(''));
-      return true;
+      return isReadable(io);
     },
     end: () => {},
   };

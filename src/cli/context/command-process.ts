@@ -11,6 +11,8 @@ export interface CommandProcess {
   readonly clock: Clock;
   /** Writes results to stdout. */
   write(data: string | Uint8Array): void;
+  /** Waits until the results are written. Resolves to false if they cannot be, because the program that reads them has ended. */
+  written?(): Promise<boolean>;
   /** Writes messages to stderr. */
   note(text: string): void;
   /** Width of the terminal on stdout; null if stdout is a file or a pipe. */
@@ -32,6 +34,7 @@ export const thisProcess: CommandProcess = {
   env: undefined,
   clock: systemClock,
   write: (data) => void process.stdout.write(data),
+  written: () => new Promise((resolve) => process.stdout.write('', (error) => resolve(!error))),
   note: (text) => void process.stderr.write(text),
   get columns() {
     return process.stdout.isTTY ? process.stdout.columns : null;

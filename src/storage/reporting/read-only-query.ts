@@ -1,10 +1,13 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { type ClientOptions, DatabaseClient } from '../connection/client.js';
-import { sqlstateOf } from '../connection/errors.js';
+import { connectError } from '../connection/connect-errors.js';
+import { databaseError, sqlstateOf } from '../connection/errors.js';
 import { quoted } from '../schema/schema.js';
 
-/** Rows fetched at once, so that a large result is never in memory as a whole. */
-const BATCH_ROWS = 500;
+/** Limits of a batch, so that a large result is never in memory as a whole. */
+const BATCH = { rows: 500, characters: 2 ** 22 };
+/** Maximum duration of the login, milliseconds. */
+const CONNECT_DEADLINE_MS = 10_000;
 
 /** A query as a reader of the reports would run it. */
 export interface ReadOnlyQuery {
@@ -24,8 +27,8 @@ export interface ResultColumn {
 /** A value as PostgreSQL writes it; null: NULL. */
 export type ResultRow = readonly (string | null)[];
 
-/** Called first with the columns, then with each batch of rows. Returns false if no more rows are needed. */
-export type Receive = (columns: readonly ResultColumn[], rows: readonly ResultRow[]) => boolean;
+/** Called with each batch of rows, at least once. Resolves, when it is ready for more, to whether it needs them. */
+export type Receive = (columns: readonly ResultColumn[], rows: readonly ResultRow[]) => Promise<boolean>;
 
 /** PostgreSQL refused the query, or the role may not be used. The message is PostgreSQL's own. */
 export class QueryRefused extends Error {
@@ -45,12 +48,16 @@ export class QueryRefused extends Error {
  * @throws QueryRefused
  */
 export async function runReadOnly(connection: ClientOptions, query: ReadOnlyQuery, receive: Receive): Promise<void> {
-  const client = new DatabaseClient(connection);
+  const client = new DatabaseClient({ ...connection, connectionTimeoutMillis: CONNECT_DEADLINE_MS });
   client.on('error', () => {}); // the statement reports it
-  await client.connect();
+  try {
+    await client.connect();
+  } catch (error) {
+    throw connectError(error, { ...connection, deadlineMs: CONNECT_DEADLINE_MS });
+  }
   try {
     await refusable(true, () => begin(client, query));
-    await refusable(false, () => readAll(client, query.text, receive));
+    await readAll(client, query.text, receive);
   } finally {
     await client.end();
   }
@@ -66,17 +73,27 @@ async function begin(client: pg.Client, { role, schema }: ReadOnlyQuery): Promis
 
 async function readAll(client: pg.Client, text: string, receive: Receive): Promise<void> {
   // The extended protocol accepts only one statement, so the text cannot end the transaction.
-  await client.query({ text: `DECLARE result NO SCROLL CURSOR FOR ${text}`, queryMode: 'extended' } as pg.QueryConfig);
+  const declare = { text: `DECLARE result NO SCROLL CURSOR FOR ${text}`, queryMode: 'extended' } as pg.QueryConfig;
+  await refusable(false, () => client.query(declare));
   const types = { getTypeParser: () => (value: string) => value };
-  for (;;) {
-    const { rows, fields } = await client.query<(string | null)[]>({
-      text: `FETCH ${BATCH_ROWS} FROM result`,
-      rowMode: 'array',
+  for (let size = 1; ; ) {
+    const fetch = {
+      text: `FETCH ${size} FROM result`,
+      rowMode: 'array' as const,
       types: types as pg.CustomTypesConfig,
-    });
+    };
+    const { rows, fields } = await refusable(false, () => client.query<(string | null)[]>(fetch));
     const columns = fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID }));
-    if (!receive(columns, rows) || rows.length < BATCH_ROWS) return;
+    if (!(await receive(columns, rows)) || rows.length < size) return;
+    size = nextBatchSize(rows);
   }
+}
+
+/** Returns the number of rows of the next batch, if they are as long as the last ones. Pure. */
+function nextBatchSize(rows: readonly ResultRow[]): number {
+  const characters = rows.flat().reduce((sum, value) => sum + (value?.length ?? 0), 0);
+  const size = Math.floor((BATCH.characters * rows.length) / Math.max(1, characters));
+  return Math.max(1, Math.min(BATCH.rows, size));
 }
 
 async function refusable<T>(ofRole: boolean, work: () => Promise<T>): Promise<T> {
@@ -84,26 +101,7 @@ async function refusable<T>(ofRole: boolean, work: () => Promise<T>): Promise<T>
     return await work();
   } catch (error) {
     const sqlstate = sqlstateOf(error);
-    if (sqlstate === null || !(error instanceof Error)) throw error;
+    if (sqlstate === null || !(error instanceof Error)) throw databaseError(error);
     throw new QueryRefused(error.message, sqlstate, ofRole);
   }
-}
-
-/** Returns a value as JSON, with every digit of a number. */
-export function valueAsJson(value: string | null, type: number): string {
-  if (value === null) return 'null';
-  if (JSON_TYPES.has(type)) return value;
-  if (type === pg.types.builtins.BOOL) return value === 't' ? 'true' : 'false';
-  // NaN and Infinity are not JSON.
-  if (NUMBERS.has(type) && /^-?\d/.test(value)) return value;
-  return JSON.stringify(value);
-}
-
-const { INT2, INT4, INT8, FLOAT4, FLOAT8, NUMERIC, OID, JSON: JSON_TEXT, JSONB } = pg.types.builtins;
-const NUMBERS: ReadonlySet<number> = new Set([INT2, INT4, INT8, FLOAT4, FLOAT8, NUMERIC, OID]);
-const JSON_TYPES: ReadonlySet<number> = new Set([JSON_TEXT, JSONB]);
-
-/** Returns whether values of the type are right-aligned in a table. */
-export function isNumber(type: number): boolean {
-  return NUMBERS.has(type);
 }

@@ -2,10 +2,11 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as sqlCommand from '../../../src/cli/commands/sql.js';
 import { grantReader } from '../../../src/storage/reporting/reader-role.js';
-import { runCommand } from '../../support/command.js';
+import { type CommandSetting, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const given = useDatabase(MIGRATED);
 const bench = useStore(given);
@@ -23,8 +24,16 @@ afterAll(async () => {
   await bench.rows(sql.raw(`DROP OWNED BY ${READER} CASCADE; DROP ROLE ${READER}`));
 });
 
-const run = (query: string, option: readonly string[] = [], role = READER) =>
-  runCommand(sqlCommand, ['sql', ...option, query], { env: { DATABASE_URL: given.url, SCANFEED_READER_ROLE: role } });
+const run = (
+  query: string,
+  option: readonly string[] = [],
+  role = READER,
+  { url = given.url, reader }: { readonly url?: string; readonly reader?: NonNullable<CommandSetting['reader']> } = {},
+) =>
+  runCommand(sqlCommand, ['sql', ...option, query], {
+    env: { DATABASE_URL: url, SCANFEED_READER_ROLE: role },
+    ...(reader && { reader }),
+  });
 
 describe('sql', () => {
   it('prints an aligned table of the views, whose names need no schema', async () => {
@@ -51,6 +60,53 @@ describe('sql', () => {
     expect((await run('SELECT 1 WHERE false', ['--json'])).out).toBe('[]\n');
   });
 
+  it('prints arrays as JSON when --json is given, with every digit', async () => {
+    const query = `SELECT ARRAY['a"', 'b,c', NULL, 'NULL'] AS text, ARRAY[[1.10, 'NaN']] AS number, '{}'::int[] AS none,
+      ARRAY['{"a": 1.10}'::jsonb] AS json, ARRAY[true] AS yes, ARRAY['2026-01-31'::date] AS day`;
+    expect((await run(query, ['--json'])).out).toBe(
+      '[{"text":["a\\"","b,c",null,"NULL"],"number":[[1.10,"NaN"]],"none":[],"json":[{"a": 1.10}],"yes":[true],"day":"{2026-01-31}"}]\n',
+    );
+  });
+
+  it('refuses two columns of one name when --json is given, which could not have both', async () => {
+    const { exitCode, out, err } = await run('SELECT 1 AS a, 2 AS a', ['--json']);
+    expect([exitCode, out, err]).toEqual([
+      1,
+      '',
+      'scanfeed: two columns are named "a"; rename one with AS for --json\n',
+    ]);
+  });
+
+  it.each(['--csv', '--json'])(
+    'reads no further when the program that reads its output with %s has ended',
+    async (option) => {
+      let batches = 0;
+      const { exitCode } = await run('SELECT generate_series(1, 100000)', [option], READER, {
+        reader: () => {
+          batches += 1;
+          return batches < 3;
+        },
+      });
+      expect([exitCode, batches]).toEqual([0, 3]);
+    },
+  );
+
+  it('fetches fewer rows at once when they are long', async () => {
+    const lengths: number[] = [];
+    const reader = (out: string) => lengths.push(out.length) > 0;
+    await run(`SELECT repeat('x', 1000000) FROM generate_series(1, 10)`, ['--csv'], READER, { reader });
+    const batches = lengths.map((length, index) => length - (lengths[index - 1] ?? 0));
+    expect(Math.max(...batches)).toBeLessThan(5_000_000);
+    expect(lengths.at(-1)).toBeGreaterThan(10_000_000);
+  });
+
+  it('cuts long values in a table, and no line of others is padded beyond', async () => {
+    const { out } = await run(`SELECT text, 'end' AS last FROM unnest(ARRAY['short', repeat('x', 1000000)]) AS text`);
+    const [, short, long] = out.split('\n');
+    expect([short?.length, long?.length]).toEqual([1_005, 1_005]);
+    expect(long).toMatch(/x… {2}end$/);
+  });
+
   it('prints comma-separated values that tell NULL from an empty text when --csv is given', async () => {
     const { out } = await run('SELECT file_name, partner_name FROM runs ORDER BY scan_id', ['--csv']);
     expect(out).toBe('file_name,partner_name\r\n"comma, ""quoted"".pdf",\r\n"",\u001b[2Jred\r\n');
@@ -65,6 +121,7 @@ describe('sql', () => {
     ['WITH gone AS (DELETE FROM runs RETURNING *) SELECT * FROM gone', 'must not contain data-modifying statements'],
     ['SELECT nix FROM runs', 'column "nix" does not exist (SQLSTATE 42703)'],
     ['SELECT 1/0', 'division by zero (SQLSTATE 22012)'],
+    [`SELECT E'a\\n\\x1b[31mb'::int`, 'invalid input syntax for type integer: "a\ufffd\ufffd[31mb" (SQLSTATE 22P02)'],
   ])('refuses %s', async (query, reason) => {
     const { exitCode, out, err } = await run(query);
     expect([exitCode, out]).toEqual([1, '']);
@@ -72,6 +129,23 @@ describe('sql', () => {
     expect(err).toContain(reason);
     expect(err.trimEnd()).not.toContain('\n');
     expect(await bench.rows(sql`SELECT FROM ${tables.runs}`)).toHaveLength(2);
+  });
+
+  it('reports a lost connection in one line when it is lost during the query', async () => {
+    const proxy = await TcpProxy.to(given.url);
+    const reader = () => {
+      proxy.cutAll('reset');
+      return true;
+    };
+    const { exitCode, err } = await run('SELECT generate_series(1, 2)', ['--csv'], READER, {
+      reader,
+      url: proxy.urlOf(given.url),
+    });
+    await proxy.close();
+    expect([exitCode, err]).toEqual([
+      75,
+      'scanfeed: the connection to PostgreSQL failed (ECONNRESET); check the network and any pooler in between\n',
+    ]);
   });
 
   it('does not run with other rights when the role does not exist', async () => {
