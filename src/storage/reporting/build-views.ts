@@ -27,7 +27,12 @@ export async function buildViews(connection: StoreConnection, readerRole: string
     const before = existing.get(view.name);
     if (before?.exists && before.fingerprint === fingerprint) continue;
     try {
-      const build = { definition: defined.statements, fingerprint, replaces: before?.fingerprint ?? null, readerRole };
+      const build = {
+        definition: defined.statements(fingerprint),
+        fingerprint,
+        replaces: before?.fingerprint ?? null,
+        readerRole,
+      };
       if (await buildView(connection, view, build)) built.push(view.name);
     } catch (error) {
       failed.push({ view: view.name, error });
@@ -47,7 +52,7 @@ async function defineViews(connection: StoreConnection): Promise<readonly (Store
   const within = viewsWithin(views);
   return views.map((view) => {
     const definition = viewDefinition(connection.tables, view, within.get(viewKey(view)) ?? []);
-    return { view, ...definition, fingerprint: createHash('sha256').update(definition.statements).digest('hex') };
+    return { view, ...definition, fingerprint: createHash('sha256').update(definition.statements('')).digest('hex') };
   });
 }
 

@@ -59,11 +59,11 @@ export function tableDefinition(
 export function storedOrChangedRows(
   tables: Tables,
   { id }: ReportView,
-  rows: string,
-  columns: readonly string[],
+  { rows, columns, fingerprint }: Omit<StoredView, 'view'>,
 ): string {
   const schema = quoted(tables.schema);
-  const upTo = `(SELECT stored_up_to FROM ${schema}.report_views WHERE id = ${id})`;
+  // A transaction whose snapshot is older than this view finds another fingerprint, and rows without the columns that are new.
+  const upTo = `(SELECT COALESCE(max(stored_up_to), 0) FROM ${schema}.report_views WHERE id = ${id} AND built_as = '${fingerprint}')`;
   // With an upper limit PostgreSQL expects few runs in this range, and uses the index.
   const changed = `run.change_seq > ${upTo} AND run.change_seq <= 9223372036854775807`;
   const unchanged = (table: string) =>

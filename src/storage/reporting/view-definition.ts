@@ -19,7 +19,8 @@ export function sqlTypeOf(type: ColumnType): string {
 }
 
 export interface ViewDefinition {
-  readonly statements: string;
+  /** Returns the statements that build the view, which then reads stored rows only while `built_as` is this fingerprint. */
+  statements(fingerprint: string): string;
   /** The names of the columns. */
   readonly columns: readonly string[];
   /** The query that reads the rows from documents; a condition on `run` may be added at its end. */
@@ -40,15 +41,15 @@ export function viewDefinition(tables: Tables, view: ReportView, within: readonl
   );
   const names = columns.map((column) => column.name);
   const fields = view.columns.map((column) => `${quoted(column.name)} ${sqlTypeOf(column.type)}`);
-  const statements = [
+  const statements = (fingerprint: string) => [
     ...(view.storesRows ? tableDefinition(tables, view, rows, fields) : []),
     `CREATE OR REPLACE VIEW ${name} WITH (security_invoker = false) AS`,
-    `${view.storesRows ? storedOrChangedRows(tables, view, rows, names) : rows};`,
+    `${view.storesRows ? storedOrChangedRows(tables, view, { rows, columns: names, fingerprint }) : rows};`,
     ...(view.storesRows ? [] : [`DROP TABLE IF EXISTS ${storedTable(tables, view.id)};`]),
     `COMMENT ON VIEW ${name} IS ${pg.escapeLiteral(commentOf(view))};`,
     ...comments,
   ];
-  return { statements: statements.join('\n'), columns: names, rows };
+  return { statements: (fingerprint) => statements(fingerprint).join('\n'), columns: names, rows };
 }
 
 function selectRows(tables: Tables, view: ReportView, within: readonly ReportView[]): string {

@@ -103,6 +103,30 @@ describe('a typed view that keeps its rows in a table', () => {
     expect((await inTables()).filter((row) => row.includes('zwei'))).toHaveLength(1);
   });
 
+  it('says what the documents say in a transaction that is older than its table or columns', async () => {
+    await store(documentOf(1));
+    await build();
+    const old = () => bench.database.sql.startTransaction().setIsolationLevel('repeatable read').execute();
+    const documentsIn = async (transaction: Awaited<ReturnType<typeof old>>) => {
+      const query = sql<{
+        row: string;
+      }>`SELECT to_jsonb(document)::text AS row FROM scanfeed_reporting.document_rechnung AS document`;
+      const { rows } = await query.execute(transaction);
+      await transaction.commit().execute();
+      return rows.map(({ row }) => JSON.parse(row));
+    };
+    const beforeTable = await old();
+    await sql`SELECT FROM ${tables.runs}`.execute(beforeTable); // takes the snapshot
+    await storeRows();
+    await build();
+    expect(await documentsIn(beforeTable)).toMatchObject([{ betrag: 1 }]);
+    const beforeColumn = await old();
+    await sql`SELECT FROM ${tables.runs}`.execute(beforeColumn);
+    await store({ ...documentOf(2), betrag: 'zwei' });
+    await build();
+    expect(await documentsIn(beforeColumn)).toMatchObject([{ betrag: 1, betrag__text: '1' }]);
+  });
+
   it('keeps nothing of a run that is erased, even while rows are being stored', async () => {
     const { erase } = bench.operatorStore.deletedRuns;
     for (const name of ['one', 'two']) await store({ ...documentOf(1), name });
