@@ -9,6 +9,7 @@ import {
   listStoredIndexes,
   type StoredIndex,
 } from '../../storage/reporting/stored-indexes.js';
+import { isStored } from '../../storage/reporting/stored-rows.js';
 import { readReportViews, setStoresRows } from '../../storage/reporting/stored-views.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
@@ -55,9 +56,11 @@ export async function changeIndex(
     return io.write(`Dropped the index of ${name} on ${columns.join(', ')}.\n`);
   }
   if (same.some(({ valid }) => valid)) return io.write(`${name} has this index already.\n`);
-  if (!view.storesRows) await changeStorage(view, true, work, io);
+  if (!(await isStored(connection, view.id))) await changeStorage(view, true, work, io);
+  if (!(await isStored(connection, view.id)))
+    throw new CommandFailure(`another process builds ${name}; try again`, EXIT.tryAgain);
   for (const index of same) await dropStoredIndex(connection, index.name);
-  await createStoredIndex(connection, view.id, columns);
+  await createStoredIndex(connection, view, columns);
   io.write(`Created an index of ${name} on ${columns.join(', ')}.\n`);
 }
 
@@ -91,7 +94,7 @@ async function changeStorage(
   }).finally(() => progress.clear());
   const problem = failed.find((failure) => failure.view === view.name);
   if (problem !== undefined)
-    throw new CommandFailure(`${view.name} was not rebuilt: ${describeError(problem.error).message}`);
+    throw new CommandFailure(`${view.name} was not brought up to date: ${describeError(problem.error).message}`);
   if (busy) throw new CommandFailure('a daemon is scanning new documents and does the rest', EXIT.tryAgain);
 }
 

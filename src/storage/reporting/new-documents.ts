@@ -62,7 +62,11 @@ async function readSurroundings({ db, tables }: StoreConnection): Promise<Surrou
     SELECT
       (SELECT array_agg(relname::text) FROM pg_class
         WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = ${tables.reportingSchema})) AS taken,
-      (SELECT array_agg(word) FROM pg_get_keywords() WHERE catcode IN ('R', 'T')) AS reserved`.execute(db);
+      -- Keywords, and the system columns of every table: a table for the rows could not have another xmin.
+      ARRAY(SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')
+        UNION ALL SELECT attname FROM pg_attribute WHERE attrelid = 'pg_class'::regclass AND attnum < 0) AS reserved`.execute(
+    db,
+  );
   const reserved = new Set(rows[0]?.reserved);
   return {
     takenNames: new Set(rows[0]?.taken),

@@ -10,7 +10,7 @@ export interface Refreshed {
   readonly columns: number;
   /** Names of the views that were built or rebuilt. */
   readonly built: readonly string[];
-  /** Views that could not be rebuilt and are unchanged. */
+  /** Views that could not be rebuilt, and are unchanged, and views whose tables could not be brought up to date. */
   readonly failed: readonly ViewFailure[];
   /** Another process was searching the documents. */
   readonly busy: boolean;
@@ -35,9 +35,9 @@ export async function refreshReports(
     return done.failed;
   };
   const end = async (busy: boolean) => {
-    const failed = await build();
-    if (!busy) await storeRows(connection, () => between(changes));
-    return { views, columns, failed, built: [...built], busy };
+    const notBuilt = await build();
+    const notStored = busy ? [] : await storeRows(connection, () => between(changes));
+    return { views, columns, failed: [...notBuilt, ...notStored], built: [...built], busy };
   };
   for (;;) {
     const found = await findNewFields(connection);
@@ -50,9 +50,19 @@ export async function refreshReports(
   }
 }
 
-/** Brings the tables of the views that have one up to date. */
-async function storeRows(connection: StoreConnection, between: () => Promise<boolean> | boolean): Promise<void> {
-  for (const view of await findStoredViews(connection)) {
-    while (await storeNextRows(connection, view)) if (!(await between())) return;
+/** Brings the tables of the views that have one up to date. Returns the views for which that failed. */
+async function storeRows(
+  connection: StoreConnection,
+  between: () => Promise<boolean> | boolean,
+): Promise<readonly ViewFailure[]> {
+  const failed: ViewFailure[] = [];
+  for (const stored of await findStoredViews(connection)) {
+    const storeNext = () =>
+      storeNextRows(connection, stored).catch((error: unknown) => {
+        failed.push({ view: stored.view.name, error });
+        return false;
+      });
+    while (await storeNext()) if (!(await between())) return failed;
   }
+  return failed;
 }

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { storedTable } from './stored-rows.js';
+import type { ReportView } from './report-view.js';
+import { explainTooLong, storedTable } from './stored-rows.js';
 
 /** An index of the stored rows of a typed view. */
 export interface StoredIndex {
@@ -30,17 +31,26 @@ export async function listStoredIndexes({ db, tables }: StoreConnection): Promis
   return rows;
 }
 
-/**
- * Creates an index without blocking the daemon. Not in a transaction. If it is interrupted, an invalid index remains.
- * @param view id of the view
- */
+/** Creates an index without blocking the daemon. Not in a transaction. Only a lost connection leaves an invalid index. */
 export async function createStoredIndex(
-  { db, tables }: StoreConnection,
-  view: number | null,
+  connection: StoreConnection,
+  { id, name }: Pick<ReportView, 'id' | 'name'>,
   columns: readonly string[],
 ): Promise<void> {
-  const keys = sql.join(columns.map((name) => sql.id(name)));
-  await sql`CREATE INDEX CONCURRENTLY ON ${sql.raw(storedTable(tables, view))} (${keys})`.execute(db);
+  const keys = sql.join(columns.map((column) => sql.id(column)));
+  const create = sql`CREATE INDEX CONCURRENTLY ON ${sql.raw(storedTable(connection.tables, id))} (${keys})`;
+  try {
+    await explainTooLong(create.execute(connection.db), name);
+  } catch (error) {
+    await dropInvalid(connection, name, columns).catch(() => {});
+    throw error;
+  }
+}
+
+async function dropInvalid(connection: StoreConnection, view: string, columns: readonly string[]): Promise<void> {
+  for (const index of await listStoredIndexes(connection))
+    if (!index.valid && index.view === view && index.columns.join() === columns.join())
+      await dropStoredIndex(connection, index.name);
 }
 
 /** Drops an index without blocking reports. Not in a transaction. */

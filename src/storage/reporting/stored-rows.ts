@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import pg from 'pg';
+import { DatabaseError, sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { quoted, type Tables } from '../schema/schema.js';
 import { endOfBatch } from './find-fields.js';
@@ -15,6 +16,8 @@ import type { ReportView } from './report-view.js';
 /** Limits of a batch: number of runs, stored bytes of their documents, and number of deleted runs. */
 const BATCH = { runs: 250, bytes: 2 ** 20 };
 const DELETIONS = 1_000;
+/** SQLSTATE of a row that does not fit into its table, or of a value that does not fit into an index. */
+const TOO_LONG = '54000';
 
 /** A view that keeps its rows in a table. */
 export interface StoredView {
@@ -75,6 +78,23 @@ export function storedOrChangedRows(
   ].join('\n');
 }
 
+/** Condition on a row of `report_views`: there is a table. It is gone if somebody has dropped it with the view by hand. */
+function hasTable({ reportingSchema }: Tables) {
+  const table = sql`to_regclass(format('%I.stored_%s', ${reportingSchema}::text, id))`;
+  return sql<boolean>`(stored_up_to IS NOT NULL AND ${table} IS NOT NULL)`;
+}
+
+/** Returns whether the view has a table for its rows. */
+export async function isStored({ db, tables }: StoreConnection, id: number | null): Promise<boolean> {
+  const stored = await db
+    .selectFrom('report_views')
+    .select('id')
+    .where('id', '=', id)
+    .where(hasTable(tables))
+    .execute();
+  return stored.length > 0;
+}
+
 /**
  * Replaces the stored rows of the next runs that have changed. Returns whether there may be more; false also if another process
  * is storing rows, or the view has another definition by now.
@@ -90,7 +110,7 @@ export function storeNextRows(
       .select('stored_up_to')
       .where('id', '=', view.id)
       .where('built_as', '=', fingerprint)
-      .where('stored_up_to', 'is not', null)
+      .where(hasTable(tables))
       .forUpdate()
       .skipLocked()
       .executeTakeFirst();
@@ -102,8 +122,9 @@ export function storeNextRows(
     await sql`DELETE FROM ${table} WHERE scan_id IN (
       SELECT scan_id FROM ${tables.runs} WHERE ${inBatch}
       UNION ALL SELECT scan_id FROM ${tables.deletedRuns} WHERE ${inBatch})`.execute(tx);
-    await sql`INSERT INTO ${table} (${sql.join(columns.map((name) => sql.id(name)))})
-      ${sql.raw(rows)} AND run.change_seq > ${after}::bigint AND run.change_seq <= ${last}::bigint`.execute(tx);
+    const insert = sql`INSERT INTO ${table} (${sql.join(columns.map((name) => sql.id(name)))})
+      ${sql.raw(rows)} AND run.change_seq > ${after}::bigint AND run.change_seq <= ${last}::bigint`;
+    await explainTooLong(insert.execute(tx), view.name);
     await tx.updateTable('report_views').set({ stored_up_to: last }).where('id', '=', view.id).execute();
     return true;
   });
@@ -117,7 +138,7 @@ export async function deleteStoredRows({ db, tables }: StoreConnection, scanIds?
   const stored = await db
     .selectFrom('report_views')
     .select('id')
-    .where('stored_up_to', 'is not', null)
+    .where(hasTable(tables))
     .orderBy('id')
     .forUpdate()
     .execute();
@@ -126,6 +147,17 @@ export async function deleteStoredRows({ db, tables }: StoreConnection, scanIds?
     await sql`DELETE FROM ${sql.raw(storedTable(tables, id))} ${ofRuns}`.execute(db);
     if (scanIds === undefined)
       await db.updateTable('report_views').set({ stored_up_to: 0 }).where('id', '=', id).execute();
+  }
+}
+
+/** Rejects with the remedy if PostgreSQL cannot store a row. */
+export async function explainTooLong<T>(work: Promise<T>, view: string): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (sqlstateOf(error) !== TOO_LONG) throw error;
+    const message = `${view} has a value that is too long for an index (2,700 bytes), or a row that is too long for its table (8,160 bytes); the view is exact, but no table or index can have it: drop the index with \`scanfeed views index ${view} COLUMN --drop\`, or the table with \`scanfeed views store ${view} --drop\``;
+    throw new DatabaseError(TOO_LONG, 'data', 'data', message);
   }
 }
 

@@ -6,7 +6,7 @@ import { storeNextRows } from '../../../src/storage/reporting/stored-rows.js';
 import { choicesFrom } from '../../simulation/random-choices.js';
 import { entryJson } from '../../support/entries.js';
 import { documentOf, RandomWorld } from '../../support/random-world.js';
-import { emptyReports, useDocuments } from '../../support/reports.js';
+import { emptyReports, fieldColumns, useDocuments } from '../../support/reports.js';
 import { tables, useStore } from '../../support/store.js';
 import { cases } from '../../support/thorough.js';
 
@@ -165,6 +165,20 @@ describe('a typed view that keeps its rows in a table', () => {
     await storeBatch();
     expect(await inTables()).toHaveLength(4);
     await expectExact('two processes');
+  });
+
+  it('has a table when fields have the names of system columns', async () => {
+    await store({ betrag: 1, ecken: [{ xmin: 1, xmax: 2, ctid: 'x', tableoid: 3 }] });
+    await build();
+    await storeRows();
+    await build();
+    expect(await fieldColumns(bench, 'document_rechnung_ecken')).toEqual([
+      'ctid_ text',
+      'tableoid_ numeric',
+      'xmax_ numeric',
+      'xmin_ numeric',
+    ]);
+    expect(await inTables()).toHaveLength(2);
   });
 
   it('has no table when its rows are no longer to be stored', async () => {

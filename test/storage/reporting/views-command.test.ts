@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -29,6 +30,11 @@ async function storedRows(): Promise<number | null> {
   const rows = await bench.rows(sql`SELECT FROM ${sql.id('scanfeed_reporting', table.name)}`);
   return rows.length;
 }
+
+/** A value that no index can have, even compressed. */
+const LONG = Array.from({ length: 200 }, (_, number) => createHash('sha256').update(`${number}`).digest('hex')).join(
+  '',
+);
 
 /** The statements in docs/reporting.md that cause the views of a type to be rebuilt. */
 async function documentedForgetting(): Promise<readonly string[]> {
@@ -105,6 +111,68 @@ describe('views', () => {
     expect((await run('index --list')).out).toContain('invalid');
     expect((await run('index document_rechnung nummer')).out).toContain('Created an index');
     expect((await run('index --list')).out).toContain(' valid');
+  });
+
+  it('index leaves none when a value is too long for it', async () => {
+    await store({ nummer: LONG });
+    await run('refresh');
+    const { exitCode, err } = await run('index document_rechnung nummer');
+    expect([exitCode, err]).toEqual([1, expect.stringContaining('a value that is too long for an index')]);
+    expect((await run('index --list')).out).toBe('There are no indexes.\n');
+  });
+
+  it('refresh stores the rows of the other views when a value is too long for an index of one', async () => {
+    await store({ nummer: 'RE-1', positionen: [{ menge: 1 }] });
+    await run('refresh');
+    await run('index document_rechnung nummer');
+    await run('store document_rechnung_positionen');
+    await run('store document_rechnung --drop'); // so that its table is the last one
+    await run('index document_rechnung nummer');
+    await store({ nummer: LONG, positionen: [{ menge: 2 }, { menge: 3 }] }, 'rechnung', 'scan-2');
+    const { exitCode, err } = await run('refresh');
+    expect([exitCode, err]).toEqual([
+      1,
+      expect.stringContaining('`scanfeed views index document_rechnung COLUMN --drop`'),
+    ]);
+    const upTo = await bench.rows(sql<{ name: string; current: boolean }>`
+      SELECT name, stored_up_to = (SELECT max(change_seq) FROM ${tables.runs}) AS current
+      FROM ${tables.reportViews} WHERE stores_rows ORDER BY name`);
+    expect(upTo).toEqual([
+      { name: 'document_rechnung', current: false },
+      { name: 'document_rechnung_positionen', current: true },
+    ]);
+  });
+
+  it('index builds the table again when somebody has dropped it, and erasing does not need it', async () => {
+    await store({ nummer: 'RE-1' });
+    await store({ nummer: 'RE-2' }, 'rechnung', 'scan-2');
+    await run('refresh');
+    await run('store document_rechnung');
+    const dropTable = async () => {
+      const [table] = await bench.rows(
+        sql<{ name: string }>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'scanfeed_reporting'`,
+      );
+      await bench.rows(sql`DROP TABLE ${sql.id('scanfeed_reporting', table?.name ?? '')} CASCADE`);
+    };
+    await dropTable();
+    const erased = await runCommand(erase, ['erase', '--scan-id', 'scan-1', '--yes'], {
+      env: { DATABASE_URL: given.url },
+    });
+    expect([erased.exitCode, erased.err]).toEqual([0, '']);
+    expect((await run('index document_rechnung nummer')).exitCode).toBe(0);
+    expect(await storedRows()).toBe(1);
+    await dropTable();
+    expect((await run('refresh --all')).exitCode).toBe(0);
+    expect(await storedRows()).toBe(1);
+  });
+
+  it('index creates indexes on different columns when two processes begin with a view without a table', async () => {
+    await store({ nummer: 'RE-1', name: 'x' });
+    await run('refresh');
+    const both = ['index document_rechnung nummer', 'index document_rechnung name'];
+    for (const { exitCode } of await Promise.all(both.map(run))) expect([0, 75]).toContain(exitCode);
+    for (const command of both) expect((await run(command)).exitCode).toBe(0);
+    expect(JSON.parse((await run('index --list --json')).out)).toHaveLength(2);
   });
 
   it.each([
