@@ -2,10 +2,11 @@ import { type Command, Option } from 'commander';
 import { describeError } from '../../observability/log/describe-error.js';
 import { readSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
+import { readDescribedViews } from '../../storage/reporting/described-views.js';
 import { forgetProgress } from '../../storage/reporting/new-documents.js';
 import { type Refreshed, refreshReports } from '../../storage/reporting/refresh-reports.js';
 import type { ReportColumn, ReportView } from '../../storage/reporting/report-view.js';
-import { type ListedView, listReportViews } from '../../storage/reporting/stored-views.js';
+import { type ListedView, listReportViews, readReportViews } from '../../storage/reporting/stored-views.js';
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
@@ -13,10 +14,15 @@ import { withDatabase } from '../context/with-feed.js';
 import { counted, formatTime } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { type Column, table } from '../terminal/table.js';
+import { dbtSources } from '../views/dbt-sources.js';
 import { changeIndex, findView, listIndexes, storeRows } from '../views/store-rows.js';
 
 interface Given {
   readonly json?: true;
+}
+
+interface ShowGiven extends Given {
+  readonly dbt?: true;
 }
 
 interface IndexGiven {
@@ -37,6 +43,8 @@ Examples:
     $ scanfeed views store document_rechnung
   Find documents by a column in milliseconds:
     $ scanfeed views index document_rechnung rechnungsnummer
+  Describe all typed views to dbt:
+    $ scanfeed views show --dbt > models/documents.yml
   Scan the documents stored since the last refresh:
     $ scanfeed views refresh
   Scan all documents again:
@@ -63,9 +71,14 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   command
     .command('show')
     .description('Show the columns of a view with the fields that they contain.')
-    .argument('<name>', 'name of the view, as listed')
+    .argument('[name]', 'name of the view, as listed')
+    .option('--dbt', 'print it as a source of a dbt project; without a name, all typed views')
     .addOption(json())
-    .action((name: string, options: Given) => show(name, options, io));
+    .action((name: string | undefined, { dbt, json: asJson }: ShowGiven) => {
+      if (dbt) return showSources(name, io);
+      if (name === undefined) throw new CommandFailure('name a view, or print all with --dbt', EXIT.usage);
+      return show(name, asJson ?? false, io);
+    });
   command
     .command('store')
     .description('Keep the rows of a view in a table. The daemon keeps it up to date.')
@@ -153,7 +166,7 @@ function rowsOf({ arrays, history }: Pick<ReportView, 'arrays' | 'history'>): st
   return arrays.length === 0 ? 'documents' : `elements of ${arrays.map((path) => path.join('.')).join('[].')}`;
 }
 
-function show(name: string, { json }: Given, io: CommandProcess): Promise<void> {
+function show(name: string, json: boolean, io: CommandProcess): Promise<void> {
   return withReports(io, async (connection) => {
     const view = await findView(name, connection);
     const columns = view.columns.map((column) => ({ ...column, type: sqlTypeOf(column.type) }));
@@ -163,6 +176,18 @@ function show(name: string, { json }: Given, io: CommandProcess): Promise<void> 
       `${connection.tables.reportingSchema}.${name}: ${rowsOf(view)} of the document type ${JSON.stringify(documentType)}\n\n`,
     );
     io.write(table(columns, COLUMNS, io.columns));
+  });
+}
+
+function showSources(name: string | undefined, io: CommandProcess): Promise<void> {
+  return withReports(io, async (connection) => {
+    const known = name === undefined ? await readReportViews(connection) : [await findView(name, connection)];
+    const typed = new Map(known.map((view) => [view.name, view]));
+    const views = (await readDescribedViews(connection)).filter((view) => typed.has(view.name));
+    if (views.length === 0) throw new CommandFailure('there are no typed views yet: run `scanfeed views refresh`');
+    const perRun = (view: string) => typed.get(view)?.history === false && typed.get(view)?.arrays.length === 0;
+    const tests = (view: string) => ({ tests: { scan_id: perRun(view) ? ['unique', 'not_null'] : ['not_null'] } });
+    io.write(dbtSources(connection.tables.reportingSchema, views, tests));
   });
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import * as erase from '../../../src/cli/commands/erase.js';
 import * as views from '../../../src/cli/commands/views.js';
 import { runCommand } from '../../support/command.js';
@@ -74,6 +75,17 @@ describe('views', () => {
     const dropped = 'document_rechnung reads the documents again; its table was dropped.\n';
     expect((await run('store document_rechnung --drop')).out).toBe(dropped);
     expect(await storedRows()).toBeNull();
+  });
+
+  it('show prints all typed views as sources of dbt, but needs a name without --dbt', async () => {
+    expect((await run('show --dbt')).err).toContain('there are no typed views yet');
+    await store({ nummer: 'RE-1', positionen: [{ menge: 1 }] });
+    await run('refresh');
+    const tables = (text: string) => parse(text).sources[0].tables.map(({ name }: { name: string }) => name);
+    const names = ['document_rechnung', 'document_rechnung_history', 'document_rechnung_positionen'];
+    expect(tables((await run('show --dbt')).out)).toEqual(names);
+    expect(tables((await run('show document_rechnung --dbt')).out)).toEqual(['document_rechnung']);
+    expect(await run('show')).toMatchObject({ exitCode: 64, err: expect.stringContaining('name a view') });
   });
 
   it('index creates an index that queries on the view use, and --list finds', async () => {
