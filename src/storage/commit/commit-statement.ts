@@ -110,7 +110,7 @@ number_lock AS MATERIALIZED (
   WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
 ),
 
--- Writes new scans and higher revisions, and returns which of the two each is. After waiting for another writer, PostgreSQL checks
+-- Writes new scans and higher revisions, and returns which of the two each is: a replaced row keeps first_synced_at. After waiting for another writer, PostgreSQL checks
 -- the revision again on the current row. Stored rows are locked in the order of their scan ids, so that writers do not deadlock.
 -- New scans need no order, and sorting costs time.
 stored AS (
@@ -129,7 +129,7 @@ stored AS (
   WHERE EXISTS (SELECT FROM number_lock) -- a join would keep a copy of all rows
   ON CONFLICT (scan_id) DO UPDATE SET (${sql.raw(REPLACED)}) = ROW (${sql.raw(EXCLUDED)})
   WHERE excluded.revision > run.revision
-  RETURNING run.scan_id, run.xmax = 0 AS inserted
+  RETURNING run.scan_id, run.first_synced_at = statement_timestamp() AS inserted
 ),
 
 -- Adds values of the entry to rows whose revision is stored already.
