@@ -1,0 +1,49 @@
+import { readFile } from 'node:fs/promises';
+import { sql } from 'kysely';
+import { expect, it } from 'vitest';
+import { connectStore } from '../../../src/storage/connection/store-connection.js';
+import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
+import { setReportingTimeZone } from '../../../src/storage/reporting/time-zone.js';
+import { createStore } from '../../../src/storage/store.js';
+import { entryJson } from '../../support/entries.js';
+import { NO_READER, refresh } from '../../support/reports.js';
+import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
+
+const bench = useStore();
+const page = new URL('../../../docs/restoring.md', import.meta.url);
+
+/** The statements in docs/restoring.md that rename the schemas. */
+async function documentedRenaming(): Promise<string> {
+  return /```sql\n(ALTER SCHEMA [^`]*)```/.exec(await readFile(page, 'utf8'))?.[1] ?? '';
+}
+
+it('stores and reports runs, and forgets feeds, when the schemas were renamed as documented', async () => {
+  const documentType = { slug: 'rechnung', name: 'Rechnung' };
+  const entry = (scanId: string, revision: number, over = {}) =>
+    entryJson({ scanId, revision, documentType, data: { betrag: revision }, ...over });
+  await (await bench.takeFeed()).commit([entry('a', 1), entry('b', 1)]);
+  await refresh(bench);
+  await bench.rows(sql`UPDATE ${tables.reportViews} SET stores_rows = true WHERE history_of IS NULL`);
+  await refresh(bench);
+  await bench.rows(sql.raw(await documentedRenaming()));
+
+  const connection = connectStore(bench.database, 'invoices');
+  const settings = { schema: 'invoices', leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
+  const feed = await takeFeed(
+    createStore(bench.database, { ...settings, monotonic: () => performance.now() }),
+    testFeed({ name: 'other' }),
+  );
+  await feed.counts([entry('a', 2), entry('b', 2, { status: 'odd' })]);
+  await setReportingTimeZone(connection, 'Europe/Berlin');
+  expect((await refreshReports(connection, NO_READER)).failed).toEqual([]);
+  expect(
+    await bench.rows(sql`SELECT scan_id, betrag, productive FROM invoices_reporting.document_rechnung ORDER BY 1`),
+  ).toEqual([
+    { scan_id: 'a', betrag: '2', productive: true },
+    { scan_id: 'b', betrag: '1', productive: false },
+  ]);
+  expect(await bench.rows(sql`SELECT scan_id, betrag FROM invoices_reporting.document_rechnung_history`)).toEqual([
+    { scan_id: 'a', betrag: '1' },
+  ]);
+  await sql`DELETE FROM ${connection.tables.feeds} WHERE name = 'default'`.execute(bench.database.sql);
+});
