@@ -31,6 +31,9 @@ interface IndexGiven {
   readonly json?: true;
 }
 
+/** Deadline of a statement, milliseconds. An index of many rows takes long, and waits for the reports that began before. */
+const DEADLINE_MS = 24 * 3_600_000;
+
 const examples = `
 Each document type has a view document_<slug> with a column for each field, a
 view of its superseded revisions, and a view for each array of objects. Columns
@@ -110,7 +113,7 @@ function withReports(
   work: (connection: StoreConnection, readerRole: string) => Promise<void>,
 ): Promise<void> {
   const { database: settings } = readSettings(io.env, { need: ['database'] });
-  return withDatabase(settings, ({ connection }) => work(connection, settings.readerRole));
+  return withDatabase(settings, ({ connection }) => work(connection, settings.readerRole), DEADLINE_MS);
 }
 
 function refresh({ all, json }: Given & { all?: true }, io: CommandProcess): Promise<void> {

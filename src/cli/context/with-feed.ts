@@ -4,7 +4,7 @@ import { classifyError } from '../../core/errors.js';
 import { checkSchema } from '../../daemon/prepare-schema.js';
 import { type DatabaseSettings, readSettings, type SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
-import { type Database, openDatabase } from '../../storage/connection/pool.js';
+import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { connectStore } from '../../storage/connection/store-connection.js';
 import type { FeedRow } from '../../storage/feeds/feeds.js';
 import { createOperatorStore, type OperatorStore } from '../../storage/operator-store.js';
@@ -16,12 +16,14 @@ import { CommandFailure, EXIT } from './exit.js';
 /**
  * Opens the database for one command and closes it after the work. Rejects with the remedy if this release does not support
  * the schema.
+ * @param statementDeadlineMs deadline of a statement, milliseconds
  */
 export async function withDatabase<T>(
   settings: DatabaseSettings,
   work: (store: OperatorStore, database: Database) => Promise<T>,
+  statementDeadlineMs = STATEMENT_DEADLINE_MS,
 ): Promise<T> {
-  const database = openDatabase({ connection: settings.connection, maxConnections: 2 });
+  const database = openDatabase({ connection: settings.connection, maxConnections: 2, statementDeadlineMs });
   try {
     await checkSchema(settings, database);
     return await work(createOperatorStore(connectStore(database, settings.schema)), database);

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import * as erase from '../../../src/cli/commands/erase.js';
 import * as views from '../../../src/cli/commands/views.js';
 import { runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { emptyReports, fieldColumns, NO_READER } from '../../support/reports.js';
 import { MIGRATED, openTestDatabase, tables, useStore } from '../../support/store.js';
@@ -123,6 +124,23 @@ describe('views', () => {
     expect((await run('index --list')).out).toContain('invalid');
     expect((await run('index document_rechnung nummer')).out).toContain('Created an index');
     expect((await run('index --list')).out).toContain(' valid');
+  });
+
+  it('index waits for reports that began before, however long they take', async () => {
+    await store({ nummer: 'RE-1' });
+    await run('refresh');
+    await run('store document_rechnung');
+    const other = openTestDatabase(given.url);
+    const report = await other.sql.startTransaction().setIsolationLevel('repeatable read').execute();
+    await sql`SELECT FROM scanfeed_reporting.document_rechnung`.execute(report);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const indexing = run('index document_rechnung nummer');
+    await untilWaiting(other.sql, 1);
+    vi.advanceTimersByTime(3_600_000);
+    vi.useRealTimers();
+    await report.commit().execute();
+    expect(await indexing).toMatchObject({ exitCode: 0, err: '' });
+    await other.close();
   });
 
   it('index leaves none when a value is too long for it', async () => {
