@@ -51,6 +51,8 @@ export function tableDefinition(
     ...fields.map((field) => `ALTER TABLE ${table} ADD COLUMN IF NOT EXISTS ${field};`),
     `CREATE INDEX IF NOT EXISTS ${quoted(`stored_${id}_scan_id`)} ON ${table} (scan_id);`,
     `COMMENT ON TABLE ${table} IS ${pg.escapeLiteral(comment)};`,
+    // Without a primary key, PostgreSQL otherwise refuses to delete rows while a publication of all tables exists.
+    `ALTER TABLE ${table} REPLICA IDENTITY FULL;`,
     // A role that may erase runs must be able to delete their rows here.
     `DO $$ BEGIN EXECUTE format('GRANT SELECT, DELETE ON ${table} TO %I', (
        SELECT rolname FROM pg_roles JOIN pg_class AS class ON relowner = pg_roles.oid

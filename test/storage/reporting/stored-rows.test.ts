@@ -155,6 +155,23 @@ describe('a typed view that keeps its rows in a table', () => {
     expect(await inTables()).toEqual([]);
   });
 
+  it('is updated, and runs are erased, when all tables are published', async () => {
+    for (const value of [1, 2]) await store(documentOf(value));
+    await build();
+    await storeRows();
+    await build();
+    await bench.rows(sql`CREATE PUBLICATION everything FOR ALL TABLES`);
+    try {
+      await bench.operatorStore.deletedRuns.erase(['scan-1']);
+      await (await bench.takeFeed()).commit([entryJson({ scanId: 'scan-2', revision: 2, data: documentOf(3) })]);
+      await build();
+    } finally {
+      await bench.rows(sql`DROP PUBLICATION everything`);
+    }
+    expect(await inTables()).toHaveLength(2);
+    await expectExact('published');
+  });
+
   it('stores each row once when two processes store rows at the same time', async () => {
     await store(documentOf(1));
     await build();
