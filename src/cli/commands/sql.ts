@@ -8,6 +8,7 @@ import {
   runReadOnly,
 } from '../../storage/reporting/read-only-query.js';
 import { isNumber, valueAsJson } from '../../storage/reporting/value-as-json.js';
+import { quoted } from '../../storage/schema/schema.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { withDatabase } from '../context/with-feed.js';
@@ -21,6 +22,8 @@ interface Given {
 
 /** Maximum number of rows in a table, which needs all of them for its widths, and of characters in a cell. */
 const TABLE = { rows: 1_000, characters: 1_000 };
+/** SQLSTATE of SET ROLE to a role of which the login is not a member. */
+const NOT_A_MEMBER = '42501';
 
 const examples = `
 The query reads the views for reports with the rights of SCANFEED_READER_ROLE,
@@ -51,16 +54,19 @@ async function runQuery(text: string, options: Given, io: CommandProcess): Promi
       await runReadOnly(settings.connection, query, printer.rows);
     } catch (error) {
       if (!(error instanceof QueryRefused)) throw error;
-      throw new CommandFailure(describe(error, settings.readerRole));
+      throw new CommandFailure(describe(error, settings.readerRole, settings.connection.user));
     }
   });
   printer.end();
 }
 
-function describe({ message, sqlstate, ofRole }: QueryRefused, role: string): string {
-  return ofRole
-    ? `the role ${role} cannot be used: ${message}; see the check "reader role" of \`scanfeed doctor\``
-    : `PostgreSQL refused the query: ${printable(message)} (SQLSTATE ${sqlstate})`;
+function describe({ message, sqlstate, ofRole }: QueryRefused, role: string, login: string): string {
+  if (!ofRole) return `PostgreSQL refused the query: ${printable(message)} (SQLSTATE ${sqlstate})`;
+  const remedy =
+    sqlstate === NOT_A_MEMBER
+      ? `let an administrator run: GRANT ${quoted(role)} TO ${quoted(login)}`
+      : 'see the check "reader role" of `scanfeed doctor`';
+  return `the role ${role} cannot be used: ${message}; ${remedy}`;
 }
 
 /** Prints a result. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as sqlCommand from '../../../src/cli/commands/sql.js';
 import { grantReader } from '../../../src/storage/reporting/reader-role.js';
+import { grantDaemon } from '../../../src/storage/schema/daemon-role.js';
 import { type CommandSetting, runCommand } from '../../support/command.js';
 import { entryJson } from '../../support/entries.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -146,6 +147,25 @@ describe('sql', () => {
       75,
       'scanfeed: the connection to PostgreSQL failed (ECONNRESET); check the network and any pooler in between\n',
     ]);
+  });
+
+  it('names the missing grant when its login is not a member of the role', async () => {
+    const login = `scanfeed_login_${process.pid}`;
+    await bench.rows(sql.raw(`CREATE ROLE ${login} LOGIN PASSWORD 'secret'`));
+    await grantDaemon(bench.connection, login);
+    const url = new URL(given.url);
+    Object.assign(url, { username: login, password: 'secret' });
+    const runAsLogin = () => run('SELECT 1 AS n', [], READER, { url: url.href });
+    const refused = await runAsLogin();
+    const grant = /let an administrator run: (GRANT .*)\n$/.exec(refused.err)?.[1] ?? refused.err;
+    await bench.rows(sql.raw(grant));
+    const granted = await runAsLogin();
+    await bench.rows(sql.raw(`DROP OWNED BY ${login}; DROP ROLE ${login}`));
+    expect([refused.exitCode, granted.out]).toEqual([1, 'n\n1\n']);
+  });
+
+  it('runs the query in a read-only transaction when it is sent', async () => {
+    expect((await run(`SELECT current_setting('transaction_read_only') AS is`, ['--csv'])).out).toBe('is\r\non\r\n');
   });
 
   it('does not run with other rights when the role does not exist', async () => {
