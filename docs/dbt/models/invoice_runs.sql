@@ -1,7 +1,7 @@
 {{ config(materialized='incremental', unique_key='scan_id') }}
 
--- One row per run, of which is_invoice tells whether it is a productive invoice now. Runs that are none stay in the table, so
--- that its highest change_seq is the last change that has been read.
+-- One row per run; is_invoice says whether it is a productive invoice now. Other runs stay in the table too, so that its highest
+-- change_seq is the last change that has been read.
 SELECT
     change.scan_id,
     change.change_seq,
