@@ -6,7 +6,13 @@ import type { BenchDatabase } from '../support/postgres.js';
 import type { ContestConfig, Contested } from './contest.js';
 
 /** Who else writes runs, each in a process of its own. */
-export type Contestant = 'bare-chain' | 'bare-commits' | 'hand-written-script' | 'statement-a-row';
+export type Contestant =
+  | 'bare-chain'
+  | 'bare-commits'
+  | 'copy-into-staging'
+  | 'experts-script'
+  | 'hand-written-script'
+  | 'statement-a-row';
 
 /** Lets a contestant prepare, and then go; `onStart` is called in between. */
 export async function runContest(

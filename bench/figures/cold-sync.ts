@@ -12,13 +12,15 @@ import { median } from '../support/statistics.js';
 interface Measured extends Contested {
   readonly cpu: CpuUse;
 }
-type Name = 'scanfeed' | 'commits' | 'joined' | 'copy' | 'script' | 'engine';
+type Name = 'scanfeed' | 'commits' | 'joined' | 'copy' | 'expert' | 'staging' | 'script' | 'engine';
 
 const LABELS: Readonly<Record<Name, string>> = {
   scanfeed: 'scanfeed, from the start of its process',
   commits: 'its commit statement alone, pages in memory',
   joined: `the same, ${MAX_JOINED_PAGES} pages a statement`,
   copy: 'one bare `COPY` of the same rows into the same table',
+  expert: 'an expert’s script: a page is one parameter of one statement, equal indexes',
+  staging: 'the same with `COPY` into a staging table',
   script: 'a script: an upsert a row, autocommit',
   engine: 'a statement a row, five at a time',
 };
@@ -91,6 +93,8 @@ function createRace(
       const database = await migrated.clone();
       return inDatabase(database, () => copyFrom(database, file));
     },
+    expert: async () => contested('experts-script', service, await migrated.clone()),
+    staging: async () => contested('copy-into-staging', service, await migrated.clone()),
     script: async () => contested('hand-written-script', smaller, await server.createDatabase()),
     engine: async () => contested('statement-a-row', smaller, await server.createDatabase()),
   };
@@ -136,6 +140,7 @@ function findings(rounds: readonly Record<Name, Measured>[], postgresVersion: st
     wanted: [
       atLeast('of its commit statement alone, page by page', against('commits'), 0.9),
       atLeast('of a bare COPY', against('copy'), 0.5),
+      atLeast('of the expert’s script', against('expert'), 1),
       atLeast('times the script', against('script'), 3),
     ],
   };
