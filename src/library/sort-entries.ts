@@ -12,7 +12,7 @@ export interface UnusableEntry {
 }
 
 /** Checks the entries of a page one by one, so that a bad one does not hide the others. */
-export function sortEntries(page: Pick<RawPage, 'items' | 'valuesSkipped' | 'body'>): {
+export function sortEntries(page: Pick<RawPage, 'body'>): {
   readonly entries: readonly FeedEntry[];
   readonly unusable: readonly UnusableEntry[];
 } {
@@ -26,12 +26,7 @@ export function sortEntries(page: Pick<RawPage, 'items' | 'valuesSkipped' | 'bod
   return { entries, unusable };
 }
 
-/** Returns the entries with their long values, which are skipped when a large page is read. */
-function itemsOf({
-  items,
-  valuesSkipped,
-  body,
-}: Pick<RawPage, 'items' | 'valuesSkipped' | 'body'>): readonly unknown[] {
-  if (!valuesSkipped) return items;
+/** Returns the entries with their long values, which are empty in `items`. */
+function itemsOf({ body }: Pick<RawPage, 'body'>): readonly unknown[] {
   return (JSON.parse(new TextDecoder().decode(body)) as { readonly items: readonly unknown[] }).items;
 }

@@ -110,22 +110,20 @@ export class RecognitionClient implements FeedService {
 
   /**
    * Reads one page of the feed as received. Only its outer shape is checked (interface 2.3), so that one bad entry does not
-   * hide the others. On a large page, long values in `items` are left empty; `body` has them.
+   * hide the others. Long values in `items` are left empty; `body` has them.
    * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
-    const { body, valuesSkipped, serviceDate, ...answer } = await this.#getPage(
-      request,
-      signal,
-      SKIPPABLE_IN_PAGE,
-    ).catch((error) => Promise.reject(asTooManyEntries(error, request.limit)));
+    const { body, facts, serviceDate, ...answer } = await this.#getPage(request, signal, SKIPPABLE_IN_PAGE).catch(
+      (error) => Promise.reject(asTooManyEntries(error, request.limit)),
+    );
     const page = jsonObject(answer, 'the page');
     if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
     if (page.items.length > MAX_ENTRIES) throw new TooManyEntriesError(answer.status, page.items.length, request.limit);
     return {
       body,
       items: page.items,
-      valuesSkipped,
+      facts,
       nextCursor: nextCursorOf(page.nextCursor),
       serviceDate,
     };
@@ -142,8 +140,8 @@ export class RecognitionClient implements FeedService {
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal?: AbortSignal,
   ): Promise<RawRun> {
-    const { body, valuesSkipped, ...answer } = await this.#getRun(scanId, options, signal, SKIPPABLE_IN_RUN);
-    return { body, valuesSkipped, run: jsonObject(answer, 'the run') };
+    const { body, facts, ...answer } = await this.#getRun(scanId, options, signal, SKIPPABLE_IN_RUN);
+    return { body, facts, run: jsonObject(answer, 'the run') };
   }
 
   /** Reads a single run in full and checks it (interface 2.2). Its status may be `processing`. */

@@ -1,3 +1,4 @@
+import { factsOf } from '../../src/core/json/scan.js';
 import { BodyTooLargeError } from '../../src/service/errors/body-errors.js';
 import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports/index.js';
 import { pageJson } from '../support/entries.js';
@@ -128,7 +129,7 @@ export class SimulatedService implements FeedService {
     );
     await this.#transit(body, request, signal);
     const items = slice.listed.map((delivery) => delivery.item);
-    return { body, items, valuesSkipped: false, nextCursor: next, serviceDate };
+    return { body, items, facts: factsOf(body), nextCursor: next, serviceDate };
   }
 
   async readRun(

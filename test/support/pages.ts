@@ -1,3 +1,4 @@
+import { factsOf } from '../../src/core/json/scan.js';
 import type { EntryBatch, RawPage, RawRun } from '../../src/sync/ports/index.js';
 
 /** A page as the client hands it to the engine. */
@@ -8,7 +9,7 @@ export function rawPage(body: string | Uint8Array, serviceDate: Date | null = nu
   return {
     body: bytes,
     items: parsed.items,
-    valuesSkipped: false,
+    facts: factsOf(Buffer.from(text)),
     nextCursor: parsed.nextCursor || null,
     serviceDate,
   };
@@ -16,7 +17,8 @@ export function rawPage(body: string | Uint8Array, serviceDate: Date | null = nu
 
 /** A single run as the client hands it to the engine. */
 export function rawRun(body: string): RawRun {
-  return { body: Buffer.from(body), valuesSkipped: false, run: JSON.parse(body) };
+  const bytes = Buffer.from(body);
+  return { body: bytes, facts: factsOf(bytes), run: JSON.parse(body) };
 }
 
 /** The JSON text of a batch's pages. */

@@ -46,9 +46,27 @@ export interface Member {
   readonly elements: number;
 }
 
+/** What a scan finds out about a whole text. */
+export interface JsonFacts {
+  /** Number of values, containers and scalars. */
+  readonly values: number;
+  /** Depth of the deepest container; 0 if there is none. */
+  readonly depth: number;
+  /** Whether it has an escape of U+0000 or of a surrogate. */
+  readonly hasSpecialEscapes: boolean;
+  /** Whether it has a number with an exponent of two digits or more, or a very long one: doubles may not hold it. */
+  readonly hasUnusualNumbers: boolean;
+}
+
+/** The facts that are found in strings and numbers. */
+type Marks = { -readonly [Fact in 'hasSpecialEscapes' | 'hasUnusualNumbers']: JsonFacts[Fact] };
+
+/** Maximum length of a usual number: a shorter one without an exponent is not too close to zero for a double. */
+const USUAL_NUMBER_BYTES = 300;
+
 /**
  * Scans JSON text of any size and depth once, as strictly as JSON.parse (except for UTF-8), without creating values. Each
- * level of nesting costs one bit. Returns the number of values in the text, containers and scalars.
+ * level of nesting costs one bit.
  * @param depth the depth of the deepest objects whose members are reported
  * @param onMember called at the end of each of these members
  * @param from the start of the text
@@ -59,11 +77,16 @@ export function scanMembers(
   depth: number,
   onMember: (member: Member) => void,
   from: number = 0,
-): number {
-  const { values, end } = scanValue(json, afterSpace(json, from), depth, onMember);
+): JsonFacts {
+  const { facts, end } = scanValue(json, afterSpace(json, from), depth, onMember);
   const at = afterSpace(json, end);
   if (at < json.length) throw unexpected(json, at);
-  return values;
+  return facts;
+}
+
+/** @throws JsonSyntaxError */
+export function factsOf(json: Uint8Array): JsonFacts {
+  return scanMembers(json, 0, () => {});
 }
 
 /** Returns the end of the value that starts at `at`. */
@@ -75,12 +98,14 @@ function scanValue(json: Uint8Array, start: number, depth: number, onMember: (me
   const open = createContainerStack();
   /** The members whose values are being scanned, by depth. */
   const current: (OpenMember | undefined)[] = [];
+  const marks: Marks = { hasSpecialEscapes: false, hasUnusualNumbers: false };
   let values = 0;
+  let deepest = 0;
   let at = start;
 
   const readName = () => {
     const start = at;
-    const end = stringEnd(json, at);
+    const end = stringEnd(json, at, marks);
     at = afterSpace(json, after(json, afterSpace(json, end), COLON));
     if (open.depth <= depth)
       current[open.depth] = { name: { start, end }, start: at, valuesBefore: values, elements: 0 };
@@ -104,13 +129,14 @@ function scanValue(json: Uint8Array, start: number, depth: number, onMember: (me
     values += 1;
     if (first === OPEN_OBJECT || first === OPEN_ARRAY) {
       open.push(first === OPEN_OBJECT);
+      if (open.depth > deepest) deepest = open.depth;
       at = afterSpace(json, at + 1);
       if (json[at] !== open.closing) {
         if (first === OPEN_OBJECT) readName();
         continue;
       }
     } else {
-      at = first === QUOTE ? stringEnd(json, at) : scalarEnd(json, at);
+      at = first === QUOTE ? stringEnd(json, at, marks) : scalarEnd(json, at, marks);
       valueEnded();
     }
     while (open.depth > 0 && json[at] === open.closing) {
@@ -118,7 +144,7 @@ function scanValue(json: Uint8Array, start: number, depth: number, onMember: (me
       at += 1;
       valueEnded();
     }
-    if (open.depth === 0) return { values, end: at };
+    if (open.depth === 0) return { facts: { values, depth: deepest, ...marks }, end: at };
     at = afterSpace(json, after(json, at, COMMA));
     if (open.closing === CLOSE_OBJECT) readName();
   }
@@ -153,53 +179,52 @@ function createContainerStack() {
   return stack;
 }
 
-/** Returns the index of the first byte that is not valid JSON; the length if the text ends too early; null if it is valid. */
-export function findSyntaxError(json: Uint8Array): number | null {
-  try {
-    scanMembers(json, 0, () => {});
-    return null;
-  } catch (error) {
-    if (error instanceof JsonSyntaxError) return error.at;
-    throw error;
-  }
-}
-
 /** Returns the end of the string that starts at `at`. */
-export function stringEnd(json: Uint8Array, at: number): number {
+export function stringEnd(json: Uint8Array, at: number, marks?: Marks): number {
   let position = after(json, at, QUOTE);
   for (;;) {
     const byte = json[position];
     if (byte === QUOTE) return position + 1;
     if (byte === undefined || byte < 0x20) throw unexpected(json, position);
-    position = byte === BACKSLASH ? escapeEnd(json, position + 1) : position + 1;
+    position = byte === BACKSLASH ? escapeEnd(json, position + 1, marks) : position + 1;
   }
 }
 
 /** @param at the byte after the backslash */
-function escapeEnd(json: Uint8Array, at: number): number {
+function escapeEnd(json: Uint8Array, at: number, marks: Marks | undefined): number {
   if (SHORT_ESCAPES.has(json[at])) return at + 1;
   const end = after(json, at, U) + 4;
-  for (let digit = at + 1; digit < end; digit += 1) if (!isHexDigit(json[digit])) throw unexpected(json, digit);
+  let unit = 0;
+  for (let digit = at + 1; digit < end; digit += 1) unit = 16 * unit + hexDigit(json, digit);
+  if (marks !== undefined && (unit === 0 || (unit >= 0xd800 && unit <= 0xdfff))) marks.hasSpecialEscapes = true;
   return end;
 }
 
 /** Returns the end of the number or literal that starts at `at`. */
-function scalarEnd(json: Uint8Array, at: number): number {
+function scalarEnd(json: Uint8Array, at: number, marks: Marks): number {
   const literal = LITERALS.get(json[at]);
-  if (literal === undefined) return numberEnd(json, at);
+  if (literal === undefined) {
+    const end = numberEnd(json, at, marks);
+    if (end - at > USUAL_NUMBER_BYTES) marks.hasUnusualNumbers = true;
+    return end;
+  }
   literal.forEach((byte, index) => {
     after(json, at + index, byte);
   });
   return at + literal.length;
 }
 
-function numberEnd(json: Uint8Array, at: number): number {
+function numberEnd(json: Uint8Array, at: number, marks: Marks): number {
   let end = json[at] === MINUS ? at + 1 : at;
   end = json[end] === ZERO ? end + 1 : digitsEnd(json, end);
   if (json[end] === POINT) end = digitsEnd(json, end + 1);
   if (((json[end] ?? 0) | 0x20) !== 0x65) return end; // neither e nor E
   const sign = json[end + 1];
-  return digitsEnd(json, sign === PLUS || sign === MINUS ? end + 2 : end + 1);
+  let exponent = sign === PLUS || sign === MINUS ? end + 2 : end + 1;
+  end = digitsEnd(json, exponent);
+  while (json[exponent] === ZERO) exponent += 1;
+  if (end - exponent > 1) marks.hasUnusualNumbers = true;
+  return end;
 }
 
 /** Requires at least one digit. */
@@ -245,8 +270,11 @@ function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
-function isHexDigit(byte: number | undefined): boolean {
-  if (byte === undefined) return false;
-  const letter = byte | 0x20;
-  return isDigit(byte) || (letter >= 0x61 && letter <= 0x66);
+/** Returns the value of a hexadecimal digit. */
+function hexDigit(json: Uint8Array, at: number): number {
+  const byte = json[at];
+  if (isDigit(byte)) return (byte as number) - ZERO;
+  const letter = (byte ?? 0) | 0x20;
+  if (letter < 0x61 || letter > 0x66) throw unexpected(json, at);
+  return letter - 0x61 + 10;
 }

@@ -1,13 +1,9 @@
 import { getHeapStatistics } from 'node:v8';
 import { textOf } from './ranges.js';
-import { JSON_BYTES, type Member, type Range, scanMembers } from './scan.js';
+import { JSON_BYTES, type JsonFacts, type Member, type Range, scanMembers } from './scan.js';
 
-/** Minimum size of a body whose large values are skipped, bytes. Parsed as a whole it would take about ten times its size. */
-export const SKIPPING_FROM_BYTES = 1024 * 1024;
-/** Maximum size of a value that is not skipped, bytes. */
-const LARGE_BYTES = 4096;
-/** Maximum number of values in a value that is not skipped: a list of small numbers has many values in few bytes. */
-const LARGE_VALUES = 512;
+/** Maximum size of values that are not skipped, bytes. A container takes much longer to parse than a string. */
+const KEPT_BYTES = { string: 4096, container: 64 };
 /** Maximum length of a name that is compared, bytes: the longest known name with all its characters escaped. */
 const MAX_NAME_BYTES = 128;
 
@@ -22,7 +18,7 @@ const VALUE_BYTES = 192;
 const TEXT_BYTES = 4;
 /**
  * Maximum memory of one parsed answer, bytes: a quarter of the heap. In the image with 256 MiB that is 35 MiB, or about
- * 180,000 values. A page of 200 entries has at most 110,000 if its large values are skipped.
+ * 180,000 values.
  */
 const MEMORY_BYTES = getHeapStatistics().heap_size_limit / 4;
 
@@ -52,39 +48,35 @@ export interface SkippableValues {
 
 export interface Parsed {
   readonly value: unknown;
-  /** Large values were replaced by empty ones. */
-  readonly valuesSkipped: boolean;
+  /** Describes the whole text, with the values that were skipped. */
+  readonly facts: JsonFacts;
 }
 
 /**
- * Parses JSON like JSON.parse, except that in a large text large values are replaced by an empty value of their kind (`{}`,
- * `[]`, `""`). Checks the syntax of the whole text and counts its values before it creates any of them.
+ * Parses JSON like JSON.parse, except that large values are replaced by an empty value of their kind (`{}`, `[]`, `""`):
+ * scanning a value takes a third of the time of parsing it, and no memory. Checks the syntax of the whole text and counts its
+ * values before it creates any of them.
  * @param json UTF-8 without a byte order mark; invalid UTF-8 becomes U+FFFD
  * @param skippable undefined: no value is skipped
- * @throws SyntaxError, TooManyValues
+ * @throws JsonSyntaxError, TooManyValues
  */
 export function parseSkippingLargeValues(
   json: Uint8Array,
-  skippable: SkippableValues | undefined,
+  skippable?: SkippableValues,
   memoryBytes: number = MEMORY_BYTES,
 ): Parsed {
-  // A value takes at least two bytes of JSON. A text that fits even in the worst case need not be scanned.
-  const worst = memoryOf(json.length / 2, json.length);
-  if (json.length < SKIPPING_FROM_BYTES || (skippable === undefined && worst <= memoryBytes)) {
-    return { value: parse(json), valuesSkipped: false };
-  }
   const large: Member[] = [];
   let entries = 0;
-  const all = scanMembers(json, skippable?.depth ?? 0, (member) => {
+  const facts = scanMembers(json, skippable?.depth ?? 0, (member) => {
     if (skippable === undefined) return;
     const { entries: name } = skippable;
     if (name !== undefined && member.depth === 1 && nameOf(json, member) === name) entries = member.elements;
     if (isSkipped(json, member, skippable)) large.push(member);
   });
-  const values = large.reduce((left, member) => left - member.values + 1, all);
+  const values = large.reduce((left, member) => left - member.values + 1, facts.values);
   const bytes = large.reduce((left, { value }) => left - (value.end - value.start), json.length);
   if (memoryOf(values, bytes) > memoryBytes) throw new TooManyValues(values, bytes, entries);
-  return { value: parse(without(json, large)), valuesSkipped: large.length > 0 };
+  return { value: parse(without(json, large)), facts };
 }
 
 function memoryOf(values: number, bytes: number): number {
@@ -92,10 +84,11 @@ function memoryOf(values: number, bytes: number): number {
 }
 
 function isSkipped(json: Uint8Array, member: Member, skippable: SkippableValues): boolean {
-  const { depth, value, values } = member;
+  const { depth, value } = member;
   const bytes = value.end - value.start;
   const first = json[value.start] as number;
-  if ((bytes <= LARGE_BYTES && values <= LARGE_VALUES) || !EMPTY.has(first)) return false;
+  const kept = first === JSON_BYTES.QUOTE ? KEPT_BYTES.string : KEPT_BYTES.container;
+  if (bytes <= kept || !EMPTY.has(first)) return false;
   if (depth < skippable.depth && first !== JSON_BYTES.QUOTE) return false; // its members are checked individually
   return skippable.isSkippable({ depth, name: nameOf(json, member), bytes });
 }
@@ -111,6 +104,7 @@ const EMPTY: ReadonlyMap<number, Uint8Array> = new Map(
 );
 
 function without(json: Uint8Array, large: readonly { readonly value: Range }[]): Uint8Array {
+  if (large.length === 0) return json;
   const parts: Uint8Array[] = [];
   let from = 0;
   for (const { value } of large) {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
-import { findSyntaxError, JsonSyntaxError } from '../../core/json/scan.js';
+import { type JsonFacts, JsonSyntaxError } from '../../core/json/scan.js';
 import { parseSkippingLargeValues, type SkippableValues, TooManyValues } from '../../core/json/skip-large-values.js';
 import type { BodyBounds } from '../../sync/ports/index.js';
 import { BodyTooLargeError, CutBodyError, NotJsonError, TooManyValuesError } from '../errors/body-errors.js';
@@ -13,10 +13,9 @@ type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
 export interface JsonBody {
   /** Decompressed, without a byte order mark. */
   readonly body: Uint8Array;
-  /** Parsed, with U+FFFD where the bytes are not UTF-8. */
+  /** Parsed, with U+FFFD where the bytes are not UTF-8. Large values that no decision depends on are empty. */
   readonly value: unknown;
-  /** Large values that no decision depends on are empty in `value`. */
-  readonly valuesSkipped: boolean;
+  readonly facts: JsonFacts;
 }
 
 /** Maximum size of a body, and the values to skip in it. */
@@ -54,15 +53,13 @@ export async function readJson(
     }
     // Such a body ends with its connection, so only its syntax shows whether it is complete.
     if (isCloseDelimited(response)) throw new CutBodyError(status, `${bytes.length} bytes of incomplete JSON`);
-    throw notJson(syntaxReason(bytes, error));
+    throw error instanceof JsonSyntaxError ? notJson(syntaxReason(bytes, error)) : error;
   }
 }
 
 /** Returns the position of the syntax error, for the operators of the service. Never quotes the text. */
-function syntaxReason(bytes: Uint8Array, error: unknown): string {
-  const at = error instanceof JsonSyntaxError ? error.at : findSyntaxError(bytes);
-  if (at === bytes.length) return 'the text ends too early';
-  return at === null ? 'the syntax is invalid' : `the syntax is invalid at byte ${at}, counted from 0`;
+function syntaxReason(bytes: Uint8Array, { at }: JsonSyntaxError): string {
+  return at === bytes.length ? 'the text ends too early' : `the syntax is invalid at byte ${at}, counted from 0`;
 }
 
 /**

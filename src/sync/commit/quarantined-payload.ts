@@ -1,3 +1,4 @@
+import { parseSkippingLargeValues } from '../../core/json/skip-large-values.js';
 import { type CheckedEntry, checkPage, withPending } from '../page/check-page.js';
 import type { QuarantineEntry, RawPage } from '../ports/index.js';
 import { needsFullResult } from '../results/full-result.js';
@@ -27,8 +28,7 @@ export function recheckPayload(payload: Uint8Array, markdown: boolean): Rechecke
 /** A page that holds this entry alone. */
 function pageOf(payload: Uint8Array): RawPage {
   const body = Buffer.concat([Buffer.from('{"items":['), payload, Buffer.from(']}')]);
-  const { items } = JSON.parse(new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)) as {
-    items: readonly unknown[];
-  };
-  return { body, items, valuesSkipped: false, nextCursor: null, serviceDate: null };
+  const { value, facts } = parseSkippingLargeValues(body);
+  const { items } = value as { readonly items: readonly unknown[] };
+  return { body, items, facts, nextCursor: null, serviceDate: null };
 }

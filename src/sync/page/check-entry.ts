@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { memberRanges } from '../../core/json/ranges.js';
 import { hasUnknownFields, MAX_REVISION } from '../../core/run-fields.js';
 import type { FeedRun } from '../ports/index.js';
-import { type ExceededLimit, exceededLimit, isNestedTooDeep, isUnderflow, JSON_LIMITS } from './json-limits.js';
+import { type ExceededLimit, exceededLimit, isUnderflow, JSON_LIMITS } from './json-limits.js';
 import { fitsIn, isStorable } from './storable-text.js';
 import { readTimestamp, type Timestamp } from './timestamps.js';
 
@@ -57,8 +57,8 @@ type Problem = { readonly reason: RejectReason; readonly detail: string };
 
 /**
  * Checks an entry of the feed, or a finished single run, against interface 2.1. Never quotes values. Pure.
- * @param bytes of the entry, if they may contain something that parsing hides: invalid UTF-8, exponents, very many elements,
- * values that were left empty
+ * @param bytes of the entry, if they may contain something that parsing hides: invalid UTF-8, deep nesting, exponents, very
+ * many elements
  * @param toStore the parts of the bytes to store, cut between values, if not all are stored
  */
 export function checkEntry(
@@ -69,7 +69,7 @@ export function checkEntry(
   if (!isObject(entry)) return unusable({ reason: 'not_an_object', detail: 'the entry is not an object' }, null, null);
   const scanId = hasInvalidScanId(bytes) ? null : usableScanId(entry.scanId);
   const revision = usableRevision(entry.revision);
-  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(entry, toStore);
+  const problem = requiredFieldProblem(entry, scanId, revision) ?? limitProblem(toStore);
   if (problem !== null) return unusable(problem, scanId, revision);
   return { usable: true, ...checkOptional(entry, bytes) };
 }
@@ -98,8 +98,8 @@ function requiredFieldProblem(entry: Fields, scanId: string | null, revision: nu
   return null;
 }
 
-function limitProblem(entry: Fields, stored: readonly Uint8Array[]): Problem | null {
-  const limit = isNestedTooDeep(entry) ? 'nesting' : exceededLimit(...stored);
+function limitProblem(stored: readonly Uint8Array[]): Problem | null {
+  const limit = exceededLimit(...stored);
   return limit === null ? null : { reason: limit, detail: EXCEEDED[limit] };
 }
 

@@ -12,8 +12,8 @@ import type {
   RawRun,
 } from '../ports/index.js';
 import { checkEntry, type EntryCheck } from './check-entry.js';
-import { mayExceedLimits, mayUnderflow } from './json-limits.js';
-import { mayNeedRepair, repairJson } from './storable-text.js';
+import { mayExceedLimits } from './json-limits.js';
+import { repairJson } from './storable-text.js';
 
 /** An entry that passed the checks, and its JSON. */
 export interface CheckedEntry {
@@ -47,11 +47,11 @@ export interface CheckedPage {
 
 /**
  * Checks every entry of a page. The order matters: validate, quarantine, and only then (in the store) deduplicate. The bytes
- * of the entries are checked only if a fast check of the page finds something suspicious, or if large values were skipped.
+ * of the entries are checked only if the scan of the page found something suspicious.
  */
 export function checkPage(page: RawPage): CheckedPage {
   const bytesOf = entrySource(page.body);
-  const suspect = isSuspect(page, page.items);
+  const suspect = isSuspect(page);
   const entries: CheckedEntry[] = [];
   const quarantine: QuarantineEntry[] = [];
   page.items.forEach((item, index) => {
@@ -70,29 +70,15 @@ export function checkPage(page: RawPage): CheckedPage {
 }
 
 /** Returns whether the body may contain values that PostgreSQL refuses, or that parsing hides. */
-function isSuspect(
-  { body, valuesSkipped }: Pick<RawPage, 'body' | 'valuesSkipped'>,
-  items: readonly unknown[],
-): boolean {
-  if (valuesSkipped || !isUtf8(body)) return true;
-  const text = latin1(body);
-  return mayNeedRepair(text) || mayExceedLimits(text) || (items.some(isZero) && mayUnderflow(text));
-}
-
-/** Decodes bytes as Latin-1: much faster than UTF-8, and the patterns to search for are ASCII. */
-function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
-}
-
-function isZero(item: unknown): boolean {
-  return (item as { ocrConfidence?: unknown } | null)?.ocrConfidence === 0;
+function isSuspect({ body, facts }: Pick<RawPage, 'body' | 'facts'>): boolean {
+  return facts.hasSpecialEscapes || mayExceedLimits(facts, body.length) || !isUtf8(body);
 }
 
 /** Checks a single-run answer (interface 4.3) without its `rawOcrResult`. Returns null if it is unusable. */
 export function checkRun(raw: RawRun): CheckedEntry | null {
   const { rawOcrResult: _, ...run } = raw.run;
   const received = withoutMember(raw.body, 'rawOcrResult');
-  const checked = isSuspect(raw, [run]) ? checkEntry(run, raw.body, received) : checkEntry(run);
+  const checked = isSuspect(raw) ? checkEntry(run, raw.body, received) : checkEntry(run);
   return checked.usable ? checkedEntry(checked, () => raw.body, repaired(received)) : null;
 }
 

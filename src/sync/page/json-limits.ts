@@ -1,5 +1,5 @@
 import { memberRanges, textOf } from '../../core/json/ranges.js';
-import { isDigit, JSON_BYTES, stringEnd } from '../../core/json/scan.js';
+import { isDigit, JSON_BYTES, type JsonFacts, stringEnd } from '../../core/json/scan.js';
 
 const { QUOTE, COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
 const PLUS = 0x2b;
@@ -19,42 +19,12 @@ export const JSON_LIMITS = {
 /** The limit that an entry exceeds. */
 export type ExceededLimit = 'nesting' | 'elements' | 'expansion';
 
-/** An exponent of two digits or more. Finds every one in a number, and perhaps some in strings. */
-const LONG_EXPONENT = /[eE][+-]?0*[1-9]\d+\s*[,\]}]/;
-/** A number that may be zero in JavaScript although it has no exponent. */
-const TINY = /\.0{300}/;
-
-/** Returns whether an entry of this text may exceed a limit. Fast; it may report too much, but never misses an entry. */
-export function mayExceedLimits(json: string): boolean {
-  return json.length > 2 * JSON_LIMITS.elements || LONG_EXPONENT.test(json);
-}
-
-/** Returns whether a number of this text may be too close to zero for a double. Fast, and never misses one. */
-export function mayUnderflow(json: string): boolean {
-  return LONG_EXPONENT.test(json) || TINY.test(json);
-}
-
-/** Returns whether a parsed value is nested too deep. Checks level by level, without recursion, so that any depth can be checked. */
-export function isNestedTooDeep(value: object): boolean {
-  let level: object[] = [value];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth === JSON_LIMITS.depth) return true;
-    const next: object[] = [];
-    for (const container of level) pushContainers(container, next);
-    level = next;
-  }
-  return false;
-}
-
-function pushContainers(container: object, found: object[]): void {
-  if (Array.isArray(container)) {
-    for (const value of container) if (typeof value === 'object' && value !== null) found.push(value);
-    return;
-  }
-  for (const name in container) {
-    const value = (container as Readonly<Record<string, unknown>>)[name];
-    if (typeof value === 'object' && value !== null) found.push(value);
-  }
+/**
+ * Returns whether an entry of this text may exceed a limit or have a number that is too close to zero for a double. Fast; it
+ * may report too much, but never misses an entry.
+ */
+export function mayExceedLimits({ depth, hasUnusualNumbers }: JsonFacts, bytes: number): boolean {
+  return depth > JSON_LIMITS.depth || hasUnusualNumbers || bytes > 2 * JSON_LIMITS.elements;
 }
 
 /**

@@ -2,14 +2,6 @@ import { isUtf8 } from 'node:buffer';
 
 /* Repairs JSON that PostgreSQL cannot store. Works on the bytes, so that no other value changes. */
 
-/** An escape of U+0000 or of a surrogate, which may have to be repaired. */
-const SUSPECT = /\\u(?:0000|[dD][89a-fA-F])/;
-
-/** Returns whether {@link repairJson} may have to replace an escape. Fast. The text may also be the bytes as Latin-1. */
-export function mayNeedRepair(json: string): boolean {
-  return SUSPECT.test(json);
-}
-
 /**
  * Returns JSON that PostgreSQL can store: U+FFFD replaces U+0000, surrogates without their other half, and invalid UTF-8. If
  * there is nothing to repair, it returns the same bytes. It makes at most one copy of them, plus one in parts.

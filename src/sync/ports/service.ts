@@ -1,3 +1,5 @@
+import type { JsonFacts } from '../../core/json/scan.js';
+
 /** Read-time filters of the feed (interface 4.2). Always sent, never left to defaults. */
 export interface FeedFilters {
   readonly status: readonly ('completed' | 'failed')[];
@@ -28,10 +30,12 @@ export interface BodyBounds {
 export interface RawPage {
   /** The body as received (decompressed). */
   readonly body: Uint8Array;
-  /** The parsed entries. Only for decisions, not for storing: JavaScript numbers may have lost digits. */
+  /**
+   * The parsed entries, in which large values that no decision depends on are empty. Only for decisions, not for storing:
+   * JavaScript numbers may have lost digits.
+   */
   readonly items: readonly unknown[];
-  /** Large values that no decision depends on are empty in `items`; the body contains them. */
-  readonly valuesSkipped: boolean;
+  readonly facts: JsonFacts;
   /** Null if the service sent none; empty if it sent something that is not a cursor, or is too long to be read. */
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
@@ -41,10 +45,9 @@ export interface RawPage {
 /** A single run as received (interface 4.3). */
 export interface RawRun {
   readonly body: Uint8Array;
-  /** The parsed object. Only for decisions, not for storing. */
+  /** The parsed object, as with {@link RawPage}. */
   readonly run: Readonly<Record<string, unknown>>;
-  /** As with {@link RawPage}. */
-  readonly valuesSkipped: boolean;
+  readonly facts: JsonFacts;
 }
 
 /** The service, as the engine uses it. Both reject with a {@link Failure} or with the signal's reason. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { scanMembers } from '../../../src/core/json/scan.js';
+import { factsOf, scanMembers } from '../../../src/core/json/scan.js';
 import { cases } from '../../support/thorough.js';
 
 interface Member {
@@ -98,7 +98,23 @@ function countValues(value: unknown): number {
   return Object.values(value).reduce((sum: number, inner) => sum + countValues(inner), 1);
 }
 
+/** Returns the depth of the deepest container of a value. */
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
 describe('scanning JSON bytes', () => {
+  it.each([
+    ['"\\u0000"', true],
+    ['{"\\uD83d":1}', true],
+    ['"a\\uDe00"', true],
+    ['"\\u00e4\\ud7ff\\ue000\\n"', false],
+    ['"\\\\u0000"', false],
+  ])('tells whether there are escapes of U+0000 or surrogates: %s', (json, expected) => {
+    expect(factsOf(Buffer.from(json)).hasSpecialEscapes).toBe(expected);
+  });
+
   it('counts the values and elements of each member when it scans any JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 0, max: 4 }), (value, depth) => {
@@ -108,7 +124,8 @@ describe('scanning JSON bytes', () => {
           const elements = typeof of === 'object' && of !== null ? Object.keys(of).length : 0;
           expect(member).toMatchObject({ values: countValues(of), elements });
         });
-        expect(all).toBe(countValues(JSON.parse(json.toString())));
+        expect(all.values).toBe(countValues(JSON.parse(json.toString())));
+        expect(all.depth).toBe(depthOf(value));
       }),
       { numRuns: cases(250, 2_000) },
     );

@@ -51,6 +51,13 @@ function parsed(body: Uint8Array): unknown {
   }
 }
 
+it('quarantines an entry when a member that is hidden by a later one of its name is nested too deep', () => {
+  const hidden = `{},"x":${'['.repeat(50_000)}${']'.repeat(50_000)},"x":1`;
+  const { entries, quarantine } = checkPage(rawPage(pageJson([entryJson(), entryJson({ data: raw(hidden) })])));
+  expect(entries).toHaveLength(1);
+  expect(quarantine).toMatchObject([{ reason: 'nesting', state: 'open' }]);
+});
+
 describe('whatever bytes a page is', () => {
   it('every entry is stored or quarantined with its bytes when JSON.parse accepts it', () => {
     let pages = 0;
