@@ -24,6 +24,8 @@ interface Given {
 const TABLE = { rows: 1_000, characters: 1_000 };
 /** SQLSTATE of SET ROLE to a role of which the login is not a member. */
 const NOT_A_MEMBER = '42501';
+/** SQLSTATEs of a missing table and a missing column. */
+const MISSING = ['42P01', '42703'];
 
 const examples = `
 The query reads the views for reports with the rights of SCANFEED_READER_ROLE,
@@ -31,6 +33,8 @@ in a read-only transaction. Names need no schema.
 
 Examples:
   $ scanfeed sql "SELECT * FROM sync_status"
+  What there is to query:
+    $ scanfeed sql "SELECT view_name, column_name, data_type FROM columns"
   $ scanfeed sql --csv "SELECT * FROM failed_runs" > failed.csv`;
 
 /** `scanfeed sql`: runs a query on the views for reports. */
@@ -61,7 +65,10 @@ async function runQuery(text: string, options: Given, io: CommandProcess): Promi
 }
 
 function describe({ message, sqlstate, ofRole }: QueryRefused, role: string, login: string): string {
-  if (!ofRole) return `PostgreSQL refused the query: ${printable(message)} (SQLSTATE ${sqlstate})`;
+  if (!ofRole) {
+    const remedy = MISSING.includes(sqlstate) ? '; the view columns lists every view_name and column_name' : '';
+    return `PostgreSQL refused the query: ${printable(message)} (SQLSTATE ${sqlstate})${remedy}`;
+  }
   const remedy =
     sqlstate === NOT_A_MEMBER
       ? `let an administrator run: GRANT ${quoted(role)} TO ${quoted(login)}`

@@ -120,7 +120,8 @@ describe('sql', () => {
     ['DELETE FROM runs', 'syntax error at or near "DELETE"'],
     ["SELECT nextval('scanfeed.change_seq')", 'permission denied'],
     ['WITH gone AS (DELETE FROM runs RETURNING *) SELECT * FROM gone', 'must not contain data-modifying statements'],
-    ['SELECT nix FROM runs', 'column "nix" does not exist (SQLSTATE 42703)'],
+    ['SELECT nix FROM runs', 'column "nix" does not exist (SQLSTATE 42703); the view columns lists'],
+    ['SELECT * FROM nix', 'relation "nix" does not exist (SQLSTATE 42P01); the view columns lists'],
     ['SELECT 1/0', 'division by zero (SQLSTATE 22012)'],
     [`SELECT E'a\\n\\x1b[31mb'::int`, 'invalid input syntax for type integer: "a\ufffd\ufffd[31mb" (SQLSTATE 22P02)'],
   ])('refuses %s', async (query, reason) => {
