@@ -36,7 +36,7 @@ await contest(async (config) => {
   let runs = 0;
   for await (const commit of commitsOf(config, lease)) {
     statements.push(await statementOf(commit));
-    runs += commit.batch.entries.length;
+    runs += commit.batch.length;
   }
   const client = new pg.Client({ connectionString: config.databaseUrl });
   await client.connect();
@@ -68,16 +68,12 @@ async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenera
     const pages = await readPages(client, from, config.pagesTogether);
     const last = pages.at(-1);
     if (last === undefined) return client.close();
-    const batches = pages.map(({ checked }) => batchOf(checked.entries, checked));
     const lastDeliveredAt = last.checked.entries.at(-1)?.accepted.run.deliveredAt ?? null;
     yield {
       lease,
       from,
       to: last.next,
-      batch: {
-        pages: batches.flatMap((batch) => batch.pages),
-        entries: batches.flatMap((batch) => batch.entries),
-      },
+      batch: batchOf(pages.flatMap(({ checked }) => checked.entries)),
       quarantine: [],
       freshness: { atEnd: false, polledAt, lastDelivered: polledAt, lastDeliveredAt },
     };

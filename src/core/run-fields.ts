@@ -19,6 +19,7 @@ export const INTERFACE_FIELDS = [
   'markdown',
   'rawOcrResult',
 ] as const;
+export type InterfaceField = (typeof INTERFACE_FIELDS)[number];
 /** Maximum revision that can be stored: that of PostgreSQL's `integer`. */
 export const MAX_REVISION = 2 ** 31 - 1;
 /** Fields of its `documentType`. */

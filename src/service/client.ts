@@ -1,6 +1,7 @@
 import { constants } from 'node:buffer';
 import type { Dispatcher } from 'undici';
 import { systemClock } from '../core/clock.js';
+import { MAX_RUNS } from '../core/json/field-places.js';
 import type { SkippableValues } from '../core/json/skip-large-values.js';
 import type { BodyBounds, FeedRequest, FeedService, RawPage, RawRun } from '../sync/ports/index.js';
 import type { ApiKeySource } from './api-key.js';
@@ -24,11 +25,6 @@ import { SKIPPABLE_IN_PAGE, SKIPPABLE_IN_RUN } from './steering-fields.js';
 import { type FeedPage, feedPageSchema, type Run, runSchema, type Submission, submissionSchema } from './wire.js';
 
 const MIB = 1024 * 1024;
-/**
- * Maximum number of entries of a page, ten times the maximum `limit` of the interface. Each takes some 2 KiB until the page
- * is committed.
- */
-const MAX_ENTRIES = 2_000;
 /** Maximum size of the response to a submission, bytes. It has three fields. */
 const SUBMISSION_BYTES = MIB;
 
@@ -114,16 +110,19 @@ export class RecognitionClient implements FeedService {
    * @param request `maxBytes` lowers the client's limit for this page
    */
   async readPage(request: FeedRequest & Partial<BodyBounds>, signal?: AbortSignal): Promise<RawPage> {
-    const { body, facts, serviceDate, ...answer } = await this.#getPage(request, signal, SKIPPABLE_IN_PAGE).catch(
-      (error) => Promise.reject(asTooManyEntries(error, request.limit)),
-    );
+    const { body, facts, places, serviceDate, ...answer } = await this.#getPage(
+      request,
+      signal,
+      SKIPPABLE_IN_PAGE,
+    ).catch((error) => Promise.reject(asTooManyEntries(error, request.limit)));
     const page = jsonObject(answer, 'the page');
     if (!Array.isArray(page.items)) throw new WrongShapeError(answer.status, 'the page', ['items']);
-    if (page.items.length > MAX_ENTRIES) throw new TooManyEntriesError(answer.status, page.items.length, request.limit);
+    if (page.items.length > MAX_RUNS) throw new TooManyEntriesError(answer.status, page.items.length, request.limit);
     return {
       body,
       items: page.items,
       facts,
+      places,
       nextCursor: nextCursorOf(page.nextCursor),
       serviceDate,
     };
@@ -140,8 +139,8 @@ export class RecognitionClient implements FeedService {
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
     signal?: AbortSignal,
   ): Promise<RawRun> {
-    const { body, facts, ...answer } = await this.#getRun(scanId, options, signal, SKIPPABLE_IN_RUN);
-    return { body, facts, run: jsonObject(answer, 'the run') };
+    const { body, facts, places, ...answer } = await this.#getRun(scanId, options, signal, SKIPPABLE_IN_RUN);
+    return { body, facts, places, run: jsonObject(answer, 'the run') };
   }
 
   /** Reads a single run in full and checks it (interface 2.2). Its status may be `processing`. */
@@ -194,7 +193,7 @@ export class RecognitionClient implements FeedService {
 
 /** A page of so many values that it was not read may have too many entries: then fewer are to be requested. */
 function asTooManyEntries(error: unknown, limit: FeedRequest['limit']): unknown {
-  const isTooMany = error instanceof TooManyValuesError && error.entries > MAX_ENTRIES;
+  const isTooMany = error instanceof TooManyValuesError && error.entries > MAX_RUNS;
   return isTooMany ? new TooManyEntriesError(error.status, error.entries, limit) : error;
 }
 

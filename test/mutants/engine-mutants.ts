@@ -23,7 +23,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(
       storeFeedPage,
       'const outcome = await store.commitPage({ lease, from, to, freshness, ...content });',
-      `const nothing = { batch: { pages: [], entries: [] }, quarantine: [] };
+      `const nothing = { batch: [], quarantine: [] };
        await store.commitPage({ lease, from, to, freshness: null, ...nothing });
        const outcome = await store.commitPage({ lease, from: to, to, freshness, ...content });`,
     ),

@@ -18,7 +18,7 @@ it('reports no broken promise when results and a page are committed at the same 
   if (lease === null) throw new Error('the lease is free');
   const request = { filters: traits.filters, start: { beginning: true }, limit: 10, markdown: false } as const;
   const page = await clock.run(service.readPage(request, new AbortController().signal));
-  const empty = { batch: batchOf([], null), quarantine: [] };
+  const empty = { batch: batchOf([]), quarantine: [] };
   await Promise.all([
     store.commitResults(lease, empty.batch),
     store.commitPage({ lease, from: null, to: page.nextCursor, freshness: null, ...empty }),

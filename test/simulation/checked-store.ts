@@ -12,7 +12,7 @@ import type {
   QuarantineEntry,
 } from '../../src/sync/ports/index.js';
 import { MAX_JOINED_PAGES } from '../../src/sync/prefetch/join-pages.js';
-import { batchTexts } from '../support/pages.js';
+import { storedTexts } from '../support/pages.js';
 import type { Coverage, SimulationEvent } from './coverage.js';
 import { type Delivery, isListed, isTestMode, POISON, resultOf } from './delivery.js';
 import { ModelFailure } from './model-failure.js';
@@ -167,7 +167,7 @@ export class CheckedStore extends ModelStore {
     check: () => void,
   ): CommitOutcome {
     requireStorable(batch);
-    const before = new Map(batch.entries.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
+    const before = new Map(batch.map(({ run }) => [run.scanId, { ...this.rows.get(run.scanId) }]));
     const outcome = write();
     if (outcome.kind === 'fenced') {
       this.coverage['fenced commits'] += 1;
@@ -278,5 +278,6 @@ function describeDelivery({ scanId, revision }: Delivery): string {
 }
 
 function requireStorable(batch: EntryBatch): void {
-  if (batchTexts(batch).some((text) => text.includes(POISON))) throw new ModelFailure('data', 'data');
+  if (batch.some((entry) => storedTexts(entry).some(([, text]) => text.includes(POISON))))
+    throw new ModelFailure('data', 'data');
 }

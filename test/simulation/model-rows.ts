@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { CommitCounts } from '../../src/core/counts.js';
-import { INTERFACE_FIELDS } from '../../src/core/run-fields.js';
 import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../src/sync/ports/index.js';
-import { batchTexts } from '../support/pages.js';
+import { storedFields } from '../support/pages.js';
 import { contradicts, type Sources, steeringDiffers, unite } from './model-union.js';
 
 /** The columns of `runs` that the promises of the engine cover. Times in milliseconds since 1970. */
@@ -42,8 +41,7 @@ export class ModelRows {
   constructor(private readonly settings: WriteSettings) {}
 
   write(batch: EntryBatch, quarantine: readonly QuarantineEntry[], feed: string): CommitCounts {
-    const items = batchTexts(batch).flatMap((text) => (JSON.parse(text) as { items: Record<string, unknown>[] }).items);
-    const received = batch.entries.map((entry, index) => this.#rowOf(entry, items[index] ?? {}, feed));
+    const received = batch.map((entry) => this.#rowOf(entry, feed));
     const counts = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, conflicts: 0 };
     const stored: string[] = [];
     const highest: ModelRow[] = [];
@@ -82,21 +80,17 @@ export class ModelRows {
     return entries.filter((entry) => !this.quarantine.has(`${feed}/${identityOf(entry)}`));
   }
 
-  #rowOf(
-    { run, replaced, normalised, repaired, markdownAbsent, isAnswer, pending }: AcceptedEntry,
-    item: Record<string, unknown>,
-    feed: string,
-  ): ModelEntry {
+  #rowOf(entry: AcceptedEntry, feed: string): ModelEntry {
+    const { run, documentType, replaced, repaired, markdownAbsent, isAnswer, pending } = entry;
+    const item = storedFields(entry);
     if (item.scanId !== run.scanId || item.revision !== run.revision) {
       throw new Error(`the text of ${run.scanId} revision ${run.revision} is that of another entry`);
     }
     const fields: Record<string, unknown> = { ...item, ...replaced };
     const text = (name: string) => (typeof fields[name] === 'string' ? (fields[name] as string) : null);
-    const { data, environment, documentType, ocrConfidence, partnerTestMode } = fields;
-    const { slug, name } = documentType as { slug: string | null; name: string | null };
-    const kept = Object.keys(item).filter((field) => field in replaced && !normalised.includes(field));
-    const unknown = Object.keys(item).filter((field) => !(INTERFACE_FIELDS as readonly string[]).includes(field));
-    const extra = Object.fromEntries([...kept, ...unknown].map((field) => [field, item[field]]));
+    const { data, environment, ocrConfidence, partnerTestMode } = fields;
+    const { slug, name } = documentType;
+    const extra = entry.extra && JSON.parse(Buffer.concat(entry.extra).toString());
     const now = this.settings.now();
     return {
       ...{ scanId: run.scanId, revision: run.revision, status: run.status },
@@ -109,7 +103,7 @@ export class ModelRows {
       data: data === undefined || data === null ? null : JSON.stringify(data),
       ...{ submittedAt: text('submittedAt'), completedAt: text('completedAt'), deliveredAt: text('deliveredAt') },
       markdown: text('markdown'),
-      extra: Object.keys(extra).length === 0 ? null : extra,
+      extra,
       ...{ markdownAbsent, repaired, pending, isAnswer, feed },
       ...{
         pendingSince: now,

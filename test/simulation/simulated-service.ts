@@ -1,8 +1,7 @@
-import { factsOf } from '../../src/core/json/scan.js';
 import { BodyTooLargeError } from '../../src/service/errors/body-errors.js';
 import type { BodyBounds, FeedRequest, FeedService, FeedStart, RawPage, RawRun } from '../../src/sync/ports/index.js';
 import { pageJson } from '../support/entries.js';
-import { rawRun } from '../support/pages.js';
+import { rawPage, rawRun } from '../support/pages.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
 import type { Coverage } from './coverage.js';
 import { CursorBook, type CursorMode, isBoundTo, positionOf } from './cursor-book.js';
@@ -129,7 +128,7 @@ export class SimulatedService implements FeedService {
     );
     await this.#transit(body, request, signal);
     const items = slice.listed.map((delivery) => delivery.item);
-    return { body, items, facts: factsOf(body), nextCursor: next, serviceDate };
+    return { ...rawPage(body, serviceDate), items, nextCursor: next };
   }
 
   async readRun(

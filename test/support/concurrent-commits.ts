@@ -32,5 +32,5 @@ export const entriesOf = (fields: Readonly<Record<string, Fields>>): string[] =>
 /** What a commit writes of a page with these entries. */
 export function pageOf(entries: readonly string[]): Pick<PageCommit, 'batch' | 'quarantine'> {
   const checked = checkPage(rawPage(pageJson(entries)));
-  return { batch: batchOf(checked.entries, checked), quarantine: checked.quarantine };
+  return { batch: batchOf(checked.entries), quarantine: checked.quarantine };
 }

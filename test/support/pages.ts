@@ -1,27 +1,37 @@
-import { factsOf } from '../../src/core/json/scan.js';
-import type { EntryBatch, RawPage, RawRun } from '../../src/sync/ports/index.js';
+import { parseSkippingLargeValues } from '../../src/core/json/skip-large-values.js';
+import { INTERFACE_FIELDS } from '../../src/core/run-fields.js';
+import type { AcceptedEntry, RawPage, RawRun } from '../../src/sync/ports/index.js';
 
 /** A page as the client hands it to the engine. */
 export function rawPage(body: string | Uint8Array, serviceDate: Date | null = null): RawPage {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-  const text = new TextDecoder().decode(bytes);
-  const parsed = JSON.parse(text) as { items: unknown[]; nextCursor?: string };
-  return {
-    body: bytes,
-    items: parsed.items,
-    facts: factsOf(Buffer.from(text)),
-    nextCursor: parsed.nextCursor || null,
-    serviceDate,
-  };
+  const received = Buffer.from(body);
+  const bytes = received.indexOf(BYTE_ORDER_MARK) === 0 ? received.subarray(BYTE_ORDER_MARK.length) : received;
+  const { value, ...found } = parseSkippingLargeValues(bytes, WHOLE_PAGE);
+  const { items, nextCursor } = value as { items: unknown[]; nextCursor?: string };
+  return { body: bytes, items, ...found, nextCursor: nextCursor || null, serviceDate };
 }
+
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
+/** No value is skipped. */
+const WHOLE_PAGE = { depth: 3, entries: 'items', isSkippable: () => false };
+const WHOLE_RUN = { depth: 1, isSkippable: () => false };
 
 /** A single run as the client hands it to the engine. */
 export function rawRun(body: string): RawRun {
   const bytes = Buffer.from(body);
-  return { body: bytes, facts: factsOf(bytes), run: JSON.parse(body) };
+  const { value, ...found } = parseSkippingLargeValues(bytes, WHOLE_RUN);
+  return { body: bytes, run: value as RawRun['run'], ...found };
 }
 
-/** The JSON text of a batch's pages. */
-export function batchTexts({ pages }: Pick<EntryBatch, 'pages'>): string[] {
-  return pages.map(({ json }) => Buffer.concat(json).toString());
+/** The fields of an entry as they are sent to PostgreSQL, without its document type. */
+export function storedFields({ readField }: Pick<AcceptedEntry, 'readField'>): Record<string, unknown> {
+  return Object.fromEntries(storedTexts({ readField }).map(([field, text]) => [field, JSON.parse(text)]));
+}
+
+/** The same as JSON texts, in the order of the interface. */
+export function storedTexts({ readField }: Pick<AcceptedEntry, 'readField'>): readonly (readonly [string, string])[] {
+  return INTERFACE_FIELDS.flatMap((field) => {
+    const json = readField(field);
+    return json === null ? [] : [[field, Buffer.from(json).toString()] as const];
+  });
 }

@@ -27,7 +27,7 @@ export function passCommit(
   over: Partial<PassCommit> = {},
   entries: readonly string[] = [],
 ): PassCommit {
-  const content = entries.length === 0 ? { batch: batchOf([], null), quarantine: [] } : pageOf(entries);
+  const content = entries.length === 0 ? { batch: batchOf([]), quarantine: [] } : pageOf(entries);
   const progress = { deliveredUpTo: null, entries: entries.length, feedHadCursor: true, pace: null };
   return { lease, id, begunAt, until, from: cursor, to: 'on', finished: false, ...content, ...progress, ...over };
 }

@@ -8,7 +8,7 @@ import type { TestFeed } from './store.js';
 export function pendingBatch(over: Fields): Pick<PageCommit, 'batch'> {
   const checked = checkPage(rawPage(pageJson([entryJson({ data: undefined, resultTruncated: true, ...over })])));
   const entries = checked.entries.map((entry) => withPending(entry, 'not_loaded'));
-  return { batch: batchOf(entries, checked) };
+  return { batch: batchOf(entries) };
 }
 
 export async function commitPending(feed: TestFeed, over: Fields): Promise<void> {

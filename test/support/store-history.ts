@@ -130,7 +130,7 @@ export class StoreHistory {
     const stored = this.#cursors.get(lease.feed) ?? null;
     const from = chance(0.9) ? stored : pick([null, 'another']);
     const to = chance(0.8) ? `cursor-${++this.#cursorsMade}` : from;
-    const content = chance(0.1) ? { batch: batchOf([], null), quarantine: [] } : this.#entries();
+    const content = chance(0.1) ? { batch: batchOf([]), quarantine: [] } : this.#entries();
     return { name: 'commitPage', args: [{ lease, from, to, ...content, freshness: this.#freshness() }] };
   }
 
@@ -225,7 +225,7 @@ export class StoreHistory {
       const identity = scanId === null ? Buffer.from(payload).toString() : `${scanId}#${revision}`;
       return !seen.has(identity) && seen.add(identity);
     });
-    return { batch: batchOf(entries, null), quarantine };
+    return { batch: batchOf(entries), quarantine };
   }
 
   /** The answer of the single-run endpoint for an entry, possibly with a higher revision. */

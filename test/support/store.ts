@@ -161,7 +161,7 @@ export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 't
       lease,
       from: cursor,
       to,
-      batch: batchOf(checked.entries, checked),
+      batch: batchOf(checked.entries),
       quarantine: checked.quarantine,
       freshness: null,
       ...over,

@@ -51,7 +51,7 @@ const GONE = {
 function store(work: FeedCommandContext<'pending'>, entry: CheckedEntry): Promise<CommitCounts | null> {
   const feedStore = openFeedStore(work, systemClock);
   return storeUnderLease(work, async (lease) => {
-    const outcome = await feedStore.commitResults(lease, batchOf([entry], null));
+    const outcome = await feedStore.commitResults(lease, batchOf([entry]));
     return outcome.kind === 'fenced' ? null : outcome.counts;
   });
 }

@@ -46,7 +46,7 @@ async function verifyEntries(entries: readonly CheckedEntry[], source: Source): 
   try {
     const { compareEntries, feed, settings } = source;
     const { runs: keptDays } = settings.database.retention;
-    const found = await compareEntries(feed.name, batchOf(entries, null), keptDays);
+    const found = await compareEntries(feed.name, batchOf(entries), keptDays);
     return found.flatMap((comparison) => {
       const entry = entries[comparison.index];
       return entry === undefined ? [] : [verified(comparison, entry)];

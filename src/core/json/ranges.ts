@@ -36,8 +36,8 @@ export function elementRanges(json: Uint8Array, at = 0): readonly Range[] {
   return elements;
 }
 
-/** Decodes a range; invalid UTF-8 becomes U+FFFD. */
-export function textOf(json: Uint8Array, { start, end }: Range): string {
+/** Decodes a range, or all bytes; invalid UTF-8 becomes U+FFFD. */
+export function textOf(json: Uint8Array, { start, end }: Range = { start: 0, end: json.length }): string {
   return DECODER.decode(json.subarray(start, end));
 }
 /** One decoder for all texts: each takes memory outside the heap, and one body can have a million names. */

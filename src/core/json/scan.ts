@@ -37,6 +37,8 @@ interface OpenMember extends Pick<Member, 'name'> {
 export interface Member {
   /** Depth of its object: 1 for the outermost. */
   readonly depth: number;
+  /** For a member of an element of an array in the outermost object: the index of that element. Else 0. */
+  readonly element: number;
   /** The name as written, quotes included. */
   readonly name: Range;
   readonly value: Range;
@@ -118,7 +120,15 @@ function scanValue(json: Uint8Array, start: number, depth: number, onMember: (me
       if (member !== undefined) {
         const { name, start, valuesBefore, elements } = member;
         current[open.depth] = undefined;
-        onMember({ depth: open.depth, name, value: { start, end: at }, values: values - valuesBefore, elements });
+        const element = open.depth === 3 ? (current[1]?.elements ?? 0) : 0;
+        onMember({
+          depth: open.depth,
+          element,
+          name,
+          value: { start, end: at },
+          values: values - valuesBefore,
+          elements,
+        });
       }
     }
     if (open.depth > 0) at = afterSpace(json, at);

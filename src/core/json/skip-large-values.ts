@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
+import { createFieldPlaces, type FieldPlaces } from './field-places.js';
 import { textOf } from './ranges.js';
 import { JSON_BYTES, type JsonFacts, type Member, type Range, scanMembers } from './scan.js';
 
@@ -38,9 +39,9 @@ export class TooManyValues extends Error {
 
 /** The values that no decision depends on. */
 export interface SkippableValues {
-  /** Depth of the deepest objects whose members may be skipped: 1 is the outermost object. */
+  /** Depth of the runs, the deepest objects whose members may be skipped: 1 is the outermost object. */
   readonly depth: number;
-  /** Name of the member of the outermost object that contains the entries. */
+  /** Name of the member of the outermost object that contains the runs; undefined: the outermost object is a run. */
   readonly entries?: string;
   /** Returns whether a large value may be skipped. Above the deepest objects only strings are skipped. */
   readonly isSkippable: (member: { readonly depth: number; readonly name: string; readonly bytes: number }) => boolean;
@@ -50,6 +51,8 @@ export interface Parsed {
   readonly value: unknown;
   /** Describes the whole text, with the values that were skipped. */
   readonly facts: JsonFacts;
+  /** The places of the fields of all runs. */
+  readonly places: FieldPlaces;
 }
 
 /**
@@ -67,16 +70,25 @@ export function parseSkippingLargeValues(
 ): Parsed {
   const large: Member[] = [];
   let entries = 0;
+  let places = createFieldPlaces(json);
+  let current = places;
   const facts = scanMembers(json, skippable?.depth ?? 0, (member) => {
     if (skippable === undefined) return;
     const { entries: name } = skippable;
-    if (name !== undefined && member.depth === 1 && nameOf(json, member) === name) entries = member.elements;
+    if (member.depth === skippable.depth) current.add(member.element, member.name, member.value);
+    else if (member.depth === 1) {
+      if (nameOf(json, member) === name) {
+        entries = member.elements;
+        places = current;
+      }
+      current = createFieldPlaces(json);
+    }
     if (isSkipped(json, member, skippable)) large.push(member);
   });
   const values = large.reduce((left, member) => left - member.values + 1, facts.values);
   const bytes = large.reduce((left, { value }) => left - (value.end - value.start), json.length);
   if (memoryOf(values, bytes) > memoryBytes) throw new TooManyValues(values, bytes, entries);
-  return { value: parse(without(json, large)), facts };
+  return { value: parse(without(json, large)), facts, places };
 }
 
 function memoryOf(values: number, bytes: number): number {
@@ -115,5 +127,5 @@ function without(json: Uint8Array, large: readonly { readonly value: Range }[]):
 }
 
 function parse(json: Uint8Array): unknown {
-  return JSON.parse(textOf(json, { start: 0, end: json.length }));
+  return JSON.parse(textOf(json));
 }

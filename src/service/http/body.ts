@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
+import type { FieldPlaces } from '../../core/json/field-places.js';
 import { type JsonFacts, JsonSyntaxError } from '../../core/json/scan.js';
 import { parseSkippingLargeValues, type SkippableValues, TooManyValues } from '../../core/json/skip-large-values.js';
 import type { BodyBounds } from '../../sync/ports/index.js';
@@ -16,6 +17,7 @@ export interface JsonBody {
   /** Parsed, with U+FFFD where the bytes are not UTF-8. Large values that no decision depends on are empty. */
   readonly value: unknown;
   readonly facts: JsonFacts;
+  readonly places: FieldPlaces;
 }
 
 /** Maximum size of a body, and the values to skip in it. */

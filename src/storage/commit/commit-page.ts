@@ -107,7 +107,7 @@ function withFence(fence: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 function isEmpty({ batch, quarantine }: CommitInput): boolean {
-  return batch.entries.length === 0 && quarantine.length === 0;
+  return batch.length === 0 && quarantine.length === 0;
 }
 
 /** Maximum number of tries of a statement that is overtaken by other writers. */

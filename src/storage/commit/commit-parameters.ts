@@ -1,40 +1,93 @@
 import { type RawBuilder, sql } from 'kysely';
-import { INTERFACE_FIELDS } from '../../core/run-fields.js';
-import type { EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
+import { textOf } from '../../core/json/ranges.js';
+import { JSON_BYTES } from '../../core/json/scan.js';
+import type { InterfaceField } from '../../core/run-fields.js';
+import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
+import { type ArrayElement, booleanArray, integerArray, jsonbArray, textArray } from '../connection/array-parameter.js';
 import { LongParameter } from '../connection/long-parameter.js';
 import { identityOf } from './quarantine.js';
 
-/** First byte of PostgreSQL's binary form of `jsonb`, its version; the JSON text follows. */
-const JSONB_VERSION = Buffer.of(1);
-
 /**
- * Returns the pages as a parameter of type `jsonb`, each with the number of entries before it. The bytes are sent to PostgreSQL
- * in binary form and are never converted to a string.
+ * `received`: one row per entry, with the columns of `runs`. Each column is one array. Values are sent as they were received:
+ * `data` and `extra` as JSON, a number as its digits. Texts of any length are sent as JSON too, since only PostgreSQL can
+ * unescape them without another copy in memory.
  */
-export function pagesParameter({ pages }: EntryBatch): LongParameter {
-  const pieces: Uint8Array[] = [JSONB_VERSION];
-  let before = 0;
-  for (const { items, json } of pages) {
-    pieces.push(Buffer.from(`${pieces.length === 1 ? '[' : '},'}{"before":${before},"page":`), ...json);
-    before += items;
-  }
-  return new LongParameter([...pieces, Buffer.from('}]')]);
+export function received(batch: EntryBatch): RawBuilder<unknown> {
+  const texts = (read: (entry: AcceptedEntry) => ArrayElement) => textArray(batch.map(read));
+  const fields = (field: InterfaceField) => texts((entry) => textOfField(entry, field));
+  const json = (field: InterfaceField) => jsonbArray(batch.map((entry) => jsonOfField(entry, field)));
+  const flags = (read: (entry: AcceptedEntry) => boolean | null) => booleanArray(batch.map(read));
+  return sql`
+received AS MATERIALIZED (
+  SELECT position, scan_id, revision, status, environment, document_type_slug, document_type_name,
+    file_name #>> '{}' AS file_name,
+    partner_name,
+    COALESCE(partner_test_mode, false) AS partner_test_mode,
+    ocr_confidence::double precision AS ocr_confidence,
+    data, failure_reason,
+    error #>> '{}' AS error,
+    submitted_at::timestamptz AS submitted_at,
+    completed_at::timestamptz AS completed_at,
+    delivered_at::timestamptz AS delivered_at,
+    markdown #>> '{}' AS markdown,
+    partner_test_mode IS NOT NULL AS states_test_mode,
+    markdown_absent, pending, repaired, is_answer, extra
+  FROM unnest(
+    ${texts(({ run }) => run.scanId)}::text[],
+    ${integerArray(batch.map(({ run }) => run.revision))}::integer[],
+    ${texts(({ run }) => run.status)}::text[],
+    ${fields('environment')}::text[],
+    ${texts(({ documentType }) => documentType.slug)}::text[],
+    ${texts(({ documentType }) => documentType.name)}::text[],
+    ${json('fileName')}::jsonb[],
+    ${fields('partnerName')}::text[],
+    ${flags(testModeOf)}::boolean[],
+    ${fields('ocrConfidence')}::text[],
+    ${json('data')}::jsonb[],
+    ${fields('failureReason')}::text[],
+    ${json('error')}::jsonb[],
+    ${fields('submittedAt')}::text[],
+    ${fields('completedAt')}::text[],
+    ${fields('deliveredAt')}::text[],
+    ${json('markdown')}::jsonb[],
+    ${flags(({ markdownAbsent }) => markdownAbsent)}::boolean[],
+    ${texts(({ pending }) => pending)}::text[],
+    ${flags(({ repaired }) => repaired)}::boolean[],
+    ${flags(({ isAnswer }) => isAnswer)}::boolean[],
+    ${jsonbArray(batch.map(({ extra }) => extra))}::jsonb[]
+  ) WITH ORDINALITY AS entry (
+    scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
+    partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at, markdown,
+    markdown_absent, pending, repaired, is_answer, extra, position
+  )
+)`;
 }
 
-/** Returns a JSON array of what the checks found, by position from 1, for the entries that need special treatment. */
-export function findingsParameter(batch: EntryBatch): string {
-  const findings = batch.entries.flatMap(
-    ({ replaced, normalised, repaired, markdownAbsent, isAnswer, pending }, index) => {
-      const names = Object.keys(replaced);
-      if (names.length === 0 && !repaired && !markdownAbsent && !isAnswer && pending === null) return [];
-      const kept = names.filter((name) => !normalised.includes(name));
-      const hidden = kept.length === 0 ? null : INTERFACE_FIELDS.filter((name) => !kept.includes(name));
-      const marks = { repaired, markdown_absent: markdownAbsent, is_answer: isAnswer, pending };
-      return [{ position: index + 1, ...marks, replaced: names.length === 0 ? null : replaced, hidden }];
-    },
-  );
-  return JSON.stringify(findings);
+/** Returns the JSON of a field; null if it is absent, null or invalid. */
+function jsonOfField({ readField, replaced }: AcceptedEntry, field: InterfaceField): Uint8Array | null {
+  return field in replaced ? null : readField(field);
 }
+
+/** Returns the text of a field that is a text or a number. */
+function textOfField({ readField, replaced }: AcceptedEntry, field: InterfaceField): string | Uint8Array | null {
+  const replacement = replaced[field];
+  if (replacement !== undefined) return replacement as string | null;
+  const json = readField(field);
+  if (json === null || json[0] !== QUOTE) return json;
+  return json.includes(BACKSLASH) ? (JSON.parse(textOf(json)) as string) : json.subarray(1, -1);
+}
+
+/** Null: the entry does not state it. */
+function testModeOf({ readField, replaced }: AcceptedEntry): boolean | null {
+  const { partnerTestMode } = replaced;
+  if (partnerTestMode !== undefined) return partnerTestMode as boolean;
+  const json = readField('partnerTestMode');
+  return json && json[0] === TRUE;
+}
+
+const { QUOTE, BACKSLASH } = JSON_BYTES;
+/** First byte of `true`. */
+const TRUE = 0x74;
 
 /** Returns a JSON array of the unusable entries, by position from 0, without their payloads. */
 export function quarantineParameter(entries: readonly QuarantineEntry[]): string {

@@ -1,12 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { CommitCounts } from '../../core/counts.js';
-import { DOCUMENT_TYPE_FIELDS, INTERFACE_FIELDS } from '../../core/run-fields.js';
-import type { AcceptedEntry, EntryBatch, LeaseGrant, QuarantineEntry } from '../../sync/ports/index.js';
+import type { EntryBatch, LeaseGrant, QuarantineEntry } from '../../sync/ports/index.js';
 import { DATABASE_MS } from '../connection/database-clock.js';
 import { isDeleted } from '../runs/deleted-runs.js';
-import { COLUMNS_OF_ENTRY, RUN_COLUMNS } from '../schema/run-columns.js';
+import { RUN_COLUMNS } from '../schema/run-columns.js';
 import type { Tables } from '../schema/schema.js';
-import { findingsParameter, pagesParameter, payloadRows, quarantineParameter } from './commit-parameters.js';
+import { payloadRows, quarantineParameter, received } from './commit-parameters.js';
 import type { CommitSettings } from './commit-settings.js';
 import type { FenceRow } from './fence.js';
 import { hasRepeatedScans, UNION, unitedEntries } from './repeated-scans.js';
@@ -237,51 +236,3 @@ const UNITED_CANDIDATES = sql`WHERE scan_id NOT IN (SELECT scan_id FROM repeated
   UNION ALL
   SELECT scan_id, revision, ${UNION}, true, others_same, others_stale, others_conflicts
   FROM united JOIN others USING (scan_id)`;
-
-/**
- * `received`: one row per entry, with the columns of `runs`. The bytes of the page are one parameter from which PostgreSQL reads
- * the values, so no digit passes through a JavaScript number. `finding` has what the checks found, for the few entries with any.
- */
-export function received(batch: EntryBatch): RawBuilder<unknown> {
-  return sql`
-received AS MATERIALIZED (
-  SELECT position,
-    entry->>'scanId' AS scan_id,
-    (entry->'revision')::integer AS revision,
-    ${sql.raw(COLUMNS_OF_ENTRY)},
-    (entry->>'partnerTestMode') IS NOT NULL AS states_test_mode,
-    COALESCE(markdown_absent, false) AS markdown_absent,
-    pending,
-    COALESCE(repaired, false) AS repaired,
-    COALESCE(is_answer, false) AS is_answer,
-    ${extraOf(batch)} AS extra
-  FROM (
-    SELECT item.position, item.entry AS original,
-      finding.pending, finding.repaired, finding.hidden, finding.markdown_absent, finding.is_answer,
-      CASE WHEN finding.replaced IS NULL THEN item.entry ELSE item.entry || finding.replaced END AS entry
-    FROM (
-      SELECT (page->>'before')::int + item.number AS position, item.entry
-      FROM jsonb_array_elements(${pagesParameter(batch)}::jsonb) AS page (page)
-      CROSS JOIN jsonb_array_elements(page #> '{page,items}') WITH ORDINALITY AS item (entry, number)
-      LIMIT ${sql.lit(batch.entries.length)} -- limits nothing: tells the planner the number of rows
-    ) AS item
-    LEFT JOIN jsonb_to_recordset(${findingsParameter(batch)}::jsonb) AS finding (
-      position bigint, replaced jsonb, hidden text[], repaired boolean, markdown_absent boolean, is_answer boolean, pending text
-    ) ON finding.position = item.position
-  ) AS item
-)`;
-}
-
-/** Returns the fields that have no column. Most pages have none, and searching each entry for them is not cheap. */
-function extraOf({ entries }: EntryBatch): RawBuilder<unknown> {
-  if (!entries.some(hasExtra)) return sql`NULL::jsonb`;
-  const ofType = sql`(original->'documentType') - ${DOCUMENT_TYPE_FIELDS}::text[]`;
-  return sql`NULLIF(
-      original - COALESCE(hidden, ${INTERFACE_FIELDS}::text[])
-        || CASE WHEN ${ofType} <> '{}' THEN jsonb_build_object('documentType', ${ofType}) ELSE '{}' END,
-      '{}')`;
-}
-
-function hasExtra({ unknownFields, replaced, normalised }: AcceptedEntry): boolean {
-  return unknownFields || Object.keys(replaced).length > normalised.length;
-}

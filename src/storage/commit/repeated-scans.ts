@@ -10,7 +10,7 @@ const UNION_COLUMNS = [...RUN_COLUMNS, 'pending'] as const;
 export const UNION = sql.raw([...UNION_COLUMNS, 'states_test_mode'].join(', '));
 const STORED_UNION = sql.raw([...RUN_COLUMNS, 'pending_reason', 'true'].join(', '));
 
-export function hasRepeatedScans({ entries }: EntryBatch): boolean {
+export function hasRepeatedScans(entries: EntryBatch): boolean {
   return new Set(entries.map(({ run }) => run.scanId)).size < entries.length;
 }
 

@@ -154,7 +154,7 @@ pass AS (
 
 /** Returns the number of runs that this commit inserts or updates. */
 function runsStored({ batch }: PassCommit): RawBuilder<number> {
-  if (batch.entries.length === 0) return sql`0`;
+  if (batch.length === 0) return sql`0`;
   return sql`(SELECT count(*) FROM stored) + (SELECT count(*) FROM filled)`;
 }
 

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { EntryBatch } from '../../sync/ports/index.js';
-import { received } from '../commit/commit-statement.js';
+import { received } from '../commit/commit-parameters.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import type { QuarantineState } from '../schema/schema.js';
 import { isDeleted } from './deleted-runs.js';
@@ -33,7 +33,7 @@ export function createEntryComparison({ db, tables }: StoreConnection) {
    * @param keptDays maximum age of stored runs, days since their delivery (SCANFEED_RETENTION_DAYS); null: unlimited
    */
   return async (feed: string, batch: EntryBatch, keptDays: number | null): Promise<readonly Comparison[]> => {
-    if (batch.entries.length === 0) return [];
+    if (batch.length === 0) return [];
     const { rows } = await sql<Comparison>`
       WITH ${received(batch)}
       SELECT received.position::int - 1 AS index, received.scan_id AS "scanId", received.revision,

@@ -30,7 +30,7 @@ export async function commitWithoutRefused(
   signal: AbortSignal,
 ): Promise<CommittedPage> {
   const content = {
-    batch: batchOf(completed, checked),
+    batch: batchOf(completed),
     quarantine: [...checked.quarantine, ...repairedOriginals(completed)],
   };
   try {
@@ -41,7 +41,7 @@ export async function commitWithoutRefused(
   const isStorable = async (entries: readonly CheckedEntry[]) => {
     signal.throwIfAborted();
     try {
-      await tryEntries(batchOf(entries, null));
+      await tryEntries(batchOf(entries));
       return true;
     } catch (error) {
       if (isRefused(error)) return false;
@@ -50,7 +50,7 @@ export async function commitWithoutRefused(
   };
   const { storable, refused } = await addStorable({ storable: [], refused: [] }, completed, isStorable);
   const quarantine = [...checked.quarantine, ...repairedOriginals(storable), ...refused.map(refusedEntry)];
-  const rest = { batch: batchOf(storable, null), quarantine };
+  const rest = { batch: batchOf(storable), quarantine };
   return { outcome: await commit(rest), entries: storable, content: rest };
 }
 

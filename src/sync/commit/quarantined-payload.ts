@@ -28,7 +28,9 @@ export function recheckPayload(payload: Uint8Array, markdown: boolean): Rechecke
 /** A page that holds this entry alone. */
 function pageOf(payload: Uint8Array): RawPage {
   const body = Buffer.concat([Buffer.from('{"items":['), payload, Buffer.from(']}')]);
-  const { value, facts } = parseSkippingLargeValues(body);
+  const { value, ...found } = parseSkippingLargeValues(body, NOTHING_SKIPPED);
   const { items } = value as { readonly items: readonly unknown[] };
-  return { body, items, facts, nextCursor: null, serviceDate: null };
+  return { body, items, ...found, nextCursor: null, serviceDate: null };
 }
+
+const NOTHING_SKIPPED = { depth: 3, entries: 'items', isSkippable: () => false };

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { memberRanges } from '../../core/json/ranges.js';
-import { hasUnknownFields, MAX_REVISION } from '../../core/run-fields.js';
-import type { FeedRun } from '../ports/index.js';
+import { hasUnknownFields, type InterfaceField, MAX_REVISION } from '../../core/run-fields.js';
+import type { AcceptedEntry, FeedRun, Replacements } from '../ports/index.js';
 import { type ExceededLimit, exceededLimit, isUnderflow, JSON_LIMITS } from './json-limits.js';
 import { fitsIn, isStorable } from './storable-text.js';
 import { readTimestamp, type Timestamp } from './timestamps.js';
@@ -11,10 +11,10 @@ export type EntryCheck =
   | {
       readonly usable: true;
       readonly run: FeedRun;
-      /** Replacements for bad optional values. */
-      readonly replaced: Readonly<Record<string, string | boolean | null>>;
-      /** Those fields in which only the notation was changed. */
-      readonly normalised: readonly string[];
+      readonly documentType: AcceptedEntry['documentType'];
+      readonly replaced: Replacements;
+      /** Those replaced fields in which only the notation was changed, which is not a repair. */
+      readonly normalised: readonly InterfaceField[];
       readonly unknownFields: boolean;
     }
   | {
@@ -107,8 +107,8 @@ function checkOptional(
   entry: Fields,
   bytes: Uint8Array | undefined,
 ): Omit<Extract<EntryCheck, { usable: true }>, 'usable'> {
-  const replaced: Record<string, string | boolean | null> = {};
-  const normalised: string[] = [];
+  const replaced: { -readonly [Name in keyof Replacements]: Replacements[Name] } = {};
+  const normalised: InterfaceField[] = [];
   for (const name of OPTIONAL_TEXTS) if (!isTextOrNull(entry[name])) replaced[name] = null;
   for (const name of INDEXED_TEXTS) {
     if (!isTextOrNull(entry[name]) || !isIndexable(entry[name], INDEXED_BYTES[name])) replaced[name] = null;
@@ -131,8 +131,9 @@ function checkOptional(
   if (!isAbsent(entry.partnerTestMode) && typeof entry.partnerTestMode !== 'boolean') replaced.partnerTestMode = true;
   if (!isAbsent(entry.resultTruncated) && typeof entry.resultTruncated !== 'boolean') replaced.resultTruncated = null;
   const run = steeringFields(entry, delivered?.at ?? null, 'resultTruncated' in replaced);
-  const unknownFields = hasUnknownFields(entry, entry.documentType as Fields);
-  return { run, replaced, normalised, unknownFields };
+  const type = entry.documentType as Fields;
+  const documentType = { slug: textOrNull(type.slug), name: textOrNull(type.name) };
+  return { run, documentType, replaced, normalised, unknownFields: hasUnknownFields(entry, type) };
 }
 
 function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag: boolean): FeedRun {
@@ -190,4 +191,8 @@ function isAbsent(value: unknown): value is undefined | null {
 
 function isTextOrNull(value: unknown): boolean {
   return isAbsent(value) || typeof value === 'string';
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
 }

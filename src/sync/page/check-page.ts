@@ -1,29 +1,27 @@
 import { isUtf8 } from 'node:buffer';
+import { fieldsOfRun, type ReadField } from '../../core/json/field-places.js';
 import { allMembers, elementRanges, memberRanges } from '../../core/json/ranges.js';
 import type { Range } from '../../core/json/scan.js';
+import type { InterfaceField } from '../../core/run-fields.js';
 import type {
   AcceptedEntry,
   EntryBatch,
   FeedRun,
-  PageJson,
   PendingReason,
   QuarantineEntry,
   RawPage,
   RawRun,
 } from '../ports/index.js';
 import { checkEntry, type EntryCheck } from './check-entry.js';
+import { extraFields } from './extra-fields.js';
 import { mayExceedLimits } from './json-limits.js';
-import { repairJson } from './storable-text.js';
+import { repairJson, repairText } from './storable-text.js';
 
-/** An entry that passed the checks, and its JSON. */
+/** An entry that passed the checks. */
 export interface CheckedEntry {
   readonly accepted: AcceptedEntry;
-  /** Returns the JSON to store, in parts: as received, or repaired. */
-  json(): readonly Uint8Array[];
   /** Returns the bytes as received. */
   payload(): Uint8Array;
-  /** Whether this entry is stored exactly as received, so that the bytes of its page may be stored as a whole. */
-  readonly asReceived: boolean;
   /** The entry before its text was repaired, for the quarantine. */
   readonly original: QuarantineEntry | null;
   /** For a loaded result: its feed entry as pending, to be stored if PostgreSQL refuses the result. */
@@ -37,8 +35,6 @@ export type Loading = 'resolved' | 'pending' | 'skipped';
 
 /** A page after the checks: what to store, and what to quarantine. */
 export interface CheckedPage {
-  /** The JSON of the page, or of several consecutive pages that are committed together. */
-  readonly pages: readonly PageJson[];
   /** Number of entries received, usable or not. */
   readonly items: number;
   readonly entries: readonly CheckedEntry[];
@@ -50,23 +46,28 @@ export interface CheckedPage {
  * of the entries are checked only if the scan of the page found something suspicious.
  */
 export function checkPage(page: RawPage): CheckedPage {
+  const { places } = page;
   const bytesOf = entrySource(page.body);
   const suspect = isSuspect(page);
   const entries: CheckedEntry[] = [];
   const quarantine: QuarantineEntry[] = [];
   page.items.forEach((item, index) => {
     const payload = () => bytesOf(index);
-    const checked = checkEntry(item, suspect ? payload() : undefined);
+    const bytes = suspect ? payload() : undefined;
+    const checked = checkEntry(item, bytes);
     if (!checked.usable) {
       quarantine.push(rejectedEntry(checked, payload()));
       return;
     }
-    const entry = checkedEntry(checked, payload, suspect ? repaired([payload()]) : undefined);
+    const storable = bytes && repairJson(bytes);
+    const entry =
+      storable === undefined || storable === bytes
+        ? checkedEntry(checked, places.fieldsOf(index), payload)
+        : repairedEntry(checked, storable, payload);
     entries.push(entry);
     if (entry.original !== null) quarantine.push(entry.original);
   });
-  const items = page.items.length;
-  return { pages: [{ items, json: [page.body] }], items, entries, quarantine };
+  return { items: page.items.length, entries, quarantine };
 }
 
 /** Returns whether the body may contain values that PostgreSQL refuses, or that parsing hides. */
@@ -77,9 +78,14 @@ function isSuspect({ body, facts }: Pick<RawPage, 'body' | 'facts'>): boolean {
 /** Checks a single-run answer (interface 4.3) without its `rawOcrResult`. Returns null if it is unusable. */
 export function checkRun(raw: RawRun): CheckedEntry | null {
   const { rawOcrResult: _, ...run } = raw.run;
-  const received = withoutMember(raw.body, 'rawOcrResult');
-  const checked = isSuspect(raw) ? checkEntry(run, raw.body, received) : checkEntry(run);
-  return checked.usable ? checkedEntry(checked, () => raw.body, repaired(received)) : null;
+  const payload = () => raw.body;
+  const received = isSuspect(raw) ? withoutMember(raw.body, 'rawOcrResult') : null;
+  const checked = received === null ? checkEntry(run) : checkEntry(run, raw.body, received);
+  if (!checked.usable) return null;
+  const storable = received?.map(repairJson) ?? [];
+  return storable.every((piece, index) => piece === received?.[index])
+    ? checkedEntry(checked, raw.places.fieldsOf(0), payload)
+    : repairedEntry(checked, Buffer.concat(storable), payload);
 }
 
 /** Returns the bytes of an object with null in place of one member's value. */
@@ -103,22 +109,9 @@ function sourcesOf(entry: CheckedEntry): readonly CheckedEntry[] {
   return [fallback, { ...entry, accepted: { ...accepted, isAnswer: true } }];
 }
 
-/** Returns a batch of these entries. If they are all entries of the page as received, it has the bytes of the page itself. */
-export function batchOf(
-  entries: readonly CheckedEntry[],
-  page: Pick<CheckedPage, 'pages' | 'items'> | null,
-): EntryBatch {
-  const whole = page !== null && entries.length === page.items && entries.every((entry) => entry.asReceived);
-  const sources = entries.flatMap(sourcesOf);
-  return { pages: whole ? page.pages : [pageOf(sources)], entries: sources.map((entry) => entry.accepted) };
+export function batchOf(entries: readonly CheckedEntry[]): EntryBatch {
+  return entries.flatMap(sourcesOf).map((entry) => entry.accepted);
 }
-
-function pageOf(entries: readonly CheckedEntry[]): PageJson {
-  const items = entries.flatMap((entry, index) => (index === 0 ? entry.json() : [SEPARATOR, ...entry.json()]));
-  return { items: entries.length, json: [BEGIN, ...items, END] };
-}
-
-const [BEGIN, SEPARATOR, END] = ['{"items":[', ',', ']}'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
 
 /** Marks a result that was requested with its markdown and has none. */
 export function withoutMarkdown(entry: CheckedEntry): CheckedEntry {
@@ -144,36 +137,36 @@ export function refusedEntry({ accepted, payload }: CheckedEntry): QuarantineEnt
 
 type Usable = Extract<EntryCheck, { usable: true }>;
 
-/** JSON to store in place of bytes that PostgreSQL may refuse. */
-interface Repaired {
-  readonly json: readonly Uint8Array[];
-  readonly changed: boolean;
-}
-
-function repaired(received: readonly Uint8Array[]): Repaired {
-  const json = received.map(repairJson);
-  return { json, changed: json.some((piece, index) => piece !== received[index]) };
-}
-
-/** @param other the JSON to store if it is not that of the page */
-function checkedEntry(checked: Usable, payload: () => Uint8Array, other?: Repaired): CheckedEntry {
-  const { run, replaced, normalised, unknownFields } = checked;
-  const changed = other?.changed === true;
+/** @param readField reads the fields to store */
+function checkedEntry(checked: Usable, readField: ReadField, payload: () => Uint8Array): CheckedEntry {
+  const { run, documentType, replaced, normalised, unknownFields } = checked;
+  const kept = (Object.keys(replaced) as InterfaceField[]).filter((name) => !normalised.includes(name));
   return {
     accepted: {
       run,
+      documentType,
+      readField,
       replaced,
-      normalised,
-      unknownFields,
-      repaired: changed || Object.keys(replaced).length > normalised.length,
+      extra: unknownFields || kept.length > 0 ? extraFields(payload(), kept) : null,
+      repaired: kept.length > 0,
       markdownAbsent: false,
       isAnswer: false,
       pending: null,
     },
-    json: () => other?.json ?? [payload()],
     payload,
-    asReceived: other === undefined,
-    original: changed ? repairedOriginal(run, payload()) : null,
+    original: null,
+  };
+}
+
+/** @param repaired its JSON with storable text */
+function repairedEntry(checked: Usable, repaired: Uint8Array, payload: () => Uint8Array): CheckedEntry {
+  const { slug, name } = checked.documentType;
+  const documentType = { slug: slug && repairText(slug), name: name && repairText(name) };
+  const entry = checkedEntry({ ...checked, documentType }, fieldsOfRun(repaired), () => repaired);
+  return {
+    accepted: { ...entry.accepted, repaired: true },
+    payload,
+    original: repairedOriginal(checked.run, payload()),
   };
 }
 

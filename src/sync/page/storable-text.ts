@@ -67,8 +67,13 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
+/** Returns a string that PostgreSQL can store as text, repaired like JSON. */
+export function repairText(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd');
+}
+
 /** Returns whether a string, once repaired, has at most this many UTF-8 bytes. */
 export function fitsIn(text: string, bytes: number): boolean {
   if (text.length * 3 <= bytes) return true;
-  return text.length <= bytes && Buffer.byteLength(text.replaceAll('\0', '\ufffd')) <= bytes;
+  return text.length <= bytes && Buffer.byteLength(repairText(text)) <= bytes;
 }

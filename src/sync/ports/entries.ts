@@ -1,3 +1,6 @@
+import type { ReadField } from '../../core/json/field-places.js';
+import type { InterfaceField } from '../../core/run-fields.js';
+
 /** Why a run's full result is not stored yet. */
 export type PendingReason =
   | 'no_memory' // it did not fit next to the other results of its page
@@ -24,12 +27,13 @@ export interface FeedRun {
 /** An entry that is to be stored. */
 export interface AcceptedEntry {
   readonly run: FeedRun;
-  /** Interface fields whose value is replaced. The original is kept in `extra`, except for `normalised` fields. */
-  readonly replaced: Readonly<Record<string, string | boolean | null>>;
-  /** Those of `replaced` in which only the notation changed (a timestamp without a zone), which is not a repair. */
-  readonly normalised: readonly string[];
-  /** Whether it has fields that the interface does not know, which are kept in `extra`. */
-  readonly unknownFields: boolean;
+  readonly documentType: { readonly slug: string | null; readonly name: string | null };
+  /** Reads its other fields as JSON, as they were sent or repaired. */
+  readonly readField: ReadField;
+  /** Values that are stored instead of those of `readField`. */
+  readonly replaced: Replacements;
+  /** A JSON object, in pieces: the fields that the interface does not know, and originals of replaced values. Null: none. */
+  readonly extra: readonly Uint8Array[] | null;
   readonly repaired: boolean;
   /** Whether the single-run endpoint has no markdown for this revision. */
   readonly markdownAbsent: boolean;
@@ -39,20 +43,11 @@ export interface AcceptedEntry {
   readonly pending: PendingReason | null;
 }
 
-/** Entries to store, and their JSON as received: of one page of the service, or of several consecutive pages. */
-export interface EntryBatch {
-  readonly pages: readonly PageJson[];
-  readonly entries: readonly AcceptedEntry[];
-}
+/** Entries to store: of one page of the service, or of several consecutive pages. */
+export type EntryBatch = readonly AcceptedEntry[];
 
-/**
- * A page as received, `{"items":[…]}`. Its elements belong to the next `items` entries of the batch. Its bytes are slices of
- * the received ones, so that they are in memory only once.
- */
-export interface PageJson {
-  readonly items: number;
-  readonly json: readonly Uint8Array[];
-}
+/** Replacements for invalid optional values and for timestamps in an unusual notation, by the name of the field. */
+export type Replacements = Readonly<Partial<Record<InterfaceField, string | boolean | null>>>;
 
 /** An entry that cannot be stored, or was stored repaired; `payload` is the entry's bytes as received. */
 export interface QuarantineEntry {

@@ -1,3 +1,4 @@
+import type { FieldPlaces } from '../../core/json/field-places.js';
 import type { JsonFacts } from '../../core/json/scan.js';
 
 /** Read-time filters of the feed (interface 4.2). Always sent, never left to defaults. */
@@ -36,6 +37,8 @@ export interface RawPage {
    */
   readonly items: readonly unknown[];
   readonly facts: JsonFacts;
+  /** The places of the fields of each entry in the body. */
+  readonly places: FieldPlaces;
   /** Null if the service sent none; empty if it sent something that is not a cursor, or is too long to be read. */
   readonly nextCursor: string | null;
   /** The `Date` header, if sent, whole seconds. */
@@ -48,6 +51,7 @@ export interface RawRun {
   /** The parsed object, as with {@link RawPage}. */
   readonly run: Readonly<Record<string, unknown>>;
   readonly facts: JsonFacts;
+  readonly places: FieldPlaces;
 }
 
 /** The service, as the engine uses it. Both reject with a {@link Failure} or with the signal's reason. */

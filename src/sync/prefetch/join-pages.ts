@@ -6,11 +6,12 @@ export const MAX_JOINED_PAGES = 5;
 /** Maximum size of several pages that are committed together, bytes. For larger pages the fixed cost of a statement is small. */
 const MAX_JOINED_BYTES = 2 * 1024 * 1024;
 
-/** Returns whether a page may be committed with those after it: it is stored exactly as received and is not the last. */
+/** Returns whether a page may be committed with those after it: it is not the last, no results were loaded for it, and all its
+ * entries are usable. */
 function isJoinable(page: CompletedPage): boolean {
   const { checked, completed } = page;
-  const asReceived = checked.items === completed.length && completed.every((entry) => entry.asReceived);
-  return leadsFurther(page) && asReceived && checked.quarantine.length === 0;
+  const hasResults = completed.some(({ fallback }) => fallback !== undefined);
+  return leadsFurther(page) && !hasResults && checked.quarantine.length === 0;
 }
 
 /** Returns how many of these consecutive pages to commit together, at least 1. */
@@ -40,7 +41,6 @@ export function joinPages(first: CompletedPage, more: readonly CompletedPage[]):
     bytes: pages.reduce((sum, page) => sum + page.bytes, 0),
     provenUpTo: pages.findLast((page) => page.provenUpTo !== null)?.provenUpTo ?? null,
     checked: {
-      pages: pages.flatMap((page) => page.checked.pages),
       items,
       entries: pages.flatMap((page) => page.checked.entries),
       quarantine: [],

@@ -17,7 +17,7 @@ export async function storeResult(
   entry: CheckedEntry,
 ): Promise<StoredResultOutcome> {
   const originals = entry.original === null ? [] : [entry.original];
-  const outcome = await store.commitResults(lease, batchOf([entry], null), originals);
+  const outcome = await store.commitResults(lease, batchOf([entry]), originals);
   if (outcome.kind === 'fenced') return outcome;
   const { counts } = outcome;
   const { scanId, revision } = entry.accepted.run;

@@ -56,7 +56,7 @@ describe('reconcile', () => {
   /** Commits an empty page of a pass. */
   const commit = ({ id, begunAt, until, cursor }: Pass, over: Partial<PassCommit> = {}) =>
     bench.store.commitPass({
-      ...{ lease: feed.lease, id, begunAt, until, from: cursor, to: 'next', batch: batchOf([], null), quarantine: [] },
+      ...{ lease: feed.lease, id, begunAt, until, from: cursor, to: 'next', batch: batchOf([]), quarantine: [] },
       ...{ finished: false, feedHadCursor: true, deliveredUpTo: null, entries: 0, pace: null },
       ...over,
     });

@@ -19,7 +19,7 @@ const systemColumns = (scanId: string) =>
 function bareBatch(bare: readonly Fields[], before: readonly Fields[] = []): Pick<PageCommit, 'batch'> {
   const checked = checkPage(rawPage(pageJson([...before, ...bare].map(entryJson))));
   const entries = checked.entries.map((entry, index) => (index < before.length ? entry : withoutMarkdown(entry)));
-  return { batch: batchOf(entries, checked) };
+  return { batch: batchOf(entries) };
 }
 
 describe('the highest revision', () => {

@@ -78,7 +78,7 @@ it('keeps no repaired original of a result when the result is refused and its fe
   expect(result.original).toMatchObject({ state: 'repaired' });
   const completed = [{ ...result, fallback: withPending(entry, 'invalid_result') }];
   const refused = Object.assign(new Error('refused'), { kind: 'data', action: 'data' });
-  const refuseAnswers = async ({ entries }: PageContent['batch']) => {
+  const refuseAnswers = async (entries: PageContent['batch']) => {
     if (entries.some(({ isAnswer }) => isAnswer)) throw refused;
   };
   const commit = async ({ batch }: PageContent) => {
@@ -91,6 +91,6 @@ it('keeps no repaired original of a result when the result is refused and its fe
     refuseAnswers,
     new AbortController().signal,
   );
-  expect(content.batch.entries).toMatchObject([{ pending: 'invalid_result' }]);
+  expect(content.batch).toMatchObject([{ pending: 'invalid_result' }]);
   expect(content.quarantine).toEqual([]);
 });

@@ -52,7 +52,7 @@ type Sources = { readonly entry: Fields; readonly answer: Fields };
 async function beforeItsPage(feed: TestFeed, { entry, answer }: Sources): Promise<string> {
   const scanId = newScan();
   const fallback = entryOf({ ...entry, scanId });
-  await feed.commit([], { batch: batchOf([{ ...answerTo(fallback, { ...answer, scanId }), fallback }], null) });
+  await feed.commit([], { batch: batchOf([{ ...answerTo(fallback, { ...answer, scanId }), fallback }]) });
   return scanId;
 }
 
@@ -60,7 +60,7 @@ async function beforeItsPage(feed: TestFeed, { entry, answer }: Sources): Promis
 async function inTheBackground(feed: TestFeed, { entry, answer }: Sources): Promise<string> {
   const scanId = newScan();
   const pending = entryOf({ ...entry, scanId });
-  await feed.commit([], { batch: batchOf([pending], null) });
+  await feed.commit([], { batch: batchOf([pending]) });
   await storeResult(bench.store, feed.lease, answerTo(pending, { ...answer, scanId }));
   return scanId;
 }
@@ -70,7 +70,7 @@ async function beforeItsEntry(feed: TestFeed, { entry, answer }: Sources): Promi
   const scanId = newScan();
   const pending = entryOf({ ...entry, scanId });
   await storeResult(bench.store, feed.lease, answerTo(pending, { ...answer, scanId }));
-  await feed.commit([], { batch: batchOf([pending], null) });
+  await feed.commit([], { batch: batchOf([pending]) });
   return scanId;
 }
 
@@ -222,7 +222,7 @@ describe('a row', () => {
     const scanId = newScan();
     await feed.commit([entryJson({ scanId, data: 'no object' })]);
     expect(await bench.store.findStored([scanId])).toMatchObject([{ complete: false }]);
-    await feed.commit([], { batch: batchOf([entryOf({ scanId })], null) });
+    await feed.commit([], { batch: batchOf([entryOf({ scanId })]) });
     expect(await columns(scanId)).toMatchObject({ result_state: 'pending', data: null });
     await feed.commit([entryJson({ scanId, data: { a: 1 } })]);
     expect(await columns(scanId)).toMatchObject({ result_state: 'complete', data: '{"a": 1}', pending_reason: null });

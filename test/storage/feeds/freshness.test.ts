@@ -11,7 +11,7 @@ const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
 
 const SETTINGS = { schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null };
-const EMPTY = { batch: batchOf([], null), quarantine: [] };
+const EMPTY = { batch: batchOf([]), quarantine: [] };
 
 const databaseTime = async () =>
   (await bench.rows(sql<{ now: Date }>`SELECT clock_timestamp() AS now`))[0]?.now.getTime() ?? Number.NaN;

@@ -47,7 +47,7 @@ it.runIf(IS_THOROUGH)(
     const entry = { scanId: 'long', revision: 1, reason: 'status', detail: 'status is neither', payload } as const;
     const short = { ...entry, scanId: 'short', payload: Buffer.from('{}') } as const;
     const quarantine = [short, entry].map((bad) => ({ ...bad, state: 'open' as const }));
-    await feed.commit([], { batch: batchOf([], null), quarantine });
+    await feed.commit([], { batch: batchOf([]), quarantine });
     const rows = await bench.rows(sql`
     SELECT scan_id, octet_length(payload) AS bytes, substr(payload, 1, 2) AS head,
       encode(substr(payload, octet_length(payload) - 2), 'hex') AS tail

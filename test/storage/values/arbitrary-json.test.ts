@@ -97,7 +97,7 @@ it(
           const double = Number(number);
           const readable = Number.isFinite(double) && (double !== 0 || !/^[^eE]*[1-9]/.test(number));
           return readable
-            ? { ocr_confidence: double + 0, original: null, repaired: false }
+            ? { ocr_confidence: double, original: null, repaired: false }
             : { ocr_confidence: null, original: inFull(number), repaired: true };
         });
         expect(rows).toEqual(expected);

@@ -131,7 +131,7 @@ describe('results that are more than the budget', () => {
     const { store, commits, counted, follow, inserted, held } = largeResults();
     await follow(1_000);
     expect([...store.rows.values()].filter(({ pending }) => pending !== null)).toEqual([]);
-    const pages = commits.filter(({ batch }) => batch.entries.length > 0);
+    const pages = commits.filter(({ batch }) => batch.length > 0);
     expect(pages.map(({ to }) => to)).toEqual([`${COUNT}`]);
     expect(inserted()).toBe(COUNT);
     expect(counted.reduce((sum, { filled }) => sum + filled, 0)).toBeGreaterThan(3);

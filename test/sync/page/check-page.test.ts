@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { elementRanges, memberRanges, textOf } from '../../../src/core/json/ranges.js';
 import { batchOf, checkPage, checkRun } from '../../../src/sync/page/check-page.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
-import { batchTexts, rawPage, rawRun } from '../../support/pages.js';
+import { rawPage, rawRun, storedFields, storedTexts } from '../../support/pages.js';
 import { cases } from '../../support/thorough.js';
 
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
@@ -121,32 +121,66 @@ describe('entries that are JSON of any kind', () => {
   });
 });
 
-describe('the text that goes to PostgreSQL', () => {
-  const batch = (page: ReturnType<typeof rawPage>) => {
-    const checked = checkPage(page);
-    return batchTexts(batchOf(checked.entries, checked)).join();
-  };
+describe('the values that go to PostgreSQL', () => {
+  /** The JSON of each entry's fields. */
+  const sent = (...entries: readonly string[]) =>
+    checkPage(rawPage(pageJson(entries))).entries.map(({ accepted }) => Object.fromEntries(storedTexts(accepted)));
 
-  it('is the page as received when nothing in it is suspicious', () => {
-    const page = rawPage(
-      pageJson([entryJson({ data: { n: raw('1e9'), t: 'e10 \\u00fc' } }), entryJson({ revision: 2 })]),
-    );
-    expect(batch(page)).toBe(Buffer.from(page.body).toString());
+  it('are the bytes as received', () => {
+    const data = '{ "n" : 1e9, "amount":1.10,"t":"e10 \\u00fc" }';
+    const entry = entryJson({ data: raw(data), ocrConfidence: raw('0.90'), partnerName: null });
+    expect(sent(entry, entryJson({ revision: 2 }))).toEqual([
+      expect.objectContaining({ data, ocrConfidence: '0.90', revision: '1' }),
+      expect.objectContaining({ revision: '2' }),
+    ]);
+    expect(sent(entry)[0]).not.toHaveProperty('partnerName');
   });
 
-  it('has entries as received when another one is repaired or quarantined', () => {
-    const sound = entryJson({ data: raw('{ "a" : 1.10 }') });
-    const page = rawPage(pageJson([sound, entryJson({ revision: 2, error: raw('"\\u0000"') }), 'null']));
-    expect(batch(page)).toBe(`{"items":[${sound},${entryJson({ revision: 2, error: raw('"\\ufffd"') })}]}`);
+  it('are the last ones of repeated fields, whatever their size and however their names are escaped', () => {
+    const large = JSON.stringify({ text: 'x'.repeat(10_000) });
+    const entry = (values: string) => entryJson({ data: undefined }).replace(/\}$/, () => `,${values}}`);
+    expect(sent(entry(`"data":${large},"data":{"a":1}`))).toEqual([expect.objectContaining({ data: '{"a":1}' })]);
+    expect(sent(entry(`"data":{"a":1},"d\\u0061ta":${large}`))).toEqual([expect.objectContaining({ data: large })]);
+  });
+
+  it('are those of the last list of entries when a page has two', () => {
+    const page = `{"items":[${entryJson({ data: { a: 1 } })}],"x":[{"data":2}],"items":[${entryJson({ data: { a: 3 } })}],"y":[{"data":4}]}`;
+    const [entry] = checkPage(rawPage(page)).entries;
+    expect(entry && storedFields(entry.accepted)).toMatchObject({ data: { a: 3 } });
+  });
+
+  it('are as received when another entry is repaired or quarantined', () => {
+    const data = '{ "a" : 1.10 }';
+    const sound = entryJson({ data: raw(data) });
+    expect(sent(sound, entryJson({ revision: 2, error: raw('"\\u0000"') }), 'null')).toEqual([
+      expect.objectContaining({ data, revision: '1' }),
+      expect.objectContaining({ error: '"\\ufffd"', revision: '2' }),
+    ]);
   });
 
   it.each([
     ['U+0000', '"\\u0000"'],
     ['a large exponent', '1e400000'],
-  ])('leaves out suspicious values next to the entries: %s', (_what, value) => {
+  ])('leave out suspicious values next to the entries: %s', (_what, value) => {
     const page = rawPage(`{"a":${value},"items":[${entryJson()}]}`);
-    expect(batch(page)).toBe(`{"items":[${entryJson()}]}`);
-    expect(checkPage(page).quarantine).toEqual([]);
+    expect(checkPage(page)).toMatchObject({
+      entries: [{ accepted: { extra: null, repaired: false } }],
+      quarantine: [],
+    });
+  });
+
+  it('include unknown fields, and originals of replaced values, as received', () => {
+    const entry = entryJson({
+      documentType: raw('{"slug":"a","name":"A","n":1.10}'),
+      ocrConfidence: 'high',
+      submittedAt: '2026-01-02T08:00:31',
+      x: raw('[ 2.0 ]'),
+    });
+    const [checked] = checkPage(rawPage(pageJson([entry]))).entries;
+    expect(Buffer.concat(checked?.accepted.extra ?? []).toString()).toBe(
+      '{"ocrConfidence":"high","x":[ 2.0 ],"documentType":{"n":1.10}}',
+    );
+    expect(checked?.accepted).toMatchObject({ repaired: true, documentType: { slug: 'a', name: 'A' } });
   });
 });
 
@@ -161,23 +195,19 @@ describe('a result that was loaded for an entry', () => {
 
   it('is sent to PostgreSQL after its entry and does not count as a delivery', () => {
     const [entry, result] = [entryWith('2026-01-02T08:00:31Z'), resultWith({ partnerName: 'Muster' })];
-    const { entries, pages } = batchOf([{ ...result, fallback: entry }], null);
-    expect(entries.map(({ isAnswer }) => isAnswer)).toEqual([false, true]);
-    const texts = [entry, result].map((checked) => Buffer.concat(checked.json()).toString());
-    expect(batchTexts({ pages })).toEqual([`{"items":[${texts.join()}]}`]);
+    const batch = batchOf([{ ...result, fallback: entry }]);
+    expect(batch).toEqual([entry.accepted, { ...result.accepted, isAnswer: true }]);
   });
 
   it('is sent alone when it has a higher revision', () => {
     const result = resultWith({ revision: 2 });
-    const { entries } = batchOf([{ ...result, fallback: entryWith('2026-01-02T08:00:31Z') }], null);
-    expect(entries).toEqual([result.accepted]);
+    expect(batchOf([{ ...result, fallback: entryWith('2026-01-02T08:00:31Z') }])).toEqual([result.accepted]);
   });
 
   it('leaves out the raw result, whatever it contains', () => {
     const wild = raw(`[${'['.repeat(5_000)}${']'.repeat(5_000)},1e400000,"\\u0000"]`);
     const checked = resultWith({ rawOcrResult: wild });
-    expect(Buffer.concat(checked.json()).toString()).toBe(entryJson({ rawOcrResult: null }));
-    expect(checked.accepted.repaired).toBe(false);
+    expect(checked.accepted).toMatchObject({ extra: null, repaired: false });
   });
 
   it('is unusable when it exceeds the limits of an entry', () => {

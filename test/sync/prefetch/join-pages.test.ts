@@ -23,7 +23,7 @@ async function followInto(options: { runs: number; over?: (n: number) => Fields;
     commitPage: async (commit: PageCommit) => {
       await clock.sleep(COMMIT_MS, new AbortController().signal);
       const outcome = await commitPage(commit);
-      if (commit.batch.entries.length > 0 || commit.quarantine.length > 0) commits.push(commit);
+      if (commit.batch.length > 0 || commit.quarantine.length > 0) commits.push(commit);
       return outcome;
     },
   });
@@ -37,7 +37,9 @@ async function followInto(options: { runs: number; over?: (n: number) => Fields;
   return { commits, polls, stored: model.rows, feed: model.feeds.get('default') };
 }
 
-const pagesOf = (commits: readonly PageCommit[]) => commits.map(({ batch }) => batch.pages.length);
+/** The number of pages in a commit, whose positions count entries. */
+const pagesIn = ({ from, to }: PageCommit) => (Number(to) - Number(from)) / PAGE;
+const pagesOf = (commits: readonly PageCommit[]) => commits.map(pagesIn);
 
 describe('pages that are ready while the store is busy', () => {
   it('are committed together, five at most, with the cursor of the last', async () => {
@@ -71,7 +73,7 @@ describe('pages that are ready while the store is busy', () => {
       return n === 75 ? { fileName: 'a\u0000b' } : {};
     };
     const { commits, stored } = await followInto({ runs: 110, over });
-    expect(commits.map(({ from, batch }) => [from, batch.pages.length])).toEqual([
+    expect(commits.map((commit) => [commit.from, pagesIn(commit)])).toEqual([
       [null, 1],
       ['10', 2],
       ['30', 1],

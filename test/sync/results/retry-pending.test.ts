@@ -17,7 +17,7 @@ async function retried(commits: (scanId: string | undefined, clock: VirtualClock
   const failures: string[] = [];
   const commitResults = store.commitResults.bind(store);
   store.commitResults = async (lease, batch, quarantine) => {
-    await commits(batch.entries[0]?.run.scanId, clock);
+    await commits(batch[0]?.run.scanId, clock);
     return commitResults(lease, batch, quarantine);
   };
   const observer = silentObserver({ failed: (stage, error) => failures.push(`${stage} ${(error as Error).message}`) });

@@ -1,0 +1,87 @@
+import { INTERFACE_FIELDS, type InterfaceField } from '../run-fields.js';
+import { textOf } from './ranges.js';
+import { JSON_BYTES, type Range, scanMembers } from './scan.js';
+
+/** Reads the JSON of a field of a run as it was sent. Returns null if the field is absent or null. */
+export type ReadField = (field: InterfaceField) => Uint8Array | null;
+
+/** Where the fields of runs are in a JSON text. If a field is repeated, the last one counts, as in JSON.parse. */
+export interface FieldPlaces {
+  /** Records a member of run n. Other fields than those of the interface are ignored. */
+  add(run: number, name: Range, value: Range): void;
+  /** Returns the reader of the fields of run n. */
+  fieldsOf(run: number): ReadField;
+}
+
+/** Maximum number of runs in one text. The client refuses larger pages, since the places of millions would not fit into memory. */
+export const MAX_RUNS = 2_000;
+/** The start and the end of each field. A place of a value is never 0: its object begins before it. */
+const NUMBERS_PER_RUN = 2 * INTERFACE_FIELDS.length;
+const { BACKSLASH } = JSON_BYTES;
+const NULL = 0x6e; // no other value begins with an n
+
+export function createFieldPlaces(json: Uint8Array): FieldPlaces {
+  let places = new Int32Array(NUMBERS_PER_RUN);
+  return {
+    add: (run, name, { start, end }) => {
+      const index = fieldIndex(json, name);
+      if (index === undefined || run >= MAX_RUNS) return;
+      const at = run * NUMBERS_PER_RUN + 2 * index;
+      if (at >= places.length) places = enlarged(places, at);
+      places[at] = start;
+      places[at + 1] = end;
+    },
+    fieldsOf: (run) => (field) => {
+      const at = run * NUMBERS_PER_RUN + 2 * (INDEX.get(field) as number);
+      const start = places[at] ?? 0;
+      return start === 0 || json[start] === NULL ? null : json.subarray(start, places[at + 1]);
+    },
+  };
+}
+
+/** Returns the reader of the fields of an object. */
+export function fieldsOfRun(json: Uint8Array): ReadField {
+  const places = createFieldPlaces(json);
+  scanMembers(json, 1, ({ name, value }) => places.add(0, name, value));
+  return places.fieldsOf(0);
+}
+
+function enlarged(places: Int32Array, at: number): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(Math.max(2 * places.length, at + NUMBERS_PER_RUN));
+  larger.set(places);
+  return larger;
+}
+
+const INDEX: ReadonlyMap<string, number> = new Map(INTERFACE_FIELDS.map((field, index) => [field, index]));
+
+interface FieldName {
+  readonly name: Uint8Array;
+  readonly index: number;
+}
+
+/** The names as JSON, quotes included, by their length. */
+const NAMES: readonly (readonly FieldName[] | undefined)[] = (() => {
+  const names: FieldName[][] = [];
+  INTERFACE_FIELDS.forEach((field, index) => {
+    const name = Buffer.from(JSON.stringify(field));
+    names[name.length] = [...(names[name.length] ?? []), { name, index }];
+  });
+  return names;
+})();
+
+/** Returns the index of the field with this name; undefined if the interface has no such field. */
+function fieldIndex(json: Uint8Array, written: Range): number | undefined {
+  const found = NAMES[written.end - written.start]?.find(({ name }) => hasBytesAt(json, written.start, name));
+  if (found !== undefined || !hasBackslash(json, written)) return found?.index;
+  return INDEX.get(JSON.parse(textOf(json, written)));
+}
+
+function hasBytesAt(json: Uint8Array, at: number, bytes: Uint8Array): boolean {
+  for (let index = 0; index < bytes.length; index += 1) if (json[at + index] !== bytes[index]) return false;
+  return true;
+}
+
+function hasBackslash(json: Uint8Array, { start, end }: Range): boolean {
+  for (let at = start; at < end; at += 1) if (json[at] === BACKSLASH) return true;
+  return false;
+}

@@ -1,0 +1,41 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { expect, it } from 'vitest';
+import { booleanArray, integerArray, jsonbArray, textArray } from '../../../src/storage/connection/array-parameter.js';
+import { useStore } from '../../support/store.js';
+
+const bench = useStore();
+
+/** Texts from none to longer than any buffer, of one to four bytes a character. */
+const text = fc
+  .tuple(fc.string({ unit: 'grapheme', maxLength: 20 }), fc.constantFrom(0, 1, 1, 1, 700, 70_000))
+  .map(([short, times]) => short.replaceAll('\0', '').toWellFormed().repeat(times));
+
+it('arrive in PostgreSQL as they are, null and empty ones included', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.option(text), { maxLength: 8 }), async (texts) => {
+      const bytes = texts.map((each) => (each === null ? null : Buffer.from(each)));
+      const json = texts.map((each) =>
+        each === null ? null : [Buffer.from('{"t": '), Buffer.from(JSON.stringify(each)), Buffer.from('}')],
+      );
+      const lengths = texts.map((each) => (each === null ? -1 : each.length));
+      const flags = texts.map((each) => (each === null ? null : each.length > 3));
+      const [row] = await bench.rows(sql<Record<string, unknown>>`SELECT
+        ${textArray(texts)}::text[] AS texts,
+        ${textArray(bytes)}::text[] AS bytes,
+        (SELECT array_agg(each->>'t') FROM unnest(${jsonbArray(json)}::jsonb[]) AS each) AS json,
+        ${integerArray(lengths)}::integer[] AS lengths,
+        ${booleanArray(flags)}::boolean[] AS flags`);
+      expect(row).toEqual({ texts, bytes: texts, json: texts.length === 0 ? null : texts, lengths, flags });
+    }),
+    { numRuns: 60 },
+  );
+});
+
+it('keep every digit of JSON', async () => {
+  const numbers = ['12345678901234567890', '1.10', '1e400'].map((digits) => Buffer.from(digits));
+  const [row] = await bench.rows(sql<{ digits: string[] }>`
+    SELECT array_agg(number::text) AS digits FROM unnest(${jsonbArray(numbers)}::jsonb[]) AS number`);
+  expect(row?.digits.slice(0, 2)).toEqual(['12345678901234567890', '1.10']);
+  expect(row?.digits[2]).toBe(`1${'0'.repeat(400)}`);
+});
