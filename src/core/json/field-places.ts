@@ -1,6 +1,7 @@
 import { INTERFACE_FIELDS, type InterfaceField } from '../run-fields.js';
 import { textOf } from './ranges.js';
-import { JSON_BYTES, type Range, scanMembers } from './scan.js';
+import { type Range, scanMembers } from './scan.js';
+import { JSON_BYTES } from './tokens.js';
 
 /** Reads the JSON of a field of a run as it was sent. Returns null if the field is absent or null. */
 export type ReadField = (field: InterfaceField) => Uint8Array | null;

@@ -1,4 +1,5 @@
-import { afterSpace, JSON_BYTES, type Range, scanMembers, valueEnd } from './scan.js';
+import { type Range, scanMembers, valueEnd } from './scan.js';
+import { afterSpace, JSON_BYTES } from './tokens.js';
 
 /*
  * Finds values in JSON bytes without changing them: the entries of a page and the full result of a run are passed on as

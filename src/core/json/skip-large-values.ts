@@ -1,7 +1,8 @@
 import { getHeapStatistics } from 'node:v8';
 import { createFieldPlaces, type FieldPlaces } from './field-places.js';
 import { textOf } from './ranges.js';
-import { JSON_BYTES, type JsonFacts, type Member, type Range, scanMembers } from './scan.js';
+import { type JsonFacts, type Member, type Range, scanMembers } from './scan.js';
+import { JSON_BYTES } from './tokens.js';
 
 /** Maximum size of values that are not skipped, bytes. A container takes much longer to parse than a string. */
 const KEPT_BYTES = { string: 4096, container: 64 };

@@ -3,8 +3,9 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import type { FieldPlaces } from '../../core/json/field-places.js';
-import { type JsonFacts, JsonSyntaxError } from '../../core/json/scan.js';
+import type { JsonFacts } from '../../core/json/scan.js';
 import { parseSkippingLargeValues, type SkippableValues, TooManyValues } from '../../core/json/skip-large-values.js';
+import { JsonSyntaxError } from '../../core/json/tokens.js';
 import type { BodyBounds } from '../../sync/ports/index.js';
 import { BodyTooLargeError, CutBodyError, NotJsonError, TooManyValuesError } from '../errors/body-errors.js';
 

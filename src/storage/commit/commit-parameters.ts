@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { textOf } from '../../core/json/ranges.js';
-import { JSON_BYTES } from '../../core/json/scan.js';
+import { JSON_BYTES } from '../../core/json/tokens.js';
 import type { InterfaceField } from '../../core/run-fields.js';
 import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
 import { type ArrayElement, booleanArray, integerArray, jsonbArray, textArray } from '../connection/array-parameter.js';
@@ -33,9 +33,9 @@ received AS MATERIALIZED (
     partner_test_mode IS NOT NULL AS states_test_mode,
     markdown_absent, pending, repaired, is_answer, extra
   FROM unnest(
-    ${texts(({ run }) => run.scanId)}::text[],
+    ${fields('scanId')}::text[],
     ${integerArray(batch.map(({ run }) => run.revision))}::integer[],
-    ${texts(({ run }) => run.status)}::text[],
+    ${fields('status')}::text[],
     ${fields('environment')}::text[],
     ${texts(({ documentType }) => documentType.slug)}::text[],
     ${texts(({ documentType }) => documentType.name)}::text[],

@@ -1,5 +1,6 @@
 import { memberRanges, textOf } from '../../core/json/ranges.js';
-import { isDigit, JSON_BYTES, type JsonFacts, stringEnd } from '../../core/json/scan.js';
+import type { JsonFacts } from '../../core/json/scan.js';
+import { isDigit, JSON_BYTES, stringEnd } from '../../core/json/tokens.js';
 
 const { QUOTE, COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
 const PLUS = 0x2b;
