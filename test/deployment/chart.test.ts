@@ -70,7 +70,7 @@ describe('with Helm', () => {
     ['two monitors', { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } }, 'counted twice; take one'],
     ['a name that Kubernetes refuses', { nameOverride: 'My.Feed' }, '/nameOverride'],
     ['a label that finds the pods', { commonLabels: { 'app.kubernetes.io/instance': 'x' } }, "the chart's own"],
-    ['a variable that it sets itself', { extraEnv: [{ name: 'SCANFEED_FEED', value: 'x' }] }, 'SCANFEED_FEED is set'],
+    ['a variable that it sets itself', { extraEnv: [{ name: 'SCANFEED_FEED', value: 'x' }] }, 'SCANFEED_FEED is set by the value feed'],
     ['an alert that does not exist', { prometheusRule: { alerts: { Lag: {} } } }, "'Lag' not allowed"],
   ])('rejects %s', async (_what, values, complaint) => {
     const { status, stderr } = await runTemplate(helm, { ...REQUIRED, ...values });
@@ -165,7 +165,7 @@ describe('the manifests', () => {
   test('take a number as large as a setting may be', async (context) => {
     const settings = {
       SCANFEED_REQUESTS_PER_SECOND: 0.5,
-      SCANFEED_MEMORY_BUDGET: 134_217_728,
+      SCANFEED_RETENTION_DAYS: 36_500,
       SCANFEED_HISTORY: false,
       SCANFEED_DOCUMENT_TYPE: '007',
     };
@@ -173,7 +173,7 @@ describe('the manifests', () => {
     const env = environmentOf(pod?.containers[0] as never);
     expect(env).toMatchObject({
       SCANFEED_REQUESTS_PER_SECOND: '0.5',
-      SCANFEED_MEMORY_BUDGET: '134217728',
+      SCANFEED_RETENTION_DAYS: '36500',
       SCANFEED_HISTORY: 'false',
       SCANFEED_DOCUMENT_TYPE: '007',
     });
@@ -276,7 +276,7 @@ describe('the chart', () => {
   test('has a default for everything that its schema takes', () => {
     const values = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8'));
     // A setting has the program's default; the rest is Helm's or Kubernetes'.
-    const without = ['global', 'enabled', 'settings.*', 'resources.claims'];
+    const without = ['enabled', 'settings.*', 'resources.claims', 'lifecycle.*'];
     const missing = pathsOf(schema).filter((path) => {
       const value = path.split('.').reduce((part, name) => part?.[name], values);
       return value === undefined && !without.includes(path) && !without.includes(path.replace(/\.[^.]+$/, '.*'));

@@ -24,8 +24,8 @@ the lowest value, backlogs the highest, and events the sum.
 */}}
 {{- define "scanfeed.alerts" -}}
 {{- $alerts := .Values.prometheusRule.alerts -}}
-{{- $runbooks := .Values.prometheusRule.runbookUrl | trimSuffix "/" -}}
-{{- $own := default (printf "namespace=%q, feed=%q" .Release.Namespace .Values.feed) .Values.prometheusRule.selector -}}
+{{- $runbooks := include "scanfeed.runbooks" . -}}
+{{- $own := default (printf "namespace=%q, feed=%q" (include "scanfeed.namespace" .) .Values.feed) .Values.prometheusRule.selector -}}
 - name: scanfeed
   {{- with .Values.prometheusRule.interval }}
   interval: {{ . }}

@@ -33,10 +33,18 @@ livenessProbe:
   {{- include "scanfeed.probe" (list $ .) | nindent 2 }}
 {{- end }}
 {{- if ne .Values.mode "sidecar" }}
+{{- with .Values.startupProbe }}
+startupProbe:
+  {{- include "scanfeed.probe" (list $ .) | nindent 2 }}
+{{- end }}
 {{- with .Values.readinessProbe }}
 readinessProbe:
   {{- include "scanfeed.probe" (list $ .) | nindent 2 }}
 {{- end }}
+{{- end }}
+{{- with .Values.lifecycle }}
+lifecycle:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
@@ -90,7 +98,7 @@ volumeMounts:
   "SCANFEED_FEED" .Values.feed
   "SCANFEED_ADMIN_PORT" .Values.port
   "SCANFEED_DATABASE_POOL" $database.connections
-  "SCANFEED_AUTO_MIGRATE" (eq $database.migrations "startup")
+  "SCANFEED_AUTO_MIGRATE" (toString (eq $database.migrations "startup"))
   (ternary "PGPASSWORD_FILE" "DATABASE_URL_FILE" (ne $database.passwordKey "")) "/etc/scanfeed/database"
 -}}
 {{- if $database.migrationSecret.name }}
@@ -114,15 +122,10 @@ volumeMounts:
 {{- if .Values.proxy.noProxy }}
 {{- $_ := set $env "NO_PROXY" .Values.proxy.noProxy }}
 {{- end }}
-{{- range $name, $value := merge $env .Values.settings }}
+{{- range $name, $value := merge (dict) $env .Values.settings }}
 - name: {{ $name }}
   {{- /* JSON writes large numbers without an exponent, which the program would reject. */}}
   value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
-{{- end }}
-{{- range .Values.extraEnv }}
-{{- if hasKey $env .name }}
-{{- fail (printf "extraEnv: %s is set by the chart: it has a value of its own, or belongs into settings" .name) }}
-{{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}

@@ -17,6 +17,30 @@
 {{- end }}
 {{- end }}
 
+{{- define "scanfeed.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride }}
+{{- end }}
+
+{{/* Address of the status page; empty if only the cluster can reach it. */}}
+{{- define "scanfeed.statusPageUrl" -}}
+{{- with .Values.dashboard.statusPageUrl }}
+{{- . }}
+{{- else }}
+{{- with .Values.ingress }}
+{{- if and .enabled .hosts }}
+{{- $path := dig "path" "/" (first (default (list dict) (first .hosts).paths)) -}}
+{{ ternary "https" "http" (not (empty .tls)) }}://{{ (first .hosts).host }}{{ $path | trimSuffix "/" }}/
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Address of the runbooks, without a slash at its end. */}}
+{{- define "scanfeed.runbooks" -}}
+{{- $released := printf "%s/blob/v%s/docs/runbooks" .Chart.Home .Chart.AppVersion -}}
+{{- default $released .Values.prometheusRule.runbookUrl | trimSuffix "/" -}}
+{{- end }}
+
 {{/* Labels of every pod of the release, including that of the migration. */}}
 {{- define "scanfeed.instanceLabels" -}}
 app.kubernetes.io/name: {{ include "scanfeed.name" . }}
@@ -56,8 +80,36 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- default $default .Values.serviceAccount.name }}
 {{- end }}
 
+{{/* The block `annotations` of an object: (list root annotations…), of which the first ones take precedence. */}}
+{{- define "scanfeed.annotations" -}}
+{{- $all := dict -}}
+{{- range append (rest .) (first .).Values.commonAnnotations }}{{ $all = merge $all (. | default dict) }}{{ end -}}
+{{- with $all -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* A repository whose first part is a host, as container engines decide it, is complete. */}}
 {{- define "scanfeed.image" -}}
+{{- $global := dig "imageRegistry" "" (.Values.global | default dict) -}}
 {{- with .Values.image }}
-{{- .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ default $.Chart.AppVersion .tag }}{{ end }}
+{{- $registry := default .registry $global | trimSuffix "/" -}}
+{{- if regexMatch "^([^/]*[.:][^/]*|localhost)/" .repository -}}
+{{- if $global }}{{ fail (printf "image.repository: %s names a registry, and global.imageRegistry is %s; name the repository alone" .repository $global) }}{{ end -}}
+{{- $registry = "" -}}
+{{- end -}}
+{{- with $registry }}{{ . }}/{{ end }}{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ default $.Chart.AppVersion .tag }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* Secrets for pulling the image, those of all charts of the release first; each is a name or an object with one. */}}
+{{- define "scanfeed.imagePullSecrets" -}}
+{{- $names := list -}}
+{{- range concat (dig "imagePullSecrets" list (.Values.global | default dict) | default list) .Values.imagePullSecrets }}
+{{- $names = append $names (ternary . (get (ternary (dict) . (kindIs "string" .)) "name") (kindIs "string" .)) -}}
+{{- end }}
+{{- range uniq $names }}
+- name: {{ . }}
 {{- end }}
 {{- end }}

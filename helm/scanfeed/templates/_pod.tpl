@@ -2,9 +2,9 @@
 {{- define "scanfeed.podSettings" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
-{{- with .Values.imagePullSecrets }}
+{{- with include "scanfeed.imagePullSecrets" . }}
 imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
+  {{- . | trim | nindent 2 }}
 {{- end }}
 {{- with .Values.podSecurityContext }}
 securityContext:
@@ -12,6 +12,12 @@ securityContext:
 {{- end }}
 {{- with .Values.priorityClassName }}
 priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- with .Values.schedulerName }}
+schedulerName: {{ . }}
 {{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector:
@@ -28,6 +34,12 @@ affinity:
 {{- with .Values.hostAliases }}
 hostAliases:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.dnsPolicy }}
+{{- if and (eq . "None") (not (dig "nameservers" list $.Values.dnsConfig)) }}
+{{- fail "dnsPolicy: None requires dnsConfig.nameservers" }}
+{{- end }}
+dnsPolicy: {{ . }}
 {{- end }}
 {{- with .Values.dnsConfig }}
 dnsConfig:

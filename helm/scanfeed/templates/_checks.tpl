@@ -1,0 +1,83 @@
+{{/* Checks of values that a schema cannot express. Each fails with a message that names the value. */}}
+{{- define "scanfeed.checks" -}}
+{{- include "scanfeed.checkBaseUrl" . }}
+{{- include "scanfeed.checkExtraEnv" . }}
+{{- include "scanfeed.checkMemory" . }}
+{{- if and .Values.startupProbe (eq .Values.mode "sidecar") }}
+{{- fail "startupProbe: that of a sidecar would delay the application" }}
+{{- end }}
+{{- end }}
+
+{{/* Values that set a variable, by the variable's name without _FILE. */}}
+{{- define "scanfeed.ownValues" -}}
+SCANFEED_BASE_URL: baseUrl
+SCANFEED_API_KEY: apiKey.existingSecret
+SCANFEED_FEED: feed
+SCANFEED_ADMIN_PORT: port
+SCANFEED_DATABASE_POOL: database.connections
+SCANFEED_AUTO_MIGRATE: database.migrations
+SCANFEED_MIGRATION_DATABASE_URL: database.migrationSecret
+DATABASE_URL: database.existingSecret
+PGPASSWORD: database.passwordKey
+HTTPS_PROXY: proxy.existingSecret
+NO_PROXY: proxy.noProxy
+NODE_EXTRA_CA_CERTS: ca
+{{- end }}
+
+{{/*
+Rejects variables in `extraEnv` that the chart sets. The program accepts a secret or its file, not both, and of two equal
+names Kubernetes takes the last one.
+*/}}
+{{- define "scanfeed.checkExtraEnv" -}}
+{{- $own := include "scanfeed.ownValues" . | fromYaml -}}
+{{- with .Values }}
+{{- if not (or .proxy.existingSecret .proxy.url) }}{{ $_ := unset $own "HTTPS_PROXY" }}{{ end -}}
+{{- if not .proxy.noProxy }}{{ $_ := unset $own "NO_PROXY" }}{{ end -}}
+{{- if not (or .ca.configMap .ca.secret) }}{{ $_ := unset $own "NODE_EXTRA_CA_CERTS" }}{{ end -}}
+{{- if or .database.ca.configMap .database.ca.secret }}
+{{- $_ := merge $own (dict "PGSSLROOTCERT" "database.ca" "PGSSLMODE" "settings.PGSSLMODE") }}
+{{- end }}
+{{- range $name, $_ := .settings }}{{ $_ := set $own $name (print "settings." $name) }}{{ end -}}
+{{- range .extraEnv }}
+{{- $value := get $own (trimSuffix "_FILE" .name) }}
+{{- if $value }}{{ fail (printf "extraEnv: %s is set by the value %s" .name $value) }}{{ end -}}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Bytes of a size, such as 256Mi of Kubernetes or 64MiB of scanfeed; empty if it is none. */}}
+{{- define "scanfeed.bytes" -}}
+{{- $parts := regexFindAll "^[0-9.]+|[A-Za-z]+$" (ternary . (toJson .) (kindIs "string" .)) -1 -}}
+{{- $units := dict "" 1 "B" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $unit := "" -}}
+{{- if gt (len $parts) 1 }}{{ $unit = index $parts 1 | trimSuffix "B" }}{{ end -}}
+{{- if and $parts (hasKey $units $unit) -}}
+{{ mulf (index $parts 0 | float64) (get $units $unit) | int64 }}
+{{- end -}}
+{{- end }}
+
+{{/* Half of the limit is the heap, so each byte of the memory budget needs two (docs/deployment.md). */}}
+{{- define "scanfeed.checkMemory" -}}
+{{- $resources := .Values.resources | default dict -}}
+{{- $given := dig "limits" "memory" "" $resources -}}
+{{- $budget := get .Values.settings "SCANFEED_MEMORY_BUDGET" | default "64MiB" -}}
+{{- $limit := include "scanfeed.bytes" $given -}}
+{{- $needed := add 134217728 (mul 2 (include "scanfeed.bytes" $budget | int64)) -}}
+{{- if and $limit (lt (int64 $limit) $needed) }}
+{{- fail (printf "resources.limits.memory: %s is too small; with SCANFEED_MEMORY_BUDGET %s at least %dMi are needed" (toJson $given | trimAll "\"") $budget (div (add $needed 1048575) 1048576)) }}
+{{- end }}
+{{- $requested := include "scanfeed.bytes" (dig "requests" "memory" "" $resources) -}}
+{{- if and $limit $requested (gt (int64 $requested) (int64 $limit)) }}
+{{- fail (printf "resources.requests.memory: %s is more than resources.limits.memory, %s" (toJson $resources.requests.memory | trimAll "\"") (toJson $given | trimAll "\"")) }}
+{{- end }}
+{{- end }}
+
+{{/* The program rejects plain HTTP to another host unless it is allowed. */}}
+{{- define "scanfeed.checkBaseUrl" -}}
+{{- $allowed := toString (get .Values.settings "SCANFEED_ALLOW_HTTP") -}}
+{{- $elsewhere := or .Values.extraEnv .Values.extraEnvFrom -}}
+{{- $loopback := regexMatch "^http://(([^/]*\\.)?localhost|127(\\.[0-9]+){3}|\\[::1\\])(:[0-9]+)?(/|$)" .Values.baseUrl -}}
+{{- if and (hasPrefix "http:" .Values.baseUrl) (not $loopback) (not $elsewhere) (not (has $allowed (list "true" "yes" "on" "1"))) }}
+{{- fail "baseUrl: http: is not encrypted; use https:, or set settings.SCANFEED_ALLOW_HTTP" }}
+{{- end }}
+{{- end }}

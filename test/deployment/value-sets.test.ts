@@ -1,0 +1,377 @@
+import { describe, expect, test } from 'vitest';
+import { readSettings } from '../../src/settings/settings.js';
+import { REQUIRED, render, requireHelm, runTemplate } from '../support/deployment/chart.js';
+import { environmentOf, podSpecs } from '../support/deployment/pods.js';
+import { findInvalid, requireSchemas } from '../support/deployment/schemas.js';
+
+const OTHER = 'platform';
+const INGRESS = { enabled: true, hosts: [{ host: 'scanfeed.example' }] };
+const ANYWHERE = { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] };
+const POLICY = { enabled: true, egress: { service: ANYWHERE, database: ANYWHERE } };
+const JOB = { ...REQUIRED.database, migrations: 'job' };
+const SECRET = { valueFrom: { secretKeyRef: { name: 'other', key: 'key' } } };
+const PROBE = { httpGet: { path: '/readyz', port: 'scanfeed' }, failureThreshold: 30 };
+
+const pod = (spec: object) => ({ Deployment: { spec: { template: { spec } } } });
+const container = (spec: object) => pod({ containers: [spec] });
+const image = (name: string) => container({ image: name });
+const memory = (limit: unknown, more: object = {}) => ({ resources: { limits: { memory: limit }, ...more } });
+
+/** By kind: a part of the manifest, or null if there must be none. */
+type Expected = Readonly<Record<string, object | null>>;
+
+/** What is rendered, besides the minimal values. */
+const RENDERED: readonly (readonly [what: string, values: object, expected: Expected])[] = [
+  [
+    'annotations of Reloader and Argo CD',
+    {
+      commonAnnotations: { owner: 'documents', 'argocd.argoproj.io/sync-wave': '1' },
+      deploymentAnnotations: { 'reloader.stakater.com/auto': 'true', 'argocd.argoproj.io/sync-wave': '2' },
+    },
+    {
+      Deployment: {
+        metadata: {
+          annotations: {
+            owner: 'documents',
+            'reloader.stakater.com/auto': 'true',
+            'argocd.argoproj.io/sync-wave': '2',
+          },
+        },
+        spec: { template: { metadata: { annotations: { 'kubectl.kubernetes.io/default-container': 'scanfeed' } } } },
+      },
+      ServiceAccount: { metadata: { annotations: { owner: 'documents', 'argocd.argoproj.io/sync-wave': '1' } } },
+    },
+  ],
+  [
+    'the container of another name as the default one of kubectl',
+    { nameOverride: 'feed' },
+    {
+      Deployment: {
+        spec: { template: { metadata: { annotations: { 'kubectl.kubernetes.io/default-container': 'feed' } } } },
+      },
+    },
+  ],
+  [
+    'another namespace, in the alerts too',
+    { namespaceOverride: OTHER, prometheusRule: { enabled: true } },
+    {
+      Deployment: { metadata: { namespace: OTHER } },
+      ServiceAccount: { metadata: { namespace: OTHER } },
+      PrometheusRule: {
+        metadata: { namespace: OTHER },
+        spec: { groups: [{ rules: expect.arrayContaining([rule('ScanfeedDown', `namespace="${OTHER}"`)]) }] },
+      },
+    },
+  ],
+  [
+    'name servers of its own',
+    { dnsPolicy: 'None', dnsConfig: { nameservers: ['192.0.2.53'] } },
+    pod({ dnsPolicy: 'None', dnsConfig: { nameservers: ['192.0.2.53'] } }),
+  ],
+  [
+    'a runtime class and a scheduler',
+    { runtimeClassName: 'gvisor', schedulerName: 'second', database: JOB },
+    {
+      ...pod({ runtimeClassName: 'gvisor', schedulerName: 'second' }),
+      Job: { spec: { template: { spec: { runtimeClassName: 'gvisor', schedulerName: 'second' } } } },
+    },
+  ],
+  [
+    'a pause before it is stopped',
+    { lifecycle: { preStop: { sleep: { seconds: 5 } } } },
+    container({ lifecycle: { preStop: { sleep: { seconds: 5 } } } }),
+  ],
+  [
+    'a startup probe, of the port by its name',
+    { startupProbe: PROBE, nameOverride: 'feed' },
+    container({ startupProbe: { httpGet: { path: '/readyz', port: 'feed' }, failureThreshold: 30 } }),
+  ],
+  ['a registry', { image: { registry: 'registry.example' } }, image('registry.example/scanfeed:0.1.0')],
+  [
+    'a registry in the name of the image',
+    { image: { repository: 'registry.example:5000/documents/scanfeed', tag: '1.2.3' } },
+    image('registry.example:5000/documents/scanfeed:1.2.3'),
+  ],
+  [
+    'the registry of all charts, in the place of its own',
+    { global: { imageRegistry: 'mirror.example/' }, image: { registry: 'registry.example', repository: 'a/scanfeed' } },
+    image('mirror.example/a/scanfeed:0.1.0'),
+  ],
+  [
+    'the pull secrets of all charts and its own, each once',
+    { global: { imagePullSecrets: ['all', { name: 'both' }] }, imagePullSecrets: [{ name: 'both' }, 'own'] },
+    pod({ imagePullSecrets: [{ name: 'all' }, { name: 'both' }, { name: 'own' }] }),
+  ],
+  [
+    'global values of other charts',
+    { global: { storageClass: 'fast', imagePullSecrets: null } },
+    image('scanfeed:0.1.0'),
+  ],
+  ['no Service', {}, { Service: null, Ingress: null }],
+  [
+    'a LoadBalancer on another port',
+    {
+      service: {
+        enabled: true,
+        type: 'LoadBalancer',
+        port: 80,
+        nodePort: 30847,
+        loadBalancerSourceRanges: ['10.0.0.0/8'],
+      },
+      commonAnnotations: { owner: 'documents' },
+    },
+    {
+      Service: {
+        metadata: { annotations: { owner: 'documents' } },
+        spec: {
+          type: 'LoadBalancer',
+          loadBalancerSourceRanges: ['10.0.0.0/8'],
+          ports: [{ port: 80, nodePort: 30847, targetPort: 'scanfeed' }],
+        },
+      },
+    },
+  ],
+  [
+    'an ingress, with its Service',
+    { ingress: { ...INGRESS, className: 'nginx', annotations: { 'cert-manager.io/issuer': 'internal' } } },
+    {
+      Service: { spec: { type: 'ClusterIP', ports: [{ name: 'http-scanfeed', port: 9847 }] } },
+      Ingress: {
+        metadata: { annotations: { 'cert-manager.io/issuer': 'internal' } },
+        spec: {
+          ingressClassName: 'nginx',
+          rules: [{ host: 'scanfeed.example', http: { paths: [ingressPath('/', 'Prefix')] } }],
+        },
+      },
+    },
+  ],
+  [
+    'an ingress with TLS below a path',
+    {
+      ingress: {
+        enabled: true,
+        hosts: [{ host: 'tools.example', paths: [{ path: '/scanfeed', pathType: 'ImplementationSpecific' }] }],
+        tls: [{ secretName: 'tools-tls', hosts: ['tools.example'] }],
+      },
+    },
+    {
+      Ingress: {
+        spec: {
+          rules: [{ host: 'tools.example', http: { paths: [ingressPath('/scanfeed', 'ImplementationSpecific')] } }],
+          tls: [{ secretName: 'tools-tls', hosts: ['tools.example'] }],
+        },
+      },
+    },
+  ],
+  [
+    'a PodMonitor in the namespace of Prometheus, over TLS',
+    {
+      podMonitor: {
+        enabled: true,
+        namespace: 'monitoring',
+        annotations: { note: 'mesh' },
+        scheme: 'https',
+        tlsConfig: { insecureSkipVerify: true, serverName: 'scanfeed' },
+      },
+    },
+    {
+      PodMonitor: {
+        metadata: { namespace: 'monitoring', annotations: { note: 'mesh' } },
+        spec: {
+          namespaceSelector: { matchNames: ['documents'] },
+          podMetricsEndpoints: [
+            { port: 'scanfeed', scheme: 'https', tlsConfig: { insecureSkipVerify: true, serverName: 'scanfeed' } },
+          ],
+        },
+      },
+    },
+  ],
+  [
+    'a ServiceMonitor in another namespace than the pods of another namespace',
+    { namespaceOverride: OTHER, serviceMonitor: { enabled: true, namespace: 'monitoring', scheme: 'https' } },
+    {
+      Service: { metadata: { namespace: OTHER } },
+      ServiceMonitor: {
+        metadata: { namespace: 'monitoring' },
+        spec: { namespaceSelector: { matchNames: [OTHER] }, endpoints: [{ scheme: 'https' }] },
+      },
+    },
+  ],
+  [
+    'a migration before the sync of Argo CD',
+    {
+      database: {
+        ...JOB,
+        migrationJob: {
+          annotations: {
+            'helm.sh/hook': null,
+            'helm.sh/hook-delete-policy': null,
+            'argocd.argoproj.io/hook': 'PreSync',
+          },
+        },
+      },
+    },
+    { Job: { metadata: { annotations: exactly({ 'argocd.argoproj.io/hook': 'PreSync' }) } } },
+  ],
+  [
+    'a migration with the weight of a hook',
+    { database: { ...JOB, migrationJob: { annotations: { 'helm.sh/hook-weight': '5' } } } },
+    {
+      Job: {
+        metadata: {
+          annotations: exactly({
+            'helm.sh/hook': 'pre-install,pre-upgrade',
+            'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded',
+            'helm.sh/hook-weight': '5',
+          }),
+        },
+      },
+    },
+  ],
+  ['a variable of its own', { extraEnv: [{ name: 'TZ', value: 'UTC' }] }, container({ env: having('TZ', 'UTC') })],
+  [
+    'authorities in a volume of its own',
+    { extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/authorities/ca.crt' }] },
+    container({ env: having('NODE_EXTRA_CA_CERTS', '/authorities/ca.crt') }),
+  ],
+  ['a memory limit in bytes', memory(268_435_456), container(memory(268_435_456))],
+  [
+    'no memory limit',
+    { resources: { limits: { memory: null } } },
+    container({ resources: { requests: { cpu: '50m' } } }),
+  ],
+  [
+    'a small memory limit with a small budget',
+    { ...memory('160Mi'), settings: { SCANFEED_MEMORY_BUDGET: '16MiB' } },
+    container({ ...memory('160Mi'), env: having('SCANFEED_MEMORY_BUDGET', '16MiB') }),
+  ],
+  [
+    'plain HTTP to a service mesh, and to the same pod',
+    { baseUrl: 'http://recognition/v1', settings: { SCANFEED_ALLOW_HTTP: true } },
+    container({ env: having('SCANFEED_BASE_URL', 'http://recognition/v1') }),
+  ],
+  ['plain HTTP within the pod', { baseUrl: 'http://127.0.0.1:8080/v1' }, container({})],
+];
+
+/** What is rejected, and a part of the message. */
+const REJECTED: readonly (readonly [what: string, values: object, complaint: string])[] = [
+  ['a DNS policy without servers', { dnsPolicy: 'None' }, 'dnsPolicy: None requires dnsConfig.nameservers'],
+  ['a DNS policy that does not exist', { dnsPolicy: 'Cluster' }, '/dnsPolicy'],
+  ['a startup probe of a sidecar', { mode: 'sidecar', startupProbe: PROBE }, 'startupProbe: '],
+  ['a Service of a sidecar', { mode: 'sidecar', service: { enabled: true } }, 'service.enabled: '],
+  ['an ingress of a sidecar', { mode: 'sidecar', ingress: INGRESS }, 'ingress.enabled: '],
+  ['a type of no Service', { service: { type: 'NodePort' } }, 'service.type: NodePort'],
+  ['a port of the nodes without their Service', { service: { enabled: true, nodePort: 30847 } }, 'service.nodePort: '],
+  [
+    'clients of no LoadBalancer',
+    { service: { enabled: true, loadBalancerSourceRanges: ['10.0.0.0/8'] } },
+    'service.loadBalancerSourceRanges: ',
+  ],
+  ['an ingress without a host', { ingress: { enabled: true } }, 'ingress.hosts: '],
+  ['an ingress for every host', { ingress: { enabled: true, hosts: [{ host: '' }] } }, '/ingress/hosts/0/host'],
+  ['an ingress that a policy closes', { ingress: INGRESS, networkPolicy: POLICY }, 'ingress.enabled: networkPolicy'],
+  ['TLS without it', { podMonitor: { enabled: true, tlsConfig: { serverName: 'a' } } }, 'podMonitor.tlsConfig: '],
+  [
+    'two registries',
+    { global: { imageRegistry: 'mirror.example' }, image: { repository: 'registry.example/scanfeed' } },
+    'image.repository: registry.example/scanfeed names a registry',
+  ],
+  ['a tag in the name of the image', { image: { repository: 'scanfeed', tag: '1:2' } }, '/image/tag'],
+  ['a pull secret without a name', { global: { imagePullSecrets: [{}] } }, '/global/imagePullSecrets/0'],
+  [
+    'a migration that is no hook',
+    { database: { ...JOB, migrationJob: { annotations: { 'helm.sh/hook': null } } } },
+    'database.migrationJob.annotations: ',
+  ],
+  [
+    'the key as a variable',
+    { extraEnv: [{ name: 'SCANFEED_API_KEY', ...SECRET }] },
+    'SCANFEED_API_KEY is set by the value apiKey',
+  ],
+  [
+    'the address as a variable',
+    { extraEnv: [{ name: 'DATABASE_URL', ...SECRET }] },
+    'DATABASE_URL is set by the value database',
+  ],
+  ['the address as a file', { extraEnv: [{ name: 'DATABASE_URL_FILE', value: '/a' }] }, 'DATABASE_URL_FILE is set by'],
+  ['the password as a variable', { extraEnv: [{ name: 'PGPASSWORD', ...SECRET }] }, 'PGPASSWORD is set by the value'],
+  [
+    'a setting twice',
+    { settings: { PGHOST: 'a' }, extraEnv: [{ name: 'PGHOST', value: 'b' }] },
+    'PGHOST is set by the value settings.PGHOST',
+  ],
+  [
+    'two sources of the authorities',
+    { database: { ...REQUIRED.database, ca: { secret: 'ca' } }, extraEnv: [{ name: 'PGSSLROOTCERT', value: '/a' }] },
+    'PGSSLROOTCERT is set by the value database.ca',
+  ],
+  [
+    'two proxies',
+    { proxy: { url: 'http://a.example' }, extraEnv: [{ name: 'HTTPS_PROXY', value: 'b' }] },
+    'HTTPS_PROXY is set by the value proxy',
+  ],
+  ['an address that is none', { dashboard: { statusPageUrl: 'scanfeed.example' } }, '/dashboard/statusPageUrl'],
+  ['a memory limit of a few bytes', memory(1_000_000), 'resources.limits.memory: 1000000 is too small'],
+  ['a memory limit that is too small', memory('128Mi'), 'resources.limits.memory: 128Mi is too small'],
+  [
+    'one that lacks a little',
+    memory('256M'),
+    'resources.limits.memory: 256M is too small; with SCANFEED_MEMORY_BUDGET 64MiB at least 256Mi',
+  ],
+  [
+    'one that a budget does not fit into',
+    { ...memory('0.5Gi'), settings: { SCANFEED_MEMORY_BUDGET: '256MiB' } },
+    'resources.limits.memory: 0.5Gi is too small; with SCANFEED_MEMORY_BUDGET 256MiB at least 640Mi',
+  ],
+  ['more memory than the limit', memory('256Mi', { requests: { memory: '1Gi' } }), 'resources.requests.memory: 1Gi'],
+  ['plain HTTP', { baseUrl: 'http://recognition.example/v1' }, 'baseUrl: http:'],
+  ['plain HTTP to a similar name', { baseUrl: 'http://localhost.example/v1' }, 'baseUrl: http:'],
+  ['runbooks by a path', { prometheusRule: { runbookUrl: 'docs/runbooks' } }, '/prometheusRule/runbookUrl'],
+];
+
+function rule(alert: string, part: string): object {
+  return expect.objectContaining({ alert, expr: expect.stringContaining(part) });
+}
+
+function ingressPath(path: string, pathType: string): object {
+  const backend = { service: { name: 'invoices-scanfeed', port: { name: 'http-scanfeed' } } };
+  return { path, pathType, backend };
+}
+
+function having(name: string, value: string): unknown {
+  return expect.arrayContaining([{ name, value }]);
+}
+
+/** Equal, and not only a part. */
+function exactly(expected: object): unknown {
+  return expect.toSatisfy((actual: unknown) => JSON.stringify(actual) === JSON.stringify(expected));
+}
+
+describe('the chart', () => {
+  test.for(RENDERED)('renders %s', async ([, values, expected], context) => {
+    const manifests = await render(requireHelm(context), { ...REQUIRED, ...values });
+    for (const [kind, part] of Object.entries(expected)) {
+      const found = manifests.filter((manifest) => manifest.kind === kind);
+      if (part === null) expect(found).toEqual([]);
+      else expect(found).toMatchObject([part]);
+    }
+    const [deployed] = podSpecs(manifests.filter(({ kind }) => kind === 'Deployment'));
+    const readFile = (path: string) =>
+      path.endsWith('/database') ? 'postgres://scanfeed:a@db.example/invoices' : 'key';
+    const { warnings } = readSettings(environmentOf(deployed?.containers[0] as never), { readFile });
+    expect(warnings).toEqual([]);
+  });
+
+  test('renders what every Kubernetes from 1.29 takes', async (context) => {
+    requireSchemas(context);
+    const helm = requireHelm(context);
+    const texts: string[] = [];
+    for (const [, values] of RENDERED) texts.push((await runTemplate(helm, { ...REQUIRED, ...values })).stdout);
+    expect(await findInvalid(texts.join('\n---\n'))).toEqual([]);
+  });
+
+  test.for(REJECTED)('rejects %s by a message that names the value', async ([, values, complaint], context) => {
+    const { status, stdout, stderr } = await runTemplate(requireHelm(context), { ...REQUIRED, ...values });
+    expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: '', stderr: expect.stringContaining(complaint) });
+  });
+});
