@@ -4,7 +4,26 @@ import { z } from 'zod';
 export interface Kind<T> {
   readonly allowed: string;
   readonly schema: z.ZodType<T, string>;
+  /** JSON schema of the values in YAML, for the chart. It accepts every value that `schema` accepts in its usual notation. */
+  readonly form?: Form;
 }
+
+export type Form = Readonly<Record<string, unknown>>;
+
+const textForm = (pattern: RegExp): Form => ({ type: 'string', pattern: pattern.source });
+/** A number, written as one or as text. */
+const numberForm = (type: 'integer' | 'number', pattern: RegExp, bounds: Form): Form => ({
+  type: [type, 'string'],
+  pattern: pattern.source,
+  ...bounds,
+});
+/** Adds `off`, which YAML reads as false unless it is quoted. */
+export const orOff = ({ type, pattern, ...rest }: Form): Form => ({
+  type: [type, 'boolean'].flat(),
+  pattern: `^off$|${pattern}`,
+  ...rest,
+  not: { const: true },
+});
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const UNIT_BYTES = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;
@@ -15,6 +34,7 @@ export function duration(min: string, max: string): Kind<number> {
   return {
     allowed: `a duration from ${min} to ${max}, such as 500ms, 30s, 5m, 24h or 7d`,
     schema: scaled(UNIT_MS).pipe(z.number().min(scaled(UNIT_MS).parse(min)).max(scaled(UNIT_MS).parse(max))),
+    form: textForm(scaledForm(UNIT_MS)),
   };
 }
 
@@ -22,7 +42,8 @@ export function duration(min: string, max: string): Kind<number> {
 export function durationOrOff(min: string, max: string): Kind<number | null> {
   const { allowed, schema } = duration(min, max);
   const off = z.literal('off').transform(() => null);
-  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]) };
+  const form = orOff(textForm(scaledForm(UNIT_MS)));
+  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]), form };
 }
 
 /** A size in bytes. */
@@ -32,11 +53,16 @@ export function size(min: string, max: string): Kind<number> {
     schema: scaled(UNIT_BYTES).pipe(
       z.number().int().min(scaled(UNIT_BYTES).parse(min)).max(scaled(UNIT_BYTES).parse(max)),
     ),
+    form: textForm(scaledForm(UNIT_BYTES)),
   };
 }
 
-function scaled(units: Readonly<Record<string, number>>): z.ZodType<number, string> {
-  const form = new RegExp(`^(\\d{1,12}(?:\\.\\d{1,6})?) ?(${Object.keys(units).join('|')})$`);
+type Units = Readonly<Record<string, number>>;
+
+const scaledForm = (units: Units) => new RegExp(`^(\\d{1,12}(?:\\.\\d{1,6})?) ?(${Object.keys(units).join('|')})$`);
+
+function scaled(units: Units): z.ZodType<number, string> {
+  const form = scaledForm(units);
   return z
     .string()
     .regex(form)
@@ -54,6 +80,7 @@ export function integer(min: number, max: number, note = ''): Kind<number> {
       .regex(/^\d{1,9}$/)
       .transform(Number)
       .pipe(z.number().min(min).max(max)),
+    form: numberForm('integer', /^\d{1,9}$/, { minimum: min, maximum: max }),
   };
 }
 
@@ -64,15 +91,21 @@ export const rate: Kind<number> = {
     .regex(/^\d{1,5}(\.\d{1,6})?$/)
     .transform(Number)
     .pipe(z.number().gt(0).max(10_000)),
+  form: numberForm('number', /^\d{1,5}(\.\d{1,6})?$/, { exclusiveMinimum: 0, maximum: 10_000 }),
 };
 
 export const flag: Kind<boolean> = {
   allowed: 'true or false (also yes, no, on, off, 1, 0)',
   schema: z.stringbool({ truthy: ['true', 'yes', 'on', '1'], falsy: ['false', 'no', 'off', '0'] }),
+  form: { enum: [true, false, 'true', 'false', 'yes', 'no', 'on', 'off', 1, 0, '1', '0'] },
 };
 
 export function oneOf<const T extends readonly [string, ...string[]]>(...values: T): Kind<T[number]> {
-  return { allowed: values.join(', '), schema: z.enum(values) };
+  return {
+    allowed: values.join(', '),
+    schema: z.enum(values),
+    form: { enum: [...values, ...(values.includes('off') ? [false] : [])] }, // YAML reads an unquoted off as false
+  };
 }
 
 /** A comma-separated subset of `values`. The result has each value once, in the order of `values`. */
@@ -87,20 +120,21 @@ export function subset<const T extends string>(...values: readonly T[]): Kind<re
       context.addIssue({ code: 'invalid_value', values: [...values], input: text });
       return z.NEVER;
     }),
+    form: textForm(new RegExp(`^ *(${values.join('|')}) *(, *(${values.join('|')}) *)*$`)),
   };
 }
 
 export function text(allowed: string, form: RegExp): Kind<string> {
-  return { allowed, schema: z.string().regex(form) };
+  return { allowed, schema: z.string().regex(form), form: textForm(form) };
 }
+
+const TIME_ZONE = /^(UTC|[A-Za-z]+(\/[A-Za-z0-9_+-]+)+)$/;
 
 /** Only names that mean the same to everyone: PostgreSQL takes `CET` for an offset and `+01:00` for its opposite. */
 export const timeZone: Kind<string> = {
   allowed: 'UTC, or an area and a place such as Europe/Berlin',
-  schema: z
-    .string()
-    .regex(/^(UTC|[A-Za-z]+(\/[A-Za-z0-9_+-]+)+)$/)
-    .refine(isKnownTimeZone),
+  schema: z.string().regex(TIME_ZONE).refine(isKnownTimeZone),
+  form: textForm(TIME_ZONE),
 };
 
 function isKnownTimeZone(name: string): boolean {
@@ -122,6 +156,11 @@ export function identifier(maxBytes: number, ...reserved: readonly string[]): Ki
       .regex(/^[a-z_][a-z0-9_]*$/)
       .max(maxBytes)
       .refine((name) => !name.startsWith('pg_') && !reserved.includes(name)),
+    form: {
+      ...textForm(/^[a-z_][a-z0-9_]*$/),
+      maxLength: maxBytes,
+      not: { pattern: `^(pg_.*|${reserved.join('|')})$` },
+    },
   };
 }
 
@@ -132,6 +171,7 @@ export const feedStart: Kind<'beginning' | 'now' | 'live' | Date> = {
     z.enum(['beginning', 'now', 'live']),
     z.iso.datetime({ offset: true }).transform((time) => new Date(time)),
   ]),
+  form: textForm(/^(beginning|now|live|\d{4}-\d{2}-\d{2}T[0-9:.]+(Z|[+-]\d{2}:?\d{2}))$/),
 };
 
 /** Only characters that an HTTP header can hold. Checked here because libraries quote a header that they refuse. */

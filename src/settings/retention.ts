@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Kind } from './kinds.js';
+import { type Kind, orOff } from './kinds.js';
 
 const TABLES = ['runs', 'run_history', 'quarantine'] as const;
 /** Maximum retention, days. */
@@ -18,6 +18,12 @@ export const retention: Kind<Retention> = {
     if (kept !== null) return kept;
     context.addIssue({ code: 'custom', message: '', input: text });
     return z.NEVER;
+  }),
+  form: orOff({
+    type: ['string', 'integer'],
+    pattern: `^\\d{1,5}$|^ *(${TABLES.join('|')}) *= *\\d{1,5} *(, *(${TABLES.join('|')}) *= *\\d{1,5} *)*$`,
+    minimum: 1,
+    maximum: MAX_DAYS,
   }),
 };
 

@@ -234,6 +234,31 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
     { extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/authorities/ca.crt' }] },
     container({ env: having('NODE_EXTRA_CA_CERTS', '/authorities/ca.crt') }),
   ],
+  [
+    'settings as YAML reads them without quotes',
+    {
+      settings: {
+        SCANFEED_RECONCILE_INTERVAL: false, // off
+        SCANFEED_TYPED_VIEWS: false,
+        SCANFEED_HISTORY: false,
+        SCANFEED_MARKDOWN: true,
+        SCANFEED_PAGE_LIMIT: 50,
+        SCANFEED_REQUESTS_PER_SECOND: 0.5,
+        SCANFEED_RETENTION_DAYS: 36_500,
+      },
+    },
+    container({
+      env: expect.arrayContaining([
+        { name: 'SCANFEED_RECONCILE_INTERVAL', value: 'off' },
+        { name: 'SCANFEED_TYPED_VIEWS', value: 'off' },
+        { name: 'SCANFEED_HISTORY', value: 'off' },
+        { name: 'SCANFEED_MARKDOWN', value: 'true' },
+        { name: 'SCANFEED_PAGE_LIMIT', value: '50' },
+        { name: 'SCANFEED_REQUESTS_PER_SECOND', value: '0.5' },
+        { name: 'SCANFEED_RETENTION_DAYS', value: '36500' },
+      ]),
+    }),
+  ],
   ['a memory limit in bytes', memory(268_435_456), container(memory(268_435_456))],
   [
     'no memory limit',
@@ -309,6 +334,15 @@ const REJECTED: readonly (readonly [what: string, values: object, complaint: str
     'two proxies',
     { proxy: { url: 'http://a.example' }, extraEnv: [{ name: 'HTTPS_PROXY', value: 'b' }] },
     'HTTPS_PROXY is set by the value proxy',
+  ],
+  ['a log level that does not exist', { settings: { SCANFEED_LOG_LEVEL: 'verbose' } }, '/settings/SCANFEED_LOG_LEVEL'],
+  ['a duration without a unit', { settings: { SCANFEED_POLL_INTERVAL: 5 } }, '/settings/SCANFEED_POLL_INTERVAL'],
+  ['a number that is too large', { settings: { SCANFEED_PAGE_LIMIT: 1000 } }, '/settings/SCANFEED_PAGE_LIMIT'],
+  ['a size of Kubernetes', { settings: { SCANFEED_MEMORY_BUDGET: '64Mi' } }, '/settings/SCANFEED_MEMORY_BUDGET'],
+  [
+    'a document type that YAML took for a number',
+    { settings: { SCANFEED_DOCUMENT_TYPE: 7 } },
+    '/settings/SCANFEED_DOCUMENT_TYPE',
   ],
   ['an address that is none', { dashboard: { statusPageUrl: 'scanfeed.example' } }, '/dashboard/statusPageUrl'],
   ['a memory limit of a few bytes', memory(1_000_000), 'resources.limits.memory: 1000000 is too small'],

@@ -124,8 +124,13 @@ volumeMounts:
 {{- end }}
 {{- range $name, $value := merge (dict) $env .Values.settings }}
 - name: {{ $name }}
+  {{- if kindIs "bool" $value }}
+  {{- /* YAML takes an unquoted off for false. Settings that are true or false take off as well. */}}
+  value: {{ ternary "true" "off" $value | quote }}
+  {{- else }}
   {{- /* JSON writes large numbers without an exponent, which the program would reject. */}}
   value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }}
+  {{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}
