@@ -37,6 +37,7 @@ ENV NODE_ENV=production \
 COPY LICENSE package.json ./
 COPY migrations migrations
 COPY openapi openapi
+COPY docs/runbooks docs/runbooks
 # The program holds what it needs of them; they are here for scanners, and for their licences (docs/decisions/0011).
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/build/program dist/program

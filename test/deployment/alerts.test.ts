@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -20,6 +21,10 @@ const since = (start: number, perSecond: number) => (seconds: number) => Math.ma
 const once = (time: number) => (seconds: number) => Number(seconds >= time);
 const between = (from: number, to: number, value: number) => (seconds: number) =>
   seconds >= from && seconds < to ? value : 0;
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+/** Where the runbooks of this version are by default. */
+const RUNBOOKS = `https://github.com/scanfeed/scanfeed/blob/v${version}/docs/runbooks`;
 
 /** Everything goes wrong after ten minutes. */
 const BREAK = 10 * MINUTE;
@@ -296,7 +301,7 @@ describe('the alerts of the chart', () => {
                 summary: 'The stored data is old',
                 description:
                   'Entries that the feed invoices delivered in the last 20m 4s may be missing from the database. Reports show an older state.',
-                runbook_url: 'docs/runbooks/ScanfeedLagHigh.md',
+                runbook_url: `${RUNBOOKS}/ScanfeedLagHigh.md`,
               },
             },
           ],
@@ -320,7 +325,7 @@ describe('the alerts of the chart', () => {
       alertname: `Scanfeed${name}`,
       exp_alerts: severities.map((severity) => ({
         exp_labels: { severity, namespace: 'documents', feed: 'invoices' },
-        exp_annotations: { summary, description, runbook_url: `docs/runbooks/Scanfeed${name}.md` },
+        exp_annotations: { summary, description, runbook_url: `${RUNBOOKS}/Scanfeed${name}.md` },
       })),
     });
     const scenario = {
@@ -398,8 +403,10 @@ describe('the alerts of the chart', () => {
       (name) => name !== 'README.md',
     );
     expect(new Set(rules.map(({ annotations }) => annotations.runbook_url))).toEqual(
-      new Set(runbooks.map((name) => `docs/runbooks/${name}`)),
+      new Set(runbooks.map((name) => `${RUNBOOKS}/${name}`)),
     );
     expect(new Set(rules.map(({ alert }) => `${alert}.md`))).toEqual(new Set(runbooks));
+    const own = await renderAlerts(requireHelm(context), { runbookUrl: 'https://scanfeed.example/runbooks/' });
+    expect(own.groups[0]?.rules[0]?.annotations.runbook_url).toBe('https://scanfeed.example/runbooks/ScanfeedDown.md');
   });
 });

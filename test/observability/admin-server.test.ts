@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -117,6 +118,30 @@ describe('the admin server', () => {
     expect(JSON.parse(body)).toEqual(REPORT);
   });
 
+  test('serves the runbooks of the package as text, and a list of them', async () => {
+    const { get, log } = await start();
+    const folder = new URL('../../docs/runbooks/', import.meta.url);
+    const names = await readdir(folder);
+    const list = await get('/runbooks/');
+    expect(list).toMatchObject({
+      status: 200,
+      headers: { 'content-security-policy': expect.stringMatching(/^default-src 'none'/) },
+    });
+    expect([...list.body.matchAll(/href="([^"]*)"/g)].map(([, name]) => name)).toEqual(names.sort());
+    for (const name of names) {
+      expect(await get(`/runbooks/${name}`)).toMatchObject({
+        status: 200,
+        headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
+        body: await readFile(new URL(name, folder), 'utf8'),
+      });
+    }
+    for (const path of ['ScanfeedDow.md', '../README.md', '..%2FREADME.md', 'README.md/', 'README', '%00.md', '.md']) {
+      expect(await get(`/runbooks/${path}`)).toMatchObject({ status: 404 });
+    }
+    expect(await get('/runbooks/README.md', 'POST')).toMatchObject({ status: 405 });
+    expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
   test('serves the status page with a policy that blocks scripts and external content', async () => {
     const currentErrors = [
       {
@@ -137,7 +162,7 @@ describe('the admin server', () => {
     expect(body).toContain('for 1 h, since');
     expect(body).not.toMatch(/<script|<link|src=|https?:/);
     expect(body).toContain('&#60;script&#62;');
-    for (const path of ['metrics', 'status.json', 'livez', 'readyz']) {
+    for (const path of ['runbooks/', 'metrics', 'status.json', 'livez', 'readyz']) {
       expect(body).toContain(`href="${path}"`);
       expect((await get(`/${path}`)).status).not.toBe(404);
     }

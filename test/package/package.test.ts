@@ -47,6 +47,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
+test('the packed package has the runbooks that the admin server serves', async () => {
+  const packed = await readdir(join(consumer, 'node_modules/scanfeed/docs/runbooks'));
+  expect(packed.sort()).toEqual((await readdir(join(root, 'docs/runbooks'))).sort());
+});
+
 test('the packed package has nothing that publint finds wrong', async () => {
   const bytes = await readFile(tarball);
   const pack = { tarball: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer };

@@ -8,6 +8,7 @@ import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page
 import type { StatusReport } from '../status-page/status-report.js';
 import type { Liveness } from './liveness.js';
 import type { Readiness } from './readiness.js';
+import { runbookRoute } from './runbooks.js';
 import { type Answer, createSingleRequestServer, type Request, textAnswer } from './single-request-server.js';
 
 export interface AdminServerOptions {
@@ -118,7 +119,7 @@ async function listen(server: Server, { host, port, logger, clock }: AdminServer
 
 /** Never rejects. */
 async function answerTo({ method, path, query }: Request, options: AdminServerOptions): Promise<Answer> {
-  const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
+  const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : runbookRoute(path);
   if (route === undefined) return textAnswer(404, 'not found; see / for the status page');
   if (!ALLOWED_METHODS.includes(method)) {
     return {

@@ -69,7 +69,7 @@ ${
 }
 </nav>
 <nav aria-label="Other views">
-<a href="metrics">Metrics</a><a href="status.json">Status as JSON</a><a href="livez">Liveness</a><a href="readyz">Readiness</a>
+<a href="runbooks/">Runbooks</a><a href="metrics">Metrics</a><a href="status.json">Status as JSON</a><a href="livez">Liveness</a><a href="readyz">Readiness</a>
 </nav>
 </footer>
 </body>
