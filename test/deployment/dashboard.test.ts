@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { CHART, renderAlerts, requireHelm, testFolder } from '../support/deployment/chart.js';
+import { describe, expect, type TestContext, test } from 'vitest';
+import { CHART, REQUIRED, render, renderAlerts, requireHelm, testFolder } from '../support/deployment/chart.js';
 import { matchersIn, metricsIn } from '../support/deployment/promql.js';
 import { hasTool, requireTool, runTool } from '../support/deployment/tools.js';
 import { testMetrics } from '../support/observed.js';
 
 interface Panel {
+  readonly id: number;
   readonly type: string;
   readonly title: string;
   readonly description?: string;
@@ -17,10 +18,14 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string; readonly datasource: unknown }[];
 }
 
-const FILE = join(CHART, 'dashboards', 'scanfeed.json');
-const dashboard = JSON.parse(readFileSync(FILE, 'utf8'));
-const panels: readonly Panel[] = dashboard.panels;
-const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+const FOLDER = join(CHART, 'dashboards');
+const readDashboard = (name: string) => JSON.parse(readFileSync(join(FOLDER, name), 'utf8'));
+const panelsOf = (dashboard: { panels: readonly Panel[] }) => dashboard.panels;
+const expressionsOf = (dashboard: { panels: readonly Panel[] }) =>
+  panelsOf(dashboard).flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+
+const NAMES = ['scanfeed.json', 'all-feeds.json'] as const;
+const [feedDashboard, allFeedsDashboard] = NAMES.map(readDashboard);
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's template, not JavaScript's
 const TEMPLATED = { type: 'prometheus', uid: '${datasource}' };
 
@@ -41,8 +46,9 @@ const unexported = async (expression: string) => {
 };
 
 describe('what is asked of the daemon', () => {
-  test('the dashboard asks for metrics that it exports', async () => {
-    expect(expressions.length).toBeGreaterThan(20);
+  test.each(NAMES)('the dashboard %s asks for metrics that it exports', async (name) => {
+    const expressions = expressionsOf(readDashboard(name));
+    expect(expressions.length).toBeGreaterThan(10);
     expect(await unexported(expressions.join('\n'))).toEqual([]);
   });
 
@@ -69,25 +75,18 @@ describe('what is asked of the daemon', () => {
   test('the dashboard shows every metric of its own that the daemon exports', async () => {
     const { text } = await exported();
     const families = [...text.matchAll(/^# TYPE (scanfeed_\w+)/gm)].map(([, name = '']) => name);
-    const shown = metricsIn(expressions.join('\n')).map((name) => name.replace(/_(bucket|count|sum)$/, ''));
+    const shown = metricsIn(expressionsOf(feedDashboard).join('\n')).map((name) =>
+      name.replace(/_(bucket|count|sum)$/, ''),
+    );
     expect(families.filter((name) => !shown.includes(name))).toEqual([]);
   });
 });
 
 // The rules of Grafana's dashboard-linter, which cannot be installed everywhere.
-describe('the dashboard', () => {
-  test('lets one choose the data source, the namespace and the feed', () => {
-    expect(dashboard.templating.list).toMatchObject([
-      { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' },
-      { name: 'namespace', label: 'Namespace', type: 'query', datasource: TEMPLATED, refresh: 2 },
-      { name: 'feed', label: 'Feed', type: 'query', datasource: TEMPLATED, refresh: 2 },
-    ]);
-    for (const expression of expressions) {
-      const selectors = expression.match(/\{[^}]*\}/g) ?? [];
-      expect(selectors).not.toEqual([]);
-      for (const selector of selectors) expect(selector).toContain('namespace="$namespace", feed="$feed"');
-    }
-  });
+describe.each(NAMES)('the dashboard %s', (name) => {
+  const dashboard = readDashboard(name);
+  const panels = panelsOf(dashboard);
+  const expressions = expressionsOf(dashboard);
 
   test('says of each panel what it shows, in which unit, and from where', () => {
     for (const { type, title, description, datasource, fieldConfig, targets } of panels) {
@@ -99,20 +98,13 @@ describe('the dashboard', () => {
     }
   });
 
-  test('begins with freshness, and its panels do not overlap', () => {
-    expect(panels.filter(({ type }) => type === 'row').map(({ title }) => title)).toEqual([
-      'Freshness',
-      'Throughput and outcomes',
-      'Pending and quarantine',
-      'Requests to the service',
-      'Transactions',
-      'Process',
-    ]);
+  test('has panels that do not overlap', () => {
     const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`),
     );
     expect(new Set(cells).size).toBe(cells.length);
     expect(Math.max(...panels.map(({ gridPos: { x, w } }) => x + w))).toBe(24);
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   });
 
   test('takes rates over the interval that Grafana advises, and is changed in its file alone', () => {
@@ -122,7 +114,7 @@ describe('the dashboard', () => {
       // A counter without a rate says when the process began.
       expect(expression.replaceAll(/(?:rate|increase)\(\w+\{[^}]*\}\[[^\]]*\]\)/g, '')).not.toContain('_total{');
     }
-    expect(dashboard).toMatchObject({ editable: false, uid: 'scanfeed' });
+    expect(dashboard).toMatchObject({ editable: false, tags: ['scanfeed'] });
   });
 
   test('has expressions that Prometheus understands', async (context) => {
@@ -137,10 +129,153 @@ describe('the dashboard', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
+  test('begins with what fails, and links to the other dashboards and to the runbooks of this version', () => {
+    const [first, ...rows] = panels.filter(({ type }) => type === 'row').map(({ title }) => title);
+    expect([first, panels[1]?.title]).toEqual(['Problems', 'Firing alerts']);
+    expect(rows.length).toBeGreaterThan(0);
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    const runbooks = `https://github.com/scanfeed/scanfeed/blob/v${version}/docs/runbooks/`;
+    expect(dashboard.links).toMatchObject([
+      { type: 'dashboards', tags: ['scanfeed'] },
+      { url: `${runbooks}README.md` },
+    ]);
+    const [alerts] = panels.filter(({ type, title }) => type === 'table' && title === 'Firing alerts');
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's template, not JavaScript's
+    expect(JSON.stringify(alerts)).toContain(`"url":"${runbooks}${'${__value.raw}'}.md"`);
+  });
+
   test('passes dashboard-linter', async ({ skip }) => {
     // It is not in every registry, so its absence is no failure even under CI.
     skip(!hasTool('dashboard-linter'), 'dashboard-linter is not installed');
-    const { status, stdout, stderr } = await runTool('dashboard-linter', ['lint', '--strict', FILE]);
+    const { status, stdout, stderr } = await runTool('dashboard-linter', ['lint', '--strict', join(FOLDER, name)]);
     expect(status, `${stdout}${stderr}`).toBe(0);
+  });
+});
+
+const DATASOURCE = { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' };
+const QUERY = { type: 'query', datasource: TEMPLATED, refresh: 2 };
+
+test('the dashboard of a feed lets one choose the data source, the namespace and the feed', () => {
+  expect(feedDashboard.uid).toBe('scanfeed');
+  expect(feedDashboard.templating.list).toMatchObject([
+    DATASOURCE,
+    { ...QUERY, name: 'namespace', label: 'Namespace' },
+    { ...QUERY, name: 'feed', label: 'Feed' },
+  ]);
+  for (const expression of expressionsOf(feedDashboard)) {
+    const selectors = expression.match(/\{[^}]*\}/g) ?? [];
+    expect(selectors).not.toEqual([]);
+    for (const selector of selectors) expect(selector).toContain('namespace="$namespace", feed="$feed"');
+  }
+});
+
+describe('the dashboard of all feeds', () => {
+  test('lets one choose namespaces, and links to the dashboard of each feed', () => {
+    expect(allFeedsDashboard.uid).toBe('scanfeed-all-feeds');
+    const namespace = { ...QUERY, name: 'namespace', label: 'Namespace', multi: true, includeAll: true };
+    expect(allFeedsDashboard.templating.list).toMatchObject([DATASOURCE, namespace]);
+    for (const expression of expressionsOf(allFeedsDashboard)) {
+      for (const selector of expression.match(/\{[^}]*\}/g) ?? [])
+        expect(selector).toContain('namespace=~"$namespace"');
+    }
+    const [, query = ''] = /"url":"\/d\/scanfeed\?([^"]*)"/.exec(JSON.stringify(allFeedsDashboard)) ?? [];
+    const variables = feedDashboard.templating.list.map(({ name }: { name: string }) => `var-${name}`);
+    expect([...new URLSearchParams(query).keys()]).toEqual(variables);
+  });
+
+  test('has a row for each feed, and shows which ones fail', async (context) => {
+    requireTool(context, 'promtool');
+    const labels = (feed: string, more = '') => `{namespace="documents",feed="${feed}"${more}}`;
+    const alert = labels('letters', ',alertname="ScanfeedLagHigh",severity="warning"');
+    const input = {
+      [`scanfeed_lag_seconds${labels('invoices', ',pod="a"')}`]: 4,
+      [`scanfeed_lag_seconds${labels('invoices', ',pod="b"')}`]: 900,
+      [`scanfeed_lag_seconds${labels('letters')}`]: 900,
+      [`scanfeed_leader${labels('invoices')}`]: 1,
+      [`scanfeed_leader${labels('letters')}`]: 0,
+      [`ALERTS${alert.replace('}', ',alertstate="firing"}')}`]: 1,
+      [`ALERTS_FOR_STATE${alert}`]: 60,
+      [`ALERTS${labels('invoices', ',alertname="ScanfeedLagHigh",severity="warning",alertstate="pending"')}`]: 1,
+      [`ALERTS_FOR_STATE${labels('invoices', ',alertname="ScanfeedLagHigh",severity="warning"')}`]: 90,
+    };
+    const queries = (title: string, type: string) =>
+      expressionsOf({
+        panels: panelsOf(allFeedsDashboard).filter((panel) => panel.title === title && panel.type === type),
+      });
+    const expected: readonly (readonly [expr: string | undefined, samples: Readonly<Record<string, number>>])[] = [
+      [queries('Firing alerts', 'stat')[0], { '{}': 1 }],
+      [queries('Firing alerts', 'table')[0], { [alert]: 60_000 }],
+      [queries('Feeds behind', 'stat')[0], { '{}': 1 }],
+      [queries('Feeds without a leader', 'stat')[0], { '{}': 1 }],
+      [queries('Feeds', 'stat')[0], { '{}': 0 }],
+      [queries('Feeds', 'table')[0], { [labels('invoices')]: 4, [labels('letters')]: 900 }],
+      [queries('Feeds', 'table')[1], { [labels('letters')]: 1 }],
+    ];
+    const tests = {
+      rule_files: [],
+      tests: [
+        {
+          interval: '1m',
+          input_series: Object.entries(input).map(([series, value]) => ({ series, values: `${value}` })),
+          promql_expr_test: expected.map(([expr = '', samples]) => ({
+            expr: expr.replaceAll('$namespace', '.*'),
+            eval_time: '0m',
+            exp_samples: Object.entries(samples).map(([sample, value]) => ({ labels: sample, value })),
+          })),
+        },
+      ],
+    };
+    const file = join(await testFolder(), 'tests.json');
+    await writeFile(file, JSON.stringify(tests));
+    const { status, stdout, stderr } = await runTool('promtool', ['test', 'rules', file]);
+    expect({ status, output: `${stdout}${stderr}` }).toEqual({ status: 0, output: expect.stringContaining('SUCCESS') });
+  });
+});
+
+describe('the dashboards of a release', () => {
+  /** The files that Grafana's sidecar writes for a release. */
+  const filesOf = async (context: Pick<TestContext, 'skip'>, values: object) => {
+    const all = { ...REQUIRED, ...values, dashboard: { enabled: true, allFeeds: true } };
+    const found = (await render(requireHelm(context), all)).filter(({ kind }) => kind === 'ConfigMap');
+    const data: Readonly<Record<string, string>> = found[0]?.data;
+    return Object.entries(data).map(([name, text]) => ({ name, dashboard: JSON.parse(text) }));
+  };
+
+  test('are the files of the chart, of this feed at first, with its links', async (context) => {
+    const [own, all] = await filesOf(context, {
+      feed: 'invoices',
+      ingress: { enabled: true, hosts: [{ host: 'scanfeed.example' }], tls: [{ secretName: 'a' }] },
+    });
+    const { uid } = own?.dashboard ?? {};
+    const statusPage = { title: 'Status page', url: 'https://scanfeed.example/' };
+    expect(own?.dashboard).toMatchObject({
+      panels: feedDashboard.panels,
+      title: 'scanfeed: invoices (documents)',
+      links: [...feedDashboard.links, statusPage],
+    });
+    expect(own?.dashboard.templating.list).toMatchObject([
+      DATASOURCE,
+      { name: 'namespace', current: { value: 'documents' } },
+      { name: 'feed', current: { value: 'invoices' } },
+    ]);
+    expect(all?.dashboard).toEqual({
+      ...JSON.parse(JSON.stringify(allFeedsDashboard).replaceAll('/d/scanfeed?', `/d/${uid}?`)),
+      uid: `${uid}-all`,
+      links: [...allFeedsDashboard.links, expect.objectContaining(statusPage)],
+    });
+  });
+
+  test('share no file and no uid with another release', async (context) => {
+    const files = [
+      ...(await filesOf(context, {})),
+      ...(await filesOf(context, { fullnameOverride: 'other', feed: 'other' })),
+      ...(await filesOf(context, { namespaceOverride: 'staging' })),
+    ];
+    expect(files).toHaveLength(6);
+    expect(new Set(files.map(({ name }) => name)).size).toBe(6);
+    const uids = files.map(({ dashboard }) => dashboard.uid);
+    expect(new Set(uids).size).toBe(6);
+    expect(uids.filter((uid) => uid.length > 40)).toEqual([]); // more than Grafana takes
+    expect(new Set(files.map(({ dashboard }) => dashboard.title)).size).toBe(4); // that of all feeds is the same
   });
 });

@@ -344,6 +344,7 @@ const REJECTED: readonly (readonly [what: string, values: object, complaint: str
     { settings: { SCANFEED_DOCUMENT_TYPE: 7 } },
     '/settings/SCANFEED_DOCUMENT_TYPE',
   ],
+  ['one of two dashboards', { dashboard: { allFeeds: true } }, 'dashboard.allFeeds: '],
   ['an address that is none', { dashboard: { statusPageUrl: 'scanfeed.example' } }, '/dashboard/statusPageUrl'],
   ['a memory limit of a few bytes', memory(1_000_000), 'resources.limits.memory: 1000000 is too small'],
   ['a memory limit that is too small', memory('128Mi'), 'resources.limits.memory: 128Mi is too small'],

@@ -35,10 +35,14 @@
 {{- end }}
 {{- end }}
 
+{{/* Address of the runbooks of this version in the repository, as the files of the dashboards contain it. */}}
+{{- define "scanfeed.releasedRunbooks" -}}
+{{ .Chart.Home }}/blob/v{{ .Chart.AppVersion }}/docs/runbooks
+{{- end }}
+
 {{/* Address of the runbooks, without a slash at its end. */}}
 {{- define "scanfeed.runbooks" -}}
-{{- $released := printf "%s/blob/v%s/docs/runbooks" .Chart.Home .Chart.AppVersion -}}
-{{- default $released .Values.prometheusRule.runbookUrl | trimSuffix "/" -}}
+{{- default (include "scanfeed.releasedRunbooks" .) .Values.prometheusRule.runbookUrl | trimSuffix "/" -}}
 {{- end }}
 
 {{/* Labels of every pod of the release, including that of the migration. */}}
