@@ -176,7 +176,11 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
     },
     {
       PodMonitor: {
-        metadata: { namespace: 'monitoring', annotations: { note: 'mesh' } },
+        metadata: {
+          name: 'documents-invoices-scanfeed',
+          namespace: 'monitoring',
+          annotations: { note: 'mesh' },
+        },
         spec: {
           namespaceSelector: { matchNames: ['documents'] },
           podMetricsEndpoints: [
@@ -187,12 +191,23 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
     },
   ],
   [
+    'rules and a dashboard in other namespaces, with names that no release of another namespace has',
+    {
+      prometheusRule: { enabled: true, namespace: 'monitoring' },
+      dashboard: { enabled: true, namespace: 'grafana' },
+    },
+    {
+      PrometheusRule: { metadata: { name: 'documents-invoices-scanfeed', namespace: 'monitoring' } },
+      ConfigMap: { metadata: { name: 'documents-invoices-scanfeed-dashboard', namespace: 'grafana' } },
+    },
+  ],
+  [
     'a ServiceMonitor in another namespace than the pods of another namespace',
     { namespaceOverride: OTHER, serviceMonitor: { enabled: true, namespace: 'monitoring', scheme: 'https' } },
     {
       Service: { metadata: { namespace: OTHER } },
       ServiceMonitor: {
-        metadata: { namespace: 'monitoring' },
+        metadata: { name: 'platform-invoices-scanfeed', namespace: 'monitoring' },
         spec: { namespaceSelector: { matchNames: [OTHER] }, endpoints: [{ scheme: 'https' }] },
       },
     },

@@ -21,6 +21,18 @@
 {{- default .Release.Namespace .Values.namespaceOverride }}
 {{- end }}
 
+{{/*
+Name and namespace of an object that may be in another namespace: (list root namespace suffix). There its name begins with the
+namespace of the pods, because releases of several namespaces may have the same name.
+*/}}
+{{- define "scanfeed.placement" -}}
+{{- $own := include "scanfeed.namespace" (index . 0) -}}
+{{- $namespace := default $own (index . 1) -}}
+{{- $prefix := ternary "" (print $own "-") (eq $namespace $own) -}}
+name: {{ $prefix }}{{ include "scanfeed.fullname" (index . 0) }}{{ index . 2 }}
+namespace: {{ $namespace }}
+{{- end }}
+
 {{/* Address of the status page; empty if only the cluster can reach it. */}}
 {{- define "scanfeed.statusPageUrl" -}}
 {{- with .Values.dashboard.statusPageUrl }}
