@@ -86,7 +86,9 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
     { startupProbe: PROBE, nameOverride: 'feed' },
     container({ startupProbe: { httpGet: { path: '/readyz', port: 'feed' }, failureThreshold: 30 } }),
   ],
-  ['a registry', { image: { registry: 'registry.example' } }, image('registry.example/scanfeed:0.1.0')],
+  ['the released image', {}, image('ghcr.io/scanfeed/scanfeed:0.1.0')],
+  ['an image of the machine', { image: { registry: '', repository: 'scanfeed' } }, image('scanfeed:0.1.0')],
+  ['a registry', { image: { registry: 'registry.example' } }, image('registry.example/scanfeed/scanfeed:0.1.0')],
   [
     'a registry in the name of the image',
     { image: { repository: 'registry.example:5000/documents/scanfeed', tag: '1.2.3' } },
@@ -105,7 +107,7 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
   [
     'global values of other charts',
     { global: { storageClass: 'fast', imagePullSecrets: null } },
-    image('scanfeed:0.1.0'),
+    image('ghcr.io/scanfeed/scanfeed:0.1.0'),
   ],
   ['no Service', {}, { Service: null, Ingress: null }],
   [
