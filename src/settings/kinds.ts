@@ -6,6 +6,8 @@ export interface Kind<T> {
   readonly schema: z.ZodType<T, string>;
   /** JSON schema of the values in YAML, for the chart. It accepts every value that `schema` accepts in its usual notation. */
   readonly form?: Form;
+  /** Lowest and highest value of a duration or size, which `form` does not express. */
+  readonly range?: readonly [min: string, max: string];
 }
 
 export type Form = Readonly<Record<string, unknown>>;
@@ -35,6 +37,7 @@ export function duration(min: string, max: string): Kind<number> {
     allowed: `a duration from ${min} to ${max}, such as 500ms, 30s, 5m, 24h or 7d`,
     schema: scaled(UNIT_MS).pipe(z.number().min(scaled(UNIT_MS).parse(min)).max(scaled(UNIT_MS).parse(max))),
     form: textForm(scaledForm(UNIT_MS)),
+    range: [min, max],
   };
 }
 
@@ -43,7 +46,7 @@ export function durationOrOff(min: string, max: string): Kind<number | null> {
   const { allowed, schema } = duration(min, max);
   const off = z.literal('off').transform(() => null);
   const form = orOff(textForm(scaledForm(UNIT_MS)));
-  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]), form };
+  return { allowed: `${allowed}; or off`, schema: z.union([off, schema]), form, range: [min, max] };
 }
 
 /** A size in bytes. */
@@ -54,6 +57,7 @@ export function size(min: string, max: string): Kind<number> {
       z.number().int().min(scaled(UNIT_BYTES).parse(min)).max(scaled(UNIT_BYTES).parse(max)),
     ),
     form: textForm(scaledForm(UNIT_BYTES)),
+    range: [min, max],
   };
 }
 

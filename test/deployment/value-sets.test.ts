@@ -252,6 +252,20 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
     container({ env: having('NODE_EXTRA_CA_CERTS', '/authorities/ca.crt') }),
   ],
   [
+    'durations and sizes at their limits',
+    {
+      settings: {
+        SCANFEED_POLL_INTERVAL: '1440 m',
+        SCANFEED_RECONCILE_INTERVAL: '1000ms',
+        SCANFEED_RECONCILE_WINDOW: '365d',
+        SCANFEED_RECONCILE_FULL_INTERVAL: 'off',
+        SCANFEED_SHUTDOWN_TIMEOUT: '0s',
+        SCANFEED_MEMORY_BUDGET: '1MiB',
+      },
+    },
+    container({ env: having('SCANFEED_POLL_INTERVAL', '1440 m') }),
+  ],
+  [
     'settings as YAML reads them without quotes',
     {
       settings: {
@@ -354,6 +368,21 @@ const REJECTED: readonly (readonly [what: string, values: object, complaint: str
   ],
   ['a log level that does not exist', { settings: { SCANFEED_LOG_LEVEL: 'verbose' } }, '/settings/SCANFEED_LOG_LEVEL'],
   ['a duration without a unit', { settings: { SCANFEED_POLL_INTERVAL: 5 } }, '/settings/SCANFEED_POLL_INTERVAL'],
+  [
+    'a duration that is too long',
+    { settings: { SCANFEED_POLL_INTERVAL: '2d' } },
+    'settings.SCANFEED_POLL_INTERVAL: 2d is not in the range from 10ms to 1d',
+  ],
+  [
+    'a duration that is too short',
+    { settings: { SCANFEED_RECONCILE_INTERVAL: '999.9ms' } },
+    'settings.SCANFEED_RECONCILE_INTERVAL: 999.9ms is not in the range from 1s to 365d',
+  ],
+  [
+    'a size that is too small',
+    { settings: { SCANFEED_MEMORY_BUDGET: '1000KiB' } },
+    'settings.SCANFEED_MEMORY_BUDGET: 1000KiB is not in the range from 1MiB to 16GiB',
+  ],
   ['a number that is too large', { settings: { SCANFEED_PAGE_LIMIT: 1000 } }, '/settings/SCANFEED_PAGE_LIMIT'],
   ['a size of Kubernetes', { settings: { SCANFEED_MEMORY_BUDGET: '64Mi' } }, '/settings/SCANFEED_MEMORY_BUDGET'],
   [

@@ -3,7 +3,14 @@ import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { VARIABLES, type Variable } from '../../src/settings/variables.js';
-import { ownValues, renderValuesSchema, SCHEMA_FILE } from '../support/deployment/values-schema.js';
+import {
+  CHECKS,
+  ownValues,
+  RANGES_FILE,
+  renderRanges,
+  renderValuesSchema,
+  SCHEMA_FILE,
+} from '../support/deployment/values-schema.js';
 
 const schema = JSON.parse(readFileSync(SCHEMA_FILE, 'utf8'));
 const variables: readonly Variable[] = Object.values(VARIABLES);
@@ -96,6 +103,7 @@ const isAccepted = (name: string, value: unknown) =>
 describe('values.schema.json', () => {
   test('follows from the table of variables', async () => {
     await expect(renderValuesSchema()).toMatchFileSnapshot(SCHEMA_FILE);
+    await expect(renderRanges()).toMatchFileSnapshot(RANGES_FILE);
     const names = variables.map(({ name }) => name);
     expect(Object.keys(ownValues()).filter((name) => !names.includes(name))).toEqual([]);
   });
@@ -127,5 +135,8 @@ describe('values.schema.json', () => {
     });
     expect(port).toEqual({ $ref: '#/definitions/port' });
     expect(schema.definitions.port.maximum).toBe(VARIABLES.adminPort.form?.maximum);
+    expect(CHECKS).toContain(
+      `get .Values.settings "SCANFEED_MEMORY_BUDGET" | default "${VARIABLES.memoryBudget.default}"`,
+    );
   });
 });

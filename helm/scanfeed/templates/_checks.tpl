@@ -2,6 +2,7 @@
 {{- define "scanfeed.checks" -}}
 {{- include "scanfeed.checkBaseUrl" . }}
 {{- include "scanfeed.checkExtraEnv" . }}
+{{- include "scanfeed.checkRanges" . }}
 {{- include "scanfeed.checkMemory" . }}
 {{- if and .Values.startupProbe (eq .Values.mode "sidecar") }}
 {{- fail "startupProbe: that of a sidecar would delay the application" }}
@@ -45,29 +46,46 @@ names Kubernetes takes the last one.
 {{- end }}
 {{- end }}
 
-{{/* Bytes of a size, such as 256Mi of Kubernetes or 64MiB of scanfeed; empty if it is none. */}}
-{{- define "scanfeed.bytes" -}}
-{{- $parts := regexFindAll "^[0-9.]+|[A-Za-z]+$" (ternary . (toJson .) (kindIs "string" .)) -1 -}}
-{{- $units := dict "" 1 "B" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{/* A size in bytes, such as 256Mi of Kubernetes or 64MiB of scanfeed, or a duration in milliseconds; empty if it is none. */}}
+{{- define "scanfeed.quantity" -}}
+{{- $text := ternary . (toJson .) (kindIs "string" .) -}}
+{{- $parts := regexFindAll "^[0-9.]+|[A-Za-z]+$" $text -1 -}}
+{{- $sizes := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $units := merge $sizes (dict "ms" 1 "s" 1e3 "m" 60e3 "h" 3600e3 "d" 86400e3) -}}
 {{- $unit := "" -}}
 {{- if gt (len $parts) 1 }}{{ $unit = index $parts 1 | trimSuffix "B" }}{{ end -}}
-{{- if and $parts (hasKey $units $unit) -}}
-{{ mulf (index $parts 0 | float64) (get $units $unit) | int64 }}
+{{- if and (regexMatch "^[0-9]" $text) (hasKey $units $unit) -}}
+{{ mulf (index $parts 0 | float64) (get $units $unit) | printf "%.3f" }}
 {{- end -}}
+{{- end }}
+
+{{/* Durations and sizes, whose range the schema cannot express. */}}
+{{- define "scanfeed.checkRanges" -}}
+{{- range $name, $range := include "scanfeed.ranges" . | fromYaml }}
+{{- $given := get $.Values.settings $name }}
+{{- $value := include "scanfeed.quantity" $given }}
+{{- if $value }}
+{{- $least := include "scanfeed.quantity" (first $range) | float64 }}
+{{- $most := include "scanfeed.quantity" (last $range) | float64 }}
+{{- if or (lt (float64 $value) $least) (gt (float64 $value) $most) }}
+{{- fail (printf "settings.%s: %s is not in the range from %s to %s" $name $given (first $range) (last $range)) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Half of the limit is the heap, so each byte of the memory budget needs two (docs/deployment.md). */}}
 {{- define "scanfeed.checkMemory" -}}
 {{- $resources := .Values.resources | default dict -}}
 {{- $given := dig "limits" "memory" "" $resources -}}
+{{- $limit := include "scanfeed.quantity" $given -}}
 {{- $budget := get .Values.settings "SCANFEED_MEMORY_BUDGET" | default "64MiB" -}}
-{{- $limit := include "scanfeed.bytes" $given -}}
-{{- $needed := add 134217728 (mul 2 (include "scanfeed.bytes" $budget | int64)) -}}
-{{- if and $limit (lt (int64 $limit) $needed) }}
-{{- fail (printf "resources.limits.memory: %s is too small; with SCANFEED_MEMORY_BUDGET %s at least %dMi are needed" (toJson $given | trimAll "\"") $budget (div (add $needed 1048575) 1048576)) }}
+{{- $neededMi := addf 128 (divf (mulf 2 (include "scanfeed.quantity" $budget | float64)) 1048576) | ceil -}}
+{{- if and $limit (lt (float64 $limit) (mulf $neededMi 1048576)) }}
+{{- fail (printf "resources.limits.memory: %s is too small; with SCANFEED_MEMORY_BUDGET %s at least %.0fMi are needed" (toJson $given | trimAll "\"") $budget $neededMi) }}
 {{- end }}
-{{- $requested := include "scanfeed.bytes" (dig "requests" "memory" "" $resources) -}}
-{{- if and $limit $requested (gt (int64 $requested) (int64 $limit)) }}
+{{- $requested := include "scanfeed.quantity" (dig "requests" "memory" "" $resources) -}}
+{{- if and $limit $requested (gt (float64 $requested) (float64 $limit)) }}
 {{- fail (printf "resources.requests.memory: %s is more than resources.limits.memory, %s" (toJson $resources.requests.memory | trimAll "\"") (toJson $given | trimAll "\"")) }}
 {{- end }}
 {{- end }}

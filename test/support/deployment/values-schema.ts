@@ -5,11 +5,13 @@ import { VARIABLES, type Variable } from '../../../src/settings/variables.js';
 import { CHART } from './chart.js';
 
 export const SCHEMA_FILE = join(CHART, 'values.schema.json');
+export const RANGES_FILE = join(CHART, 'templates/_ranges.tpl');
 
-/** Values of the chart that set a variable, by the variable's name (templates/_checks.tpl). */
+export const CHECKS = readFileSync(join(CHART, 'templates/_checks.tpl'), 'utf8');
+
+/** Values of the chart that set a variable, by the variable's name. */
 export function ownValues(): Record<string, string> {
-  const text = readFileSync(join(CHART, 'templates/_checks.tpl'), 'utf8');
-  const [, block = ''] = /define "scanfeed\.ownValues" -\}\}\n(.*?)\{\{/s.exec(text) ?? [];
+  const [, block = ''] = /define "scanfeed\.ownValues" -\}\}\n(.*?)\{\{/s.exec(CHECKS) ?? [];
   return parse(block);
 }
 
@@ -27,6 +29,18 @@ function formOf({ name, form, meaning, allowed, default: value }: Variable): [na
   if (form === undefined) throw new Error(`${name} has no form`);
   const byDefault = value === null ? '' : `. Default: ${value}`;
   return [name, { ...form, description: `${meaning}. Allowed: ${allowed}${byDefault}`.replaceAll('`', '') }];
+}
+
+/** Renders the template with the ranges of durations and sizes. */
+export function renderRanges(): string {
+  const variables: readonly Variable[] = Object.values(VARIABLES);
+  const lines = variables.flatMap(({ name, range }) => (range === undefined ? [] : [`${name}: [${range.join(', ')}]`]));
+  return [
+    '{{/* Ranges of settings. Generated from src/settings/variables.ts by the tests. */}}',
+    '{{- define "scanfeed.ranges" -}}',
+    ...lines,
+    '{{- end }}\n',
+  ].join('\n');
 }
 
 /** Formats JSON as the linter expects it, with short lists of plain values in one line. */

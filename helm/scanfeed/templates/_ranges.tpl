@@ -1,0 +1,12 @@
+{{/* Ranges of settings. Generated from src/settings/variables.ts by the tests. */}}
+{{- define "scanfeed.ranges" -}}
+SCANFEED_REQUEST_TIMEOUT: [100ms, 10m]
+SCANFEED_POLL_INTERVAL: [10ms, 1d]
+SCANFEED_MEMORY_BUDGET: [1MiB, 16GiB]
+SCANFEED_LEASE_TTL: [1s, 1h]
+SCANFEED_RECONCILE_INTERVAL: [1s, 365d]
+SCANFEED_RECONCILE_WINDOW: [1s, 365d]
+SCANFEED_RECONCILE_FULL_INTERVAL: [1m, 365d]
+SCANFEED_PENDING_RETRY_INTERVAL: [100ms, 1h]
+SCANFEED_SHUTDOWN_TIMEOUT: [0s, 10m]
+{{- end }}
