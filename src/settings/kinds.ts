@@ -214,7 +214,10 @@ export function isLoopback(url: URL): boolean {
   return LOOPBACK.test(url.hostname);
 }
 
+const httpUrlForm = textForm(/^https?:\/\/\S+$/);
+
 export const proxyUrl: Kind<string> = {
   allowed: 'the URL of a proxy, such as http://proxy.example:3128',
   schema: z.url({ protocol: /^https?$/ }),
+  form: httpUrlForm,
 };
