@@ -94,8 +94,13 @@ judged AS MATERIALIZED (
     COALESCE(NOT united AND candidate.revision = known.revision
       AND (compared.contradicts OR ${steeringDiffers(known, candidate)}), false) AS conflicting
   FROM candidate
-  LEFT JOIN ${tables.runs} AS known ON known.scan_id = candidate.scan_id
-  LEFT JOIN ${tables.deletedRuns} AS deleted ON deleted.scan_id = candidate.scan_id
+  -- LIMIT makes PostgreSQL look up each scan by the index, also with a plan that was made when the tables were empty.
+  LEFT JOIN LATERAL (
+    SELECT * FROM ${tables.runs} AS run WHERE run.scan_id = candidate.scan_id LIMIT 1
+  ) AS known ON true
+  LEFT JOIN LATERAL (
+    SELECT * FROM ${tables.deletedRuns} AS run WHERE run.scan_id = candidate.scan_id LIMIT 1
+  ) AS deleted ON true
   -- OFFSET 0 makes PostgreSQL compare the contents only once.
   CROSS JOIN LATERAL (
     SELECT candidate.revision = known.revision AND ${contradiction(known, candidate)} AS contradicts OFFSET 0

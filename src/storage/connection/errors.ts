@@ -17,6 +17,8 @@ const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, action: Fail
   [/^53100$/, 'disk_full', 'retry'],
   [/^53/, 'resources', 'retry'],
   [/^08/, 'connection', 'retry'], // including PgBouncer's query_wait_timeout
+  [/^26000$/, 'connection', 'retry'], // a prepared statement is unknown: a pooler hides itself
+  [/^0A000$/, 'schema', 'retry'], // a migration has changed the columns that a prepared statement returns
   [/^58/, 'system', 'retry'],
   [/^28/, 'authentication', 'hold'],
   [/^3D/, 'database_missing', 'hold'],
@@ -100,7 +102,7 @@ export function endsConnection(error: unknown): boolean {
 }
 
 const READ_ONLY = '25006';
-const ENDING = new RegExp(`^(08|28|57P|58|XX|${READ_ONLY}|25P0[34]|3D|53300|F0)`);
+const ENDING = new RegExp(`^(08|28|57P|58|XX|${READ_ONLY}|25P0[34]|3D|53300|F0|26000|0A000)`);
 
 /** Returns whether the server is read-only, such as a standby. The same address may lead to the primary now. */
 export function isReadOnly(error: unknown): boolean {

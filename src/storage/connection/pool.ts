@@ -4,6 +4,7 @@ import { type ClientOptions, DatabaseClient } from './client.js';
 import { connectError, type Destination, poolExhausted } from './connect-errors.js';
 import { DatabaseError, databaseError, endsConnection, isReadOnly } from './errors.js';
 import { sendLongParameters } from './long-parameter.js';
+import { createPreparedStatements, findIsDirect } from './prepared-statements.js';
 
 export interface DatabaseOptions {
   readonly connection: ClientOptions;
@@ -121,13 +122,15 @@ function guardedPool(
   statementDeadlineMs: number,
 ): PostgresPool {
   const outdated = new WeakSet<pg.PoolClient>();
+  const direct = new WeakMap<pg.PoolClient, boolean>();
+  const prepare = createPreparedStatements((client) => direct.get(client) === true);
   const guarded = (client: pg.PoolClient): PostgresPoolClient => {
     let brokenBy: unknown = null;
     const query = async (sql: string, parameters: readonly unknown[]) => {
       // A rollback would wait for another deadline, behind the unanswered statement.
       if (brokenBy !== null) throw brokenBy;
       try {
-        return await withDeadline(client.query(sql, [...parameters]), statementDeadlineMs);
+        return await withDeadline(client.query(prepare(client, sql, parameters)), statementDeadlineMs);
       } catch (error) {
         const failure = databaseError(error);
         if (endsConnection(error)) brokenBy = failure;
@@ -140,13 +143,24 @@ function guardedPool(
       release: () => client.release(brokenBy !== null || outdated.has(client)),
     };
   };
+  /** Finds out whether a new connection is direct. */
+  const examined = async (client: pg.PoolClient): Promise<pg.PoolClient> => {
+    if (direct.has(client)) return client;
+    try {
+      direct.set(client, await withDeadline(findIsDirect(client), statementDeadlineMs));
+      return client;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  };
   return {
     connect: async () => {
       try {
         for (;;) {
           const client = await pool.connect();
-          if (!outdated.has(client)) return guarded(client);
-          client.release(true);
+          if (outdated.has(client)) client.release(true);
+          else return guarded(await examined(client));
         }
       } catch (error) {
         // If the maximum number of clients is logged in, this caller was waiting for one of them.

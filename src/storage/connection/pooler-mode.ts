@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { type ClientOptions, DatabaseClient } from './client.js';
 import { connectError } from './connect-errors.js';
 import { databaseError, sqlstateOf } from './errors.js';
+import { findIsDirect } from './prepared-statements.js';
 
 /** The mode of the pooler between this process and the server. `statement`: it refuses transactions. */
 export type PoolerMode = 'none' | 'session' | 'transaction' | 'statement';
@@ -10,8 +11,7 @@ export type PoolerMode = 'none' | 'session' | 'transaction' | 'statement';
 const CHECKS = 3;
 
 /**
- * Detects a pooler and its mode. A pooler invents the process id that it reports at the login, so it differs from that of the
- * backend. In session mode each connection keeps its backend; in other modes the two connections soon share one. Writes nothing.
+ * Detects a pooler and its mode. In session mode each connection keeps its backend; in other modes the two connections soon share one. Writes nothing.
  * @param deadlineMs deadline of each login and each statement, milliseconds
  */
 export async function findPoolerMode(connection: ClientOptions, deadlineMs: number): Promise<PoolerMode> {
@@ -39,8 +39,7 @@ async function detectMode(
     throw connectError(error, { ...connection, deadlineMs });
   }
   try {
-    const reported = (first as unknown as { readonly processID: number }).processID;
-    if ((await backendOf(first)) === reported) return 'none';
+    if (await findIsDirect(first)) return 'none';
     if (!(await supportsTransactions(first))) return 'statement';
   } catch (error) {
     throw databaseError(error);

@@ -28,6 +28,25 @@ const backend = async ({ sql: db }: Database) =>
   (await sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`.execute(db)).rows[0]?.pid;
 
 describe('a connection', () => {
+  it('prepares statements with parameters when no pooler is in between', () =>
+    withPool({}, async ({ sql: db }) => {
+      for (const number of [1, 2]) await sql`SELECT ${number}::integer AS number`.execute(db);
+      await sql`SELECT 3 AS number`.execute(db);
+      const { rows } =
+        await sql`SELECT statement, generic_plans + custom_plans AS uses FROM pg_prepared_statements`.execute(db);
+      expect(rows).toEqual([{ statement: 'SELECT $1::integer AS number', uses: '2' }]);
+    }));
+
+  it('is replaced when a migration has changed the columns of a prepared statement', () =>
+    withPool({ maxConnections: 2 }, async (database) => {
+      const read = () => sql`SELECT * FROM prepared WHERE id = ${1}`.execute(database.sql);
+      await sql`CREATE TABLE prepared (id integer)`.execute(database.sql);
+      await read();
+      await sql`ALTER TABLE prepared ADD COLUMN name text`.execute(database.sql);
+      await expect(read()).rejects.toMatchObject({ sqlstate: '0A000', kind: 'schema', action: 'retry' });
+      await expect(read()).resolves.toMatchObject({ rows: [] });
+    }));
+
   it('is used again when PostgreSQL reported the error', () =>
     withPool({}, async (database) => {
       const before = await backend(database);
