@@ -18,7 +18,7 @@ export function received(batch: EntryBatch): RawBuilder<unknown> {
   const json = (field: InterfaceField) => jsonbArray(batch.map((entry) => jsonOfField(entry, field)));
   const flags = (read: (entry: AcceptedEntry) => boolean | null) => booleanArray(batch.map(read));
   return sql`
-received AS MATERIALIZED (
+received AS (
   SELECT position, scan_id, revision, status, environment, document_type_slug, document_type_name,
     file_name #>> '{}' AS file_name,
     partner_name,
