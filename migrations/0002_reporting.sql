@@ -9,7 +9,6 @@ COMMENT ON SCHEMA :"reporting" IS 'Stable interface for reports: views of the da
 CREATE INDEX runs_statistics ON :"schema".runs (completed_at)
     INCLUDE (environment, document_type_slug, partner_name, status, partner_test_mode, ocr_confidence, submitted_at);
 CREATE INDEX runs_by_type ON :"schema".runs (document_type_slug, completed_at);
-CREATE INDEX runs_by_partner ON :"schema".runs (partner_name, completed_at);
 CREATE INDEX runs_failed ON :"schema".runs (completed_at) WHERE status = 'failed';
 CREATE INDEX runs_without_data ON :"schema".runs (feed)
     WHERE status = 'completed' AND result_state = 'complete' AND data IS NULL;
