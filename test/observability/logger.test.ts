@@ -62,6 +62,30 @@ describe('the log', () => {
     expect(lines).toHaveLength(1);
   });
 
+  test('switches to debug and back, and shows stacks only there', () => {
+    const { logger, lines, last } = logged('warn');
+    logger.toggleDebug();
+    expect(last()).toMatchObject({ level: 'debug', message: 'log level changed', logLevel: 'debug' });
+    logger.debug('committed', { error: new Error('with a stack') });
+    expect(last()).toMatchObject({ message: 'committed', error: { stack: expect.stringContaining('at ') } });
+    logger.toggleDebug();
+    expect(last()).toMatchObject({ level: 'warn', message: 'log level changed', logLevel: 'warn' });
+    logger.info('not logged');
+    logger.warn('failed', { error: new Error('without a stack') });
+    expect(last()).not.toHaveProperty('error.stack');
+    expect(lines).toHaveLength(4);
+  });
+
+  test.each([
+    ['debug', 'trace'],
+    ['trace', 'trace'],
+    ['silent', 'debug'],
+  ] as const)('switches from the configured level %s to %s', (configured, more) => {
+    const { logger, last } = logged(configured);
+    logger.toggleDebug();
+    expect(last()).toMatchObject({ message: 'log level changed', logLevel: more });
+  });
+
   test('buffers 1 MiB when the disk is full, counts the dropped lines, and resumes once there is space', async () => {
     const written: string[] = [];
     let isFull = true;

@@ -8,6 +8,12 @@ export type Logger = Readonly<Record<Level, (message: string, fields?: LogFields
 /** Names, numbers and times; never keys, passwords, cursors or document content. */
 export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: unknown };
 
+/** A logger whose level can be changed while it is used. */
+export interface AdjustableLogger extends Logger {
+  /** Switches between the configured level and `debug`, or `trace` if the configured level is `debug`. Logs the new level. */
+  toggleDebug(): void;
+}
+
 export interface LoggerOptions {
   readonly level: Level | 'silent';
   readonly feed: string;
@@ -71,10 +77,9 @@ function standardOutput(onDropped: (lines: number) => void): DestinationStream {
   return output;
 }
 
-export function createLogger(options: LoggerOptions): Logger {
+export function createLogger(options: LoggerOptions): AdjustableLogger {
   const { level, feed, version, format = 'json', colours = false } = options;
   const output = options.destination ?? standardOutput((lines) => writer.warn({ lines }, DROPPED));
-  const stack = level === 'debug' || level === 'trace';
   const writer = pino(
     {
       level,
@@ -82,7 +87,7 @@ export function createLogger(options: LoggerOptions): Logger {
       timestamp: stdTimeFunctions.isoTime,
       messageKey: 'message',
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: (error: unknown) => describeError(error, { stack }) },
+      serializers: { error: (error: unknown) => describeError(error, { stack: writer.isLevelEnabled('debug') }) },
       redact: {
         paths: SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]),
         censor: '[redacted]',
@@ -98,5 +103,11 @@ export function createLogger(options: LoggerOptions): Logger {
     warn: at('warn'),
     error: at('error'),
     fatal: at('fatal'),
+    toggleDebug: () => {
+      const more = level === 'debug' || level === 'trace' ? 'trace' : 'debug';
+      writer.level = writer.level === level ? more : level;
+      // At the level itself, so that the line is written whatever the level is.
+      if (writer.level !== 'silent') writer[writer.level as Level]({ logLevel: writer.level }, 'log level changed');
+    },
   };
 }
