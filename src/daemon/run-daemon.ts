@@ -10,6 +10,7 @@ import { reportSlowStore } from '../observability/log/report-slow-store.js';
 import { createMetrics } from '../observability/metrics/metrics.js';
 import type { StatusReport } from '../observability/status-page/status-report.js';
 import { observeSync } from '../observability/sync-observer.js';
+import type { PageTracer } from '../observability/tracing/tracer.js';
 import { limitRate } from '../service/http/rate-limit.js';
 import type { Settings } from '../settings/settings.js';
 import { openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
@@ -41,8 +42,16 @@ export interface Daemon {
   readonly stopped: Promise<void>;
 }
 
-/** Creates all parts of the daemon and runs them until the signal aborts. */
-export function runDaemon(settings: Settings, logger: Logger, signal: AbortSignal): Daemon {
+/**
+ * Creates all parts of the daemon and runs them until the signal aborts.
+ * @param tracer closed at the end
+ */
+export function runDaemon(
+  settings: Settings,
+  logger: Logger,
+  signal: AbortSignal,
+  tracer: PageTracer | null = null,
+): Daemon {
   const { feed, service } = settings;
   const clock = systemClock;
   const version = packageVersion();
@@ -67,7 +76,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
   const holder = nameHolder(host, process.pid);
   const recorder = createErrorRecorder(createErrorWriter(connection, feed.name, holder), clock);
   const onOutage = recorder.record;
-  const observed = observeSync({ feed: feed.name, version, state, metrics, logger, liveness, clock, onOutage });
+  const observed = observeSync({ feed: feed.name, version, state, metrics, logger, liveness, clock, onOutage, tracer });
   const admin = startAdminServer({
     ...settings.admin,
     metrics,
@@ -112,6 +121,7 @@ export function runDaemon(settings: Settings, logger: Logger, signal: AbortSigna
     ended.abort();
     await recorder.close();
     await Promise.all([maintenance, schema.finished(), admin.close(), closeClient(), database.close()]);
+    await tracer?.close();
   });
   return { admin, report: observed.report, stopped };
 }

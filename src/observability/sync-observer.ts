@@ -12,6 +12,7 @@ import type { Metrics } from './metrics/metrics.js';
 import { createPassTracker } from './pass-tracker.js';
 import { createRecentHistory } from './status-page/recent-history.js';
 import type { CurrentPass, StatusReport } from './status-page/status-report.js';
+import type { PageTracer } from './tracing/tracer.js';
 
 interface SyncObserverOptions {
   readonly feed: string;
@@ -23,6 +24,8 @@ interface SyncObserverOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** Called with each change of an outage that is in the log. */
   readonly onOutage?: (outage: Outage) => void;
+  /** Null or missing: no traces are exported. */
+  readonly tracer?: Pick<PageTracer, 'pageStored'> | null;
 }
 
 /** Stages that only the leader runs. */
@@ -87,6 +90,7 @@ export function observeSync(options: SyncObserverOptions) {
         warnings.warn('revision redelivered with different content', { entries: conflicts }, { remedy });
       }
     },
+    pageStored: (page) => options.tracer?.pageStored(page),
     freshness: (read) => update(() => state.setFreshness(read)),
     truncated(outcome, entries) {
       metrics.truncated(outcome, entries);

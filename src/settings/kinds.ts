@@ -216,6 +216,12 @@ export function isLoopback(url: URL): boolean {
 
 const httpUrlForm = textForm(/^https?:\/\/\S+$/);
 
+export const collectorUrl: Kind<string> = {
+  allowed: 'the URL of a collector, such as http://collector.example:4318',
+  schema: z.url({ protocol: /^https?$/ }),
+  form: httpUrlForm,
+};
+
 export const proxyUrl: Kind<string> = {
   allowed: 'the URL of a proxy, such as http://proxy.example:3128',
   schema: z.url({ protocol: /^https?$/ }),

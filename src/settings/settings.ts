@@ -36,6 +36,8 @@ const READERS = {
     shutdownTimeoutMs: reader.value(VARIABLES.shutdownTimeout),
     logLevel: reader.value(VARIABLES.logLevel),
     logFormat: reader.value(VARIABLES.logFormat),
+    /** Whether traces are exported. The exporter itself reads the address, which may contain a password. */
+    traces: reader.value(VARIABLES.collectorUrl) !== null,
   }),
 } as const satisfies Record<Group, (reader: Reader) => object>;
 

@@ -2,6 +2,7 @@ import { DATABASE_VARIABLES, PG_VARIABLES } from './database-variables.js';
 import {
   apiKey,
   baseUrl,
+  collectorUrl,
   duration,
   durationOrOff,
   feedStart,
@@ -186,5 +187,10 @@ export const VARIABLES = {
     oneOf('json', 'pretty'),
     'json',
     '`json`: one object per line; `pretty`: for people at a terminal',
+  ),
+  collectorUrl: optional(
+    ['process', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+    collectorUrl,
+    'OpenTelemetry collector that receives traces of the pages, over HTTP',
   ),
 } as const;

@@ -3,6 +3,7 @@ import {
   findCycles,
   findMachinePaths,
   findViolations,
+  importsOf,
   readDependencies,
   readProject,
   type SourceFile,
@@ -17,6 +18,16 @@ describe.skipIf(project === null)('the project', () => {
   test('keeps to its import arrows, reads process.env in one place, and has no long files', () => {
     expect(sources.length).toBeGreaterThan(20);
     expect(findViolations(sources, readDependencies())).toEqual([]);
+  });
+
+  test('loads the optional packages in one place, and only once traces are wanted', () => {
+    const tracer = 'src/observability/tracing/otlp-tracer.ts';
+    const importing = (target: RegExp) =>
+      sources.filter((file) => importsOf(file).some((found) => target.test(found.target)));
+    expect(importing(/^@opentelemetry\//).map(({ path }) => path)).toEqual([tracer]);
+    const [opener, ...others] = importing(new RegExp(`^${tracer}$`));
+    expect(others).toEqual([]);
+    expect(opener?.text.match(/.*otlp-tracer\.js.*/g)).toEqual([expect.stringContaining('await import(')]);
   });
 
   test('imports nothing in a circle', () => {

@@ -48,7 +48,12 @@ describe('settings', () => {
       reconcile: { intervalMs: 3_600_000, windowMs: 7_200_000, fullIntervalMs: 604_800_000 },
       pending: { retryIntervalMs: 30_000 },
       admin: { host: '0.0.0.0', port: 9847 },
-      process: { shutdownTimeoutMs: 10_000, logLevel: 'info', logFormat: 'json' },
+      process: {
+        shutdownTimeoutMs: 10_000,
+        logLevel: 'info',
+        logFormat: 'json',
+        traces: false,
+      },
       warnings: [],
     });
   });
@@ -137,6 +142,7 @@ describe('settings', () => {
     ['SCANFEED_ADMIN_PORT', '65536'],
     ['SCANFEED_LOG_LEVEL', 'loud'],
     ['SCANFEED_LOG_FORMAT', 'xml'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4317'],
     ['SCANFEED_BASE_URL', 'service.example/v1'],
     ['SCANFEED_BASE_URL', 'ftp://service.example/v1'],
     ['SCANFEED_BASE_URL', 'https://service.example/v1?x=1'],

@@ -41,6 +41,7 @@ export function silentObserver(over: Partial<SyncObserver> = {}): SyncObserver {
     ticked: () => {},
     polled: () => {},
     committed: () => {},
+    pageStored: () => {},
     freshness: () => {},
     truncated: () => {},
     recovered: () => {},

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.js';
 import { packageVersion } from '../../core/package.js';
+import { openTracer } from '../../daemon/open-tracer.js';
 import { type Daemon, runDaemon } from '../../daemon/run-daemon.js';
 import { createLogger } from '../../observability/log/logger.js';
 import { readSettings } from '../../settings/settings.js';
@@ -40,11 +41,12 @@ export function register(program: Command): void {
       process.on('SIGHUP', () => logger.info('SIGHUP ignored'));
       // A signal, since no client of the admin port may change anything.
       process.on('SIGUSR2', logger.toggleDebug);
+      const tracer = await openTracer(settings, logger);
       const startedAt = systemClock.monotonic();
       let report: Daemon['report'] | undefined;
       await untilStopped(
         (signal) => {
-          const daemon = runDaemon(settings, logger, signal);
+          const daemon = runDaemon(settings, logger, signal, tracer);
           report = daemon.report;
           return daemon.stopped;
         },

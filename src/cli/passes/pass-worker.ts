@@ -126,6 +126,7 @@ function contextOf(
     read: { filters: feed.filters, markdown, pageLimit },
     observer: {
       committed: () => {},
+      pageStored: () => {},
       truncated: () => {},
       reading: (_, progress) => progress !== null && showProgress(progress),
       reconciled: () => {},

@@ -9,7 +9,8 @@ import type { Breaker } from '../retry/breaker.js';
 import { type PageResult, reportLoading, storePage } from './store-page.js';
 
 /** The parts of the engine that storing a page of the feed needs. */
-export interface PageContext extends Pick<LeaderContext, 'service' | 'store' | 'observer' | 'stepMs' | 'retryWakeUp'> {
+export interface PageContext
+  extends Pick<LeaderContext, 'service' | 'store' | 'observer' | 'clock' | 'stepMs' | 'retryWakeUp'> {
   readonly filters: LeaderContext['identity']['filters'];
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
@@ -30,6 +31,7 @@ export function storeFeedPage(page: CompletedPage, context: PageContext, signal:
     false,
     {
       ...context,
+      reading: 'feed',
       store: { tryEntries, notYetQuarantined: store.notYetQuarantined.bind(store) },
       storedCursor: page.at.cursor,
       commit: async (content, { from, to, atEnd, isRepeat }) => {

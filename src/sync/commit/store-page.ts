@@ -1,7 +1,16 @@
+import type { Clock } from '../../core/clock.js';
 import type { CheckedEntry, Loading } from '../page/check-page.js';
 import { type DeadEnd, findProgress, isEndOfFeed, type Progress } from '../page/end-of-feed.js';
 import type { RecentCursors } from '../page/recent-cursors.js';
-import type { CommitOutcome, FeedFilters, FeedService, FeedStore, LeaseGrant, SyncObserver } from '../ports/index.js';
+import type {
+  CommitOutcome,
+  FeedFilters,
+  FeedService,
+  FeedStore,
+  LeaseGrant,
+  Reading,
+  SyncObserver,
+} from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
 import type { RetryWakeUp } from '../results/retry-wake-up.js';
 import { type Breaker, qualityOf, qualityOfNew } from '../retry/breaker.js';
@@ -23,8 +32,11 @@ export interface PageMove {
 
 /** The feed or the pass whose page is stored. */
 export interface PageOwner {
+  readonly reading: Reading;
   readonly service: Pick<FeedService, 'readPage'>;
   readonly store: Pick<FeedStore, 'notYetQuarantined' | 'tryEntries'>;
+  readonly observer: Pick<SyncObserver, 'pageStored'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly filters: FeedFilters;
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
@@ -63,6 +75,7 @@ export async function storePage(
   // If the service rejected the stored cursor, this page was requested from another position.
   const to = page.next ?? page.at.cursor;
   let quality = qualityOf(page.checked, page.checked.quarantine);
+  const commitBegunAt = owner.clock.monotonic();
   const { outcome, entries, content } = await commitWithoutRefused(
     page,
     async (toStore) => {
@@ -74,9 +87,12 @@ export async function storePage(
     signal,
   );
   if (outcome.kind === 'fenced') return { progress: 'fenced', deadEnd: null };
+  const committedAt = owner.clock.monotonic();
   breaker.committed(quality);
   retryWakeUp.committed(entries);
   onCommitted(outcome, entries);
+  const { reading, observer } = owner;
+  observer.pageStored({ reading, polls: page.times, commitBegunAt, committedAt, counts: outcome.counts });
 
   // After the commit, so that storing the page does not depend on another request.
   const { inserted, updated } = outcome.counts;

@@ -7,5 +7,8 @@ export type PassContext = Pick<
   'service' | 'store' | 'clock' | 'loader' | 'read' | 'budget' | 'pageLimit' | 'maxHeldPages' | 'pollIntervalMs'
 > &
   Pick<LeaderContext, 'retryWakeUp'> & {
-    readonly observer: Pick<SyncObserver, 'committed' | 'truncated' | 'reading' | 'reconciled' | 'passFinished'>;
+    readonly observer: Pick<
+      SyncObserver,
+      'committed' | 'pageStored' | 'truncated' | 'reading' | 'reconciled' | 'passFinished'
+    >;
   };

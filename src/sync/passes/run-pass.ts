@@ -152,6 +152,7 @@ function storePassPage(
     findsSkipped ? withoutLaterEntries(page, until) : page,
     endsAtUntil && reachesBeyond(page, until),
     {
+      reading: pass.kind,
       ...{ ...context, lease, filters: read.filters, breaker, storedCursor: cursor, deadEnd, recentCursors },
       commit: (content, { from, to, atEnd, isRepeat }) =>
         store.commitPass({

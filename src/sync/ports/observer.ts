@@ -14,6 +14,23 @@ export type PollOutcome =
 /** Where a failure happened, as counted in `scanfeed_errors_total`. */
 export type Stage = 'feed' | 'result' | 'lease' | PassKind;
 
+/** A committed page, or pages that were committed together. Monotonic times, milliseconds. */
+export interface StoredPage {
+  readonly reading: Reading;
+  /** One for each page. */
+  readonly polls: readonly {
+    /** Number of entries received. */
+    readonly items: number;
+    readonly polledAt: number;
+    readonly receivedAt: number;
+    /** When its entries were checked and its truncated results loaded. */
+    readonly loadedAt: number;
+  }[];
+  readonly commitBegunAt: number;
+  readonly committedAt: number;
+  readonly counts: CommitCounts;
+}
+
 /** Receives the events of the engine, for metrics and logs. Must not throw. */
 export interface SyncObserver {
   /** The loop is alive. Its next step (a pause, a request, a statement) may take this many milliseconds. */
@@ -21,6 +38,8 @@ export interface SyncObserver {
   polled(outcome: PollOutcome, entries: number): void;
   /** A page or pending results were committed. `deliveries`: monotonic delivery times of the runs that were stored for the first time. */
   committed(counts: CommitCounts, deliveries: readonly number[]): void;
+  /** A page of the feed or of a pass was committed. Follows `committed`. */
+  pageStored(page: StoredPage): void;
   /** How fresh the feed is now. */
   freshness(asOf: Freshness): void;
   truncated(outcome: 'resolved' | 'pending' | 'skipped', entries: number): void;

@@ -46,5 +46,6 @@ export function joinPages(first: CompletedPage, more: readonly CompletedPage[]):
       quarantine: [],
     },
     completed: pages.flatMap((page) => page.completed),
+    times: pages.flatMap((page) => page.times),
   };
 }

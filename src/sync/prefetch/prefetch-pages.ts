@@ -37,6 +37,7 @@ export function prefetchPages(
       maxPages,
       maxJoined,
       enqueue: () => budget.enqueue(priority),
+      monotonic: clock.monotonic,
     },
     signal,
   );

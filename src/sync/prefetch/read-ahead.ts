@@ -17,6 +17,7 @@ export interface ReadAheadOptions {
   readonly maxJoined: number;
   /** Takes the ticket of the next page and its results. */
   readonly enqueue: () => MemoryTicket;
+  readonly monotonic: () => number;
 }
 
 export interface ReadAhead {
@@ -111,9 +112,12 @@ async function complete(
   until: AbortSignal,
 ): Promise<CompletedPage> {
   const received = await reading;
+  const receivedAt = options.monotonic();
   if (leadsFurther(received)) await options.afterNextRequest(until);
   const page = received.check();
-  return { ...page, completed: await options.complete(page.checked, ticket, until) };
+  const completed = await options.complete(page.checked, ticket, until);
+  const { items, polledAt } = page;
+  return { ...page, completed, times: [{ items, polledAt, receivedAt, loadedAt: options.monotonic() }] };
 }
 
 /** Creates a notifier: `wait` resolves at the next `notify`. */

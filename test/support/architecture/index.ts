@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { SourceFile } from './imports.js';
 
 export { findCycles } from './cycles.js';
-export type { SourceFile } from './imports.js';
+export { importsOf, type SourceFile } from './imports.js';
 export { findMachinePaths, findViolations } from './rules.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -25,10 +25,13 @@ export function readProject(): SourceFile[] | null {
   return names.split('\0').flatMap((path) => (path === '' ? [] : readText(path)));
 }
 
-/** The names under `dependencies` in package.json. */
+/** The names under `dependencies` and `peerDependencies` in package.json. */
 export function readDependencies(): string[] {
-  const { dependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { dependencies: object };
-  return Object.keys(dependencies);
+  const { dependencies, peerDependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
+    dependencies: object;
+    peerDependencies: object;
+  };
+  return Object.keys({ ...dependencies, ...peerDependencies });
 }
 
 function readText(path: string): SourceFile[] {

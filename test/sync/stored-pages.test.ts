@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import type { StoredPage } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
+import { ModelService } from '../simulation/model-service.js';
+import { ModelStore } from '../simulation/model-store.js';
+import { engineContext, silentObserver } from '../support/engine.js';
+import { entryJson } from '../support/entries.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+const POLL_MS = 30;
+const RESULT_MS = 200;
+const COMMIT_MS = 40;
+
+test('reports when each page was polled, received, completed and committed', async () => {
+  const clock = new VirtualClock();
+  const service = new ModelService({
+    before: (operation) => clock.pause(operation === 'run' ? RESULT_MS : POLL_MS),
+  });
+  const store = new ModelStore(clock.monotonic);
+  const commitPage = store.commitPage.bind(store);
+  store.commitPage = async (commit) => {
+    await clock.pause(COMMIT_MS);
+    return commitPage(commit);
+  };
+  service.feed.push(
+    entryJson({ scanId: 'scan-1' }),
+    entryJson({ scanId: 'scan-2', data: undefined, resultTruncated: true }),
+  );
+  service.runs.set('scan-2', entryJson({ scanId: 'scan-2' }));
+  const stored: StoredPage[] = [];
+  const stop = new AbortController();
+  const observer = silentObserver({ pageStored: (page) => void stored.push(page) });
+  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  await clock.advance(2_000);
+  stop.abort();
+  await clock.run(following);
+
+  const [first] = stored;
+  expect(first).toMatchObject({ reading: 'feed', polls: [{ items: 2 }], counts: { inserted: 2 } });
+  const [poll] = first?.polls ?? [];
+  const { polledAt = 0, receivedAt = 0, loadedAt = 0 } = poll ?? {};
+  expect(receivedAt - polledAt).toBe(POLL_MS);
+  expect(loadedAt - receivedAt).toBe(RESULT_MS);
+  expect((first?.committedAt ?? 0) - (first?.commitBegunAt ?? 0)).toBe(COMMIT_MS);
+  expect(first?.commitBegunAt).toBeGreaterThanOrEqual(loadedAt);
+});
