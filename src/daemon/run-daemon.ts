@@ -26,6 +26,7 @@ import { syncFeed } from '../sync/sync-feed.js';
 import { createErrorRecorder } from './error-recorder.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
 import { createProcessBudget } from './memory.js';
+import type { NotifyContext } from './notify-systemd.js';
 import { openClient } from './open-client.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { watchSchema } from './schema-watch.js';
@@ -117,13 +118,25 @@ export function runDaemon(
     { settings: settings.database, connection, isLeader: state.isLeader, metrics, logger, clock, onOutage },
     untilEnded,
   );
+  const notified = notifyServiceManager(settings, { readiness, liveness, logger, clock }, untilEnded);
   const stopped = syncFeed(feedContext(settings, parts), signal).finally(async () => {
     ended.abort();
     await recorder.close();
-    await Promise.all([maintenance, schema.finished(), admin.close(), closeClient(), database.close()]);
+    await Promise.all([maintenance, notified, schema.finished(), admin.close(), closeClient(), database.close()]);
     await tracer?.close();
   });
   return { admin, report: observed.report, stopped };
+}
+
+/** Notifies systemd, if it started this process. Its code is loaded only then. */
+async function notifyServiceManager(
+  { process: { systemd } }: Settings,
+  parts: Omit<NotifyContext, 'send'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (systemd.notifySocket === null) return;
+  const { notifySystemd, systemdSender } = await import('./notify-systemd.js');
+  await notifySystemd(systemd, { ...parts, send: systemdSender(systemd.notifySocket) }, signal);
 }
 
 type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready' | 'holder' | 'isDead'>;

@@ -3,6 +3,7 @@ import { type DatabaseConnection, readConnection } from './connection.js';
 import { isLoopback } from './kinds.js';
 import { HIDDEN, SettingsError } from './mistakes.js';
 import { Reader, type ReadFile } from './reader.js';
+import { readSystemd } from './systemd.js';
 import { unknownNames } from './unknown-names.js';
 import { GROUPS, type Group, VARIABLES } from './variables.js';
 
@@ -38,6 +39,7 @@ const READERS = {
     logFormat: reader.value(VARIABLES.logFormat),
     /** Whether traces are exported. The exporter itself reads the address, which may contain a password. */
     traces: reader.value(VARIABLES.collectorUrl) !== null,
+    systemd: readSystemd(reader.env),
   }),
 } as const satisfies Record<Group, (reader: Reader) => object>;
 

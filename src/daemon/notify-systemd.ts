@@ -1,0 +1,59 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { Clock } from '../core/clock.js';
+import type { Liveness } from '../observability/admin/liveness.js';
+import type { Readiness } from '../observability/admin/readiness.js';
+import type { Logger } from '../observability/log/logger.js';
+import type { SystemdSettings } from '../settings/systemd.js';
+
+/** Maximum time of one notification, milliseconds. */
+const SEND_MS = 5_000;
+
+export interface NotifyContext {
+  readonly readiness: Pick<Readiness, 'whenReady'>;
+  readonly liveness: Pick<Liveness, 'check'>;
+  readonly logger: Pick<Logger, 'warn'>;
+  readonly clock: Pick<Clock, 'sleep'>;
+  /** Sends one assignment of sd_notify(3). */
+  readonly send: (assignment: string) => Promise<unknown>;
+}
+
+/**
+ * Tells systemd when the daemon is ready, that its loop is alive, and when it stops. Resolves after the signal has aborted.
+ * Never rejects: if a notification cannot be sent, that is logged once.
+ */
+export async function notifySystemd(
+  { watchdogMs }: Pick<SystemdSettings, 'watchdogMs'>,
+  { readiness, liveness, logger, clock, send }: NotifyContext,
+  signal: AbortSignal,
+): Promise<void> {
+  let warned = false;
+  const notify = async (assignment: string) => {
+    try {
+      await send(assignment);
+    } catch (error) {
+      if (!warned) logger.warn('systemd could not be notified', { assignment, error });
+      warned = true;
+    }
+  };
+  await readiness.whenReady(signal);
+  if (!signal.aborted) await notify('READY=1');
+  // Half of the time, as sd_watchdog_enabled(3) recommends.
+  const pauseMs = watchdogMs === null ? Number.POSITIVE_INFINITY : watchdogMs / 2;
+  while (!signal.aborted) {
+    if (watchdogMs !== null && liveness.check().alive) await notify('WATCHDOG=1');
+    await clock.sleep(pauseMs, signal);
+  }
+  await notify('STOPPING=1');
+}
+
+/**
+ * Returns a function that sends assignments to the socket of systemd. Node.js has no datagram sockets of the Unix domain, so it
+ * runs `systemd-notify`, which every system with systemd has.
+ */
+export function systemdSender(socket: string): NotifyContext['send'] {
+  const run = promisify(execFile);
+  // The program gets nothing else of the environment, which may contain the key.
+  const env = { NOTIFY_SOCKET: socket, PATH: '/usr/local/bin:/usr/bin:/bin' };
+  return (assignment) => run('systemd-notify', [assignment], { env, timeout: SEND_MS, killSignal: 'SIGKILL' });
+}
