@@ -4,7 +4,7 @@ import { HELP } from '../../src/observability/metrics/metric-definitions.js';
 import { VARIABLES } from '../../src/settings/variables.js';
 import { anchorsOf, commands, filesBelow, loadCommand, readText } from '../support/documents.js';
 
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...filesBelow('docs/')].filter((path) =>
+const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...filesBelow('docs/')].filter((path) =>
   path.endsWith('.md'),
 );
 

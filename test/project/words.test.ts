@@ -3,10 +3,22 @@ import { filesBelow, readText } from '../support/documents.js';
 import { findAvoidedWords } from '../support/words.js';
 
 /** Files and folders whose language is checked. */
-const CHECKED = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'bench/', 'docs/', 'helm/', 'migrations/', 'src/'];
+const CHECKED = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  '.github/',
+  'bench/',
+  'compose/',
+  'docs/',
+  'helm/',
+  'migrations/',
+  'src/',
+];
 
 const files = CHECKED.flatMap((path) => (path.endsWith('/') ? filesBelow(path) : [path])).filter((path) =>
-  /\.(?:gotmpl|md|sql|tpl|ts|yaml)$/.test(path),
+  /\.(?:gotmpl|md|sql|tpl|ts|ya?ml)$/.test(path),
 );
 
 test.each(files)('%s uses the words of the project', (path) => {

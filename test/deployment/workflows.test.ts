@@ -1,0 +1,66 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { requireTool, runTool } from '../support/deployment/tools.js';
+import { readText } from '../support/documents.js';
+
+const FOLDER = '.github/workflows';
+const files = readdirSync(FOLDER).map((name) => `${FOLDER}/${name}`);
+
+interface Workflow {
+  readonly permissions?: Readonly<Record<string, string>>;
+  readonly jobs: Readonly<Record<string, { readonly permissions?: Readonly<Record<string, string>> }>>;
+}
+
+test('actionlint finds nothing wrong', async (context) => {
+  requireTool(context, 'actionlint');
+  expect(await runTool('actionlint', ['-no-color', ...files])).toEqual({ status: 0, stdout: '', stderr: '' });
+  const wrong = readText(`${FOLDER}/ci.yml`).replace('runs-on:', 'run-on:');
+  expect((await runTool('actionlint', ['-no-color', '-'], wrong)).status).not.toBe(0);
+});
+
+describe.each(files)('%s', (path) => {
+  const text = readText(path);
+  const { permissions, jobs } = parse(text) as Workflow;
+
+  test('pins every action by its commit, with the version', () => {
+    const used = [...text.matchAll(/uses: (.+)$/gm)].map(([, action = '']) => action);
+    expect(used.length).toBeGreaterThan(0);
+    expect(used.filter((action) => !/^(\.\/\S+|[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$/.test(action))).toEqual([]);
+  });
+
+  test('may read the contents, and a job more only as it needs', () => {
+    expect(permissions).toEqual({ contents: 'read' });
+    const granted = Object.entries(jobs).flatMap(([job, { permissions: own = {} }]) =>
+      Object.entries(own).flatMap(([scope, right]) => (right === 'write' ? [`${job}: ${scope}`] : [])),
+    );
+    const needed = {
+      'ci.yml': [],
+      'release.yml': [
+        'npm: id-token',
+        'image: packages',
+        'image: id-token',
+        'chart: packages',
+        'chart: id-token',
+        'release: contents',
+      ],
+    };
+    expect(granted).toEqual(needed[path.slice(FOLDER.length + 1) as keyof typeof needed]);
+  });
+
+  test('uses no stored secret, and no value of an event in a script', () => {
+    expect(text).not.toMatch(/\bsecrets\b\./);
+    const scripts = Object.values(jobs).flatMap((job) =>
+      ((job as { steps?: readonly { run?: string }[] }).steps ?? []).flatMap(({ run }) => run ?? []),
+    );
+    expect(scripts.length).toBeGreaterThan(0);
+    // It comes from whoever opens a pull request or sets a tag: only as a variable of the shell.
+    expect(scripts.filter((script) => script.includes('${{'))).toEqual([]);
+  });
+
+  test('calls scripts that exist', () => {
+    const scripts = [...text.matchAll(/(?<![\w/])\.ci\/[\w.-]+/g)].map(([script]) => script);
+    expect(scripts.length).toBeGreaterThan(0);
+    expect(scripts.filter((script) => !existsSync(script))).toEqual([]);
+  });
+});
