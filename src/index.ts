@@ -2,6 +2,19 @@
 
 export type { Clock } from './core/clock.js';
 export type { Failure } from './core/errors.js';
+export type {
+  CompletedEntry,
+  CompletedRun,
+  DocumentType,
+  FailedEntry,
+  FailedRun,
+  FeedEntry,
+  ProcessingRun,
+  Run,
+  RunFields,
+  SingleRunFields,
+  UnusableEntry,
+} from './library/entry-types.js';
 export {
   type FeedFailure,
   type FollowedPage,
@@ -9,13 +22,10 @@ export {
   followFeed,
   type WaitedOut,
 } from './library/follow-feed.js';
-export type { UnusableEntry } from './library/sort-entries.js';
+export { type FeedPage, RecognitionClient } from './library/recognition-client.js';
+export type { SortedEntries } from './library/sort-entries.js';
 export type { ApiKeySource } from './service/api-key.js';
-export {
-  RecognitionClient,
-  type RecognitionClientOptions,
-  type SubmitResult,
-} from './service/client.js';
+export type { ServiceClientOptions as RecognitionClientOptions, SubmitResult } from './service/client.js';
 export {
   BodyTooLargeError,
   CutBodyError,
@@ -52,14 +62,5 @@ export type { RequestClock } from './service/http/deadline.js';
 export { createDispatcher, type DispatcherOptions, type ProxySettings } from './service/http/dispatcher.js';
 export type { RequestObservation } from './service/http/exchange.js';
 export type { SubmitRequest } from './service/requests.js';
-export {
-  type FeedEntry,
-  type FeedPage,
-  feedEntrySchema,
-  feedPageSchema,
-  type Run,
-  runSchema,
-  type Submission,
-  submissionSchema,
-} from './service/wire.js';
+export type { RunStatus, Submission } from './service/wire.js';
 export type { FeedFilters, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports/index.js';

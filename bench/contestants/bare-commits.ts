@@ -4,7 +4,7 @@
  */
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import { RecognitionClient } from '../../src/service/client.js';
+import { ServiceClient } from '../../src/service/client.js';
 import { createCommits } from '../../src/storage/commit/commit-page.js';
 import { createDatabaseClock } from '../../src/storage/connection/database-clock.js';
 import { connectStore } from '../../src/storage/connection/store-connection.js';
@@ -62,7 +62,7 @@ async function takeFeed({ databaseUrl, serviceUrl: baseUrl }: ContestConfig): Pr
 }
 
 async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenerator<PageCommit> {
-  const client = new RecognitionClient({ baseUrl: config.serviceUrl, apiKey: config.apiKey });
+  const client = new ServiceClient({ baseUrl: config.serviceUrl, apiKey: config.apiKey });
   for (let from: string | null = null; ; ) {
     const polledAt = performance.now();
     const pages = await readPages(client, from, config.pagesTogether);
@@ -82,7 +82,7 @@ async function* commitsOf(config: ContestConfig, lease: LeaseGrant): AsyncGenera
 }
 
 /** So many pages in a row, or as many as there are. */
-async function readPages(client: RecognitionClient, from: string | null, count: number) {
+async function readPages(client: ServiceClient, from: string | null, count: number) {
   const pages: { readonly checked: CheckedPage; readonly next: string | null }[] = [];
   for (let cursor = from; pages.length < count; ) {
     const page = await client.readPage(feedRequest(cursor));

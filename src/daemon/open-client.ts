@@ -1,5 +1,5 @@
 import { packageVersion } from '../core/package.js';
-import { RecognitionClient, type RecognitionClientOptions } from '../service/client.js';
+import { ServiceClient, type ServiceClientOptions } from '../service/client.js';
 import { createDispatcher } from '../service/http/dispatcher.js';
 import type { ServiceSettings } from '../settings/settings.js';
 import { largestAnswerBytes } from './memory.js';
@@ -11,10 +11,10 @@ import { largestAnswerBytes } from './memory.js';
 export function openClient(
   settings: ServiceSettings,
   connections: number,
-  onRequest?: RecognitionClientOptions['onRequest'],
+  onRequest?: ServiceClientOptions['onRequest'],
 ) {
   const dispatcher = createDispatcher({ proxy: settings.readProxy(), connections });
-  const client = new RecognitionClient({
+  const client = new ServiceClient({
     baseUrl: settings.baseUrl,
     apiKey: settings.readApiKey,
     requestTimeoutMs: settings.requestTimeoutMs,

@@ -4,12 +4,12 @@ import type { Failure } from '../core/errors.js';
 import { classifyError } from '../core/errors.js';
 import { InvalidArgumentError } from '../service/errors/request-errors.js';
 import { type FeedQuery, filtersOf } from '../service/feed-query.js';
-import type { FeedEntry } from '../service/wire.js';
 import { isDeadEnd } from '../sync/page/end-of-feed.js';
 import { type Step, walkFeed } from '../sync/page/walk-feed.js';
 import type { FeedService } from '../sync/ports/index.js';
 import { pauseAfter, pauseUntilPoll } from '../sync/retry/backoff.js';
-import { sortEntries, type UnusableEntry } from './sort-entries.js';
+import type { FeedPage } from './recognition-client.js';
+import { sortEntries } from './sort-entries.js';
 
 /** How to follow the feed. Without `cursor` and `since` it starts at the beginning of the history. */
 export interface FollowOptions
@@ -44,18 +44,10 @@ export interface WaitedOut {
   readonly pauseMs: number;
 }
 
-/** A page of the feed. */
-export interface FollowedPage {
-  /** In the order of the feed (delivery time). Numbers are JavaScript numbers; `body` has every digit. */
-  readonly entries: readonly FeedEntry[];
-  /** Entries that do not match the interface (2.1). A person should look at them; do not drop them. */
-  readonly unusable: readonly UnusableEntry[];
-  /** Store it after the entries, or with them. Null while the service has sent none. */
-  readonly cursor: string | null;
+/** A page of the feed that was followed. */
+export interface FollowedPage extends FeedPage {
   /** Whether this was the end of the feed when the page was read. Such a page has no entries. */
   readonly atEnd: boolean;
-  /** The page as received: JSON, UTF-8. */
-  readonly body: Uint8Array;
 }
 
 /**

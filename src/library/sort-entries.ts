@@ -1,27 +1,23 @@
-import { type FeedEntry, feedEntrySchema, misfit } from '../service/wire.js';
 import type { RawPage } from '../sync/ports/index.js';
+import type { FeedEntry, UnusableEntry } from './entry-types.js';
+import { isUnusable, readEntry } from './read-entry.js';
 
-/** An entry that does not match the interface (2.1). */
-export interface UnusableEntry {
-  /** Its index on the page, from 0. */
-  readonly index: number;
-  /** The fields that do not match, without their values. */
-  readonly fields: readonly string[];
-  /** The entry as parsed: document content. */
-  readonly entry: unknown;
+/** The entries of a page: those that match the interface, and the others. */
+export interface SortedEntries {
+  /** In the order of the feed (delivery time). Numbers are JavaScript numbers; the page's `body` has every digit. */
+  readonly entries: readonly FeedEntry[];
+  /** Entries that do not match the interface (2.1). The cursor passes them: keep them for a person. */
+  readonly unusable: readonly UnusableEntry[];
 }
 
-/** Checks the entries of a page one by one, so that a bad one does not hide the others. */
-export function sortEntries(page: Pick<RawPage, 'body'>): {
-  readonly entries: readonly FeedEntry[];
-  readonly unusable: readonly UnusableEntry[];
-} {
+/** Reads the entries of a page one by one, so that a bad one does not hide the others. */
+export function sortEntries(page: Pick<RawPage, 'body'>): SortedEntries {
   const entries: FeedEntry[] = [];
   const unusable: UnusableEntry[] = [];
   itemsOf(page).forEach((entry, index) => {
-    const { data, error } = feedEntrySchema.safeParse(entry);
-    if (error === undefined) entries.push(data);
-    else unusable.push({ index, fields: misfit(error).fields, entry });
+    const read = readEntry(entry);
+    if (isUnusable(read)) unusable.push({ index, reason: read.reason, detail: read.detail, entry });
+    else entries.push(read);
   });
   return { entries, unusable };
 }

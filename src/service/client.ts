@@ -8,9 +8,7 @@ import type { ApiKeySource } from './api-key.js';
 import { parseBaseUrl } from './base-url.js';
 import { TooManyEntriesError, TooManyValuesError, WrongShapeError } from './errors/body-errors.js';
 import { ClientClosedError, InvalidArgumentError } from './errors/request-errors.js';
-import { type FeedQuery, feedRequestOf } from './feed-query.js';
 import type { BodyOptions } from './http/body.js';
-import { checked, jsonObject } from './http/checked-answer.js';
 import type { RequestClock } from './http/deadline.js';
 import { createDispatcher } from './http/dispatcher.js';
 import {
@@ -22,13 +20,13 @@ import {
 } from './http/exchange.js';
 import { feedPath, runPath, type SubmitRequest, submitForm, submitHeaders, submitPath } from './requests.js';
 import { SKIPPABLE_IN_PAGE, SKIPPABLE_IN_RUN } from './steering-fields.js';
-import { type FeedPage, feedPageSchema, type Run, runSchema, type Submission, submissionSchema } from './wire.js';
+import { jsonObject, readSubmission, type Submission } from './wire.js';
 
 const MIB = 1024 * 1024;
 /** Maximum size of the response to a submission, bytes. It has three fields. */
 const SUBMISSION_BYTES = MIB;
 
-export interface RecognitionClientOptions {
+export interface ServiceClientOptions {
   /** URL of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
   readonly baseUrl: string | URL;
   /** Bearer key, or a function that is called for it before every request. */
@@ -53,18 +51,15 @@ export type SubmitResult = Submission & { readonly created: boolean };
  * Client of the Document Recognition Service. Any number of requests may run concurrently. Every method rejects with a
  * `ServiceError`, or with the reason of the given signal. Requests are not retried, except once for a GET on a kept-alive
  * connection that the service was closing.
- *
- * `readPage` and `readRun` return the text as received, with every digit; `feedPage`, `getRun` and `submit` return checked
- * objects.
  */
-export class RecognitionClient implements FeedService {
+export class ServiceClient implements FeedService {
   readonly #http: HttpOptions;
   readonly #closed = new AbortController();
   readonly #ownDispatcher: Dispatcher | null;
   readonly #maxResponseBytes: number;
 
   /** @throws InvalidArgumentError */
-  constructor(options: RecognitionClientOptions) {
+  constructor(options: ServiceClientOptions) {
     const base = parseBaseUrl(options.baseUrl);
     const requestTimeoutMs = atLeastOne(options.requestTimeoutMs ?? 30_000, 'requestTimeoutMs', 2 ** 31 - 1);
     // A response may become one string, which cannot be longer.
@@ -101,7 +96,7 @@ export class RecognitionClient implements FeedService {
       },
       signal,
     );
-    return { ...checked(submissionSchema, answer, 'the response'), created: answer.status === 202 };
+    return { ...readSubmission(answer), created: answer.status === 202 };
   }
 
   /**
@@ -128,11 +123,6 @@ export class RecognitionClient implements FeedService {
     };
   }
 
-  /** Reads one page of the feed and checks every entry (interface 2.1, 2.3). Store `nextCursor` once the entries are processed. */
-  async feedPage(feedQuery: FeedQuery = {}, signal?: AbortSignal): Promise<FeedPage> {
-    return checked(feedPageSchema, await this.#getPage(feedRequestOf(feedQuery), signal), 'the page');
-  }
-
   /** Reads a single run as received (interface 4.3). Checks only that it is an object. Long values as in `readPage`. */
   async readRun(
     scanId: string,
@@ -141,14 +131,6 @@ export class RecognitionClient implements FeedService {
   ): Promise<RawRun> {
     const { body, facts, places, ...answer } = await this.#getRun(scanId, options, signal, SKIPPABLE_IN_RUN);
     return { body, facts, places, run: jsonObject(answer, 'the run') };
-  }
-
-  /** Reads a single run in full and checks it (interface 2.2). Its status may be `processing`. */
-  async getRun(scanId: string, options: { readonly markdown?: boolean } = {}, signal?: AbortSignal): Promise<Run> {
-    const answer = await this.#getRun(scanId, { markdown: options.markdown ?? false }, signal);
-    const run = checked(runSchema, answer, 'the run');
-    if (run.scanId !== scanId) throw new WrongShapeError(answer.status, 'the run', ['scanId (another run)']);
-    return run;
   }
 
   /** Cancels running requests with `ClientClosedError` and closes the client's own connections. */

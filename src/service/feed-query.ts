@@ -3,16 +3,16 @@ import { InvalidArgumentError } from './errors/request-errors.js';
 
 /** What to read from the feed (interface 4.2). Defaults are always sent explicitly. */
 export interface FeedQuery {
-  /** Where to continue: `nextCursor` of the previous page. Excludes `since`. */
-  readonly cursor?: string | undefined;
-  /** Time to start from. Without `cursor` and `since` the feed starts at the beginning of the history. */
-  readonly since?: Date | undefined;
+  /** Where to continue: the `cursor` of the previous page; null if there is none. Excludes `since`. */
+  readonly cursor?: string | null | undefined;
+  /** Delivery time to start from. Without `cursor` and `since` the feed starts at the beginning of the history. */
+  readonly since?: Date | null | undefined;
   /** Default: both, unlike the service's own default. */
   readonly status?: readonly ('completed' | 'failed')[] | undefined;
   /** Default `prod`. */
   readonly environment?: 'prod' | 'test' | 'all' | undefined;
   /** A slug. Default: every type. */
-  readonly documentType?: string | undefined;
+  readonly documentType?: string | null | undefined;
   /** Maximum number of entries, 1 to 200. Default 50. */
   readonly limit?: number | undefined;
   /** Whether to include the recognized markdown. Default false. */
@@ -32,8 +32,7 @@ export function filtersOf(query: Pick<FeedQuery, keyof FeedFilters>): FeedFilter
 }
 
 function startOf({ cursor, since }: FeedQuery): FeedStart {
-  if (cursor !== undefined && since !== undefined)
-    throw new InvalidArgumentError('cursor and since exclude each other');
-  if (cursor !== undefined) return { cursor };
-  return since === undefined ? { beginning: true } : { since };
+  if (cursor != null && since != null) throw new InvalidArgumentError('cursor and since exclude each other');
+  if (cursor != null) return { cursor };
+  return since == null ? { beginning: true } : { since };
 }

@@ -126,8 +126,8 @@ describe('followFeed', () => {
     const { pages, scanIds } = await toTheEnd();
     expect(scanIds).toEqual(['a', 'c']);
     expect(pages[0]?.unusable).toMatchObject([
-      { index: 1, fields: ['revision'], entry: { scanId: 'b' } },
-      { index: 2, fields: ['not an object'], entry: 7 },
+      { index: 1, reason: 'revision', detail: expect.stringContaining('integer'), entry: { scanId: 'b' } },
+      { index: 2, reason: 'not_an_object', entry: 7 },
     ]);
   });
 
@@ -136,7 +136,7 @@ describe('followFeed', () => {
     const text = 'long '.repeat(300_000);
     emulator.appendRaw([entryJson({ scanId: 'a', data: { text, n: raw('1.10') } })]);
     const [page] = (await toTheEnd()).pages;
-    expect(page?.entries[0]?.data).toEqual({ text, n: 1.1 });
+    expect(page?.entries[0]).toMatchObject({ data: { text, n: 1.1 } });
     expect(Buffer.from(page?.body ?? []).includes('"n":1.10')).toBe(true);
   });
 
@@ -171,4 +171,39 @@ describe('followFeed', () => {
       await pages.return();
     },
   );
+});
+
+describe('RecognitionClient', () => {
+  it('reads one page with its cursor, from which the next one continues', async () => {
+    const { emulator, service } = await open({ history: 5 });
+    const first = await service.feedPage({ environment: 'all', limit: 3 });
+    expect(first.entries).toHaveLength(3);
+    expect(Buffer.from(first.body).toString()).toContain(first.entries[0]?.scanId);
+    const rest = await service.feedPage({ environment: 'all', cursor: first.cursor });
+    expect(rest.entries).toHaveLength(2);
+    emulator.addFault({ kind: 'missing-cursor', next: 1 });
+    expect((await service.feedPage({ cursor: null, since: null })).cursor).toBeNull();
+  });
+
+  it('loads a truncated run in full', async () => {
+    const { emulator, service } = await open();
+    const text = 'long '.repeat(300_000);
+    const [added] = emulator.appendRuns([{ data: { text }, truncated: 'data' }]);
+    const [entry] = (await service.feedPage()).entries;
+    expect(entry).toMatchObject({ scanId: added?.scanId, resultTruncated: true, data: null });
+    expect(await service.getRun(added?.scanId ?? '')).toMatchObject({
+      data: { text },
+      rawOcrResult: expect.anything(),
+    });
+  });
+
+  it('refuses another run, and one that does not match the interface', async () => {
+    const { emulator, service } = await open();
+    emulator.answerRun('scan-2', { body: entryJson({ scanId: 'scan-1' }) });
+    emulator.answerRun('scan-3', { body: entryJson({ scanId: 'scan-3', revision: 'canary-value' }) });
+    await expect(service.getRun('scan-2')).rejects.toMatchObject({ fields: ['scanId (another run)'] });
+    const error = await service.getRun('scan-3').catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ kind: 'wrong_shape', place: 'the run' });
+    expect(String(error)).not.toContain('canary');
+  });
 });

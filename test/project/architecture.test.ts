@@ -4,6 +4,7 @@ import {
   findMachinePaths,
   findViolations,
   importsOf,
+  packagesLoadedBy,
   readDependencies,
   readProject,
   type SourceFile,
@@ -32,6 +33,11 @@ describe.skipIf(project === null)('the project', () => {
 
   test('imports nothing in a circle', () => {
     expect(findCycles(sources)).toEqual([]);
+  });
+
+  test('loads undici alone with the library, and no client with the emulator', () => {
+    expect(packagesLoadedBy('src/index.ts', sources)).toEqual(['undici']);
+    expect(packagesLoadedBy('src/emulator/index.ts', sources)).toEqual(['@fastify/multipart', 'fastify', 'zod']);
   });
 
   test('names no folder of the machine it was written on', () => {

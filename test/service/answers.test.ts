@@ -6,7 +6,7 @@ import {
   NotJsonError,
   WrongShapeError,
 } from '../../src/service/errors/body-errors.js';
-import { entryFields, entryJson, pageJson, raw as rawJson } from '../support/entries.js';
+import { entryJson, pageJson, raw as rawJson } from '../support/entries.js';
 import { raw, reply } from '../support/scripted-service.js';
 import { never, operations, page, pdf, rejection, textOf, useService } from './harness.js';
 
@@ -85,39 +85,6 @@ describe('a page as received', () => {
   });
 });
 
-describe('a checked page', () => {
-  it('has typed entries with their unknown fields', async () => {
-    context.service.answer(reply(200, pageJson([entryJson({ futureField: { a: 1 } })], 'c-9')));
-    const { items, nextCursor } = await context.client().feedPage();
-    expect(nextCursor).toBe('c-9');
-    expect(items[0]).toMatchObject({ scanId: 'scan-1', revision: 1, status: 'completed', futureField: { a: 1 } });
-  });
-
-  it('accepts every optional field as null or absent', async () => {
-    const nulls = { partnerName: null, ocrConfidence: null, data: null, failureReason: null, error: null };
-    const times = { submittedAt: null, completedAt: null, deliveredAt: null, markdown: null };
-    const absent = { partnerTestMode: undefined, resultTruncated: undefined };
-    const documentType = { slug: null, name: null };
-    context.service.answer(reply(200, pageJson([entryJson({ ...nulls, ...times, ...absent, documentType })])));
-    expect((await context.client().feedPage()).items).toHaveLength(1);
-  });
-
-  it('reports the index and fields of an entry that does not match, never its values', async () => {
-    const bad = entryJson({ revision: 'canary-value', documentType: { slug: 7, name: null }, status: 'processing' });
-    context.service.answer(reply(200, pageJson([entryJson(), bad, entryJson({ fileName: 5 })])));
-    const error = (await rejection(context.client().feedPage())) as WrongShapeError;
-    expect(error).toBeInstanceOf(WrongShapeError);
-    expect(error.place).toBe('entry 1 of the page');
-    expect([...error.fields].sort()).toEqual(['documentType.slug', 'revision', 'status']);
-    expect(error.message).not.toContain('canary');
-  });
-
-  it('is rejected when it has no next cursor, which the next poll needs', async () => {
-    context.service.answer(reply(200, pageJson([], '')));
-    expect(await rejection(context.client().feedPage())).toMatchObject({ place: 'the page', fields: ['nextCursor'] });
-  });
-});
-
 describe('a single run', () => {
   it('is returned as received, up to the allowed size', async () => {
     const json = entryJson({ data: { n: rawJson('1.10') } });
@@ -128,21 +95,6 @@ describe('a single run', () => {
     expect(run.scanId).toBe('scan-1');
     const tooLarge = await rejection(client.readRun('scan-1', { markdown: false, maxBytes: json.length - 1 }, never));
     expect(tooLarge).toBeInstanceOf(BodyTooLargeError);
-  });
-
-  it('is accepted while processing, and keeps the raw OCR result', async () => {
-    const run = entryFields({ status: 'processing', data: null, rawOcrResult: [{ page: 1 }] });
-    context.service.answer(reply(200, run));
-    expect(await context.client().getRun('scan-1')).toMatchObject({
-      status: 'processing',
-      rawOcrResult: [{ page: 1 }],
-    });
-  });
-
-  it('is rejected when it is not the requested run', async () => {
-    context.service.answer(reply(200, entryJson()));
-    const error = await rejection(context.client().getRun('scan-2'));
-    expect(error).toMatchObject({ kind: 'wrong_shape', fields: ['scanId (another run)'] });
   });
 
   it('is rejected when it is not an object', async () => {

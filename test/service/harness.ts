@@ -1,5 +1,6 @@
 import { afterEach, beforeEach } from 'vitest';
-import { RecognitionClient, type RecognitionClientOptions } from '../../src/service/client.js';
+import { RecognitionClient } from '../../src/library/recognition-client.js';
+import type { ServiceClient, ServiceClientOptions } from '../../src/service/client.js';
 import type { RequestClock } from '../../src/service/http/deadline.js';
 import type { FeedRequest } from '../../src/sync/ports/index.js';
 import { captureErrorLeaks } from '../support/canaries/capture-leaks.js';
@@ -51,7 +52,7 @@ export function useService() {
     get service() {
       return service;
     },
-    client(options: Partial<RecognitionClientOptions> = {}): RecognitionClient {
+    client(options: Partial<ServiceClientOptions> = {}): RecognitionClient {
       const client = new RecognitionClient({
         ...options,
         baseUrl: options.baseUrl ?? service.baseUrl,
@@ -81,10 +82,10 @@ export const pdf = {
 
 /** The three operations, each called in the simplest way. */
 export const operations = {
-  feed: (client: RecognitionClient, signal?: AbortSignal) => client.readPage(page, signal),
-  run: (client: RecognitionClient, signal?: AbortSignal) =>
+  feed: (client: ServiceClient, signal?: AbortSignal) => client.readPage(page, signal),
+  run: (client: ServiceClient, signal?: AbortSignal) =>
     client.readRun('scan-1', { markdown: false, maxBytes: 1_000_000 }, signal),
-  submit: (client: RecognitionClient, signal?: AbortSignal) => client.submit(pdf, signal),
+  submit: (client: ServiceClient, signal?: AbortSignal) => client.submit(pdf, signal),
 } as const;
 
 /** The error that a promise rejects with; fails if it does not. */

@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/core/clock.js';
 import type { CommitCounts } from '../../src/core/counts.js';
 import type { Emulator } from '../../src/emulator/index.js';
-import { RecognitionClient } from '../../src/service/client.js';
+import { ServiceClient } from '../../src/service/client.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { engineContext, silentObserver } from './engine.js';
@@ -14,7 +14,7 @@ export async function syncToTheEnd(
 ): Promise<Record<keyof Omit<CommitCounts, 'stored'>, number>> {
   const total = { inserted: 0, updated: 0, filled: 0, unchanged: 0, stale: 0, quarantined: 0, conflicts: 0 };
   const stop = new AbortController();
-  const client = new RecognitionClient({ baseUrl: emulator.url, apiKey: emulator.apiKey });
+  const client = new ServiceClient({ baseUrl: emulator.url, apiKey: emulator.apiKey });
   const context = engineContext({
     service: client,
     store: store,

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
-import { RecognitionClient } from '../../src/service/client.js';
+import { ServiceClient } from '../../src/service/client.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelStore } from '../simulation/model-store.js';
 import { engineContext, silentObserver } from '../support/engine.js';
@@ -23,7 +23,7 @@ async function serve(cursors: 'stable' | 'moving', offset: { ms: number }): Prom
 /** Follows the feed, through HTTP, until it is said to be caught up. */
 async function catchUp(emulator: Emulator, store: ModelStore): Promise<void> {
   const stop = new AbortController();
-  const service = new RecognitionClient({ baseUrl: emulator.url, apiKey: emulator.apiKey });
+  const service = new ServiceClient({ baseUrl: emulator.url, apiKey: emulator.apiKey });
   const observer = silentObserver({
     caughtUp: (at) => {
       if (at !== null) stop.abort();

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { RecognitionClient } from '../../service/client.js';
+import type { ServiceClient } from '../../service/client.js';
 import { readSettings } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
@@ -103,7 +103,7 @@ async function checkAll(paths: readonly string[], io: CommandProcess, signal: Ab
 }
 
 interface SubmitParts {
-  readonly client: RecognitionClient;
+  readonly client: ServiceClient;
   readonly io: CommandProcess;
   readonly signal: AbortSignal;
   readonly perSecond: number | null;

@@ -1,5 +1,5 @@
 import { openClient } from '../../daemon/open-client.js';
-import type { RecognitionClient } from '../../service/client.js';
+import type { ServiceClient } from '../../service/client.js';
 import { limitRate } from '../../service/http/rate-limit.js';
 import type { ServiceSettings } from '../../settings/settings.js';
 import type { FeedRow } from '../../storage/feeds/feeds.js';
@@ -20,7 +20,7 @@ export const SERVICE_FAILURES: ReadonlySet<string> = new Set([
 export async function withClient<T>(
   settings: ServiceSettings,
   connections: number,
-  work: (client: RecognitionClient) => Promise<T>,
+  work: (client: ServiceClient) => Promise<T>,
 ): Promise<T> {
   const { client, close } = openClient(settings, connections);
   return work(client).finally(close);

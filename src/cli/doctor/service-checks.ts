@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import type { RecognitionClient } from '../../service/client.js';
+import type { ServiceClient } from '../../service/client.js';
 import { isLoopback } from '../../settings/kinds.js';
 import type { FeedSettings, ServiceSettings } from '../../settings/settings.js';
 import { withClient } from '../context/with-service.js';
@@ -83,7 +83,7 @@ export async function checkService(
 }
 
 async function readFirstEntry(
-  client: RecognitionClient,
+  client: ServiceClient,
   filters: FeedSettings['filters'],
   clock: Pick<Clock, 'now' | 'monotonic'>,
 ) {

@@ -1,9 +1,9 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.js';
-import type { RecognitionClient } from '../../service/client.js';
+import type { ServiceClient } from '../../service/client.js';
 import { WrongShapeError } from '../../service/errors/body-errors.js';
 import { ServiceError } from '../../service/errors/service-error.js';
-import { misfit, runSchema } from '../../service/wire.js';
+import { isRunStatus } from '../../service/wire.js';
 import { formatSeconds } from '../terminal/format.js';
 import { problemOf, type SubmittedFile } from './submit-files.js';
 
@@ -18,7 +18,7 @@ const TRIES = 15;
 const REPORTED_PAUSE_MS = 5_000;
 
 export interface AwaitOptions {
-  readonly client: Pick<RecognitionClient, 'readRun'>;
+  readonly client: Pick<ServiceClient, 'readRun'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Maximum number of requests at once. */
@@ -122,14 +122,15 @@ function longestOf(failures: readonly (ServiceError | null)[]): ServiceError | n
   );
 }
 
-/** Fields of a run that describe its state. Its data is not checked. */
-const stateSchema = runSchema.pick({ status: true, failureReason: true, error: true });
-
-/** Returns null while the run is processing. */
+/** Returns the state of a run, whose data is not checked; null while it is processing. */
 async function readState(client: AwaitOptions['client'], scanId: string, signal: AbortSignal): Promise<Update | null> {
   const { run } = await client.readRun(scanId, { markdown: false }, signal);
-  const { data, error } = stateSchema.safeParse(run);
-  if (error !== undefined) throw new WrongShapeError(200, 'the run', misfit(error).fields);
-  if (data.status === 'processing') return null;
-  return { status: data.status, failureReason: data.failureReason ?? null, error: data.error ?? null };
+  const { status, failureReason, error } = run;
+  if (!isRunStatus(status)) throw new WrongShapeError(200, 'the run', ['status']);
+  if (status === 'processing') return null;
+  return { status, failureReason: textOrNull(failureReason), error: textOrNull(error) };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import PQueue from 'p-queue';
 import type { Clock } from '../../core/clock.js';
-import type { RecognitionClient, SubmitResult } from '../../service/client.js';
+import type { ServiceClient, SubmitResult } from '../../service/client.js';
 import { ServiceError } from '../../service/errors/service-error.js';
 import { ConflictError } from '../../service/errors/status-errors.js';
 import type { Submission } from '../../service/wire.js';
@@ -41,7 +41,7 @@ export interface Problem {
 }
 
 export interface SubmitOptions {
-  readonly client: Pick<RecognitionClient, 'submit'>;
+  readonly client: Pick<ServiceClient, 'submit'>;
   readonly documentType: string;
   readonly environment: 'prod' | 'test';
   /** Whether to submit a file again if its run has failed. */

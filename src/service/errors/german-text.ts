@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { readJson } from '../http/body.js';
-import { errorBodySchema } from '../wire.js';
+import { errorTextOf } from '../wire.js';
 
 const MAX_BODY_BYTES = 65_536;
 const MAX_CHARACTERS = 300;
@@ -16,9 +16,9 @@ export async function readGermanText(
   secrets: readonly string[],
 ): Promise<string | undefined> {
   const json = await readJson(response, { maxBytes: MAX_BODY_BYTES }).catch(() => undefined); // the status is enough
-  const parsed = errorBodySchema.safeParse(json?.value);
-  if (!parsed.success) return undefined;
-  const text = secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '[redacted]'), parsed.data.error);
+  const given = errorTextOf(json?.value);
+  if (given === null) return undefined;
+  const text = secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '[redacted]'), given);
   return oneLine(text) || undefined;
 }
 

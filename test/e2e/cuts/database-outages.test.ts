@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
-import { RecognitionClient } from '../../../src/service/client.js';
+import { ServiceClient } from '../../../src/service/client.js';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../src/storage/connection/pool.js';
 import { disruptAfterCommits } from '../../support/disrupt-after-commits.js';
 import { type FollowOptions, followToTheEnd } from '../../support/follow-to-the-end.js';
@@ -83,10 +83,10 @@ const TERMINATE_OTHERS = `
 
 describe('a feed of 2,000 runs', () => {
   let feed: OracleFeed;
-  let client: RecognitionClient;
+  let client: ServiceClient;
   beforeEach(async () => {
     feed = await startOracleFeed();
-    client = new RecognitionClient({ baseUrl: feed.emulator.url, apiKey: feed.emulator.apiKey });
+    client = new ServiceClient({ baseUrl: feed.emulator.url, apiKey: feed.emulator.apiKey });
   });
   afterEach(async () => {
     await client.close();

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type FaultInput, startEmulator } from '../../../src/emulator/index.js';
-import { RecognitionClient } from '../../../src/service/client.js';
+import { RecognitionClient } from '../../../src/library/recognition-client.js';
 import { followToTheEnd } from '../../support/follow-to-the-end.js';
 import { inResponseTo, RESPONSE_POSITIONS, type ResponsePosition } from '../../support/http-cuts.js';
 import { useDatabase } from '../../support/postgres/index.js';
@@ -42,7 +42,12 @@ async function setup(requestTimeoutMs: number, faults: readonly FaultInput[]) {
       FROM ${tables.runs} WHERE scan_id IN (${sql.join(scans)}) ORDER BY scan_id`);
   const complete = async () => {
     const runs = await Promise.all(scans.map((scanId) => direct.getRun(scanId)));
-    return runs.map(({ scanId, data }) => ({ id: scanId, state: 'complete', reason: null, data }));
+    return runs.map((run) => ({
+      id: run.scanId,
+      state: 'complete',
+      reason: null,
+      data: 'data' in run ? run.data : null,
+    }));
   };
   const pending = () => scans.map((id) => ({ id, state: 'pending', reason: 'not_loaded', data: null }));
   const close = () => Promise.all([cut.close(), direct.close(), proxy.close(), emulator.close()]);

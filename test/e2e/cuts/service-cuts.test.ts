@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Emulator, type FaultInput, startEmulator } from '../../../src/emulator/index.js';
-import { RecognitionClient } from '../../../src/service/client.js';
+import { ServiceClient } from '../../../src/service/client.js';
 import { type Followed, followToTheEnd } from '../../support/follow-to-the-end.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, tables, useStore } from '../../support/store.js';
@@ -48,7 +48,7 @@ async function session(disruption: Disruption): Promise<Session> {
   const emulator = await startEmulator({ seed, switches: { faults: [...(disruption.faults ?? [])] } });
   emulator.appendCount(PAGES * PAGE);
   const proxy = await TcpProxy.to(emulator.url);
-  const client = new RecognitionClient({
+  const client = new ServiceClient({
     baseUrl: proxy.urlOf(emulator.url),
     apiKey: emulator.apiKey,
     requestTimeoutMs: disruption.requestTimeoutMs ?? 10_000,

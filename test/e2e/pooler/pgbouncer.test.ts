@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
-import { RecognitionClient } from '../../../src/service/client.js';
+import { ServiceClient } from '../../../src/service/client.js';
 import { connectStore } from '../../../src/storage/connection/store-connection.js';
 import { refreshReports } from '../../../src/storage/reporting/refresh-reports.js';
 import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
@@ -113,11 +113,11 @@ describe.skipIf(program === null)('PgBouncer in transaction mode', () => {
     const bouncer = useBouncer(provided);
     const bench = useStore(provided);
     let feed: OracleFeed;
-    let client: RecognitionClient;
+    let client: ServiceClient;
     beforeEach(async () => {
       await bench.rows(sql`TRUNCATE ${tables.runs}, ${tables.feeds}, ${tables.runHistory}`);
       feed = await startOracleFeed();
-      client = new RecognitionClient({ baseUrl: feed.emulator.url, apiKey: feed.emulator.apiKey });
+      client = new ServiceClient({ baseUrl: feed.emulator.url, apiKey: feed.emulator.apiKey });
     });
     afterEach(async () => {
       await client.close();

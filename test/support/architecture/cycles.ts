@@ -24,3 +24,13 @@ function reach(path: string, imports: ReadonlyMap<string, readonly string[]>): R
   }
   return reached;
 }
+
+/** Returns the packages that are loaded with a file, directly or through others, sorted. Imports of types load nothing. */
+export function packagesLoadedBy(path: string, files: readonly SourceFile[]): string[] {
+  const loaded = new Map(files.map((file) => [file.path, importsOf(file).filter(({ typeOnly }) => !typeOnly)]));
+  const targets = new Map([...loaded].map(([from, imports]) => [from, imports.map(({ target }) => target)]));
+  const packages = [...reach(path, targets)].filter(
+    (target) => !target.startsWith('src/') && !target.startsWith('node:'),
+  );
+  return packages.sort();
+}

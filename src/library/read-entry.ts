@@ -1,0 +1,106 @@
+import { DOCUMENT_TYPE_FIELDS, INTERFACE_FIELDS } from '../core/run-fields.js';
+import { checkEntry, type EntryCheck } from '../sync/page/check-entry.js';
+import type { CompletedEntry, FailedEntry, FeedEntry, Run, RunFields } from './entry-types.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+type Usable = Extract<EntryCheck, { usable: true }>;
+type Unusable = Extract<EntryCheck, { usable: false }>;
+
+/** The fields of a run that belong to one state only (interface 2.1). */
+const STATE_FIELDS = ['data', 'failureReason', 'error'] as const;
+const COMMON_FIELDS: ReadonlySet<string> = new Set(INTERFACE_FIELDS.filter((name) => !isStateField(name)));
+
+/** Reads an entry of the feed by the rules of the daemon. Returns what is wrong if it is not usable. */
+export function readEntry(given: unknown): FeedEntry | Unusable {
+  const check = checkEntry(given);
+  if (!check.usable) return check;
+  const value = valuesOf(given as Fields, check);
+  return value('status') === 'failed' ? failedEntry(given as Fields, check) : completedEntry(given as Fields, check);
+}
+
+/** Reads a single-run answer, whose run may still be processing (interface 2.2). */
+export function readSingleRun(given: Fields): Run | Unusable {
+  const addition = given.rawOcrResult === undefined ? {} : { rawOcrResult: given.rawOcrResult };
+  if (given.status !== 'processing') {
+    const entry = readEntry(given);
+    return isUnusable(entry) ? entry : { ...entry, ...addition };
+  }
+  const check = checkEntry({ ...given, status: 'completed' }); // apart from its status, it has the shape of an entry
+  return check.usable ? { ...commonFields(given, check, []), status: 'processing', ...addition } : check;
+}
+
+/** Returns whether a run could not be read. */
+export function isUnusable(read: FeedEntry | Run | Unusable): read is Unusable {
+  return 'usable' in read;
+}
+
+function completedEntry(given: Fields, check: Usable): CompletedEntry {
+  const value = valuesOf(given, check);
+  return {
+    ...commonFields(given, check, ['data']),
+    status: 'completed',
+    data: value('data') as CompletedEntry['data'],
+  };
+}
+
+function failedEntry(given: Fields, check: Usable): FailedEntry {
+  const value = valuesOf(given, check);
+  return {
+    ...commonFields(given, check, ['failureReason', 'error']),
+    status: 'failed',
+    failureReason: value('failureReason') as string | null,
+    error: value('error') as string | null,
+  };
+}
+
+/** The checks have seen that each value has its type. */
+function commonFields(given: Fields, check: Usable, ofState: readonly string[]): RunFields {
+  const value = valuesOf(given, check);
+  const { slug = null, name = null } = given.documentType as { slug?: string | null; name?: string | null };
+  return {
+    scanId: check.run.scanId,
+    revision: check.run.revision,
+    environment: value('environment') as RunFields['environment'],
+    documentType: { slug, name },
+    fileName: value('fileName') as string,
+    partnerName: value('partnerName') as string | null,
+    partnerTestMode: value('partnerTestMode') as boolean | null,
+    ocrConfidence: value('ocrConfidence') as number | null,
+    submittedAt: value('submittedAt') as string | null,
+    completedAt: value('completedAt') as string | null,
+    deliveredAt: value('deliveredAt') as string | null,
+    resultTruncated: check.run.truncated,
+    markdown: value('markdown') as string | null,
+    extra: extraOf(given, check, ofState),
+  };
+}
+
+/** Returns the values of fields: replaced ones as the daemon stores them, and null for missing ones. */
+function valuesOf(given: Fields, { replaced }: Usable): (name: string) => unknown {
+  return (name) => (Object.hasOwn(replaced, name) ? replaced[name] : given[name]) ?? null;
+}
+
+/**
+ * Returns the fields that the interface does not know, and the originals of replaced values, as the daemon stores them in
+ * `extra`; also the fields that do not belong to the run's state.
+ */
+function extraOf(given: Fields, { replaced, normalised }: Usable, ofState: readonly string[]): Fields {
+  const extra: Record<string, unknown> = {};
+  for (const [name, original] of Object.entries(given)) {
+    const isKnown = COMMON_FIELDS.has(name) || ofState.includes(name);
+    const isReplaced = Object.hasOwn(replaced, name) && !normalised.includes(name);
+    const isForeign = isStateField(name) && original !== null && !ofState.includes(name);
+    if (isReplaced || isForeign || (!isKnown && !isStateField(name))) extra[name] = original;
+  }
+  const ofType = Object.entries(given.documentType as Fields).filter(([name]) => !isTypeField(name));
+  if (ofType.length > 0) extra.documentType = Object.fromEntries(ofType);
+  return extra;
+}
+
+function isStateField(name: string): boolean {
+  return (STATE_FIELDS as readonly string[]).includes(name);
+}
+
+function isTypeField(name: string): boolean {
+  return (DOCUMENT_TYPE_FIELDS as readonly string[]).includes(name);
+}

@@ -1,0 +1,46 @@
+import { ServiceClient } from '../service/client.js';
+import { WrongShapeError } from '../service/errors/body-errors.js';
+import { type FeedQuery, feedRequestOf } from '../service/feed-query.js';
+import type { Run } from './entry-types.js';
+import { isUnusable, readSingleRun } from './read-entry.js';
+import { type SortedEntries, sortEntries } from './sort-entries.js';
+
+/** A page of the feed (interface 2.3). */
+export interface FeedPage extends SortedEntries {
+  /** Store it after the entries, or with them (interface 4.2 rule 5). Null if the service has not sent a usable one. */
+  readonly cursor: string | null;
+  /** The page as received: JSON, UTF-8. */
+  readonly body: Uint8Array;
+}
+
+/**
+ * Client of the Document Recognition Service. Any number of requests may run concurrently. Every method rejects with a
+ * `ServiceError`, or with the reason of the given signal. Requests are not retried, except once for a GET on a kept-alive
+ * connection that the service was closing; `followFeed` retries.
+ *
+ * `feedPage`, `getRun` and `submit` return typed objects; `readPage` and `readRun` the bytes as received, with every digit.
+ */
+export class RecognitionClient extends ServiceClient {
+  /**
+   * Reads one page of the feed (interface 4.2). `followFeed` reads all of them.
+   * @throws InvalidArgumentError, or any `ServiceError` of the request
+   */
+  async feedPage(query: FeedQuery = {}, signal?: AbortSignal): Promise<FeedPage> {
+    const page = await this.readPage(feedRequestOf(query), signal);
+    return { ...sortEntries(page), cursor: page.nextCursor || null, body: page.body };
+  }
+
+  /**
+   * Reads a single run in full (interface 4.3). Its status may be `processing`, and its revision newer than that of the feed's
+   * entry.
+   * @param options `markdown`: whether to load the recognized text. Default false
+   * @throws WrongShapeError if the answer does not match the interface or is another run
+   */
+  async getRun(scanId: string, options: { readonly markdown?: boolean } = {}, signal?: AbortSignal): Promise<Run> {
+    const { body } = await this.readRun(scanId, { markdown: options.markdown ?? false }, signal);
+    const run = readSingleRun(JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>>);
+    if (isUnusable(run)) throw new WrongShapeError(200, 'the run', [run.detail]);
+    if (run.scanId !== scanId) throw new WrongShapeError(200, 'the run', ['scanId (another run)']);
+    return run;
+  }
+}
