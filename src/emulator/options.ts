@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { SwitchesPatch } from './model/switches.js';
+import type { SwitchesPatch } from './model/switch-types.js';
 
 export interface ApiKey {
   readonly key: string;

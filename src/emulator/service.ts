@@ -6,7 +6,8 @@ import { Organization } from './model/organization.js';
 import { Refusal } from './model/refusal.js';
 import { RequestLog } from './model/request-log.js';
 import { RunScripts } from './model/run-scripts.js';
-import { type Switches, type SwitchesPatch, switchesSchema } from './model/switches.js';
+import type { Switches, SwitchesPatch } from './model/switch-types.js';
+import { switchesSchema } from './model/switches.js';
 import type { EmulatorOptions } from './options.js';
 
 /** The state of the service: organizations, switches, faults, scripts and the clock. */

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { register } from '../../src/cli/commands/emulator.js';
-import { defaultSwitches } from '../../src/emulator/index.js';
+import { defaultSwitches } from '../../src/emulator/model/switches.js';
 
 /** Runs the command until `use` has processed its output. */
 async function run(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { defaultSwitches, switchesSchema } from '../../src/emulator/index.js';
+import { defaultSwitches, switchesSchema } from '../../src/emulator/model/switches.js';
 import { ids, revisions, setup } from './client.js';
 
 describe('the control routes at /_emulator', () => {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { faultKinds } from '../../emulator/model/faults.js';
+import { faultKinds } from '../../emulator/model/fault-types.js';
 import type { ApiKey } from '../../emulator/options.js';
 import { duration, size, switchesOf, switchOptions } from '../context/emulator-options.js';
 import { CommandFailure, EXIT } from '../context/exit.js';

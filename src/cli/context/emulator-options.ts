@@ -1,7 +1,8 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import type { FaultInput } from '../../emulator/model/faults.js';
-import { defaultSwitches, type Switches, type SwitchesPatch, switchesSchema } from '../../emulator/model/switches.js';
+import type { FaultInput } from '../../emulator/model/fault-types.js';
+import type { Switches, SwitchesPatch } from '../../emulator/model/switch-types.js';
+import { defaultSwitches, switchesSchema } from '../../emulator/model/switches.js';
 import { numberOption } from './parse-options.js';
 
 /** Options of `scanfeed emulator`: one for each switch. */

@@ -5,10 +5,10 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
-import type { FaultInput } from '../model/faults.js';
+import type { FaultInput } from '../model/fault-types.js';
 import { json } from '../model/refusal.js';
 import type { RunVersion } from '../model/runs.js';
-import type { SwitchesPatch } from '../model/switches.js';
+import type { SwitchesPatch } from '../model/switch-types.js';
 import type { Service } from '../service.js';
 import { SERVICE_DESCRIPTION } from '../service-description.js';
 import { controlDescription } from './control-description.js';

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify';
-import type { Fault } from '../model/faults.js';
+import type { Fault } from '../model/fault-types.js';
 import { type Answer, errorAnswer } from '../model/refusal.js';
 
 /** Returns the answer of a fault that takes effect before any work, or null. */

@@ -11,7 +11,7 @@ import {
   type Place,
   type Sequence,
 } from '../model/sequence.js';
-import type { Switches } from '../model/switches.js';
+import type { Switches } from '../model/switch-types.js';
 import type { Call, Outcome } from './operation.js';
 import { type FeedParameters, parseFeedParameters } from './parameters.js';
 import { renderEntry } from './render-run.js';

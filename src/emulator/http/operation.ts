@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Fault, Operation } from '../model/faults.js';
+import type { Fault, Operation } from '../model/fault-types.js';
 import type { Organization } from '../model/organization.js';
 import { type Answer, ConnectionReset, errorAnswer, Refusal } from '../model/refusal.js';
 import type { RequestRecord } from '../model/request-log.js';

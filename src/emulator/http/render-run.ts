@@ -2,7 +2,7 @@
 
 import { textOrNull, timestamp } from '../model/json-text.js';
 import type { RunVersion, Withheld } from '../model/runs.js';
-import type { Switches } from '../model/switches.js';
+import type { Switches } from '../model/switch-types.js';
 
 type InlineRules = Pick<Switches, 'inlineLimitBytes' | 'truncatedShare'>;
 

@@ -2,12 +2,13 @@ import type { EmulatorOptions } from '../options.js';
 import { CorrectionSchedule } from './correction-schedule.js';
 import { CursorSeal } from './cursors.js';
 import { draw, seedOf } from './random.js';
-import { type Correction, type RunSpec, reviseRun, scriptRun, toMs } from './run-specs.js';
+import type { Correction, RunSpec } from './run-spec-types.js';
+import { reviseRun, scriptRun, toMs } from './run-specs.js';
 import { type Environment, type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
 import { runNumberOf, scanIdOf } from './scan-ids.js';
 import { type Content, type GeneratedLane, type Place, type PlacedEntry, Sequence } from './sequence.js';
 import { StoredCursors } from './stored-cursors.js';
-import type { Switches } from './switches.js';
+import type { Switches } from './switch-types.js';
 import { PERIOD_SWITCHES, Timeline } from './timeline.js';
 
 type OrganizationOptions = Pick<EmulatorOptions, 'seed' | 'runBytes' | 'history' | 'historyPeriodMs' | 'liveLimit'> & {

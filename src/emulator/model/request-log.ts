@@ -1,4 +1,4 @@
-import type { FaultKind, Operation } from './faults.js';
+import type { FaultKind, Operation } from './fault-types.js';
 import type { Answer } from './refusal.js';
 
 /** A request with details of its answer. */

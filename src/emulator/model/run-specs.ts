@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { documentTypes } from './catalogue.js';
 import { draw } from './random.js';
+import type { Correction, RunSpec } from './run-spec-types.js';
 import { type FilterFacts, factsOf, makeVersion, type RunSource, type RunVersion } from './runs.js';
-import type { Switches } from './switches.js';
 
 /** Scripts in the same process may pass a Date. */
 const time: z.ZodType<Date | string | number> = z.union([z.string(), z.number()]);
@@ -14,30 +14,22 @@ export const runSpecSchema = z.strictObject({
   revision: z.int().min(1).optional(),
   status: z.enum(['completed', 'failed']).optional(),
   environment: z.enum(['prod', 'test']).optional(),
-  /** A slug of the configured types, or null for none. */
   documentType: z.string().nullish(),
   fileName: z.string().optional(),
   partnerName: z.string().nullish(),
   partnerTestMode: z.boolean().optional(),
   ocrConfidence: z.number().nullish(),
-  /** The result as a value; see `dataJson` for numbers that JavaScript cannot hold. */
   data: z.unknown().optional(),
-  /** The result as JSON text, sent verbatim. */
   dataJson: z.string().optional(),
   markdown: z.string().nullish(),
   failureReason: z.string().nullish(),
   error: z.string().nullish(),
   submittedAt: time.nullish(),
   completedAt: time.nullish(),
-  /** Place in the sequence. A time before its current end makes the run appear late, behind stored cursors. */
   deliveredAt: time.optional(),
-  /** Omits the value from the feed; `false` includes it regardless of its size. */
   truncated: z.union([z.enum(['data', 'markdown', 'both']), z.literal(false)]).optional(),
 });
-export type RunSpec = z.output<typeof runSpecSchema>;
-
-/** A correction or retry: the changed fields, and the place of the new revision if it differs from the switch. */
-export type Correction = Omit<RunSpec, 'scanId'> & { redelivery?: Switches['redelivery'] | undefined };
+runSpecSchema satisfies z.ZodType<RunSpec>;
 
 /** Creates a finished run of a script, by default completed and in `prod`. */
 export function scriptRun(

@@ -6,7 +6,7 @@ import { confidence } from './json-text.js';
 import { draw, hash } from './random.js';
 import { markdownOf, rawOcrJson } from './recognised-text.js';
 import { scanIdOf } from './scan-ids.js';
-import type { Switches } from './switches.js';
+import type { Switches } from './switch-types.js';
 
 export type Status = 'completed' | 'failed';
 export type Environment = 'prod' | 'test';

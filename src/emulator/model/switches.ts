@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { faultSchema } from './faults.js';
+import type { Switches, SwitchesPatch } from './switch-types.js';
 
 const share = z.number().min(0).max(1);
 const quantity = z.number().min(0);
@@ -64,8 +65,6 @@ export const switchesSchema = z.strictObject({
   faults: z.array(faultSchema).default([]).describe('active faults'),
 });
 
-export type Switches = z.output<typeof switchesSchema>;
-/** A change of switches: missing ones stay the same, `faults` replaces the whole list. */
-export type SwitchesPatch = z.input<typeof switchesSchema>;
+switchesSchema satisfies z.ZodType<Switches, SwitchesPatch>;
 
 export const defaultSwitches: Switches = switchesSchema.parse({});

@@ -1,5 +1,5 @@
 import { draw, hash } from './random.js';
-import type { Switches } from './switches.js';
+import type { Switches } from './switch-types.js';
 
 /**
  * The delivery times of the generated runs. They are computed, not stored: the history and each period of a constant rate are
