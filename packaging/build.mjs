@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { rolldown } from 'rolldown';
-import { licencesOf } from './licences.mjs';
+import { licencesOf, packagesOf } from './licences.mjs';
 import { keepReachableTypes } from './reachable-types.mjs';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
@@ -29,9 +29,10 @@ const THIRD_PARTY = 'THIRD-PARTY-LICENSES.txt';
 
 await rm(OUTPUT, { recursive: true, force: true });
 await mkdir(DIST, { recursive: true });
-const [modules] = await Promise.all([bundle(), writeTypes()]);
+const [chunks] = await Promise.all([bundle(), writeTypes()]);
 for (const name of COPIED) await cp(join(ROOT, name), join(OUTPUT, name), { recursive: true });
-await writeFile(join(OUTPUT, THIRD_PARTY), await licencesOf(modules));
+await writeFile(join(OUTPUT, THIRD_PARTY), await licencesOf(chunks.flatMap(({ moduleIds }) => moduleIds)));
+await writeFile(join(ROOT, 'build', 'package-chunks.json'), JSON.stringify(chunks.map(contentsOf)));
 await writeFile(join(OUTPUT, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`);
 
 /** Every file is two folders below the package, as in `src/`, so relative paths (`migrations/`, `openapi/`) are the same. */
@@ -50,7 +51,12 @@ async function bundle() {
   });
   const { output } = await build.write({ dir: DIST, format: 'esm', chunkFileNames: 'chunks/[name]-[hash].js' });
   await build.close();
-  return output.flatMap((chunk) => (chunk.type === 'chunk' ? chunk.moduleIds : []));
+  return output.filter(({ type }) => type === 'chunk');
+}
+
+/** Returns the contents of a chunk, for the tests. */
+function contentsOf({ fileName, imports, moduleIds }) {
+  return { fileName, imports, packages: packagesOf(moduleIds).map(({ name }) => name) };
 }
 
 async function writeTypes() {

@@ -63,4 +63,4 @@ export { createDispatcher, type DispatcherOptions, type ProxySettings } from './
 export type { RequestObservation } from './service/http/exchange.js';
 export type { SubmitRequest } from './service/requests.js';
 export type { RunStatus, Submission } from './service/wire.js';
-export type { FeedFilters, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports/index.js';
+export type { BodyBounds, FeedFilters, FeedRequest, FeedStart, RawPage, RawRun } from './sync/ports/service.js';

@@ -42,6 +42,8 @@ export interface Emulator {
   addFault(fault: FaultInput): void;
   /** Removes all faults. */
   clearFaults(): void;
+  /** Adds a run at the end of the sequence, or at its `deliveredAt`. Omitted fields are generated. */
+  appendRun(spec?: RunSpec, organization?: string): RunVersion;
   /** Adds runs at the end of the sequence, or at their `deliveredAt`. */
   appendRuns(specs: readonly RunSpec[], organization?: string): RunVersion[];
   /** Adds `count` generated runs. */
@@ -71,7 +73,7 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}): Pro
   const address = server.server.address();
   if (address === null || typeof address === 'string') throw new TypeError('the emulator listens on no TCP port');
   const origin = `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
-  const append = (spec: RunSpec, organization?: string) =>
+  const append = (spec: RunSpec = {}, organization?: string) =>
     service.organization(organization).append(spec, service.now());
   return {
     url: `${origin}/v1`,
@@ -87,6 +89,7 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}): Pro
     clearFaults: () => {
       service.faults.list = [];
     },
+    appendRun: append,
     appendRuns: (specs, organization) => specs.map((spec) => append(spec, organization)),
     appendCount: (count, spec = {}, organization) => Array.from({ length: count }, () => append(spec, organization)),
     appendRaw: (entries, organization) => {

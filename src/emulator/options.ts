@@ -1,13 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { SwitchesPatch } from './model/switch-types.js';
 
+/** An API key of the emulated service (interface 5). */
 export interface ApiKey {
+  /** The bearer key. */
   readonly key: string;
-  /** Null: a key that belongs to no organization (403). */
+  /** The organization that it belongs to. Null: a key that belongs to no organization (403). */
   readonly organization: string | null;
 }
 
+/** Options of `startEmulator`. */
 export interface EmulatorOptions {
+  /** Address to listen on. Default 127.0.0.1. */
   readonly host: string;
   /** 0 for any free port. */
   readonly port: number;
@@ -31,9 +35,11 @@ export interface EmulatorOptions {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
+/** The API key that the emulator accepts by default. */
 export const defaultApiKey = 'emulator-key';
 export const defaultOrganization = 'demo';
 
+/** The defaults of `startEmulator`: a free port of 127.0.0.1, one key, and no runs. */
 export const defaultOptions: EmulatorOptions = {
   host: '127.0.0.1',
   port: 0,

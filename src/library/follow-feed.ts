@@ -37,6 +37,7 @@ export type FeedFailure = Error & Failure;
 
 /** A failure that is retried. */
 export interface WaitedOut {
+  /** The failure. */
   readonly error: FeedFailure;
   /** Number of failures in a row. */
   readonly failures: number;

@@ -26,6 +26,7 @@ const MIB = 1024 * 1024;
 /** Maximum size of the response to a submission, bytes. It has three fields. */
 const SUBMISSION_BYTES = MIB;
 
+/** How to reach the service. */
 export interface ServiceClientOptions {
   /** URL of the service, with the version prefix: `https://recognition.example/v1`. No user, query or fragment. */
   readonly baseUrl: string | URL;
@@ -37,6 +38,7 @@ export interface ServiceClientOptions {
   readonly maxResponseBytes?: number | undefined;
   /** For proxies and certificates, see `createDispatcher`. The caller destroys it. Default: a dispatcher of the client's own. */
   readonly dispatcher?: Dispatcher | undefined;
+  /** Value of the header `User-Agent`. Default `scanfeed`. */
   readonly userAgent?: string | undefined;
   /** Called once at the end of each request, whatever its outcome. */
   readonly onRequest?: ((observation: RequestObservation) => void) | undefined;
@@ -44,8 +46,11 @@ export interface ServiceClientOptions {
   readonly clock?: RequestClock | undefined;
 }
 
-/** The response to a submission, and whether it created a new run (202) or found that of an earlier request (200). */
-export type SubmitResult = Submission & { readonly created: boolean };
+/** The response to a submission (interface 2.4, 4.1). */
+export interface SubmitResult extends Submission {
+  /** True for a new run (202), false for that of an earlier request with the same `idempotencyKey` (200). */
+  readonly created: boolean;
+}
 
 /**
  * Client of the Document Recognition Service. Any number of requests may run concurrently. Every method rejects with a

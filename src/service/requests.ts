@@ -6,9 +6,11 @@ import { InvalidArgumentError } from './errors/request-errors.js';
 export interface SubmitRequest {
   /** The PDF. */
   readonly file: Uint8Array | Blob;
+  /** The file name that the run will have (interface 2.1). */
   readonly fileName: string;
   /** Slug of the document type. */
   readonly documentType: string;
+  /** Environment of the run. It has no default (interface 4.1). */
   readonly environment: 'prod' | 'test';
   /** Any visible ASCII text. A repeated request with the same key returns the existing run. */
   readonly idempotencyKey?: string | undefined;

@@ -1,51 +1,27 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
+import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { publint } from 'publint';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startEmulator } from '../../src/emulator/index.js';
+import { expect, inject, test } from 'vitest';
 
 const run = promisify(execFile);
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-/** What the library needs of the package's dependencies, and what is needed to compile against it. */
-const NEEDED = ['undici', 'zod', 'undici-types', '@types/node'];
+const consumer = inject('consumer');
+const installed = join(consumer, 'node_modules', 'scanfeed');
+const manifest = async () => JSON.parse(await readFile(join(installed, 'package.json'), 'utf8')) as Manifest;
 
-let folder: string;
-let tarball: string;
-/** A project that has the packed package, and nothing that only the daemon needs. */
-let consumer: string;
+/** A file of the package's code, what it imports, and the packages that it contains. */
+interface Chunk {
+  readonly fileName: string;
+  readonly imports: readonly string[];
+  readonly packages: readonly string[];
+}
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'scanfeed-package-'));
-  const source = join(folder, 'package');
-  await mkdir(source);
-  const { files } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { files: string[] };
-  for (const name of ['package.json', ...files.filter((name) => name !== 'dist')]) {
-    await cp(join(root, name), join(source, name), { recursive: true });
-  }
-  await run(process.execPath, [
-    tsc,
-    '-p',
-    join(root, 'tsconfig.build.json'),
-    '--noCheck',
-    '--outDir',
-    join(source, 'dist'),
-  ]);
-  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: source });
-  tarball = join(folder, (await readdir(folder)).find((name) => name.endsWith('.tgz')) ?? '');
-  consumer = join(folder, 'consumer');
-  const modules = join(consumer, 'node_modules');
-  await mkdir(join(modules, '@types'), { recursive: true });
-  for (const name of NEEDED) await symlink(join(root, 'node_modules', name), join(modules, name));
-  await run('tar', ['-xzf', tarball, '-C', modules]);
-  await run('mv', [join(modules, 'package'), join(modules, 'scanfeed')]);
-  await writeFile(join(consumer, 'package.json'), '{"type":"module"}');
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+interface Manifest {
+  readonly version: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+}
 
 test('the packed package has the runbooks that the admin server serves', async () => {
   const packed = await readdir(join(consumer, 'node_modules/scanfeed/docs/runbooks'));
@@ -53,101 +29,53 @@ test('the packed package has the runbooks that the admin server serves', async (
 });
 
 test('the packed package has nothing that publint finds wrong', async () => {
-  const bytes = await readFile(tarball);
+  const bytes = await readFile(inject('tarball'));
   const pack = { tarball: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer };
   const { messages } = await publint({ pack, strict: true });
   expect(messages).toEqual([]);
 });
 
-test.each([
-  ['NodeNext', 'NodeNext'],
-  ['ESNext', 'Bundler'],
-])('a strict project compiles against it (module %s, resolution %s)', async (module, moduleResolution) => {
-  const compilerOptions = {
-    ...{ target: 'ES2022', module, moduleResolution, types: ['node'], noEmit: true },
-    ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false },
-  };
-  const project = join(consumer, `${moduleResolution}.json`);
-  await writeFile(join(consumer, 'consumer.ts'), CONSUMER);
-  await writeFile(project, JSON.stringify({ compilerOptions, files: ['consumer.ts'] }));
-  const { stdout } = await run(process.execPath, [tsc, '-p', project]).catch((error) => error as { stdout: string });
-  expect(stdout).toBe('');
+test('it brings undici and nothing else, and no lines of the development', async () => {
+  const modules = await readdir(join(consumer, 'node_modules'));
+  expect(modules.filter((name) => !name.startsWith('.')).sort()).toEqual(['scanfeed', 'undici']);
+  expect(Object.keys((await manifest()).dependencies)).toEqual(['undici']);
+  for (const name of ['devDependencies', 'overrides', 'scripts', 'private'])
+    expect(await manifest()).not.toHaveProperty(name);
 });
 
-const CONSUMER = `
-import {
-  AuthenticationError,
-  type FeedEntry,
-  type FollowedPage,
-  followFeed,
-  RecognitionClient,
-  type Run,
-  ServiceError,
-  type SubmitResult,
-} from 'scanfeed';
-
-export async function follow(client: RecognitionClient, cursor: string | null, signal: AbortSignal): Promise<void> {
-  const pages: AsyncGenerator<FollowedPage, void, undefined> = followFeed(client, {
-    cursor,
-    signal,
-    environment: 'all',
-    waitOut: ({ kind, action }) => action === 'retry' || kind === 'not_json',
-    onFailure: ({ error, pauseMs }) => console.log(error.message, pauseMs.toFixed(0)),
-  });
-  for await (const page of pages) {
-    const entries: readonly FeedEntry[] = page.entries;
-    const kept: string | null = page.cursor;
-    console.log(entries.map(({ scanId, revision }) => scanId + revision.toFixed(0)), kept);
-  }
-  // @ts-expect-error there is no such environment
-  followFeed(client, { environment: 'staging' });
-}
-
-export async function submit(client: RecognitionClient, file: Blob): Promise<Run | null> {
-  try {
-    const request = { file, fileName: 'a.pdf', documentType: 'rechnung', environment: 'test' } as const;
-    const result: SubmitResult = await client.submit(request);
-    return await client.getRun(result.scanId);
-  } catch (error) {
-    if (error instanceof AuthenticationError) console.log(error.germanText);
-    if (error instanceof ServiceError && error.action === 'retry') return null;
-    throw error;
-  }
-}
-`;
-
-test('the example of the documentation follows a feed, needing nothing of the daemon, and goes on where it stood', async () => {
-  const [, example = ''] = /```js\n([\s\S]*?)```/.exec(await readFile(join(root, 'docs/library.md'), 'utf8')) ?? [];
-  await writeFile(join(consumer, 'example.js'), example);
-  const emulator = await startEmulator({ history: 0, switches: { truncatedShare: 0 } });
-  try {
-    const scanIds = emulator.appendCount(5, { environment: 'prod', status: 'completed' }).map(({ scanId }) => scanId);
-    emulator.appendCount(1, { environment: 'prod', status: 'completed', truncated: 'data' });
-    expect(await untilUpToDate(emulator)).toHaveLength(6);
-    const stored = await readdir(join(consumer, 'runs'));
-    expect(stored).toHaveLength(6);
-    for (const name of stored) {
-      expect(JSON.parse(await readFile(join(consumer, 'runs', name), 'utf8'))).toMatchObject({
-        data: { belegart: expect.any(String) },
-      });
-    }
-    const corrected = emulator.correct(scanIds[0] ?? '', { status: 'completed' });
-    expect(await untilUpToDate(emulator)).toEqual([`${corrected.scanId} 2 completed`]);
-  } finally {
-    await emulator.close();
-  }
+test('it has the licences of what it contains', async () => {
+  const text = await readFile(join(installed, 'THIRD-PARTY-LICENSES.txt'), 'utf8');
+  const sections = text.split(/\n\n(?=\S+ [\d.]+ \([^)]+\)\n-+\n)/).slice(1);
+  const names = sections.map((section) => section.split(' ')[0]);
+  expect(names).toEqual(expect.arrayContaining(['commander', 'fastify', 'kysely', 'pg', 'pino', 'zod']));
+  expect(sections.filter((section) => !/copyright|licen[cs]ed? under/i.test(section))).toEqual([]);
 });
 
-/** What the example prints until it is up to date; then it is interrupted. */
-async function untilUpToDate({ url, apiKey }: { readonly url: string; readonly apiKey: string }): Promise<string[]> {
-  const env = { ...process.env, SCANFEED_BASE_URL: url, SCANFEED_API_KEY: apiKey };
-  const running = run(process.execPath, ['example.js'], { cwd: consumer, env });
-  let printed = '';
-  running.child.stdout?.on('data', (text: string) => {
-    printed += text;
-    if (printed.includes('up to date\n')) running.child.kill('SIGINT');
-  });
-  const { stdout, stderr } = await running;
-  expect(stderr).toBe('');
-  return stdout.split('\n').filter((line) => line !== '' && line !== 'up to date');
+test('importing the client loads files of its own and undici, importing the emulator no client', async () => {
+  const library = await loadedBy('library/index.js');
+  expect(library.packages).toEqual(['undici']);
+  expect(library.bundled).toEqual([]);
+  const emulator = await loadedBy('emulator/index.js');
+  expect(emulator.packages).toEqual([]);
+  expect(emulator.bundled).toEqual(expect.arrayContaining(['fastify', 'zod']));
+  expect(emulator.bundled.filter((name) => ['pg', 'kysely', 'prom-client', 'undici'].includes(name))).toEqual([]);
+});
+
+/** Returns the packages that a chunk imports, directly or through others, and those contained in these chunks. */
+async function loadedBy(entry: string) {
+  const chunks = JSON.parse(await readFile(join(inject('root'), 'build', 'package-chunks.json'), 'utf8')) as Chunk[];
+  const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]));
+  const reached = new Set([entry]);
+  for (const name of reached) for (const imported of byName.get(name)?.imports ?? []) reached.add(imported);
+  const bundled = [...reached].flatMap((name) => byName.get(name)?.packages ?? []);
+  const packages = [...reached].filter((name) => !byName.has(name) && !isBuiltin(name));
+  return { packages, bundled: [...new Set(bundled)] };
 }
+
+test('the program runs, and knows its version and its migrations', async () => {
+  const { stdout } = await run('npx', ['scanfeed', '--version'], { cwd: consumer });
+  expect(stdout).toBe(`${(await manifest()).version}\n`);
+  const env = { ...process.env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none?sslmode=disable' };
+  const migrate = await run('npx', ['scanfeed', 'migrate'], { cwd: consumer, env }).catch((error) => error);
+  expect(migrate).toMatchObject({ stderr: expect.stringMatching(/^scanfeed: .*ECONNREFUSED/) });
+});

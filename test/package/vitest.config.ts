@@ -8,6 +8,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { requireAssertions: true },
+    globalSetup: 'test/package/global-setup.ts',
     setupFiles: ['test/support/clean-environment.ts'],
   },
 });

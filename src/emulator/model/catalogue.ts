@@ -1,7 +1,10 @@
 /** Names, goods and failure reasons of the generated documents. */
 
+/** A document type of the emulated service. */
 export interface DocumentType {
+  /** Its identifier. */
   readonly slug: string;
+  /** Its display name. */
   readonly name: string;
 }
 

@@ -51,10 +51,7 @@ export interface FaultInput {
   readonly chunked?: boolean | undefined;
 }
 
+type WithDefaults = Pick<FaultInput, 'operation' | 'dripBytes' | 'dripMs' | 'chunked'>;
+
 /** An active fault, with defaults. */
-export interface Fault extends FaultInput {
-  readonly operation: Operation | 'any';
-  readonly dripBytes: number;
-  readonly dripMs: number;
-  readonly chunked: boolean;
-}
+export type Fault = FaultInput & { readonly [Name in keyof WithDefaults]-?: NonNullable<WithDefaults[Name]> };

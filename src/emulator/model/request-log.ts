@@ -5,8 +5,11 @@ import type { Answer } from './refusal.js';
 export interface RequestRecord {
   /** Sequence number of the request, from 1. */
   readonly number: number;
+  /** The operation of the service. */
   readonly operation: Operation;
+  /** The query parameters; a repeated one has a list. */
   readonly query: Readonly<Record<string, unknown>>;
+  /** The headers of the request, in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** Scan id in the path, or of the created run. */
   readonly scanId: string | null;
@@ -16,7 +19,9 @@ export interface RequestRecord {
   readonly status: number | null;
   /** Runs in a page of the feed, without verbatim entries. */
   readonly served: readonly { readonly scanId: string; readonly revision: number }[];
+  /** The `nextCursor` of a page, if it has one. */
   readonly nextCursor: string | null;
+  /** The fault that applied to the request. */
   readonly fault: FaultKind | null;
   /** Whether the answer contains verbatim bytes of a script. */
   readonly verbatim: boolean;
@@ -53,6 +58,7 @@ export class RequestLog {
     });
   }
 
+  /** Adds a request. @internal */
   add(record: Omit<RequestRecord, 'number'>, answer: Answer | null): void {
     this.#total++;
     this.#counts.set(record.operation, this.count(record.operation) + 1);

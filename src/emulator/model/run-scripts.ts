@@ -5,7 +5,9 @@ import { json } from './refusal.js';
 export interface ScriptedAnswer {
   /** 200 if not given. */
   status?: number;
+  /** Further headers; the content type is `application/json` unless they say otherwise. */
   headers?: Readonly<Record<string, string>>;
+  /** The body, byte for byte. */
   body: string | Uint8Array;
   /** Number of times that it is given; unlimited by default. */
   times?: number | undefined;

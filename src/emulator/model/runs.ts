@@ -8,34 +8,52 @@ import { markdownOf, rawOcrJson } from './recognised-text.js';
 import { scanIdOf } from './scan-ids.js';
 import type { Switches } from './switch-types.js';
 
+/** State of a finished run (interface 3). */
 export type Status = 'completed' | 'failed';
+/** Environment of a run (interface 1.5). */
 export type Environment = 'prod' | 'test';
 /** Values that the feed omits, regardless of their size. */
 export type Withheld = 'data' | 'markdown' | 'both';
 
 /** Properties of a run that the filters of a request use. */
 export interface FilterFacts {
+  /** Its state. */
   readonly status: Status;
+  /** Its environment. */
   readonly environment: Environment;
+  /** The slug of its document type. */
   readonly documentType: string | null;
 }
 
 /** One finished revision of a run. Times in milliseconds since 1970. */
 export interface RunVersion {
+  /** Identifies the run (interface 2.1). */
   readonly scanId: string;
+  /** Starts at 1; each correction or retry raises it. */
   readonly revision: number;
+  /** Its state. */
   readonly status: Status;
+  /** Its environment. */
   readonly environment: Environment;
+  /** Slug and display name of its document type. */
   readonly documentType: { readonly slug: string | null; readonly name: string | null };
+  /** File name of the submitted PDF. */
   readonly fileName: string;
+  /** The recognized sender, or null. */
   readonly partnerName: string | null;
+  /** Whether the sender is in test mode. */
   readonly partnerTestMode: boolean;
   /** JSON text of a number, or null. */
   readonly ocrConfidence: string | null;
+  /** Machine-readable reason of a failed run. */
   readonly failureReason: string | null;
+  /** German message of a failed run. */
   readonly error: string | null;
+  /** Time of the submission. */
   readonly submittedAt: number | null;
+  /** Time of the completion. */
   readonly completedAt: number | null;
+  /** Time of delivery, its place in the feed. */
   readonly deliveredAt: number;
   /** Random value in [0, 1): the run is truncated if it is below the switch `truncatedShare`. */
   readonly truncationDraw: number;
@@ -43,6 +61,7 @@ export interface RunVersion {
   readonly withheld: Withheld | false | undefined;
   /** The result as JSON text; null for failed runs. */
   readonly data: () => string | null;
+  /** The recognized text. */
   readonly markdown: () => string | null;
   /** The raw OCR result as JSON text; null for failed runs. */
   readonly rawOcr: () => string | null;

@@ -25,8 +25,14 @@ export const comparePlaces = (a: Place, b: Place): number => a.at - b.at || a.or
 
 /** A run, or an entry that is sent byte for byte; facts that it lacks pass every filter. */
 export type Content =
-  | { readonly version: RunVersion }
-  | { readonly verbatim: { readonly text: string | Uint8Array; readonly facts: Partial<FilterFacts> } };
+  | {
+      /** The run. */
+      readonly version: RunVersion;
+    }
+  | {
+      /** The bytes, and the facts that filters compare. */
+      readonly verbatim: { readonly text: string | Uint8Array; readonly facts: Partial<FilterFacts> };
+    };
 
 export interface PlacedEntry extends Place {
   readonly content: Content;

@@ -23,6 +23,7 @@ export class WrongShapeError extends ServiceError {
     override readonly status: number,
     /** The part that does not match: `the page`, `entry 3 of the page`, … */
     readonly place: string,
+    /** The fields that do not match, or what is wrong with one. */
     readonly fields: readonly string[],
   ) {
     super(
@@ -54,6 +55,7 @@ export class TooManyValuesError extends ServiceError {
     override readonly status: number,
     /** Number of values that memory is needed for; long values of an entry are not counted. */
     readonly values: number,
+    /** Size of the response, bytes. */
     readonly bytes: number,
     /** Number of entries, if it is a page of the feed. */
     readonly entries: number,
@@ -70,6 +72,7 @@ export class TooManyEntriesError extends ServiceError {
   readonly action = 'hold';
   constructor(
     override readonly status: number,
+    /** Number of entries of the page. */
     readonly entries: number,
     requested: number,
   ) {

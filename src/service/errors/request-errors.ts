@@ -28,6 +28,7 @@ export class CertificateError extends ServiceError {
   readonly action = 'hold';
   constructor(
     origin: string,
+    /** Code of OpenSSL, such as `CERT_HAS_EXPIRED`. */
     readonly code: string,
   ) {
     super(
@@ -40,7 +41,10 @@ export class CertificateError extends ServiceError {
 export class BadHttpError extends ServiceError {
   readonly kind = 'bad_http';
   readonly action = 'retry';
-  constructor(readonly code: string) {
+  constructor(
+    /** Code of Node or undici. */
+    readonly code: string,
+  ) {
     super(`the response is not valid HTTP (${code}); check the base URL and any proxy in between`);
   }
 }

@@ -24,6 +24,7 @@ export abstract class HttpStatusError extends ServiceError {
   override readonly status: number;
   override readonly germanText: string | undefined;
   override readonly retryAfterMs: number | undefined;
+  /** The operation that was refused. */
   readonly operation: Operation;
 
   constructor(

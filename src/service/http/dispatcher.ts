@@ -11,7 +11,9 @@ export interface ProxySettings {
   readonly noProxy?: string | undefined;
 }
 
+/** How to connect to the service. */
 export interface DispatcherOptions {
+  /** Proxies to use. Default: none. */
   readonly proxy?: ProxySettings | undefined;
   /** Certificates (PEM) to trust instead of Node's own list. To add to that list, start Node with NODE_EXTRA_CA_CERTS. */
   readonly ca?: string | readonly string[] | undefined;

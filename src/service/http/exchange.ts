@@ -11,9 +11,11 @@ import { parseHttpDate, parseRetryAfter } from './http-date.js';
 
 /** Outcome of one HTTP request. */
 export interface RequestObservation {
+  /** The operation of the service. */
   readonly operation: Operation;
   /** The HTTP status, or the kind of the error if there was no response; `aborted` if the caller cancelled the request. */
   readonly status: number | string;
+  /** Time from the call to the end of the response, milliseconds. */
   readonly durationMs: number;
 }
 

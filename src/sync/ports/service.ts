@@ -3,19 +3,38 @@ import type { JsonFacts } from '../../core/json/scan.js';
 
 /** Read-time filters of the feed (interface 4.2). Always sent, never left to defaults. */
 export interface FeedFilters {
+  /** States of the runs to list. */
   readonly status: readonly ('completed' | 'failed')[];
+  /** Environments of the runs to list. */
   readonly environment: 'prod' | 'test' | 'all';
+  /** A slug; null: every type. */
   readonly documentType: string | null;
 }
 
 /** Where a feed page starts (interface 4.2: `cursor` and `since` exclude each other). */
-export type FeedStart = { readonly cursor: string } | { readonly since: Date } | { readonly beginning: true };
+export type FeedStart =
+  | {
+      /** Where the page with this `nextCursor` ended. */
+      readonly cursor: string;
+    }
+  | {
+      /** A delivery time. */
+      readonly since: Date;
+    }
+  | {
+      /** The beginning of the history. */
+      readonly beginning: true;
+    };
 
+/** A request for one page of the feed (interface 4.2). */
 export interface FeedRequest {
+  /** The filters. */
   readonly filters: FeedFilters;
+  /** Where the page starts. */
   readonly start: FeedStart;
-  /** 1 to 200. */
+  /** Maximum number of entries, 1 to 200. */
   readonly limit: number;
+  /** Whether to include the recognized markdown. */
   readonly markdown: boolean;
 }
 
@@ -36,6 +55,7 @@ export interface RawPage {
    * JavaScript numbers may have lost digits.
    */
   readonly items: readonly unknown[];
+  /** What the scan of the body found: nesting, unusual numbers and escapes. */
   readonly facts: JsonFacts;
   /** The places of the fields of each entry in the body. */
   readonly places: FieldPlaces;
@@ -47,9 +67,11 @@ export interface RawPage {
 
 /** A single run as received (interface 4.3). */
 export interface RawRun {
+  /** The body as received (decompressed). */
   readonly body: Uint8Array;
   /** The parsed object, as with {@link RawPage}. */
   readonly run: Readonly<Record<string, unknown>>;
+  /** What the scan of the body found. */
   readonly facts: JsonFacts;
   readonly places: FieldPlaces;
 }
