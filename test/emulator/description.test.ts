@@ -70,6 +70,15 @@ describe('the check against the OpenAPI description', () => {
     ).toEqual([]);
   });
 
+  it('accepts explicit nulls where the interface does (2.1)', () => {
+    const nullable = {
+      ...{ partnerName: null, ocrConfidence: null, submittedAt: null, completedAt: null, deliveredAt: null },
+      ...{ data: null, failureReason: null, error: null, markdown: null, documentType: { slug: null, name: null } },
+    };
+    const items = ['completed', 'failed'].map((status) => ({ ...run, ...nullable, status }));
+    expect(ofPage({ items, nextCursor: 'c' })).toEqual([]);
+  });
+
   it.each([
     ['no nextCursor', { items: [] }, /nextCursor/],
     ['a processing run in the feed', { items: [{ ...run, status: 'processing' }], nextCursor: 'c' }, /status/],
