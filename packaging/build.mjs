@@ -1,5 +1,5 @@
 /**
- * Builds the npm package in `build/package/` (docs/decisions/0018-bundled-package.md): the program, the library and the
+ * Builds the npm package in `build/package/` (docs/decisions/0019-bundled-package.md): the program, the library and the
  * emulator as bundles, their types, and a package.json whose only dependency is the one that is not bundled.
  */
 import { execFile } from 'node:child_process';
@@ -18,13 +18,14 @@ const DIST = join(OUTPUT, 'dist');
 const EXTERNAL = ['undici'];
 const {
   private: _,
+  files,
   scripts,
   devDependencies,
   overrides,
   dependencies,
   ...shared
 } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
-const COPIED = ['migrations', 'openapi', 'README.md', 'CHANGELOG.md', 'LICENSE'];
+const COPIED = files.filter((name) => name !== 'dist');
 const THIRD_PARTY = 'THIRD-PARTY-LICENSES.txt';
 
 await rm(OUTPUT, { recursive: true, force: true });
@@ -77,7 +78,7 @@ function manifest() {
       './openapi.json': './openapi/recognition-service.json',
       './package.json': './package.json',
     },
-    files: ['dist', THIRD_PARTY, ...COPIED],
+    files: [...files, THIRD_PARTY],
     dependencies: Object.fromEntries(EXTERNAL.map((name) => [name, dependencies[name]])),
   };
 }

@@ -98,3 +98,23 @@ describe('the messages that the documentation quotes', () => {
     expect(gone).toEqual([]);
   });
 });
+
+describe('CHANGELOG.md', () => {
+  const text = readText('CHANGELOG.md');
+  const { version } = JSON.parse(readText('package.json')) as { version: string };
+
+  test('has a section of the version with its date, which can be cut out at the headings', () => {
+    const [, ...sections] = text.replace(/^\[[^\]]+\]: .*$/gm, '').split(/^(?=## \[)/m);
+    const [, released] = sections;
+    expect(sections[0]).toMatch(/^## \[Unreleased\]\n/);
+    expect(released?.split('\n')[0]).toMatch(new RegExp(`^## \\[${version}\\] - \\d{4}-\\d\\d-\\d\\d$`));
+    expect(released?.length).toBeGreaterThan(200);
+  });
+
+  test('is of the version that the chart and the image have', () => {
+    expect(readText('helm/scanfeed/Chart.yaml')).toMatch(
+      new RegExp(`^version: ${version}\nappVersion: ${version}$`, 'm'),
+    );
+    expect(readText('Dockerfile')).toMatch(new RegExp(`^ARG VERSION=${version}$`, 'm'));
+  });
+});

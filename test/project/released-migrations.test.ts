@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+/**
+ * SHA-256 of each migration that a release contains. A released file never changes, not even its comments: databases that
+ * have applied it would differ from new ones. A release adds its new files here; other changes need a new migration.
+ */
+const RELEASED: Readonly<Record<string, string>> = {
+  // 0.1.0
+  '0001_runs_and_feeds.sql': '06e7a2bfed90b7759c3db1d5c5bb331a8cc055204ad0a4b33745e389e2275378',
+  '0002_reporting.sql': '6be609ed42dac8739f2b90bb65ca0e6459c6724aad9f2d81e9e89a8a3f022203',
+};
+
+const MIGRATIONS = new URL('../../migrations/', import.meta.url);
+const files = readdirSync(MIGRATIONS).sort();
+const sha256 = (file: string) =>
+  createHash('sha256')
+    .update(readFileSync(new URL(file, MIGRATIONS)))
+    .digest('hex');
+
+test('no released migration has changed', () => {
+  const released = files.filter((file) => file in RELEASED);
+  expect(Object.fromEntries(released.map((file) => [file, sha256(file)]))).toEqual(RELEASED);
+});
+
+test('migrations are numbered without gaps, and new ones follow the released ones', () => {
+  expect(files.map((file) => Number(file.slice(0, 4)))).toEqual(files.map((_, index) => index + 1));
+  expect(files.slice(0, Object.keys(RELEASED).length)).toEqual(Object.keys(RELEASED));
+});
