@@ -46,7 +46,8 @@ async function bundle() {
       'emulator/index': 'src/emulator/index.ts',
     },
     platform: 'node',
-    external: [...EXTERNAL, ...Object.keys(shared.peerDependencies)],
+    // What is optional is not bundled either.
+    external: [...EXTERNAL, ...Object.keys({ ...shared.peerDependencies, ...shared.optionalDependencies })],
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
     transform: { target: 'node20' },
   });

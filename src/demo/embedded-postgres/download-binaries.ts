@@ -38,7 +38,8 @@ export async function provideBinaries(
   return folder;
 }
 
-async function requireConsent(folder: string, { given, ask }: Consent): Promise<void> {
+/** Returns if the user agrees to the download. @throws CommandFailure if not */
+export async function requireConsent(folder: string, { given, ask }: Consent): Promise<void> {
   if (given) return;
   const what = `${BINARY_PACKAGE} (60 MB unpacked) with npm into ${folder}`;
   if (ask === null) {
