@@ -1,4 +1,4 @@
-import { DOCUMENT_TYPE_FIELDS, INTERFACE_FIELDS } from '../core/run-fields.js';
+import { DOCUMENT_TYPE_FIELDS, INTERFACE_FIELDS, type InterfaceField } from '../core/run-fields.js';
 import { checkEntry, type EntryCheck } from '../sync/page/check-entry.js';
 import type { CompletedEntry, FailedEntry, FeedEntry, Run, RunFields } from './entry-types.js';
 
@@ -56,12 +56,11 @@ function failedEntry(given: Fields, check: Usable): FailedEntry {
 /** The checks have seen that each value has its type. */
 function commonFields(given: Fields, check: Usable, ofState: readonly string[]): RunFields {
   const value = valuesOf(given, check);
-  const { slug = null, name = null } = given.documentType as { slug?: string | null; name?: string | null };
   return {
     scanId: check.run.scanId,
     revision: check.run.revision,
     environment: value('environment') as RunFields['environment'],
-    documentType: { slug, name },
+    documentType: check.documentType,
     fileName: value('fileName') as string,
     partnerName: value('partnerName') as string | null,
     partnerTestMode: value('partnerTestMode') as boolean | null,
@@ -76,7 +75,7 @@ function commonFields(given: Fields, check: Usable, ofState: readonly string[]):
 }
 
 /** Returns the values of fields: replaced ones as the daemon stores them, and null for missing ones. */
-function valuesOf(given: Fields, { replaced }: Usable): (name: string) => unknown {
+function valuesOf(given: Fields, { replaced }: Usable): (name: InterfaceField) => unknown {
   return (name) => (Object.hasOwn(replaced, name) ? replaced[name] : given[name]) ?? null;
 }
 
@@ -85,10 +84,11 @@ function valuesOf(given: Fields, { replaced }: Usable): (name: string) => unknow
  * `extra`; also the fields that do not belong to the run's state.
  */
 function extraOf(given: Fields, { replaced, normalised }: Usable, ofState: readonly string[]): Fields {
+  const notations: readonly string[] = normalised;
   const extra: Record<string, unknown> = {};
   for (const [name, original] of Object.entries(given)) {
     const isKnown = COMMON_FIELDS.has(name) || ofState.includes(name);
-    const isReplaced = Object.hasOwn(replaced, name) && !normalised.includes(name);
+    const isReplaced = Object.hasOwn(replaced, name) && !notations.includes(name);
     const isForeign = isStateField(name) && original !== null && !ofState.includes(name);
     if (isReplaced || isForeign || (!isKnown && !isStateField(name))) extra[name] = original;
   }

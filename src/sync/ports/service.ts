@@ -73,6 +73,7 @@ export interface RawRun {
   readonly run: Readonly<Record<string, unknown>>;
   /** What the scan of the body found. */
   readonly facts: JsonFacts;
+  /** The places of its fields in the body. */
   readonly places: FieldPlaces;
 }
 
