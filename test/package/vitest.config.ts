@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     root: new URL('../../', import.meta.url).pathname,
     include: ['test/package/*.test.ts'],
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     expect: { requireAssertions: true },
     globalSetup: 'test/package/global-setup.ts',
     setupFiles: ['test/support/clean-environment.ts'],

