@@ -1,5 +1,5 @@
 import { INTERFACE_FIELDS, type InterfaceField } from '../run-fields.js';
-import { textOf } from './ranges.js';
+import { nameOf } from './ranges.js';
 import { type Range, scanMembers } from './scan.js';
 import { JSON_BYTES } from './tokens.js';
 
@@ -18,11 +18,13 @@ export interface FieldPlaces {
 export const MAX_RUNS = 2_000;
 /** The start and the end of each field. A place of a value is never 0: its object begins before it. */
 const NUMBERS_PER_RUN = 2 * INTERFACE_FIELDS.length;
+/** Before the first field. A body may have millions of outer members, each with places of its own. */
+const NO_PLACES = new Int32Array();
 const { BACKSLASH } = JSON_BYTES;
 const NULL = 0x6e; // no other value begins with an n
 
 export function createFieldPlaces(json: Uint8Array): FieldPlaces {
-  let places = new Int32Array(NUMBERS_PER_RUN);
+  let places: Int32Array = NO_PLACES;
   return {
     add: (run, name, { start, end }) => {
       const index = fieldIndex(json, name);
@@ -74,7 +76,7 @@ const NAMES: readonly (readonly FieldName[] | undefined)[] = (() => {
 function fieldIndex(json: Uint8Array, written: Range): number | undefined {
   const found = NAMES[written.end - written.start]?.find(({ name }) => hasBytesAt(json, written.start, name));
   if (found !== undefined || !hasBackslash(json, written)) return found?.index;
-  return INDEX.get(JSON.parse(textOf(json, written)));
+  return INDEX.get(nameOf(json, written));
 }
 
 function hasBytesAt(json: Uint8Array, at: number, bytes: Uint8Array): boolean {

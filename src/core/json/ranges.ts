@@ -37,6 +37,14 @@ export function elementRanges(json: Uint8Array, at = 0): readonly Range[] {
   return elements;
 }
 
+/** Maximum length of a name that is decoded, bytes: the longest known name with all its characters escaped. */
+const MAX_NAME_BYTES = 128;
+
+/** Returns the name of a member; an empty string if it is too long to be a known name, since decoding it could take much memory. */
+export function nameOf(json: Uint8Array, name: Range): string {
+  return name.end - name.start <= MAX_NAME_BYTES ? (JSON.parse(textOf(json, name)) as string) : '';
+}
+
 /** Decodes a range, or all bytes; invalid UTF-8 becomes U+FFFD. */
 export function textOf(json: Uint8Array, { start, end }: Range = { start: 0, end: json.length }): string {
   return DECODER.decode(json.subarray(start, end));

@@ -1,13 +1,11 @@
 import { getHeapStatistics } from 'node:v8';
 import { createFieldPlaces, type FieldPlaces } from './field-places.js';
-import { textOf } from './ranges.js';
+import { nameOf, textOf } from './ranges.js';
 import { type JsonFacts, type Member, type Range, scanMembers } from './scan.js';
 import { JSON_BYTES } from './tokens.js';
 
 /** Maximum size of values that are not skipped, bytes. A container takes much longer to parse than a string. */
 const KEPT_BYTES = { string: 4096, container: 64 };
-/** Maximum length of a name that is compared, bytes: the longest known name with all its characters escaped. */
-const MAX_NAME_BYTES = 128;
 
 /**
  * Maximum memory of a parsed value, bytes, including its key and its slot in the container. Measured as the growth of the
@@ -78,7 +76,7 @@ export function parseSkippingLargeValues(
     const { entries: name } = skippable;
     if (member.depth === skippable.depth) current.add(member.element, member.name, member.value);
     else if (member.depth === 1) {
-      if (nameOf(json, member) === name) {
+      if (nameOf(json, member.name) === name) {
         entries = member.elements;
         places = current;
       }
@@ -103,12 +101,7 @@ function isSkipped(json: Uint8Array, member: Member, skippable: SkippableValues)
   const kept = first === JSON_BYTES.QUOTE ? KEPT_BYTES.string : KEPT_BYTES.container;
   if (bytes <= kept || !EMPTY.has(first)) return false;
   if (depth < skippable.depth && first !== JSON_BYTES.QUOTE) return false; // its members are checked individually
-  return skippable.isSkippable({ depth, name: nameOf(json, member), bytes });
-}
-
-/** Returns the name of a member; an empty string if it is too long to be a known name. */
-function nameOf(json: Uint8Array, { name }: Member): string {
-  return name.end - name.start <= MAX_NAME_BYTES ? (JSON.parse(textOf(json, name)) as string) : '';
+  return skippable.isSkippable({ depth, name: nameOf(json, member.name), bytes });
 }
 
 /** Empty values by the first byte of a value. There is no empty number. */

@@ -37,6 +37,7 @@ const EXTREME_PAGES: readonly (readonly [answer: string, body: () => string, kin
   ['an entry of 500,000 unknown fields', () => page(entry(numbered(MB / 2, (n) => `"k${n}":0`))), 'too_many_values'],
   ['a number of 50 MB', () => page(entry(`"ocrConfidence":${'9'.repeat(50 * MB)}`)), 'too_many_values'],
   ['a key of 50 MB', () => page(entry(`"${'x'.repeat(50 * MB)}":0`)), 'too_many_values'],
+  ['a key of 50 MB with escapes', () => page(entry(`"€\\n${'x'.repeat(50 * MB)}":0`)), 'too_many_values'],
   ['a string of 200 MB', () => page(entry(`"data":{"a":"${'x'.repeat(200 * MB)}"}`)), 'too_large'],
   [
     'items that are an object',
