@@ -77,14 +77,15 @@ function isSuspect({ body, facts }: Pick<RawPage, 'body' | 'facts'>): boolean {
 
 /** Checks a single-run answer (interface 4.3) without its `rawOcrResult`. Returns null if it is unusable. */
 export function checkRun(raw: RawRun): CheckedEntry | null {
+  const { body, places } = raw;
   const { rawOcrResult: _, ...run } = raw.run;
-  const payload = () => raw.body;
-  const received = isSuspect(raw) ? withoutMember(raw.body, 'rawOcrResult') : null;
-  const checked = received === null ? checkEntry(run) : checkEntry(run, raw.body, received);
+  const payload = () => body; // must not keep the parsed answer, which may take 100 times as much memory
+  const received = isSuspect(raw) ? withoutMember(body, 'rawOcrResult') : null;
+  const checked = received === null ? checkEntry(run) : checkEntry(run, body, received);
   if (!checked.usable) return null;
   const storable = received?.map(repairJson) ?? [];
   return storable.every((piece, index) => piece === received?.[index])
-    ? checkedEntry(checked, raw.places.fieldsOf(0), payload)
+    ? checkedEntry(checked, places.fieldsOf(0), payload)
     : repairedEntry(checked, Buffer.concat(storable), payload);
 }
 
