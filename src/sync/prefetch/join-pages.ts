@@ -6,8 +6,10 @@ export const MAX_JOINED_PAGES = 5;
 /** Maximum size of several pages that are committed together, bytes. For larger pages the fixed cost of a statement is small. */
 const MAX_JOINED_BYTES = 2 * 1024 * 1024;
 
-/** Returns whether a page may be committed with those after it: it is not the last, no results were loaded for it, and all its
- * entries are usable. */
+/**
+ * Returns whether a page may be committed with those after it: it is not the last, no results were loaded for it, and it has
+ * nothing for the quarantine.
+ */
 function isJoinable(page: CompletedPage): boolean {
   const { checked, completed } = page;
   const hasResults = completed.some(({ fallback }) => fallback !== undefined);
