@@ -81,16 +81,16 @@ export class ModelRows {
   }
 
   #rowOf(entry: AcceptedEntry, feed: string): ModelEntry {
-    const { run, documentType, replaced, repaired, markdownAbsent, isAnswer, pending } = entry;
+    const { run, readExtra, replaced, repaired, markdownAbsent, isAnswer, pending } = entry;
     const item = storedFields(entry);
     if (item.scanId !== run.scanId || item.revision !== run.revision) {
       throw new Error(`the text of ${run.scanId} revision ${run.revision} is that of another entry`);
     }
     const fields: Record<string, unknown> = { ...item, ...replaced };
     const text = (name: string) => (typeof fields[name] === 'string' ? (fields[name] as string) : null);
-    const { data, environment, ocrConfidence, partnerTestMode } = fields;
-    const { slug, name } = documentType;
-    const extra = entry.extra && JSON.parse(Buffer.concat(entry.extra).toString());
+    const { data, documentType, environment, ocrConfidence, partnerTestMode } = fields;
+    const { slug = null, name = null } = documentType as { slug?: string | null; name?: string | null };
+    const extra = readExtra && JSON.parse(Buffer.concat(readExtra()).toString());
     const now = this.settings.now();
     return {
       ...{ scanId: run.scanId, revision: run.revision, status: run.status },

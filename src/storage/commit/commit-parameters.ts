@@ -13,10 +13,11 @@ import { identityOf } from './quarantine.js';
  * unescape them without another copy in memory.
  */
 export function received(batch: EntryBatch): RawBuilder<unknown> {
-  const texts = (read: (entry: AcceptedEntry) => ArrayElement) => textArray(batch.map(read));
+  const texts = (read: (entry: AcceptedEntry) => ArrayElement) => textArray(batch, read);
   const fields = (field: InterfaceField) => texts((entry) => textOfField(entry, field));
-  const json = (field: InterfaceField) => jsonbArray(batch.map((entry) => jsonOfField(entry, field)));
-  const flags = (read: (entry: AcceptedEntry) => boolean | null) => booleanArray(batch.map(read));
+  const json = (field: InterfaceField) => jsonbArray(batch, (entry) => jsonOfField(entry, field));
+  const flags = (read: (entry: AcceptedEntry) => boolean | null) => booleanArray(batch, read);
+  const types = batch.map(documentTypeOf);
   return sql`
 received AS (
   SELECT position, scan_id, revision, status, environment, document_type_slug, document_type_name,
@@ -34,11 +35,11 @@ received AS (
     markdown_absent, pending, repaired, is_answer, extra
   FROM unnest(
     ${fields('scanId')}::text[],
-    ${integerArray(batch.map(({ run }) => run.revision))}::integer[],
+    ${integerArray(batch, ({ run }) => run.revision)}::integer[],
     ${fields('status')}::text[],
     ${fields('environment')}::text[],
-    ${texts(({ documentType }) => documentType.slug)}::text[],
-    ${texts(({ documentType }) => documentType.name)}::text[],
+    ${textArray(types, ({ slug }) => slug)}::text[],
+    ${textArray(types, ({ name }) => name)}::text[],
     ${json('fileName')}::jsonb[],
     ${fields('partnerName')}::text[],
     ${flags(testModeOf)}::boolean[],
@@ -54,7 +55,7 @@ received AS (
     ${texts(({ pending }) => pending)}::text[],
     ${flags(({ repaired }) => repaired)}::boolean[],
     ${flags(({ isAnswer }) => isAnswer)}::boolean[],
-    ${jsonbArray(batch.map(({ extra }) => extra))}::jsonb[]
+    ${jsonbArray(batch, ({ readExtra }) => readExtra?.() ?? null)}::jsonb[]
   ) WITH ORDINALITY AS entry (
     scan_id, revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
     partner_test_mode, ocr_confidence, data, failure_reason, error, submitted_at, completed_at, delivered_at, markdown,
@@ -75,6 +76,18 @@ function textOfField({ readField, replaced }: AcceptedEntry, field: InterfaceFie
   const json = readField(field);
   if (json === null || json[0] !== QUOTE) return json;
   return json.includes(BACKSLASH) ? (JSON.parse(textOf(json)) as string) : json.subarray(1, -1);
+}
+
+interface DocumentType {
+  readonly slug: string | null;
+  readonly name: string | null;
+}
+
+/** A name can be long, so it is only a string while it is sent. */
+function documentTypeOf({ readField }: AcceptedEntry): DocumentType {
+  const json = readField('documentType');
+  const { slug = null, name = null }: Partial<DocumentType> = json === null ? {} : JSON.parse(textOf(json));
+  return { slug, name };
 }
 
 /** Null: the entry does not state it. */

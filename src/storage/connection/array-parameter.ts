@@ -13,35 +13,34 @@ const MAX_CHUNK_BYTES = 64 * 1024;
 /** Maximum length of bytes that are copied. Longer ones are sent from where they are, so they are in memory only once. */
 const COPIED_BYTES = 8 * 1024;
 
-/** Returns an array of texts as a parameter. */
-export function textArray(elements: readonly ArrayElement[]): LongParameter {
-  return arrayOf(OID.text, elements.length, (writer) => {
-    for (const element of elements) writer.element(element);
+/** Returns an array of texts as a parameter, one for each item. */
+export function textArray<Item>(items: readonly Item[], read: (item: Item) => ArrayElement): LongParameter {
+  return arrayOf(OID.text, items, (item, writer) => writer.element(read(item)));
+}
+
+/** Returns an array of JSON texts as a parameter, one for each item. They never become strings, so no digit is lost. */
+export function jsonbArray<Item>(
+  items: readonly Item[],
+  read: (item: Item) => Uint8Array | readonly Uint8Array[] | null,
+): LongParameter {
+  return arrayOf(OID.jsonb, items, (item, writer) => {
+    const json = read(item);
+    if (json === null) writer.element(null);
+    else writer.element([JSONB_VERSION, ...(json instanceof Uint8Array ? [json] : json)]);
   });
 }
 
-/** Returns an array of JSON texts as a parameter. They never become strings, so no digit is lost. */
-export function jsonbArray(elements: readonly (Uint8Array | readonly Uint8Array[] | null)[]): LongParameter {
-  return arrayOf(OID.jsonb, elements.length, (writer) => {
-    for (const element of elements) {
-      if (element === null) writer.element(null);
-      else writer.element([JSONB_VERSION, ...(element instanceof Uint8Array ? [element] : element)]);
-    }
+export function integerArray<Item>(items: readonly Item[], read: (item: Item) => number): LongParameter {
+  return arrayOf(OID.integer, items, (item, writer) => {
+    writer.int32(4);
+    writer.int32(read(item));
   });
 }
 
-export function integerArray(elements: readonly number[]): LongParameter {
-  return arrayOf(OID.integer, elements.length, (writer) => {
-    for (const element of elements) {
-      writer.int32(4);
-      writer.int32(element);
-    }
-  });
-}
-
-export function booleanArray(elements: readonly (boolean | null)[]): LongParameter {
-  return arrayOf(OID.boolean, elements.length, (writer) => {
-    for (const element of elements) writer.element(element === null ? null : element ? TRUE : FALSE);
+export function booleanArray<Item>(items: readonly Item[], read: (item: Item) => boolean | null): LongParameter {
+  return arrayOf(OID.boolean, items, (item, writer) => {
+    const flag = read(item);
+    writer.element(flag === null ? null : flag ? TRUE : FALSE);
   });
 }
 
@@ -49,12 +48,16 @@ const [FALSE, TRUE] = [Buffer.of(0), Buffer.of(1)];
 
 type Writer = ReturnType<typeof createWriter>;
 
-/** Builds PostgreSQL's binary form of an array of one dimension (array_recv in arrayfuncs.c). */
-function arrayOf(type: number, length: number, writeElements: (writer: Writer) => void): LongParameter {
+/** Builds PostgreSQL's binary form of an array of one dimension (array_recv in arrayfuncs.c), element by element. */
+function arrayOf<Item>(
+  type: number,
+  items: readonly Item[],
+  writeElement: (item: Item, writer: Writer) => void,
+): LongParameter {
   const writer = createWriter();
-  const dimensions = length === 0 ? [] : [length, 1]; // the length, and the index of the first element
+  const dimensions = items.length === 0 ? [] : [items.length, 1]; // the length, and the index of the first element
   for (const number of [dimensions.length / 2, 1, type, ...dimensions]) writer.int32(number);
-  writeElements(writer);
+  for (const item of items) writeElement(item, writer);
   return new LongParameter(writer.pieces());
 }
 
@@ -91,6 +94,7 @@ function createWriter() {
     chunk.set(value, end);
     end += value.length;
   };
+  /** @param value a short one */
   const text = (value: string) => {
     reserve(4 + 3 * value.length);
     const length = chunk.write(value, end + 4);
@@ -98,7 +102,8 @@ function createWriter() {
   };
   const element = (value: ArrayElement) => {
     if (value === null) int32(-1);
-    else if (typeof value === 'string') text(value);
+    else if (typeof value === 'string' && value.length <= COPIED_BYTES) text(value);
+    else if (typeof value === 'string') element(Buffer.from(value));
     else if (value instanceof Uint8Array) {
       int32(value.length);
       bytes(value);

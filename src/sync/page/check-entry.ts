@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { memberRanges } from '../../core/json/ranges.js';
 import { hasUnknownFields, type InterfaceField, MAX_REVISION } from '../../core/run-fields.js';
-import type { AcceptedEntry, FeedRun, Replacements } from '../ports/index.js';
+import type { FeedRun, Replacements } from '../ports/index.js';
 import { type ExceededLimit, exceededLimit, isUnderflow, JSON_LIMITS } from './json-limits.js';
 import { fitsIn, isStorable } from './storable-text.js';
 import { readTimestamp, type Timestamp } from './timestamps.js';
@@ -11,7 +11,7 @@ export type EntryCheck =
   | {
       readonly usable: true;
       readonly run: FeedRun;
-      readonly documentType: AcceptedEntry['documentType'];
+      readonly documentType: { readonly slug: string | null; readonly name: string | null };
       readonly replaced: Replacements;
       /** Those replaced fields in which only the notation was changed, which is not a repair. */
       readonly normalised: readonly InterfaceField[];

@@ -15,7 +15,7 @@ import type {
 import { checkEntry, type EntryCheck } from './check-entry.js';
 import { extraFields } from './extra-fields.js';
 import { mayExceedLimits } from './json-limits.js';
-import { repairJson, repairText } from './storable-text.js';
+import { repairJson } from './storable-text.js';
 
 /** An entry that passed the checks. */
 export interface CheckedEntry {
@@ -140,15 +140,15 @@ type Usable = Extract<EntryCheck, { usable: true }>;
 
 /** @param readField reads the fields to store */
 function checkedEntry(checked: Usable, readField: ReadField, payload: () => Uint8Array): CheckedEntry {
-  const { run, documentType, replaced, normalised, unknownFields } = checked;
+  const { run, replaced, normalised, unknownFields } = checked;
   const kept = (Object.keys(replaced) as InterfaceField[]).filter((name) => !normalised.includes(name));
   return {
     accepted: {
       run,
-      documentType,
       readField,
       replaced,
-      extra: unknownFields || kept.length > 0 ? extraFields(payload(), kept) : null,
+      readExtra:
+        unknownFields || kept.length > 0 ? () => extraFields(payload(), readField('documentType'), kept) : null,
       repaired: kept.length > 0,
       markdownAbsent: false,
       isAnswer: false,
@@ -161,9 +161,7 @@ function checkedEntry(checked: Usable, readField: ReadField, payload: () => Uint
 
 /** @param repaired its JSON with storable text */
 function repairedEntry(checked: Usable, repaired: Uint8Array, payload: () => Uint8Array): CheckedEntry {
-  const { slug, name } = checked.documentType;
-  const documentType = { slug: slug && repairText(slug), name: name && repairText(name) };
-  const entry = checkedEntry({ ...checked, documentType }, fieldsOfRun(repaired), () => repaired);
+  const entry = checkedEntry(checked, fieldsOfRun(repaired), () => repaired);
   return {
     accepted: { ...entry.accepted, repaired: true },
     payload,

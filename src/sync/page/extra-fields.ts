@@ -1,38 +1,55 @@
-import { allMembers } from '../../core/json/ranges.js';
+import { nameOf } from '../../core/json/ranges.js';
+import { type Range, scanMembers } from '../../core/json/scan.js';
 import { DOCUMENT_TYPE_FIELDS, INTERFACE_FIELDS, type InterfaceField } from '../../core/run-fields.js';
 
-/** JSON, in pieces that are slices of the received bytes. */
+/** JSON in pieces, most of them slices of the received bytes. */
 type Pieces = readonly Uint8Array[];
 
 /**
- * Returns a JSON object of the fields of an entry that have no column, also of those of its `documentType`. Null: none.
+ * Returns a JSON object of the fields of an entry that have no column, also of those of its `documentType`.
  * @param entry its JSON, storable
+ * @param documentType its last value in the entry
  * @param kept fields with a column whose original is kept as well
  */
-export function extraFields(entry: Uint8Array, kept: readonly InterfaceField[]): Pieces | null {
+export function extraFields(
+  entry: Uint8Array,
+  documentType: Uint8Array | null,
+  kept: readonly InterfaceField[],
+): Pieces {
   const fields = otherMembers(
     entry,
     INTERFACE_FIELDS.filter((name) => !kept.includes(name)),
   );
-  const type = new Map(allMembers(entry)).get('documentType');
-  const ofType = type === undefined ? [] : otherMembers(entry.subarray(type.start, type.end), DOCUMENT_TYPE_FIELDS);
-  const members = ofType.length === 0 ? fields : [...fields, member('documentType', objectOf(ofType))];
-  return members.length === 0 ? null : objectOf(members);
+  const ofType = documentType === null ? [] : otherMembers(documentType, DOCUMENT_TYPE_FIELDS);
+  return objectOf(ofType.length === 0 ? fields : [...fields, [TYPE_NAME, ...objectOf(ofType)]]);
 }
 
-/** Returns the members of an object, except for those with these names. */
+/**
+ * Returns the members of an object, except for those with these names. Neighbours are one piece: an entry may have 100,000
+ * members that the interface does not know.
+ */
 function otherMembers(json: Uint8Array, names: readonly string[]): readonly Pieces[] {
-  return allMembers(json).flatMap(([name, { start, end }]) =>
-    names.includes(name) ? [] : [member(name, [json.subarray(start, end)])],
-  );
-}
-
-function member(name: string, value: Pieces): Pieces {
-  return [Buffer.from(`${JSON.stringify(name)}:`), ...value];
+  const left: ReadonlySet<string> = new Set(names);
+  const others: { start: number; end: number }[] = [];
+  let last: { start: number; end: number } | undefined;
+  scanMembers(json, 1, ({ name, value }) => {
+    if (left.has(nameOf(json, name))) last = undefined;
+    else if (last !== undefined) last.end = value.end;
+    else {
+      last = { start: name.start, end: value.end };
+      others.push(last);
+    }
+  });
+  return others.map(({ start, end }: Range) => [json.subarray(start, end)]);
 }
 
 function objectOf(members: readonly Pieces[]): Pieces {
   return [OPEN, ...members.flatMap((each, index) => (index === 0 ? each : [SEPARATOR, ...each])), CLOSE];
 }
 
-const [OPEN, SEPARATOR, CLOSE] = ['{', ',', '}'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
+const [OPEN, SEPARATOR, CLOSE, TYPE_NAME] = ['{', ',', '}', '"documentType":'].map((text) => Buffer.from(text)) as [
+  Buffer,
+  Buffer,
+  Buffer,
+  Buffer,
+];

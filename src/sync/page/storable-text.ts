@@ -67,8 +67,8 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Returns a string that PostgreSQL can store as text, repaired like JSON. */
-export function repairText(text: string): string {
+/** Repairs a string like JSON. */
+function repairText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 

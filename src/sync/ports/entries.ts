@@ -27,13 +27,15 @@ export interface FeedRun {
 /** An entry that is to be stored. */
 export interface AcceptedEntry {
   readonly run: FeedRun;
-  readonly documentType: { readonly slug: string | null; readonly name: string | null };
-  /** Reads its other fields as JSON, as they were sent or repaired. */
+  /** Reads its fields as JSON, as they were sent or repaired. */
   readonly readField: ReadField;
   /** Values that are stored instead of those of `readField`. */
   readonly replaced: Replacements;
-  /** A JSON object, in pieces: the fields that the interface does not know, and originals of replaced values. Null: none. */
-  readonly extra: readonly Uint8Array[] | null;
+  /**
+   * Returns a JSON object, in pieces: the fields that the interface does not know, and originals of replaced values. Null: none.
+   * Many small pieces take much more memory than the JSON, so they are created when they are sent.
+   */
+  readonly readExtra: (() => readonly Uint8Array[]) | null;
   readonly repaired: boolean;
   /** Whether the single-run endpoint has no markdown for this revision. */
   readonly markdownAbsent: boolean;

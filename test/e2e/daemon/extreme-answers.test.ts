@@ -79,6 +79,23 @@ describe.runIf(process.platform === 'linux')('the image with 256 MiB', () => {
     },
   );
 
+  it('stores pages of 130,000 unknown fields each, several of which are held at once', PATIENCE, async () => {
+    const PAGES = 10;
+    const service = await bench.startService();
+    const database = await bench.createDatabase();
+    service.deliver(5);
+    const daemon = bench.daemonInImage(bench.environment(service, database));
+    await daemon.catchesUp();
+    const unknown = numbered(130_000, (n) => `"k${n}":0`);
+    for (let n = 0; n < PAGES; n += 1) {
+      const one = entry(unknown).replace('"odd"', `"odd-${n}"`);
+      service.addFault({ ...answering('feed', page(one).replace('"odd"}', `"odd-${n}"}`)), next: 1 });
+    }
+    const stored = () => database.query("SELECT FROM scanfeed.runs WHERE scan_id LIKE 'odd-%' AND extra ? 'k129999'");
+    await eventually(async () => (await stored()).length, PATIENCE).toBe(PAGES);
+    expect(await peakMiB(daemon.pid)).toBeLessThan(256);
+  });
+
   it('quarantines an entry when it is unusable and has 60 MB', PATIENCE, async () => {
     const service = await bench.startService();
     const database = await bench.createDatabase();

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { elementRanges, memberRanges, textOf } from '../../../src/core/json/ranges.js';
-import { batchOf, checkPage, checkRun } from '../../../src/sync/page/check-page.js';
+import { batchOf, type CheckedEntry, checkPage, checkRun } from '../../../src/sync/page/check-page.js';
 import { entryJson, pageJson, raw } from '../../support/entries.js';
 import { rawPage, rawRun, storedFields, storedTexts } from '../../support/pages.js';
 import { cases } from '../../support/thorough.js';
 
 const decode = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+/** The JSON of the fields without a column. */
+const extraOf = (entry: CheckedEntry | undefined) => Buffer.concat(entry?.accepted.readExtra?.() ?? []).toString();
 const only = <T>(of: readonly T[]) => {
   expect(of).toHaveLength(1);
   return of[0] as T;
@@ -164,7 +166,7 @@ describe('the values that go to PostgreSQL', () => {
   ])('leave out suspicious values next to the entries: %s', (_what, value) => {
     const page = rawPage(`{"a":${value},"items":[${entryJson()}]}`);
     expect(checkPage(page)).toMatchObject({
-      entries: [{ accepted: { extra: null, repaired: false } }],
+      entries: [{ accepted: { readExtra: null, repaired: false } }],
       quarantine: [],
     });
   });
@@ -177,10 +179,27 @@ describe('the values that go to PostgreSQL', () => {
       x: raw('[ 2.0 ]'),
     });
     const [checked] = checkPage(rawPage(pageJson([entry]))).entries;
-    expect(Buffer.concat(checked?.accepted.extra ?? []).toString()).toBe(
-      '{"ocrConfidence":"high","x":[ 2.0 ],"documentType":{"n":1.10}}',
-    );
-    expect(checked?.accepted).toMatchObject({ repaired: true, documentType: { slug: 'a', name: 'A' } });
+    expect(extraOf(checked)).toBe('{"ocrConfidence":"high","x":[ 2.0 ],"documentType":{"n":1.10}}');
+    expect(checked?.accepted).toMatchObject({ repaired: true });
+  });
+});
+
+describe('unknown fields', () => {
+  it('are sent as received, whatever is between them and however their names are written', () => {
+    const entry = entryJson({
+      documentType: raw('{ "a" : 1 ,"slug":null, "b":2, "c" :3,"\\u0073lug":"s","name":null}'),
+    });
+    const unknown = '"\\u0061":1 , "__proto__" : {}';
+    const page = pageJson([`{ ${unknown},${entry.slice(1, -1)}, "d":[1,2] ,"error":null, "a":2}`]);
+    const [checked] = checkPage(rawPage(page)).entries;
+    expect(extraOf(checked)).toBe(`{${unknown},"d":[1,2],"a":2,"documentType":{"a" : 1,"b":2, "c" :3}}`);
+  });
+
+  it('are sent in few pieces, since there can be very many', () => {
+    const unknown = Array.from({ length: 1_000 }, (_, n) => `"k${n}":0`).join();
+    const [checked] = checkPage(rawPage(pageJson([`${entryJson().slice(0, -1)},${unknown}}`]))).entries;
+    expect(checked?.accepted.readExtra?.()).toHaveLength(3);
+    expect(extraOf(checked)).toBe(`{${unknown}}`);
   });
 });
 
@@ -207,7 +226,7 @@ describe('a result that was loaded for an entry', () => {
   it('leaves out the raw result, whatever it contains', () => {
     const wild = raw(`[${'['.repeat(5_000)}${']'.repeat(5_000)},1e400000,"\\u0000"]`);
     const checked = resultWith({ rawOcrResult: wild });
-    expect(checked.accepted).toMatchObject({ extra: null, repaired: false });
+    expect(checked.accepted).toMatchObject({ readExtra: null, repaired: false });
   });
 
   it('is unusable when it exceeds the limits of an entry', () => {
