@@ -99,7 +99,7 @@ function requiredFieldProblem(entry: Fields, scanId: string | null, revision: nu
 }
 
 function limitProblem(stored: readonly Uint8Array[]): Problem | null {
-  const limit = exceededLimit(...stored);
+  const limit = exceededLimit(stored);
   return limit === null ? null : { reason: limit, detail: EXCEEDED[limit] };
 }
 

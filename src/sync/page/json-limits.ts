@@ -33,7 +33,7 @@ export function mayExceedLimits({ depth, hasUnusualNumbers }: JsonFacts, bytes: 
  * count, since PostgreSQL reads them too.
  * @param pieces the bytes one after the other, cut between values
  */
-export function exceededLimit(...pieces: readonly Uint8Array[]): ExceededLimit | null {
+export function exceededLimit(pieces: readonly Uint8Array[]): ExceededLimit | null {
   const elements: number[] = []; // of each open container
   let expansion = 0;
   for (const json of pieces) {
