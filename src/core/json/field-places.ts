@@ -1,6 +1,6 @@
 import { INTERFACE_FIELDS, type InterfaceField } from '../run-fields.js';
 import { nameOf } from './ranges.js';
-import { type Range, scanMembers } from './scan.js';
+import type { Range } from './scan.js';
 import { JSON_BYTES } from './tokens.js';
 
 /** Reads the JSON of a field of a run as it was sent. Returns null if the field is absent or null. */
@@ -40,13 +40,6 @@ export function createFieldPlaces(json: Uint8Array): FieldPlaces {
       return start === 0 || json[start] === NULL ? null : json.subarray(start, places[at + 1]);
     },
   };
-}
-
-/** Returns the reader of the fields of an object. */
-export function fieldsOfRun(json: Uint8Array): ReadField {
-  const places = createFieldPlaces(json);
-  scanMembers(json, 1, ({ name, value }) => places.add(0, name, value));
-  return places.fieldsOf(0);
 }
 
 function enlarged(places: Int32Array, at: number): Int32Array<ArrayBuffer> {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { fieldsOfRun, type ReadField } from '../../core/json/field-places.js';
+import type { ReadField } from '../../core/json/field-places.js';
 import { allMembers, elementRanges, memberRanges } from '../../core/json/ranges.js';
 import type { Range } from '../../core/json/scan.js';
 import type { InterfaceField } from '../../core/run-fields.js';
@@ -15,7 +15,7 @@ import type {
 import { checkEntry, type EntryCheck } from './check-entry.js';
 import { extraFields } from './extra-fields.js';
 import { mayExceedLimits } from './json-limits.js';
-import { repairJson } from './storable-text.js';
+import { isStorableJson, repairJson } from './storable-text.js';
 
 /** An entry that passed the checks. */
 export interface CheckedEntry {
@@ -59,11 +59,8 @@ export function checkPage(page: RawPage): CheckedPage {
       quarantine.push(rejectedEntry(checked, payload()));
       return;
     }
-    const storable = bytes && repairJson(bytes);
-    const entry =
-      storable === undefined || storable === bytes
-        ? checkedEntry(checked, places.fieldsOf(index), payload)
-        : repairedEntry(checked, storable, payload);
+    const isStorable = bytes === undefined || isStorableJson(bytes);
+    const entry = (isStorable ? checkedEntry : repairedEntry)(checked, places.fieldsOf(index), payload);
     entries.push(entry);
     if (entry.original !== null) quarantine.push(entry.original);
   });
@@ -83,10 +80,8 @@ export function checkRun(raw: RawRun): CheckedEntry | null {
   const received = isSuspect(raw) ? withoutMember(body, 'rawOcrResult') : null;
   const checked = received === null ? checkEntry(run) : checkEntry(run, body, received);
   if (!checked.usable) return null;
-  const storable = received?.map(repairJson) ?? [];
-  return storable.every((piece, index) => piece === received?.[index])
-    ? checkedEntry(checked, places.fieldsOf(0), payload)
-    : repairedEntry(checked, Buffer.concat(storable), payload);
+  const isStorable = received === null || received.every(isStorableJson);
+  return (isStorable ? checkedEntry : repairedEntry)(checked, places.fieldsOf(0), payload);
 }
 
 /** Returns the bytes of an object with null in place of one member's value. */
@@ -159,11 +154,20 @@ function checkedEntry(checked: Usable, readField: ReadField, payload: () => Uint
   };
 }
 
-/** @param repaired its JSON with storable text */
-function repairedEntry(checked: Usable, repaired: Uint8Array, payload: () => Uint8Array): CheckedEntry {
-  const entry = checkedEntry(checked, fieldsOfRun(repaired), () => repaired);
+/** Its values are repaired when they are sent, so that no copy of them is kept until then. */
+function repairedEntry(checked: Usable, readField: ReadField, payload: () => Uint8Array): CheckedEntry {
+  const { accepted } = checkedEntry(checked, readField, payload);
+  const { readExtra } = accepted;
   return {
-    accepted: { ...entry.accepted, repaired: true },
+    accepted: {
+      ...accepted,
+      readField: (field) => {
+        const json = readField(field);
+        return json && repairJson(json);
+      },
+      readExtra: readExtra && (() => readExtra().map(repairJson)),
+      repaired: true,
+    },
     payload,
     original: repairedOriginal(checked.run, payload()),
   };

@@ -7,7 +7,7 @@ type Pieces = readonly Uint8Array[];
 
 /**
  * Returns a JSON object of the fields of an entry that have no column, also of those of its `documentType`.
- * @param entry its JSON, storable
+ * @param entry its JSON
  * @param documentType its last value in the entry
  * @param kept fields with a column whose original is kept as well
  */

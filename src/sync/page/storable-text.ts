@@ -20,6 +20,17 @@ export function repairJson(json: Uint8Array): Uint8Array {
   return repaired ?? text;
 }
 
+/** Returns whether PostgreSQL can store this JSON without repair. Makes no copy. */
+export function isStorableJson(json: Uint8Array): boolean {
+  if (!isUtf8(json)) return false;
+  for (let at = json.indexOf(BACKSLASH); at !== -1; ) {
+    const found = escapeAt(json, at);
+    if (!found.storable) return false;
+    at = json.indexOf(BACKSLASH, at + found.length);
+  }
+  return true;
+}
+
 /** The digits of the escape of U+FFFD, which is as long as any other. */
 const REPLACEMENT = Buffer.from('fffd');
 const BACKSLASH = 0x5c;

@@ -184,6 +184,16 @@ describe('the values that go to PostgreSQL', () => {
   });
 });
 
+it('keeps no copy of an entry or a single run that it repairs, since the memory budget does not count it', () => {
+  const json = entryJson({ error: raw('"\\u0000"'), data: { a: 1 } });
+  const page = rawPage(pageJson([json]));
+  const run = rawRun(`{"rawOcrResult":1,${json.slice(1)}`);
+  const [entry, result] = [only(checkPage(page).entries), checkRun(run)];
+  expect(entry.accepted.repaired && result?.accepted.repaired).toBe(true);
+  expect(entry.accepted.readField('data')?.buffer).toBe(page.body.buffer);
+  expect(result?.accepted.readField('data')?.buffer).toBe(run.body.buffer);
+});
+
 describe('unknown fields', () => {
   it('are sent as received, whatever is between them and however their names are written', () => {
     const entry = entryJson({
