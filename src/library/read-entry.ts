@@ -85,16 +85,15 @@ function valuesOf(given: Fields, { replaced }: Usable): (name: InterfaceField) =
  */
 function extraOf(given: Fields, { replaced, normalised }: Usable, ofState: readonly string[]): Fields {
   const notations: readonly string[] = normalised;
-  const extra: Record<string, unknown> = {};
-  for (const [name, original] of Object.entries(given)) {
+  const extra = Object.entries(given).filter(([name, original]) => {
     const isKnown = COMMON_FIELDS.has(name) || ofState.includes(name);
     const isReplaced = Object.hasOwn(replaced, name) && !notations.includes(name);
     const isForeign = isStateField(name) && original !== null && !ofState.includes(name);
-    if (isReplaced || isForeign || (!isKnown && !isStateField(name))) extra[name] = original;
-  }
+    return isReplaced || isForeign || (!isKnown && !isStateField(name));
+  });
   const ofType = Object.entries(given.documentType as Fields).filter(([name]) => !isTypeField(name));
-  if (ofType.length > 0) extra.documentType = Object.fromEntries(ofType);
-  return extra;
+  if (ofType.length > 0) extra.push(['documentType', Object.fromEntries(ofType)]);
+  return Object.fromEntries(extra); // an assignment to `__proto__` would not add a field
 }
 
 function isStateField(name: string): boolean {

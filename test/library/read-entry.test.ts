@@ -32,6 +32,11 @@ describe('an entry', () => {
     });
   });
 
+  it('keeps an unknown field of any name', () => {
+    const given: unknown = JSON.parse(`{"__proto__":{"a":1},${JSON.stringify(entryFields()).slice(1)}`);
+    expect(JSON.stringify(readEntry(given))).toContain('"extra":{"__proto__":{"a":1}}');
+  });
+
   it('has a reason and no data if it failed', () => {
     const failed = entryFields({ status: 'failed', data: null, failureReason: 'ocr_failed', error: 'Fehler' });
     const entry = readEntry(failed);
