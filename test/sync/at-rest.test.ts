@@ -32,18 +32,18 @@ it('sends only the necessary requests and statements when the feed is at its end
   const { store, calls } = counting(new ModelStore(clock.monotonic));
   service.feed.push(entryJson());
   const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store }), stop.signal);
+  const following = syncFeed(engineContext({ clock, service, store, pollIntervalMs: 1_000 }), stop.signal);
   await clock.advance(MINUTE_MS + 1_000);
   calls.clear();
   service.requests.length = 0;
   await clock.advance(10 * MINUTE_MS);
-  // Polled each 5 s; the lease is looked at each 10 s, pending results each 30 s.
+  // Polled each second; requested passes are looked for each 5 or 10 s, the lease each 10 s, pending results each 30 s.
   expect(Object.fromEntries(calls)).toEqual({
-    ...{ readPosition: 120, commitPage: 120, nextPass: 480 },
+    ...{ readPosition: 600, commitPage: 600, nextPass: 360 },
     ...{ renewLease: 60, readStatus: 60 },
     ...{ duePending: 20, adoptPending: 1 },
   });
-  expect(service.requests).toHaveLength(120);
+  expect(service.requests).toHaveLength(600);
   stop.abort();
   await clock.run(following);
 });

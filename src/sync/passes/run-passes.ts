@@ -38,7 +38,7 @@ async function runPassesOfKind(
   const { store, leaseTtlMs, pollIntervalMs, reconcile } = context;
   const { checkEveryMs, stuckPauseMs } = PASS_POLICIES[kind];
   const pauses = {
-    none: Math.min(checkEveryMs, pollIntervalMs, reconcile.intervalMs ?? checkEveryMs),
+    none: Math.min(checkEveryMs, reconcile.intervalMs ?? checkEveryMs),
     stuck: stuckPauseMs ?? pollIntervalMs,
   };
   const find = (until: AbortSignal) => findPass(kind, lease, context, until);

@@ -117,7 +117,7 @@ it('ends when the lease is lost', async () => {
     store.rewind('default', '50'); // raises the epoch, as another holder would
     return commitPass(commit);
   };
-  await follow(20_000, { observer: silentObserver({ leading: (until) => until === null && taken.push(commits) }) });
+  await follow(30_000, { observer: silentObserver({ leading: (until) => until === null && taken.push(commits) }) });
   expect(taken[0]).toBe(1);
 });
 
