@@ -21,6 +21,14 @@ name begins with \`SCANFEED_\` are ignored with a warning.
   one of the two variables may be set. The file is read whenever the value is needed, so a rotated key or password is used
   without a restart; while the file is missing or invalid, the last valid value is used. Secrets are never shown.
 - Each command reads only the groups that it needs: \`migrate\` does not require an API key.
+
+Mistakes are listed by name, with the expected form:
+
+\`\`\`text
+scanfeed: 2 settings are wrong:
+  SCANFEED_API_KEY is not set; expected: the key alone: visible ASCII characters, no spaces or line breaks; or SCANFEED_API_KEY_FILE, the path of a file that contains it
+  DATABASE_URL is not set; expected: postgres://user:password@host:port/database?sslmode=…, special characters as %XX; or DATABASE_URL_FILE; or PGHOST, PGUSER, PGPASSWORD, PGDATABASE
+\`\`\`
 `;
 
 const CLOSING = `## Connecting to PostgreSQL

@@ -7,7 +7,8 @@ import { useDatabase } from '../../support/postgres/index.js';
 import { useStore } from '../../support/store.js';
 
 const bench = useStore(useDatabase(DEMO_DATA));
-const TEXT = readFileSync(new URL('../../../docs/reporting.md', import.meta.url), 'utf8');
+const readPage = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+const TEXT = readPage('docs/reporting.md');
 
 interface Example {
   readonly heading: string;
@@ -32,7 +33,7 @@ function readExamples(text: string): readonly Example[] {
   return examples;
 }
 
-const EXAMPLES = readExamples(TEXT);
+const EXAMPLES = [...readExamples(TEXT), ...readExamples(readPage('README.md'))];
 const QUERIES = readExamples(/^## Example queries\n(.*?)^## /ms.exec(TEXT)?.[1] ?? '');
 /** Roles are shared by the whole server. */
 const READER = `scanfeed_questions_${process.pid}`;
@@ -56,14 +57,15 @@ afterAll(async () => {
   await bench.rows(sql`DROP ROLE ${sql.id(READER)}`);
 });
 
-describe('docs/reporting.md', () => {
-  it('shows eleven example queries when it is read', () => {
+describe('docs/reporting.md and README.md', () => {
+  it('show eleven example queries, and one', () => {
     expect(QUERIES).toHaveLength(11);
     expect(QUERIES.filter(({ columns }) => columns === null)).toEqual([]);
+    expect(readExamples(readPage('README.md')).map(({ columns }) => columns?.length)).toEqual([4]);
   });
 
   it.each(EXAMPLES.filter(({ note }) => note === ''))(
-    'answers "$heading" on the data of the demo, for a reader, in the columns that it shows',
+    'answer "$heading" on the data of the demo, for a reader, in the columns that they show',
     async ({ statement, columns }) => {
       const rows = await run(READER, statement);
       if (columns === null) return expect(rows).toBeInstanceOf(Array);
@@ -73,7 +75,7 @@ describe('docs/reporting.md', () => {
   );
 
   it.each(EXAMPLES.filter(({ note }) => note === 'setup'))(
-    'shows statements for "$heading" that work',
+    'show statements for "$heading" that work',
     async (example) => {
       const statement = example.statement
         .replaceAll('scanfeed_reader', READER)
