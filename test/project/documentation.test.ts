@@ -2,75 +2,123 @@ import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { HELP } from '../../src/observability/metrics/metric-definitions.js';
 import { VARIABLES } from '../../src/settings/variables.js';
-import { anchorsOf, commands, filesBelow, loadCommand, readText } from '../support/documents.js';
+import { anchorsOf, commands, filesBelow, loadCommand, projectFiles, readText } from '../support/documents.js';
+import { npmScriptsOf, programCallsOf, spansOf, wordsOf } from '../support/page-code.js';
 
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...filesBelow('docs/')].filter((path) =>
-  path.endsWith('.md'),
-);
+const files = projectFiles();
+const pages = files.filter((path) => path.endsWith('.md'));
+/** Pages that describe the present state: what an earlier release had stays in the changelog. */
+const current = pages.filter((page) => page !== 'CHANGELOG.md');
+const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> };
 
-describe.each(pages)('%s', (page) => {
-  test('links to what is there', () => {
-    const prose = readText(page)
-      .replaceAll(/^```.*?^```$/gms, '')
-      .replaceAll(/`[^`\n]*`/g, '');
-    const missing = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) => {
-      if (/^[a-z]+:/.test(link)) return [];
-      const [path = '', anchor] = link.split('#');
-      const target = path === '' ? page : new URL(path, `file:///${page}`).pathname.slice(1);
-      const text = textOf(target);
-      return text === null || (anchor !== undefined && !anchorsOf(text).has(anchor)) ? [link] : [];
-    });
-    expect(missing).toEqual([]);
+test.each(pages)('%s links to what exists', (page) => {
+  expect(linksOf(readText(page)).filter((link) => !isReachable(page, link))).toEqual([]);
+});
+
+/** Targets of a page's links and images, in Markdown and in HTML. */
+function linksOf(text: string): readonly string[] {
+  const prose = text.replaceAll(/^```.*?^```$/gms, '').replaceAll(/`[^`\n]*`/g, '');
+  const links = prose.matchAll(/\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]: (\S+)|\b(?:href|src|srcset)="([^"\s]+)/gm);
+  return [...links].flatMap((found) => found.slice(1).filter((link) => link !== undefined));
+}
+
+/** Whether there is the file or folder that a page links to, and the heading in it. Other sites are not asked. */
+function isReachable(page: string, link: string): boolean {
+  if (/^[a-z]+:/.test(link)) return true;
+  const [path = '', anchor] = link.split('#');
+  const target = path === '' ? page : decodeURI(new URL(path, `file:///${page}`).pathname.slice(1));
+  const isFile = files.includes(target);
+  if (anchor !== undefined) return isFile && anchorsOf(readText(target)).has(anchor);
+  return isFile || files.some((file) => file.startsWith(`${target.replace(/\/$/, '')}/`));
+}
+
+describe.each(current)('%s', (page) => {
+  const text = readText(page);
+
+  test('names settings that exist', () => {
+    const settings = Object.values(VARIABLES).map(({ name }) => name as string);
+    const named = [...text.matchAll(/\bSCANFEED_[A-Z_]+/g)].map(([name]) => name.replace(/_FILE$/, ''));
+    expect(named.filter((name) => !settings.includes(name))).toEqual([]);
+  });
+
+  test('shows commands and options that exist', async () => {
+    const calls = programCallsOf(text);
+    const unknown = await Promise.all(calls.map(async (call) => ({ call, unknown: await unknownOf(call) })));
+    expect(unknown.filter((call) => call.unknown.length > 0)).toEqual([]);
+  });
+
+  test('runs scripts that package.json has', () => {
+    expect(npmScriptsOf(text).filter((script) => !Object.hasOwn(scripts, script))).toEqual([]);
+  });
+
+  test('names files and folders that exist', () => {
+    const paths = wordsOf(text, /(?:\.ci|\.github|bench|docs|helm|migrations|openapi|src|systemd|test)\/[\w./-]+/);
+    const missing = paths.filter((path) => !isReachable('README.md', path));
+    const names = spansOf(text).filter((span) => /^[\w-][\w./-]*\.(?:mjs|sql|tpl|ts)$/.test(span));
+    const unknown = names.filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)));
+    expect([...missing, ...unknown.filter((name) => !name.startsWith('NNNN_'))]).toEqual([]);
   });
 });
 
-/** Null where there is no such file or folder. */
-function textOf(path: string): string | null {
-  try {
-    return readText(path);
-  } catch (error) {
-    return (error as { code?: string }).code === 'EISDIR' ? '' : null;
-  }
+/** Words of a call that the program does not know. Words in capitals are placeholders. */
+async function unknownOf(call: string): Promise<string[]> {
+  const [name = '', ...words] = call.split(' ');
+  if (name === '--help' || name === '--version' || /^[A-Z…]+$/.test(name)) return [];
+  const file = commands.find((command) => command.name === name)?.file;
+  if (file === undefined) return [name];
+  const command = await loadCommand(file);
+  const below = command.commands.find((one: Command) => one.name() === words[0]);
+  const flags = [command, ...(below === undefined ? command.commands : [below])].flatMap(({ options }) =>
+    options.map(({ long }) => long),
+  );
+  const unknown = words.filter(
+    (word) => word.startsWith('--') && !['--help', ...flags].includes(word.replace(/=.*/, '')),
+  );
+  const isLost = command.commands.length > 0 && below === undefined && /^[a-z]/.test(words[0] ?? '');
+  return isLost ? [...unknown, words[0] ?? ''] : unknown;
 }
 
 describe.each([
-  ...['README.md', 'docs/README.md', 'docs/deployment.md', 'docs/emulator.md', 'docs/operating.md'],
+  ...['README.md', 'docs/README.md', 'docs/demo.md', 'docs/deployment.md', 'docs/emulator.md', 'docs/operating.md'],
   ...['docs/reporting.md', 'docs/restoring.md', 'docs/submitting.md', 'docs/troubleshooting.md', 'docs/upgrading.md'],
 ])('%s', (page) => {
   const text = readText(page);
 
-  test('names settings and metrics that exist', () => {
-    const settings = Object.values(VARIABLES).map(({ name }) => name as string);
-    const named = [...text.matchAll(/\bSCANFEED_[A-Z_]+/g)].map(([name]) => name.replace(/_FILE$/, ''));
-    expect(named.filter((name) => !settings.includes(name))).toEqual([]);
+  test('names metrics that exist', () => {
     const metrics = [...text.matchAll(/\bscanfeed_(?!reporting|reader|changes\b)[a-z_]*[a-z](?![a-z_*])/g)].map(
       ([name]) => name,
     );
     expect(metrics.filter((name) => !Object.hasOwn(HELP, name))).toEqual([]);
   });
 
-  test('shows commands and options that exist', async () => {
-    const calls = [...text.matchAll(/(?:^\$ (?:scanfeed|node dist\/main\.js)|`scanfeed) ([a-z][^`\n]*)/gm)].map(
-      ([, call = '']) => call,
-    );
-    expect(calls.length).toBeGreaterThan(0);
-    for (const call of calls) expect({ call, unknown: await unknownOf(call) }).toEqual({ call, unknown: [] });
+  test('shows commands', () => {
+    expect(programCallsOf(text)).not.toEqual([]);
   });
 });
 
-/** Words of a call that the program does not know. */
-async function unknownOf(call: string): Promise<string[]> {
-  const [name = '', ...words] = call.split(' ');
-  const file = commands.find((command) => command.name === name)?.file;
-  if (file === undefined) return [name];
-  const command = await loadCommand(file);
-  const below = command.commands.find((one: Command) => one.name() === words[0]);
-  const flags = [...command.options, ...(below?.options ?? [])].map(({ long }) => long);
-  const unknown = words.filter((word) => word.startsWith('--') && !['--help', ...flags].includes(word));
-  return command.commands.length > 0 && below === undefined && words.length > 0
-    ? [...unknown, words[0] ?? '']
-    : unknown;
-}
+test('README.md takes five minutes to read', () => {
+  const words = readText('README.md')
+    .split(/\s+/)
+    .filter((word) => word !== '').length;
+  expect(words).toBeGreaterThanOrEqual(900);
+  expect(words).toBeLessThanOrEqual(1100);
+});
+
+test('docs/README.md lists every page of docs/', () => {
+  const listed = linksOf(readText('docs/README.md'));
+  const below = filesBelow('docs/').flatMap((path) => /^docs\/([\w-]+\.md|[\w-]+\/README\.md)$/.exec(path)?.[1] ?? []);
+  expect(below.filter((page) => page !== 'README.md' && !listed.includes(page))).toEqual([]);
+});
+
+test('docs/comparison.md has the ratios of docs/performance.md, inverted', () => {
+  const figure = /<!-- figure cold-sync -->(.*?)<!-- end/s.exec(readText('docs/performance.md'))?.[1] ?? '';
+  const measured = [...figure.matchAll(/^\| (.+?) \| [\d,]+ \| ([\d.]+) × \|/gm)].filter(
+    ([, contestant = '']) => !/^(?:its commit statement|the same, \d pages)/.test(contestant),
+  );
+  const compared = [...readText('docs/comparison.md').matchAll(/\| ([\d.]+) \| A \|$/gm)].map(([, ratio]) => ratio);
+  expect(compared).toHaveLength(5);
+  expect(compared.sort()).toEqual(measured.map(([, , times]) => (1 / Number(times)).toFixed(2)).sort());
+});
 
 describe('the messages that the documentation quotes', () => {
   const source = filesBelow('src/')

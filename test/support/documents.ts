@@ -13,6 +13,24 @@ export const filesBelow = (folder: string): string[] =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).replace(root.pathname, ''));
 
+/** Folders with generated or foreign files. */
+const FOREIGN: readonly string[] = [
+  '.git',
+  '.scanfeed',
+  '.simulation',
+  '.tools',
+  'build',
+  'coverage',
+  'dist',
+  'node_modules',
+];
+
+/** Paths of all files of the project. */
+export const projectFiles = (): string[] =>
+  readdirSync(root, { withFileTypes: true })
+    .filter(({ name }) => !FOREIGN.includes(name))
+    .flatMap((entry) => (entry.isDirectory() ? filesBelow(`${entry.name}/`) : [entry.name]));
+
 /** The commands as the program knows them: name and file in `src/cli/commands/`. */
 export const commands = [
   ...readText('src/main.ts').matchAll(/^ {2}(\w+): \(\) => import\('\.\/cli\/commands\/(.+)\.js'\)/gm),
