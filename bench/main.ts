@@ -1,5 +1,5 @@
 /**
- * Measures what docs/performance.md reports: `npm run bench`, or `npm run bench -- NAME…` for some of it. What takes
+ * Measures what docs/measurements.md reports: `npm run bench`, or `npm run bench -- NAME…` for some of it. What takes
  * very long runs only when it is named. `--quick` shows in a minute or two that everything works, and writes nothing.
  * Ends with 1 where a figure is not what was wanted.
  */
@@ -36,7 +36,7 @@ const FIGURES: readonly Figure[] = [
   feeds,
   soak,
 ];
-const DOCUMENT = new URL('../../../docs/performance.md', import.meta.url);
+const DOCUMENT = new URL('../../../docs/measurements.md', import.meta.url);
 
 /** Ctrl-C: what was started is ended, and nothing is left behind. */
 class Interrupted extends Error {}

@@ -110,8 +110,8 @@ test('docs/README.md lists every page of docs/', () => {
   expect(below.filter((page) => page !== 'README.md' && !listed.includes(page))).toEqual([]);
 });
 
-test('docs/comparison.md has the ratios of docs/performance.md, inverted', () => {
-  const figure = /<!-- figure cold-sync -->(.*?)<!-- end/s.exec(readText('docs/performance.md'))?.[1] ?? '';
+test('docs/comparison.md has the ratios of docs/measurements.md, inverted', () => {
+  const figure = /<!-- figure cold-sync -->(.*?)<!-- end/s.exec(readText('docs/measurements.md'))?.[1] ?? '';
   const measured = [...figure.matchAll(/^\| (.+?) \| [\d,]+ \| ([\d.]+) × \|/gm)].filter(
     ([, contestant = '']) => !/^(?:its commit statement|the same, \d pages)/.test(contestant),
   );
