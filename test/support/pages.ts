@@ -6,13 +6,13 @@ import type { AcceptedEntry, RawPage, RawRun } from '../../src/sync/ports/index.
 export function rawPage(body: string | Uint8Array, serviceDate: Date | null = null): RawPage {
   const received = Buffer.from(body);
   const bytes = received.indexOf(BYTE_ORDER_MARK) === 0 ? received.subarray(BYTE_ORDER_MARK.length) : received;
-  const { value, ...found } = parseSkippingLargeValues(bytes, WHOLE_PAGE);
+  const { value, ...found } = parseSkippingLargeValues(bytes, WHOLE_PAGE, Number.POSITIVE_INFINITY);
   const { items, nextCursor } = value as { items: unknown[]; nextCursor?: string };
   return { body: bytes, items, ...found, nextCursor: nextCursor || null, serviceDate };
 }
 
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
-/** No value is skipped. */
+/** No value is skipped, so the memory is not limited either. */
 const WHOLE_PAGE = { depth: 3, entries: 'items', isSkippable: () => false };
 const WHOLE_RUN = { depth: 1, isSkippable: () => false };
 

