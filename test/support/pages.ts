@@ -1,3 +1,4 @@
+import { textOf } from '../../src/core/json/ranges.js';
 import { parseSkippingLargeValues } from '../../src/core/json/skip-large-values.js';
 import { INTERFACE_FIELDS } from '../../src/core/run-fields.js';
 import type { AcceptedEntry, RawPage, RawRun } from '../../src/sync/ports/index.js';
@@ -31,7 +32,7 @@ export function storedFields({ readField }: Pick<AcceptedEntry, 'readField'>): R
 /** The same as JSON texts, in the order of the interface. */
 export function storedTexts({ readField }: Pick<AcceptedEntry, 'readField'>): readonly (readonly [string, string])[] {
   return INTERFACE_FIELDS.flatMap((field) => {
-    const json = readField(field);
-    return json === null ? [] : [[field, Buffer.from(json).toString()] as const];
+    const value = readField(field);
+    return value === null ? [] : [[field, textOf(value.json, value)] as const];
   });
 }

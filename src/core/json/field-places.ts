@@ -1,10 +1,9 @@
 import { INTERFACE_FIELDS, type InterfaceField } from '../run-fields.js';
-import { nameOf } from './ranges.js';
-import type { Range } from './scan.js';
-import { JSON_BYTES } from './tokens.js';
+import { hasEscapes, nameOf } from './ranges.js';
+import type { Range, Slice } from './scan.js';
 
 /** Reads the JSON of a field of a run as it was sent. Returns null if the field is absent or null. */
-export type ReadField = (field: InterfaceField) => Uint8Array | null;
+export type ReadField = (field: InterfaceField) => Slice | null;
 
 /** Where the fields of runs are in a JSON text. If a field is repeated, the last one counts, as in JSON.parse. */
 export interface FieldPlaces {
@@ -20,7 +19,6 @@ export const MAX_RUNS = 2_000;
 const NUMBERS_PER_RUN = 2 * INTERFACE_FIELDS.length;
 /** Before the first field. A body may have millions of outer members, each with places of its own. */
 const NO_PLACES = new Int32Array();
-const { BACKSLASH } = JSON_BYTES;
 const NULL = 0x6e; // no other value begins with an n
 
 export function createFieldPlaces(json: Uint8Array): FieldPlaces {
@@ -37,7 +35,7 @@ export function createFieldPlaces(json: Uint8Array): FieldPlaces {
     fieldsOf: (run) => (field) => {
       const at = run * NUMBERS_PER_RUN + 2 * (INDEX.get(field) as number);
       const start = places[at] ?? 0;
-      return start === 0 || json[start] === NULL ? null : json.subarray(start, places[at + 1]);
+      return start === 0 || json[start] === NULL ? null : { json, start, end: places[at + 1] as number };
     },
   };
 }
@@ -67,17 +65,13 @@ const NAMES: readonly (readonly FieldName[] | undefined)[] = (() => {
 
 /** Returns the index of the field with this name; undefined if the interface has no such field. */
 function fieldIndex(json: Uint8Array, written: Range): number | undefined {
-  const found = NAMES[written.end - written.start]?.find(({ name }) => hasBytesAt(json, written.start, name));
-  if (found !== undefined || !hasBackslash(json, written)) return found?.index;
-  return INDEX.get(nameOf(json, written));
+  for (const { name, index } of NAMES[written.end - written.start] ?? []) {
+    if (hasBytesAt(json, written.start, name)) return index;
+  }
+  return hasEscapes(json, written) ? INDEX.get(nameOf(json, written)) : undefined;
 }
 
 function hasBytesAt(json: Uint8Array, at: number, bytes: Uint8Array): boolean {
   for (let index = 0; index < bytes.length; index += 1) if (json[at + index] !== bytes[index]) return false;
   return true;
-}
-
-function hasBackslash(json: Uint8Array, { start, end }: Range): boolean {
-  for (let at = start; at < end; at += 1) if (json[at] === BACKSLASH) return true;
-  return false;
 }

@@ -1,4 +1,4 @@
-import { type Range, scanMembers, valueEnd } from './scan.js';
+import { type Range, type Slice, scanMembers, valueEnd } from './scan.js';
 import { afterSpace, JSON_BYTES } from './tokens.js';
 
 /*
@@ -17,7 +17,12 @@ export function memberRanges(json: Uint8Array): ReadonlyMap<string, Range> {
 export function allMembers(json: Uint8Array): readonly (readonly [name: string, value: Range])[] {
   const members: [string, Range][] = [];
   const from = hasByteOrderMark(json) ? 3 : 0;
-  scanMembers(json, 1, ({ name, value }) => members.push([JSON.parse(textOf(json, name)) as string, value]), from);
+  scanMembers(
+    json,
+    1,
+    ({ name, value }) => members.push([JSON.parse(textOf(json, name)) as string, { ...value }]),
+    from,
+  );
   return members;
 }
 
@@ -35,6 +40,22 @@ export function elementRanges(json: Uint8Array, at = 0): readonly Range[] {
     position = afterSpace(json, position + 1);
   }
   return elements;
+}
+
+export function bytesOf({ json, start, end }: Slice): Uint8Array {
+  return json.subarray(start, end);
+}
+
+export function sliceOf(json: Uint8Array): Slice {
+  return { json, start: 0, end: json.length };
+}
+
+const { BACKSLASH } = JSON_BYTES;
+
+/** A text without escapes has the same bytes as its JSON. */
+export function hasEscapes(json: Uint8Array, { start, end }: Range): boolean {
+  for (let at = start; at < end; at += 1) if (json[at] === BACKSLASH) return true;
+  return false;
 }
 
 /** Maximum length of a name that is decoded, bytes: the longest known name with all its characters escaped. */

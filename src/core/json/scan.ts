@@ -6,6 +6,11 @@ export interface Range {
   readonly end: number;
 }
 
+/** A value in a JSON text. Cheaper than a subarray: a page has thousands of them. */
+export interface Slice extends Range {
+  readonly json: Uint8Array;
+}
+
 const { QUOTE, COMMA, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT } = JSON_BYTES;
 
 /** A member of an object, by its place in the text. */
@@ -23,6 +28,10 @@ export interface Member {
   readonly elements: number;
 }
 
+/** The member that a scan reports: always the same objects, since a page has thousands of members. */
+type ReportedMember = Writable<Omit<Member, 'name' | 'value'>> & Record<'name' | 'value', Writable<Range>>;
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+
 /** What a scan finds out about a whole text. */
 export interface JsonFacts extends Readonly<Marks> {
   /** Number of values, containers and scalars. */
@@ -37,13 +46,15 @@ interface Scan extends Marks {
   at: number;
   values: number;
   depth: number;
+  /** Whether each open container inside of a member's value is an object, one bit each: deep nesting must not use up the memory. */
+  isObject: Uint8Array<ArrayBuffer>;
 }
 
 /**
  * Scans JSON text of any size and depth once, as strictly as JSON.parse (except for UTF-8), without creating values. Each
  * level of nesting costs one bit.
  * @param depth the depth of the deepest objects whose members are reported
- * @param onMember called at the end of each of these members
+ * @param onMember called at the end of each of these members. What it gets changes afterwards: copy what is kept.
  * @param from the start of the text
  * @throws JsonSyntaxError
  */
@@ -54,7 +65,15 @@ export function scanMembers(
   from: number = 0,
 ): JsonFacts {
   const scan = beginScan(json, afterSpace(json, from));
-  scanOuterValue(scan, { level: 0, depth, onMember }, 0);
+  const member = {
+    depth: 0,
+    element: 0,
+    name: { start: 0, end: 0 },
+    value: { start: 0, end: 0 },
+    values: 0,
+    elements: 0,
+  };
+  scanOuterValue(scan, { level: 0, depth, member, onMember }, 0);
   const at = afterSpace(json, scan.at);
   if (at < json.length) throw unexpected(json, at);
   const { values, depth: deepest, hasSpecialEscapes, hasUnusualNumbers } = scan;
@@ -74,13 +93,15 @@ export function valueEnd(json: Uint8Array, at: number): number {
 }
 
 function beginScan(json: Uint8Array, at: number): Scan {
-  return { json, at, values: 0, depth: 0, hasSpecialEscapes: false, hasUnusualNumbers: false };
+  const isObject = new Uint8Array(8);
+  return { json, at, values: 0, depth: 0, isObject, hasSpecialEscapes: false, hasUnusualNumbers: false };
 }
 
 interface Outer {
   /** Number of containers around the value. */
   readonly level: number;
   readonly depth: number;
+  readonly member: ReportedMember;
   readonly onMember: (member: Member) => void;
 }
 
@@ -116,12 +137,20 @@ function scanOuterValue(scan: Scan, outer: Outer, element: number): number {
 
 function scanMember(scan: Scan, outer: Outer, element: number): void {
   const { json, at, values } = scan;
-  const name = { start: at, end: stringEnd(json, at, scan) };
-  scan.at = afterColon(json, name.end);
-  const start = scan.at;
+  const nameEnd = stringEnd(json, at, scan);
+  const start = afterColon(json, nameEnd);
+  scan.at = start;
   const elements = scanOuterValue(scan, outer, element);
-  const value = { start, end: scan.at };
-  outer.onMember({ depth: outer.level, element, name, value, values: scan.values - values, elements });
+  const { member } = outer;
+  member.depth = outer.level;
+  member.element = element;
+  member.name.start = at;
+  member.name.end = nameEnd;
+  member.value.start = start;
+  member.value.end = scan.at;
+  member.values = scan.values - values;
+  member.elements = elements;
+  outer.onMember(member);
 }
 
 /**
@@ -131,20 +160,18 @@ function scanMember(scan: Scan, outer: Outer, element: number): void {
  */
 function scanInnerValue(scan: Scan, level: number): number {
   const { json } = scan;
-  let { at } = scan;
+  let { at, isObject } = scan;
   let values = 0;
   let deepest = 0;
   let elements = 0;
   let open = 0;
   /** The byte that closes the innermost container. */
   let closing = 0;
-  /** The open containers, one bit each: deep nesting must not use up the memory. */
-  let isObject = new Uint8Array(8);
   for (;;) {
     const first = json[at];
     values += 1;
     if (first === OPEN_OBJECT || first === OPEN_ARRAY) {
-      if (open >> 3 === isObject.length) isObject = enlarged(isObject);
+      if (open >> 3 === isObject.length) isObject = scan.isObject = enlarged(isObject);
       const bit = 1 << (open & 7);
       const byte = isObject[open >> 3] as number;
       isObject[open >> 3] = first === OPEN_OBJECT ? byte | bit : byte & ~bit;

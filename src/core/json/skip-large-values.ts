@@ -67,7 +67,7 @@ export function parseSkippingLargeValues(
   skippable?: SkippableValues,
   memoryBytes: number = MEMORY_BYTES,
 ): Parsed {
-  const large: Member[] = [];
+  const large: (Range & Pick<Member, 'values'>)[] = [];
   let entries = 0;
   let places = createFieldPlaces(json);
   let current = places;
@@ -82,10 +82,10 @@ export function parseSkippingLargeValues(
       }
       current = createFieldPlaces(json);
     }
-    if (isSkipped(json, member, skippable)) large.push(member);
+    if (isSkipped(json, member, skippable)) large.push({ ...member.value, values: member.values });
   });
   const values = large.reduce((left, member) => left - member.values + 1, facts.values);
-  const bytes = large.reduce((left, { value }) => left - (value.end - value.start), json.length);
+  const bytes = large.reduce((left, { start, end }) => left - (end - start), json.length);
   if (memoryOf(values, bytes) > memoryBytes) throw new TooManyValues(values, bytes, entries);
   return { value: parse(without(json, large)), facts, places };
 }
@@ -109,13 +109,13 @@ const EMPTY: ReadonlyMap<number, Uint8Array> = new Map(
   ['{}', '[]', '""'].map((empty) => [empty.charCodeAt(0), Buffer.from(empty)]),
 );
 
-function without(json: Uint8Array, large: readonly { readonly value: Range }[]): Uint8Array {
+function without(json: Uint8Array, large: readonly Range[]): Uint8Array {
   if (large.length === 0) return json;
   const parts: Uint8Array[] = [];
   let from = 0;
-  for (const { value } of large) {
-    parts.push(json.subarray(from, value.start), EMPTY.get(json[value.start] as number) ?? new Uint8Array());
-    from = value.end;
+  for (const { start, end } of large) {
+    parts.push(json.subarray(from, start), EMPTY.get(json[start] as number) ?? new Uint8Array());
+    from = end;
   }
   return Buffer.concat([...parts, json.subarray(from)]);
 }

@@ -61,9 +61,7 @@ export function scalarEnd(json: Uint8Array, at: number, marks: Marks): number {
     if (end - at > USUAL_NUMBER_BYTES) marks.hasUnusualNumbers = true;
     return end;
   }
-  literal.forEach((byte, index) => {
-    after(json, at + index, byte);
-  });
+  for (let index = 0; index < literal.length; index += 1) after(json, at + index, literal[index] as number);
   return at + literal.length;
 }
 

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import { textOf } from '../../core/json/ranges.js';
+import { hasEscapes, textOf } from '../../core/json/ranges.js';
+import type { Slice } from '../../core/json/scan.js';
 import { JSON_BYTES } from '../../core/json/tokens.js';
 import type { InterfaceField } from '../../core/run-fields.js';
 import type { AcceptedEntry, EntryBatch, QuarantineEntry } from '../../sync/ports/index.js';
@@ -65,17 +66,20 @@ received AS (
 }
 
 /** Returns the JSON of a field; null if it is absent, null or invalid. */
-function jsonOfField({ readField, replaced }: AcceptedEntry, field: InterfaceField): Uint8Array | null {
+function jsonOfField({ readField, replaced }: AcceptedEntry, field: InterfaceField): Slice | null {
   return field in replaced ? null : readField(field);
 }
 
 /** Returns the text of a field that is a text or a number. */
-function textOfField({ readField, replaced }: AcceptedEntry, field: InterfaceField): string | Uint8Array | null {
+function textOfField({ readField, replaced }: AcceptedEntry, field: InterfaceField): string | Slice | null {
   const replacement = replaced[field];
   if (replacement !== undefined) return replacement as string | null;
-  const json = readField(field);
-  if (json === null || json[0] !== QUOTE) return json;
-  return json.includes(BACKSLASH) ? (JSON.parse(textOf(json)) as string) : json.subarray(1, -1);
+  const value = readField(field);
+  if (value === null || value.json[value.start] !== QUOTE) return value;
+  const { json, start, end } = value;
+  return hasEscapes(json, value)
+    ? (JSON.parse(textOf(json, value)) as string)
+    : { json, start: start + 1, end: end - 1 };
 }
 
 interface DocumentType {
@@ -85,8 +89,9 @@ interface DocumentType {
 
 /** A name can be long, so it is only a string while it is sent. */
 function documentTypeOf({ readField }: AcceptedEntry): DocumentType {
-  const json = readField('documentType');
-  const { slug = null, name = null }: Partial<DocumentType> = json === null ? {} : JSON.parse(textOf(json));
+  const value = readField('documentType');
+  const { slug = null, name = null }: Partial<DocumentType> =
+    value === null ? {} : JSON.parse(textOf(value.json, value));
   return { slug, name };
 }
 
@@ -94,11 +99,11 @@ function documentTypeOf({ readField }: AcceptedEntry): DocumentType {
 function testModeOf({ readField, replaced }: AcceptedEntry): boolean | null {
   const { partnerTestMode } = replaced;
   if (partnerTestMode !== undefined) return partnerTestMode as boolean;
-  const json = readField('partnerTestMode');
-  return json && json[0] === TRUE;
+  const value = readField('partnerTestMode');
+  return value && value.json[value.start] === TRUE;
 }
 
-const { QUOTE, BACKSLASH } = JSON_BYTES;
+const { QUOTE } = JSON_BYTES;
 /** First byte of `true`. */
 const TRUE = 0x74;
 

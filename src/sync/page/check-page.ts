@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { ReadField } from '../../core/json/field-places.js';
-import { allMembers, elementRanges, memberRanges } from '../../core/json/ranges.js';
+import { allMembers, bytesOf, elementRanges, memberRanges, sliceOf } from '../../core/json/ranges.js';
 import type { Range } from '../../core/json/scan.js';
 import type { InterfaceField } from '../../core/run-fields.js';
 import type {
@@ -162,8 +162,8 @@ function repairedEntry(checked: Usable, readField: ReadField, payload: () => Uin
     accepted: {
       ...accepted,
       readField: (field) => {
-        const json = readField(field);
-        return json && repairJson(json);
+        const value = readField(field);
+        return value && sliceOf(repairJson(bytesOf(value)));
       },
       readExtra: readExtra && (() => readExtra().map(repairJson)),
       repaired: true,

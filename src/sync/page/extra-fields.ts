@@ -1,5 +1,5 @@
-import { nameOf } from '../../core/json/ranges.js';
-import { type Range, scanMembers } from '../../core/json/scan.js';
+import { bytesOf, nameOf } from '../../core/json/ranges.js';
+import { type Range, type Slice, scanMembers } from '../../core/json/scan.js';
 import { DOCUMENT_TYPE_FIELDS, INTERFACE_FIELDS, type InterfaceField } from '../../core/run-fields.js';
 
 /** JSON in pieces, most of them slices of the received bytes. */
@@ -11,16 +11,12 @@ type Pieces = readonly Uint8Array[];
  * @param documentType its last value in the entry
  * @param kept fields with a column whose original is kept as well
  */
-export function extraFields(
-  entry: Uint8Array,
-  documentType: Uint8Array | null,
-  kept: readonly InterfaceField[],
-): Pieces {
+export function extraFields(entry: Uint8Array, documentType: Slice | null, kept: readonly InterfaceField[]): Pieces {
   const fields = otherMembers(
     entry,
     INTERFACE_FIELDS.filter((name) => !kept.includes(name)),
   );
-  const ofType = documentType === null ? [] : otherMembers(documentType, DOCUMENT_TYPE_FIELDS);
+  const ofType = documentType === null ? [] : otherMembers(bytesOf(documentType), DOCUMENT_TYPE_FIELDS);
   return objectOf(ofType.length === 0 ? fields : [...fields, [TYPE_NAME, ...objectOf(ofType)]]);
 }
 

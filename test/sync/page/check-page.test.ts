@@ -190,8 +190,8 @@ it('keeps no copy of an entry or a single run that it repairs, since the memory 
   const run = rawRun(`{"rawOcrResult":1,${json.slice(1)}`);
   const [entry, result] = [only(checkPage(page).entries), checkRun(run)];
   expect(entry.accepted.repaired && result?.accepted.repaired).toBe(true);
-  expect(entry.accepted.readField('data')?.buffer).toBe(page.body.buffer);
-  expect(result?.accepted.readField('data')?.buffer).toBe(run.body.buffer);
+  expect(entry.accepted.readField('data')?.json.buffer).toBe(page.body.buffer);
+  expect(result?.accepted.readField('data')?.json.buffer).toBe(run.body.buffer);
 });
 
 describe('unknown fields', () => {
