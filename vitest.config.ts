@@ -17,7 +17,7 @@ export default defineConfig({
     // Files wait for PostgreSQL more than they compute, and the server allows 200 connections.
     maxWorkers: Math.min(8, Math.max(2, availableParallelism())),
     // Generous, for busy machines: tests wait for events, and a limit only ends what hangs.
-    testTimeout: 60_000,
+    testTimeout: process.env.TEST_THOROUGH === '1' ? 600_000 : 60_000,
     hookTimeout: 60_000,
     retry: 0,
     // A test that asserts nothing cannot fail.

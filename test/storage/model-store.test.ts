@@ -33,7 +33,7 @@ describe('the model of the store that the simulation runs on', () => {
     await expectSameRows(models);
     await expectSameFeeds(models);
     await expectSamePasses(models);
-  }, 600_000);
+  });
 });
 
 /** Runs one history on both stores; all their answers must be equal. */

@@ -29,7 +29,10 @@ function statPanels() {
     .filter(({ type }) => type === 'stat')
     .map(({ title, targets: [target] = [] }) => ({
       title,
-      expression: (target?.expr ?? '').replaceAll('$namespace', 'documents').replaceAll('$feed', 'invoices'),
+      expression: (target?.expr ?? '')
+        .replaceAll('$namespace', 'documents')
+        .replaceAll('$feed', 'invoices')
+        .replaceAll('$__rate_interval', '10s'),
     }));
 }
 
@@ -57,7 +60,7 @@ test('fires alerts when the service fails or the daemon is down, and resolves th
   const firing = () => prometheus.firing();
   await eventually(() => prometheus.value('scanfeed_caught_up{namespace="documents", feed="invoices"}')).toBe(1);
   await eventually(firing).toEqual([]);
-  expect(statPanels()).toHaveLength(8);
+  expect(statPanels()).toHaveLength(10);
   for (const { title, expression } of statPanels()) {
     await eventually(() => prometheus.value(expression), { message: title }).not.toBeNull();
   }

@@ -9,9 +9,6 @@ export const CASES = cases(250, 10_000);
 export const CASES_A_PAGE = 50;
 export const PAGES = { numRuns: Math.ceil(CASES / CASES_A_PAGE), endOnFailure: false } as const;
 
-/** Timeout of a test with many cases or very large values, milliseconds; leaves fast-check time to shrink. */
-export const PATIENCE = 600_000;
-
 let pages = 0;
 
 /** Stores a page like the engine, including the values that PostgreSQL refuses. */

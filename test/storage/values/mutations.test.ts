@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { expect, it } from 'vitest';
 import { entryFields, entryJson, pageJson, raw, toJson } from '../../support/entries.js';
 import { tables, useStore } from '../../support/store.js';
-import { CASES, CASES_A_PAGE, deliver, PAGES, PATIENCE } from './deliver.js';
+import { CASES, CASES_A_PAGE, deliver, PAGES } from './deliver.js';
 import { jsonText, numberText } from './json-texts.js';
 
 const bench = useStore();
@@ -63,26 +63,21 @@ function mutated(scanId: string, changes: Mutation): string {
   return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${toJson(raw(value))}`).join()}}`;
 }
 
-it(
-  `stores or quarantines an entry whole, and stores its neighbours, when it is mutated (${CASES} cases)`,
-  async () => {
-    let [storedOnes, quarantined] = [0, 0];
-    await fc.assert(
-      fc.asyncProperty(fc.array(mutation, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE }), async (mutations) => {
-        const page = mutations.map((changes) => {
-          scans += 1;
-          return { neighbour: `neighbour-${scans}`, entry: mutated(`mutated-${scans}`, changes) };
-        });
-        await deliver(
-          bench,
-          pageJson(page.flatMap(({ neighbour, entry }) => [entryJson({ scanId: neighbour }), entry])),
-        );
-        const neighbours = await bench.rows(
-          sql`SELECT FROM ${tables.runs} WHERE scan_id = ANY (${page.map(({ neighbour }) => neighbour)}::text[])`,
-        );
-        expect(neighbours).toHaveLength(CASES_A_PAGE);
-        const outcomes = await bench.rows(
-          sql<{ stored: boolean; kept: boolean }>`
+it(`stores or quarantines an entry whole, and stores its neighbours, when it is mutated (${CASES} cases)`, async () => {
+  let [storedOnes, quarantined] = [0, 0];
+  await fc.assert(
+    fc.asyncProperty(fc.array(mutation, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE }), async (mutations) => {
+      const page = mutations.map((changes) => {
+        scans += 1;
+        return { neighbour: `neighbour-${scans}`, entry: mutated(`mutated-${scans}`, changes) };
+      });
+      await deliver(bench, pageJson(page.flatMap(({ neighbour, entry }) => [entryJson({ scanId: neighbour }), entry])));
+      const neighbours = await bench.rows(
+        sql`SELECT FROM ${tables.runs} WHERE scan_id = ANY (${page.map(({ neighbour }) => neighbour)}::text[])`,
+      );
+      expect(neighbours).toHaveLength(CASES_A_PAGE);
+      const outcomes = await bench.rows(
+        sql<{ stored: boolean; kept: boolean }>`
           SELECT EXISTS (SELECT FROM ${tables.runs} WHERE scan_id = sent.scan_id AND revision >= sent.revision) AS stored,
             EXISTS (SELECT FROM ${tables.quarantine} AS kept WHERE payload = convert_to(sent.entry, 'UTF8')
               -- Two mutations may produce the same scan and revision: then the first one is kept, as promised.
@@ -90,18 +85,16 @@ it(
           FROM jsonb_to_recordset(${JSON.stringify(
             page.map(({ entry }) => ({ entry, ...identityOf(JSON.parse(entry)) })),
           )}::jsonb) AS sent (entry text, scan_id text, revision integer)`,
-        );
-        expect(outcomes.filter(({ stored, kept }) => !stored && !kept)).toEqual([]);
-        storedOnes += outcomes.filter(({ stored }) => stored).length;
-        quarantined += outcomes.filter(({ kept }) => kept).length;
-      }),
-      PAGES,
-    );
-    // Both outcomes are frequent.
-    expect(Math.min(storedOnes, quarantined)).toBeGreaterThan(CASES / 10);
-  },
-  PATIENCE,
-);
+      );
+      expect(outcomes.filter(({ stored, kept }) => !stored && !kept)).toEqual([]);
+      storedOnes += outcomes.filter(({ stored }) => stored).length;
+      quarantined += outcomes.filter(({ kept }) => kept).length;
+    }),
+    PAGES,
+  );
+  // Both outcomes are frequent.
+  expect(Math.min(storedOnes, quarantined)).toBeGreaterThan(CASES / 10);
+});
 
 /** Returns the scan id and revision of an entry. Each is null if it is missing or PostgreSQL cannot store it. */
 function identityOf(entry: unknown): { scan_id: string | null; revision: number | null } {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { readTimestamp } from '../../../src/sync/page/timestamps.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { tables, useStore } from '../../support/store.js';
-import { CASES, CASES_A_PAGE, deliver, PAGES, PATIENCE } from './deliver.js';
+import { CASES, CASES_A_PAGE, deliver, PAGES } from './deliver.js';
 
 const bench = useStore();
 let scans = 0;
@@ -105,60 +105,52 @@ const END = BigInt(daysSince1970(10_000, 1, 1)) * MICROS_A_DAY;
 const inRange = (instant: bigint) => instant >= FIRST && instant < END;
 
 describe('times', () => {
-  it(
-    `are read the same by PostgreSQL, this process and an independent calendar when they are date-times (${CASES} cases)`,
-    async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(dateTime, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE }), async (times) => {
-          const texts = times.map(written);
-          const rows = await stored(texts);
-          for (const [n, time] of times.entries()) {
-            const { micros, original, repaired } = rows[n] as Row;
-            const instants = instantsOf(time)?.filter(inRange) ?? [];
-            if (instants.length === 0)
-              expect({ micros, original, repaired }).toEqual({ micros: null, original: texts[n], repaired: true });
-            else {
-              expect(instants.map(String)).toContain(micros);
-              expect({ original, repaired }).toEqual({ original: null, repaired: false });
-              expect(readTimestamp(texts[n] as string)?.at.getTime()).toBe(floorMillis(BigInt(micros as string)));
-            }
+  it(`are read the same by PostgreSQL, this process and an independent calendar when they are date-times (${CASES} cases)`, async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(dateTime, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE }), async (times) => {
+        const texts = times.map(written);
+        const rows = await stored(texts);
+        for (const [n, time] of times.entries()) {
+          const { micros, original, repaired } = rows[n] as Row;
+          const instants = instantsOf(time)?.filter(inRange) ?? [];
+          if (instants.length === 0)
+            expect({ micros, original, repaired }).toEqual({ micros: null, original: texts[n], repaired: true });
+          else {
+            expect(instants.map(String)).toContain(micros);
+            expect({ original, repaired }).toEqual({ original: null, repaired: false });
+            expect(readTimestamp(texts[n] as string)?.at.getTime()).toBe(floorMillis(BigInt(micros as string)));
           }
-        }),
-        PAGES,
-      );
-    },
-    PATIENCE,
-  );
+        }
+      }),
+      PAGES,
+    );
+  });
 
-  it(
-    `are kept in extra, or read the same by PostgreSQL and this process, when they are any text (${CASES} cases)`,
-    async () => {
-      const text = fc.oneof(
-        fc.string(),
-        fc.constantFrom('now', 'infinity', '-infinity', 'epoch', 'today', 'allballs', '2026-01-02', '1767340800000'),
-        // A time with one changed character.
-        fc
-          .tuple(
-            dateTime.map(written),
-            fc.nat(30),
-            fc.constantFrom('', ' ', '0', '9', ':', '-', '+', 'Z', 'T', 'BC', '٣'),
-          )
-          .map(([time, at, char]) => time.slice(0, at) + char + time.slice(at + 1)),
-      );
-      await fc.assert(
-        fc.asyncProperty(fc.array(text, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE }), async (texts) => {
-          const rows = await stored(texts);
-          for (const [n, { micros, original }] of rows.entries()) {
-            const read = readTimestamp(texts[n] as string);
-            if (read === null) expect({ micros, original }).toEqual({ micros: null, original: texts[n] });
-            else expect(floorMillis(BigInt(micros as string))).toBe(read.at.getTime());
-          }
-        }),
-        PAGES,
-      );
-    },
-    PATIENCE,
-  );
+  it(`are kept in extra, or read the same by PostgreSQL and this process, when they are any text (${CASES} cases)`, async () => {
+    const text = fc.oneof(
+      fc.string(),
+      fc.constantFrom('now', 'infinity', '-infinity', 'epoch', 'today', 'allballs', '2026-01-02', '1767340800000'),
+      // A time with one changed character.
+      fc
+        .tuple(
+          dateTime.map(written),
+          fc.nat(30),
+          fc.constantFrom('', ' ', '0', '9', ':', '-', '+', 'Z', 'T', 'BC', '٣'),
+        )
+        .map(([time, at, char]) => time.slice(0, at) + char + time.slice(at + 1)),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(text, { minLength: CASES_A_PAGE, maxLength: CASES_A_PAGE }), async (texts) => {
+        const rows = await stored(texts);
+        for (const [n, { micros, original }] of rows.entries()) {
+          const read = readTimestamp(texts[n] as string);
+          if (read === null) expect({ micros, original }).toEqual({ micros: null, original: texts[n] });
+          else expect(floorMillis(BigInt(micros as string))).toBe(read.at.getTime());
+        }
+      }),
+      PAGES,
+    );
+  });
 });
 
 function floorMillis(micros: bigint): number {
