@@ -102,7 +102,7 @@ export async function startEmulator(options: Partial<EmulatorOptions> = {}): Pro
       return version;
     },
     correctAny: (change = {}, organization) => service.organization(organization).correctAny(change, service.now()),
-    invalidateCursors: (organization) => service.organization(organization).cursors.invalidate(),
+    invalidateCursors: (organization) => service.organization(organization).cursors.invalidate(service.now()),
     entries: (organization) => entriesOf(service, organization),
     close: () => server.close(),
   };

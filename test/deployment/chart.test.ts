@@ -74,6 +74,11 @@ describe('with Helm', () => {
       { extraEnv: [{ name: 'SCANFEED_FEED', value: 'x' }] },
       'SCANFEED_FEED is set by the value feed',
     ],
+    [
+      'a second severity of the alerts',
+      { prometheusRule: { enabled: true, alertLabels: { severity: 'page' } } },
+      'prometheusRule.alertLabels: the label severity is set by',
+    ],
     ['an alert that does not exist', { prometheusRule: { alerts: { Lag: {} } } }, "'Lag' not allowed"],
   ])('rejects %s', async (_what, values, complaint) => {
     const { status, stderr } = await runTemplate(helm, { ...REQUIRED, ...values });

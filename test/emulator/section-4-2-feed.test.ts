@@ -283,6 +283,19 @@ describe('delivery feed (interface 4.2)', () => {
       expect(ids(rest.items)).not.toContain(ids(items)[4]);
     });
 
+    it('stay valid after a restart when they were issued after an invalidation', async () => {
+      const first = await setup({ history: 20, seed: 7 });
+      const { nextCursor: rejected } = await first.page('limit=5');
+      first.emulator.invalidateCursors();
+      expect((await first.get(`/scans?cursor=${rejected}`)).status).toBe(400);
+      const { nextCursor } = await first.page('limit=5');
+      const second = await setup({ history: 20, seed: 7 });
+      expect((await second.page(`cursor=${nextCursor}`)).items).toHaveLength(15);
+      second.advance(1);
+      second.emulator.invalidateCursors();
+      expect((await second.get(`/scans?cursor=${nextCursor}`)).status).toBe(400);
+    });
+
     it('do not skip an entry when it appears later in the same millisecond', async () => {
       const { page, emulator } = await setup();
       let cursor = (await page()).nextCursor;

@@ -2,6 +2,9 @@
 {{- define "scanfeed.alertLabels" -}}
 severity: {{ index . 1 }}
 {{- with (index . 0).Values.prometheusRule.alertLabels }}
+{{- if hasKey . "severity" }}
+{{- fail "prometheusRule.alertLabels: the label severity is set by the severity of each alert in prometheusRule.alerts" }}
+{{- end }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}

@@ -24,8 +24,12 @@ interface Given {
 const TABLE = { rows: 1_000, characters: 1_000 };
 /** SQLSTATE of SET ROLE to a role of which the login is not a member. */
 const NOT_A_MEMBER = '42501';
-/** SQLSTATEs of a missing table and a missing column. */
-const MISSING = ['42P01', '42703'];
+/** What to do, by SQLSTATE: for a missing table or column, and for a statement that is no query. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  '42P01': '; the view columns lists every view_name and column_name',
+  '42703': '; the view columns lists every view_name and column_name',
+  '42601': '; it must be one SELECT, VALUES or WITH',
+};
 
 const examples = `
 The query reads the views for reports with the rights of SCANFEED_READER_ROLE,
@@ -66,8 +70,7 @@ async function runQuery(text: string, options: Given, io: CommandProcess): Promi
 
 function describe({ message, sqlstate, ofRole }: QueryRefused, role: string, login: string): string {
   if (!ofRole) {
-    const remedy = MISSING.includes(sqlstate) ? '; the view columns lists every view_name and column_name' : '';
-    return `PostgreSQL refused the query: ${printable(message)} (SQLSTATE ${sqlstate})${remedy}`;
+    return `PostgreSQL refused the query: ${printable(message)} (SQLSTATE ${sqlstate})${REMEDIES[sqlstate] ?? ''}`;
   }
   const remedy =
     sqlstate === NOT_A_MEMBER

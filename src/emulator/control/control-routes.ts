@@ -41,7 +41,7 @@ export function addControlRoutes(scope: FastifyInstance, service: Service): void
   });
   scope.post('/cursors/invalidate', (request) => {
     const body = invalidateSchema.parse(request.body ?? {});
-    service.organization(body.organization).cursors.invalidate();
+    service.organization(body.organization).cursors.invalidate(service.now());
     return {};
   });
   scope.get('/openapi.json', async (_request, reply) => reply.type(json).send(await readFile(SERVICE_DESCRIPTION)));

@@ -117,7 +117,7 @@ describe('sql', () => {
   it.each([
     ['SELECT * FROM scanfeed.runs', 'permission denied for schema scanfeed (SQLSTATE 42501)'],
     ['SELECT 1; COMMIT; DROP TABLE scanfeed.runs', 'cannot insert multiple commands into a prepared statement'],
-    ['DELETE FROM runs', 'syntax error at or near "DELETE"'],
+    ['DELETE FROM runs', 'syntax error at or near "DELETE" (SQLSTATE 42601); it must be one SELECT, VALUES or WITH'],
     ["SELECT nextval('scanfeed.change_seq')", 'permission denied'],
     ['WITH gone AS (DELETE FROM runs RETURNING *) SELECT * FROM gone', 'must not contain data-modifying statements'],
     ['SELECT nix FROM runs', 'column "nix" does not exist (SQLSTATE 42703); the view columns lists'],
