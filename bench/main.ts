@@ -7,8 +7,8 @@ import { backlog } from './figures/backlog.js';
 import { coldSync } from './figures/cold-sync.js';
 import { feeds } from './figures/feeds.js';
 import { freshness } from './figures/freshness.js';
+import { growth } from './figures/growth.js';
 import { idle } from './figures/idle.js';
-import { largeTable } from './figures/large-table.js';
 import { latency } from './figures/latency.js';
 import { redelivery } from './figures/redelivery.js';
 import { reports } from './figures/reports.js';
@@ -30,7 +30,7 @@ const FIGURES: readonly Figure[] = [
   idle,
   restart,
   freshness,
-  largeTable,
+  growth,
   retention,
   reports,
   feeds,

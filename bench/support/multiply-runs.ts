@@ -3,16 +3,25 @@ import type { BenchDatabase } from './postgres.js';
 
 /** Rows inserted by one statement. */
 const AT_ONCE = 250_000;
+/** Number of runs that are multiplied, the first of the table. */
+const SAMPLE = 2_000;
 const TIMES = ['submitted_at', 'completed_at', 'delivered_at'];
 
 /**
  * Multiplies the runs that are there, under scan ids of their own, over the year up to yesterday: the table has grown run
  * by run, and those to come are newer than most of it.
+ * @param rows how many there are to be, the first of the table not counted
+ * @param present how many were made before
  */
-export async function multiplyRuns(database: BenchDatabase, rows: number, note: (text: string) => void): Promise<void> {
-  await database.query(
-    'CREATE TABLE sample AS SELECT row_number() OVER () - 1 AS number, run.* FROM scanfeed.runs AS run',
-  );
+export async function multiplyRuns(
+  database: BenchDatabase,
+  rows: number,
+  note: (text: string) => void,
+  present = 0,
+): Promise<void> {
+  await database.query(`
+    CREATE TABLE sample AS SELECT row_number() OVER () - 1 AS number, run.*
+    FROM (SELECT * FROM scanfeed.runs ORDER BY change_seq LIMIT ${SAMPLE}) AS run`);
   const columns = await database.query<{ name: string }>(`
     SELECT quote_ident(attname) AS name FROM pg_attribute
     WHERE attrelid = 'scanfeed.runs'::regclass AND attnum > 0 AND NOT attisdropped
@@ -20,7 +29,7 @@ export async function multiplyRuns(database: BenchDatabase, rows: number, note: 
   const others = columns.map(({ name }) => name);
   const earlier = `interval '1 day' * (366 - 365.0 * made.number / ${rows})`;
   const values = others.map((name) => (TIMES.includes(name) ? `${name} - ${earlier}` : name));
-  for (let first = 0; first < rows; first += AT_ONCE) {
+  for (let first = present; first < rows; first += AT_ONCE) {
     await database.query(
       `INSERT INTO scanfeed.runs (scan_id, change_seq, ${others.join()})
        SELECT gen_random_uuid()::text, nextval('scanfeed.change_seq'), ${values.join()}
