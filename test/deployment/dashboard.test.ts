@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
+import { packageVersion } from '../../src/core/package.js';
 import { CHART, REQUIRED, render, renderAlerts, requireHelm, testFolder } from '../support/deployment/chart.js';
 import { matchersIn, metricsIn } from '../support/deployment/promql.js';
 import { hasTool, requireTool, runTool } from '../support/deployment/tools.js';
@@ -129,12 +130,15 @@ describe.each(NAMES)('the dashboard %s', (name) => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  test('begins with what fails, and links to the other dashboards and to the runbooks of this version', () => {
+  test('begins with what fails, and links to the other dashboards and to the runbooks of this version', async () => {
     const [first, ...rows] = panels.filter(({ type }) => type === 'row').map(({ title }) => title);
     expect([first, panels[1]?.title]).toEqual(['Problems', 'Firing alerts']);
     expect(rows.length).toBeGreaterThan(0);
-    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-    const runbooks = `https://github.com/scanfeed/scanfeed/blob/v${version}/docs/runbooks/`;
+    const released = `https://github.com/scanfeed/scanfeed/blob/v${packageVersion()}/`;
+    const runbooks = `${released}docs/runbooks/`;
+    const text = readFileSync(join(FOLDER, name), 'utf8');
+    const ofThisVersion = text.replace(/https:\/\/github\.com\/scanfeed\/scanfeed\/blob\/v[^/]+\//g, released);
+    await expect(ofThisVersion).toMatchFileSnapshot(join(FOLDER, name));
     expect(dashboard.links).toMatchObject([
       { type: 'dashboards', tags: ['scanfeed'] },
       { url: `${runbooks}README.md` },
