@@ -392,6 +392,22 @@ const REJECTED: readonly (readonly [what: string, values: object, complaint: str
     { settings: { SCANFEED_MEMORY_BUDGET: '1000KiB' } },
     'settings.SCANFEED_MEMORY_BUDGET: 1000KiB is not in the range from 1MiB to 16GiB',
   ],
+  [
+    'a number in quotes that is too large',
+    { settings: { SCANFEED_PAGE_LIMIT: '1000' } },
+    'settings.SCANFEED_PAGE_LIMIT: 1000 is not in the range from 1 to 200',
+  ],
+  [
+    'a rate in quotes that is 0',
+    { settings: { SCANFEED_REQUESTS_PER_SECOND: '0.0' } },
+    'settings.SCANFEED_REQUESTS_PER_SECOND: 0.0 is not in the range from 0.000001 to 10000',
+  ],
+  [
+    'a retention in quotes that is too long',
+    { settings: { SCANFEED_RETENTION_DAYS: '36501' } },
+    'settings.SCANFEED_RETENTION_DAYS: 36501 is not in the range from 1 to 36500',
+  ],
+  ['a time without seconds', { settings: { SCANFEED_START: '2026-01-31T00:00Z' } }, '/settings/SCANFEED_START'],
   ['a number that is too large', { settings: { SCANFEED_PAGE_LIMIT: 1000 } }, '/settings/SCANFEED_PAGE_LIMIT'],
   ['a size of Kubernetes', { settings: { SCANFEED_MEMORY_BUDGET: '64Mi' } }, '/settings/SCANFEED_MEMORY_BUDGET'],
   [
