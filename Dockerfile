@@ -12,10 +12,10 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=ca \
   [ ! -e /run/secrets/ca ] || export NODE_EXTRA_CA_CERTS=/run/secrets/ca; \
   npm ci --ignore-scripts --no-fund --no-audit
 COPY src src
-# The optional packages of traces are in the program. Only their names, versions and licences are kept, for scanners.
-RUN npm run bundle && cp -R node_modules/@opentelemetry /tmp && npm prune --omit=dev --ignore-scripts --no-fund --no-audit \
-  && find /tmp/@opentelemetry -type f -not -name package.json -not -name LICENSE -delete \
-  && find /tmp/@opentelemetry -type d -empty -delete && cp -Rn /tmp/@opentelemetry node_modules
+# The program holds OpenTelemetry. Only its names, versions and licences are kept, for scanners.
+RUN npm run bundle && npm prune --omit=dev --ignore-scripts --no-fund --no-audit \
+  && find node_modules/@opentelemetry -type f -not -name package.json -not -name LICENSE -delete \
+  && find node_modules/@opentelemetry -type d -empty -delete
 # So that it can be called by its name, where there is neither a shell nor env.
 RUN sed -i '1s|.*|#!/nodejs/bin/node|' build/program/main.js && chmod 755 build/program/main.js \
   && mkdir bin && ln -s ../dist/program/main.js bin/scanfeed

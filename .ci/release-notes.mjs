@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 
 const read = (path) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 const [tag = ''] = process.argv.slice(2);
-const version = /^v(\d+\.\d+\.\d+(?:-[0-9a-z.]+)?)$/.exec(tag)?.[1];
+const version = /^v(\d+\.\d+\.\d+)$/.exec(tag)?.[1];
 
 /** What every release changes, and the version there. */
 const versions = {
@@ -12,6 +12,7 @@ const versions = {
   'package-lock.json': JSON.parse(read('package-lock.json')).version,
   'helm/scanfeed/Chart.yaml, version': /^version: *"?([^"\s]+)/m.exec(read('helm/scanfeed/Chart.yaml'))?.[1],
   'helm/scanfeed/Chart.yaml, appVersion': /^appVersion: *"?([^"\s]+)/m.exec(read('helm/scanfeed/Chart.yaml'))?.[1],
+  Dockerfile: /^ARG VERSION=(.*)$/m.exec(read('Dockerfile'))?.[1],
 };
 
 const problems =

@@ -23,8 +23,6 @@ const {
   devDependencies,
   overrides,
   dependencies,
-  peerDependencies,
-  peerDependenciesMeta,
   ...shared
 } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
 const COPIED = files.filter((name) => name !== 'dist');
@@ -73,9 +71,6 @@ async function writeTypes() {
 function manifest() {
   return {
     ...shared,
-    // What is bundled needs no installation, such as the OpenTelemetry of traces.
-    peerDependencies: notBundled(peerDependencies),
-    peerDependenciesMeta: notBundled(peerDependenciesMeta),
     bin: { scanfeed: 'dist/program/main.js' },
     exports: {
       '.': { types: './dist/types/index.d.ts', default: './dist/library/index.js' },
@@ -86,9 +81,4 @@ function manifest() {
     files: [...files, THIRD_PARTY],
     dependencies: Object.fromEntries(EXTERNAL.map((name) => [name, dependencies[name]])),
   };
-}
-
-function notBundled(byName) {
-  const bundled = new Set(chunks.flatMap(({ moduleIds }) => packagesOf(moduleIds).map(({ name }) => name)));
-  return Object.fromEntries(Object.entries(byName).filter(([name]) => !bundled.has(name)));
 }

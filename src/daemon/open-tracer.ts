@@ -4,18 +4,12 @@ import type { Logger } from '../observability/log/logger.js';
 import type { PageTracer } from '../observability/tracing/tracer.js';
 import type { Settings } from '../settings/settings.js';
 
-/** Opens the tracer if a collector is set; null otherwise. Its packages are loaded only then; without them traces are off. */
+/** Opens the tracer if a collector is set; null otherwise. Its packages are loaded only then. */
 export async function openTracer(
   { feed, process }: Settings,
   logger: Pick<Logger, 'warn'>,
 ): Promise<PageTracer | null> {
   if (!process.traces) return null;
-  try {
-    const { createOtlpTracer } = await import('../observability/tracing/otlp-tracer.js');
-    return createOtlpTracer({ feed: feed.name, version: packageVersion(), logger, clock: systemClock });
-  } catch (error) {
-    const remedy = 'install the optional packages that docs/operating.md names, or unset OTEL_EXPORTER_OTLP_ENDPOINT';
-    logger.warn('traces are off', { error, remedy });
-    return null;
-  }
+  const { createOtlpTracer } = await import('../observability/tracing/otlp-tracer.js');
+  return createOtlpTracer({ feed: feed.name, version: packageVersion(), logger, clock: systemClock });
 }

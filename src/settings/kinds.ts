@@ -6,7 +6,7 @@ export interface Kind<T> {
   readonly schema: z.ZodType<T, string>;
   /** JSON schema of the values in YAML, for the chart. It accepts every value that `schema` accepts in its usual notation. */
   readonly form?: Form;
-  /** Lowest and highest value of a duration or size, which `form` does not express. */
+  /** Lowest and highest value in text, such as `30s` or `200`, which `form` does not express. */
   readonly range?: readonly [min: string, max: string];
 }
 
@@ -85,6 +85,7 @@ export function integer(min: number, max: number, note = ''): Kind<number> {
       .transform(Number)
       .pipe(z.number().min(min).max(max)),
     form: numberForm('integer', /^\d{1,9}$/, { minimum: min, maximum: max }),
+    range: [String(min), String(max)],
   };
 }
 
@@ -96,6 +97,7 @@ export const rate: Kind<number> = {
     .transform(Number)
     .pipe(z.number().gt(0).max(10_000)),
   form: numberForm('number', /^\d{1,5}(\.\d{1,6})?$/, { exclusiveMinimum: 0, maximum: 10_000 }),
+  range: ['0.000001', '10000'],
 };
 
 export const flag: Kind<boolean> = {
@@ -168,14 +170,19 @@ export function identifier(maxBytes: number, ...reserved: readonly string[]): Ki
   };
 }
 
+const ZONED_TIME = z.regexes.datetime({ offset: true });
+
 /** Where a feed without a cursor starts. The interface accepts only times with a zone (4.2, `since`). */
 export const feedStart: Kind<'beginning' | 'now' | 'live' | Date> = {
   allowed: 'beginning, now, live, or an ISO 8601 time with a zone, such as 2026-01-31T00:00:00Z',
   schema: z.union([
     z.enum(['beginning', 'now', 'live']),
-    z.iso.datetime({ offset: true }).transform((time) => new Date(time)),
+    z
+      .string()
+      .regex(ZONED_TIME)
+      .transform((time) => new Date(time)),
   ]),
-  form: textForm(/^(beginning|now|live|\d{4}-\d{2}-\d{2}T[0-9:.]+(Z|[+-]\d{2}:?\d{2}))$/),
+  form: textForm(new RegExp(`^(beginning|now|live)$|${ZONED_TIME.source}`)),
 };
 
 /** Only characters that an HTTP header can hold. Checked here because libraries quote a header that they refuse. */

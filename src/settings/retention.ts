@@ -25,6 +25,7 @@ export const retention: Kind<Retention> = {
     minimum: 1,
     maximum: MAX_DAYS,
   }),
+  range: ['1', String(MAX_DAYS)],
 };
 
 function byTable(text: string): Retention | null {

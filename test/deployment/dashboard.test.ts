@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
+import { packageVersion } from '../../src/core/package.js';
 import { CHART, REQUIRED, render, renderAlerts, requireHelm, testFolder } from '../support/deployment/chart.js';
 import { matchersIn, metricsIn } from '../support/deployment/promql.js';
 import { hasTool, requireTool, runTool } from '../support/deployment/tools.js';
@@ -129,19 +130,22 @@ describe.each(NAMES)('the dashboard %s', (name) => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  test('begins with what fails, and links to the other dashboards and to the runbooks of this version', () => {
+  test('begins with what fails, and links to the other dashboards and to the runbooks of this version', async () => {
     const [first, ...rows] = panels.filter(({ type }) => type === 'row').map(({ title }) => title);
     expect([first, panels[1]?.title]).toEqual(['Problems', 'Firing alerts']);
     expect(rows.length).toBeGreaterThan(0);
-    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-    const runbooks = `https://github.com/scanfeed/scanfeed/blob/v${version}/docs/runbooks/`;
-    expect(dashboard.links).toMatchObject([
+    const released = `https://github.com/scanfeed/scanfeed/blob/v${packageVersion()}/`;
+    const text = readFileSync(join(FOLDER, name), 'utf8');
+    const updated = text.replace(/https:\/\/github\.com\/scanfeed\/scanfeed\/blob\/v[^/]+\//g, released);
+    await expect(updated).toMatchFileSnapshot(join(FOLDER, name));
+    const { links, panels: updatedPanels } = JSON.parse(updated);
+    expect(links).toMatchObject([
       { type: 'dashboards', tags: ['scanfeed'] },
-      { url: `${runbooks}README.md` },
+      { url: `${released}docs/runbooks/README.md` },
     ]);
-    const [alerts] = panels.filter(({ type, title }) => type === 'table' && title === 'Firing alerts');
+    const alerts = updatedPanels.find(({ type, title }: Panel) => type === 'table' && title === 'Firing alerts');
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's template, not JavaScript's
-    expect(JSON.stringify(alerts)).toContain(`"url":"${runbooks}${'${__value.raw}'}.md"`);
+    expect(JSON.stringify(alerts)).toContain(`"url":"${released}docs/runbooks/${'${__value.raw}'}.md"`);
   });
 
   test('passes dashboard-linter', async ({ skip }) => {

@@ -2,6 +2,7 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { packageVersion } from '../../src/core/package.js';
 import {
   CHART,
   type Manifest,
@@ -76,7 +77,7 @@ describe('the sidecar', () => {
       'scanfeed.image.repository=documents/scanfeed',
     ];
     const [pod] = podSpecs(await renderExample(helm, set));
-    expect(pod?.initContainers?.[0]?.image).toBe('mirror.example/documents/scanfeed:0.1.0');
+    expect(pod?.initContainers?.[0]?.image).toBe(`mirror.example/documents/scanfeed:${packageVersion()}`);
     const small = renderExample(helm, ['--set', 'scanfeed.resources.limits.memory=64Mi']);
     await expect(small).rejects.toThrow('resources.limits.memory: 64Mi is too small');
   });
@@ -97,7 +98,7 @@ async function takeTwo(example: string): Promise<void> {
     const file = join(example, name);
     await writeFile(file, edited(await readFile(file, 'utf8')));
   };
-  const dependency = { name: 'scanfeed', version: '0.1.0', repository: 'file://../scanfeed' };
+  const dependency = { name: 'scanfeed', version: '*', repository: 'file://../scanfeed' };
   const aliases = ['invoices', 'orders'];
   await edit('Chart.yaml', (text) =>
     stringify({ ...parse(text), dependencies: aliases.map((alias) => ({ ...dependency, alias })) }),

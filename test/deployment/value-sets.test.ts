@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { packageVersion } from '../../src/core/package.js';
 import { readSettings } from '../../src/settings/settings.js';
 import { REQUIRED, render, requireHelm, runTemplate } from '../support/deployment/chart.js';
 import { environmentOf, podSpecs } from '../support/deployment/pods.js';
@@ -86,9 +87,17 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
     { startupProbe: PROBE, nameOverride: 'feed' },
     container({ startupProbe: { httpGet: { path: '/readyz', port: 'feed' }, failureThreshold: 30 } }),
   ],
-  ['the released image', {}, image('ghcr.io/scanfeed/scanfeed:0.1.0')],
-  ['an image of the machine', { image: { registry: '', repository: 'scanfeed' } }, image('scanfeed:0.1.0')],
-  ['a registry', { image: { registry: 'registry.example' } }, image('registry.example/scanfeed/scanfeed:0.1.0')],
+  ['the released image', {}, image(`ghcr.io/scanfeed/scanfeed:${packageVersion()}`)],
+  [
+    'an image of the machine',
+    { image: { registry: '', repository: 'scanfeed' } },
+    image(`scanfeed:${packageVersion()}`),
+  ],
+  [
+    'a registry',
+    { image: { registry: 'registry.example' } },
+    image(`registry.example/scanfeed/scanfeed:${packageVersion()}`),
+  ],
   [
     'a registry in the name of the image',
     { image: { repository: 'registry.example:5000/documents/scanfeed', tag: '1.2.3' } },
@@ -97,7 +106,7 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
   [
     'the registry of all charts, in the place of its own',
     { global: { imageRegistry: 'mirror.example/' }, image: { registry: 'registry.example', repository: 'a/scanfeed' } },
-    image('mirror.example/a/scanfeed:0.1.0'),
+    image(`mirror.example/a/scanfeed:${packageVersion()}`),
   ],
   [
     'the pull secrets of all charts and its own, each once',
@@ -107,7 +116,7 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
   [
     'global values of other charts',
     { global: { storageClass: 'fast', imagePullSecrets: null } },
-    image('ghcr.io/scanfeed/scanfeed:0.1.0'),
+    image(`ghcr.io/scanfeed/scanfeed:${packageVersion()}`),
   ],
   ['no Service', {}, { Service: null, Ingress: null }],
   [
@@ -383,6 +392,22 @@ const REJECTED: readonly (readonly [what: string, values: object, complaint: str
     { settings: { SCANFEED_MEMORY_BUDGET: '1000KiB' } },
     'settings.SCANFEED_MEMORY_BUDGET: 1000KiB is not in the range from 1MiB to 16GiB',
   ],
+  [
+    'a number in quotes that is too large',
+    { settings: { SCANFEED_PAGE_LIMIT: '1000' } },
+    'settings.SCANFEED_PAGE_LIMIT: 1000 is not in the range from 1 to 200',
+  ],
+  [
+    'a rate in quotes that is 0',
+    { settings: { SCANFEED_REQUESTS_PER_SECOND: '0.0' } },
+    'settings.SCANFEED_REQUESTS_PER_SECOND: 0.0 is not in the range from 0.000001 to 10000',
+  ],
+  [
+    'a retention in quotes that is too long',
+    { settings: { SCANFEED_RETENTION_DAYS: '36501' } },
+    'settings.SCANFEED_RETENTION_DAYS: 36501 is not in the range from 1 to 36500',
+  ],
+  ['a time without seconds', { settings: { SCANFEED_START: '2026-01-31T00:00Z' } }, '/settings/SCANFEED_START'],
   ['a number that is too large', { settings: { SCANFEED_PAGE_LIMIT: 1000 } }, '/settings/SCANFEED_PAGE_LIMIT'],
   ['a size of Kubernetes', { settings: { SCANFEED_MEMORY_BUDGET: '64Mi' } }, '/settings/SCANFEED_MEMORY_BUDGET'],
   [

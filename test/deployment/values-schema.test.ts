@@ -57,7 +57,10 @@ const VALUES: Readonly<Record<string, readonly [allowed: readonly unknown[], rej
   ],
   SCANFEED_START: [
     ['beginning', 'live', '2026-01-31T00:00:00Z', '2026-01-31T00:00:00.5+01:00'],
-    ['2026-01-31', '2026-01-31T00:00:00', 'yesterday'],
+    [
+      ...['2026-01-31', '2026-01-31T00:00:00', '2026-01-31T00:00Z', '2026-02-30T00:00:00Z'],
+      ...['2026-01-31T00:00:00+0100', 'yesterday'],
+    ],
   ],
   SCANFEED_DOCUMENT_TYPE: [
     ['007', 'invoice'],

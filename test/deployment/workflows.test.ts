@@ -7,9 +7,15 @@ import { readText } from '../support/documents.js';
 const FOLDER = '.github/workflows';
 const files = readdirSync(FOLDER).map((name) => `${FOLDER}/${name}`);
 
+interface Job {
+  readonly permissions?: Readonly<Record<string, string>>;
+  readonly steps?: readonly { readonly run?: string }[];
+}
+
 interface Workflow {
   readonly permissions?: Readonly<Record<string, string>>;
-  readonly jobs: Readonly<Record<string, { readonly permissions?: Readonly<Record<string, string>> }>>;
+  readonly defaults?: unknown;
+  readonly jobs: Readonly<Record<string, Job>>;
 }
 
 test('actionlint finds nothing wrong', async (context) => {
@@ -21,7 +27,9 @@ test('actionlint finds nothing wrong', async (context) => {
 
 describe.each(files)('%s', (path) => {
   const text = readText(path);
-  const { permissions, jobs } = parse(text) as Workflow;
+  const { permissions, defaults, jobs } = parse(text) as Workflow;
+  const scriptsOf = ({ steps = [] }: Job) => steps.flatMap(({ run }) => run ?? []);
+  const scripts = Object.values(jobs).flatMap(scriptsOf);
 
   test('pins every action by its commit, with the version', () => {
     const used = [...text.matchAll(/uses: (.+)$/gm)].map(([, action = '']) => action);
@@ -50,17 +58,26 @@ describe.each(files)('%s', (path) => {
 
   test('uses no stored secret, and no value of an event in a script', () => {
     expect(text).not.toMatch(/\bsecrets\b\./);
-    const scripts = Object.values(jobs).flatMap((job) =>
-      ((job as { steps?: readonly { run?: string }[] }).steps ?? []).flatMap(({ run }) => run ?? []),
-    );
     expect(scripts.length).toBeGreaterThan(0);
     // It comes from whoever opens a pull request or sets a tag: only as a variable of the shell.
     expect(scripts.filter((script) => script.includes('${{'))).toEqual([]);
   });
 
+  test('runs no script of a dependency where it has an identity', () => {
+    const withIdentity = Object.values(jobs).filter((job) => job.permissions?.['id-token'] === 'write');
+    const installing = withIdentity.flatMap(scriptsOf).filter((script) => /\bnpm (ci|install)\b/.test(script));
+    expect(installing.filter((script) => !script.includes('--ignore-scripts'))).toEqual([]);
+  });
+
+  test('fails if any command of a pipe fails', () => {
+    const hasPipe = scripts.some((script) => script.includes(' | '));
+    // The shell that is not named has no pipefail.
+    expect(defaults).toEqual(hasPipe ? { run: { shell: 'bash' } } : undefined);
+  });
+
   test('calls scripts that exist', () => {
-    const scripts = [...text.matchAll(/(?<![\w/])\.ci\/[\w.-]+/g)].map(([script]) => script);
-    expect(scripts.length).toBeGreaterThan(0);
-    expect(scripts.filter((script) => !existsSync(script))).toEqual([]);
+    const called = [...text.matchAll(/(?<![\w/])\.ci\/[\w.-]+/g)].map(([script]) => script);
+    expect(called.length).toBeGreaterThan(0);
+    expect(called.filter((script) => !existsSync(script))).toEqual([]);
   });
 });

@@ -134,7 +134,6 @@ test('it holds the program and what it needs, no more', async () => {
     'require("node:fs").readdirSync("/app", { recursive: true }).map(String)',
   )) as readonly string[];
   for (const name of Object.keys(dependencies as object)) expect(files).toContain(`node_modules/${name}/package.json`);
-  expect(files).toContain('node_modules/@opentelemetry/sdk-trace/package.json');
   expect(files).toContain('migrations/0001_runs_and_feeds.sql');
   expect(files).toContain('openapi/recognition-service.json');
   expect(files).toContain('docs/runbooks/ScanfeedDown.md');

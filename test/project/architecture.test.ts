@@ -21,7 +21,7 @@ describe.skipIf(project === null)('the project', () => {
     expect(findViolations(sources, readDependencies())).toEqual([]);
   });
 
-  test('loads the optional packages in one place, and only once traces are wanted', () => {
+  test('loads OpenTelemetry in one place, and only if traces are exported', () => {
     const tracer = 'src/observability/tracing/otlp-tracer.ts';
     const importing = (target: RegExp) =>
       sources.filter((file) => importsOf(file).some((found) => target.test(found.target)));

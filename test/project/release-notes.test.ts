@@ -9,6 +9,7 @@ const FILES = {
   'package.json': '{"version":"0.2.0"}',
   'package-lock.json': '{"version":"0.2.0"}',
   'helm/scanfeed/Chart.yaml': 'name: scanfeed\nversion: 0.2.0\nappVersion: 0.2.0\n',
+  Dockerfile: 'FROM scratch\nARG VERSION=0.2.0\nARG REVISION=unknown\n',
   'CHANGELOG.md': [
     '# Changelog\n\n## [Unreleased]\n\n- Later.\n',
     '## [0.2.0] - 2027-01-31\n\n### Added\n\n- New.\n',
@@ -42,6 +43,13 @@ describe('release-notes.mjs', () => {
     ['0.2.0', {}, /^"0\.2\.0" is not a tag such as v0\.1\.0$/m],
     ['v0.2.0', { 'package-lock.json': '{"version":"0.1.0"}' }, /^package-lock\.json is 0\.1\.0, not 0\.2\.0$/m],
     ['v0.2.0', { 'helm/scanfeed/Chart.yaml': 'version: 0.2.0\nappVersion: 0.1.0\n' }, /appVersion is 0\.1\.0/],
+    ['v0.2.0', { Dockerfile: 'ARG VERSION=0.1.0\n' }, /^Dockerfile is 0\.1\.0, not 0\.2\.0$/m],
+    // npm would refuse it without a tag of its own, after the image was published.
+    [
+      'v0.2.0-rc.1',
+      { 'package.json': '{"version":"0.2.0-rc.1"}' },
+      /^"v0\.2\.0-rc\.1" is not a tag such as v0\.1\.0$/m,
+    ],
     ['v0.2.0', { 'CHANGELOG.md': '# Changelog\n\n## [0.2.0]\n\n- No date.\n' }, /^CHANGELOG\.md has no section/m],
   ])('refuses %s with %o', async (tag, changed, message) => {
     expect(await run(tag, changed)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(message) });

@@ -55,11 +55,11 @@ names Kubernetes takes the last one.
 {{- $unit := "" -}}
 {{- if gt (len $parts) 1 }}{{ $unit = index $parts 1 | trimSuffix "B" }}{{ end -}}
 {{- if and (regexMatch "^[0-9]" $text) (hasKey $units $unit) -}}
-{{ mulf (index $parts 0 | float64) (get $units $unit) | printf "%.3f" }}
+{{ mulf (index $parts 0 | float64) (get $units $unit) | printf "%.6f" }}
 {{- end -}}
 {{- end }}
 
-{{/* Durations and sizes, whose range the schema cannot express. */}}
+{{/* Durations, sizes and numbers in quotes, whose range the schema cannot express. */}}
 {{- define "scanfeed.checkRanges" -}}
 {{- range $name, $range := include "scanfeed.ranges" . | fromYaml }}
 {{- $given := get $.Values.settings $name }}

