@@ -85,7 +85,7 @@ export function watchSchema(
     guard: (store) => ({
       ...store,
       // The holder renews its lease several times per term. Without the lease, it waits until it can use the schema again.
-      renewLease: async (lease, ttlMs) => (await isUsable()) && store.renewLease(lease, ttlMs),
+      renewLease: async (lease, ttlMs) => ((await isUsable()) ? store.renewLease(lease, ttlMs) : null),
     }),
   };
 }

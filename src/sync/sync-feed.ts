@@ -8,6 +8,7 @@ import { takeLease } from './lease/take-lease.js';
 import type { DeadEnd } from './page/end-of-feed.js';
 import { createRecentCursors, type RecentCursors } from './page/recent-cursors.js';
 import { runPasses } from './passes/run-passes.js';
+import { createUnfinishedPasses } from './passes/unfinished-passes.js';
 import type { LeaseGrant, Position, SyncObserver } from './ports/index.js';
 import type { CompletedPage } from './prefetch/completed-page.js';
 import { MAX_JOINED_PAGES } from './prefetch/join-pages.js';
@@ -40,11 +41,12 @@ export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): P
     if (lease === null) return;
     const held = linkedSignal(signal);
     const idle = createIdleGate();
+    const passes = createUnfinishedPasses();
     try {
       await Promise.all([
-        keepLease(lease, context, held.signal).finally(held.abort),
+        keepLease(lease, context, passes, held.signal).finally(held.abort),
         readFeed(lease, context, idle, held.signal).finally(held.abort),
-        runPasses(lease, context, idle, held.signal).finally(held.abort),
+        runPasses(lease, context, passes, idle, held.signal).finally(held.abort),
         retryPending(lease, context, held.signal).finally(held.abort),
       ]);
     } finally {

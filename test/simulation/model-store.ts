@@ -9,6 +9,7 @@ import type {
   FreshnessClaim,
   LastPass,
   LeaseGrant,
+  LeaseRenewal,
   MoveReason,
   NewPass,
   PageCommit,
@@ -115,11 +116,12 @@ export class ModelStore implements FeedStore {
     return { feed: identity.name, holder, epoch: feed.epoch, filtersBefore: changed ? before : null };
   }
 
-  async renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean> {
+  async renewLease(lease: LeaseGrant, ttlMs: number): Promise<LeaseRenewal | null> {
     const feed = this.#held(lease);
-    if (feed === null) return false;
+    if (feed === null) return null;
     feed.expiresAt = this.now() + ttlMs;
-    return true;
+    const kinds = feed.passes.filter(({ finishedAt }) => finishedAt === null).map(({ kind }) => kind);
+    return { status: await this.readStatus(lease.feed), unfinished: [...new Set(kinds)] };
   }
 
   async releaseLease(lease: LeaseGrant): Promise<void> {

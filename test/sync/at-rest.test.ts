@@ -8,6 +8,7 @@ import { entryJson } from '../support/entries.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 
 const MINUTE_MS = 60_000;
+const LEASE_TTL_MS = 30_000;
 
 /** The same store, and how often each of its methods was called. */
 function counting(store: FeedStore) {
@@ -29,21 +30,28 @@ function counting(store: FeedStore) {
 it('sends only the necessary requests and statements when the feed is at its end', async () => {
   const clock = new VirtualClock();
   const service = new ModelService();
-  const { store, calls } = counting(new ModelStore(clock.monotonic));
+  const model = new ModelStore(clock.monotonic);
+  const { store, calls } = counting(model);
   service.feed.push(entryJson());
   const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store, pollIntervalMs: 1_000 }), stop.signal);
+  const following = syncFeed(
+    engineContext({ clock, service, store, pollIntervalMs: 1_000, leaseTtlMs: LEASE_TTL_MS }),
+    stop.signal,
+  );
   await clock.advance(MINUTE_MS + 1_000);
   calls.clear();
   service.requests.length = 0;
   await clock.advance(10 * MINUTE_MS);
-  // Polled each second; requested passes are looked for each 5 or 10 s, the lease each 10 s, pending results each 30 s.
+  // Polled each second; the lease is renewed each 10 s, which also finds requested passes; pending results are looked for each 30 s.
   expect(Object.fromEntries(calls)).toEqual({
-    ...{ readPosition: 600, commitPage: 600, nextPass: 360 },
-    ...{ renewLease: 60, readStatus: 60 },
+    ...{ readPosition: 600, commitPage: 600, renewLease: 60 },
     ...{ duePending: 20, adoptPending: 1 },
   });
   expect(service.requests).toHaveLength(600);
+  // The renewal of the lease finds a requested pass, which begins within two seconds of it.
+  const requested = model.requestBackfill(null, new Date(clock.now()));
+  await clock.advance(LEASE_TTL_MS / 3 + 2_000);
+  expect(requested.finishedAt).not.toBeNull();
   stop.abort();
   await clock.run(following);
 });

@@ -25,7 +25,7 @@ export class AnotherService extends Error implements Failure {
 export function createLeases(
   { db, tables }: StoreConnection,
   databaseClock: DatabaseClock,
-): Pick<FeedStore, 'acquireLease' | 'renewLease' | 'releaseLease'> {
+): Pick<FeedStore, 'acquireLease' | 'releaseLease'> {
   const requireSameService = async (feed: FeedIdentity) => {
     const stored = await db
       .selectFrom('feeds')
@@ -84,16 +84,6 @@ export function createLeases(
       }
       await requireSameService(feed);
       return null;
-    },
-
-    async renewLease(lease, ttlMs) {
-      const renewed = await db
-        .updateTable('feeds')
-        .set({ lease_expires_at: sql`clock_timestamp() + ${ttlMs} * interval '1 millisecond'` })
-        .where(isHeld(lease))
-        .returning(DATABASE_MS)
-        .executeTakeFirst();
-      return databaseClock.note(renewed) !== undefined;
     },
 
     async releaseLease(lease) {

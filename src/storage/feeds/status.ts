@@ -1,10 +1,11 @@
-import { sql } from 'kysely';
-import type { FeedStatus, FeedStore } from '../../sync/ports/index.js';
-import { LEADER } from '../commit/fence.js';
+import { type RawBuilder, sql } from 'kysely';
+import type { FeedStatus, FeedStore, LeaseRenewal } from '../../sync/ports/index.js';
+import { isHeld, LEADER } from '../commit/fence.js';
 import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
 import { IS_RETRIED } from '../runs/pending.js';
+import type { Tables } from '../schema/schema.js';
 
 interface StatusRow extends Omit<FeedStatus, 'readAt'> {
   readonly database_ms: number;
@@ -28,12 +29,44 @@ export function createStatus(
   { db, tables }: StoreConnection,
   monotonic: () => number,
   databaseClock = createDatabaseClock(monotonic),
-): Pick<FeedStore, 'readStatus'> {
+): Pick<FeedStore, 'readStatus' | 'renewLease'> {
   return {
     async readStatus(feed) {
       const readAt = monotonic();
       const { rows } = await sql<StatusRow>`
-        SELECT data_complete_as_of AS "dataCompleteAsOf",
+        SELECT ${statusColumns(tables)}, ${DATABASE_MS}
+        FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
+      const row = databaseClock.note(rows[0]);
+      if (row === undefined) return { readAt, ...NEVER_STARTED };
+      const { database_ms: _, ...figures } = row;
+      return { readAt, ...figures };
+    },
+
+    /** One statement for all that a daemon at rest asks regularly. */
+    async renewLease(lease, ttlMs) {
+      const readAt = monotonic();
+      const { rows } = await sql<StatusRow & Pick<LeaseRenewal, 'unfinished'>>`
+        WITH feed AS (
+          UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond'
+          WHERE ${isHeld(lease)}
+          RETURNING *
+        )
+        SELECT ${statusColumns(tables)}, ${DATABASE_MS}, ARRAY(
+          SELECT DISTINCT kind FROM ${tables.passes} AS pass
+          WHERE pass.feed = feed.name AND finished_at IS NULL
+        ) AS unfinished
+        FROM feed`.execute(db);
+      const row = databaseClock.note(rows[0]);
+      if (row === undefined) return null;
+      const { database_ms: _, unfinished, ...figures } = row;
+      return { status: { readAt, ...figures }, unfinished };
+    },
+  };
+}
+
+/** For a row `feed`. */
+function statusColumns(tables: Tables): RawBuilder<unknown> {
+  return sql`data_complete_as_of AS "dataCompleteAsOf",
           extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS "lagMs",
           last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", stuck_since AS "stuckSince",
           end_reached_at IS NOT NULL AS "endReached", ${historyIsComplete(tables)} AS "backfillComplete",
@@ -41,12 +74,5 @@ export function createStatus(
             WHERE run.feed = feed.name AND run.result_state = 'pending' AND ${IS_RETRIED}) AS "pendingResults",
           (SELECT count(*)::int FROM ${tables.quarantine} AS entry
             WHERE entry.feed = feed.name AND entry.state = 'open') AS "quarantinedEntries",
-          ${LEADER} AS "leaseHolder", ${DATABASE_MS}
-        FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
-      const row = databaseClock.note(rows[0]);
-      if (row === undefined) return { readAt, ...NEVER_STARTED };
-      const { database_ms: _, ...figures } = row;
-      return { readAt, ...figures };
-    },
-  };
+          ${LEADER} AS "leaseHolder"`;
 }

@@ -1,13 +1,19 @@
 import type { FeedContext } from '../context.js';
+import type { UnfinishedPasses } from '../passes/unfinished-passes.js';
 import type { LeaseGrant } from '../ports/index.js';
 import { ATTEMPTS_PER_TTL } from './take-lease.js';
 
 /**
- * Renews the lease well before it expires, and refreshes the figures from the database. Resolves when the lease is lost or
- * the signal aborts. While the database is unreachable it keeps retrying: if no other replica took the lease, it is still
- * valid, and if one did, the fence rejects the commits of this process.
+ * Renews the lease well before it expires. The same statement reads the figures of the feed and which passes are unfinished.
+ * Resolves when the lease is lost or the signal aborts. While the database is unreachable it keeps retrying: if no other
+ * replica took the lease, it is still valid, and if one did, the fence rejects the commits of this process.
  */
-export async function keepLease(lease: LeaseGrant, context: FeedContext, signal: AbortSignal): Promise<void> {
+export async function keepLease(
+  lease: LeaseGrant,
+  context: FeedContext,
+  passes: UnfinishedPasses,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, observer, store, leaseTtlMs } = context;
   const intervalMs = leaseTtlMs / ATTEMPTS_PER_TTL;
   let failures = 0;
@@ -20,9 +26,11 @@ export async function keepLease(lease: LeaseGrant, context: FeedContext, signal:
     if (signal.aborted) return;
     try {
       const askedAt = clock.monotonic();
-      if (!(await store.renewLease(lease, leaseTtlMs))) return succeeded(); // lost, but the database answered
+      const renewal = await store.renewLease(lease, leaseTtlMs);
+      if (renewal === null) return succeeded(); // lost, but the database answered
       observer.leading(askedAt + leaseTtlMs);
-      observer.status(await store.readStatus(lease.feed));
+      observer.status(renewal.status);
+      passes.found(renewal.unfinished);
       succeeded();
     } catch (error) {
       if (signal.aborted) return;

@@ -4,18 +4,42 @@ import { isServiceClockOff } from '../page/service-clock.js';
 import type { LastPass, LeaseGrant, NewPass, Pass } from '../ports/index.js';
 import { readServiceDate } from '../recovery/probe.js';
 
-/** Begins a recent or full pass if one is due. Null if none is due, or the feed has not reached its end. */
-export async function beginDuePass(
+/** Interval of asking when the last pass ended, milliseconds: while one is due, and until then, since a failover may lose the last. */
+const ASK_EVERY_MS = { due: 10_000, waiting: 60_000 };
+
+/**
+ * Returns a function that begins a recent or full pass if one is due. It returns null if none is due, or the feed has not reached
+ * its end.
+ */
+export function createPassStarter(
   kind: NewPass['kind'],
+  lease: LeaseGrant,
+  context: FeedContext,
+): (signal: AbortSignal) => Promise<Pass | null> {
+  const { store, clock, reconcile } = context;
+  const intervalMs = kind === 'full' ? reconcile.fullIntervalMs : reconcile.intervalMs;
+  if (intervalMs === null) return async () => null;
+  let askAt = Number.NEGATIVE_INFINITY;
+  return async (signal) => {
+    if (clock.monotonic() < askAt) return null;
+    const last = await store.readLastPass(lease.feed, kind);
+    const pauseMs = timeUntilDue(kind, last, intervalMs);
+    const least = Math.min(ASK_EVERY_MS.due, intervalMs);
+    askAt = clock.monotonic() + Math.min(Math.max(pauseMs, least), ASK_EVERY_MS.waiting);
+    return pauseMs > 0 ? null : beginNow(kind, last, lease, context, signal);
+  };
+}
+
+/** Begins a pass. Null if the feed has not reached its end. */
+async function beginNow(
+  kind: NewPass['kind'],
+  last: LastPass | null,
   lease: LeaseGrant,
   context: FeedContext,
   signal: AbortSignal,
 ): Promise<Pass | null> {
   const { store, clock, reconcile } = context;
-  const intervalMs = kind === 'full' ? reconcile.fullIntervalMs : reconcile.intervalMs;
-  if (intervalMs === null) return null;
-  const last = await store.readLastPass(lease.feed, kind);
-  if (!isDue(kind, last, intervalMs) || !(await store.readStatus(lease.feed)).endReached) return null;
+  if (!(await store.readStatus(lease.feed)).endReached) return null;
   const serviceTime = await readServiceTime(kind, context, signal);
   const { lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
   if (lagMs === null || completeAsOf === null) return null;
@@ -26,9 +50,10 @@ export async function beginDuePass(
   return store.beginPass(lease, { kind, since, until, completeAsOf });
 }
 
-/** Returns whether a pass is due. The first reading of the whole feed counts as a full pass, so none is due before it. */
-function isDue(kind: NewPass['kind'], last: LastPass | null, intervalMs: number): boolean {
-  return last === null ? kind === 'recent' : last.endedMsAgo >= intervalMs;
+/** Milliseconds until a pass is due. The first reading of the whole feed counts as a full pass, so none is due before it. */
+function timeUntilDue(kind: NewPass['kind'], last: LastPass | null, intervalMs: number): number {
+  if (last !== null) return Math.max(0, intervalMs - last.endedMsAgo);
+  return kind === 'recent' ? 0 : Number.POSITIVE_INFINITY;
 }
 
 /** Returns the start of a recent pass. It is not after the end of the last one, so that a pause leaves no gap. */

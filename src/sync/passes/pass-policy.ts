@@ -14,8 +14,6 @@ export interface PassPolicy {
   readonly endsAtUntil: boolean;
   /** Whether the runs that it stores count as skipped by the cursor. Entries after `until` are left to the cursor. */
   readonly findsSkipped: boolean;
-  /** Interval of checking the store for the next pass, milliseconds. */
-  readonly checkEveryMs: number;
   /** Pause while its cursor is stuck, milliseconds; null: the poll interval. */
   readonly stuckPauseMs: number | null;
 }
@@ -26,7 +24,6 @@ const RECONCILING = {
   yieldsTo: null,
   endsAtUntil: true,
   findsSkipped: true,
-  checkEveryMs: 10_000,
   stuckPauseMs: 60_000,
 } as const;
 
@@ -42,7 +39,6 @@ export const PASS_POLICIES: Readonly<Record<PassKind, PassPolicy>> = {
     // The feed may have skipped entries that were delivered after its start, because of `since`.
     endsAtUntil: false,
     findsSkipped: false,
-    checkEveryMs: 5_000,
     stuckPauseMs: null,
   },
   backfill: {
@@ -52,7 +48,6 @@ export const PASS_POLICIES: Readonly<Record<PassKind, PassPolicy>> = {
     yieldsTo: null,
     endsAtUntil: true,
     findsSkipped: false,
-    checkEveryMs: 5_000,
     stuckPauseMs: null,
   },
 };

@@ -3,10 +3,14 @@ import type { LeaseGrant, Pass, PassKind } from '../ports/index.js';
 import type { IdleGate } from '../retry/idle-gate.js';
 import { linkedSignal } from '../retry/linked-signal.js';
 import { runRepeatedly } from '../retry/run-repeatedly.js';
-import { beginDuePass } from './begin-pass.js';
+import { createPassStarter } from './begin-pass.js';
 import type { PassContext } from './pass-context.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
 import { createPassState, type PassResult, type PassState, runPass } from './run-pass.js';
+import type { UnfinishedPasses } from './unfinished-passes.js';
+
+/** Interval of checking whether there is a pass to run, milliseconds. The renewals of the lease show whether one was requested. */
+const CHECK_EVERY_MS = 2_000;
 
 /**
  * Runs the passes of a feed, those of each kind one after the other. Begins recent and full passes when they are due, and
@@ -15,13 +19,16 @@ import { createPassState, type PassResult, type PassState, runPass } from './run
 export async function runPasses(
   lease: LeaseGrant,
   context: LeaderContext,
+  unfinished: UnfinishedPasses,
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
   const stopped = linkedSignal(signal);
   try {
     await Promise.all(
-      PASS_KINDS.map((kind) => runPassesOfKind(kind, lease, context, idle, stopped.signal).finally(stopped.abort)),
+      PASS_KINDS.map((kind) =>
+        runPassesOfKind(kind, lease, context, unfinished, idle, stopped.signal).finally(stopped.abort),
+      ),
     );
   } finally {
     stopped.unlink();
@@ -32,16 +39,22 @@ async function runPassesOfKind(
   kind: PassKind,
   lease: LeaseGrant,
   context: LeaderContext,
+  unfinished: UnfinishedPasses,
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
   const { store, leaseTtlMs, pollIntervalMs, reconcile } = context;
-  const { checkEveryMs, stuckPauseMs } = PASS_POLICIES[kind];
+  const { stuckPauseMs } = PASS_POLICIES[kind];
+  const beginDue = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : async () => null;
   const pauses = {
-    none: Math.min(checkEveryMs, reconcile.intervalMs ?? checkEveryMs),
+    none: Math.min(CHECK_EVERY_MS, reconcile.intervalMs ?? CHECK_EVERY_MS),
     stuck: stuckPauseMs ?? pollIntervalMs,
   };
-  const find = (until: AbortSignal) => findPass(kind, lease, context, until);
+  const find = async (until: AbortSignal, isRunning: boolean) => {
+    const pass = isRunning || unfinished.mayHave(kind) ? await store.nextPass(lease.feed, kind) : null;
+    if (pass === null) return beginDue(until);
+    return (await mustYield(kind, lease, context)) ? null : pass;
+  };
   const runner = createPassRunner(find, lease, context, idle);
   await runRepeatedly(kind, context, signal, async () => {
     const result = await runner.runSlice(signal);
@@ -51,21 +64,10 @@ async function runPassesOfKind(
   runner.leave();
 }
 
-/** Returns the unfinished pass of this kind, or a new one if it is due. Null if there is none, or it must wait for another. */
-async function findPass(
-  kind: PassKind,
-  lease: LeaseGrant,
-  context: LeaderContext,
-  signal: AbortSignal,
-): Promise<Pass | null> {
-  const { store } = context;
+/** Returns whether a pass of this kind must wait for one of another kind. */
+async function mustYield(kind: PassKind, lease: LeaseGrant, { store }: LeaderContext): Promise<boolean> {
   const { yieldsTo } = PASS_POLICIES[kind];
-  const unfinished = await store.nextPass(lease.feed, kind);
-  if (unfinished === null && (kind === 'recent' || kind === 'full')) {
-    return beginDuePass(kind, lease, context, signal);
-  }
-  const yields = unfinished !== null && yieldsTo !== null && (await store.nextPass(lease.feed, yieldsTo)) !== null;
-  return yields ? null : unfinished;
+  return yieldsTo !== null && (await store.nextPass(lease.feed, yieldsTo)) !== null;
 }
 
 /** Runs passes slice by slice, one pass at a time. */
@@ -83,9 +85,9 @@ function isSamePass(a: Pass, b: Pass | null): boolean {
   return a.id === b?.id && a.begunAt.getTime() === b.begunAt.getTime();
 }
 
-/** @param find returns the pass that is next; null: there is none */
+/** @param find returns the pass that is next, also if one is being run; null: there is none */
 export function createPassRunner(
-  find: (signal: AbortSignal) => Promise<Pass | null>,
+  find: (signal: AbortSignal, isRunning: boolean) => Promise<Pass | null>,
   lease: LeaseGrant,
   context: PassContext,
   idle: IdleGate,
@@ -97,7 +99,7 @@ export function createPassRunner(
     state = null;
   };
   const runSlice = async (signal: AbortSignal) => {
-    const pass = await find(signal);
+    const pass = await find(signal, state !== null);
     if (state !== null && !isSamePass(state.pass, pass)) leave();
     if (pass === null) return 'none';
     state ??= createPassState(pass);

@@ -1,6 +1,6 @@
 import type { CommitOutcome, Freshness, LeaseGrant, PageCommit } from './commits.js';
 import type { EntryBatch, PendingReason, QuarantineEntry } from './entries.js';
-import type { PassStore } from './passes.js';
+import type { PassKind, PassStore } from './passes.js';
 import type { FeedFilters } from './service.js';
 
 /** A position in the feed. */
@@ -36,6 +36,13 @@ export interface FeedStatus extends Freshness {
   readonly leaseHolder: string | null;
 }
 
+/** What the renewal of a lease finds out about its feed. */
+export interface LeaseRenewal {
+  readonly status: FeedStatus;
+  /** The kinds of its unfinished passes. */
+  readonly unfinished: readonly PassKind[];
+}
+
 /** The stored state of a scan. */
 export interface StoredResult {
   readonly scanId: string;
@@ -61,8 +68,8 @@ export interface PendingRun {
 export interface FeedStore extends PassStore {
   /** Takes the lease if it is free, expired, already held by `holder`, or held by `replaced`; null while another process holds it. */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
-  /** Extends the lease; false when it was lost, or when this release cannot work on the schema any longer. */
-  renewLease(lease: LeaseGrant, ttlMs: number): Promise<boolean>;
+  /** Extends the lease; null when it was lost, or when this release cannot work on the schema any longer. */
+  renewLease(lease: LeaseGrant, ttlMs: number): Promise<LeaseRenewal | null>;
   /** Releases the lease, so that a standby need not wait for it to expire. */
   releaseLease(lease: LeaseGrant): Promise<void>;
   readPosition(feed: string): Promise<Position>;
