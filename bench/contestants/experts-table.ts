@@ -3,10 +3,10 @@ import type pg from 'pg';
 /** The table of somebody who knows PostgreSQL: the columns and indexes of scanfeed's, and a number for each change. */
 export async function createExpertsTable(client: pg.Client): Promise<void> {
   await client.query(`
-    CREATE TABLE expert (LIKE scanfeed.runs INCLUDING ALL);
-    CREATE SEQUENCE expert_change;
-    CREATE TABLE feed_cursor (cursor text);
-    INSERT INTO feed_cursor VALUES (NULL)`);
+    CREATE TABLE IF NOT EXISTS expert (LIKE scanfeed.runs INCLUDING ALL);
+    CREATE SEQUENCE IF NOT EXISTS expert_change;
+    CREATE TABLE IF NOT EXISTS feed_cursor (cursor text);
+    INSERT INTO feed_cursor SELECT NULL WHERE NOT EXISTS (TABLE feed_cursor)`);
 }
 
 const COLUMNS = `revision, status, environment, document_type_slug, document_type_name, file_name, partner_name,
