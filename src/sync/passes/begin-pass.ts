@@ -24,9 +24,11 @@ export function createPassStarter(
     if (clock.monotonic() < askAt) return null;
     const last = await store.readLastPass(lease.feed, kind);
     const pauseMs = timeUntilDue(kind, last, intervalMs);
+    const begun = pauseMs > 0 ? null : await beginNow(kind, last, lease, context, signal);
+    // Not after a failure: a call that asks nothing would count as a recovery.
     const least = Math.min(ASK_EVERY_MS.due, intervalMs);
     askAt = clock.monotonic() + Math.min(Math.max(pauseMs, least), ASK_EVERY_MS.waiting);
-    return pauseMs > 0 ? null : beginNow(kind, last, lease, context, signal);
+    return begun;
   };
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../../src/sync/context.js';
 import type { SyncObserver } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
-import { ModelService, type ModelServiceOptions } from '../../simulation/model-service.js';
+import { ModelFailure, ModelService, type ModelServiceOptions } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext, silentObserver } from '../../support/engine.js';
 import { entryJson, type Fields } from '../../support/entries.js';
@@ -66,6 +66,25 @@ it('requests a truncated run without markdown only once', async () => {
   expect(store.latestPass('recent')?.finishedAt).not.toBeNull();
   expect(downloads()).toEqual(['bare']);
   expect(store.rows.get('bare')).toMatchObject({ pending: null, markdown: null, markdownAbsent: true });
+});
+
+it('reports no recovery while it cannot begin', async () => {
+  const reports: string[] = [];
+  const { service, entry, follow } = bench(
+    {
+      failed: (stage, _error, failures) => reports.push(`${stage} failed ${failures}`),
+      recovered: (stage) => stage === 'recent' && reports.push('recent recovered'),
+    },
+    () => ({
+      before: async (_operation, request) => {
+        if (typeof request !== 'string' && 'since' in request.start) throw new ModelFailure('http_503');
+      },
+    }),
+  );
+  service.feed.push(entry({ scanId: 's1' }));
+  await follow(60_000);
+  expect(reports.length).toBeGreaterThan(4);
+  expect(reports).toEqual(reports.map((_, index) => `recent failed ${index + 1}`));
 });
 
 it('reads no further than the feed is complete to when the service answers slowly', async () => {
