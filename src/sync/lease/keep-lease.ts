@@ -3,6 +3,9 @@ import type { UnfinishedPasses } from '../passes/unfinished-passes.js';
 import type { LeaseGrant } from '../ports/index.js';
 import { ATTEMPTS_PER_TTL } from './take-lease.js';
 
+/** Maximum interval of renewals, milliseconds: a requested pass waits for one, and the lease may last an hour. */
+const MAX_INTERVAL_MS = 10_000;
+
 /**
  * Renews the lease well before it expires. The same statement reads the figures of the feed and which passes are unfinished.
  * Resolves when the lease is lost or the signal aborts. While the database is unreachable it keeps retrying: if no other
@@ -15,7 +18,7 @@ export async function keepLease(
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, observer, store, leaseTtlMs } = context;
-  const intervalMs = leaseTtlMs / ATTEMPTS_PER_TTL;
+  const intervalMs = Math.min(leaseTtlMs / ATTEMPTS_PER_TTL, MAX_INTERVAL_MS);
   let failures = 0;
   const succeeded = () => {
     if (failures > 0) observer.recovered('lease', failures);

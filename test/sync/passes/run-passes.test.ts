@@ -278,6 +278,16 @@ describe('a requested range', () => {
     expect(store.rows.has('old-29')).toBe(false);
   });
 
+  it('begins within seconds, however long the lease lasts', async () => {
+    const { clock, begun, ask, startFeed } = bench({ start: 'beginning' });
+    const stop = startFeed({ leaseTtlMs: 60 * MINUTE_MS });
+    await clock.advance(30 * MINUTE_MS); // past the first renewal, however early or late
+    const pass = ask(null, new Date(begun));
+    await clock.advance(15_000);
+    await stop();
+    expect(pass.finishedAt).not.toBeNull();
+  });
+
   it('quarantines bad entries of a page that is otherwise beyond its end', async () => {
     const { clock, service, store, begun, ask, startFeed } = bench({ start: 'beginning' });
     const stop = startFeed();
