@@ -34,7 +34,7 @@ export function createStatus(
     async readStatus(feed) {
       const readAt = monotonic();
       const { rows } = await sql<StatusRow>`
-        SELECT ${statusColumns(tables)}, ${DATABASE_MS}
+        SELECT ${feedColumns(tables)}, ${counts(tables, feed)}, ${DATABASE_MS}
         FROM ${tables.feeds} AS feed WHERE name = ${feed}`.execute(db);
       const row = databaseClock.note(rows[0]);
       if (row === undefined) return { readAt, ...NEVER_STARTED };
@@ -46,16 +46,20 @@ export function createStatus(
     async renewLease(lease, ttlMs) {
       const readAt = monotonic();
       const { rows } = await sql<StatusRow & Pick<LeaseRenewal, 'unfinished'>>`
-        WITH feed AS (
+        WITH counted AS MATERIALIZED (
+          SELECT ${counts(tables, lease.feed)}
+        ),
+        feed AS (
           UPDATE ${tables.feeds} SET lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond'
-          WHERE ${isHeld(lease)}
+          -- Counts before it locks the row, since commits wait for that lock.
+          WHERE ${isHeld(lease)} AND EXISTS (SELECT FROM counted)
           RETURNING *
         )
-        SELECT ${statusColumns(tables)}, ${DATABASE_MS}, ARRAY(
+        SELECT ${feedColumns(tables)}, counted.*, ${DATABASE_MS}, ARRAY(
           SELECT DISTINCT kind FROM ${tables.passes} AS pass
           WHERE pass.feed = feed.name AND finished_at IS NULL
         ) AS unfinished
-        FROM feed`.execute(db);
+        FROM feed CROSS JOIN counted`.execute(db);
       const row = databaseClock.note(rows[0]);
       if (row === undefined) return null;
       const { database_ms: _, unfinished, ...figures } = row;
@@ -65,14 +69,18 @@ export function createStatus(
 }
 
 /** For a row `feed`. */
-function statusColumns(tables: Tables): RawBuilder<unknown> {
+function feedColumns(tables: Tables): RawBuilder<unknown> {
   return sql`data_complete_as_of AS "dataCompleteAsOf",
           extract(epoch FROM clock_timestamp() - data_complete_as_of)::double precision * 1000 AS "lagMs",
           last_poll_at AS "lastPollAt", last_commit_at AS "lastCommitAt", stuck_since AS "stuckSince",
           end_reached_at IS NOT NULL AS "endReached", ${historyIsComplete(tables)} AS "backfillComplete",
-          (SELECT count(*)::int FROM ${tables.runs} AS run
-            WHERE run.feed = feed.name AND run.result_state = 'pending' AND ${IS_RETRIED}) AS "pendingResults",
-          (SELECT count(*)::int FROM ${tables.quarantine} AS entry
-            WHERE entry.feed = feed.name AND entry.state = 'open') AS "quarantinedEntries",
           ${LEADER} AS "leaseHolder"`;
+}
+
+/** Takes 0.6 s for a million pending results. */
+function counts(tables: Tables, feed: string): RawBuilder<unknown> {
+  return sql`(SELECT count(*)::int FROM ${tables.runs}
+            WHERE feed = ${feed} AND result_state = 'pending' AND ${IS_RETRIED}) AS "pendingResults",
+          (SELECT count(*)::int FROM ${tables.quarantine}
+            WHERE feed = ${feed} AND state = 'open') AS "quarantinedEntries"`;
 }
