@@ -53,7 +53,7 @@ export const growth: Figure = {
     let present = 0;
     const measured: { rows: number; rounds: readonly Round[]; sizes: Sizes }[] = [];
     for (const rows of plan.sizes) {
-      await multiplyRuns(full, rows, note, present);
+      await multiplyRuns(full, rows, note, { sample: SAMPLE, present });
       present = rows;
       const rounds = await measureRounds({ server, empty, full, note }, plan);
       measured.push({ rows, rounds, sizes: await readSizes(full) });

@@ -3,25 +3,24 @@ import type { BenchDatabase } from './postgres.js';
 
 /** Rows inserted by one statement. */
 const AT_ONCE = 250_000;
-/** Number of runs that are multiplied, the first of the table. */
-const SAMPLE = 2_000;
 const TIMES = ['submitted_at', 'completed_at', 'delivered_at'];
 
 /**
  * Multiplies the runs that are there, under scan ids of their own, over the year up to yesterday: the table has grown run
  * by run, and those to come are newer than most of it.
- * @param rows how many there are to be, the first of the table not counted
+ * @param rows how many there are to be, those that are multiplied not counted
+ * @param sample number of runs that are multiplied, the first of the table; all by default
  * @param present how many were made before
  */
 export async function multiplyRuns(
   database: BenchDatabase,
   rows: number,
   note: (text: string) => void,
-  present = 0,
+  { sample, present = 0 }: { readonly sample?: number; readonly present?: number } = {},
 ): Promise<void> {
   await database.query(`
     CREATE TABLE sample AS SELECT row_number() OVER () - 1 AS number, run.*
-    FROM (SELECT * FROM scanfeed.runs ORDER BY change_seq LIMIT ${SAMPLE}) AS run`);
+    FROM (SELECT * FROM scanfeed.runs ORDER BY change_seq LIMIT ${sample ?? 'ALL'}) AS run`);
   const columns = await database.query<{ name: string }>(`
     SELECT quote_ident(attname) AS name FROM pg_attribute
     WHERE attrelid = 'scanfeed.runs'::regclass AND attnum > 0 AND NOT attisdropped
