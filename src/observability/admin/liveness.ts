@@ -19,3 +19,18 @@ export function createLiveness(monotonic: () => number) {
     },
   };
 }
+
+/** Combines the loops of a process, which are read at each check: it is alive while all of them are. The check reports the worst. */
+export function livenessOf(loops: () => Iterable<Pick<Liveness, 'check'>>): Pick<Liveness, 'check'> {
+  return {
+    check() {
+      const checks = [...loops()].map((loop) => loop.check());
+      const hung = checks.filter(({ alive }) => !alive);
+      const reported = hung.length > 0 ? hung : checks;
+      return {
+        alive: hung.length === 0,
+        silentMs: reported.reduce((longest, { silentMs }) => Math.max(longest, silentMs), 0),
+      };
+    },
+  };
+}
