@@ -34,6 +34,9 @@ const REPORT: StatusReport = {
   currentErrors: [],
 };
 
+/** A feed without charts. */
+const shownFeed = (report: StatusReport) => ({ name: report.feed, report: () => report, recent: () => [] });
+
 const running = new Set<AdminServer>();
 afterEach(async () => {
   await Promise.all([...running].map((server) => server.close()));
@@ -51,8 +54,9 @@ async function start(options: Partial<AdminServerOptions> = {}) {
     metrics: testMetrics().metrics,
     liveness,
     readiness,
-    status: () => REPORT,
-    recent: () => [],
+    version: '1.2.3',
+    single: true,
+    feeds: () => [shownFeed(REPORT)],
     logger: log.logger,
     clock: { now: clock.now, sleep: () => new Promise<never>(() => {}) },
     signal: new AbortController().signal,
@@ -152,7 +156,7 @@ describe('the admin server', () => {
         failures: 3,
       },
     ];
-    const { get } = await start({ status: () => ({ ...REPORT, currentErrors }) });
+    const { get } = await start({ feeds: () => [shownFeed({ ...REPORT, currentErrors })] });
     const { status, headers, body } = await get('/');
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; /);
@@ -192,8 +196,10 @@ describe('the admin server', () => {
   });
 
   test('answers 500 without the reason and logs it when a route fails', async () => {
-    const failing = () => Promise.reject(new Error('the-reason'));
-    const { get, log } = await start({ status: failing });
+    const report = () => {
+      throw new Error('the-reason');
+    };
+    const { get, log } = await start({ feeds: () => [{ ...shownFeed(REPORT), report }] });
     const { status, body } = await get('/status.json');
     expect(status).toBe(500);
     expect(body).not.toContain('the-reason');
@@ -213,14 +219,14 @@ describe('the admin server', () => {
 
   test('does not wait for answers that are not ready when it is closed', async () => {
     const asked = gate();
-    const status = () => {
+    const exposition = () => {
       asked.open();
       return new Promise<never>(() => {});
     };
-    const { server } = await start({ status });
+    const { server } = await start({ metrics: { exposition } });
     const socket = connect({ host: '127.0.0.1', port: server.address()?.port ?? 0 });
     const ended = once(socket, 'close');
-    socket.write('GET /status.json HTTP/1.1\r\nHost: x\r\n\r\n');
+    socket.write('GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n');
     await asked.opened;
     await server.close();
     await ended;

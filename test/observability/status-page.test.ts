@@ -3,8 +3,9 @@ import { afterAll, afterEach, expect, type TestContext, test } from 'vitest';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
 import { requireTool } from '../support/deployment/tools.js';
 import { findChromium, launchChromium } from '../support/status-page/browser.js';
+import { INVALID_ENTRIES, manyFeeds } from '../support/status-page/many-feeds.js';
 import { boxesOf, measureContrasts, overhang, spokenOn } from '../support/status-page/measure.js';
-import { serveStatusPage } from '../support/status-page/serve.js';
+import { serveFeeds, serveStatusPage } from '../support/status-page/serve.js';
 import { caughtUp, failing, readingHistory, type Shown, STATES, standingBy } from '../support/status-page/states.js';
 
 let browser: Promise<Browser> | undefined;
@@ -16,11 +17,16 @@ afterEach(async () => {
 });
 afterAll(async () => (await browser)?.close());
 
-/** Opens the page in the smallest window of WCAG 2.2 (1.4.10) and collects the errors and requests of the browser. */
-async function openPage(context: TestContext, shown: Shown) {
+/** Opens the page of the only feed. */
+const openPage = (context: TestContext, shown: Shown) => openServed(context, () => serveStatusPage(shown));
+/** Opens the list of many feeds. */
+const openList = (context: TestContext) => openServed(context, () => serveFeeds(manyFeeds(200), INVALID_ENTRIES));
+
+/** Opens a page in the smallest window of WCAG 2.2 (1.4.10) and collects the errors and requests of the browser. */
+async function openServed(context: TestContext, serve: () => ReturnType<typeof serveFeeds>) {
   requireTool(context, 'chromium', findChromium() !== undefined);
   browser ??= launchChromium();
-  const served = await serveStatusPage(shown);
+  const served = await serve();
   open.add(served.close);
   const page = await (await browser).newPage({ viewport: { width: 320, height: 640 }, colorScheme: 'light' });
   open.add(() => page.close());
@@ -55,6 +61,55 @@ test.for(Object.entries(STATES))(
     expect(errors).toEqual([]);
   },
 );
+
+test('the list of feeds fits a small and a large window, is legible in both colour schemes, and loads nothing', async (context) => {
+  const { page, url, errors, requests } = await openList(context);
+  for (const width of [320, 1_280]) {
+    await page.setViewportSize({ width, height: 640 });
+    expect(await overhang(page)).toBe(0);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await tooFaint(page)).toEqual([]);
+    }
+  }
+  expect(requests).toEqual([url]);
+  expect(errors).toEqual([]);
+});
+
+test('a screen reader reads the list as a table in small and large windows', async (context) => {
+  const { page } = await openList(context);
+  for (const width of [320, 1_280]) {
+    await page.setViewportSize({ width, height: 640 });
+    const spoken = await spokenOn(page);
+    const named = (role: string) => spoken.filter((node) => node.role === role).map(({ name }) => name);
+    expect(named('heading')).toEqual(['5 feeds need attention']);
+    expect(named('table')).toEqual(['201 feeds, worst first. The first 100 are shown.']);
+    expect(named('columnheader')).toEqual(['Feed', 'State', 'Lag']);
+    expect(named('row')).toHaveLength(101);
+    expect(named('rowheader').slice(0, 4)).toEqual([
+      ...['bauverein-nord', 'kanzlei_ost', 'mueller-immobilien.de', 'gutmann-haus'],
+    ]);
+    expect(named('searchbox')).toEqual(['Search by name']);
+  }
+});
+
+test('the search finds a feed, whose page leads back to the list', async (context) => {
+  const { page, url, errors } = await openList(context);
+  await page.getByLabel('Search by name').fill('Gutmann');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${url}?search=Gutmann`);
+  await page.getByRole('cell', { name: 'Failing, retrying' }).waitFor();
+  await page.getByRole('link', { name: 'Refresh every 30 s' }).click();
+  await page.waitForURL(`${url}?search=Gutmann&refresh`);
+  await page.getByLabel('Search by name').fill('haus');
+  await page.getByRole('button', { name: 'Search' }).click();
+  await page.waitForURL(`${url}?search=haus&refresh=`);
+  await page.getByRole('table').getByRole('link', { name: 'gutmann-haus' }).click();
+  await page.waitForURL(`${url}feeds/gutmann-haus`);
+  await page.getByRole('link', { name: 'All feeds' }).click();
+  await page.waitForURL(url);
+  expect(errors).toEqual([]);
+});
 
 test('the page follows the colour scheme of the browser', async (context) => {
   const { page } = await openPage(context, caughtUp());

@@ -3,24 +3,19 @@ import type { AddressInfo, Server } from 'node:net';
 import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../log/logger.js';
 import type { Metrics } from '../metrics/metrics.js';
-import type { RecentMinute } from '../status-page/recent-history.js';
-import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page.js';
-import type { StatusReport } from '../status-page/status-report.js';
 import type { Liveness } from './liveness.js';
 import type { Readiness } from './readiness.js';
 import { runbookRoute } from './runbooks.js';
 import { type Answer, createSingleRequestServer, type Request, textAnswer } from './single-request-server.js';
+import { type StatusContext, type StatusOptions, statusRoute } from './status-routes.js';
 
-export interface AdminServerOptions {
+export interface AdminServerOptions extends StatusOptions {
   readonly host: string;
   /** 0 for any free port. */
   readonly port: number;
   readonly metrics: Pick<Metrics, 'exposition'>;
   readonly liveness: Pick<Liveness, 'check'>;
   readonly readiness: Pick<Readiness, 'check'>;
-  readonly status: () => StatusReport | Promise<StatusReport>;
-  /** The minutes of the charts, oldest first. */
-  readonly recent: () => readonly RecentMinute[];
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
   /** Ends the attempts to listen. A server that is listening continues until it is closed. */
@@ -29,7 +24,8 @@ export interface AdminServerOptions {
 
 export type AdminServer = ReturnType<typeof startAdminServer>;
 
-type Route = (options: AdminServerOptions, query: URLSearchParams) => Answer | Promise<Answer>;
+type Context = AdminServerOptions & StatusContext;
+type Route = (context: Context, query: URLSearchParams) => Answer | Promise<Answer>;
 
 /** Pauses between attempts to listen, milliseconds; the last one repeats. */
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
@@ -50,22 +46,6 @@ const ROUTES: Readonly<Record<string, Route>> = {
     const { ready, reason } = readiness.check();
     return ready ? textAnswer(200, 'ready') : textAnswer(503, `not ready: ${reason ?? 'unknown'}`);
   },
-  '/status.json': async ({ status }) => ({
-    status: 200,
-    contentType: 'application/json; charset=utf-8',
-    body: `${JSON.stringify(await status(), null, 2)}\n`,
-  }),
-  '/': async ({ status, recent, clock }, query) => ({
-    status: 200,
-    contentType: 'text/html; charset=utf-8',
-    body: renderStatusPage({
-      report: await status(),
-      recent: recent(),
-      now: clock.now(),
-      refreshed: query.has('refresh'),
-    }),
-    headers: { 'content-security-policy': STATUS_PAGE_POLICY },
-  }),
 };
 
 /**
@@ -73,8 +53,9 @@ const ROUTES: Readonly<Record<string, Route>> = {
  * without it.
  */
 export function startAdminServer(options: AdminServerOptions) {
+  const context = { ...options, startedAt: new Date(options.clock.now()).toISOString() };
   const { server, closeConnections } = createSingleRequestServer(
-    (request) => answerTo(request, options),
+    (request) => answerTo(request, context),
     options.clock,
   );
   const closed = new AbortController();
@@ -118,8 +99,8 @@ async function listen(server: Server, { host, port, logger, clock }: AdminServer
 }
 
 /** Never rejects. */
-async function answerTo({ method, path, query }: Request, options: AdminServerOptions): Promise<Answer> {
-  const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : runbookRoute(path);
+async function answerTo({ method, path, query }: Request, context: Context): Promise<Answer> {
+  const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : (statusRoute(path, context.single) ?? runbookRoute(path));
   if (route === undefined) return textAnswer(404, 'not found; see / for the status page');
   if (!ALLOWED_METHODS.includes(method)) {
     return {
@@ -128,9 +109,9 @@ async function answerTo({ method, path, query }: Request, options: AdminServerOp
     };
   }
   try {
-    return await route(options, query);
+    return await route(context, query);
   } catch (error) {
-    options.logger.error('admin request failed', { path, error });
+    context.logger.error('admin request failed', { path, error });
     return textAnswer(500, 'internal error; see the log');
   }
 }

@@ -11,7 +11,7 @@ export function renderCurrentErrors({ currentErrors, stuckSince }: StatusReport,
         ];
   const items = currentErrors.map(
     ({ stage, kind, message, since, failures }) =>
-      `<li><strong>${escapeHtml(STAGES[stage] ?? stage)}</strong> (${escapeHtml(kind)})<br>${escapeHtml(message)}${kind === 'internal' ? BUG : ''}${sinceWhen(since, now, `, ${counted(failures, 'failure')} in a row`)}</li>`,
+      `<li><strong>${escapeHtml(nameStage(stage))}</strong> (${escapeHtml(kind)})<br>${escapeHtml(message)}${kind === 'internal' ? BUG : ''}${sinceWhen(since, now, `, ${counted(failures, 'failure')} in a row`)}</li>`,
   );
   if (items.length + stuck.length === 0) return '';
   return `<section class="errors">
@@ -34,6 +34,11 @@ const STAGES: Readonly<Record<string, string>> = {
   history: 'Reading the history',
   backfill: 'Backfill',
 };
+
+/** Returns the name of a stage for people, as plain text. */
+export function nameStage(stage: string): string {
+  return STAGES[stage] ?? stage;
+}
 
 function sinceWhen(iso: string, now: number, more = ''): string {
   const seconds = Math.max(0, now - Date.parse(iso)) / 1000;

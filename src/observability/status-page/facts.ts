@@ -70,3 +70,14 @@ export function otherFacts(report: StatusReport): Fact[] {
     { name: 'Version', value: escapeHtml(report.version) },
   ];
 }
+
+/** Renders facts in their order. */
+export function factList(facts: readonly Fact[]): string {
+  const items = facts.map(({ name, value, more }) => {
+    const below = more === undefined ? '' : ` <span class="quiet">${more}</span>`;
+    return `<div><dt>${name}</dt><dd>${value}${below}</dd></div>`;
+  });
+  return `<dl>
+${items.join('\n')}
+</dl>`;
+}

@@ -27,9 +27,12 @@ function both(seconds: number, large: number, largeUnit: string, small: number, 
   return `${Math.floor(seconds / large)} ${largeUnit}${rest === 0 ? '' : ` ${rest} ${smallUnit}`}`;
 }
 
-/** Formats a number, such as `1,204`. */
+/**
+ * Formats a number, such as `1,204`, without `Intl`: its first use loads locales for tens of milliseconds.
+ * @param number whole, or below 1,000 with at most two decimals
+ */
 export function grouped(number: number): string {
-  return number.toLocaleString('en');
+  return String(number).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
 /** Formats a count, such as `1 entry`, `1,204 entries`. */

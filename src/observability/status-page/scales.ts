@@ -1,3 +1,5 @@
+import { grouped } from './html.js';
+
 /** The vertical scale of a chart. */
 export interface Scale {
   /** Horizontal grid lines. */
@@ -46,7 +48,7 @@ export function lagScale(lags: readonly number[]): Scale {
 /** Returns a linear scale from 0 to a round number. */
 export function countScale(counts: readonly number[]): Scale {
   const top = roundUp(Math.max(2, ...counts));
-  const lines = [0, top / 2, top].map((value) => ({ value, label: value.toLocaleString('en') }));
+  const lines = [0, top / 2, top].map((value) => ({ value, label: grouped(value) }));
   return { lines, at: (value) => clamped(value / top) };
 }
 

@@ -1,34 +1,39 @@
-import { describeSeconds } from './html.js';
+import { describeSeconds, escapeHtml } from './html.js';
 import type { StatusReport } from './status-report.js';
 
-/** The state of the feed in a few words, as plain text. */
-export interface State {
-  readonly headline: string;
+/** A state in a few words, as plain text. */
+export interface State extends Summary {
   readonly sentence: string;
   readonly leader: string;
+}
+
+export interface Summary {
+  readonly headline: string;
   readonly tone: 'good' | 'busy' | 'bad' | 'calm';
   /** SVG path in a 24 by 24 view box, so that the state does not depend on colour alone. */
   readonly sign: string;
 }
 
-const TICK = 'M7.5 12.5l3 3 6-6.5';
-const EXCLAMATION = 'M12 7v6M12 16.5v.5';
-const ONWARD = 'M8 8l4 4-4 4M13 8l4 4-4 4';
-const PAUSE = 'M9.5 8.5v7M14.5 8.5v7';
-const DOTS = 'M7.5 12h.01M12 12h.01M16.5 12h.01';
+export const STARTING: Summary = { headline: 'Starting', tone: 'calm', sign: 'M7.5 12h.01M12 12h.01M16.5 12h.01' };
+export const STANDING_BY: Summary = { headline: 'Standing by', tone: 'calm', sign: 'M9.5 8.5v7M14.5 8.5v7' };
+export const CAUGHT_UP: Summary = { headline: 'Caught up', tone: 'good', sign: 'M7.5 12.5l3 3 6-6.5' };
+export const CATCHING_UP: Summary = { headline: 'Catching up', tone: 'busy', sign: 'M8 8l4 4-4 4M13 8l4 4-4 4' };
+
+/** Returns the summary of a state that may need a person. */
+export function badState(headline: string): Summary {
+  return { headline, tone: 'bad', sign: 'M12 7v6M12 16.5v.5' };
+}
 
 export function stateOf(report: StatusReport): State {
   return { ...summaryOf(report), sentence: freshness(report), leader: leaderOf(report) };
 }
 
-function summaryOf({ role, caughtUp, stuckSince, currentErrors }: StatusReport): Omit<State, 'sentence' | 'leader'> {
-  if (currentErrors.length > 0) return { headline: 'Failing, retrying', tone: 'bad', sign: EXCLAMATION };
-  if (stuckSince !== null) return { headline: 'Stuck, retrying', tone: 'bad', sign: EXCLAMATION };
-  if (role === 'starting') return { headline: 'Starting', tone: 'calm', sign: DOTS };
-  if (role === 'standby') return { headline: 'Standing by', tone: 'calm', sign: PAUSE };
-  return caughtUp
-    ? { headline: 'Caught up', tone: 'good', sign: TICK }
-    : { headline: 'Catching up', tone: 'busy', sign: ONWARD };
+export function summaryOf({ role, caughtUp, stuckSince, currentErrors }: StatusReport): Summary {
+  if (currentErrors.length > 0) return badState('Failing, retrying');
+  if (stuckSince !== null) return badState('Stuck, retrying');
+  if (role === 'starting') return STARTING;
+  if (role === 'standby') return STANDING_BY;
+  return caughtUp ? CAUGHT_UP : CATCHING_UP;
 }
 
 function leaderOf({ role, leaseHolder }: StatusReport): string {
@@ -41,4 +46,18 @@ function freshness({ lagSeconds, backfillComplete }: StatusReport): string {
   if (lagSeconds === null) return 'The freshness of the data is not known yet.';
   const upTo = `The data is complete up to ${describeSeconds(lagSeconds)} ago.`;
   return backfillComplete ? upTo : `${upTo} The history is still being read.`;
+}
+
+export function renderState({ headline, sentence, leader, tone, sign }: State): string {
+  return `<section class="state ${tone}">
+${signSvg(sign)}
+<h1>${escapeHtml(headline)}</h1>
+<p>${escapeHtml(sentence)}</p>
+<p class="quiet">${escapeHtml(leader)}</p>
+</section>`;
+}
+
+/** Renders a sign, whose size and colour are in the style sheet. */
+export function signSvg(sign: string): string {
+  return `<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"><circle cx="12" cy="12" r="10"/><path d="${sign}"/></svg>`;
 }

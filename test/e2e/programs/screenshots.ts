@@ -1,30 +1,47 @@
 import { mkdir } from 'node:fs/promises';
 import type { Browser } from 'playwright-core';
 import { launchChromium } from '../../support/status-page/browser.js';
-import { serveStatusPage } from '../../support/status-page/serve.js';
-import { caughtUp, readingHistory, type Shown } from '../../support/status-page/states.js';
+import { manyFeeds } from '../../support/status-page/many-feeds.js';
+import { serveFeeds, serveStatusPage } from '../../support/status-page/serve.js';
+import { caughtUp, readingHistory } from '../../support/status-page/states.js';
 
 /** The pictures of the status page in the documentation: `.ci/program screenshots`. */
 const FOLDER = 'docs/images';
 
 const PICTURES: readonly {
   readonly name: string;
-  readonly shown: () => Shown;
+  readonly serve: () => ReturnType<typeof serveFeeds>;
   readonly scheme: 'light' | 'dark';
   readonly width: number;
   /** The last thing in the picture: what is beneath says nothing in one. */
   readonly upTo: string;
 }[] = [
-  { name: 'status-page-light', shown: caughtUp, scheme: 'light', width: 960, upTo: '.charts' },
-  { name: 'status-page-dark', shown: caughtUp, scheme: 'dark', width: 960, upTo: '.charts' },
-  { name: 'status-page-phone', shown: readingHistory, scheme: 'light', width: 390, upTo: '.charts figure:first-child' },
+  { name: 'status-page-light', serve: onePage, scheme: 'light', width: 960, upTo: '.charts' },
+  { name: 'status-page-dark', serve: onePage, scheme: 'dark', width: 960, upTo: '.charts' },
+  {
+    name: 'status-page-phone',
+    serve: () => serveStatusPage(readingHistory()),
+    scheme: 'light',
+    width: 390,
+    upTo: '.charts figure:first-child',
+  },
+  { name: 'feeds-page-light', serve: list, scheme: 'light', width: 960, upTo: 'tbody tr:nth-child(8)' },
+  { name: 'feeds-page-dark', serve: list, scheme: 'dark', width: 960, upTo: 'tbody tr:nth-child(8)' },
 ];
+
+function onePage() {
+  return serveStatusPage(caughtUp());
+}
+
+function list() {
+  return serveFeeds(manyFeeds());
+}
 
 async function take(
   browser: Browser,
-  { name, shown, scheme, width, upTo }: (typeof PICTURES)[number],
+  { name, serve, scheme, width, upTo }: (typeof PICTURES)[number],
 ): Promise<string> {
-  const { url, close } = await serveStatusPage(shown());
+  const { url, close } = await serve();
   const page = await browser.newPage({ viewport: { width, height: 600 }, colorScheme: scheme });
   await page.goto(url);
   const last = await page.locator(upTo).boundingBox();

@@ -51,7 +51,7 @@ const CONTRASTS = `(() => {
     const property = parentElement.closest('svg') ? 'fill' : 'color';
     texts.push({ what: textContent.trim(), ratio: ratio(parentElement, property) });
   }
-  const shapes = [['.line', 'stroke'], ['.bar', 'fill'], ['.failed', 'fill'], ['.state svg', 'color']];
+  const shapes = [['.line', 'stroke'], ['.bar', 'fill'], ['.failed', 'fill'], ['.state svg', 'color'], ['.feeds .calm svg', 'color']];
   const drawn = shapes.flatMap(([selector, property]) =>
     [...document.querySelectorAll(selector)].slice(0, 1).map((element) => ({ what: selector, ratio: ratio(element, property) })));
   return { texts, drawn };

@@ -1,0 +1,101 @@
+import type { Clock } from '../../core/clock.js';
+import { type InvalidEntry, listFeeds } from '../status-page/feed-list.js';
+import { FEEDS_PAGE_POLICY, renderFeedsPage } from '../status-page/feeds-page.js';
+import type { RecentMinute } from '../status-page/recent-history.js';
+import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page.js';
+import type { StatusReport } from '../status-page/status-report.js';
+import { type Answer, textAnswer } from './single-request-server.js';
+
+/** What the admin server shows of a feed. */
+export interface ShownFeed {
+  readonly name: string;
+  report(): StatusReport;
+  /** The minutes of the charts, oldest first. */
+  recent(): readonly RecentMinute[];
+}
+
+export interface StatusOptions {
+  readonly version: string;
+  /** Whether the process follows one feed without a feeds file. Its status is at the top, without a list. */
+  readonly single: boolean;
+  /** In any order; read at each request. */
+  readonly feeds: () => readonly ShownFeed[];
+  /** The entries of the feeds file that have mistakes; read at each request. */
+  readonly invalid?: () => readonly InvalidEntry[];
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+/** The options, and the start of the process as ISO 8601. */
+export type StatusContext = StatusOptions & { readonly startedAt: string };
+
+type StatusRoute = (context: StatusContext, query: URLSearchParams) => Answer;
+
+/** A feed's page or its JSON. A valid name needs no escapes. */
+const FEED_PATH = /^\/feeds\/([A-Za-z0-9][A-Za-z0-9._-]{0,62})(\/status\.json)?$/;
+
+const SINGLE_ROUTES: Readonly<Record<string, StatusRoute>> = {
+  '/status.json': (context) => answerOf(context.feeds()[0], reportOf),
+  '/': (context, query) => answerOf(context.feeds()[0], (feed) => pageOf(feed, context, query)),
+};
+
+const LIST_ROUTES: Readonly<Record<string, StatusRoute>> = {
+  '/status.json': ({ version, startedAt, feeds, invalid }) =>
+    jsonAnswer({ version, startedAt, feeds: feeds().map((feed) => feed.report()), invalid: invalid?.() ?? [] }),
+  '/': listPage,
+};
+
+/** Returns what answers a path with the status of feeds, or undefined for other paths. */
+export function statusRoute(path: string, single: boolean): StatusRoute | undefined {
+  const routes = single ? SINGLE_ROUTES : LIST_ROUTES;
+  if (Object.hasOwn(routes, path)) return routes[path];
+  const [, name, json] = single ? [] : (FEED_PATH.exec(path) ?? []);
+  if (name === undefined) return undefined;
+  return (context, query) =>
+    answerOf(
+      context.feeds().find((feed) => feed.name === name),
+      json === undefined ? (feed) => pageOf(feed, context, query) : reportOf,
+    );
+}
+
+function answerOf(feed: ShownFeed | undefined, answer: (feed: ShownFeed) => Answer): Answer {
+  return feed === undefined ? textAnswer(404, 'no such feed runs; see / for all feeds') : answer(feed);
+}
+
+function reportOf(feed: ShownFeed): Answer {
+  return jsonAnswer(feed.report());
+}
+
+function pageOf(feed: ShownFeed, { clock, single }: StatusContext, query: URLSearchParams): Answer {
+  const page = renderStatusPage({
+    report: feed.report(),
+    recent: feed.recent(),
+    now: clock.now(),
+    refreshed: query.has('refresh'),
+    listed: !single,
+  });
+  return htmlAnswer(page, STATUS_PAGE_POLICY);
+}
+
+function listPage({ feeds, invalid, clock }: StatusContext, query: URLSearchParams): Answer {
+  const running = feeds().map((feed) => ({ name: feed.name, report: feed.report() }));
+  const page = renderFeedsPage({
+    feeds: listFeeds(running, invalid?.() ?? []),
+    search: query.get('search')?.trim() ?? '',
+    now: clock.now(),
+    refreshed: query.has('refresh'),
+  });
+  return htmlAnswer(page, FEEDS_PAGE_POLICY);
+}
+
+function jsonAnswer(value: unknown): Answer {
+  return {
+    status: 200,
+    contentType: 'application/json; charset=utf-8',
+    body: `${JSON.stringify(value, null, 2)}\n`,
+  };
+}
+
+function htmlAnswer(body: string, policy: string): Answer {
+  const headers = { 'content-security-policy': policy };
+  return { status: 200, contentType: 'text/html; charset=utf-8', body, headers };
+}
