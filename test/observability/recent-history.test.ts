@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createFeedState } from '../../src/observability/feed-state.js';
-import {
-  createRecentHistory,
-  HISTORY_MINUTES,
-  type RecentMinute,
-} from '../../src/observability/status-page/recent-history.js';
+import type { RecentMinute } from '../../src/observability/status-page/minute-ring.js';
+import { createRecentHistory, HISTORY_MINUTES } from '../../src/observability/status-page/recent-history.js';
 import { handClock } from '../support/observed.js';
 
 const MINUTE = 60_000;

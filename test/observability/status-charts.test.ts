@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { lagChart, runsChart } from '../../src/observability/status-page/charts.js';
 import { describeSeconds } from '../../src/observability/status-page/html.js';
-import type { RecentMinute } from '../../src/observability/status-page/recent-history.js';
+import type { RecentMinute } from '../../src/observability/status-page/minute-ring.js';
 import { countScale, lagScale } from '../../src/observability/status-page/scales.js';
 import { windowOf } from '../../src/observability/status-page/window.js';
 

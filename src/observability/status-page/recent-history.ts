@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { FeedState } from '../feed-state.js';
+import { createMinuteRing, type RecentMinute } from './minute-ring.js';
 
 /** Length of the history, minutes. */
 export const HISTORY_MINUTES = 360;
@@ -8,18 +9,6 @@ export const HISTORY_MINUTES = 360;
 const MAX_GAP_MINUTES = 2;
 
 const MINUTE_MS = 60_000;
-
-/** The figures of this process for one minute of its wall clock. */
-export interface RecentMinute {
-  /** Minutes since 1970. */
-  readonly minute: number;
-  /** Highest known lag; null if unknown. */
-  readonly lagSeconds: number | null;
-  /** Runs that this process inserted or updated; null if it did not lead the feed. */
-  readonly runs: number | null;
-  /** Failed attempts. */
-  readonly failures: number;
-}
 
 export type RecentHistory = ReturnType<typeof createRecentHistory>;
 
@@ -31,7 +20,7 @@ export function createRecentHistory(
   clock: Pick<Clock, 'now' | 'monotonic'>,
   state: Pick<FeedState, 'freshness' | 'lagSeconds' | 'isLeader'>,
 ) {
-  const minutes = new Map<number, RecentMinute>();
+  const minutes = createMinuteRing(HISTORY_MINUTES);
   /** Monotonic end of the last gap: a lag that was read before it is unknown, other replicas may have written in the meantime. */
   let lagKnownFrom = Number.NEGATIVE_INFINITY;
   let latest: number | null = null;
@@ -40,7 +29,7 @@ export function createRecentHistory(
     const before = minutes.get(minute);
     const readAt = state.freshness()?.readAt ?? Number.NEGATIVE_INFINITY;
     const lagSeconds = readAt >= lagKnownFrom ? state.lagSeconds(at) : null;
-    minutes.set(minute, {
+    minutes.set({
       minute,
       lagSeconds: worst(before?.lagSeconds ?? null, lagSeconds),
       runs: state.isLeader(at) || runs > 0 || before?.runs != null ? (before?.runs ?? 0) + runs : null,
@@ -59,15 +48,9 @@ export function createRecentHistory(
       lagKnownFrom = at;
     }
     note(minute, at, counts);
-    if (minute !== latest) evict(minute);
+    // The others are too old, or in the future because the clock was set back.
+    if (minute !== latest) minutes.keep(minute - HISTORY_MINUTES + 1, minute);
     latest = minute;
-  };
-
-  /** Deletes minutes that are too old, or in the future because the clock was set back. */
-  const evict = (now: number) => {
-    for (const minute of minutes.keys()) {
-      if (minute <= now - HISTORY_MINUTES || minute > now) minutes.delete(minute);
-    }
   };
 
   return {
@@ -76,7 +59,7 @@ export function createRecentHistory(
     wrote: (runs: number) => record({ runs }),
     failed: () => record({ failures: 1 }),
     /** Returns the known minutes, oldest first. */
-    minutes: (): readonly RecentMinute[] => [...minutes.values()].sort((one, other) => one.minute - other.minute),
+    minutes: (): readonly RecentMinute[] => minutes.all(),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { RecentMinute } from './recent-history.js';
+import type { RecentMinute } from './minute-ring.js';
 
 /** Lengths of the window, of a bar and of a table row, minutes. The shortest window that covers the known minutes is used. */
 const SPANS = [
