@@ -1,8 +1,18 @@
+import { readFileSync } from 'node:fs';
 import { HIDDEN, type Mistake } from './mistakes.js';
 import type { Variable } from './variables.js';
 
 /** Reads a text file. Throws as `readFileSync` does. */
 export type ReadFile = (path: string) => string;
+
+export function readText(path: string): string {
+  return readFileSync(path, 'utf8');
+}
+
+/** Returns the name of the variable with the path of a file that contains the secret. */
+export function fileVariableOf({ name }: { readonly name: string }): string {
+  return `${name}_FILE`;
+}
 
 /** Returns the current value of a secret. Its file is read on every call; while the file is missing or invalid, the last valid value is returned. */
 export type Secret<T> = () => T;
@@ -15,7 +25,15 @@ export class Reader {
   constructor(
     readonly env: NodeJS.ProcessEnv,
     readonly readFile: ReadFile,
+    /** Values that were read from the same environment, by the name of their variable. */
+    private readonly shared: Map<string, unknown> = new Map(),
   ) {}
+
+  /** Reads a value once for all readers that share it. Its mistakes are those of the first one. */
+  once<T>({ name }: Variable, read: () => T): T {
+    if (!this.shared.has(name)) this.shared.set(name, read());
+    return this.shared.get(name) as T;
+  }
 
   /** Returns the value or the default; null if there is neither. An empty value counts as not set. */
   value<T>(variable: Variable<T>): T {
@@ -26,7 +44,7 @@ export class Reader {
       this.addMistake(
         name,
         null,
-        secret ? `${allowed}; or ${name}_FILE, the path of a file that contains it` : allowed,
+        secret ? `${allowed}; or ${fileVariableOf(variable)}, the path of a file that contains it` : allowed,
       );
     }
     return null as T; // the type of an optional variable; for a required one there is a mistake
@@ -34,7 +52,7 @@ export class Reader {
 
   /** Like {@link value}, for a secret that may change in its file. Null if neither it nor its file is set. */
   secret<T>(variable: Variable<T>): Secret<NonNullable<T>> | null {
-    const fileVariable = `${variable.name}_FILE`;
+    const fileVariable = fileVariableOf(variable);
     const path = this.env[fileVariable];
     if (!path) {
       const value = this.value(variable);

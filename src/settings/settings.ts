@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { type DatabaseConnection, readConnection } from './connection.js';
 import { isLoopback } from './kinds.js';
 import { HIDDEN, SettingsError } from './mistakes.js';
-import { Reader, type ReadFile } from './reader.js';
+import { fileVariableOf, Reader, type ReadFile, readText } from './reader.js';
 import { readSystemd } from './systemd.js';
 import { unknownNames } from './unknown-names.js';
 import { GROUPS, type Group, VARIABLES } from './variables.js';
@@ -39,20 +38,29 @@ const READERS = {
     logFormat: reader.value(VARIABLES.logFormat),
     /** Whether traces are exported. The exporter itself reads the address, which may contain a password. */
     traces: reader.value(VARIABLES.collectorUrl) !== null,
+    /** Path of the list of feeds; null if the environment describes the only feed. */
+    feedsFile: reader.value(VARIABLES.feedsFile),
     systemd: readSystemd(reader.env),
   }),
 } as const satisfies Record<Group, (reader: Reader) => object>;
 
+export interface SettingsOptions<G extends Group> {
+  /** The groups that a command needs, by default all; the others are neither required nor checked. */
+  readonly need?: readonly G[];
+  readonly readFile?: ReadFile;
+  /** What the feeds of a file share: see {@link Reader.once}. */
+  readonly shared?: Map<string, unknown>;
+}
+
 /**
  * Reads the settings from the environment. No other code reads it.
- * @param need the groups that a command needs, by default all; the others are neither required nor checked
  * @throws SettingsError with every mistake
  */
 export function readSettings<G extends Group = Group>(
   env: NodeJS.ProcessEnv = process.env,
-  { need, readFile = readText }: { readonly need?: readonly G[]; readonly readFile?: ReadFile } = {},
+  { need, readFile = readText, shared }: SettingsOptions<G> = {},
 ): SettingsFor<G> {
-  const reader = new Reader(env, readFile);
+  const reader = new Reader(env, readFile, shared);
   const groups: readonly Group[] = need ?? GROUPS;
   const settings = Object.fromEntries(groups.map((group) => [group, READERS[group](reader)]));
   if (reader.mistakes.length > 0) throw new SettingsError(reader.mistakes);
@@ -84,7 +92,7 @@ export function environmentWith(
 
 /** Returns whether one of these variables is set, or the file of one. */
 export function isSet(names: readonly string[], env: NodeJS.ProcessEnv = process.env): boolean {
-  return names.some((name) => Boolean(env[name] || env[`${name}_FILE`]));
+  return names.some((name) => Boolean(env[name] || env[fileVariableOf({ name })]));
 }
 
 function readService(reader: Reader) {
@@ -98,6 +106,8 @@ function readService(reader: Reader) {
     baseUrl: addressOf(url),
     /** Called for every request, so that a changed file takes effect. */
     readApiKey: readApiKey ?? (() => HIDDEN), // never used: a missing key is a mistake
+    /** Path of the file that contains the key, if it is read from one. */
+    apiKeyFile: reader.env[fileVariableOf(VARIABLES.apiKey)] || null,
     requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
     requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
     /** A function, since the URL of a proxy may contain a password. */
@@ -144,9 +154,12 @@ function readFeed(reader: Reader) {
 }
 
 function readDatabase(reader: Reader) {
-  const connection = readConnection(VARIABLES.databaseUrl, reader);
+  // Preparing TLS takes a millisecond, which is long for a thousand feeds.
+  const connectionOf = (variable: typeof VARIABLES.databaseUrl) =>
+    reader.once(variable, () => readConnection(variable, reader));
+  const connection = connectionOf(VARIABLES.databaseUrl);
   const separate = isSet([VARIABLES.migrationUrl.name], reader.env);
-  const migration = separate ? readConnection(VARIABLES.migrationUrl, reader) : connection;
+  const migration = separate ? connectionOf(VARIABLES.migrationUrl) : connection;
   const schema = reader.value(VARIABLES.schema);
   return {
     // Null only if a mistake was reported.
@@ -163,10 +176,6 @@ function readDatabase(reader: Reader) {
     autoMigrate: reader.value(VARIABLES.autoMigrate),
     poolSize: reader.value(VARIABLES.poolSize),
   };
-}
-
-function readText(path: string): string {
-  return readFileSync(path, 'utf8');
 }
 
 function freeze<T>(value: T): T {

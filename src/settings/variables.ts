@@ -170,6 +170,11 @@ export const VARIABLES = {
     'port on which they are served; if it is in use, the error is reported and retried',
   ),
 
+  feedsFile: optional(
+    ['process', 'SCANFEED_FEEDS_FILE'],
+    filePath,
+    'list of the feeds of this process, in YAML or JSON; each overrides some of the variables',
+  ),
   shutdownTimeout: defaulted(
     ['process', 'SCANFEED_SHUTDOWN_TIMEOUT'],
     duration('0s', '10m'),

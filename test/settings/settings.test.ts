@@ -53,6 +53,7 @@ describe('settings', () => {
         logLevel: 'info',
         logFormat: 'json',
         traces: false,
+        feedsFile: null,
         systemd: { notifySocket: null, watchdogMs: null },
       },
       warnings: [],

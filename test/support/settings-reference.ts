@@ -12,9 +12,10 @@ const TITLES: Readonly<Record<Group, string>> = {
 
 const INTRODUCTION = `# Settings
 
-scanfeed is configured only by environment variables. At its start it checks all of them and reports every mistake with the
-name of the variable; if there is one, it exits with code 78. An empty variable counts as not set. Unknown variables whose
-name begins with \`SCANFEED_\` are ignored with a warning.
+scanfeed is configured by environment variables, and for several feeds in one process by [a file](#the-feeds-file) that
+overrides some of them. At its start it checks all of them and reports every mistake with the name of the variable; if there
+is one, it exits with code 78. An empty variable counts as not set. Unknown variables whose name begins with \`SCANFEED_\`
+are ignored with a warning.
 
 - **Durations** are written \`500ms\`, \`30s\`, \`5m\`, \`24h\`, \`7d\`; **sizes** \`64MiB\` (\`B\`, \`KiB\`, \`MiB\`, \`GiB\`).
 - **Secrets** (marked 🔒) can be read from a file instead: \`NAME_FILE\` is its path. Trailing line breaks are ignored. Only
@@ -31,7 +32,36 @@ scanfeed: 2 settings are wrong:
 \`\`\`
 `;
 
-const CLOSING = `## Connecting to PostgreSQL
+const CLOSING = `## The feeds file
+
+An integrator with an API key for each of many organizations has a feed for each. \`SCANFEED_FEEDS_FILE\` is the path of their
+list, in YAML or JSON:
+
+\`\`\`yaml
+- name: acme
+  apiKeyFile: /run/secrets/scanfeed/acme
+- name: globex
+  apiKeyFile: /run/secrets/scanfeed/globex
+  baseUrl: https://eu.recognition.example/v1
+  schema: globex
+  filters:
+    environment: all
+    status: [completed]
+    documentType: rechnung
+  start: live
+  markdown: true
+  pollInterval: 1m
+\`\`\`
+
+Only \`name\` is required. Each key overrides a variable: \`name\` \`SCANFEED_FEED\`, \`baseUrl\` \`SCANFEED_BASE_URL\`, \`apiKeyFile\`
+\`SCANFEED_API_KEY_FILE\` and \`SCANFEED_API_KEY\`, \`schema\` \`SCANFEED_DATABASE_SCHEMA\`, and the others that of the same name.
+A key that an entry omits is inherited from the environment, and so is everything else. A key without a value sets the default.
+Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
+
+A mistake in an entry is reported with its line and the name of its feed, and concerns only that feed. A file that is
+unreadable, not a list of feeds, or has an entry without a valid name is rejected as a whole.
+
+## Connecting to PostgreSQL
 
 \`DATABASE_URL\` has libpq's URL form, \`postgres://user:password@host:port/database?parameter=value\`, with one host. The
 \`PG*\` variables supply what it does not specify, and also work without it. \`sslmode\` has the same meaning as in libpq:

@@ -1,0 +1,41 @@
+import type { FeedsFile } from './feeds-file.js';
+import type { SettingsFor } from './settings.js';
+import type { Group } from './variables.js';
+
+type FeedSettings = SettingsFor<Group>;
+
+export interface FeedChanges {
+  readonly added: readonly FeedSettings[];
+  /** Names of feeds that the file no longer lists. */
+  readonly removed: readonly string[];
+  /** New settings of feeds that have other ones. */
+  readonly changed: readonly FeedSettings[];
+}
+
+/**
+ * Compares the running feeds with the feeds file that was read again. A feed whose entry has become invalid is neither removed
+ * nor changed.
+ * @param running the settings of each feed by its name
+ */
+export function changesOf(
+  running: ReadonlyMap<string, FeedSettings>,
+  { feeds, invalid }: Pick<FeedsFile, 'feeds' | 'invalid'>,
+): FeedChanges {
+  const listed = new Set([...feeds.map(({ feed }) => feed.name), ...invalid.map(({ name }) => name)]);
+  const added = feeds.filter(({ feed }) => !running.has(feed.name));
+  const removed = [...running.keys()].filter((name) => !listed.has(name));
+  const changed = feeds.filter((settings) => {
+    const present = running.get(settings.feed.name);
+    return present !== undefined && fingerprintOf(present) !== fingerprintOf(settings);
+  });
+  return { added, removed, changed };
+}
+
+/**
+ * Returns the values that an entry can set, as a text. JSON omits the secrets, which are functions; the path of the key's file
+ * is compared instead. The connection is the same for all feeds of a process.
+ */
+function fingerprintOf({ warnings, database, ...groups }: FeedSettings): string {
+  const { connection, migrationConnection, ...values } = database;
+  return JSON.stringify({ ...groups, values });
+}

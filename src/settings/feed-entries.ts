@@ -1,0 +1,145 @@
+import type { ParsedNode, YAMLMap } from 'yaml';
+import { HIDDEN, type Mistake } from './mistakes.js';
+import { fileVariableOf } from './reader.js';
+import { VARIABLES } from './variables.js';
+
+/** The keys of an entry by the variables that they override. */
+export const KEYS: ReadonlyMap<string, string> = new Map([
+  [VARIABLES.feed.name, 'name'],
+  [VARIABLES.baseUrl.name, 'baseUrl'],
+  [fileVariableOf(VARIABLES.apiKey), 'apiKeyFile'],
+  [VARIABLES.environment.name, 'filters.environment'],
+  [VARIABLES.status.name, 'filters.status'],
+  [VARIABLES.documentType.name, 'filters.documentType'],
+  [VARIABLES.start.name, 'start'],
+  [VARIABLES.markdown.name, 'markdown'],
+  [VARIABLES.pollInterval.name, 'pollInterval'],
+  [VARIABLES.schema.name, 'schema'],
+]);
+/** Maximum number of entries. */
+const MAX_FEEDS = 10_000;
+const KEY_LIST = [...KEYS.values()].join(', ');
+const VARIABLE_OF: ReadonlyMap<string, string> = new Map([...KEYS].map(([variable, key]) => [key, variable]));
+
+/** An entry of the feeds file. */
+export interface FeedEntry {
+  readonly name: string;
+  readonly line: number;
+  /** Texts of the variables that it overrides. */
+  readonly variables: ReadonlyMap<string, string>;
+  /** Lines of its keys. */
+  readonly lines: ReadonlyMap<string, number>;
+  readonly mistakes: readonly Mistake[];
+  /** Returns the place of a key, for messages. A key that it does not have is at its first line. */
+  readonly where: (key: string) => string;
+}
+
+interface Entries {
+  readonly entries: readonly FeedEntry[];
+  /** Reasons why the file cannot be used as a whole. */
+  readonly problems: readonly string[];
+}
+
+/** A key with its value: a text, or the reason why it is none. */
+interface Given {
+  readonly key: string;
+  readonly line: number;
+  readonly text: string | null;
+  readonly reason: string;
+}
+
+/** The library, which is loaded only if there is a feeds file, and the lines of the present text. */
+interface Parser {
+  readonly yaml: typeof import('yaml');
+  readonly lineOf: (node: { readonly range: readonly [number, ...unknown[]] }) => number;
+}
+
+/**
+ * Parses the list of feeds. JSON is YAML, too.
+ * @param file name of the file, for messages
+ */
+export async function parseEntries(text: string, file: string): Promise<Entries> {
+  const yaml = await import('yaml');
+  const counter = new yaml.LineCounter();
+  const parser: Parser = { yaml, lineOf: ({ range: [offset] }) => counter.linePos(offset).line };
+  // Repeated keys are mistakes of one feed, not of the file.
+  const options = { lineCounter: counter, prettyErrors: false, uniqueKeys: false };
+  const { contents, errors } = yaml.parseDocument(text, options);
+  const [error] = errors;
+  if (error !== undefined) {
+    const message = error.message.replace(/: ".*/s, ''); // without what it quotes from the file: perhaps a key
+    return { entries: [], problems: [`line ${counter.linePos(error.pos[0]).line} is not valid YAML: ${message}`] };
+  }
+  if (!yaml.isSeq<ParsedNode>(contents)) return { entries: [], problems: ['it is not a list'] };
+  const count = contents.items.length;
+  if (count > MAX_FEEDS) return { entries: [], problems: [`it lists ${count} feeds, more than ${MAX_FEEDS}`] };
+  return entriesOf(contents.items, file, parser);
+}
+
+function entriesOf(items: readonly ParsedNode[], file: string, parser: Parser): Entries {
+  const entries: FeedEntry[] = [];
+  const problems: string[] = [];
+  for (const item of items) {
+    const line = parser.lineOf(item);
+    const given = parser.yaml.isMap(item) ? pairsOf(item, '', parser) : [];
+    const name = given.find(({ key }) => key === 'name')?.text ?? '';
+    if (VARIABLES.feed.schema.safeParse(name).success) entries.push(entryOf(name, line, given, file));
+    else problems.push(`the entry in line ${line} has no valid name (${VARIABLES.feed.allowed})`);
+  }
+  return { entries, problems };
+}
+
+function pairsOf(map: YAMLMap.Parsed, prefix: '' | 'filters.', parser: Parser): readonly Given[] {
+  const { yaml, lineOf } = parser;
+  const names = new Set<string>();
+  return map.items.flatMap(({ key: node, value }) => {
+    const key = prefix + nameOf(node, parser);
+    const line = lineOf(node);
+    if (names.has(key)) return [{ key, line, text: null, reason: 'it is set twice' }];
+    names.add(key);
+    if (key !== 'filters') return [{ key, line, ...textOf(value, key, parser) }];
+    if (yaml.isMap(value)) return pairsOf(value as YAMLMap.Parsed, 'filters.', parser);
+    return isEmpty(value, parser) ? [] : [{ key, line, text: null, reason: 'it is not a map' }];
+  });
+}
+
+function nameOf(key: ParsedNode, { yaml }: Parser): string {
+  const written = yaml.isScalar(key) ? String(key.source) : '';
+  return /^[A-Za-z]{1,40}$/.test(written) ? written : JSON.stringify(written.slice(0, 40));
+}
+
+/** Reads a scalar as it is written; null is an empty text. Only the statuses may be a list. */
+function textOf(value: ParsedNode | null, key: string, parser: Parser): Pick<Given, 'text' | 'reason'> {
+  const { yaml } = parser;
+  if (isEmpty(value, parser)) return { text: '', reason: '' };
+  if (yaml.isScalar(value)) return { text: String(value.source), reason: '' };
+  if (yaml.isAlias(value)) return { text: null, reason: 'it is an alias, which is not supported' };
+  if (key !== 'filters.status' || !yaml.isSeq<ParsedNode>(value)) return { text: null, reason: 'it is not one value' };
+  const texts = value.items.map((item) => (yaml.isScalar(item) ? String(item.source) : ''));
+  const isList = texts.length > 0 && texts.every((text) => text !== '');
+  return isList ? { text: texts.join(','), reason: '' } : { text: null, reason: 'it is not a list of statuses' };
+}
+
+function isEmpty(value: ParsedNode | null, { yaml }: Parser): boolean {
+  return value === null || (yaml.isScalar(value) && value.value === null);
+}
+
+function entryOf(name: string, line: number, given: readonly Given[], file: string): FeedEntry {
+  const lines = new Map<string, number>();
+  const variables = new Map<string, string>();
+  const mistakes: Mistake[] = [];
+  const placeOf = (key: string, at: number) => `${file} line ${at}, feed ${name}, ${key}`;
+  for (const { key, line: at, text, reason } of given) {
+    const variable = VARIABLE_OF.get(key);
+    const why = variable === undefined && key !== 'filters' ? 'a feed has no such key' : reason;
+    if (variable !== undefined && text !== null) variables.set(variable, text);
+    else mistakes.push({ variable: placeOf(key, at), value: HIDDEN, allowed: allowedFor(variable), reason: why });
+    if (!lines.has(key)) lines.set(key, at);
+  }
+  return { name, line, variables, lines, mistakes, where: (key) => placeOf(key, lines.get(key) ?? line) };
+}
+
+function allowedFor(variable: string | undefined): string {
+  if (variable === undefined) return KEY_LIST;
+  return Object.values(VARIABLES).find(({ name }) => name === variable)?.allowed ?? 'a file path';
+}
