@@ -19,11 +19,11 @@ export interface StoreSettings extends Omit<CommitSettings, 'databaseClock'> {
 /** Creates the engine's store in PostgreSQL. */
 export function createStore(database: Database, settings: StoreSettings): FeedStore {
   const connection = connectStore(database, settings.schema);
-  const { monotonic } = settings;
+  const { monotonic, gathering } = settings;
   const databaseClock = createDatabaseClock(monotonic);
   return {
     ...createLeases(connection, databaseClock),
-    ...createPositions(connection, databaseClock),
+    ...createPositions(connection, databaseClock, gathering),
     ...createStatus(connection, monotonic, databaseClock),
     ...createCommits(connection, { ...settings, databaseClock }),
     ...createPasses(connection),

@@ -7,15 +7,15 @@ const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ na
 export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the cursor is not part of the fence',
-    patch('src/storage/commit/fence.ts', ' AND cursor IS NOT DISTINCT FROM ${from}::text', ''),
+    patch('src/storage/commit/fence.ts', '\n    AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
   ),
   statements(
     'a page of another epoch is committed',
-    patch('src/storage/commit/fence.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
+    patch('src/storage/commit/fence.ts', 'AND feed.lease_epoch = sent.epoch AND COALESCE', 'AND COALESCE'),
   ),
   statements(
     'a commit of an epoch that was granted twice lands',
-    patch('src/storage/commit/fence.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
+    patch('src/storage/commit/fence.ts', " AND COALESCE(feed.lease_holder, '') = sent.holder", ''),
   ),
   statements(
     'a held lease is taken away',
@@ -82,8 +82,8 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     'freshness goes back',
     patch(
       'src/storage/commit/fence.ts',
-      'data_complete_as_of = GREATEST(data_complete_as_of, ${complete})',
-      'data_complete_as_of = ${complete}',
+      'data_complete_as_of = GREATEST(feed.data_complete_as_of, sent.complete_as_of)',
+      'data_complete_as_of = sent.complete_as_of',
     ),
   ),
   statements(

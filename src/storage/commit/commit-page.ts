@@ -1,14 +1,15 @@
 import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
-import { NO_COUNTS } from '../../core/counts.js';
-import type { CommitOutcome, FeedStore } from '../../sync/ports/index.js';
+import { type CommitCounts, NO_COUNTS } from '../../core/counts.js';
+import type { CommitOutcome, FeedStore, PageCommit } from '../../sync/ports/index.js';
 import { DATABASE_MS } from '../connection/database-clock.js';
 import { DatabaseError, OVERTAKEN, sqlstateOf } from '../connection/errors.js';
+import { gatherCalls } from '../connection/gather-calls.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { fenceOnPass, passPosition } from '../passes/passes.js';
 import type { Tables } from '../schema/schema.js';
 import type { CommitSettings } from './commit-settings.js';
 import { type CommitInput, commitStatement, type FenceAnswer } from './commit-statement.js';
-import { fenceOnLease, fenceOnPosition } from './fence.js';
+import { fenceOnLease, fenceOnPositions } from './fence.js';
 import { checkpointRows } from './position.js';
 
 /**
@@ -19,15 +20,15 @@ export function createCommits(
   { db, tables }: StoreConnection,
   settings: CommitSettings,
 ): Pick<FeedStore, 'commitPage' | 'commitPass' | 'commitResults' | 'tryEntries'> {
-  const { monotonic, databaseClock, onTransaction } = settings;
+  const { monotonic, databaseClock, gathering } = settings;
 
-  /** Runs the fence alone, for a commit without entries. Returns null if it does not hold. */
-  const runFence = async (connected: QueryExecutorProvider, { fence, lastParts = sql`` }: CommitInput) => {
+  /** Runs the fence alone, for commits without entries. Returns the feeds for which it holds. */
+  const runFence = async (connected: QueryExecutorProvider, { fence, lastParts = sql`` }: Positions) => {
     const readAt = monotonic();
     const statement = sql<FenceAnswer>`${fence(readAt)}${lastParts} SELECT fence.*, ${DATABASE_MS} FROM fence`;
     const { rows } = await statement.execute(connected);
-    const row = databaseClock.note(rows[0]);
-    return row === undefined ? null : { readAt, fence: row, counts: NO_COUNTS };
+    databaseClock.note(rows[0]);
+    return rows.map((row) => committed(row, readAt, NO_COUNTS));
   };
 
   /** Runs the statement once. Returns null if the fence does not hold; fails with SF002 if another writer overtakes it. */
@@ -35,38 +36,42 @@ export function createCommits(
     const readAt = monotonic();
     const { rows } = await commitStatement(tables, settings, input, readAt).execute(connected);
     const row = databaseClock.note(rows[0]);
-    if (row === undefined) return null;
+    if (row === undefined) return FENCED;
     const { inserted, updated, filled, unchanged, stale, quarantined, conflicts } = row;
     const counts = { inserted, updated, filled, unchanged, stale, quarantined, conflicts, stored: row.stored ?? [] };
-    return { readAt, fence: row, counts };
+    return committed(row, readAt, counts).outcome;
   };
 
   // Statements are built once a connection is available: the ages in them must not grow while they wait for one.
-  const commit = async (input: CommitInput): Promise<CommitOutcome> => {
+  const timed = async <T>(work: (connected: QueryExecutorProvider) => Promise<T>): Promise<T> => {
     const startedAt = monotonic();
     try {
-      return await db.connection().execute(async (connected) => {
-        const result = isEmpty(input)
-          ? await runFence(connected, input)
-          : await retryOvertaken(tables, () => writeEntries(connected, input));
-        if (result === null) return { kind: 'fenced' };
-        const { readAt, fence, counts } = result;
-        const { data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = fence;
-        return { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
-      });
+      return await db.connection().execute(work);
     } finally {
-      onTransaction?.(monotonic() - startedAt);
+      settings.onTransaction?.(monotonic() - startedAt);
     }
   };
+  const commit = (input: CommitInput): Promise<CommitOutcome> =>
+    timed(async (connected) => {
+      if (!isEmpty(input)) return retryOvertaken(tables, () => writeEntries(connected, input));
+      const [result] = await runFence(connected, input);
+      return result?.outcome ?? FENCED;
+    });
+
+  /** Moves feeds whose pages have no entries. */
+  const movePositions = async (pages: readonly PageCommit[]): Promise<readonly CommitOutcome[]> => {
+    const moved = await timed((connected) => runFence(connected, positionsOf(pages)));
+    const outcomes = new Map(moved.map(({ feed, outcome }) => [feed, outcome]));
+    return pages.map(({ lease }) => outcomes.get(lease.feed) ?? FENCED);
+  };
+  const movePosition = gatherCalls(movePositions, gathering);
+  const positionsOf = (pages: readonly PageCommit[]): Positions => ({
+    fence: (now) => sql`${fenceOnPositions(tables, pages, settings, now)}, ${checkpointRows(tables)}`,
+  });
 
   return {
     commitPage: (page) =>
-      commit({
-        ...page,
-        storedBy: sql`'feed'`,
-        fence: (now) =>
-          sql`${withFence(fenceOnPosition(tables, page, settings, now))}, ${checkpointRows(tables, page)}`,
-      }),
+      isEmpty(page) ? movePosition(page) : commit({ ...page, ...positionsOf([page]), storedBy: sql`'feed'` }),
 
     commitPass: (page) =>
       commit({
@@ -106,7 +111,17 @@ function withFence(fence: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`WITH fence AS MATERIALIZED (${fence})`;
 }
 
-function isEmpty({ batch, quarantine }: CommitInput): boolean {
+type Positions = Pick<CommitInput, 'fence' | 'lastParts'>;
+
+const FENCED: CommitOutcome = { kind: 'fenced' };
+
+function committed(fence: FenceAnswer, readAt: number, counts: CommitCounts) {
+  const { name: feed, data_complete_as_of: dataCompleteAsOf, lag_ms: lagMs } = fence;
+  const outcome: CommitOutcome = { kind: 'committed', counts, asOf: { readAt, dataCompleteAsOf, lagMs } };
+  return { feed, outcome };
+}
+
+function isEmpty({ batch, quarantine }: Pick<CommitInput, 'batch' | 'quarantine'>): boolean {
   return batch.length === 0 && quarantine.length === 0;
 }
 

@@ -1,15 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FreshnessClaim, LeaseGrant, PageCommit } from '../../sync/ports/index.js';
-import { timestamp } from '../connection/store-connection.js';
 import type { Tables } from '../schema/schema.js';
 import type { CommitSettings } from './commit-settings.js';
 
-/** Columns of the fence, read from `feed`: how fresh the feed is after this statement. */
+/** Columns of the fence, read from `feed`: its name, and how fresh it is after this statement. */
 export interface FenceRow {
+  name: string;
   data_complete_as_of: Date | null;
   lag_ms: number | null;
 }
-export const AS_OF = sql`feed.data_complete_as_of, feed.delivered_up_to,
+export const FENCE_COLUMNS = sql`feed.name, feed.data_complete_as_of, feed.delivered_up_to,
     extract(epoch FROM clock_timestamp() - feed.data_complete_as_of)::double precision * 1000 AS lag_ms`;
 
 /** For a row of `feeds`: the process that holds its lease now; null: none. */
@@ -24,57 +24,79 @@ export function isHeld({ feed, epoch, holder }: LeaseGrant): RawBuilder<boolean>
 }
 
 /**
- * Moves the feed to its new position. No row means that another process took the lease or moved the cursor. The row stays locked
- * until the commit, so the second of two writers sees the result of the first.
+ * Parts of a statement: `sent`, the positions of pages, each of another feed; and `fence`, which moves each feed to its new position.
+ * No row of a feed in `fence` means that another process took its lease or moved its cursor. The rows stay locked until the commit,
+ * so the second of two writers sees the result of the first.
  * @param now monotonic milliseconds, read right before the statement is sent
  */
-export function fenceOnPosition(
+export function fenceOnPositions(
   tables: Tables,
-  commit: PageCommit,
+  pages: readonly PageCommit[],
   settings: CommitSettings,
   now: number,
 ): RawBuilder<unknown> {
-  const { lease, from, to, freshness } = commit;
   return sql`
+WITH sent AS MATERIALIZED (
+  ${sentPositions(pages, settings, now)}
+),
+fence AS MATERIALIZED (
   UPDATE ${tables.feeds} AS feed SET
-    cursor = ${to}::text,
-    ${to === null ? sql`` : sql`resume_since = NULL,`}
-    ${freshness === null ? sql`` : freshnessColumns(freshness, settings, now)}
+    cursor = sent.to_cursor,
+    resume_since = CASE WHEN sent.to_cursor IS NULL THEN feed.resume_since END,
+    data_complete_as_of = GREATEST(feed.data_complete_as_of, sent.complete_as_of),
+    end_reached_at = CASE WHEN sent.at_end THEN COALESCE(feed.end_reached_at, clock_timestamp()) ELSE feed.end_reached_at END,
+    last_delivered_at = GREATEST(feed.last_delivered_at, sent.last_delivered_at),
+    delivered_up_to = GREATEST(feed.delivered_up_to, sent.last_delivered_at),
+    last_poll_at = COALESCE(sent.polled_at, feed.last_poll_at),
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
-  WHERE ${isHeld(lease)} AND cursor IS NOT DISTINCT FROM ${from}::text
-  RETURNING ${AS_OF}`;
+  FROM sent
+  WHERE feed.name = sent.feed AND feed.lease_epoch = sent.epoch AND COALESCE(feed.lease_holder, '') = sent.holder
+    AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor
+  RETURNING ${FENCE_COLUMNS}
+)`;
 }
 
 /** Fence for writes that do not move the cursor. Locks the row, so a new holder waits for this commit or makes it fail. */
 export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {
   return sql`
-  SELECT ${AS_OF} FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
+  SELECT ${FENCE_COLUMNS} FROM ${tables.feeds} AS feed WHERE ${isHeld(lease)} FOR NO KEY UPDATE`;
 }
 
 /**
- * Returns the assignments of the freshness columns. At the end of the feed, the data is complete up to the time the poll was sent;
- * before the end, up to the delivery that the page proves. Both instants must not be dated later than they were by the database's
- * clock, however long the statement takes to arrive. So they are dated by an earlier answer of the database (database-clock.ts),
- * the first of which came with the lease. If the clock was set back since, or belongs to another server after a failover, the age
- * of the instant when the statement is sent is the limit.
+ * Returns rows of positions and what their pages prove about freshness; a page that proves nothing leaves those columns null. At the
+ * end of the feed, the data is complete up to the time the poll was sent; before the end, up to the delivery that the page proves.
+ * Both instants must not be dated later than they were by the database's clock, however long the statement takes to arrive. So
+ * they are dated by an earlier answer of the database (database-clock.ts), the first of which came with the lease. If the clock was
+ * set back since, or belongs to another server after a failover, the age of the instant when the statement is sent is the limit.
  */
-function freshnessColumns(
-  freshness: FreshnessClaim,
+function sentPositions(
+  pages: readonly PageCommit[],
   { databaseClock }: CommitSettings,
   now: number,
 ): RawBuilder<unknown> {
-  const dated = (instant: number) => sql`LEAST(
-      to_timestamp(${databaseClock.reachedAt(instant)}::double precision / 1000),
-      transaction_timestamp() - ${Math.max(0, now - instant)} * interval '1 millisecond')`;
-  const polled = dated(freshness.polledAt);
-  const delivered = freshness.lastDelivered === null ? sql`NULL::timestamptz` : dated(freshness.lastDelivered);
-  const complete = freshness.atEnd ? polled : delivered;
-  const lastDeliveredAt = timestamp(freshness.lastDeliveredAt);
-  return sql`
-    data_complete_as_of = GREATEST(data_complete_as_of, ${complete}),
-    end_reached_at = ${freshness.atEnd ? sql`COALESCE(end_reached_at, clock_timestamp())` : sql`end_reached_at`},
-    last_delivered_at = GREATEST(last_delivered_at, ${lastDeliveredAt}),
-    delivered_up_to = GREATEST(delivered_up_to, ${lastDeliveredAt}),
-    last_poll_at = ${polled},`;
+  const instants = (read: (claim: FreshnessClaim) => number | null) => {
+    const given = pages.map(({ freshness }) => (freshness === null ? null : read(freshness)));
+    const reached = given.map((instant) => (instant === null ? null : databaseClock.reachedAt(instant)));
+    const ages = given.map((instant) => (instant === null ? null : Math.max(0, now - instant)));
+    return sql`${reached}::double precision[], ${ages}::double precision[]`;
+  };
+  const dated = (instant: string) => sql`LEAST(
+      to_timestamp(${sql.id(`${instant}_reached`)} / 1000),
+      transaction_timestamp() - ${sql.id(`${instant}_age`)} * interval '1 millisecond')`;
+  return sql`SELECT feed, epoch, holder, from_cursor, to_cursor, at_end, last_delivered_at,
+    ${dated('polled')} AS polled_at,
+    CASE WHEN at_end THEN ${dated('polled')} ELSE ${dated('delivered')} END AS complete_as_of
+  FROM unnest(
+    ${pages.map(({ lease }) => lease.feed)}::text[],
+    ${pages.map(({ lease }) => lease.epoch)}::bigint[],
+    ${pages.map(({ lease }) => lease.holder)}::text[],
+    ${pages.map(({ from }) => from)}::text[],
+    ${pages.map(({ to }) => to)}::text[],
+    ${pages.map(({ freshness }) => freshness?.atEnd ?? false)}::boolean[],
+    ${pages.map(({ freshness }) => freshness?.lastDeliveredAt?.toISOString() ?? null)}::timestamptz[],
+    ${instants(({ polledAt }) => polledAt)},
+    ${instants(({ lastDelivered }) => lastDelivered)}
+  ) AS page (feed, epoch, holder, from_cursor, to_cursor, at_end, last_delivered_at,
+    polled_reached, polled_age, delivered_reached, delivered_age)`;
 }

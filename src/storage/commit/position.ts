@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { FeedStore, PageCommit } from '../../sync/ports/index.js';
+import type { FeedStore, Position } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
-import { type StoreConnection, timestamp } from '../connection/store-connection.js';
+import { type Gathering, gatherCalls } from '../connection/gather-calls.js';
+import { anyOf, type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { Tables } from '../schema/schema.js';
 import { isHeld } from './fence.js';
 
@@ -16,17 +17,20 @@ const CURSORS_OFFERED = sql.lit(20);
 export function createPositions(
   { db, tables }: StoreConnection,
   databaseClock: DatabaseClock,
+  gathering?: Gathering,
 ): Pick<FeedStore, 'readPosition' | 'readEarlierPositions' | 'findDelivered' | 'movePosition' | 'storeStuck'> {
+  const readPositions = async (feeds: readonly string[]): Promise<readonly Position[]> => {
+    const rows = await db
+      .selectFrom('feeds')
+      .select(({ fn }) => ['name', 'cursor', fn.coalesce('resume_since', 'start_since').as('since'), DATABASE_MS])
+      .where('name', '=', anyOf(feeds))
+      .execute();
+    databaseClock.note(rows[0]);
+    const positions = new Map(rows.map(({ name, cursor, since }) => [name, { cursor, since }]));
+    return feeds.map((feed) => positions.get(feed) ?? { cursor: null, since: null });
+  };
   return {
-    async readPosition(feed) {
-      const row = await db
-        .selectFrom('feeds')
-        .select(({ fn }) => ['cursor', fn.coalesce('resume_since', 'start_since').as('since'), DATABASE_MS])
-        .where('name', '=', feed)
-        .executeTakeFirst();
-      const { cursor = null, since = null } = databaseClock.note(row) ?? {};
-      return { cursor, since };
-    },
+    readPosition: gatherCalls(readPositions, gathering),
 
     /** Omits rejected cursors, and those ahead of a rewind's target: they would skip the entries that the rewind reads again. */
     async readEarlierPositions(feed) {
@@ -64,9 +68,9 @@ export function createPositions(
         noted AS (
           INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
           SELECT name, ${from}::text, delivered_up_to, ${reason} FROM moved
-          RETURNING id
+          RETURNING feed, id
         ),
-        ${prunedRows(tables, lease.feed, sql`noted`)}
+        ${prunedRows(tables, sql`noted`)}
         SELECT id FROM noted`.execute(db);
       return rows.length > 0;
     },
@@ -87,32 +91,31 @@ const AHEAD_OF_TARGET = sql`NOT COALESCE(
               noted.id <= later.target_id OR noted.last_delivered_at <= later.target_since, false)`;
 
 /**
- * Part of a commit, after `fence`: adds the new position to the history every {@link CHECKPOINT_INTERVAL}, and deletes the oldest
- * ones. The checkpoint has the last delivery of its own page: the feed may have read further before it was rewound.
+ * Part of a commit, after `fence`: adds the new positions to the history every {@link CHECKPOINT_INTERVAL}, and deletes the oldest
+ * ones. A checkpoint has the last delivery of its own page: the feed may have read further before it was rewound.
  */
-export function checkpointRows(tables: Tables, { lease, from, to, freshness }: PageCommit): RawBuilder<unknown> {
-  const { feed } = lease;
-  const lastDeliveredAt = timestamp(freshness?.lastDeliveredAt ?? null);
+export function checkpointRows(tables: Tables): RawBuilder<unknown> {
   return sql`
 checkpoint AS (
   INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-  SELECT ${feed}, ${to}::text, COALESCE(${lastDeliveredAt}, fence.delivered_up_to), 'checkpoint'
-  FROM fence
-  WHERE ${to}::text IS DISTINCT FROM ${from}::text AND COALESCE(
-    (SELECT noted_at FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC LIMIT 1), '-infinity'
+  SELECT sent.feed, to_cursor, COALESCE(sent.last_delivered_at, fence.delivered_up_to), 'checkpoint'
+  FROM fence JOIN sent ON sent.feed = fence.name
+  WHERE to_cursor IS DISTINCT FROM from_cursor AND COALESCE(
+    (SELECT noted_at FROM ${tables.cursorHistory} AS noted WHERE noted.feed = sent.feed ORDER BY id DESC LIMIT 1), '-infinity'
   ) < clock_timestamp() - interval ${CHECKPOINT_INTERVAL}
-  RETURNING id
+  RETURNING feed, id
 ),
-${prunedRows(tables, feed, sql`checkpoint`)}`;
+${prunedRows(tables, sql`checkpoint`)}`;
 }
 
-/** Deletes the oldest positions. The new one, in `noted`, is not visible to the statement that inserts it. */
-function prunedRows(tables: Tables, feed: string, noted: RawBuilder<unknown>): RawBuilder<unknown> {
+/** Deletes the oldest positions of the feeds in `noted`. The new ones, in `noted`, are not visible to the statement that inserts them. */
+function prunedRows(tables: Tables, noted: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
 pruned AS (
-  DELETE FROM ${tables.cursorHistory}
-  WHERE EXISTS (SELECT FROM ${noted}) AND feed = ${feed} AND id <= (
-    SELECT id FROM ${tables.cursorHistory} WHERE feed = ${feed} ORDER BY id DESC OFFSET ${POSITIONS_KEPT} - 1 LIMIT 1
+  DELETE FROM ${tables.cursorHistory} AS earlier USING ${noted} AS noted
+  WHERE earlier.feed = noted.feed AND earlier.id <= (
+    SELECT id FROM ${tables.cursorHistory} AS kept WHERE kept.feed = noted.feed
+    ORDER BY id DESC OFFSET ${POSITIONS_KEPT} - 1 LIMIT 1
   )
 )`;
 }

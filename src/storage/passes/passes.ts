@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LastPass, NewPass, Pass, PassCommit, PassStore, ReadingPace } from '../../sync/ports/index.js';
-import { AS_OF, isHeld } from '../commit/fence.js';
+import { FENCE_COLUMNS, isHeld } from '../commit/fence.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { ScanfeedSchema, Tables } from '../schema/schema.js';
 
@@ -111,7 +111,7 @@ export async function prunePasses(db: Kysely<ScanfeedSchema>, feed: string, kind
 export function fenceOnPass(tables: Tables, commit: PassCommit): RawBuilder<unknown> {
   const { lease, id, begunAt, from, until, finished, feedHadCursor } = commit;
   return sql`
-  SELECT ${AS_OF}, pass.kind FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
+  SELECT ${FENCE_COLUMNS}, pass.kind FROM ${tables.feeds} AS feed JOIN ${tables.passes} AS pass ON pass.feed = feed.name
   WHERE ${isHeld(lease)} AND pass.id = ${id}::bigint AND pass.begun_at = ${timestamp(begunAt)}
     AND pass.finished_at IS NULL AND pass.cursor IS NOT DISTINCT FROM ${from}::text
     AND pass.until = ${timestamp(until)}

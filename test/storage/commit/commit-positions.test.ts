@@ -1,0 +1,119 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { createStore } from '../../../src/storage/store.js';
+import { batchOf, checkPage } from '../../../src/sync/page/check-page.js';
+import type { LeaseGrant, PageCommit } from '../../../src/sync/ports/index.js';
+import { entryJson, pageJson } from '../../support/entries.js';
+import { rawPage } from '../../support/pages.js';
+import { TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
+
+const bench = useStore();
+
+/** A store whose calls wait for each other until `release`, and the number of its transactions. */
+function gatheringStore() {
+  const waiting: (() => void)[] = [];
+  let transactions = 0;
+  const store = createStore(bench.database, {
+    ...{ schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null },
+    monotonic: () => performance.now(),
+    gathering: { waitMs: () => 100, sleep: () => new Promise((resolve) => waiting.push(resolve)) },
+    onTransaction: () => {
+      transactions += 1;
+    },
+  });
+  const release = () => {
+    for (const resolve of waiting.splice(0)) resolve();
+  };
+  return { store, release, transactions: () => transactions };
+}
+
+/** A poll that found the end of the feed just now. */
+const poll = (lease: LeaseGrant, over: Partial<PageCommit> = {}): PageCommit => ({
+  ...{ lease, from: null, to: null, batch: batchOf([]), quarantine: [] },
+  freshness: { atEnd: true, polledAt: performance.now(), lastDelivered: null, lastDeliveredAt: null },
+  ...over,
+});
+
+const take = async (name: string) => (await takeFeed(bench.store, testFeed({ name }))).lease;
+
+const feedRow = async (name: string) =>
+  (
+    await bench.rows(sql<{ cursor: string | null; complete: Date | null; ended: Date | null }>`
+      SELECT cursor, data_complete_as_of AS complete, end_reached_at AS ended FROM ${tables.feeds} WHERE name = ${name}`)
+  )[0];
+
+describe('polls of several feeds that are committed together', () => {
+  it('are one transaction, in which each feed gets its own position and freshness', async () => {
+    const { store, release, transactions } = gatheringStore();
+    const [a, b, c] = [await take('a'), await take('b'), await take('c')];
+    const [earlier, later] = [performance.now() - 60_000, performance.now()];
+    const claim = { lastDelivered: null, lastDeliveredAt: null };
+    const outcomes = [
+      store.commitPage(poll(a, { to: 'it"s, {a} \\ ü', freshness: { ...claim, atEnd: true, polledAt: earlier } })),
+      store.commitPage(poll(b, { to: 'b-1', freshness: { ...claim, atEnd: true, polledAt: later } })),
+      store.commitPage(poll(c, { to: 'c-1', freshness: null })),
+    ];
+    release();
+    const [ofA, ofB, ofC] = await Promise.all(outcomes);
+    expect(transactions()).toBe(1);
+    expect(await feedRow('a')).toMatchObject({ cursor: 'it"s, {a} \\ ü', ended: expect.any(Date) });
+    expect(await feedRow('c')).toEqual({ cursor: 'c-1', complete: null, ended: null });
+    const lags = [ofA, ofB, ofC].map((outcome) => (outcome?.kind === 'committed' ? outcome.asOf.lagMs : 'fenced'));
+    expect(lags).toEqual([expect.any(Number), expect.any(Number), null]);
+    expect(Number(lags[0]) - Number(lags[1])).toBeCloseTo(later - earlier, -3);
+    const noted = await bench.rows(sql`SELECT feed, cursor FROM ${tables.cursorHistory} ORDER BY feed`);
+    expect(noted).toEqual([
+      { feed: 'a', cursor: 'it"s, {a} \\ ü' },
+      { feed: 'b', cursor: 'b-1' },
+      { feed: 'c', cursor: 'c-1' },
+    ]);
+  });
+
+  it('claim nothing for a feed whose lease was lost or whose cursor was moved, and are not fenced for the others', async () => {
+    const { store, release } = gatheringStore();
+    const [held, lost, moved] = [await take('held'), await take('lost'), await take('moved')];
+    await bench.store.releaseLease(lost);
+    await takeFeed(bench.store, testFeed({ name: 'lost' }), 'another process');
+    await bench.store.movePosition(moved, null, { cursor: 'elsewhere', since: null }, 'rejected');
+    const outcomes = [held, lost, moved].map((lease) => store.commitPage(poll(lease)));
+    release();
+    const kinds = (await Promise.all(outcomes)).map(({ kind }) => kind);
+    expect(kinds).toEqual(['committed', 'fenced', 'fenced']);
+    expect((await feedRow('lost'))?.complete).toBeNull();
+    expect(await feedRow('moved')).toMatchObject({ cursor: 'elsewhere', complete: null });
+  });
+
+  it('all fail, and move no feed, when the statement fails', async () => {
+    const { store, release } = gatheringStore();
+    const leases = [await take('one'), await take('two')];
+    await bench.rows(sql`ALTER TABLE ${tables.cursorHistory} RENAME TO hidden`);
+    const outcomes = leases.map((lease) => store.commitPage(poll(lease, { to: 'on' })));
+    release();
+    const settled = await Promise.allSettled(outcomes);
+    await bench.rows(sql`ALTER TABLE ${sql.id(TEST_SCHEMA, 'hidden')} RENAME TO cursor_history`);
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect([await feedRow('one'), await feedRow('two')]).toMatchObject([{ cursor: null }, { cursor: null }]);
+  });
+
+  it('do not delay a page with entries', async () => {
+    const { store } = gatheringStore();
+    const { lease } = await takeFeed(bench.store, testFeed({ name: 'busy' }));
+    const { entries, quarantine } = checkPage(rawPage(pageJson([entryJson({ scanId: 'new' })], 'on')));
+    expect(await store.commitPage({ ...poll(lease), batch: batchOf(entries), quarantine })).toMatchObject({
+      kind: 'committed',
+      counts: { inserted: 1 },
+    });
+  });
+});
+
+it('reads the positions of several feeds with one statement when they are asked for together', async () => {
+  const { store, release } = gatheringStore();
+  const lease = await take('known');
+  await bench.store.movePosition(lease, null, { cursor: 'here', since: null }, 'rejected');
+  const positions = ['unknown', 'known'].map((name) => store.readPosition(name));
+  release();
+  expect(await Promise.all(positions)).toEqual([
+    { cursor: null, since: null },
+    { cursor: 'here', since: null },
+  ]);
+});
