@@ -59,8 +59,12 @@ const FIRST_RANKS: Readonly<Record<Priority, number>> = {
   history: 6e12,
 };
 
-/** Pages up to this size are always granted; they neither preempt nor are preempted, so that polls do not cancel long downloads. */
+/** Pages up to this size neither preempt nor are preempted, so that polls do not cancel long downloads. */
 const SMALL_PAGE_BYTES = 1024 * 1024;
+/** Number of largest small pages that are granted whatever is reserved: all that one feed holds. Those of many feeds wait. */
+const SMALL_PAGES = 10;
+/** Pages up to this size are always granted: a poll at the end of one feed must not wait for the pages of others. */
+const POLL_BYTES = 16 * 1024;
 
 /**
  * Decides whether a download may reserve this many bytes in total. Returns the downloads to preempt for it; null if it may not.
@@ -68,7 +72,7 @@ const SMALL_PAGE_BYTES = 1024 * 1024;
  * A download is granted what fits into the budget. Half of the budget is for the pages of the feed and their results alone.
  * A download may exceed the budget only if nothing of its own page or of a higher rank can be committed and released instead.
  * So one download at a time exceeds the budget. This does not bound all reservations by the budget and one download: those that
- * have finished stay reserved until they are committed, even if they exceeded the budget, and small pages do not count. Pure.
+ * have finished stay reserved until they are committed, even if they exceeded the budget, and some small pages do not count. Pure.
  */
 function findPreempted(
   download: Download,
@@ -79,13 +83,22 @@ function findPreempted(
   const more = total - download.bytes;
   const smallPage = Math.min(SMALL_PAGE_BYTES, budget / 16);
   const isSmallPage = ({ isPage }: Download, bytes: number) => isPage && bytes <= smallPage;
+  const isSmall = isSmallPage(download, total);
+  const others = reserved.filter((other) => other !== download && other.bytes > 0);
+  const [small, large] = partition(others, (other) => isSmallPage(other, other.bytes));
+  const isAlwaysGranted = isSmall && (total <= POLL_BYTES || sumBytes(small) + total <= SMALL_PAGES * smallPage);
   const fits = sumBytes(reserved) + more <= budget;
   const fitsBesideFeed =
     isOfFeed(download) || sumBytes(reserved.filter((other) => !isOfFeed(other))) + more <= budget / 2;
-  if (isSmallPage(download, total) || (fits && fitsBesideFeed)) return [];
-  const others = reserved.filter((other) => other !== download && other.bytes > 0 && !isSmallPage(other, other.bytes));
-  if (others.some((other) => isReleasedBefore(other, download))) return null;
-  return others.filter(({ isRunning }) => isRunning);
+  if (isAlwaysGranted || (fits && fitsBesideFeed)) return [];
+  // A large download does not wait for small pages, since there are always some.
+  const releasable = isSmall ? others : large;
+  if (releasable.some((other) => isReleasedBefore(other, download))) return null;
+  return large.filter(({ isRunning }) => isRunning);
+}
+
+function partition<T>(items: readonly T[], isFirst: (item: T) => boolean): [T[], T[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))];
 }
 
 /** Whether another download can be released without this one: it has a higher rank, or is an earlier result of the same page. */

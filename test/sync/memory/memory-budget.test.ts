@@ -68,3 +68,54 @@ describe('a result that was left pending because its page lacked memory', () => 
     expect(waiting.signal.aborted).toBe(true);
   });
 });
+
+describe('the small pages of many feeds', () => {
+  const PAGE = Math.round(0.9 * MIB);
+
+  /** Lets each of a hundred feeds ask for ten pages. */
+  function hundredFeeds() {
+    const budget = createMemoryBudget(64 * MIB);
+    const feeds = Array.from({ length: 100 }, () =>
+      Array.from({ length: 10 }, () => {
+        const ticket = budget.enqueue('feed');
+        const state = { granted: false };
+        void ticket.reserve(PAGE, 'page', new AbortController().signal).then(() => {
+          state.granted = true;
+        });
+        return { ticket, state };
+      }),
+    );
+    return { budget, pages: feeds.flat() };
+  }
+
+  it('wait for each other when they use up the budget, and are granted in order as earlier ones are committed', async () => {
+    const { budget, pages } = hundredFeeds();
+    await turn();
+    expect(budget.reservedBytes).toBeLessThanOrEqual(64 * MIB);
+    const granted = () => pages.filter(({ state }) => state.granted).length;
+    const atOnce = granted();
+    expect(atOnce).toBeGreaterThan(60);
+    for (const [index, { ticket, state }] of pages.entries()) {
+      await turn();
+      expect(state.granted, `page ${index}`).toBe(true);
+      ticket.close();
+      expect(budget.reservedBytes).toBeLessThanOrEqual(64 * MIB);
+    }
+    expect(budget.reservedBytes).toBe(0);
+  });
+
+  it('do not delay a poll at the end of another feed when they use up the budget', async () => {
+    const { budget } = hundredFeeds();
+    await turn();
+    expect(budget.enqueue('feed').tryReserve(2_000, 'page', never)).not.toBeNull();
+  });
+
+  it('are cancelled by none of them when a poll turns out to be a page', async () => {
+    const { budget, pages } = hundredFeeds();
+    await turn();
+    const poll = await budget.enqueue('feed').reserve(0, 'page', never);
+    poll.grow(PAGE);
+    expect(poll.preemptedFor).toBe(PAGE);
+    expect(pages[0]?.state.granted).toBe(true);
+  });
+});
