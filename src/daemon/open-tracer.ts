@@ -6,10 +6,10 @@ import type { Settings } from '../settings/settings.js';
 
 /** Opens the tracer if a collector is set; null otherwise. Its packages are loaded only then. */
 export async function openTracer(
-  { feed, process }: Settings,
+  { process }: Pick<Settings, 'process'>,
   logger: Pick<Logger, 'warn'>,
 ): Promise<PageTracer | null> {
   if (!process.traces) return null;
   const { createOtlpTracer } = await import('../observability/tracing/otlp-tracer.js');
-  return createOtlpTracer({ feed: feed.name, version: packageVersion(), logger, clock: systemClock });
+  return createOtlpTracer({ version: packageVersion(), logger, clock: systemClock });
 }

@@ -12,7 +12,10 @@ import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.
 
 /** Watches whether this release can use the schema. A newer release may migrate it while the daemon is running. */
 export interface SchemaWatch {
-  /** Migrates the schema if that is enabled. Rejects if the schema cannot be used, and as soon as the signal aborts. */
+  /**
+   * Migrates the schema if that is enabled. Concurrent calls share one check. Rejects if the schema cannot be used, and as soon as
+   * the signal aborts.
+   */
   ready(signal: AbortSignal): Promise<void>;
   /** Returns the store with a lease that cannot be renewed once this release can no longer use the schema. */
   guard(store: FeedStore): FeedStore;
@@ -20,7 +23,7 @@ export interface SchemaWatch {
   finished(): Promise<void>;
 }
 
-/** @param stop ends the setup of the reports */
+/** @param stop ends a migration and the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
   database: Database,
@@ -77,11 +80,18 @@ export function watchSchema(
       throw error;
     }
   };
+  let preparing: Promise<void> | null = null;
+  const prepareOnce = () => {
+    preparing ??= prepare(stop).finally(() => {
+      preparing = null;
+    });
+    return preparing;
+  };
   return {
     finished: async () => {
       await reports;
     },
-    ready: (signal) => unlessAborted(prepare(signal), signal),
+    ready: (signal) => unlessAborted(prepareOnce(), signal),
     guard: (store) => ({
       ...store,
       // The holder renews its lease several times per term. Without the lease, it waits until it can use the schema again.

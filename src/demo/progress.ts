@@ -7,12 +7,16 @@ const BAR_WIDTH = 24;
 const TERMINAL_EVERY_MS = 500;
 const PLAIN_EVERY_MS = 5_000;
 
-/** Shows one line of progress until the signal aborts. */
-export async function showProgress(report: () => StatusReport, signal: AbortSignal): Promise<void> {
+/**
+ * Shows one line of progress until the signal aborts.
+ * @param report returns the report on the feed; undefined while it is not running
+ */
+export async function showProgress(report: () => StatusReport | undefined, signal: AbortSignal): Promise<void> {
   const terminal = process.stdout.isTTY === true;
   const describe = createDescription();
   while (!signal.aborted) {
-    const line = describe(report(), Date.now());
+    const current = report();
+    const line = current === undefined ? 'starting' : describe(current, Date.now());
     process.stdout.write(terminal ? `\r${line.slice(0, (process.stdout.columns ?? 80) - 1)}\x1b[K` : `${line}\n`);
     await delay(terminal ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS, undefined, { signal }).catch(() => {});
   }

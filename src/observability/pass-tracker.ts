@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Pass, PassKind, Reading, ReadingProgress } from '../sync/ports/index.js';
 import type { Logger } from './log/logger.js';
-import { type Metrics, RATE_VALID_MS } from './metrics/metrics.js';
+import { type FeedMetrics, RATE_VALID_MS } from './metrics/metrics.js';
 import type { CurrentPass } from './status-page/status-report.js';
 
 /** Duration after which a pass or a catch-up is logged, milliseconds. */
@@ -32,7 +32,7 @@ interface Current {
 export type PassTracker = ReturnType<typeof createPassTracker>;
 
 /** Tracks the running passes, and the feed while it catches up, for the log, the metrics and the status report. */
-export function createPassTracker(logger: Logger, metrics: Metrics, { monotonic }: Pick<Clock, 'monotonic'>) {
+export function createPassTracker(logger: Logger, metrics: FeedMetrics, { monotonic }: Pick<Clock, 'monotonic'>) {
   const current = new Map<Reading, Current>();
 
   return {

@@ -8,7 +8,7 @@ import { createFailureLog, type Outage } from './log/failure-log.js';
 import type { Logger } from './log/logger.js';
 import { createRoleLog } from './log/role-log.js';
 import { createThrottledWarnings } from './log/throttled-warnings.js';
-import type { Metrics } from './metrics/metrics.js';
+import type { FeedMetrics } from './metrics/metrics.js';
 import { createPassTracker } from './pass-tracker.js';
 import { createRecentHistory } from './status-page/recent-history.js';
 import type { CurrentPass, StatusReport } from './status-page/status-report.js';
@@ -18,12 +18,14 @@ interface SyncObserverOptions {
   readonly feed: string;
   readonly version: string;
   readonly state: FeedState;
-  readonly metrics: Metrics;
+  readonly metrics: FeedMetrics;
   readonly logger: Logger;
   readonly liveness: Liveness;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** Called with each change of an outage that is in the log. */
   readonly onOutage?: (outage: Outage) => void;
+  /** Numbers the outages of the feed, so that no two of the process have the same number. */
+  readonly nextOutage?: () => number;
   /** Null or missing: no traces are exported. */
   readonly tracer?: Pick<PageTracer, 'pageStored'> | null;
 }
@@ -35,7 +37,8 @@ const LEADER_STAGES: readonly Stage[] = ['feed', 'result', 'recent', 'full', 'hi
 export function observeSync(options: SyncObserverOptions) {
   const { feed, version, state, metrics, logger, liveness, clock } = options;
   const startedAt = new Date(clock.now()).toISOString();
-  const failures = createFailureLog<Stage>({ logger, clock, onChange: options.onOutage ?? (() => {}) });
+  const { onOutage: onChange, nextOutage: nextNumber } = options;
+  const failures = createFailureLog<Stage>({ logger, clock, onChange, nextNumber });
   const passes = createPassTracker(logger, metrics, clock);
   const role = createRoleLog(logger, clock, passes);
   const warnings = createThrottledWarnings(logger, clock);
@@ -90,7 +93,7 @@ export function observeSync(options: SyncObserverOptions) {
         warnings.warn('revision redelivered with different content', { entries: conflicts }, { remedy });
       }
     },
-    pageStored: (page) => options.tracer?.pageStored(page),
+    pageStored: (page) => options.tracer?.pageStored(page, feed),
     freshness: (read) => update(() => state.setFreshness(read)),
     truncated(outcome, entries) {
       metrics.truncated(outcome, entries);

@@ -21,7 +21,7 @@ test('rejects with the error and closes everything when the engine has a bug', a
       throw bug;
     },
   };
-  const { admin, stopped } = runDaemon(settings, broken, new AbortController().signal);
+  const { admin, stopped } = runDaemon(settings, { single: settings }, broken, new AbortController().signal);
   stopped.catch(() => {});
   await served;
   await expect(stopped).rejects.toBe(bug);

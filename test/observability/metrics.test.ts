@@ -1,7 +1,8 @@
 import perfHooks from 'node:perf_hooks';
 import { describe, expect, test, vi } from 'vitest';
-import { createMetrics } from '../../src/observability/metrics/metrics.js';
-import { feedStatus, samplesOf, testMetrics } from '../support/observed.js';
+import { createFeedState } from '../../src/observability/feed-state.js';
+import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
+import { feedStatus, handClock, samplesOf, testMetrics } from '../support/observed.js';
 
 const COUNTS = { inserted: 3, updated: 2, filled: 1, unchanged: 1, stale: 4, quarantined: 5, conflicts: 6, stored: [] };
 
@@ -183,7 +184,7 @@ describe('leading and being caught up', () => {
 });
 
 test('two metrics objects of one feed can both collect the metrics of Node', async () => {
-  const options = { feed: 'a', version: '1', state: testMetrics().state, monotonic: () => 0 };
+  const options = { feed: 'a', version: '1', monotonic: () => 0 };
   const both = [createMetrics(options), createMetrics(options)];
   const texts = await Promise.all(both.map((metrics) => metrics.exposition()));
   expect(texts.map(({ text }) => text.includes('nodejs_version_info'))).toEqual([true, true]);
@@ -202,4 +203,64 @@ test('the utilization of the event loop is measured without waking an idle proce
   } finally {
     monitor.mockRestore();
   }
+});
+
+describe('the metrics of the feeds of a file', () => {
+  /** A process that follows this many feeds, `feed-0` and so on. */
+  function setup(feeds: number, options: Partial<MetricsOptions> = {}) {
+    const clock = handClock();
+    const { monotonic } = clock;
+    const metrics = createMetrics({ feed: null, version: '1.2.3', monotonic, nodeMetrics: false, ...options });
+    const added = Array.from({ length: feeds }, (_, index) => {
+      const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
+      return { state, metrics: metrics.addFeed(`feed-${index}`, state) };
+    });
+    const lines = async () =>
+      (await metrics.exposition()).text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return { metrics, added, lines };
+  }
+
+  test('have a gauge for each feed, and count the events of all feeds together', async () => {
+    const { added, lines } = setup(2, { invalidFeeds: () => 3 });
+    const [one, other] = added;
+    one?.state.setLeader(10_000);
+    one?.metrics.polled('end');
+    other?.metrics.polled('end');
+    const found = await lines();
+    expect(found.filter((line) => line.startsWith('scanfeed_leader'))).toEqual([
+      'scanfeed_leader{feed="feed-0"} 1',
+      'scanfeed_leader{feed="feed-1"} 0',
+    ]);
+    expect(found).toContain('scanfeed_polls_total{outcome="end"} 2');
+    expect(found.filter((line) => line.startsWith('scanfeed_feeds'))).toEqual([
+      'scanfeed_feeds{state="leading"} 1',
+      'scanfeed_feeds{state="standby"} 1',
+      'scanfeed_feeds{state="invalid"} 3',
+    ]);
+    expect(found.filter((line) => line.includes('feed=""'))).toEqual([]);
+  });
+
+  test('have no series of a removed feed, and have them again when it is added again', async () => {
+    const { metrics, added, lines } = setup(2);
+    added[0]?.metrics.remove();
+    expect((await lines()).filter((line) => line.includes('feed-0'))).toEqual([]);
+    metrics.addFeed('feed-0', testMetrics().state);
+    expect((await lines()).filter((line) => line.includes('feed-0')).length).toBeGreaterThan(5);
+  });
+
+  test('have series of a pass only while it is being read', async () => {
+    const { added, lines } = setup(2);
+    const passes = async () => (await lines()).filter((line) => line.startsWith('scanfeed_pass_entries_per_second'));
+    expect(await passes()).toEqual([]);
+    const progress = { entries: 1, deliveredUpTo: null, pace: { entriesPerSecond: 7, secondsLeft: null } };
+    added[1]?.metrics.setPassProgress('recent', progress);
+    expect(await passes()).toEqual(['scanfeed_pass_entries_per_second{feed="feed-1",pass="recent"} 7']);
+    added[1]?.metrics.setPassProgress('recent', null);
+    expect(await passes()).toEqual([]);
+  });
+
+  test('are at most 15,000 lines for a thousand feeds', async () => {
+    const { metrics } = setup(1_000, { nodeMetrics: true });
+    expect((await metrics.exposition()).text.split('\n').length).toBeLessThanOrEqual(15_000);
+  });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { limitRate } from '../../src/service/http/rate-limit.js';
+import { createRateLimit } from '../../src/service/http/rate-limit.js';
 import type { FeedService } from '../../src/sync/ports/index.js';
 
 function recordingService() {
@@ -28,13 +28,21 @@ const run = { markdown: false, maxBytes: 1 };
 
 it('sends requests for pages before waiting requests for results', async () => {
   const { asked, service } = recordingService();
-  const limited = limitRate(service, 200);
+  const limited = createRateLimit(200)(service);
   const results = ['a', 'b', 'c'].map((scanId) => limited.readRun(scanId, run, signal));
   await Promise.allSettled([...results, limited.readPage(request, signal)]);
   expect(asked).toEqual(['a', 'page', 'b', 'c']);
 });
 
+it('spaces the requests of all services together when they share a limit', async () => {
+  const { asked, service } = recordingService();
+  const limit = createRateLimit(200);
+  const results = ['a', 'b'].map((scanId) => limit(service).readRun(scanId, run, signal));
+  await Promise.allSettled([...results, limit(service).readPage(request, signal)]);
+  expect(asked).toEqual(['a', 'page', 'b']);
+});
+
 it('sends requests at once when there is no limit', () => {
   const { service } = recordingService();
-  expect(limitRate(service, null)).toBe(service);
+  expect(createRateLimit(null)(service)).toBe(service);
 });

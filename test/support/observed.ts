@@ -1,5 +1,5 @@
 import { createFeedState } from '../../src/observability/feed-state.js';
-import { createLogger, type LogFields, type Logger } from '../../src/observability/log/logger.js';
+import { createLogger, type LogFields, type ProcessLogger } from '../../src/observability/log/logger.js';
 import { createMetrics, type MetricsOptions } from '../../src/observability/metrics/metrics.js';
 import type { FeedStatus } from '../../src/sync/ports/index.js';
 import { captureLeaks } from './canaries/capture-leaks.js';
@@ -16,21 +16,25 @@ const checkedLog = createLogger({
 export function recordingLogger() {
   const lines: { level: string; message: string; fields: LogFields }[] = [];
   const waiting = new Set<() => void>();
-  const at =
-    (level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal') =>
-    (message: string, fields: LogFields = {}) => {
-      checkedLog[level](message, fields);
-      lines.push({ level, message, fields });
-      for (const check of waiting) check();
+  const linesWith = (bound: LogFields) => {
+    const at =
+      (level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal') =>
+      (message: string, given: LogFields = {}) => {
+        const fields = { ...bound, ...given };
+        checkedLog[level](message, fields);
+        lines.push({ level, message, fields });
+        for (const check of waiting) check();
+      };
+    return {
+      trace: at('trace'),
+      debug: at('debug'),
+      info: at('info'),
+      warn: at('warn'),
+      error: at('error'),
+      fatal: at('fatal'),
     };
-  const logger: Logger = {
-    trace: at('trace'),
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    fatal: at('fatal'),
   };
+  const logger: ProcessLogger = { ...linesWith({}), with: linesWith, toggleDebug: () => {} };
   const until = (text: string) =>
     new Promise<void>((resolve) => {
       const check = () => {
@@ -56,18 +60,14 @@ export function handClock(start = 0) {
   };
 }
 
+/** The metrics of a process with one feed; `metrics` are those of both. */
 export function testMetrics(options: Partial<MetricsOptions> = {}) {
   const clock = handClock();
   const { monotonic } = clock;
   const state = createFeedState({ monotonic, pollIntervalMs: 5_000, requestTimeoutMs: 30_000 });
-  const metrics = createMetrics({
-    feed: 'invoices',
-    version: '1.2.3',
-    state,
-    monotonic,
-    nodeMetrics: false,
-    ...options,
-  });
+  const given = { feed: 'invoices', version: '1.2.3', monotonic, nodeMetrics: false, ...options };
+  const ofProcess = createMetrics(given);
+  const metrics = { ...ofProcess, ...ofProcess.addFeed(given.feed ?? 'first', state) };
   const sample = async (series: string) => {
     const { text } = await metrics.exposition();
     captureLeaks('the metrics', text);

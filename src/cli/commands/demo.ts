@@ -9,7 +9,8 @@ import { startDemoService } from '../../demo/demo-history.js';
 import { findFreePort, isPortFree } from '../../demo/ports.js';
 import { showProgress } from '../../demo/progress.js';
 import { createLogger } from '../../observability/log/logger.js';
-import { environmentWith, isSet, readSettings, type Settings } from '../../settings/settings.js';
+import { environmentWith, isSet, readSettings, type SettingsFor } from '../../settings/settings.js';
+import type { Group } from '../../settings/variables.js';
 import { thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { untilStopped } from '../context/stop-signals.js';
@@ -82,7 +83,7 @@ async function runDemo(directory: string, mayDownload: boolean): Promise<void> {
       const daemon = startDaemon(settings, signal);
       await daemon.admin.settled;
       process.stdout.write(whereToLook(embedded, daemon));
-      await Promise.all([showProgress(daemon.report, signal), daemon.stopped]);
+      await Promise.all([showProgress(() => daemon.reports()[0], signal), daemon.stopped]);
     } finally {
       await Promise.all(embedded.map((part) => part.stop()));
     }
@@ -100,7 +101,7 @@ async function prepareFolder(directory: string): Promise<void> {
 }
 
 /** Adopts the emulator's address: its port may have changed since the last start, but it is the same service. */
-async function adoptEmulator({ database: settings, feed, service }: Settings): Promise<void> {
+async function adoptEmulator({ database: settings, feed, service }: SettingsFor<Group>): Promise<void> {
   await migrateSchema(settings);
   await withDatabase(settings, async ({ feeds }) => {
     const stored = await feeds.find(feed.name);
@@ -110,7 +111,7 @@ async function adoptEmulator({ database: settings, feed, service }: Settings): P
 }
 
 /** Starts the daemon with error logs only. The progress line shows everything else. */
-function startDaemon(settings: Settings, signal: AbortSignal): Daemon {
+function startDaemon(settings: SettingsFor<Group>, signal: AbortSignal): Daemon {
   const overProgress = process.stdout.isTTY ? '\r\x1b[K' : '';
   const logger = createLogger({
     level: 'error',
@@ -120,7 +121,7 @@ function startDaemon(settings: Settings, signal: AbortSignal): Daemon {
     version: packageVersion(),
     destination: { write: (line) => void process.stdout.write(`${overProgress}${line}`) },
   });
-  return runDaemon(settings, logger, signal);
+  return runDaemon(settings, { single: settings }, logger, signal);
 }
 
 async function embedPostgres(directory: string, mayDownload: boolean, signal: AbortSignal): Promise<Embedded> {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { NotFoundError } from '../../service/errors/status-errors.js';
-import { limitRate } from '../../service/http/rate-limit.js';
+import { createRateLimit } from '../../service/http/rate-limit.js';
 import { readSettings, type ServiceSettings } from '../../settings/settings.js';
 import type { FeedService, PendingReason, RawRun } from '../../sync/ports/index.js';
 import { judgeResult } from '../../sync/results/full-result.js';
@@ -57,7 +57,11 @@ async function get(scanId: string, given: Given, io: CommandProcess): Promise<vo
   if (given.feed !== undefined) throw new CommandFailure('--feed requires --save', EXIT.usage);
   const { service: settings } = readSettings(io.env, { need: ['service'] });
   const run = await withClient(settings, 1, (client) =>
-    read(limitRate(client, settings.requestsPerSecond), { scanId, markdown: given.markdown === true, settings }, io),
+    read(
+      createRateLimit(settings.requestsPerSecond)(client),
+      { scanId, markdown: given.markdown === true, settings },
+      io,
+    ),
   );
   show(run, given, io);
 }

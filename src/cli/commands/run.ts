@@ -1,10 +1,14 @@
+import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.js';
 import { packageVersion } from '../../core/package.js';
 import { openTracer } from '../../daemon/open-tracer.js';
-import { type Daemon, runDaemon } from '../../daemon/run-daemon.js';
+import { type Daemon, type FeedSource, runDaemon } from '../../daemon/run-daemon.js';
+import type { ProcessSettings } from '../../daemon/shared-parts.js';
 import { createLogger } from '../../observability/log/logger.js';
+import { readFeedsFile } from '../../settings/feeds-file.js';
 import { readSettings } from '../../settings/settings.js';
+import { GROUPS } from '../../settings/variables.js';
 import { thisProcess } from '../context/command-process.js';
 import { untilStopped } from '../context/stop-signals.js';
 
@@ -28,12 +32,12 @@ export function register(program: Command): void {
     .description('Keep the database in step with the delivery feed, until SIGTERM or SIGINT.')
     .addHelpText('after', examples)
     .action(async () => {
-      const settings = readSettings();
+      const { settings, source } = await readAllSettings();
       const logger = createLogger({
         level: settings.process.logLevel,
         format: settings.process.logFormat,
         colours: thisProcess.colours === true,
-        feed: settings.feed.name,
+        feed: 'single' in source ? settings.feed.name : null,
         version: packageVersion(),
       });
       for (const warning of settings.warnings) logger.warn(warning);
@@ -43,17 +47,33 @@ export function register(program: Command): void {
       process.on('SIGUSR2', logger.toggleDebug);
       const tracer = await openTracer(settings, logger);
       const startedAt = systemClock.monotonic();
-      let report: Daemon['report'] | undefined;
+      let daemon: Daemon | undefined;
       await untilStopped(
         (signal) => {
-          const daemon = runDaemon(settings, logger, signal, tracer);
-          report = daemon.report;
+          daemon = runDaemon(settings, source, logger, signal, tracer);
           return daemon.stopped;
         },
         settings.process.shutdownTimeoutMs,
         (signal) => logger.info('stopping', { signal }),
       );
       const seconds = Math.round((systemClock.monotonic() - startedAt) / 1000);
-      logger.info('stopped', { runsWritten: report?.().runsWritten ?? 0, seconds });
+      logger.info('stopped', { runsWritten: daemon?.runsWritten() ?? 0, seconds });
     });
+}
+
+/** Reads the settings of the process and of its feeds. */
+async function readAllSettings(): Promise<{
+  readonly settings: ProcessSettings & { readonly warnings: readonly string[] };
+  readonly source: FeedSource;
+}> {
+  const { process: ofProcess } = readSettings(undefined, { need: ['process'] });
+  const path = ofProcess.feedsFile;
+  if (path === null) {
+    const settings = readSettings();
+    return { settings, source: { single: settings } };
+  }
+  // Each feed has a service of its own.
+  const settings = readSettings(undefined, { need: GROUPS.filter((group) => group !== 'service') });
+  const read = () => readFeedsFile(path);
+  return { settings, source: { file: await read(), changes: { read, readText: () => readFile(path, 'utf8') } } };
 }

@@ -1,6 +1,6 @@
 import { openClient } from '../../daemon/open-client.js';
 import type { ServiceClient } from '../../service/client.js';
-import { limitRate } from '../../service/http/rate-limit.js';
+import { createRateLimit } from '../../service/http/rate-limit.js';
 import type { ServiceSettings } from '../../settings/settings.js';
 import type { FeedRow } from '../../storage/feeds/feeds.js';
 import type { FeedService } from '../../sync/ports/index.js';
@@ -37,7 +37,7 @@ export async function withService<T>(
   work: (service: FeedService) => Promise<T>,
 ): Promise<T> {
   requireOwnService(settings, feed);
-  return withClient(settings, connections, (client) => work(limitRate(client, settings.requestsPerSecond)));
+  return withClient(settings, connections, (client) => work(createRateLimit(settings.requestsPerSecond)(client)));
 }
 
 /** @throws CommandFailure if the feed belongs to another address */

@@ -7,7 +7,7 @@ const PURGE_BATCH_ROWS = 500;
 
 /** Deletes runs, superseded revisions and quarantined content past the retention, in batches. */
 export function deleteExpired(
-  { settings, connection, metrics, logger, clock }: MaintenanceContext,
+  { settings, connection, onPurged, logger, clock }: MaintenanceContext,
   signal: AbortSignal,
 ): () => Promise<void> {
   const { retention } = settings;
@@ -26,7 +26,7 @@ export function deleteExpired(
       do {
         rows = await purgeBatch(days, PURGE_BATCH_ROWS);
         purged[table] += rows;
-        metrics.purged(table, rows);
+        onPurged(table, rows);
         await rest();
       } while (rows === PURGE_BATCH_ROWS);
     }

@@ -11,11 +11,14 @@ export const CHECK_INTERVAL_MS = 5_000;
 export interface MaintenanceContext {
   readonly settings: DatabaseSettings;
   readonly connection: StoreConnection;
-  /** Whether this process leads the feed now. */
+  /** Whether this process leads a feed of the schema now. */
   readonly isLeader: () => boolean;
-  readonly metrics: Pick<Metrics, 'isReadingInBulk' | 'purged'>;
+  /** Whether a feed of the schema, or its history, is being read at full speed. */
+  readonly isReadingInBulk: () => boolean;
+  readonly onPurged: Metrics['purged'];
   readonly logger: Logger;
   readonly clock: Clock;
   /** Called with each change of a logged outage. */
   readonly onOutage?: (outage: Outage) => void;
+  readonly nextOutage?: () => number;
 }

@@ -12,7 +12,7 @@ const SLICE_MS = CHECK_INTERVAL_MS / 50;
  * few documents. The first ones show the types and fields of most others; the rest follow once it has caught up.
  */
 export function refreshViews(
-  { settings, connection, metrics, logger, clock }: MaintenanceContext,
+  { settings, connection, isReadingInBulk, logger, clock }: MaintenanceContext,
   signal: AbortSignal,
 ): () => Promise<void> {
   let isDue = true;
@@ -26,7 +26,7 @@ export function refreshViews(
       await rest();
       // Batches differ in duration: the next one starts only if the time left is at least what all of them took so far.
       const isTimeLeft = 2 * (clock.monotonic() - since) <= SLICE_MS;
-      return isTimeLeft || !metrics.isReadingInBulk();
+      return isTimeLeft || !isReadingInBulk();
     };
     const { views, columns, built, failed } = await refreshReports(connection, settings.readerRole, between);
     if (built.length > 0) {

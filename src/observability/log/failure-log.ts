@@ -21,7 +21,9 @@ interface FailureLogOptions {
   /** Level of failures that need a person; `error` by default. */
   readonly holdLevel?: 'warn' | 'error';
   /** Called with each change of an outage that is in the log. */
-  readonly onChange?: (outage: Outage) => void;
+  readonly onChange?: ((outage: Outage) => void) | undefined;
+  /** Numbers the outages; by default from 1. */
+  readonly nextNumber?: (() => number) | undefined;
 }
 
 /** The failures of one stage up to its recovery. Times are monotonic milliseconds. */
@@ -66,15 +68,14 @@ export function createFailureLog<Stage extends string>({
   clock,
   holdLevel = 'error',
   onChange = () => {},
+  nextNumber = createCounter(),
 }: FailureLogOptions) {
   const entries = new Map<Stage, Entry>();
-  let outages = 0;
 
   const begin = (stage: Stage, now: number): Entry => {
-    outages += 1;
     const since = new Date(clock.now()).toISOString();
     const times = { since, begunAt: now, failedAt: now, nextTryAt: now, endedAt: null };
-    const outage = { stage, number: outages, kind: '', message: '', failures: 0, ...times };
+    const outage = { stage, number: nextNumber(), kind: '', message: '', failures: 0, ...times };
     const log = { way: '', loggedWays: new Set<string>(), remindAt: now, remindAfterMs: 0 };
     const entry = { outage, resumedAt: now, isLogged: false, ...log };
     entries.set(stage, entry);
@@ -162,4 +163,13 @@ function noteLine(entry: Entry, now: number, remindAfterMs: number): void {
 
 function seconds(ms: number): number {
   return Math.round(ms / 100) / 10;
+}
+
+/** Creates a function that returns 1, then 2 and so on. */
+export function createCounter(): () => number {
+  let count = 0;
+  return () => {
+    count += 1;
+    return count;
+  };
 }

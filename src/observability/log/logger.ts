@@ -8,15 +8,18 @@ export type Logger = Readonly<Record<Level, (message: string, fields?: LogFields
 /** Names, numbers and times; never keys, passwords, cursors or document content. */
 export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: unknown };
 
-/** A logger whose level can be changed while it is used. */
-export interface AdjustableLogger extends Logger {
+/** The logger of the process. */
+export interface ProcessLogger extends Logger {
+  /** Returns a logger whose lines have these fields too. Its level is the one of the process. */
+  with(fields: LogFields): Logger;
   /** Switches between the configured level and `debug`, or `trace` if the configured level is `debug`. Logs the new level. */
   toggleDebug(): void;
 }
 
 export interface LoggerOptions {
   readonly level: Level | 'silent';
-  readonly feed: string;
+  /** The only feed of the process; null if it follows the feeds of a file. */
+  readonly feed: string | null;
   readonly version: string;
   /** `json` by default; `pretty` for a terminal. */
   readonly format?: 'json' | 'pretty';
@@ -77,13 +80,13 @@ function standardOutput(onDropped: (lines: number) => void): DestinationStream {
   return output;
 }
 
-export function createLogger(options: LoggerOptions): AdjustableLogger {
+export function createLogger(options: LoggerOptions): ProcessLogger {
   const { level, feed, version, format = 'json', colours = false } = options;
   const output = options.destination ?? standardOutput((lines) => writer.warn({ lines }, DROPPED));
   const writer = pino(
     {
       level,
-      base: { name: 'scanfeed', feed, version },
+      base: feed === null ? { name: 'scanfeed', version } : { name: 'scanfeed', feed, version },
       timestamp: stdTimeFunctions.isoTime,
       messageKey: 'message',
       formatters: { level: (label) => ({ level: label }) },
@@ -95,14 +98,20 @@ export function createLogger(options: LoggerOptions): AdjustableLogger {
     },
     format === 'json' ? output : { write: (line) => output.write(prettyLine(line, { colours })) },
   );
-  const at = (name: Level) => (message: string, fields?: LogFields) => writer[name](fields ?? {}, message);
+  const linesWith = (bound: LogFields): Logger => {
+    const at = (name: Level) => (message: string, fields?: LogFields) => writer[name]({ ...bound, ...fields }, message);
+    return {
+      trace: at('trace'),
+      debug: at('debug'),
+      info: at('info'),
+      warn: at('warn'),
+      error: at('error'),
+      fatal: at('fatal'),
+    };
+  };
   return {
-    trace: at('trace'),
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    fatal: at('fatal'),
+    ...linesWith({}),
+    with: linesWith,
     toggleDebug: () => {
       const more = level === 'debug' || level === 'trace' ? 'trace' : 'debug';
       writer.level = writer.level === level ? more : level;

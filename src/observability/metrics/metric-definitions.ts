@@ -1,8 +1,7 @@
 import type { Stage } from '../../sync/ports/index.js';
 
 /**
- * All metrics of scanfeed. A test compares docs/metrics.md with them. Each metric also has the label `feed`. Listed label
- * values exist from the start, at 0.
+ * All metrics of scanfeed. A test compares docs/metrics.md with them. Listed label values exist from the start, at 0.
  */
 
 export const POLL_OUTCOMES = ['entries', 'skipped', 'end', 'stuck', 'failed'] as const;
@@ -129,5 +128,6 @@ export const HELP = {
   scanfeed_transaction_duration_seconds: 'Duration of commits',
   scanfeed_delivery_delay_seconds: 'From delivery in the feed to the commit, while caught up',
   scanfeed_database_pool: 'Connections to PostgreSQL in use and idle, and callers waiting for one',
+  scanfeed_feeds: 'Feeds that this process leads or stands by for, and invalid entries of its feeds file',
   scanfeed_build_info: 'Always 1',
 } as const;

@@ -20,43 +20,40 @@ import { createInstruments, type Instruments, type Name } from './prometheus.js'
 export const RATE_VALID_MS = 60_000;
 
 export interface MetricsOptions {
-  readonly feed: string;
+  /** The only feed of the process, label of every metric. Null: it follows those of a file, and only the gauges of feeds have the label. */
+  readonly feed: string | null;
   readonly version: string;
-  /** Read at each scrape. */
-  readonly state: FeedState;
   /** Monotonic milliseconds: the clock of all times passed to the metrics. */
   readonly monotonic: () => number;
   /** Returns the connections to PostgreSQL in use and idle, and the callers waiting for one. Called at each scrape. */
   readonly databasePool?: () => { readonly active: number; readonly idle: number; readonly waiting: number };
+  /** Returns the number of invalid entries in the feeds file. Called at each scrape. */
+  readonly invalidFeeds?: () => number;
   /** Whether to collect the metrics of Node and the process as well, until the process ends. Default true. */
   readonly nodeMetrics?: boolean;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
+export type FeedMetrics = ReturnType<Metrics['addFeed']>;
 
 /**
- * Creates the metrics of one feed, in a registry of their own. No method throws; unknown label values are counted as
+ * Creates the metrics of the process, in a registry of their own. No method throws; unknown label values are counted as
  * `other`.
  */
 export function createMetrics(options: MetricsOptions) {
-  const { feed, version, state, monotonic } = options;
-  const instruments = createInstruments({ feed }, { nodeMetrics: options.nodeMetrics ?? true });
-  const { gauge, gauges, counter, histogram } = instruments;
+  const { feed, version, monotonic } = options;
+  const labels: Record<string, string> = feed === null ? {} : { feed };
+  const instruments = createInstruments(labels, { nodeMetrics: options.nodeMetrics ?? true });
+  const { gauge, counter, histogram } = instruments;
 
-  const passes: PassTimes = new Map();
-
-  gauge('scanfeed_lag_seconds', () => state.lagSeconds() ?? Number.POSITIVE_INFINITY);
-  gauge('scanfeed_data_complete_as_of_timestamp_seconds', () => unixSeconds(state.freshness()?.dataCompleteAsOf));
-  gauge('scanfeed_last_poll_success_timestamp_seconds', () => unixSeconds(state.status()?.lastPollAt));
-  gauge('scanfeed_last_commit_timestamp_seconds', () => unixSeconds(state.status()?.lastCommitAt));
-  gauge('scanfeed_caught_up', () => Number(state.isCaughtUp()));
-  gauge('scanfeed_leader', () => Number(state.isLeader()));
-  gauge('scanfeed_backfill_complete', () => Number(state.status()?.backfillComplete ?? false));
-  gauge('scanfeed_pending_results', () => state.status()?.pendingResults ?? 0);
-  gauge('scanfeed_quarantined_entries', () => state.status()?.quarantinedEntries ?? 0);
-  gauges('scanfeed_database_pool', 'state', POOL_STATES, (state) => options.databasePool?.()[state] ?? 0);
-  passGauges(instruments, passes, monotonic);
-  gauges('scanfeed_build_info', 'version', [version], () => 1);
+  const feeds = new Map<string, FeedFigures>();
+  feedGauges(instruments, feeds, feed === null);
+  if (feed === null) countFeeds(instruments, feeds, options.invalidFeeds);
+  gauge('scanfeed_database_pool', ['state'], () =>
+    POOL_STATES.map((state) => ({ labels: { state }, value: options.databasePool?.()[state] ?? 0 })),
+  );
+  passGauges(instruments, feeds, feed === null, monotonic);
+  gauge('scanfeed_build_info', ['version'], () => [{ labels: { version }, value: 1 }]);
 
   const polls = counter('scanfeed_polls_total', 'outcome');
   const runs = counter('scanfeed_runs_total', 'outcome');
@@ -81,14 +78,41 @@ export function createMetrics(options: MetricsOptions) {
   }
 
   return {
-    polled: (outcome: PollOutcome) => polls.inc({ outcome }),
-    /** Records the counts of a commit that is known to have succeeded. */
-    committed(counts: CommitCounts): void {
-      for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, counts[outcome]);
-      conflicts.inc(counts.conflicts);
+    /** Adds a feed, whose state is read at each scrape. Events of all feeds are counted together. */
+    addFeed(name: string, state: FeedState) {
+      const passes: PassTimes = new Map();
+      feeds.set(name, { state, passes });
+      return {
+        polled: (outcome: PollOutcome) => polls.inc({ outcome }),
+        /** Records the counts of a commit that is known to have succeeded. */
+        committed(counts: CommitCounts): void {
+          for (const outcome of RUN_OUTCOMES) runs.inc({ outcome }, counts[outcome]);
+          conflicts.inc(counts.conflicts);
+        },
+        truncated: (outcome: (typeof TRUNCATED_OUTCOMES)[number], entries: number) =>
+          truncated.inc({ outcome }, entries),
+        failed: (stage: Stage, kind: string) => errors.inc({ stage, kind: knownKind(stage, kind) }),
+        /** Delivery delays of entries just committed, observed only while caught up. `deliveries`: monotonic times. */
+        delivered(deliveries: readonly number[]): void {
+          if (!state.isCaughtUp()) return;
+          for (const deliveredAt of deliveries) delays.observe(Math.max(0, monotonic() - deliveredAt) / 1000);
+        },
+        reconciled(counts: Readonly<Record<(typeof RECONCILE_REVISIONS)[number], number>>): void {
+          for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, counts[revision]);
+        },
+        cursorReset: () => resets.inc(),
+        /** Sets the progress of a pass, or of the feed while it catches up; null once it has ended. */
+        setPassProgress(what: Reading, progress: ReadingProgress | null): void {
+          if (progress === null) passes.delete(what);
+          else passes.set(what, { ...progress, updatedAt: monotonic() });
+        },
+        /** Returns whether the feed is catching up, or a pass is running at full speed. */
+        isReadingInBulk: () =>
+          [...passes].some(([what, { updatedAt }]) => BULK.includes(what) && monotonic() - updatedAt < RATE_VALID_MS),
+        /** Removes the gauges of the feed. */
+        remove: () => void feeds.delete(name),
+      };
     },
-    truncated: (outcome: (typeof TRUNCATED_OUTCOMES)[number], entries: number) => truncated.inc({ outcome }, entries),
-    failed: (stage: Stage, kind: string) => errors.inc({ stage, kind: knownKind(stage, kind) }),
     /** @param answer the HTTP status, or the kind of the failure without one */
     requested: (operation: string, answer: number | string, durationMs: number) =>
       requests.observe(
@@ -96,26 +120,45 @@ export function createMetrics(options: MetricsOptions) {
         durationMs / 1000,
       ),
     transacted: (durationMs: number) => transactions.observe(durationMs / 1000),
-    /** Delivery delays of entries just committed, observed only while caught up. `deliveries`: monotonic times. */
-    delivered(deliveries: readonly number[]): void {
-      if (!state.isCaughtUp()) return;
-      for (const deliveredAt of deliveries) delays.observe(Math.max(0, monotonic() - deliveredAt) / 1000);
-    },
-    reconciled(counts: Readonly<Record<(typeof RECONCILE_REVISIONS)[number], number>>): void {
-      for (const revision of RECONCILE_REVISIONS) found.inc({ revision }, counts[revision]);
-    },
-    cursorReset: () => resets.inc(),
     purged: (table: (typeof PURGED_TABLES)[number], count: number) => purged.inc({ table }, count),
-    /** Sets the progress of a pass, or of the feed while it catches up; null once it has ended. */
-    setPassProgress(what: Reading, progress: ReadingProgress | null): void {
-      if (progress === null) passes.delete(what);
-      else passes.set(what, { ...progress, updatedAt: monotonic() });
-    },
-    /** Returns whether the feed is catching up, or a pass is running at full speed. */
-    isReadingInBulk: () =>
-      [...passes].some(([what, { updatedAt }]) => BULK.includes(what) && monotonic() - updatedAt < RATE_VALID_MS),
     exposition: instruments.exposition,
   };
+}
+
+/** What is read of a feed at each scrape. */
+interface FeedFigures {
+  readonly state: FeedState;
+  readonly passes: PassTimes;
+}
+
+type Feeds = ReadonlyMap<string, FeedFigures>;
+
+/** Creates the gauges of each feed. @param named whether each series has the label `feed` */
+function feedGauges({ gauge: create }: Instruments, feeds: Feeds, named: boolean): void {
+  const gauge = (name: Name, value: (state: FeedState) => number) =>
+    create(name, named ? ['feed'] : [], () =>
+      [...feeds].map(([feed, { state }]) => ({ labels: named ? { feed } : {}, value: value(state) })),
+    );
+  gauge('scanfeed_lag_seconds', (state) => state.lagSeconds() ?? Number.POSITIVE_INFINITY);
+  gauge('scanfeed_data_complete_as_of_timestamp_seconds', (state) => unixSeconds(state.freshness()?.dataCompleteAsOf));
+  gauge('scanfeed_last_poll_success_timestamp_seconds', (state) => unixSeconds(state.status()?.lastPollAt));
+  gauge('scanfeed_last_commit_timestamp_seconds', (state) => unixSeconds(state.status()?.lastCommitAt));
+  gauge('scanfeed_caught_up', (state) => Number(state.isCaughtUp()));
+  gauge('scanfeed_leader', (state) => Number(state.isLeader()));
+  gauge('scanfeed_backfill_complete', (state) => Number(state.status()?.backfillComplete ?? false));
+  gauge('scanfeed_pending_results', (state) => state.status()?.pendingResults ?? 0);
+  gauge('scanfeed_quarantined_entries', (state) => state.status()?.quarantinedEntries ?? 0);
+}
+
+function countFeeds({ gauge }: Instruments, feeds: Feeds, invalidFeeds: () => number = () => 0): void {
+  gauge('scanfeed_feeds', ['state'], () => {
+    const leading = [...feeds.values()].filter(({ state }) => state.isLeader()).length;
+    return [
+      { labels: { state: 'leading' }, value: leading },
+      { labels: { state: 'standby' }, value: feeds.size - leading },
+      { labels: { state: 'invalid' }, value: invalidFeeds() },
+    ];
+  });
 }
 
 function unixSeconds(time: Date | null | undefined): number {
@@ -132,14 +175,21 @@ type PassTimes = Map<Reading, TimedProgress>;
 /** Passes that run at full speed, and the feed while it catches up. */
 const BULK: readonly Reading[] = ['feed', 'history', 'backfill'];
 
-/** Creates the gauges of the passes, which are read at each scrape. */
-function passGauges({ gauges }: Instruments, passes: PassTimes, monotonic: () => number): void {
+/**
+ * Creates the gauges of the passes. Those of many feeds exist only while the pass is being read.
+ * @param many whether each series has the label `feed`
+ */
+function passGauges({ gauge: create }: Instruments, feeds: Feeds, many: boolean, monotonic: () => number): void {
   const paceOf = ({ pace, updatedAt }: TimedProgress) => (monotonic() - updatedAt < RATE_VALID_MS ? pace : null);
   const gauge = (name: Name, value: (progress: TimedProgress) => number) =>
-    gauges(name, 'pass', PASSES, (reading) => {
-      const progress = passes.get(reading);
-      return progress === undefined ? 0 : value(progress);
-    });
+    create(name, many ? ['feed', 'pass'] : ['pass'], () =>
+      [...feeds].flatMap(([feed, { passes }]) =>
+        (many ? [...passes.keys()] : PASSES).map((pass) => {
+          const progress = passes.get(pass);
+          return { labels: many ? { feed, pass } : { pass }, value: progress === undefined ? 0 : value(progress) };
+        }),
+      ),
+    );
   gauge('scanfeed_pass_entries_per_second', (progress) => paceOf(progress)?.entriesPerSecond ?? 0);
   gauge('scanfeed_pass_seconds_left', (progress) => paceOf(progress)?.secondsLeft ?? Number.POSITIVE_INFINITY);
   gauge('scanfeed_pass_delivered_up_to_timestamp_seconds', ({ deliveredUpTo }) => unixSeconds(deliveredUpTo));

@@ -4,6 +4,12 @@ import { HELP } from './metric-definitions.js';
 /** Name of a defined metric. */
 export type Name = keyof typeof HELP;
 
+/** A series of a metric and its value. */
+export interface Sample<L extends string = string> {
+  readonly labels: Partial<Record<L, string>>;
+  readonly value: number;
+}
+
 export type Instruments = ReturnType<typeof createInstruments>;
 
 /**
@@ -20,22 +26,14 @@ export function createInstruments(
   const definition = (name: Name) => ({ name, help: HELP[name], registers: [registry] });
   if (nodeMetrics) collectNodeMetrics(registry);
   return {
-    /** @param collect called at each scrape */
-    gauge(name: Name, collect: () => number): void {
+    /** @param collect returns its series; called at each scrape */
+    gauge<L extends string>(name: Name, labelNames: readonly L[], collect: () => readonly Sample<L>[]): void {
       new Gauge({
         ...definition(name),
+        labelNames,
         collect() {
-          this.set(collect());
-        },
-      });
-    },
-    /** Creates a gauge with one value for each label value. @param collect called at each scrape */
-    gauges<V extends string>(name: Name, label: string, values: readonly V[], collect: (value: V) => number): void {
-      new Gauge({
-        ...definition(name),
-        labelNames: [label],
-        collect() {
-          for (const value of values) this.set({ [label]: value }, collect(value));
+          this.reset();
+          for (const { labels, value } of collect()) this.set(labels, value);
         },
       });
     },

@@ -13,7 +13,6 @@ import type { PageTracer } from './tracer.js';
 const CLOSE_MS = 2_000;
 
 export interface TracerOptions {
-  readonly feed: string;
   readonly version: string;
   readonly logger: Pick<Logger, 'warn'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
@@ -24,7 +23,7 @@ export interface TracerOptions {
  * the standard `OTEL_EXPORTER_OTLP_*` variables, the resource from `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`. Spans that
  * the collector does not take are dropped.
  */
-export function createOtlpTracer({ feed, version, logger, clock }: TracerOptions): PageTracer {
+export function createOtlpTracer({ version, logger, clock }: TracerOptions): PageTracer {
   const warnings = createThrottledWarnings(logger, clock);
   const exporter = reportFailures(new OTLPTraceExporter(), (spans, reason) =>
     warnings.warn('dropped spans: collector unavailable', { spans }, { reason }),
@@ -37,7 +36,7 @@ export function createOtlpTracer({ feed, version, logger, clock }: TracerOptions
   });
   const tracer = provider.getTracer('scanfeed', version);
   return {
-    pageStored: (page) => recordPage(page, feed, tracer, clock.now() - clock.monotonic()),
+    pageStored: (page, feed) => recordPage(page, feed, tracer, clock.now() - clock.monotonic()),
     close: async () => {
       const closed = new AbortController();
       const shutdown = provider.shutdown().catch(() => {});

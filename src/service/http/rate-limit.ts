@@ -4,13 +4,16 @@ import type { FeedService } from '../../sync/ports/index.js';
 /** Higher goes first: results of old runs must not delay the pages of new ones. */
 const PRIORITY = { page: 1, run: 0 } as const;
 
-/** Spaces the requests to a service evenly, at most `perSecond` in any second. Null: no limit. */
-export function limitRate(service: FeedService, perSecond: number | null): FeedService {
-  if (perSecond === null) return service;
+/**
+ * Returns a function that limits the rate of a service. The requests to all services that it is applied to are spaced evenly, at
+ * most `perSecond` in any second. Null: no limit.
+ */
+export function createRateLimit(perSecond: number | null): (service: FeedService) => FeedService {
+  if (perSecond === null) return (service) => service;
   const queue = new PQueue({ interval: 1000 / perSecond, intervalCap: 1 });
   const waitForSlot = (kind: keyof typeof PRIORITY, signal: AbortSignal) =>
     queue.add(async () => {}, { signal, priority: PRIORITY[kind] });
-  return {
+  return (service) => ({
     readPage: async (request, signal) => {
       await waitForSlot('page', signal);
       return service.readPage(request, signal);
@@ -19,5 +22,5 @@ export function limitRate(service: FeedService, perSecond: number | null): FeedS
       await waitForSlot('run', signal);
       return service.readRun(scanId, options, signal);
     },
-  };
+  });
 }

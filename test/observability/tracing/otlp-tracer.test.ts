@@ -27,7 +27,7 @@ async function setup(options: { status?: number } = {}) {
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.url);
   const clock = { ...handClock(), sleep: () => new Promise<void>(() => {}) };
   const { logger, lines } = recordingLogger();
-  const open = () => createOtlpTracer({ feed: 'invoices', version: '1.2.3', logger, clock });
+  const open = () => createOtlpTracer({ version: '1.2.3', logger, clock });
   return { collector, clock, lines, open };
 }
 
@@ -35,7 +35,7 @@ test('sends the life of a page as spans, with numbers and times and nothing else
   const { collector, clock, lines, open } = await setup();
   const tracer = open();
   clock.advance(1_335);
-  tracer.pageStored(JOINED);
+  tracer.pageStored(JOINED, 'invoices');
   await tracer.close();
 
   const spans = collector.spans();
@@ -82,7 +82,7 @@ test('takes headers, name and attributes from the standard variables', async () 
   vi.stubEnv('OTEL_SERVICE_NAME', 'invoices-feed');
   vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=staging');
   const tracer = open();
-  tracer.pageStored(JOINED);
+  tracer.pageStored(JOINED, 'invoices');
   await tracer.close();
   expect(collector.headers[0]).toMatchObject({ 'x-tenant': 'documents' });
   expect(collector.resources()[0]).toMatchObject({
@@ -94,7 +94,7 @@ test('takes headers, name and attributes from the standard variables', async () 
 test('logs how many spans a collector refused, without what it answered', async () => {
   const { lines, open } = await setup({ status: 400 });
   const tracer = open();
-  tracer.pageStored(JOINED);
+  tracer.pageStored(JOINED, 'invoices');
   await tracer.close();
   expect(lines).toEqual([
     { level: 'warn', message: 'dropped spans: collector unavailable', fields: { spans: 6, reason: '400' } },
@@ -107,8 +107,8 @@ test('does not wait longer than its time for a collector that does not answer', 
   const { logger } = recordingLogger();
   const waits: number[] = [];
   const sleep = async (ms: number) => void waits.push(ms);
-  const tracer = createOtlpTracer({ feed: 'invoices', version: '1', logger, clock: { ...clock, sleep } });
-  tracer.pageStored(JOINED);
+  const tracer = createOtlpTracer({ version: '1', logger, clock: { ...clock, sleep } });
+  tracer.pageStored(JOINED, 'invoices');
   await tracer.close();
   expect(waits).toEqual([2_000]);
 });

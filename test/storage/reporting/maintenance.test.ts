@@ -52,9 +52,17 @@ function maintain(
     },
   };
   const logger = { debug: () => {}, info: log('info'), warn: log('warn') } as unknown as Logger;
-  const metrics = { isReadingInBulk, purged: on.purged ?? (() => {}) };
   const done = runMaintenance(
-    { settings, connection: bench.connection, isLeader, metrics, logger, clock, onOutage },
+    {
+      settings,
+      connection: bench.connection,
+      isLeader,
+      isReadingInBulk,
+      onPurged: on.purged ?? (() => {}),
+      logger,
+      clock,
+      onOutage,
+    },
     stop.signal,
   );
   return { stop: () => stop.abort(), done };

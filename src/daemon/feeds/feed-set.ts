@@ -1,0 +1,80 @@
+import { changesOf } from '../../settings/feed-changes.js';
+import type { FeedsFile } from '../../settings/feeds-file.js';
+import type { SettingsFor } from '../../settings/settings.js';
+import type { Group } from '../../settings/variables.js';
+import type { RunningFeed } from './run-feed.js';
+
+/** The feeds that a process follows, each with its current settings. */
+export interface FeedSet {
+  /** Starts new feeds, stops removed ones and restarts changed ones. The others are not disturbed. */
+  follow(file: FeedsFile): void;
+  running(): readonly RunningFeed[];
+  /** Stops all feeds. Never rejects. */
+  stop(): Promise<void>;
+}
+
+type Settings = SettingsFor<Group>;
+
+interface Followed {
+  readonly settings: Settings;
+  readonly feed: RunningFeed;
+  readonly stop: AbortController;
+}
+
+/**
+ * Starts a feed, which ends when the signal aborts.
+ * @param turn from 0 to 1: the place of the feed among those that are started together
+ */
+export type StartFeed = (settings: Settings, signal: AbortSignal, turn: number) => RunningFeed;
+
+/**
+ * @param onStopped called when a feed has stopped, for whatever reason
+ * @param onFailed called after that, if the reason is a bug
+ */
+export function createFeedSet(
+  start: StartFeed,
+  onStopped: (feed: RunningFeed) => void,
+  onFailed: (error: unknown) => void,
+): FeedSet {
+  /** The settings with which each feed is to be followed. */
+  const wanted = new Map<string, Settings>();
+  const followed = new Map<string, Followed>();
+
+  /** Starts the feed if it is wanted. If it is already followed, but not with these settings, ends it first. */
+  const update = (name: string, turn = 0) => {
+    const settings = wanted.get(name);
+    const current = followed.get(name);
+    if (current !== undefined && current.settings !== settings) current.stop.abort();
+    if (current !== undefined || settings === undefined) return;
+    const stop = new AbortController();
+    const feed = start(settings, stop.signal, turn);
+    followed.set(name, { settings, feed, stop });
+    const remove = () => {
+      followed.delete(name);
+      onStopped(feed);
+    };
+    feed.stopped
+      .finally(remove)
+      .then(() => update(name))
+      .catch(onFailed);
+  };
+
+  return {
+    follow: (file) => {
+      const { added, removed, changed } = changesOf(wanted, file);
+      for (const name of removed) wanted.delete(name);
+      for (const settings of [...changed, ...added]) wanted.set(settings.feed.name, settings);
+      for (const name of [...removed, ...changed.map(({ feed }) => feed.name)]) update(name);
+      for (const [index, { feed }] of added.entries()) update(feed.name, index / added.length);
+    },
+    running: () => [...followed.values()].map(({ feed }) => feed),
+    stop: async () => {
+      wanted.clear();
+      const ends = [...followed.values()].map(({ feed, stop }) => {
+        stop.abort();
+        return feed.stopped;
+      });
+      await Promise.allSettled(ends);
+    },
+  };
+}

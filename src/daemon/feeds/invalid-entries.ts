@@ -1,0 +1,26 @@
+import type { Logger } from '../../observability/log/logger.js';
+import type { InvalidEntry } from '../../observability/status-page/feed-list.js';
+import type { FeedsFile } from '../../settings/feeds-file.js';
+import { describeMistake } from '../../settings/mistakes.js';
+
+/** Keeps the invalid entries of the feeds file, and logs each one when it is new or has other mistakes. */
+export function createInvalidEntries(logger: Pick<Logger, 'error' | 'info'>) {
+  let entries: readonly InvalidEntry[] = [];
+  return {
+    entries: () => entries,
+    report(invalid: FeedsFile['invalid']): void {
+      const before = new Map(entries.map(({ name, mistakes }) => [name, mistakes.join()]));
+      entries = invalid.map(({ name, mistakes }) => ({ name, mistakes: mistakes.map(describeMistake) }));
+      for (const { name, mistakes } of entries) {
+        if (before.get(name) !== mistakes.join()) {
+          const remedy =
+            'correct the entry; until then the feed is followed as its last valid entry says, if it has one';
+          logger.error('invalid entry in the feeds file', { feed: name, mistakes, remedy });
+        }
+        before.delete(name);
+      }
+      for (const name of before.keys())
+        logger.info('entry in the feeds file is valid again or removed', { feed: name });
+    },
+  };
+}

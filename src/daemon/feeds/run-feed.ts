@@ -1,0 +1,115 @@
+import type { Liveness } from '../../observability/admin/liveness.js';
+import { createLiveness } from '../../observability/admin/liveness.js';
+import { createFeedState } from '../../observability/feed-state.js';
+import type { Logger } from '../../observability/log/logger.js';
+import type { Metrics } from '../../observability/metrics/metrics.js';
+import { observeSync } from '../../observability/sync-observer.js';
+import type { PageTracer } from '../../observability/tracing/tracer.js';
+import type { Settings } from '../../settings/settings.js';
+import { STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
+import { createErrorWriter } from '../../storage/feeds/recent-errors.js';
+import type { FeedContext } from '../../sync/context.js';
+import { createPageLimit } from '../../sync/page/page-limit.js';
+import { PASS_KINDS } from '../../sync/passes/pass-policy.js';
+import { MAX_JOINED_PAGES } from '../../sync/prefetch/join-pages.js';
+import { createResultLoader, RESULT_LIMITS } from '../../sync/results/resolve-truncated.js';
+import { syncFeed } from '../../sync/sync-feed.js';
+import { createErrorRecorder } from '../error-recorder.js';
+import type { Schemas } from '../schemas.js';
+import type { ServiceConnections } from '../service-connections.js';
+
+/** Maximum number of pages in memory: those being committed together, and as many being prefetched. */
+const MAX_HELD_PAGES = 2 * MAX_JOINED_PAGES;
+/** Concurrent requests of a feed that load no results: one for the feed, and one for the passes of each kind. */
+const PAGE_REQUESTS = 1 + PASS_KINDS.length;
+
+/** Returns the maximum number of concurrent requests of a feed. */
+export function maxRequests({ feed }: Pick<Settings, 'feed'>): number {
+  return feed.resolveConcurrency + PAGE_REQUESTS;
+}
+
+/** What the feeds of a process share. */
+export interface SharedParts extends Pick<FeedContext, 'clock' | 'budget' | 'holder' | 'isDead'> {
+  readonly version: string;
+  /** Returns the logger of a feed. */
+  readonly loggerOf: (feed: string) => Logger;
+  readonly metrics: Metrics;
+  readonly tracer: PageTracer | null;
+  readonly schemas: Schemas;
+  readonly services: ServiceConnections;
+  readonly nextOutage: () => number;
+}
+
+/** A feed that is being followed, as the admin server shows it. */
+export interface RunningFeed extends Pick<ReturnType<typeof observeSync>, 'report' | 'recent'> {
+  readonly name: string;
+  readonly liveness: Pick<Liveness, 'check'>;
+  /** Settles after the signal has aborted and everything of the feed is stopped. Rejects only because of a bug. */
+  readonly stopped: Promise<void>;
+}
+
+/**
+ * Creates all parts of a feed and follows it until the signal aborts.
+ * @param firstPollInMs how long to wait before that, so that many feeds do not poll at the same time
+ */
+export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSignal, firstPollInMs = 0): RunningFeed {
+  const { feed, service: serviceSettings } = settings;
+  const { clock, version, tracer, nextOutage } = shared;
+  const logger = shared.loggerOf(feed.name);
+  const liveness = createLiveness(clock.monotonic);
+  const state = createFeedState({
+    monotonic: clock.monotonic,
+    pollIntervalMs: feed.pollIntervalMs,
+    requestTimeoutMs: serviceSettings.requestTimeoutMs,
+  });
+  const metrics = shared.metrics.addFeed(feed.name, state);
+  const user = {
+    isLeader: state.isLeader,
+    isReadingInBulk: metrics.isReadingInBulk,
+    onOutage: (outage: Parameters<typeof recorder.record>[0]) => recorder.record(outage),
+  };
+  const schema = shared.schemas.open(settings, user);
+  const recorder = createErrorRecorder(createErrorWriter(schema.connection, feed.name, shared.holder), clock);
+  const onOutage = recorder.record;
+  const { observer, report, recent } = observeSync({
+    ...{ feed: feed.name, version, state, metrics, logger, liveness, clock, onOutage, nextOutage, tracer },
+  });
+  const { service, close } = shared.services.open(serviceSettings, ({ operation, status, durationMs }) =>
+    shared.metrics.requested(operation, status, durationMs),
+  );
+  const { store, ready } = schema;
+  const follow = async () => {
+    if (firstPollInMs > 0) {
+      observer.ticked(firstPollInMs);
+      await clock.sleep(firstPollInMs, signal);
+    }
+    await syncFeed(feedContext(settings, { ...shared, service, store, ready, observer }), signal);
+  };
+  const stopped = follow().finally(async () => {
+    await recorder.close();
+    await Promise.all([shared.schemas.close(settings, user), close()]);
+    metrics.remove();
+  });
+  return { name: feed.name, report, recent, liveness, stopped };
+}
+
+type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready' | 'holder' | 'isDead' | 'budget'>;
+
+function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
+  const { service: client, store, observer, clock, ready, holder, isDead, budget } = parts;
+  const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
+  return {
+    ...{ service: client, store, observer, clock, ready, holder, isDead, budget },
+    pageLimit: createPageLimit(pageLimit, budget.bytes, observer.pageLimited),
+    loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency }),
+    identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
+    leaseTtlMs: feed.leaseTtlMs,
+    read: { filters, markdown, pageLimit },
+    pollIntervalMs: feed.pollIntervalMs,
+    pendingRetryMs: pending.retryIntervalMs,
+    maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
+    reconcile,
+    maxHeldPages: MAX_HELD_PAGES,
+    stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
+  };
+}

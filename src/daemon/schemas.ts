@@ -1,0 +1,118 @@
+import type { Clock } from '../core/clock.js';
+import type { Readiness } from '../observability/admin/readiness.js';
+import type { Outage } from '../observability/log/failure-log.js';
+import type { Logger } from '../observability/log/logger.js';
+import { reportSlowStore } from '../observability/log/report-slow-store.js';
+import type { Metrics } from '../observability/metrics/metrics.js';
+import type { Settings } from '../settings/settings.js';
+import type { Database } from '../storage/connection/pool.js';
+import { connectStore, type StoreConnection } from '../storage/connection/store-connection.js';
+import { createStore } from '../storage/store.js';
+import type { FeedStore } from '../sync/ports/index.js';
+import { linkedSignal } from '../sync/retry/linked-signal.js';
+import { runMaintenance } from './maintenance/run-maintenance.js';
+import { watchSchema } from './schema-watch.js';
+
+/** Number of feeds from which on their polls share statements; the statements of fewer cost little. */
+const GATHERED_FEEDS = 20;
+/** How long a poll waits for others to share a statement with, milliseconds. */
+const GATHERING_MS = 100;
+
+/** What the schemas of a process share. */
+export interface SchemasContext {
+  readonly database: Database;
+  readonly metrics: Pick<Metrics, 'transacted' | 'purged'>;
+  readonly readiness: Readiness;
+  /** Returns the logger of a schema. */
+  readonly loggerOf: (schema: string) => Logger;
+  readonly clock: Clock;
+  readonly nextOutage: () => number;
+}
+
+/** A feed whose tables are in a schema. */
+export interface SchemaUser {
+  readonly isLeader: () => boolean;
+  readonly isReadingInBulk: () => boolean;
+  /** Called with each change of an outage of the maintenance, if this is the first user of the schema. */
+  readonly onOutage: (outage: Outage) => void;
+}
+
+/** A schema, as its feeds use it. */
+export interface OpenSchema {
+  readonly connection: StoreConnection;
+  readonly store: FeedStore;
+  /** Resolves once the schema can be used. */
+  readonly ready: (signal: AbortSignal) => Promise<void>;
+}
+
+export type Schemas = ReturnType<typeof createSchemas>;
+
+/** The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. */
+export function createSchemas(context: SchemasContext, signal: AbortSignal) {
+  const open = new Map<string, MaintainedSchema>();
+  return {
+    /** Opens the schema of a feed. */
+    open(settings: Settings, user: SchemaUser): OpenSchema {
+      const name = settings.database.schema;
+      const schema = open.get(name) ?? maintainSchema(settings, context, signal);
+      open.set(name, schema);
+      schema.users.push(user);
+      return schema;
+    },
+    /** Closes the schema of a feed. Its maintenance ends with its last feed. Never rejects. */
+    async close({ database: { schema: name } }: Settings, user: SchemaUser): Promise<void> {
+      const schema = open.get(name);
+      if (schema === undefined) return;
+      schema.users.splice(schema.users.indexOf(user), 1);
+      if (schema.users.length > 0) return;
+      open.delete(name);
+      await schema.end();
+    },
+  };
+}
+
+interface MaintainedSchema extends OpenSchema {
+  readonly users: SchemaUser[];
+  end(): Promise<void>;
+}
+
+function maintainSchema(settings: Settings, context: SchemasContext, signal: AbortSignal): MaintainedSchema {
+  const { database, metrics, readiness, clock, nextOutage } = context;
+  const { schema } = settings.database;
+  const users: SchemaUser[] = [];
+  const ended = linkedSignal(signal);
+  const logger = context.loggerOf(schema);
+  const connection = connectStore(database, schema);
+  const watch = watchSchema(settings.database, database, readiness, logger, ended.signal);
+  const store = createStore(database, {
+    schema,
+    leaseTtlMs: settings.feed.leaseTtlMs,
+    pendingRetryMs: settings.pending.retryIntervalMs,
+    keptDays: settings.database.retention.runs,
+    monotonic: clock.monotonic,
+    gathering: { waitMs: () => (users.length < GATHERED_FEEDS ? 0 : GATHERING_MS), sleep: clock.sleep },
+    onTransaction: metrics.transacted,
+  });
+  const maintenance = runMaintenance(
+    {
+      settings: settings.database,
+      ...{ connection, logger, clock, nextOutage },
+      isLeader: () => users.some((user) => user.isLeader()),
+      isReadingInBulk: () => users.some((user) => user.isReadingInBulk()),
+      onPurged: metrics.purged,
+      onOutage: (outage) => users[0]?.onOutage(outage),
+    },
+    ended.signal,
+  );
+  return {
+    users,
+    connection,
+    store: watch.guard(reportSlowStore(store, logger, clock)),
+    ready: watch.ready,
+    end: async () => {
+      ended.abort();
+      ended.unlink();
+      await Promise.all([maintenance, watch.finished()]);
+    },
+  };
+}

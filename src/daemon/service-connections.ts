@@ -1,0 +1,40 @@
+import type { ServiceClientOptions } from '../service/client.js';
+import { createDispatcher } from '../service/http/dispatcher.js';
+import { createRateLimit } from '../service/http/rate-limit.js';
+import type { ServiceSettings } from '../settings/settings.js';
+import type { FeedService } from '../sync/ports/index.js';
+import { createClient } from './open-client.js';
+
+export type ServiceConnections = ReturnType<typeof createServiceConnections>;
+
+/** A service, as one feed requests it. */
+export interface OpenService {
+  readonly service: FeedService;
+  /** Cancels its running requests. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.
+ * @param settings that the process has; a feed has only its own address and key
+ * @param connections maximum number of connections to each address
+ */
+export function createServiceConnections(connections: number) {
+  // The process has one proxy and one rate; the first feed brings them with its other settings.
+  let shared: ReturnType<typeof open> | undefined;
+  const open = ({ readProxy, requestsPerSecond }: ServiceSettings) => ({
+    dispatcher: createDispatcher({ proxy: readProxy(), connections }),
+    limitRate: createRateLimit(requestsPerSecond),
+  });
+  return {
+    open(settings: ServiceSettings, onRequest: ServiceClientOptions['onRequest']): OpenService {
+      shared ??= open(settings);
+      const client = createClient(settings, shared.dispatcher, onRequest);
+      return { service: shared.limitRate(client), close: () => client.close() };
+    },
+    /** Ends all connections. */
+    close: async (): Promise<void> => {
+      await shared?.dispatcher.destroy();
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { hostname } from 'node:os';
+import type { Clock } from '../core/clock.js';
+import { packageVersion } from '../core/package.js';
+import { createReadiness } from '../observability/admin/readiness.js';
+import { createCounter } from '../observability/log/failure-log.js';
+import type { LogFields, ProcessLogger } from '../observability/log/logger.js';
+import { createMetrics } from '../observability/metrics/metrics.js';
+import type { PageTracer } from '../observability/tracing/tracer.js';
+import type { Settings } from '../settings/settings.js';
+import { openDatabase } from '../storage/connection/pool.js';
+import { maxRequests, type SharedParts } from './feeds/run-feed.js';
+import { createProcessBudget } from './memory.js';
+import { isDeadPredecessor, nameHolder } from './predecessor.js';
+import { createSchemas } from './schemas.js';
+import { createServiceConnections } from './service-connections.js';
+
+/** Maximum number of connections to a service for the feeds of a file: slow organizations leave enough of them for the others. */
+const SHARED_CONNECTIONS = 256;
+
+/** The settings of the process, which all of its feeds share. */
+export type ProcessSettings = Pick<Settings, 'feed' | 'database' | 'admin' | 'process'>;
+
+/** What the process is opened with. */
+export interface ProcessContext {
+  readonly logger: ProcessLogger;
+  readonly tracer: PageTracer | null;
+  readonly clock: Clock;
+  /** The only feed of the process; null if it follows those of a file. */
+  readonly single: Settings | null;
+  /** Number of invalid entries in the feeds file. Called at each scrape. */
+  readonly invalidFeeds: () => number;
+  /** Aborts when the process is asked to stop. */
+  readonly signal: AbortSignal;
+}
+
+/** Opens what the feeds of the process share. Close it after the last feed has stopped. */
+export function openSharedParts(settings: ProcessSettings, context: ProcessContext) {
+  const { logger, tracer, clock, single, invalidFeeds, signal } = context;
+  const version = packageVersion();
+  const { connection, poolSize } = settings.database;
+  const database = openDatabase({ connection, maxConnections: poolSize, signal });
+  const metrics = createMetrics({
+    feed: single?.feed.name ?? null,
+    version,
+    monotonic: clock.monotonic,
+    databasePool: database.usage,
+    ...(single === null && { invalidFeeds }),
+  });
+  const readiness = createReadiness();
+  const services = createServiceConnections(single === null ? SHARED_CONNECTIONS : maxRequests(single));
+  const nextOutage = createCounter();
+  // The only feed is already named in every line.
+  const loggerOf = (fields: LogFields) => (single === null ? logger.with(fields) : logger);
+  const ofSchema = (schema: string) => loggerOf({ schema });
+  const host = hostname();
+  const shared: SharedParts = {
+    ...{ clock, version, metrics, tracer, services, nextOutage },
+    loggerOf: (feed) => loggerOf({ feed }),
+    schemas: createSchemas({ database, metrics, readiness, loggerOf: ofSchema, clock, nextOutage }, signal),
+    holder: nameHolder(host, process.pid),
+    isDead: (other) => isDeadPredecessor(other, host, process.pid),
+    budget: createProcessBudget(settings.feed.memoryBudgetBytes),
+  };
+  const close = async () => {
+    await services.close();
+    await database.close();
+    await tracer?.close();
+  };
+  return { shared, metrics, readiness, close };
+}

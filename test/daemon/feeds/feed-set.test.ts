@@ -1,0 +1,158 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { createFeedSet } from '../../../src/daemon/feeds/feed-set.js';
+import type { RunningFeed } from '../../../src/daemon/feeds/run-feed.js';
+import type { FeedsFile } from '../../../src/settings/feeds-file.js';
+import type { Settings } from '../../../src/settings/settings.js';
+import { settingsWith } from '../../support/settings.js';
+
+interface Entry {
+  readonly name: string;
+  readonly pollInterval: string;
+}
+
+const entry = (name: string, pollInterval = '5s'): Entry => ({ name, pollInterval });
+
+function fileOf(...entries: readonly (Entry | string)[]): FeedsFile {
+  const given = entries.map((of) => (typeof of === 'string' ? entry(of) : of));
+  return {
+    feeds: given.map(({ name, pollInterval }) =>
+      settingsWith({ SCANFEED_FEED: name, SCANFEED_POLL_INTERVAL: pollInterval }),
+    ),
+    invalid: [],
+  };
+}
+
+/** A set of feeds that only note when they start and stop. A feed that stops takes until `release`, unless `atOnce`. */
+function setup({ atOnce = true } = {}) {
+  const events: string[] = [];
+  const turns: number[] = [];
+  const waiting: (() => void)[] = [];
+  const failures: unknown[] = [];
+  const fail = new Map<string, (error: unknown) => void>();
+  const start = ({ feed }: Settings, signal: AbortSignal, place: number): RunningFeed => {
+    events.push(`start ${feed.name} ${feed.pollIntervalMs}`);
+    turns.push(place);
+    const stopped = new Promise<void>((resolve, reject) => {
+      fail.set(feed.name, reject);
+      const stop = () => {
+        events.push(`stop ${feed.name}`);
+        resolve();
+      };
+      signal.addEventListener('abort', () => (atOnce ? stop() : waiting.push(stop)));
+    });
+    return { name: feed.name, stopped } as RunningFeed;
+  };
+  const stopped: string[] = [];
+  const set = createFeedSet(
+    start,
+    ({ name }) => stopped.push(name),
+    (error) => failures.push(error),
+  );
+  const names = () => set.running().map(({ name }) => name);
+  const taken = () => events.splice(0);
+  const release = () => {
+    for (const stop of waiting.splice(0)) stop();
+  };
+  return { set, names, taken, turns, stopped, failures, fail, release };
+}
+
+it('starts added feeds, stops removed ones and restarts changed ones alone', async () => {
+  const { set, names, taken } = setup();
+  set.follow(fileOf('a', 'b', 'c'));
+  expect(taken()).toEqual(['start a 5000', 'start b 5000', 'start c 5000']);
+  set.follow(fileOf('a', entry('b', '1s'), 'd'));
+  await turn();
+  expect(taken().sort()).toEqual(['start b 1000', 'start d 5000', 'stop b', 'stop c']);
+  expect(names().sort()).toEqual(['a', 'b', 'd']);
+  set.follow(fileOf('a', entry('b', '1s'), 'd'));
+  await turn();
+  expect(taken()).toEqual([]);
+});
+
+it('keeps a feed running when its entry becomes invalid, and changes it when the entry is valid again', async () => {
+  const { set, names, taken } = setup();
+  set.follow(fileOf('a', 'b'));
+  set.follow({
+    ...fileOf('b'),
+    invalid: [
+      { name: 'a', mistakes: [] },
+      { name: 'new', mistakes: [] },
+    ],
+  });
+  await turn();
+  expect(names()).toEqual(['a', 'b']);
+  taken();
+  set.follow(fileOf(entry('a', '2s'), 'b'));
+  await turn();
+  expect(taken()).toEqual(['stop a', 'start a 2000']);
+});
+
+it('starts a feed with its latest settings once it has stopped, when it changes again meanwhile', async () => {
+  const { set, names, taken, release } = setup({ atOnce: false });
+  set.follow(fileOf('a'));
+  set.follow(fileOf(entry('a', '1s')));
+  set.follow(fileOf(entry('a', '2s')));
+  await turn();
+  expect(taken()).toEqual(['start a 5000']);
+  release();
+  await turn();
+  expect(taken()).toEqual(['stop a', 'start a 2000']);
+  set.follow(fileOf());
+  set.follow(fileOf(entry('a', '3s')));
+  release();
+  await turn();
+  expect(taken()).toEqual(['stop a', 'start a 3000']);
+  expect(names()).toEqual(['a']);
+});
+
+it('runs what the last file says when the file is changed two hundred times at random', async () => {
+  const { set, names, release } = setup({ atOnce: false });
+  let state = 7;
+  const random = (below: number) => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % below;
+  };
+  let last = fileOf();
+  for (let edit = 0; edit < 200; edit += 1) {
+    const chosen = ['a', 'b', 'c', 'd', 'e'].filter(() => random(2) === 0);
+    last = fileOf(...chosen.map((name) => entry(name, `${1 + random(3)}s`)));
+    set.follow(last);
+    if (random(3) === 0) release();
+    if (random(3) === 0) await turn();
+  }
+  for (let round = 0; round < 3; round += 1) {
+    release();
+    await turn();
+  }
+  expect(names().sort()).toEqual(last.feeds.map(({ feed }) => feed.name).sort());
+});
+
+it('gives the feeds of a file their turns one after the other when they are started together', () => {
+  const { set, turns } = setup();
+  set.follow(fileOf('a', 'b', 'c', 'd'));
+  expect(turns).toEqual([0, 0.25, 0.5, 0.75]);
+});
+
+it('reports a feed that ends because of a bug, and does not start it again', async () => {
+  const { set, names, taken, stopped, failures, fail } = setup();
+  set.follow(fileOf('a', 'b'));
+  const bug = new TypeError('a bug');
+  fail.get('a')?.(bug);
+  await turn();
+  expect(failures).toEqual([bug]);
+  expect(stopped).toEqual(['a']);
+  expect(names()).toEqual(['b']);
+  expect(taken()).toEqual(['start a 5000', 'start b 5000']);
+});
+
+it('stops all feeds, also those that were about to start again', async () => {
+  const { set, names, release } = setup({ atOnce: false });
+  set.follow(fileOf('a', 'b'));
+  set.follow(fileOf(entry('a', '1s'), 'b'));
+  const stopped = set.stop();
+  release();
+  await stopped;
+  await turn();
+  expect(names()).toEqual([]);
+});

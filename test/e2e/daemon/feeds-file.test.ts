@@ -1,0 +1,128 @@
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
+import { type DaemonDatabase, type ServiceDouble, useProgram } from '../../support/program/bench.js';
+import { type Daemon, eventually } from '../../support/program/daemon.js';
+
+const bench = useProgram();
+
+const ORGANIZATIONS = ['north', 'south', 'east', 'west'] as const;
+
+/** An emulated service of several organizations, a database, and a feeds file with their keys. */
+async function setup() {
+  const apiKeys = ORGANIZATIONS.map((organization) => ({
+    key: `${bench.secrets.apiKey}-${organization}`,
+    organization,
+  }));
+  const service = await bench.startService({ apiKeys, history: 30 });
+  const database = await bench.createDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-feeds-'));
+  bench.afterwards(() => rm(folder, { recursive: true, force: true }));
+  for (const { key, organization } of apiKeys) await writeFile(join(folder, organization), key);
+  const path = join(folder, 'feeds.yaml');
+  /** Replaces the file as a whole, as Kubernetes does. */
+  const write = async (text: string) => {
+    await writeFile(`${path}.new`, text);
+    await rename(`${path}.new`, path);
+  };
+  const writeFeeds = (...feeds: readonly string[]) => write(feeds.length === 0 ? '[]\n' : feeds.join(''));
+  const entry = (name: string, more = '') =>
+    `- name: ${name}\n  baseUrl: ${service.url}\n  apiKeyFile: ${join(folder, name)}\n${more}`;
+  const { SCANFEED_API_KEY: _, SCANFEED_BASE_URL: __, ...inherited } = bench.environment(service, database);
+  const start = () => bench.daemon({ ...inherited, SCANFEED_FEEDS_FILE: path });
+  return { service, database, write, writeFeeds, entry, start };
+}
+
+async function reportsOf(daemon: Daemon): Promise<ReadonlyMap<string, StatusReport>> {
+  const { feeds } = JSON.parse((await daemon.get('/status.json')).body) as { feeds: readonly StatusReport[] };
+  return new Map(feeds.map((report) => [report.feed, report]));
+}
+
+const caughtUp = (daemon: Daemon) =>
+  eventually(async () =>
+    [...(await reportsOf(daemon)).values()].flatMap(({ feed, caughtUp: is }) => (is ? [feed] : [])).sort(),
+  );
+
+const runsByFeed = async (database: DaemonDatabase, schema = 'scanfeed') =>
+  Object.fromEntries(
+    (
+      await database.query<{ feed: string; runs: number }>(
+        `SELECT feed, count(*)::int AS runs FROM ${schema}.runs GROUP BY feed ORDER BY feed`,
+      )
+    ).map(({ feed, runs }) => [feed, runs]),
+  );
+
+const requestsOf = ({ asked }: ServiceDouble) => asked.length;
+
+test('follows each feed of the file with its own key and schema, and reports each', async () => {
+  const { database, writeFeeds, entry, start } = await setup();
+  await writeFeeds(
+    entry('north'),
+    entry('south', '  filters:\n    environment: all\n'),
+    entry('east', '  schema: east\n'),
+  );
+  const daemon = start();
+  await caughtUp(daemon).toEqual(['east', 'north', 'south']);
+  expect(Object.keys(await runsByFeed(database))).toEqual(['north', 'south']);
+  expect(await runsByFeed(database, 'east')).toEqual({ east: expect.any(Number) });
+  expect(await daemon.get('/readyz')).toMatchObject({ status: 200 });
+  expect((await daemon.get('/metrics')).body).toContain('scanfeed_caught_up{feed="east"} 1\n');
+  expect(
+    daemon
+      .logged('started leading the feed')
+      .map(({ feed }) => feed)
+      .sort(),
+  ).toEqual(['east', 'north', 'south']);
+  expect(daemon.logged('admin server is listening')[0]).not.toHaveProperty('feed');
+  expect(await daemon.stop()).toEqual({ code: 0, signal: null });
+  const leases = await database.query('SELECT lease_holder FROM scanfeed.feeds');
+  expect(leases).toEqual([{ lease_holder: null }, { lease_holder: null }]);
+});
+
+test('starts added feeds, gives back the leases of removed ones and restarts changed ones alone when the file changes', async () => {
+  const { database, writeFeeds, entry, start } = await setup();
+  await writeFeeds(entry('north'), entry('south'), entry('east'));
+  const daemon = start();
+  await caughtUp(daemon).toEqual(['east', 'north', 'south']);
+  const epochs = () =>
+    database.query<{ name: string; lease_epoch: string; held: boolean }>(
+      'SELECT name, lease_epoch, lease_holder IS NOT NULL AS held FROM scanfeed.feeds ORDER BY name',
+    );
+  await writeFeeds(entry('north'), entry('south', '  pollInterval: 70ms\n'), entry('west'));
+  await eventually(epochs).toEqual([
+    { name: 'east', lease_epoch: '1', held: false },
+    { name: 'north', lease_epoch: '1', held: true },
+    { name: 'south', lease_epoch: '2', held: true },
+    { name: 'west', lease_epoch: '1', held: true },
+  ]);
+  await caughtUp(daemon).toEqual(['north', 'south', 'west']);
+  expect((await daemon.get('/metrics')).body).not.toContain('feed="east"');
+});
+
+test('holds only the feed of an invalid entry, and follows the last valid file when the new one cannot be used', async () => {
+  const { service, write, writeFeeds, entry, start } = await setup();
+  await writeFeeds(entry('north'), entry('south', '  pollInterval: often\n'));
+  const daemon = start();
+  await caughtUp(daemon).toEqual(['north']);
+  const invalid = await daemon.logs('invalid entry in the feeds file', { feed: 'south' });
+  expect(String(invalid.mistakes)).toContain('often');
+  expect(await daemon.metric('scanfeed_feeds{state="invalid"}')).toBe(1);
+  await write('- name: [north\n');
+  await daemon.logs('feeds file refused');
+  const asked = requestsOf(service);
+  await eventually(() => requestsOf(service)).toBeGreaterThan(asked + 3);
+  await writeFeeds(entry('north'), entry('south'));
+  await caughtUp(daemon).toEqual(['north', 'south']);
+  expect(await daemon.metric('scanfeed_feeds{state="invalid"}')).toBe(0);
+});
+
+test('names every mistake and exits with 78 when the file cannot be used at the start', async () => {
+  const { write, start } = await setup();
+  await write('feeds: none\n');
+  const daemon = start();
+  expect(await daemon.exited).toEqual({ code: 78, signal: null });
+  expect(daemon.stderr).toContain('feeds.yaml');
+  expect(daemon.stdout).toBe('');
+});
