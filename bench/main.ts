@@ -10,6 +10,7 @@ import { freshness } from './figures/freshness.js';
 import { growth } from './figures/growth.js';
 import { idle } from './figures/idle.js';
 import { latency } from './figures/latency.js';
+import { manyFeeds } from './figures/many-feeds.js';
 import { redelivery } from './figures/redelivery.js';
 import { reports } from './figures/reports.js';
 import { restart } from './figures/restart.js';
@@ -34,6 +35,7 @@ const FIGURES: readonly Figure[] = [
   retention,
   reports,
   feeds,
+  manyFeeds,
   soak,
 ];
 const DOCUMENT = new URL('../../../docs/measurements.md', import.meta.url);

@@ -9,10 +9,14 @@ import { recordFeed } from './recording.js';
 const config = JSON.parse(process.argv[2] ?? '') as ServiceConfig;
 const tell = (message: FromService) => process.send?.(message);
 
-const { latencyMs, history, seed, truncatedShare, newRunsPerSecond } = config;
+const { latencyMs, history, seed, truncatedShare, newRunsPerSecond, organizations } = config;
+const apiKeys = Array.from({ length: organizations }, (_, index) => ({
+  key: `key-of-${index}`,
+  organization: `organization-${index}`,
+}));
 const switches = { truncatedShare, testEnvironmentShare: 0 };
-const emulator = await startEmulator({ history, seed, switches });
-const pages = await recordFeed(emulator);
+const emulator = await startEmulator({ history, seed, switches, apiKeys });
+const pages = organizations === 1 ? await recordFeed(emulator) : new Map<string, Buffer>();
 emulator.set({ newRunsPerSecond });
 
 let log = { requests: 0, firstAt: 0, lastAt: 0 };
@@ -42,11 +46,12 @@ const server = createServer((incoming, outgoing) => void answer(incoming, outgoi
 server.keepAliveTimeout = 60_000;
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;
-  tell({ address: { url: `http://127.0.0.1:${port}/v1`, apiKey: emulator.apiKey } });
+  const url = organizations === 1 ? `http://127.0.0.1:${port}/v1` : emulator.url;
+  tell({ address: { url, apiKey: emulator.apiKey, apiKeys: apiKeys.map(({ key }) => key) } });
 });
 
 process.on('message', (message: ToService) => {
-  if (message !== 'log') return;
+  if (message !== 'log') return void emulator.set({ newRunsPerSecond: message });
   tell({ log });
   log = { requests: 0, firstAt: 0, lastAt: 0 };
 });

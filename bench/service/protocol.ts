@@ -9,12 +9,16 @@ export interface ServiceConfig {
   /** Share of runs whose result is left out of the feed. */
   readonly truncatedShare: number;
   readonly newRunsPerSecond: number;
+  /** Each has a key and a feed of its own. Pages are recorded only for a single one. */
+  readonly organizations: number;
 }
 
 export interface ServiceAddress {
   /** With `/v1`. */
   readonly url: string;
   readonly apiKey: string;
+  /** One for each organization. */
+  readonly apiKeys: readonly string[];
 }
 
 /** What was asked since the last time this was asked for. Milliseconds since 1970. */
@@ -24,5 +28,6 @@ export interface ServiceLog {
   readonly lastAt: number;
 }
 
-export type ToService = 'log';
+/** `log`: asks for the log; a number: from now on, new runs a second of each organization. */
+export type ToService = 'log' | number;
 export type FromService = { readonly address: ServiceAddress } | { readonly log: ServiceLog };

@@ -16,7 +16,10 @@ export function feedRequest(cursor: string | null): FeedRequest {
  * The feed's pages by path, byte for byte as the emulated service sent them. Making up a run costs it more than
  * anybody needs to store one, and the real service works on another machine.
  */
-export async function recordFeed({ url, apiKey }: ServiceAddress): Promise<ReadonlyMap<string, Buffer>> {
+export async function recordFeed({
+  url,
+  apiKey,
+}: Pick<ServiceAddress, 'url' | 'apiKey'>): Promise<ReadonlyMap<string, Buffer>> {
   const pages = new Map<string, Buffer>();
   for (let cursor: string | null = null; ; ) {
     const path = feedPath(feedRequest(cursor));

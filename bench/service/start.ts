@@ -2,16 +2,18 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Scope } from '../support/scope.js';
-import type { FromService, ServiceAddress, ServiceConfig, ServiceLog } from './protocol.js';
+import type { FromService, ServiceAddress, ServiceConfig, ServiceLog, ToService } from './protocol.js';
 
 export interface BenchService extends ServiceAddress {
   readonly pid: number;
   /** What was asked since this was last called. */
   log(): Promise<ServiceLog>;
+  /** From now on, each organization has this many new runs a second. */
+  deliverNewRuns(perSecond: number): void;
 }
 
 const PROGRAM = fileURLToPath(new URL('process.js', import.meta.url));
-const QUIET = { seed: 1, latencyMs: 0, truncatedShare: 0, newRunsPerSecond: 0 };
+const QUIET = { seed: 1, latencyMs: 0, truncatedShare: 0, newRunsPerSecond: 0, organizations: 1 };
 
 /** Starts the service; it answers when this resolves. */
 export async function startService(
@@ -37,6 +39,7 @@ export async function startService(
   return {
     ...started.address,
     pid: child.pid ?? 0,
+    deliverNewRuns: (perSecond) => void child.send(perSecond satisfies ToService),
     log: async () => {
       child.send('log');
       const said = await answer();

@@ -18,17 +18,25 @@ export interface BenchDaemon {
   readonly startedAt: number;
   /** When the end of the feed was reached first, by the database, whose clock is this machine's. Milliseconds since 1970. */
   reachesEnd(feed?: string): Promise<number>;
+  /** Throws, with its last output, if it has ended by itself. */
+  assertRunning(): void;
+  /** The URL of its admin server; needs the log level `info`. */
+  adminUrl(): Promise<string>;
   stop(): Promise<void>;
   /** Kills it with SIGKILL; resolves when it has exited. */
   kill(): Promise<void>;
 }
 
-/** Starts `scanfeed run` as the image does, with its default settings, but for these. */
+/**
+ * Starts `scanfeed run` as the image does, with its default settings, but for these.
+ * @param containerMib memory of the container, by default what one feed needs
+ */
 export function startDaemon(
   scope: Scope,
   service: ServiceAddress,
   database: BenchDatabase,
   settings: Readonly<Record<string, string>> = {},
+  containerMib?: number,
 ): BenchDaemon {
   const { PATH = '', HOME = '' } = process.env;
   const env = {
@@ -44,14 +52,16 @@ export function startDaemon(
     ...settings,
   };
   const startedAt = Date.now();
-  const child = spawn(process.execPath, [...imageOptions(), PROGRAM, 'run'], {
+  const child = spawn(process.execPath, [...imageOptions(containerMib), PROGRAM, 'run'], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let said = '';
+  let port: string | undefined;
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       said = (said + text).slice(-10_000);
+      port ??= /"port":(\d+),"message":"admin server is listening"/.exec(said)?.[1];
     });
   }
   const exited = once(child, 'exit');
@@ -61,17 +71,25 @@ export function startDaemon(
     child.kill(signal);
     await exited;
   };
+  const assertRunning = () => {
+    if (child.exitCode !== null && !stopping) throw new Error(`the daemon has ended; it said\n${said}`);
+  };
   const stop = () => end('SIGTERM');
   scope.defer(stop);
   return {
     pid: child.pid ?? 0,
     startedAt,
     stop,
+    assertRunning,
+    adminUrl: async () => {
+      while (port === undefined) await sleep(LOOK_EVERY_MS);
+      return `http://127.0.0.1:${port}`;
+    },
     kill: () => end('SIGKILL'),
     reachesEnd: (feed = 'default') =>
       database.withClient(async (client) => {
         for (;;) {
-          if (child.exitCode !== null && !stopping) throw new Error(`the daemon has ended; it said\n${said}`);
+          assertRunning();
           const at = await endReachedAt(client, feed);
           if (at !== null) return at;
           await sleep(LOOK_EVERY_MS);
