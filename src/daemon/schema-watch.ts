@@ -17,7 +17,7 @@ export interface SchemaWatch {
    * the signal aborts.
    */
   ready(signal: AbortSignal): Promise<void>;
-  /** Returns the store with a lease that cannot be renewed once this release can no longer use the schema. */
+  /** Returns the store with leases that cannot be renewed once this release can no longer use the schema. */
   guard(store: FeedStore): FeedStore;
   /** Resolves when the setup of the reports has finished, at the latest soon after its signal has aborted. Never rejects. */
   finished(): Promise<void>;
@@ -94,8 +94,9 @@ export function watchSchema(
     ready: (signal) => unlessAborted(prepareOnce(), signal),
     guard: (store) => ({
       ...store,
-      // The holder renews its lease several times per term. Without the lease, it waits until it can use the schema again.
+      // The holder renews its leases several times per term. Without a lease, it waits until it can use the schema again.
       renewLease: async (lease, ttlMs) => ((await isUsable()) ? store.renewLease(lease, ttlMs) : null),
+      renewLeases: async (leases, ttlMs) => ((await isUsable()) ? store.renewLeases(leases, ttlMs) : new Map()),
     }),
   };
 }

@@ -8,6 +8,7 @@ import type { Settings } from '../settings/settings.js';
 import type { Database } from '../storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../storage/connection/store-connection.js';
 import { createStore } from '../storage/store.js';
+import { createLeaseRounds, type LeaseRounds } from '../sync/lease/lease-rounds.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import { linkedSignal } from '../sync/retry/linked-signal.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
@@ -27,6 +28,8 @@ export interface SchemasContext {
   readonly loggerOf: (schema: string) => Logger;
   readonly clock: Clock;
   readonly nextOutage: () => number;
+  /** Identifies the process among those that may hold a lease. */
+  readonly holder: string;
 }
 
 /** A feed whose tables are in a schema. */
@@ -41,8 +44,8 @@ export interface SchemaUser {
 export interface OpenSchema {
   readonly connection: StoreConnection;
   readonly store: FeedStore;
-  /** Resolves once the schema can be used. */
-  readonly ready: (signal: AbortSignal) => Promise<void>;
+  /** The leases of all feeds that the process has in the schema. */
+  readonly leases: LeaseRounds;
 }
 
 export type Schemas = ReturnType<typeof createSchemas>;
@@ -77,16 +80,17 @@ interface MaintainedSchema extends OpenSchema {
 }
 
 function maintainSchema(settings: Settings, context: SchemasContext, signal: AbortSignal): MaintainedSchema {
-  const { database, metrics, readiness, clock, nextOutage } = context;
+  const { database, metrics, readiness, clock, nextOutage, holder } = context;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
   const ended = linkedSignal(signal);
   const logger = context.loggerOf(schema);
   const connection = connectStore(database, schema);
   const watch = watchSchema(settings.database, database, readiness, logger, ended.signal);
-  const store = createStore(database, {
+  const { leaseTtlMs } = settings.feed;
+  const created = createStore(database, {
     schema,
-    leaseTtlMs: settings.feed.leaseTtlMs,
+    leaseTtlMs,
     pendingRetryMs: settings.pending.retryIntervalMs,
     keptDays: settings.database.retention.runs,
     monotonic: clock.monotonic,
@@ -104,11 +108,10 @@ function maintainSchema(settings: Settings, context: SchemasContext, signal: Abo
     },
     ended.signal,
   );
+  const store = watch.guard(reportSlowStore(created, logger, clock));
   return {
-    users,
-    connection,
-    store: watch.guard(reportSlowStore(store, logger, clock)),
-    ready: watch.ready,
+    ...{ users, connection, store },
+    leases: createLeaseRounds({ store, clock, holder, leaseTtlMs, ready: watch.ready }),
     end: async () => {
       ended.abort();
       ended.unlink();

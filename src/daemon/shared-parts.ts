@@ -53,11 +53,12 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const loggerOf = (fields: LogFields) => (single === null ? logger.with(fields) : logger);
   const ofSchema = (schema: string) => loggerOf({ schema });
   const host = hostname();
+  const holder = nameHolder(host, process.pid);
   const shared: SharedParts = {
     ...{ clock, version, metrics, tracer, services, nextOutage },
     loggerOf: (feed) => loggerOf({ feed }),
-    schemas: createSchemas({ database, metrics, readiness, loggerOf: ofSchema, clock, nextOutage }, signal),
-    holder: nameHolder(host, process.pid),
+    schemas: createSchemas({ database, metrics, readiness, loggerOf: ofSchema, clock, nextOutage, holder }, signal),
+    holder,
     isDead: (other) => isDeadPredecessor(other, host, process.pid),
     budget: createProcessBudget(settings.feed.memoryBudgetBytes),
   };

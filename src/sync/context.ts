@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js';
+import type { LeaseRounds } from './lease/lease-rounds.js';
 import type { MemoryBudget } from './memory/memory-budget.js';
 import type { PageLimit } from './page/page-limit.js';
 import type { FeedFilters, FeedIdentity, FeedService, FeedStore, SyncObserver } from './ports/index.js';
@@ -28,8 +29,8 @@ export interface FeedContext {
   readonly observer: SyncObserver;
   readonly clock: Clock;
   readonly loader: ResultLoader;
-  /** Resolves once the schema is usable; rejects while it is not. */
-  readonly ready: (signal: AbortSignal) => Promise<void>;
+  /** Those of all feeds of this process in this schema. */
+  readonly leases: LeaseRounds;
   readonly identity: FeedIdentity;
   /** Identifies this process among those that may hold the lease. */
   readonly holder: string;
@@ -52,6 +53,6 @@ export interface FeedContext {
 }
 
 /** What the tasks of a leader share besides: the state of the database and the wake-up for retries. */
-export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'pauseAfterFailure'> {
+export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'pauseAfterFailure' | 'databaseAnswered'> {
   readonly retryWakeUp: RetryWakeUp;
 }

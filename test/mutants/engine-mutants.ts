@@ -118,8 +118,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     patch(syncFeed, "if (progress === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
     patch(
       'src/sync/lease/keep-lease.ts',
-      'if (renewal === null) return succeeded(); // lost, but the database answered',
-      'if (renewal === null) continue;',
+      'if (round.answer === null) return; // lost, but the database answered',
+      'if (round.answer === null) continue;',
     ),
   ),
 

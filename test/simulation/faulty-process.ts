@@ -121,6 +121,7 @@ export class FaultyProcess {
     return {
       acquireLease: through(store.acquireLease),
       renewLease: through(store.renewLease),
+      renewLeases: through(store.renewLeases),
       releaseLease: through(store.releaseLease),
       readPosition: through(store.readPosition),
       readEarlierPositions: through(store.readEarlierPositions),
@@ -128,6 +129,7 @@ export class FaultyProcess {
       movePosition: through(store.movePosition),
       storeStuck: through(store.storeStuck),
       readStatus: through(store.readStatus),
+      readStatuses: through(store.readStatuses),
       findStored: through(store.findStored),
       tryEntries: through(store.tryEntries),
       commitPage: through(store.commitPage),

@@ -121,7 +121,16 @@ export class ModelStore implements FeedStore {
     if (feed === null) return null;
     feed.expiresAt = this.now() + ttlMs;
     const kinds = feed.passes.filter(({ finishedAt }) => finishedAt === null).map(({ kind }) => kind);
-    return { status: await this.readStatus(lease.feed), unfinished: [...new Set(kinds)] };
+    return { status: await this.readStatus(lease.feed), unfinished: [...new Set(kinds)], heldForMs: ttlMs };
+  }
+
+  async renewLeases(leases: readonly LeaseGrant[], ttlMs: number): Promise<ReadonlyMap<string, LeaseRenewal>> {
+    const renewals = new Map<string, LeaseRenewal>();
+    for (const lease of leases) {
+      const renewal = await this.renewLease(lease, ttlMs);
+      if (renewal !== null) renewals.set(lease.feed, renewal);
+    }
+    return renewals;
   }
 
   async releaseLease(lease: LeaseGrant): Promise<void> {
@@ -179,7 +188,12 @@ export class ModelStore implements FeedStore {
       pendingResults,
       quarantinedEntries,
       leaseHolder: feed && feed.expiresAt > this.now() ? feed.holder : null,
+      baseUrl: feed && feed.lastCommitAt !== null ? feed.baseUrl : null,
     };
+  }
+
+  async readStatuses(names: readonly string[]): Promise<ReadonlyMap<string, FeedStatus>> {
+    return new Map(await Promise.all(names.map(async (name) => [name, await this.readStatus(name)] as const)));
   }
 
   async findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]> {

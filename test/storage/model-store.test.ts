@@ -96,6 +96,7 @@ async function perform(store: FeedStore, { name, args }: Operation): Promise<unk
 function comparable(value: unknown, key = ''): unknown {
   if (value === undefined) return null;
   if (value instanceof Date) return hoursAgo(value);
+  if (value instanceof Map) return comparable(Object.fromEntries(value));
   if (Array.isArray(value)) {
     const items = value.map((item) => comparable(item));
     const ordered = key === 'cursors';

@@ -1,5 +1,6 @@
 import type { Clock } from '../../src/core/clock.js';
 import type { FeedContext } from '../../src/sync/context.js';
+import { createLeaseRounds } from '../../src/sync/lease/lease-rounds.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import { createPageLimit } from '../../src/sync/page/page-limit.js';
 import type { FeedService, FeedStore, SyncObserver } from '../../src/sync/ports/index.js';
@@ -10,18 +11,18 @@ import { captureErrorLeaks } from './canaries/capture-leaks.js';
 export function engineContext(
   parts: { service: FeedService; store: FeedStore; clock: Clock } & Partial<FeedContext>,
 ): FeedContext {
-  const { service, store, clock } = parts;
+  const { service, store, clock, holder = 'test-process', leaseTtlMs = 30_000 } = parts;
   const filters = { status: ['completed', 'failed'], environment: 'prod', documentType: null } as const;
   const read = { filters, markdown: false, pageLimit: 10, ...parts.read };
   const budget = parts.budget ?? createMemoryBudget(64 * 1024 * 1024);
   return {
     observer: silentObserver(),
     loader: createResultLoader({ service, store, clock, budget, markdown: read.markdown, concurrency: 4 }),
-    ready: async () => {},
+    leases: createLeaseRounds({ store, clock, holder, leaseTtlMs, ready: async () => {} }),
     identity: { name: 'default', baseUrl: 'https://service.test/v1', filters, keepHistory: true, start: 'beginning' },
-    holder: 'test-process',
+    holder,
     isDead: () => false,
-    leaseTtlMs: 30_000,
+    leaseTtlMs,
     pollIntervalMs: 5_000,
     pendingRetryMs: 30_000,
     maxResultCommits: 2,

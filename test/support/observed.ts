@@ -104,6 +104,7 @@ export function feedStatus(status: Partial<FeedStatus> = {}): FeedStatus {
     pendingResults: 0,
     quarantinedEntries: 0,
     leaseHolder: 'pod-1',
+    baseUrl: null,
     ...status,
   };
 }

@@ -71,11 +71,13 @@ export class StoreHistory {
       () => this.#move(lease),
       (): Operation => ({ name: 'storeStuck', args: [lease, this.#choices.chance(0.5)] }),
       (): Operation => ({ name: 'renewLease', args: [lease, this.#ttl()] }),
+      (): Operation => ({ name: 'renewLeases', args: [this.#leases(), this.#ttl()] }),
       (): Operation => ({ name: 'releaseLease', args: [lease] }),
       (): Operation => ({ name: 'readLastPass', args: [feed, pick(['recent', 'full'])] }),
       (): Operation => ({ name: 'readPosition', args: [feed] }),
       (): Operation => ({ name: 'readEarlierPositions', args: [feed] }),
       (): Operation => ({ name: 'readStatus', args: [feed] }),
+      (): Operation => ({ name: 'readStatuses', args: [[...this.feeds, 'never-started']] }),
       (): Operation => ({ name: 'notYetQuarantined', args: [feed, this.#entries().quarantine] }),
       (): Operation => ({ name: 'duePending', args: [feed, 50] }),
       (): Operation => ({ name: 'findStored', args: [this.scanIds] }),
@@ -107,6 +109,11 @@ export class StoreHistory {
     // Usually the last lease of a feed; the earlier ones are lost.
     const latest = this.#grants.at(-1) ?? null;
     return latest !== null && chance(0.2) ? pick(this.#grants) : latest;
+  }
+
+  /** The last lease of each feed, as one process renews them together. */
+  #leases(): readonly LeaseGrant[] {
+    return [...new Map(this.#grants.map((grant) => [grant.feed, grant])).values()];
   }
 
   #acquire(): Operation {

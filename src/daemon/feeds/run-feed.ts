@@ -77,13 +77,13 @@ export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSi
   const { service, close } = shared.services.open(serviceSettings, ({ operation, status, durationMs }) =>
     shared.metrics.requested(operation, status, durationMs),
   );
-  const { store, ready } = schema;
+  const { store, leases } = schema;
   const follow = async () => {
     if (firstPollInMs > 0) {
       observer.ticked(firstPollInMs);
       await clock.sleep(firstPollInMs, signal);
     }
-    await syncFeed(feedContext(settings, { ...shared, service, store, ready, observer }), signal);
+    await syncFeed(feedContext(settings, { ...shared, service, store, leases, observer }), signal);
   };
   const stopped = follow().finally(async () => {
     await recorder.close();
@@ -93,13 +93,13 @@ export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSi
   return { name: feed.name, report, recent, liveness, stopped };
 }
 
-type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'ready' | 'holder' | 'isDead' | 'budget'>;
+type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'leases' | 'holder' | 'isDead' | 'budget'>;
 
 function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
-  const { service: client, store, observer, clock, ready, holder, isDead, budget } = parts;
+  const { service: client, store, observer, clock, leases, holder, isDead, budget } = parts;
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
   return {
-    ...{ service: client, store, observer, clock, ready, holder, isDead, budget },
+    ...{ service: client, store, observer, clock, leases, holder, isDead, budget },
     pageLimit: createPageLimit(pageLimit, budget.bytes, observer.pageLimited),
     loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },

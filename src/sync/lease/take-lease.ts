@@ -1,11 +1,8 @@
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
-import type { LeaseGrant } from '../ports/index.js';
+import type { FeedStatus, LeaseGrant } from '../ports/index.js';
 import { filterChange } from '../recovery/filter-change.js';
 import { pauseAfter } from '../retry/backoff.js';
-
-/** Number of attempts to renew the lease within its time to live. A holder may miss two of them. */
-export const ATTEMPTS_PER_TTL = 3;
 
 /**
  * Waits until this process holds the lease; null when the signal aborts. Meanwhile it refreshes the figures of a standby.
@@ -18,37 +15,53 @@ export async function takeLease(
   signal: AbortSignal,
   starting = false,
 ): Promise<LeaseGrant | null> {
-  const { clock, observer, store, identity, holder, isDead, leaseTtlMs, stepMs } = context;
+  const { clock, observer, leases, identity, isDead, leaseTtlMs, stepMs } = context;
   let first = starting;
   let failures = 0;
-  while (!signal.aborted) {
-    observer.ticked(stepMs);
+  let pauseMs = 0;
+  for (;;) {
+    observer.ticked(pauseMs + stepMs);
+    const look = await leases.look(identity.name, signal, pauseMs === 0);
+    if (look === null) return null;
+    if ('error' in look) {
+      failures += 1;
+      pauseMs = look.pauseMs;
+      observer.failed('lease', look.error, failures, pauseMs);
+      continue;
+    }
+    const status = look.answer;
+    observer.status(status);
+    pauseMs = leases.intervalMs;
     try {
-      await context.ready(signal);
-      const status = await store.readStatus(identity.name);
-      observer.status(status);
-      const askedAt = clock.monotonic();
       const replaced = first && status.leaseHolder !== null && isDead(status.leaseHolder) ? status.leaseHolder : null;
-      const lease = await store.acquireLease(identity, holder, leaseTtlMs, replaced);
+      const taken = mayTake(status, replaced, context) ? await leases.take(identity, replaced, signal) : null;
       first = false;
-      if (lease !== null) observer.leading(askedAt + leaseTtlMs);
+      const lease = taken?.lease ?? null;
+      if (taken !== null && lease !== null) observer.leading(taken.askedAt + leaseTtlMs);
       const before = lease?.filtersBefore ?? null;
       if (before !== null) observer.filtersChanged(filterChange(before, identity.filters));
       // Also reported without failures here: it may be the first success since failures while the lease was held.
       observer.recovered('lease', failures);
       failures = 0;
       if (lease !== null) return lease;
-      const pauseMs = leaseTtlMs / ATTEMPTS_PER_TTL;
-      observer.ticked(pauseMs);
-      await clock.sleep(pauseMs, signal);
     } catch (error) {
       if (signal.aborted) return null;
       failures += 1;
-      const pauseMs = pauseAfter(failures, classifyError(error), clock.random());
-      observer.failed('lease', error, failures, pauseMs);
-      observer.ticked(pauseMs);
-      await clock.sleep(pauseMs, signal);
+      const failurePauseMs = pauseAfter(failures, classifyError(error), clock.random());
+      observer.failed('lease', error, failures, failurePauseMs);
+      observer.ticked(failurePauseMs);
+      await clock.sleep(failurePauseMs, signal);
     }
   }
-  return null;
+}
+
+/** Returns whether an attempt may succeed, or fails with an error that a person needs to see: the feed belongs to another service. */
+function mayTake({ leaseHolder, baseUrl }: FeedStatus, replaced: string | null, context: FeedContext): boolean {
+  const { holder, identity } = context;
+  return (
+    leaseHolder === null ||
+    leaseHolder === holder ||
+    leaseHolder === replaced ||
+    (baseUrl !== null && baseUrl !== identity.baseUrl)
+  );
 }

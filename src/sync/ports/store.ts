@@ -34,10 +34,14 @@ export interface FeedStatus extends Freshness {
   readonly pendingResults: number;
   readonly quarantinedEntries: number;
   readonly leaseHolder: string | null;
+  /** The address of the service that its data is from; null: nothing was read yet. */
+  readonly baseUrl: string | null;
 }
 
 /** What the renewal of a lease finds out about its feed. */
 export interface LeaseRenewal {
+  /** How long the lease is held at least from the moment when its renewal was requested, milliseconds. */
+  readonly heldForMs: number;
   readonly status: FeedStatus;
   /** The kinds of its unfinished passes. */
   readonly unfinished: readonly PassKind[];
@@ -68,8 +72,16 @@ export interface PendingRun {
 export interface FeedStore extends PassStore {
   /** Takes the lease if it is free, expired, already held by `holder`, or held by `replaced`; null while another process holds it. */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
-  /** Extends the lease; null when it was lost, or when this release cannot work on the schema any longer. */
+  /**
+   * Extends the lease, after the current commit of its feed; null when it was lost, or when this release cannot work on the schema
+   * any longer.
+   */
   renewLease(lease: LeaseGrant, ttlMs: number): Promise<LeaseRenewal | null>;
+  /**
+   * Extends many leases, without waiting for commits: the lease of a feed that one is being committed to is reported but not
+   * extended. Returns the renewals by feed, without those of lost leases.
+   */
+  renewLeases(leases: readonly LeaseGrant[], ttlMs: number): Promise<ReadonlyMap<string, LeaseRenewal>>;
   /** Releases the lease, so that a standby need not wait for it to expire. */
   releaseLease(lease: LeaseGrant): Promise<void>;
   readPosition(feed: string): Promise<Position>;
@@ -81,6 +93,8 @@ export interface FeedStore extends PassStore {
   /** Stores whether the feed is stuck. No effect if the lease was lost. */
   storeStuck(lease: LeaseGrant, stuck: boolean): Promise<void>;
   readStatus(feed: string): Promise<FeedStatus>;
+  /** Returns the status of each of these feeds, by its name. */
+  readStatuses(feeds: readonly string[]): Promise<ReadonlyMap<string, FeedStatus>>;
   /** What is stored of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;

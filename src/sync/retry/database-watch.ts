@@ -12,12 +12,14 @@ export interface DatabaseWatch {
    * lease is renewed often, while pauses grow to a minute. A `Retry-After` is never shortened.
    */
   pauseAfterFailure(error: unknown, ms: number, signal: AbortSignal): Promise<void>;
+  /** Records that a statement of this process other than those of the store has succeeded. */
+  databaseAnswered(): void;
 }
 
 export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): DatabaseWatch {
   let unreachable = false;
   let recovery = new AbortController();
-  const onAnswer = () => {
+  const databaseAnswered = () => {
     if (!unreachable) return;
     unreachable = false;
     recovery.abort();
@@ -26,7 +28,7 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
   const watched = <T>(work: Promise<T>): Promise<T> =>
     work.then(
       (result) => {
-        onAnswer();
+        databaseAnswered();
         return result;
       },
       (error) => {
@@ -37,6 +39,7 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
     );
   return {
     store: watchedStore(store, watched),
+    databaseAnswered,
     pauseAfterFailure: async (error, ms, signal) => {
       if (!unreachable || classifyError(error).retryAfterMs !== undefined) return clock.sleep(ms, signal);
       const until = linkedSignal(signal, recovery.signal);

@@ -1,29 +1,41 @@
 import { expect, it } from 'vitest';
-import type { FeedContext } from '../../../src/sync/context.js';
+import type { LeaderContext } from '../../../src/sync/context.js';
 import { keepLease } from '../../../src/sync/lease/keep-lease.js';
 import { createUnfinishedPasses } from '../../../src/sync/passes/unfinished-passes.js';
 import type { LeaseGrant } from '../../../src/sync/ports/index.js';
+import { feedStatus } from '../../support/observed.js';
 
 const lease: LeaseGrant = { feed: 'invoices', holder: 'pod-1', epoch: 1, filtersBefore: null };
 
-it('reports a recovery when the database answers again, even if the lease was lost', async () => {
+/** Keeps the lease until the answers end. Returns the reports. */
+async function keep(answers: unknown[]): Promise<readonly string[]> {
   const said: string[] = [];
-  const answers = [new Error('away'), new Error('away'), null];
   const context = {
-    clock: { sleep: async () => {}, monotonic: () => 0 },
-    leaseTtlMs: 30_000,
     observer: {
-      failed: (stage: string, _: unknown, failures: number) => said.push(`${stage} failed ${failures}`),
+      failed: (stage: string, _: unknown, failures: number, pauseMs: number) =>
+        said.push(`${stage} failed ${failures}, pause ${pauseMs}`),
       recovered: (stage: string, failures: number) => said.push(`${stage} recovered ${failures}`),
+      leading: (until: number) => said.push(`leading until ${until}`),
+      status: () => {},
     },
-    store: {
-      renewLease: async () => {
-        const answer = answers.shift();
-        if (answer instanceof Error) throw answer;
-        return answer;
-      },
-    },
-  } as unknown as FeedContext;
+    databaseAnswered: () => said.push('answered'),
+    leases: { renew: async () => answers.shift() },
+  } as unknown as LeaderContext;
   await keepLease(lease, context, createUnfinishedPasses(), new AbortController().signal);
-  expect(said).toEqual(['lease failed 1', 'lease failed 2', 'lease recovered 2']);
+  return said;
+}
+
+it('reports a recovery when the database answers again, even if the lease was lost', async () => {
+  const failed = { error: new Error('away'), pauseMs: 10_000 };
+  expect(await keep([failed, failed, { askedAt: 30_000, answer: null }])).toEqual([
+    'lease failed 1, pause 10000',
+    'lease failed 2, pause 10000',
+    'answered',
+    'lease recovered 2',
+  ]);
+});
+
+it('claims the lease for no longer than it is held when a commit prevents its extension', async () => {
+  const renewal = { status: feedStatus(), unfinished: [], heldForMs: 19_000 };
+  expect(await keep([{ askedAt: 10_000, answer: renewal }, null])).toEqual(['answered', 'leading until 29000']);
 });

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { FeedContext } from '../../../src/sync/context.js';
 import { takeLease } from '../../../src/sync/lease/take-lease.js';
+import type { FeedStatus } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -8,24 +9,52 @@ import { engineContext } from '../../support/engine.js';
 import { feedStatus } from '../../support/observed.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-it('reports the recovery of a lease that was lost during the outage', async () => {
+/** A feed whose lease this process takes with the next attempt, and the reports. */
+function setup(status: Partial<FeedStatus>) {
   const said: string[] = [];
   const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: null };
+  const stop = new AbortController();
+  const looks = [{ askedAt: 0, answer: feedStatus(status) }, null];
   const context = {
-    clock: { sleep: async () => {}, monotonic: () => 0 },
     leaseTtlMs: 30_000,
-    identity: { name: 'invoices' },
+    stepMs: 0,
+    holder: 'pod-1',
+    isDead: () => false,
+    identity: { name: 'invoices', baseUrl: 'https://service.test/v1' },
     observer: {
       ticked: () => {},
       status: () => {},
-      leading: () => said.push('leading'),
+      leading: (until: number) => said.push(`leading until ${until}`),
       recovered: (stage: string) => said.push(`${stage} recovered`),
     },
-    ready: async () => {},
-    store: { readStatus: async () => feedStatus(), acquireLease: async () => lease },
+    leases: {
+      intervalMs: 10_000,
+      look: async () => looks.shift(),
+      take: async () => {
+        said.push('attempt');
+        return { askedAt: 5, lease };
+      },
+    },
   } as unknown as FeedContext;
-  expect(await takeLease(context, new AbortController().signal)).toBe(lease);
-  expect(said).toEqual(['leading', 'lease recovered']);
+  return { said, lease, take: () => takeLease(context, stop.signal) };
+}
+
+it('reports the recovery of a lease that was lost during the outage', async () => {
+  const { said, lease, take } = setup({ leaseHolder: null });
+  expect(await take()).toBe(lease);
+  expect(said).toEqual(['attempt', 'leading until 30005', 'lease recovered']);
+});
+
+it('makes no attempt while another process holds the lease', async () => {
+  const { said, take } = setup({ leaseHolder: 'pod-2', baseUrl: 'https://service.test/v1' });
+  expect(await take()).toBeNull();
+  expect(said).toEqual(['lease recovered']);
+});
+
+it('makes an attempt while another process holds the lease when the feed belongs to another service, which fails', async () => {
+  const { said, take } = setup({ leaseHolder: 'pod-2', baseUrl: 'https://elsewhere.test/v1' });
+  await take();
+  expect(said[0]).toBe('attempt');
 });
 
 it('replaces a predecessor at the first attempt of a process only, so that two that look dead to each other do not alternate', async () => {
