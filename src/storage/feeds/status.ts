@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../../sync/ports/index.js';
-import { LEADER } from '../commit/fence.js';
+import { isHeld, LEADER } from '../commit/fence.js';
 import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
@@ -39,41 +39,22 @@ export function createStatus(
     const { rows } = await sql<StatusRow>`
       WITH ${counts(tables, feeds)}
       SELECT name, ${figures(tables)}, ${DATABASE_MS}
-      FROM ${tables.feeds} AS feed ${JOINED_COUNTS} WHERE name = ANY (${feeds}::text[])`.execute(db);
+      FROM ${tables.feeds} AS feed ${JOINED_COUNTS} WHERE name ${isOneOf(feeds)}`.execute(db);
     databaseClock.note(rows[0]);
     const found = new Map(rows.map((row) => [row.name, statusOf(row, readAt)]));
     return new Map(feeds.map((feed) => [feed, found.get(feed) ?? { readAt, ...NEVER_STARTED }]));
   };
 
-  /** One statement for all that a daemon at rest asks regularly. @param waits whether it waits for rows that commits have locked */
-  const renew = async (leases: readonly LeaseGrant[], ttlMs: number, waits: boolean) => {
+  /** One statement for all that a daemon at rest asks regularly. @param held extends the leases; its rows are those still held */
+  const renew = async (feeds: readonly string[], held: RawBuilder<unknown>) => {
     const readAt = monotonic();
-    const feeds = leases.map(({ feed }) => feed);
     const { rows } = await sql<RenewalRow>`
-      WITH granted AS MATERIALIZED (
-        SELECT * FROM unnest(${feeds}::text[], ${leases.map(({ epoch }) => epoch)}::bigint[],
-          ${leases.map(({ holder }) => holder)}::text[]) AS granted (feed, epoch, holder)
-      ),
-      ${counts(tables, feeds)},
+      WITH ${counts(tables, feeds)},
       unfinished AS MATERIALIZED (
         SELECT feed AS unfinished_of, array_agg(DISTINCT kind) AS kinds FROM ${tables.passes}
-        WHERE feed = ANY (${feeds}::text[]) AND finished_at IS NULL GROUP BY feed
+        WHERE feed ${isOneOf(feeds)} AND finished_at IS NULL GROUP BY feed
       ),
-      locked AS MATERIALIZED (
-        SELECT name FROM ${tables.feeds} AS feed JOIN granted ON ${IS_GRANTED}
-        -- Counts before it locks the rows, since commits wait for these locks.
-        WHERE (SELECT count(*) FROM pending) + (SELECT count(*) FROM quarantined) + (SELECT count(*) FROM unfinished) >= 0
-        FOR NO KEY UPDATE OF feed ${waits ? sql`` : sql`SKIP LOCKED`}
-      ),
-      extended AS (
-        UPDATE ${tables.feeds} AS feed SET lease_expires_at = clock_timestamp() + ${ttlMs} * interval '1 millisecond'
-        FROM locked WHERE feed.name = locked.name
-        RETURNING feed.*
-      ),
-      held AS (
-        SELECT * FROM extended
-        ${waits ? sql`` : sql`UNION ALL SELECT feed.* FROM ${tables.feeds} AS feed JOIN granted ON ${IS_GRANTED} WHERE name NOT IN (SELECT name FROM locked)`}
-      )
+      ${held}
       SELECT name, ${figures(tables)}, ${DATABASE_MS}, COALESCE(kinds, '{}') AS unfinished,
         extract(epoch FROM lease_expires_at - clock_timestamp())::double precision * 1000 AS "heldForMs"
       FROM held AS feed ${JOINED_COUNTS} LEFT JOIN unfinished ON unfinished_of = name`.execute(db);
@@ -89,8 +70,13 @@ export function createStatus(
   return {
     readStatuses,
     readStatus: async (feed) => (await readStatuses([feed])).get(feed) as FeedStatus,
-    renewLease: async (lease, ttlMs) => (await renew([lease], ttlMs, true)).get(lease.feed) ?? null,
-    renewLeases: (leases, ttlMs) => renew(leases, ttlMs, false),
+    renewLease: async (lease, ttlMs) =>
+      (await renew([lease.feed], extendOne(tables, lease, ttlMs))).get(lease.feed) ?? null,
+    renewLeases: (leases, ttlMs) =>
+      renew(
+        leases.map(({ feed }) => feed),
+        extendMany(tables, leases, ttlMs),
+      ),
   };
 }
 
@@ -98,9 +84,45 @@ function statusOf({ name: _, database_ms: __, ...figures }: StatusRow, readAt: n
   return { readAt, ...figures };
 }
 
-/** For rows `feed` and `granted`: like `isHeld`. */
-const IS_GRANTED = sql`feed.name = granted.feed AND feed.lease_epoch = granted.epoch
+/** Condition that the counts are taken. They precede the locks on rows of `feeds`, since commits wait for these locks. */
+const IS_COUNTED = sql`(SELECT count(*) FROM pending) + (SELECT count(*) FROM quarantined)
+          + (SELECT count(*) FROM unfinished) >= 0`;
+
+const expiry = (ttlMs: number) => sql`clock_timestamp() + ${ttlMs} * interval '1 millisecond'`;
+
+/** Waits for a commit of the feed. */
+function extendOne(tables: Tables, lease: LeaseGrant, ttlMs: number): RawBuilder<unknown> {
+  return sql`held AS (
+        UPDATE ${tables.feeds} SET lease_expires_at = ${expiry(ttlMs)} WHERE ${isHeld(lease)} AND ${IS_COUNTED}
+        RETURNING *
+      )`;
+}
+
+/** Waits for no commit: rows that are locked are read as they were. */
+function extendMany(tables: Tables, leases: readonly LeaseGrant[], ttlMs: number): RawBuilder<unknown> {
+  const column = (read: (lease: LeaseGrant) => string | number) => sql`${leases.map(read)}`;
+  // Like `isHeld`.
+  const isGranted = sql`feed.name = granted.feed AND feed.lease_epoch = granted.epoch
           AND COALESCE(feed.lease_holder, '') = granted.holder`;
+  return sql`granted AS MATERIALIZED (
+        SELECT * FROM unnest(${column(({ feed }) => feed)}::text[], ${column(({ epoch }) => epoch)}::bigint[],
+          ${column(({ holder }) => holder)}::text[]) AS lease (feed, epoch, holder)
+      ),
+      locked AS MATERIALIZED (
+        SELECT name FROM ${tables.feeds} AS feed JOIN granted ON ${isGranted} WHERE ${IS_COUNTED}
+        FOR NO KEY UPDATE OF feed SKIP LOCKED
+      ),
+      extended AS (
+        UPDATE ${tables.feeds} AS feed SET lease_expires_at = ${expiry(ttlMs)} FROM locked WHERE feed.name = locked.name
+        RETURNING feed.*
+      ),
+      held AS (
+        SELECT * FROM extended
+        UNION ALL
+        SELECT feed.* FROM ${tables.feeds} AS feed JOIN granted ON ${isGranted}
+        WHERE name NOT IN (SELECT name FROM locked)
+      )`;
+}
 
 /** For a row `feed` with its counts. */
 function figures(tables: Tables): RawBuilder<unknown> {
@@ -113,15 +135,20 @@ function figures(tables: Tables): RawBuilder<unknown> {
           COALESCE(quarantined_entries, 0) AS "quarantinedEntries"`;
 }
 
+/** For one feed the server then keeps one plan; a plan for an array depends on its length. */
+function isOneOf(feeds: readonly string[]): RawBuilder<boolean> {
+  return feeds.length === 1 ? sql`= ${feeds[0]}` : sql`= ANY (${feeds}::text[])`;
+}
+
 /** Counts by feed. Takes 0.6 s for a million pending results. */
 function counts(tables: Tables, feeds: readonly string[]): RawBuilder<unknown> {
   return sql`pending AS MATERIALIZED (
         SELECT feed AS pending_of, count(*)::int AS pending_results FROM ${tables.runs}
-        WHERE feed = ANY (${feeds}::text[]) AND result_state = 'pending' AND ${IS_RETRIED} GROUP BY feed
+        WHERE feed ${isOneOf(feeds)} AND result_state = 'pending' AND ${IS_RETRIED} GROUP BY feed
       ),
       quarantined AS MATERIALIZED (
         SELECT feed AS quarantined_of, count(*)::int AS quarantined_entries FROM ${tables.quarantine}
-        WHERE feed = ANY (${feeds}::text[]) AND state = 'open' GROUP BY feed
+        WHERE feed ${isOneOf(feeds)} AND state = 'open' GROUP BY feed
       )`;
 }
 
