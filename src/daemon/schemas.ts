@@ -22,6 +22,8 @@ const GATHERING_MS = 100;
 /** What the schemas of a process share. */
 export interface SchemasContext {
   readonly database: Database;
+  /** For the leases; the same one, or one with connections of its own. */
+  readonly leaseDatabase: Database;
   readonly metrics: Pick<Metrics, 'transacted' | 'purged'>;
   readonly readiness: Readiness;
   /** Returns the logger of a schema. */
@@ -80,7 +82,7 @@ interface MaintainedSchema extends OpenSchema {
 }
 
 function maintainSchema(settings: Settings, context: SchemasContext, signal: AbortSignal): MaintainedSchema {
-  const { database, metrics, readiness, clock, nextOutage, holder } = context;
+  const { database, leaseDatabase, metrics, readiness, clock, nextOutage, holder } = context;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
   const ended = linkedSignal(signal);
@@ -88,15 +90,20 @@ function maintainSchema(settings: Settings, context: SchemasContext, signal: Abo
   const connection = connectStore(database, schema);
   const watch = watchSchema(settings.database, database, readiness, logger, ended.signal);
   const { leaseTtlMs } = settings.feed;
-  const created = createStore(database, {
-    schema,
-    leaseTtlMs,
-    pendingRetryMs: settings.pending.retryIntervalMs,
-    keptDays: settings.database.retention.runs,
-    monotonic: clock.monotonic,
-    gathering: { waitMs: () => (users.length < GATHERED_FEEDS ? 0 : GATHERING_MS), sleep: clock.sleep },
-    onTransaction: metrics.transacted,
-  });
+  const openStore = (on: Database) => {
+    const store = createStore(on, {
+      schema,
+      leaseTtlMs,
+      pendingRetryMs: settings.pending.retryIntervalMs,
+      keptDays: settings.database.retention.runs,
+      monotonic: clock.monotonic,
+      gathering: { waitMs: () => (users.length < GATHERED_FEEDS ? 0 : GATHERING_MS), sleep: clock.sleep },
+      onTransaction: metrics.transacted,
+    });
+    return watch.guard(reportSlowStore(store, logger, clock));
+  };
+  const store = openStore(database);
+  const leaseStore = leaseDatabase === database ? store : openStore(leaseDatabase);
   const maintenance = runMaintenance(
     {
       settings: settings.database,
@@ -108,10 +115,9 @@ function maintainSchema(settings: Settings, context: SchemasContext, signal: Abo
     },
     ended.signal,
   );
-  const store = watch.guard(reportSlowStore(created, logger, clock));
   return {
     ...{ users, connection, store },
-    leases: createLeaseRounds({ store, clock, holder, leaseTtlMs, ready: watch.ready }),
+    leases: createLeaseRounds({ store: leaseStore, clock, holder, leaseTtlMs, ready: watch.ready }),
     end: async () => {
       ended.abort();
       ended.unlink();

@@ -7,7 +7,7 @@ import type { LogFields, ProcessLogger } from '../observability/log/logger.js';
 import { createMetrics } from '../observability/metrics/metrics.js';
 import type { PageTracer } from '../observability/tracing/tracer.js';
 import type { Settings } from '../settings/settings.js';
-import { openDatabase } from '../storage/connection/pool.js';
+import { openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
 import { maxRequests, type SharedParts } from './feeds/run-feed.js';
 import { createProcessBudget } from './memory.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
@@ -16,6 +16,11 @@ import { createServiceConnections } from './service-connections.js';
 
 /** Maximum number of connections to a service for the feeds of a file: slow organizations leave enough of them for the others. */
 const SHARED_CONNECTIONS = 256;
+
+/** Bytes to reserve for the first page of each of many feeds: that of 200 usual runs. Otherwise all would be requested at once. */
+const FIRST_PAGE_BYTES = 400 * 1024;
+/** Connections of the leases of many feeds, so that renewals do not wait for the commits of all of them. */
+const LEASE_CONNECTIONS = 2;
 
 /** The settings of the process, which all of its feeds share. */
 export type ProcessSettings = Pick<Settings, 'feed' | 'database' | 'admin' | 'process'>;
@@ -38,7 +43,11 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const { logger, tracer, clock, single, invalidFeeds, signal } = context;
   const version = packageVersion();
   const { connection, poolSize } = settings.database;
-  const database = openDatabase({ connection, maxConnections: poolSize, signal });
+  // The statements of many feeds wait for each other, and nothing is wrong then.
+  const queueing = single === null ? { queueDeadlineMs: STATEMENT_DEADLINE_MS } : {};
+  const database = openDatabase({ connection, maxConnections: poolSize, signal, ...queueing });
+  const leaseDatabase =
+    single === null ? openDatabase({ connection, maxConnections: LEASE_CONNECTIONS, signal }) : database;
   const metrics = createMetrics({
     feed: single?.feed.name ?? null,
     version,
@@ -57,14 +66,18 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const shared: SharedParts = {
     ...{ clock, version, metrics, tracer, services, nextOutage },
     loggerOf: (feed) => loggerOf({ feed }),
-    schemas: createSchemas({ database, metrics, readiness, loggerOf: ofSchema, clock, nextOutage, holder }, signal),
+    firstPageBytes: single === null ? FIRST_PAGE_BYTES : 0,
+    schemas: createSchemas(
+      { database, leaseDatabase, metrics, readiness, loggerOf: ofSchema, clock, nextOutage, holder },
+      signal,
+    ),
     holder,
     isDead: (other) => isDeadPredecessor(other, host, process.pid),
     budget: createProcessBudget(settings.feed.memoryBudgetBytes),
   };
   const close = async () => {
     await services.close();
-    await database.close();
+    await Promise.all([database.close(), leaseDatabase.close()]);
     await tracer?.close();
   };
   return { shared, metrics, readiness, close };

@@ -30,6 +30,8 @@ export function maxRequests({ feed }: Pick<Settings, 'feed'>): number {
 
 /** What the feeds of a process share. */
 export interface SharedParts extends Pick<FeedContext, 'clock' | 'budget' | 'holder' | 'isDead'> {
+  /** Bytes to reserve for the first page of a feed, whose size is not known. */
+  readonly firstPageBytes: number;
   readonly version: string;
   /** Returns the logger of a feed. */
   readonly loggerOf: (feed: string) => Logger;
@@ -93,14 +95,15 @@ export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSi
   return { name: feed.name, report, recent, liveness, stopped };
 }
 
-type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'leases' | 'holder' | 'isDead' | 'budget'>;
+type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'leases' | 'holder' | 'isDead' | 'budget'> &
+  Pick<SharedParts, 'firstPageBytes'>;
 
 function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
-  const { service: client, store, observer, clock, leases, holder, isDead, budget } = parts;
+  const { service: client, store, observer, clock, leases, holder, isDead, budget, firstPageBytes } = parts;
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
   return {
     ...{ service: client, store, observer, clock, leases, holder, isDead, budget },
-    pageLimit: createPageLimit(pageLimit, budget.bytes, observer.pageLimited),
+    pageLimit: createPageLimit(pageLimit, budget.bytes, observer.pageLimited, firstPageBytes),
     loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
     leaseTtlMs: feed.leaseTtlMs,

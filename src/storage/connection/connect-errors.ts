@@ -64,12 +64,12 @@ export function connectError(error: unknown, to: Destination): DatabaseError | S
 }
 
 /** Creates the error for a pool without a free connection: the server is reachable, but slow. */
-export function poolExhausted(to: Destination): DatabaseError {
+export function poolExhausted(to: Omit<Destination, 'deadlineMs'>, deadlineMs: number): DatabaseError {
   return new DatabaseError(
     null,
     'pool_exhausted',
     'retry',
-    `all connections to PostgreSQL at ${addressOf(to)} were in use for ${to.deadlineMs / 1000} s; find out why statements are slow (locks, disk, load), or raise SCANFEED_DATABASE_POOL`,
+    `all connections to PostgreSQL at ${addressOf(to)} were in use for ${deadlineMs / 1000} s; find out why statements are slow (locks, disk, load), or raise SCANFEED_DATABASE_POOL`,
   );
 }
 
@@ -115,7 +115,7 @@ function codeOf(error: unknown): string | null {
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,63}$/.test(code) ? code : null;
 }
 
-function addressOf({ host = 'localhost', port = 5432 }: Destination): string {
+function addressOf({ host = 'localhost', port = 5432 }: Pick<Destination, 'host' | 'port'>): string {
   if (host.startsWith('/')) return `${host}/.s.PGSQL.${port}`;
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -16,6 +16,8 @@ export interface DatabaseOptions {
    */
   readonly statementDeadlineMs?: number;
   readonly connectDeadlineMs?: number;
+  /** Deadline of waiting for a free connection, milliseconds; by default that of connecting. */
+  readonly queueDeadlineMs?: number;
   /**
    * When it aborts, connections that are still logging in are closed: no statement runs on them. Later connections are allowed,
    * for the last statements of a shutdown.
@@ -36,12 +38,13 @@ export type Database = ReturnType<typeof openDatabase>;
 /** Opens a pool of connections, with Kysely on top of it. */
 export function openDatabase(options: DatabaseOptions) {
   const connectDeadlineMs = options.connectDeadlineMs ?? CONNECT_DEADLINE_MS;
-  const { Client, loggedIn, cutHandshakes } = handshakes();
+  const queueDeadlineMs = options.queueDeadlineMs ?? connectDeadlineMs;
+  const { Client, loggedIn, cutHandshakes } = handshakes(connectDeadlineMs);
   const pool = new pg.Pool({
     ...options.connection,
     Client,
     max: options.maxConnections,
-    connectionTimeoutMillis: connectDeadlineMs,
+    connectionTimeoutMillis: queueDeadlineMs,
     idleTimeoutMillis: IDLE_MS,
     maxLifetimeSeconds: LIFETIME_S,
     keepAlive: true, // off by default: a dead connection would hang forever
@@ -81,11 +84,11 @@ export function openDatabase(options: DatabaseOptions) {
  * Creates the client class of a pool, which sends long parameters in pieces, and a function that closes the connections that are
  * still logging in: the pool itself does not know them.
  */
-function handshakes() {
+function handshakes(deadlineMs: number) {
   const open = new Set<pg.Client>();
   class Client extends DatabaseClient {
     constructor(config?: ClientOptions) {
-      super(config);
+      super({ ...config, connectionTimeoutMillis: deadlineMs });
       open.add(this);
       sendLongParameters(this.connection);
       this.connection.once('end', () => open.delete(this));
@@ -165,7 +168,9 @@ function guardedPool(
       } catch (error) {
         // If the maximum number of clients is logged in, this caller was waiting for one of them.
         const isExhausted = !pool.ending && clients.size >= pool.options.max;
-        throw isExhausted ? poolExhausted(destination) : connectError(error, destination);
+        throw isExhausted
+          ? poolExhausted(destination, pool.options.connectionTimeoutMillis ?? 0)
+          : connectError(error, destination);
       }
     },
     end: () => pool.end(),

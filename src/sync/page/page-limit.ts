@@ -76,15 +76,17 @@ export function growLimit(
  * @param maxEntries maximum number of entries, as configured
  * @param budget maximum memory for all pages and results, bytes
  * @param onChanged called with each new limit, and with the error that lowered it
+ * @param firstExpectedBytes bytes to expect of the first page
  */
 export function createPageLimit(
   maxEntries: number,
   budget: number,
   onChanged: (entries: number, error?: unknown) => void = () => {},
+  firstExpectedBytes = 0,
 ): PageLimit {
   const pageBytes = Math.min(budget, LARGEST_PAGE_BYTES);
   let state: LimitState = { entries: maxEntries, smallPages: 0 };
-  let expectedBytes = 0;
+  let expectedBytes = firstExpectedBytes;
   const setState = (next: LimitState, error?: unknown) => {
     const { entries } = state;
     state = next;
