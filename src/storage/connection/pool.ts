@@ -88,7 +88,8 @@ function handshakes(deadlineMs: number) {
   const open = new Set<pg.Client>();
   class Client extends DatabaseClient {
     constructor(config?: ClientOptions) {
-      super({ ...config, connectionTimeoutMillis: deadlineMs });
+      // Not a copy: the pool makes the password a hidden property.
+      super(Object.assign(Object.create(config ?? null), { connectionTimeoutMillis: deadlineMs }));
       open.add(this);
       sendLongParameters(this.connection);
       this.connection.once('end', () => open.delete(this));

@@ -117,6 +117,15 @@ describe('errors', () => {
       expect(await backend(database)).toBeTypeOf('number');
     }));
 
+  it('wait for a connection as long as the queue allows, whatever the deadline of connecting', () =>
+    withPool({ connectDeadlineMs: 30_000, queueDeadlineMs: 100 }, async (database) => {
+      await backend(database); // logged in
+      await database.sql.connection().execute(async () => {
+        const { message } = await backend(database).catch((error) => error);
+        expect(message).toContain('were in use for 0.1 s');
+      });
+    }));
+
   it('are retried when the server cannot be reached', () =>
     withPool({ connection: { host: '127.0.0.1', port: 1, user: 'nobody', database: 'none' } }, async (database) => {
       await expect(backend(database)).rejects.toMatchObject({ kind: 'connection', action: 'retry' });
