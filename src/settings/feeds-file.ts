@@ -25,6 +25,11 @@ const MAX_BYTES = 4 * 2 ** 20;
 
 const API_KEY_FILE = fileVariableOf(VARIABLES.apiKey);
 
+/** Returns the path of the feeds file; null if the environment describes the only feed. */
+export function feedsFilePath(env: NodeJS.ProcessEnv = process.env): string | null {
+  return env[VARIABLES.feedsFile.name] || null;
+}
+
 /**
  * Reads the settings of the feeds in a file. Each entry overrides variables of the environment, so all rules and defaults are
  * those of the variables.

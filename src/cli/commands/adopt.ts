@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import { describeMistake } from '../../settings/mistakes.js';
-import { readBaseUrl, readSettings, SettingsError } from '../../settings/settings.js';
+import { readBaseUrl, SettingsError } from '../../settings/settings.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import { type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { feedOption, readFeedSettings } from '../context/feed-settings.js';
+import { type FeedOptions, withFeed } from '../context/with-feed.js';
 
 interface Given extends FeedOptions {
   readonly baseUrl?: string;
@@ -37,7 +38,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 async function adopt(options: Given, io: CommandProcess): Promise<void> {
   const to =
     options.baseUrl === undefined
-      ? readSettings(io.env, { need: ['service'] }).service.baseUrl
+      ? (await readFeedSettings(io, { feed: options.feed, need: ['feed', 'service'] })).service.baseUrl
       : address(options.baseUrl, io.env);
   await withFeed(io, options, async ({ feeds, feed: { name, baseUrl: from } }) => {
     const done = (changed: boolean, said: string) =>

@@ -1,10 +1,13 @@
 import type { Command } from 'commander';
+import { GROUPS } from '../../settings/variables.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
+import { feedOption, hasFeedsFile } from '../context/feed-settings.js';
+import { allFeedsOption, type FeedsOptions, forEachFeed } from '../context/for-each-feed.js';
 import { checkDatabase } from '../doctor/database-checks.js';
 import type { CheckOutcome, Finding } from '../doctor/finding.js';
 import { checkService } from '../doctor/service-checks.js';
-import { checkSettings } from '../doctor/settings-checks.js';
+import { type CheckedSettings, checkFeedSettings, checkSettings, validSettings } from '../doctor/settings-checks.js';
 import { counted, printable, wrapIndented } from '../terminal/format.js';
 
 const examples = `
@@ -13,6 +16,8 @@ is 0 if no check fails (warnings are not failures), otherwise 1.
 
 Examples:
   $ scanfeed doctor
+  Every feed of the feeds file:
+    $ scanfeed doctor --all
   Failing checks, for a script:
     $ scanfeed doctor --json | jq '.findings[] | select(.outcome == "failing")'`;
 
@@ -21,20 +26,35 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   program
     .command('doctor')
     .description('Check the settings, the service and the database, and show how to fix problems.')
+    .addOption(feedOption())
+    .addOption(allFeedsOption())
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', examples)
-    .action(async ({ json }: { json?: true }) => {
-      const findings = await checkInstallation(io);
-      const failures = findings.filter(({ outcome }) => outcome === 'failing').length;
-      io.write(json ? `${JSON.stringify({ ok: failures === 0, findings })}\n` : describeFindings(findings, io));
-      if (failures > 0) throw new CommandFailure(counted(failures, 'check fails', 'checks fail'));
-    });
+    .action((options: FeedsOptions) => doctor(options, io));
 }
 
-async function checkInstallation({ env, clock }: CommandProcess): Promise<readonly Finding[]> {
-  const { settings, findings } = checkSettings(env);
-  const others = await Promise.all([checkService(settings, clock), checkDatabase(settings, clock)]);
-  return [...findings, ...others.flat()];
+async function doctor(options: FeedsOptions, io: CommandProcess): Promise<void> {
+  const { feed, all, json = false } = options;
+  if (all) {
+    return forEachFeed(io, { json, need: GROUPS }, (settings, part) =>
+      checkInstallation(validSettings(settings), options, part),
+    );
+  }
+  // Without a feeds file, a mistake in one group of settings does not hide the others.
+  const checked = hasFeedsFile(io) || feed !== undefined ? await checkFeedSettings(io, feed) : checkSettings(io.env);
+  await checkInstallation(checked, options, io);
+}
+
+async function checkInstallation(
+  { settings, findings: ofSettings }: CheckedSettings,
+  { json }: FeedsOptions,
+  io: CommandProcess,
+): Promise<void> {
+  const others = await Promise.all([checkService(settings, io.clock), checkDatabase(settings, io.clock)]);
+  const findings = [...ofSettings, ...others.flat()];
+  const failures = findings.filter(({ outcome }) => outcome === 'failing').length;
+  io.write(json ? `${JSON.stringify({ ok: failures === 0, findings })}\n` : describeFindings(findings, io));
+  if (failures > 0) throw new CommandFailure(counted(failures, 'check fails', 'checks fail'));
 }
 
 /** Words, so that outcomes are readable without colours. */

@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
-import { readSettings } from '../../settings/settings.js';
 import type { ErasedRun } from '../../storage/runs/deleted-runs.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
+import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted, printable } from '../terminal/format.js';
 
 interface Given {
   readonly scanId: readonly string[];
+  readonly feed?: string;
   readonly yes?: true;
   readonly json?: true;
 }
@@ -28,6 +29,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .description('Delete runs with their history and quarantine entries, and never store them again.')
     .requiredOption('--scan-id <id>', 'id of the run; repeatable', several)
     .option('--yes', 'do not ask')
+    .addOption(entryOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((options: Given) => erase(options, io));
@@ -37,8 +39,8 @@ function several(value: string, earlier: readonly string[] = []): readonly strin
   return [...earlier, value];
 }
 
-async function erase({ scanId, yes, json }: Given, io: CommandProcess): Promise<void> {
-  const { database: settings } = readSettings(io.env, { need: ['database'] });
+async function erase({ scanId, feed, yes, json }: Given, io: CommandProcess): Promise<void> {
+  const settings = await readSchemaSettings(io, feed);
   await withDatabase(settings, async ({ deletedRuns }) => {
     const scanIds = [...new Set(scanId)];
     const plan = `${counted(scanIds.length, 'run', 'runs')} will be deleted from the schema ${settings.schema} with all revisions, and never\nstored again. This cannot be undone.\n`;

@@ -1,18 +1,13 @@
 import type { Command } from 'commander';
 import { NotFoundError } from '../../service/errors/status-errors.js';
 import { createRateLimit } from '../../service/http/rate-limit.js';
-import { readSettings, type ServiceSettings } from '../../settings/settings.js';
+import type { ServiceSettings } from '../../settings/settings.js';
 import type { FeedService, PendingReason, RawRun } from '../../sync/ports/index.js';
 import { judgeResult } from '../../sync/results/full-result.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import {
-  type FeedCommandContext,
-  type FeedOptions,
-  feedOption,
-  openFeedStore,
-  withFeed,
-} from '../context/with-feed.js';
+import { feedOption, hasFeedsFile, readFeedSettings } from '../context/feed-settings.js';
+import { type FeedCommandContext, type FeedOptions, openFeedStore, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { withClient, withService } from '../context/with-service.js';
 import { storeRun } from '../results/resolve-run.js';
@@ -54,8 +49,9 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 async function get(scanId: string, given: Given, io: CommandProcess): Promise<void> {
   if (given.save)
     return withFeed(io, { feed: given.feed, need: ['service', 'pending'] }, (work) => save(scanId, given, work, io));
-  if (given.feed !== undefined) throw new CommandFailure('--feed requires --save', EXIT.usage);
-  const { service: settings } = readSettings(io.env, { need: ['service'] });
+  if (given.feed !== undefined && !hasFeedsFile(io))
+    throw new CommandFailure('--feed requires --save or SCANFEED_FEEDS_FILE', EXIT.usage);
+  const { service: settings } = await readFeedSettings(io, { feed: given.feed, need: ['service'] });
   const run = await withClient(settings, 1, (client) =>
     read(
       createRateLimit(settings.requestsPerSecond)(client),

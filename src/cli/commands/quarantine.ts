@@ -1,10 +1,13 @@
 import { type Command, Option } from 'commander';
+import type { SettingsFor } from '../../settings/settings.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
 import { QUARANTINE_STATES, type QuarantineState } from '../../storage/schema/schema.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
+import { feedOption } from '../context/feed-settings.js';
+import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
 import { idOption, numberOption } from '../context/parse-options.js';
-import { type FeedCommandContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, type FeedOptions, withFeed, withFeedOf } from '../context/with-feed.js';
 import { type Replayed, replayEntry } from '../results/replay-entry.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
@@ -26,8 +29,11 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     )
     .option('--limit <number>', 'maximum number of entries', numberOption(1), 50)
     .addOption(feedOption())
+    .addOption(allFeedsOption())
     .option('--json', 'print it as JSON')
-    .action((options: FeedOptions & { state: QuarantineState | 'all'; limit: number }) => list(options, io));
+    .action((options: ListOptions) =>
+      forChosenFeeds(io, options, ['database'], (settings, part) => list(settings, options, part)),
+    );
   command
     .command('show')
     .description('Show why an entry is in quarantine.')
@@ -65,11 +71,17 @@ Examples:
     $ scanfeed quarantine replay --all
   $ scanfeed quarantine discard 12 13`;
 
+interface ListOptions extends FeedsOptions {
+  readonly state: QuarantineState | 'all';
+  readonly limit: number;
+}
+
 async function list(
-  { feed, state, limit, json }: FeedOptions & { state: QuarantineState | 'all'; limit: number },
+  settings: SettingsFor<'feed' | 'database'>,
+  { state, limit, json }: ListOptions,
   io: CommandProcess,
 ): Promise<void> {
-  await withFeed(io, { feed }, async ({ quarantine, feed: { name } }) => {
+  await withFeedOf(settings, async ({ quarantine, feed: { name } }) => {
     const wanted = state === 'all' ? null : state;
     const entries = await quarantine.list(name, { state: wanted, limit });
     if (json) return io.write(`${JSON.stringify(entries)}\n`);

@@ -5,13 +5,8 @@ import type { FeedService } from '../../sync/ports/index.js';
 import { createResultLoader } from '../../sync/results/resolve-truncated.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
-import {
-  type FeedCommandContext,
-  type FeedOptions,
-  feedOption,
-  openFeedStore,
-  withFeed,
-} from '../context/with-feed.js';
+import { feedOption } from '../context/feed-settings.js';
+import { type FeedCommandContext, type FeedOptions, openFeedStore, withFeed } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
 import { type Resolved, type ResolveParts, resolveRun, watchService } from '../results/resolve-run.js';
 import { counted, printable } from '../terminal/format.js';

@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import type { EarlierPosition, FeedRow, RewindTarget } from '../../storage/feeds/feeds.js';
 import { type CommandProcess, confirm, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
+import { feedOption } from '../context/feed-settings.js';
 import { idOption, timeOption } from '../context/parse-options.js';
-import { type FeedCommandContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, type FeedOptions, withFeed } from '../context/with-feed.js';
 import { type Column, table } from '../terminal/table.js';
 
 interface Given extends FeedOptions {

@@ -1,5 +1,4 @@
 import { type Command, Option } from 'commander';
-import { readSettings } from '../../settings/settings.js';
 import {
   QueryRefused,
   type Receive,
@@ -11,11 +10,13 @@ import { isNumber, valueAsJson } from '../../storage/reporting/value-as-json.js'
 import { quoted } from '../../storage/schema/schema.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
+import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted, printable } from '../terminal/format.js';
 import { table } from '../terminal/table.js';
 
 interface Given {
+  readonly feed?: string;
   readonly json?: true;
   readonly csv?: true;
 }
@@ -49,12 +50,13 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .argument('<query>', 'one SELECT, VALUES or WITH')
     .addOption(new Option('--json', 'print an array of objects, every digit as stored').conflicts('csv'))
     .option('--csv', 'print comma-separated values with a header; NULL is empty, an empty text is ""')
+    .addOption(entryOption())
     .addHelpText('after', examples)
     .action((query: string, options: Given) => runQuery(query, options, io));
 }
 
 async function runQuery(text: string, options: Given, io: CommandProcess): Promise<void> {
-  const { database: settings } = readSettings(io.env, { need: ['database'] });
+  const settings = await readSchemaSettings(io, options.feed);
   const printer = options.json ? printJson(io) : options.csv ? printCsv(io) : printTable(io);
   await withDatabase(settings, async ({ connection }) => {
     const query = { text, role: settings.readerRole, schema: connection.tables.reportingSchema };

@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ServiceClient } from '../../service/client.js';
-import { readSettings } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
+import { entryOption, readFeedSettings } from '../context/feed-settings.js';
 import { numberOption } from '../context/parse-options.js';
 import { untilInterrupted } from '../context/stop-signals.js';
 import { withClient } from '../context/with-service.js';
@@ -19,6 +19,7 @@ interface SubmitCommandOptions {
   readonly new?: true;
   readonly wait?: true;
   readonly concurrency: number;
+  readonly feed?: string;
   readonly json?: true;
 }
 
@@ -55,6 +56,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--new', 'submit files again whose run has failed')
     .option('--wait', 'wait until all runs have completed or failed')
     .option('--concurrency <number>', 'maximum number of files sent at once', numberOption(1, 16), 4)
+    .addOption(entryOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
     .action((paths: readonly string[], options: SubmitCommandOptions) => submit(paths, options, io));
@@ -64,7 +66,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 type Results = readonly SubmittedFile[] | 'nothing sent' | 'unknown';
 
 async function submit(paths: readonly string[], options: SubmitCommandOptions, io: CommandProcess): Promise<void> {
-  const { service } = readSettings(io.env, { need: ['service'] });
+  const { service } = await readFeedSettings(io, { feed: options.feed, need: ['service'] });
   let results = 'nothing sent' as Results;
   const interrupted = await untilInterrupted(async (signal) => {
     setMaxListeners(0, signal); // several listeners for each file in progress

@@ -1,17 +1,20 @@
 import type { Command } from 'commander';
+import type { SettingsFor } from '../../settings/settings.js';
 import type { FeedFilters } from '../../sync/ports/index.js';
 import { filterChange } from '../../sync/recovery/filter-change.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
+import { feedOption } from '../context/feed-settings.js';
+import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
 import { requireRange, timeOption } from '../context/parse-options.js';
-import { type FeedCommandContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, withFeedOf } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { verifyFeed } from '../verify/verify-feed.js';
 import { VERDICTS, type Verdict, type Verified } from '../verify/verify-page.js';
 
-interface Given extends FeedOptions {
+interface Given extends FeedsOptions {
   readonly since: Date;
   readonly until?: Date;
 }
@@ -34,6 +37,8 @@ exit code is 1 if there are differences, and 75 if nothing could be compared.
 Examples:
   $ scanfeed verify --since 24h
   $ scanfeed verify --since 2026-01-01 --until 2026-02-01
+  Every feed of the feeds file:
+    $ scanfeed verify --since 24h --all
   Missing runs:
     $ scanfeed verify --since 7d --json |
         jq -r '.differences[] | select(.what == "missing") | .scanId'`;
@@ -47,15 +52,22 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .requiredOption('--since <time>', 'delivery time: ISO 8601, a day, or a time before now such as 24h', time)
     .option('--until <time>', 'delivery time to stop at (default: the end of the feed)', time)
     .addOption(feedOption())
+    .addOption(allFeedsOption())
     .option('--json', 'print it as JSON')
     .addHelpText('after', examples)
-    .action((options: Given) => verify(options, io));
+    .action((options: Given) =>
+      forChosenFeeds(io, options, ['database', 'service'], (settings, part) => verify(settings, options, part)),
+    );
 }
 
-async function verify(given: Given, io: CommandProcess): Promise<void> {
+async function verify(
+  settings: SettingsFor<'feed' | 'database' | 'service'>,
+  given: Given,
+  io: CommandProcess,
+): Promise<void> {
   const { until = null, json } = given;
   requireRange(given.since, until, io.clock);
-  await withFeed(io, { feed: given.feed, need: ['service'] }, async (work) => {
+  await withFeedOf(settings, async (work: FeedCommandContext<'service'>) => {
     const since = startOf(work, given.since, io);
     if (until !== null && until <= since) throw new CommandFailure('--until is not after --since', EXIT.usage);
     noteOtherFilters(work, io);

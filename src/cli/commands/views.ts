@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
 import { describeError } from '../../observability/log/describe-error.js';
-import { readSettings } from '../../settings/settings.js';
 import type { StoreConnection } from '../../storage/connection/store-connection.js';
 import { readDescribedViews } from '../../storage/reporting/described-views.js';
 import { forgetProgress } from '../../storage/reporting/new-documents.js';
@@ -10,6 +9,7 @@ import { type ListedView, listReportViews, readReportViews } from '../../storage
 import { sqlTypeOf } from '../../storage/reporting/view-definition.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
+import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
 import { counted, formatTime } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
@@ -18,6 +18,7 @@ import { dbtSources } from '../views/dbt-sources.js';
 import { changeIndex, findView, listIndexes, storeRows } from '../views/store-rows.js';
 
 interface Given {
+  readonly feed?: string;
   readonly json?: true;
 }
 
@@ -25,10 +26,9 @@ interface ShowGiven extends Given {
   readonly dbt?: true;
 }
 
-interface IndexGiven {
+interface IndexGiven extends Given {
   readonly drop?: true;
   readonly list?: true;
-  readonly json?: true;
 }
 
 /** Deadline of a statement, milliseconds. An index of many rows takes long, and waits for the reports that began before. */
@@ -77,18 +77,18 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .argument('[name]', 'name of the view, as listed')
     .option('--dbt', 'print it as a source of a dbt project; without a name, all typed views')
     .addOption(json())
-    .action((name: string | undefined, { dbt, json: asJson }: ShowGiven) => {
-      if (dbt) return showSources(name, io);
+    .action((name: string | undefined, { dbt, ...given }: ShowGiven) => {
+      if (dbt) return showSources(name, given, io);
       if (name === undefined) throw new CommandFailure('name a view, or print all with --dbt', EXIT.usage);
-      return show(name, asJson ?? false, io);
+      return show(name, given, io);
     });
   command
     .command('store')
     .description('Keep the rows of a view in a table. The daemon keeps it up to date.')
     .argument('<name>', 'name of the view, as listed')
     .option('--drop', 'read the documents again, and drop the table with its indexes')
-    .action((name: string, { drop }: { drop?: true }) =>
-      withReports(io, (connection, readerRole) => storeRows(name, drop ?? false, { connection, readerRole }, io)),
+    .action((name: string, { drop, feed }: Given & { drop?: true }) =>
+      withReports(io, feed, (connection, readerRole) => storeRows(name, drop ?? false, { connection, readerRole }, io)),
     );
   command
     .command('index')
@@ -98,26 +98,28 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--drop', 'drop the index on these columns')
     .option('--list', 'list the indexes of all views')
     .addOption(json())
-    .action((name: string | undefined, columns: readonly string[], { drop, list, json: asJson }: IndexGiven) =>
-      withReports(io, async (connection, readerRole) => {
+    .action((name: string | undefined, columns: readonly string[], { drop, list, feed, json: asJson }: IndexGiven) =>
+      withReports(io, feed, async (connection, readerRole) => {
         if (list) return listIndexes(asJson ?? false, connection, io);
         if (name === undefined || columns.length === 0)
           throw new CommandFailure('name a view and the columns of the index, or --list', EXIT.usage);
         return changeIndex(name, columns, drop ?? false, { connection, readerRole }, io);
       }),
     );
+  for (const part of command.commands) part.addOption(entryOption());
 }
 
-function withReports(
+async function withReports(
   io: CommandProcess,
+  feed: string | undefined,
   work: (connection: StoreConnection, readerRole: string) => Promise<void>,
 ): Promise<void> {
-  const { database: settings } = readSettings(io.env, { need: ['database'] });
+  const settings = await readSchemaSettings(io, feed);
   return withDatabase(settings, ({ connection }) => work(connection, settings.readerRole), DEADLINE_MS);
 }
 
-function refresh({ all, json }: Given & { all?: true }, io: CommandProcess): Promise<void> {
-  return withReports(io, async (connection, readerRole) => {
+function refresh({ all, feed, json }: Given & { all?: true }, io: CommandProcess): Promise<void> {
+  return withReports(io, feed, async (connection, readerRole) => {
     if (all) await forgetProgress(connection);
     const progress = progressLine(io);
     const done = await refreshReports(connection, readerRole, (soFar) => {
@@ -142,8 +144,8 @@ function describe({ views, columns, built }: Refreshed): string {
   return `${added} Built:\n${built.map((name) => `  ${name}\n`).join('')}`;
 }
 
-function list({ json }: Given, io: CommandProcess): Promise<void> {
-  return withReports(io, async (connection) => {
+function list({ feed, json }: Given, io: CommandProcess): Promise<void> {
+  return withReports(io, feed, async (connection) => {
     const views = await listReportViews(connection);
     if (json) io.write(`${JSON.stringify(views)}\n`);
     else if (views.length === 0) io.write('No documents have been scanned yet: run `scanfeed views refresh`.\n');
@@ -169,8 +171,8 @@ function rowsOf({ arrays, history }: Pick<ReportView, 'arrays' | 'history'>): st
   return arrays.length === 0 ? 'documents' : `elements of ${arrays.map((path) => path.join('.')).join('[].')}`;
 }
 
-function show(name: string, json: boolean, io: CommandProcess): Promise<void> {
-  return withReports(io, async (connection) => {
+function show(name: string, { feed, json }: Given, io: CommandProcess): Promise<void> {
+  return withReports(io, feed, async (connection) => {
     const view = await findView(name, connection);
     const columns = view.columns.map((column) => ({ ...column, type: sqlTypeOf(column.type) }));
     const { slug: documentType, arrays, history } = view;
@@ -182,8 +184,8 @@ function show(name: string, json: boolean, io: CommandProcess): Promise<void> {
   });
 }
 
-function showSources(name: string | undefined, io: CommandProcess): Promise<void> {
-  return withReports(io, async (connection) => {
+function showSources(name: string | undefined, { feed }: Given, io: CommandProcess): Promise<void> {
+  return withReports(io, feed, async (connection) => {
     const known = name === undefined ? await readReportViews(connection) : [await findView(name, connection)];
     const typed = new Map(known.map((view) => [view.name, view]));
     const views = (await readDescribedViews(connection)).filter((view) => typed.has(view.name));

@@ -4,6 +4,14 @@ import { classifyError } from '../../core/errors.js';
 /** Exit codes; 64, 75 and 78 are those of `sysexits.h`. */
 export const EXIT = { done: 0, failed: 1, usage: 64, tryAgain: 75, settings: 78, interrupted: 130 } as const;
 
+/** Of several failures, the first one of these determines the exit code. */
+const WORST_FIRST: readonly number[] = [EXIT.usage, EXIT.settings, EXIT.failed, EXIT.tryAgain];
+
+/** Returns the worst of the exit codes of several failures. */
+export function worstOf(codes: readonly number[]): number {
+  return WORST_FIRST.find((code) => codes.includes(code)) ?? EXIT.failed;
+}
+
 /** Exit codes in the help of every command; described in docs/operating.md. */
 export const EXIT_HELP = `
 Exit codes: ${EXIT.done} success, ${EXIT.failed} failure or unfinished work, ${EXIT.usage} wrong usage, ${EXIT.tryAgain} try

@@ -1,8 +1,7 @@
-import { Option } from 'commander';
 import type { Clock } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
 import { checkSchema } from '../../daemon/prepare-schema.js';
-import { type DatabaseSettings, readSettings, type SettingsFor } from '../../settings/settings.js';
+import type { DatabaseSettings, SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
 import { type Database, openDatabase, STATEMENT_DEADLINE_MS } from '../../storage/connection/pool.js';
 import { connectStore } from '../../storage/connection/store-connection.js';
@@ -12,6 +11,7 @@ import { createStore } from '../../storage/store.js';
 import type { FeedStore, LeaseGrant } from '../../sync/ports/index.js';
 import type { CommandProcess } from './command-process.js';
 import { CommandFailure, EXIT } from './exit.js';
+import { readFeedSettings } from './feed-settings.js';
 
 /**
  * Opens the database for one command and closes it after the work. Rejects with the remedy if this release does not support
@@ -23,13 +23,31 @@ export async function withDatabase<T>(
   work: (store: OperatorStore, database: Database) => Promise<T>,
   statementDeadlineMs = STATEMENT_DEADLINE_MS,
 ): Promise<T> {
-  const database = openDatabase({ connection: settings.connection, maxConnections: 2, statementDeadlineMs });
+  return withConnection(
+    settings,
+    async (database) => work(await openSchema(settings, database), database),
+    statementDeadlineMs,
+  );
+}
+
+/** Opens the database, for any number of its schemas, and closes it after the work. */
+export async function withConnection<T>(
+  { connection }: DatabaseSettings,
+  work: (database: Database) => Promise<T>,
+  statementDeadlineMs = STATEMENT_DEADLINE_MS,
+): Promise<T> {
+  const database = openDatabase({ connection, maxConnections: 2, statementDeadlineMs });
   try {
-    await checkSchema(settings, database);
-    return await work(createOperatorStore(connectStore(database, settings.schema)), database);
+    return await work(database);
   } finally {
     await database.close();
   }
+}
+
+/** Opens a schema of the database. Rejects with the remedy if this release does not support the schema. */
+export async function openSchema(settings: DatabaseSettings, database: Database): Promise<OperatorStore> {
+  await checkSchema(settings, database);
+  return createOperatorStore(connectStore(database, settings.schema));
 }
 
 /** A feed with its settings and stores. */
@@ -45,30 +63,37 @@ export interface FeedOptions {
   readonly json?: true;
 }
 
-/** The option `--feed` of every command that works on one feed. */
-export function feedOption(): Option {
-  return new Option('--feed <name>', 'the feed (default: SCANFEED_FEED)');
-}
-
 /**
  * Reads the settings, opens the database and finds the feed.
  * @param need further groups of settings besides those of the feed and the database
  * @throws CommandFailure if there is no such feed
  */
 export async function withFeed<T, G extends Group = never>(
-  { env }: CommandProcess,
+  io: CommandProcess,
   { feed: named, need = [] }: { readonly feed?: string | undefined; readonly need?: readonly G[] },
   work: (context: FeedCommandContext<G>) => Promise<T>,
 ): Promise<T> {
-  const settings = readSettings<G | 'feed' | 'database'>(env, { need: ['feed', 'database', ...need] });
+  const settings = await readFeedSettings<G | 'feed' | 'database'>(io, {
+    feed: named,
+    need: ['feed', 'database', ...need],
+  });
+  return withFeedOf(settings, work);
+}
+
+/** Opens the database and finds the feed. @throws CommandFailure if there is no such feed */
+export async function withFeedOf<T, G extends Group = never>(
+  settings: SettingsFor<G | 'feed' | 'database'>,
+  work: (context: FeedCommandContext<G>) => Promise<T>,
+): Promise<T> {
   const { database: databaseSettings, feed: feedSettings } = settings as SettingsFor<'feed' | 'database'>;
   return withDatabase(databaseSettings, async (store, database) => {
-    const feed = await requireFeed(store, named ?? feedSettings.name);
+    const feed = await requireFeed(store, feedSettings.name);
     return work({ ...store, settings, database, feed });
   });
 }
 
-async function requireFeed({ feeds, connection: { tables } }: OperatorStore, name: string): Promise<FeedRow> {
+/** @throws CommandFailure if there is no such feed */
+export async function requireFeed({ feeds, connection: { tables } }: OperatorStore, name: string): Promise<FeedRow> {
   const feed = await feeds.find(name);
   if (feed !== undefined) return feed;
   const names = await feeds.listNames();

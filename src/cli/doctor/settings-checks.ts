@@ -1,13 +1,39 @@
 import { describeMistake } from '../../settings/mistakes.js';
 import { type Mistake, readSettings, SettingsError, type SettingsFor } from '../../settings/settings.js';
-import type { Group } from '../../settings/variables.js';
+import { GROUPS, type Group } from '../../settings/variables.js';
+import type { CommandProcess } from '../context/command-process.js';
+import { readFeedSettings } from '../context/feed-settings.js';
 import { type Finding, failing, ok, warning } from './finding.js';
 
 /** Groups of settings that no other check uses. */
 const OTHER_GROUPS = ['reconcile', 'pending', 'admin', 'process'] as const satisfies readonly Group[];
 
+/** The settings that other checks use, null if they are wrong, and the findings about all settings. */
+export interface CheckedSettings {
+  readonly settings: { readonly [G in 'service' | 'feed' | 'database']: SettingsFor<G>[G] | null };
+  readonly findings: readonly Finding[];
+}
+
+/** Returns the findings about valid settings. */
+export function validSettings({ service, feed, database, warnings }: SettingsFor<Group>): CheckedSettings {
+  return { settings: { service, feed, database }, findings: describe([], warnings) };
+}
+
+/**
+ * Reads and checks the settings of one feed.
+ * @throws CommandFailure if the feeds file does not list it
+ */
+export async function checkFeedSettings(io: CommandProcess, feed: string | undefined): Promise<CheckedSettings> {
+  try {
+    return validSettings(await readFeedSettings(io, { feed, need: GROUPS, orAll: true }));
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return { settings: { service: null, feed: null, database: null }, findings: describe(error.mistakes, []) };
+  }
+}
+
 /** Reads and checks the settings group by group. A group with a mistake is null and does not hide the others. */
-export function checkSettings(env: NodeJS.ProcessEnv | undefined) {
+export function checkSettings(env: NodeJS.ProcessEnv | undefined): CheckedSettings {
   const mistakes: Mistake[] = [];
   const warnings = new Set<string>();
   const read = <G extends Group>(group: G): SettingsFor<G>[G] | null => {

@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
-import { readSettings } from '../../settings/settings.js';
 import type { PassRequest, RequestedPass } from '../../storage/passes/request-pass.js';
 import type { PassKind } from '../../sync/ports/index.js';
 import type { CommandProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
+import { feedOption, readFeedSettings } from '../context/feed-settings.js';
 import { timeOption } from '../context/parse-options.js';
 import { untilInterrupted } from '../context/stop-signals.js';
-import { type FeedCommandContext, type FeedOptions, feedOption, withFeed } from '../context/with-feed.js';
+import { type FeedCommandContext, type FeedOptions, withFeed } from '../context/with-feed.js';
 import { withRetries } from '../context/with-retries.js';
 import { requireOwnService } from '../context/with-service.js';
 import { counted, formatSeconds, formatTime } from '../terminal/format.js';
@@ -66,7 +66,7 @@ export async function requestPass(
     return;
   }
   // A missing or invalid setting ends the command before it requests anything.
-  const complete = withServiceSettings(work, io);
+  const complete = await withServiceSettings(work, io);
   const { joined, ...pass } = await request();
   const announce = () => {
     if (json) return;
@@ -84,8 +84,9 @@ export async function requestPass(
 }
 
 /** Adds the settings that are needed to run a pass, but not to request one. */
-function withServiceSettings(work: FeedCommandContext<never>, { env }: CommandProcess): PassWork {
-  const settings = readSettings(env, { need: ['feed', 'database', 'service', 'pending'] });
+async function withServiceSettings(work: FeedCommandContext<never>, io: CommandProcess): Promise<PassWork> {
+  const need = ['feed', 'database', 'service', 'pending'] as const;
+  const settings = await readFeedSettings(io, { feed: work.feed.name, need });
   requireOwnService(settings.service, work.feed);
   return { ...work, settings };
 }

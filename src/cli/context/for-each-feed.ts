@@ -1,0 +1,105 @@
+import { Option } from 'commander';
+import { feedsFilePath, readFeedsFile } from '../../settings/feeds-file.js';
+import { SettingsError, type SettingsFor } from '../../settings/settings.js';
+import type { Group } from '../../settings/variables.js';
+import type { CommandProcess } from './command-process.js';
+import { CommandFailure, explain, worstOf } from './exit.js';
+import { readFeedSettings, requiresFile } from './feed-settings.js';
+
+/** The option `--all` of commands that can work on one feed after another. */
+export function allFeedsOption(): Option {
+  return new Option('--all', 'one feed of the feeds file after another').conflicts('feed');
+}
+
+/** Options of commands that work on one feed or, with a feeds file, on all of them. */
+export interface FeedsOptions {
+  readonly feed?: string;
+  readonly all?: true;
+  readonly json?: true;
+}
+
+/** Runs a command for the chosen feed, or with `--all` for each. */
+export async function forChosenFeeds<G extends Group>(
+  io: CommandProcess,
+  { feed, all, json }: FeedsOptions,
+  need: readonly G[],
+  run: (settings: SettingsFor<G | 'feed'>, io: CommandProcess) => Promise<void>,
+): Promise<void> {
+  if (all) return forEachFeed(io, { json: json === true, need }, run);
+  await run(await readFeedSettings(io, { feed, need: ['feed', ...need], orAll: true }), io);
+}
+
+/**
+ * Runs a command for one feed of the feeds file after another, each with a heading, or with `json` as an array with the result
+ * and the failure of each. A feed that fails does not stop the others.
+ * @throws CommandFailure with the worst exit code if it failed for a feed
+ */
+export async function forEachFeed<G extends Group>(
+  io: CommandProcess,
+  { json, need }: { readonly json: boolean; readonly need: readonly G[] },
+  run: (settings: SettingsFor<G | 'feed'>, io: CommandProcess) => Promise<void>,
+): Promise<void> {
+  const { env } = io;
+  const path = feedsFilePath(env);
+  if (path === null) throw requiresFile('--all');
+  const { feeds, invalid } = await readFeedsFile(path, env, { need });
+  const output = json ? jsonOutput(io) : textOutput(io);
+  const codes: number[] = [];
+  const runFor = async (name: string, work: (part: CommandProcess) => Promise<void>) => {
+    const failure = await work(output.begin(name)).then(() => null, explain);
+    output.end(name, failure?.message ?? null);
+    if (failure !== null) codes.push(failure.exitCode);
+  };
+  for (const settings of feeds) await runFor(settings.feed.name, (part) => run(settings, part));
+  for (const { name, mistakes } of invalid) {
+    await runFor(name, async () => {
+      throw new SettingsError(mistakes);
+    });
+  }
+  output.close();
+  if (codes.length === 0) return;
+  throw new CommandFailure(`failed for ${codes.length} of ${feeds.length + invalid.length} feeds`, worstOf(codes));
+}
+
+/** Prints the results of several feeds. */
+interface Output {
+  /** Begins the result of a feed. Returns the process that the command uses for it. */
+  begin(name: string): CommandProcess;
+  /** @param failure message; null if it succeeded */
+  end(name: string, failure: string | null): void;
+  close(): void;
+}
+
+function textOutput(io: CommandProcess): Output {
+  let separator = '';
+  return {
+    begin: (name) => {
+      io.write(`${separator}Feed ${name}\n`);
+      separator = '\n';
+      return io;
+    },
+    end: (name, failure) => {
+      if (failure !== null) io.note(`scanfeed: feed ${name}: ${failure}\n`);
+    },
+    close: () => {},
+  };
+}
+
+function jsonOutput(io: CommandProcess): Output {
+  let separator = '[';
+  let isEmpty = true;
+  return {
+    begin: (name) => {
+      io.write(`${separator}{"feed":${JSON.stringify(name)},"result":`);
+      separator = ',\n';
+      isEmpty = true;
+      const write = (data: string | Uint8Array) => {
+        isEmpty = false;
+        io.write(typeof data === 'string' ? data.replace(/\n$/, '') : data);
+      };
+      return { ...io, write };
+    },
+    end: (_, failure) => io.write(`${isEmpty ? 'null' : ''},"failure":${JSON.stringify(failure)}}`),
+    close: () => io.write(separator === '[' ? '[]\n' : ']\n'),
+  };
+}
