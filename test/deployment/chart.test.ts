@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { readFeedsFile } from '../../src/settings/feeds-file.js';
 import { readSettings } from '../../src/settings/settings.js';
 import { testCertificate } from '../support/certificate.js';
 import {
   CHART,
   ciValues,
+  type Manifest,
   OLDEST_KUBERNETES,
   parseManifests,
   REQUIRED,
@@ -16,7 +18,7 @@ import {
   runTemplate,
   testFolder,
 } from '../support/deployment/chart.js';
-import { allContainers, environmentOf, mountedFiles, podSpecs } from '../support/deployment/pods.js';
+import { allContainers, environmentOf, mountedFiles, mountedSecrets, podSpecs } from '../support/deployment/pods.js';
 import { findInvalid, requireSchemas } from '../support/deployment/schemas.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
 
@@ -60,6 +62,21 @@ describe('with Helm', () => {
     ['an address without a scheme', { baseUrl: 'recognition.example/v1' }, '/baseUrl'],
     ['an address with a password', { baseUrl: 'https://user:password@recognition.example/v1' }, '/baseUrl'],
     ['a password in the proxy', { proxy: { url: 'http://user:password@proxy.example' } }, '/proxy/url'],
+    ['a name that none of several feeds can have', { feeds: [{ name: 'in voices' }] }, '/feeds/0/name'],
+    ['a key of a feed instead of its secret', { feeds: [{ name: 'acme', apiKey: 'canary' }] }, '/feeds/0/apiKey'],
+    ['a feed with the path of a key', { feeds: [{ name: 'acme', apiKeyFile: '/key' }] }, "'apiKeyFile' not allowed"],
+    ['two feeds of a name', { feeds: [{ name: 'acme' }, { name: 'acme' }] }, 'feeds: two have the name acme'],
+    [
+      'a feed without a key',
+      { apiKey: { existingSecret: '' }, feeds: [{ name: 'acme' }] },
+      'feeds: acme has no apiKey',
+    ],
+    ['a feed without an address', { baseUrl: '', feeds: [{ name: 'acme' }] }, 'feeds: acme has no baseUrl'],
+    [
+      'plain HTTP of a feed',
+      { feeds: [{ name: 'acme', baseUrl: 'http://recognition.example/v1' }] },
+      'feeds: baseUrl of acme: http: is not encrypted',
+    ],
     ['a name no feed can have', { feed: 'in voices' }, '/feed'],
     ['another mode', { mode: 'daemonset' }, '/mode'],
     ['replicas that are no number', { replicaCount: '2' }, '/replicaCount'],
@@ -103,6 +120,14 @@ describe('with Helm', () => {
   });
 });
 
+/** The feeds file in the ConfigMap that a pod mounts, `configMap/NAME/feeds.yaml`; empty without one. */
+function feedsFileIn(manifests: readonly Manifest[], source = ''): string {
+  const [, name] = source.split('/');
+  return (
+    manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)?.data['feeds.yaml'] ?? ''
+  );
+}
+
 function policy() {
   const anywhere = { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] };
   return { enabled: true, egress: { service: anywhere, database: anywhere } };
@@ -144,6 +169,7 @@ describe('the manifests', () => {
           : 'postgres://scanfeed:password@db.example/invoices',
         '/etc/scanfeed/migration-database': 'postgresql://owner:password@db.example/invoices',
         '/etc/scanfeed/proxy': 'http://user:password@proxy.example:3128',
+        '/etc/scanfeed/feeds.yaml': feedsFileIn(manifests, files['/etc/scanfeed/feeds.yaml']),
       };
       const readFile = (path: string) => {
         expect(Object.keys(files)).toContain(path);
@@ -155,9 +181,18 @@ describe('the manifests', () => {
           expect(Object.keys(files)).toContain(env.PGSSLROOTCERT);
           env.PGSSLROOTCERT = await authorityFile(); // which is read from the disk only
         }
-        const settings = readSettings(env, { readFile });
-        expect(settings.warnings).toEqual([]);
-        expect(settings.service.readApiKey()).toBe('key');
+        const secrets = mountedSecrets(pod, container);
+        const readKey = (path: string) => (Object.hasOwn(secrets, dirname(path)) ? 'key' : readFile(path));
+        const { feeds, invalid } =
+          env.SCANFEED_FEEDS_FILE === undefined
+            ? { feeds: [readSettings(env, { readFile })], invalid: [] }
+            : await readFeedsFile(env.SCANFEED_FEEDS_FILE, env, { readFile: readKey });
+        expect(invalid).toEqual([]);
+        expect(feeds.length).toBeGreaterThan(0);
+        for (const { service, warnings } of feeds) {
+          expect(warnings).toEqual([]);
+          expect(service.readApiKey()).toBe('key');
+        }
       }
     }
     expect(manifests).not.toEqual([]);
@@ -178,6 +213,13 @@ describe('the manifests', () => {
       SCANFEED_HISTORY: 'off',
       SCANFEED_DOCUMENT_TYPE: '007',
     });
+  });
+
+  test('have only the dashboard of all feeds when there is a list of feeds', async (context) => {
+    const values = { ...REQUIRED, feeds: [{ name: 'acme' }], dashboard: { enabled: true } };
+    const manifests = await render(requireHelm(context), values);
+    const files = manifests.filter(({ kind }) => kind === 'ConfigMap').flatMap(({ data }) => Object.keys(data));
+    expect(files.sort()).toEqual(['documents.invoices-scanfeed-all-feeds.json', 'feeds.yaml']);
   });
 
   test('name each label and annotation once, the narrower value', async (context) => {
@@ -214,6 +256,7 @@ describe('the manifests', () => {
     ['none to add where all are replaced at once', { updateStrategy: { type: 'Recreate' } }, '5 connections.\n'],
     ['a share of the replicas as more', { replicaCount: 4, updateStrategy: surge('25%') }, '20 connections, and more'],
     ['as many as are added', { replicaCount: 2, updateStrategy: surge(3) }, '10 connections, and 25 during an update.'],
+    ['a list of feeds', { feeds: [{ name: 'acme' }, { name: 'globex' }] }, 'keeps 2 feeds in PostgreSQL.\n'],
     ['no replica', { replicaCount: 0 }, 'Nothing is running: replicaCount is 0.\n'],
     ['a sidecar', { mode: 'sidecar' }, '5 connections from each pod.'],
   ] as const)('are followed by notes with %s', async ([, values, expected], context) => {

@@ -44,6 +44,56 @@ const RENDERED: readonly (readonly [what: string, values: object, expected: Expe
     },
   ],
   [
+    'the list of several feeds, with the secrets of their keys',
+    {
+      feeds: [
+        { name: 'acme', apiKey: { existingSecret: 'keys', key: 'acme' }, markdown: true },
+        { name: '007', apiKey: { existingSecret: 'keys', key: 'bond' }, filters: { status: ['failed'] } },
+        { name: 'globex' },
+      ],
+      nameOverride: 'feeds',
+      commonAnnotations: { owner: 'documents' },
+    },
+    {
+      ConfigMap: {
+        metadata: { name: 'invoices-feeds-feeds', annotations: { owner: 'documents' } },
+        data: {
+          'feeds.yaml': `- apiKeyFile: /etc/scanfeed-keys/keys/acme
+  markdown: true
+  name: acme
+- apiKeyFile: /etc/scanfeed-keys/keys/bond
+  filters:
+    status:
+    - failed
+  name: "007"
+- name: globex
+`,
+        },
+      },
+      Deployment: {
+        spec: {
+          template: {
+            spec: {
+              volumes: [{}, { name: 'feeds-keys-0', secret: { secretName: 'keys', defaultMode: 0o444 } }],
+              containers: [
+                { volumeMounts: [{}, { name: 'feeds-keys-0', mountPath: '/etc/scanfeed-keys/keys', readOnly: true }] },
+              ],
+            },
+          },
+        },
+      },
+    },
+  ],
+  [
+    'the alerts of all feeds of a list',
+    { feeds: [{ name: 'acme' }], prometheusRule: { enabled: true } },
+    {
+      PrometheusRule: {
+        spec: { groups: [{ rules: expect.arrayContaining([rule('ScanfeedDown', '{namespace="documents"}')]) }] },
+      },
+    },
+  ],
+  [
     'the container of another name as the default one of kubectl',
     { nameOverride: 'feed' },
     {

@@ -28,7 +28,8 @@ the lowest value, backlogs the highest, and events the sum.
 {{- define "scanfeed.alerts" -}}
 {{- $alerts := .Values.prometheusRule.alerts -}}
 {{- $runbooks := include "scanfeed.runbooks" . -}}
-{{- $own := default (printf "namespace=%q, feed=%q" (include "scanfeed.namespace" .) .Values.feed) .Values.prometheusRule.selector -}}
+{{- $feed := ternary "" (printf ", feed=%q" .Values.feed) (not (empty .Values.feeds)) -}}
+{{- $own := default (printf "namespace=%q%s" (include "scanfeed.namespace" .) $feed) .Values.prometheusRule.selector -}}
 - name: scanfeed
   {{- with .Values.prometheusRule.interval }}
   interval: {{ . }}

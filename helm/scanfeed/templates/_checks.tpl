@@ -1,6 +1,7 @@
 {{/* Checks of values that a schema cannot express. Each fails with a message that names the value. */}}
 {{- define "scanfeed.checks" -}}
-{{- include "scanfeed.checkBaseUrl" . }}
+{{- include "scanfeed.checkUrl" (list . "baseUrl" .Values.baseUrl) }}
+{{- include "scanfeed.checkFeeds" . }}
 {{- include "scanfeed.checkExtraEnv" . }}
 {{- include "scanfeed.checkRanges" . }}
 {{- include "scanfeed.checkMemory" . }}
@@ -14,6 +15,7 @@
 SCANFEED_BASE_URL: baseUrl
 SCANFEED_API_KEY: apiKey.existingSecret
 SCANFEED_FEED: feed
+SCANFEED_FEEDS_FILE: feeds
 SCANFEED_ADMIN_PORT: port
 SCANFEED_DATABASE_POOL: database.connections
 SCANFEED_AUTO_MIGRATE: database.migrations
@@ -33,6 +35,7 @@ names Kubernetes takes the last one.
 {{- $own := include "scanfeed.ownValues" . | fromYaml -}}
 {{- with .Values }}
 {{- if not (or .proxy.existingSecret .proxy.url) }}{{ $_ := unset $own "HTTPS_PROXY" }}{{ end -}}
+{{- if not .feeds }}{{ $_ := unset $own "SCANFEED_FEEDS_FILE" }}{{ end -}}
 {{- if not .proxy.noProxy }}{{ $_ := unset $own "NO_PROXY" }}{{ end -}}
 {{- if not (or .ca.configMap .ca.secret) }}{{ $_ := unset $own "NODE_EXTRA_CA_CERTS" }}{{ end -}}
 {{- if or .database.ca.configMap .database.ca.secret }}
@@ -90,12 +93,14 @@ names Kubernetes takes the last one.
 {{- end }}
 {{- end }}
 
-{{/* The program rejects plain HTTP to another host unless it is allowed. */}}
-{{- define "scanfeed.checkBaseUrl" -}}
-{{- $allowed := toString (get .Values.settings "SCANFEED_ALLOW_HTTP") -}}
-{{- $elsewhere := or .Values.extraEnv .Values.extraEnvFrom -}}
-{{- $loopback := regexMatch "^http://(([^/]*\\.)?localhost|127(\\.[0-9]+){3}|\\[::1\\])(:[0-9]+)?(/|$)" .Values.baseUrl -}}
-{{- if and (hasPrefix "http:" .Values.baseUrl) (not $loopback) (not $elsewhere) (not (has $allowed (list "true" "yes" "on" "1"))) }}
-{{- fail "baseUrl: http: is not encrypted; use https:, or set settings.SCANFEED_ALLOW_HTTP" }}
+{{/* The program rejects plain HTTP to another host unless it is allowed: (list root value URL). */}}
+{{- define "scanfeed.checkUrl" -}}
+{{- $url := index . 2 -}}
+{{- $values := (index . 0).Values -}}
+{{- $allowed := toString (get $values.settings "SCANFEED_ALLOW_HTTP") -}}
+{{- $elsewhere := or $values.extraEnv $values.extraEnvFrom -}}
+{{- $loopback := regexMatch "^http://(([^/]*\\.)?localhost|127(\\.[0-9]+){3}|\\[::1\\])(:[0-9]+)?(/|$)" $url -}}
+{{- if and (hasPrefix "http:" $url) (not $loopback) (not $elsewhere) (not (has $allowed (list "true" "yes" "on" "1"))) }}
+{{- fail (printf "%s: http: is not encrypted; use https:, or set settings.SCANFEED_ALLOW_HTTP" (index . 1)) }}
 {{- end }}
 {{- end }}

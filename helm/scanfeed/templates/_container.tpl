@@ -84,6 +84,11 @@ volumeMounts:
   - name: {{ include "scanfeed.name" . }}
     mountPath: /etc/scanfeed
     readOnly: true
+  {{- range $index, $secret := (include "scanfeed.keySecrets" . | fromJson).names }}
+  - name: {{ include "scanfeed.keyVolumeName" (list $ $index) }}
+    mountPath: /etc/scanfeed-keys/{{ $secret }}
+    readOnly: true
+  {{- end }}
   {{- with .Values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -93,14 +98,22 @@ volumeMounts:
 {{- define "scanfeed.env" -}}
 {{- $database := .Values.database -}}
 {{- $env := dict
-  "SCANFEED_BASE_URL" (required "baseUrl is required: the address of the service, with its /v1" .Values.baseUrl)
-  "SCANFEED_API_KEY_FILE" "/etc/scanfeed/api-key"
-  "SCANFEED_FEED" .Values.feed
   "SCANFEED_ADMIN_PORT" .Values.port
   "SCANFEED_DATABASE_POOL" $database.connections
   "SCANFEED_AUTO_MIGRATE" (toString (eq $database.migrations "startup"))
   (ternary "PGPASSWORD_FILE" "DATABASE_URL_FILE" (ne $database.passwordKey "")) "/etc/scanfeed/database"
 -}}
+{{- if .Values.feeds }}
+{{- $_ := set $env "SCANFEED_FEEDS_FILE" "/etc/scanfeed/feeds.yaml" }}
+{{- else }}
+{{- $_ := set $env "SCANFEED_FEED" .Values.feed }}
+{{- end }}
+{{- if or .Values.baseUrl (not .Values.feeds) }}
+{{- $_ := set $env "SCANFEED_BASE_URL" (required "baseUrl is required: the address of the service, with its /v1" .Values.baseUrl) }}
+{{- end }}
+{{- if or .Values.apiKey.existingSecret (not .Values.feeds) }}
+{{- $_ := set $env "SCANFEED_API_KEY_FILE" "/etc/scanfeed/api-key" }}
+{{- end }}
 {{- if $database.migrationSecret.name }}
 {{- $_ := set $env "SCANFEED_MIGRATION_DATABASE_URL_FILE" "/etc/scanfeed/migration-database" }}
 {{- end }}
@@ -138,17 +151,34 @@ volumeMounts:
 {{- end }}
 
 {{- define "scanfeed.volumes" -}}
+{{- include "scanfeed.volumesWith" (list . (print (include "scanfeed.fullname" .) "-feeds")) }}
+{{- end }}
+
+{{/* The volumes with a ConfigMap of the feeds file: (list root name). */}}
+{{- define "scanfeed.volumesWith" -}}
+{{- $feedsConfigMap := index . 1 -}}
+{{- with index . 0 -}}
+{{- $root := . -}}
 {{- $database := .Values.database -}}
 - name: {{ include "scanfeed.name" . }}
   projected:
     # 0444: readable for a user that is neither root nor in the group of the files.
     defaultMode: 292
     sources:
+      {{- if or .Values.apiKey.existingSecret (not .Values.feeds) }}
       - secret:
           name: {{ required "apiKey.existingSecret is required: the secret that holds the API key" .Values.apiKey.existingSecret }}
           items:
             - key: {{ .Values.apiKey.key }}
               path: api-key
+      {{- end }}
+      {{- if .Values.feeds }}
+      - configMap:
+          name: {{ $feedsConfigMap }}
+          items:
+            - key: feeds.yaml
+              path: feeds.yaml
+      {{- end }}
       - secret:
           name: {{ required "database.existingSecret is required: the secret that holds the database's address" $database.existingSecret }}
           items:
@@ -181,7 +211,14 @@ volumeMounts:
               path: {{ $path }}
       {{- end }}
       {{- end }}
+{{- range $index, $secret := (include "scanfeed.keySecrets" . | fromJson).names }}
+- name: {{ include "scanfeed.keyVolumeName" (list $root $index) }}
+  secret:
+    secretName: {{ $secret }}
+    defaultMode: 292
+{{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}
+{{- end }}
 {{- end }}
 {{- end }}

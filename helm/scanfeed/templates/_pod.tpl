@@ -45,6 +45,4 @@ dnsPolicy: {{ . }}
 dnsConfig:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-volumes:
-  {{- include "scanfeed.volumes" . | nindent 2 }}
 {{- end }}

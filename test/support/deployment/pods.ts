@@ -15,6 +15,7 @@ export interface Container {
     readonly seccompProfile?: { readonly type: string };
   };
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
   readonly readinessProbe?: unknown;
   readonly startupProbe?: unknown;
   readonly livenessProbe?: unknown;
@@ -33,6 +34,7 @@ export interface PodSpec {
     readonly projected?: {
       readonly sources: readonly { readonly secret?: SourceItems; readonly configMap?: SourceItems }[];
     };
+    readonly secret?: { readonly secretName: string };
   }[];
 }
 
@@ -59,4 +61,14 @@ export function mountedFiles({ volumes }: PodSpec): Record<string, string> {
         items.map(({ key, path }) => [`/etc/scanfeed/${path}`, `${kind}/${name}/${key}`]),
       ),
   );
+}
+
+/** Folders in which a container mounts whole secrets, each with the name of its secret. */
+export function mountedSecrets({ volumes }: PodSpec, { volumeMounts }: Container): Record<string, string> {
+  const secrets = new Map(volumes.map(({ name, secret }) => [name, secret?.secretName]));
+  const mounts = volumeMounts.flatMap(({ name, mountPath }) => {
+    const secret = secrets.get(name);
+    return secret === undefined ? [] : [[mountPath, secret] as const];
+  });
+  return Object.fromEntries(mounts);
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { KEYS } from '../../../src/settings/feed-entries.js';
 import { VARIABLES, type Variable } from '../../../src/settings/variables.js';
 import { CHART } from './chart.js';
 
@@ -22,6 +23,7 @@ export function renderValuesSchema(): string {
   const variables: readonly Variable[] = Object.values(VARIABLES);
   const settings = variables.filter(({ name }) => !Object.hasOwn(own, name)).map(formOf);
   schema.properties.settings.properties = Object.fromEntries(settings);
+  schema.properties.feeds.items = feedForm(schema.properties.baseUrl);
   return `${formatJson(schema)}\n`;
 }
 
@@ -29,6 +31,37 @@ function formOf({ name, form, meaning, allowed, default: value }: Variable): [na
   if (form === undefined) throw new Error(`${name} has no form`);
   const byDefault = value === null ? '' : `. Default: ${value}`;
   return [name, { ...form, description: `${meaning}. Allowed: ${allowed}${byDefault}`.replaceAll('`', '') }];
+}
+
+/** The form of an entry of the feeds file, with the secret of its key in place of a path. */
+function feedForm(baseUrl: { readonly pattern: string }): object {
+  const variables: readonly Variable[] = Object.values(VARIABLES);
+  const formOfKey = (key: string) => {
+    const variable = variables.find(({ name }) => KEYS.get(name) === key);
+    const { form = baseUrl, meaning = '', allowed = '' } = variable ?? {};
+    return { ...form, description: `${meaning}. Allowed: ${allowed}`.replaceAll('`', '') };
+  };
+  const formsOf = (keys: readonly string[], prefix = '') =>
+    Object.fromEntries(keys.map((key) => [key, formOfKey(prefix + key)]));
+  const keys = [...KEYS.values()].filter((key) => key !== 'apiKeyFile');
+  const filters = formsOf(
+    keys.flatMap((key) => /^filters\.(.*)/.exec(key)?.[1] ?? []),
+    'filters.',
+  );
+  const list = { type: 'array', minItems: 1, items: { enum: ['completed', 'failed'] } };
+  const secret = { allOf: [{ $ref: '#/definitions/resourceName' }], minLength: 1 };
+  return objectOf(
+    {
+      ...formsOf(keys.filter((key) => !key.includes('.'))),
+      apiKey: objectOf({ existingSecret: secret, key: { $ref: '#/definitions/key' } }, 'existingSecret', 'key'),
+      filters: objectOf({ ...filters, status: { anyOf: [filters.status, list] } }),
+    },
+    'name',
+  );
+}
+
+function objectOf(properties: object, ...required: readonly string[]): object {
+  return { type: 'object', additionalProperties: false, ...(required.length > 0 && { required }), properties };
 }
 
 /** Renders the template with the ranges of durations, sizes and numbers. */
