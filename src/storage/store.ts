@@ -7,6 +7,7 @@ import { createDatabaseClock } from './connection/database-clock.js';
 import type { Database } from './connection/pool.js';
 import { connectStore } from './connection/store-connection.js';
 import { createLeases } from './feeds/lease.js';
+import { createProcesses } from './feeds/processes.js';
 import { createStatus } from './feeds/status.js';
 import { createPasses } from './passes/passes.js';
 import { createPendingRetries } from './runs/pending.js';
@@ -24,6 +25,7 @@ export function createStore(database: Database, settings: StoreSettings): FeedSt
   return {
     ...createLeases(connection, databaseClock),
     ...createPositions(connection, databaseClock, gathering),
+    ...createProcesses(connection),
     ...createStatus(connection, monotonic, databaseClock),
     ...createCommits(connection, { ...settings, databaseClock }),
     ...createPasses(connection),

@@ -26,7 +26,7 @@ import { linkedSignal } from './retry/linked-signal.js';
 
 /**
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
- * it runs four tasks until the lease is lost: it renews the lease, reads the feed, runs passes and retries pending results.
+ * it runs four tasks until the lease is lost or given back: it renews the lease, reads the feed, runs passes and retries pending results.
  * Never rejects; it retries after failures.
  */
 export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): Promise<void> {
@@ -36,33 +36,38 @@ export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): P
     ...watchDatabase(feedContext.store, feedContext.clock),
     retryWakeUp,
   };
-  for (let starting = true; !signal.aborted; starting = false) {
-    const lease = await takeLease(context, signal, starting);
-    if (lease === null) return;
-    const held = linkedSignal(signal);
-    const idle = createIdleGate();
-    const passes = createUnfinishedPasses();
-    try {
-      await Promise.all([
-        keepLease(lease, context, passes, held.signal).finally(held.abort),
-        readFeed(lease, context, idle, held.signal).finally(held.abort),
-        runPasses(lease, context, passes, idle, held.signal).finally(held.abort),
-        retryPending(lease, context, held.signal).finally(held.abort),
-      ]);
-    } finally {
-      held.abort();
-      held.unlink();
-      await releaseLease(context, lease);
+  const { leases, identity } = context;
+  leases.follow(identity.name);
+  try {
+    for (let starting = true; !signal.aborted; starting = false) {
+      const lease = await takeLease(context, signal, starting);
+      if (lease !== null) await lead(lease, context, signal);
     }
+  } finally {
+    await leases.unfollow(identity.name);
   }
 }
 
-/** Releases the lease, if possible; otherwise it expires. */
-async function releaseLease({ store, observer }: FeedContext, lease: LeaseGrant) {
-  observer.leading(null);
-  observer.caughtUp(null);
-  observer.reading('feed', null);
-  await store.releaseLease(lease).catch(() => {});
+/** Runs the tasks of the leader until the lease is lost or the signal aborts. */
+async function lead(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
+  const held = linkedSignal(signal);
+  const idle = createIdleGate();
+  const passes = createUnfinishedPasses();
+  try {
+    await Promise.all([
+      keepLease(lease, context, passes, held.signal).finally(held.abort),
+      readFeed(lease, context, idle, held.signal).finally(held.abort),
+      runPasses(lease, context, passes, idle, held.signal).finally(held.abort),
+      retryPending(lease, context, held.signal).finally(held.abort),
+    ]);
+  } finally {
+    held.abort();
+    held.unlink();
+    context.observer.leading(null);
+    context.observer.caughtUp(null);
+    context.observer.reading('feed', null);
+    await context.leases.release(lease);
+  }
 }
 
 /** Reads the feed page by page while this process holds the lease. Resolves when it is lost or the signal aborts. */

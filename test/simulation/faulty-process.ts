@@ -123,6 +123,8 @@ export class FaultyProcess {
       renewLease: through(store.renewLease),
       renewLeases: through(store.renewLeases),
       releaseLease: through(store.releaseLease),
+      checkIn: through(store.checkIn),
+      checkOut: through(store.checkOut),
       readPosition: through(store.readPosition),
       readEarlierPositions: through(store.readEarlierPositions),
       findDelivered: through(store.findDelivered),

@@ -58,6 +58,8 @@ const ADOPTED_AT_ONCE = 1_000;
 /** A second implementation of the store, in memory, with the rules of the SQL statements. */
 export class ModelStore implements FeedStore {
   readonly feeds = new Map<string, ModelFeed>();
+  /** When each process that follows several feeds expires. */
+  readonly processes = new Map<string, number>();
   readonly #settings: Required<ModelStoreSettings>;
   readonly #rows: ModelRows;
   /** Number of passes begun. */
@@ -136,6 +138,16 @@ export class ModelStore implements FeedStore {
   async releaseLease(lease: LeaseGrant): Promise<void> {
     const feed = this.#held(lease);
     if (feed !== null) Object.assign(feed, { holder: null, expiresAt: 0 });
+  }
+
+  async checkIn(holder: string, _feeds: number, ttlMs: number): Promise<readonly string[]> {
+    this.processes.set(holder, this.now() + ttlMs);
+    const live = [...this.processes].filter(([name, expiresAt]) => name === holder || expiresAt > this.now());
+    return live.map(([name]) => name).sort();
+  }
+
+  async checkOut(holder: string): Promise<void> {
+    this.processes.delete(holder);
   }
 
   async readPosition(name: string): Promise<Position> {

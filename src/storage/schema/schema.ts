@@ -116,6 +116,12 @@ interface PassesTable {
   cancelled: Generated<boolean>;
 }
 
+interface ProcessesTable {
+  holder: string;
+  feeds: number;
+  expires_at: Timestamp;
+}
+
 interface RecentErrorsTable {
   holder: string;
   stage: string;
@@ -204,6 +210,7 @@ export interface ScanfeedSchema {
   quarantine: QuarantineTable;
   cursor_history: CursorHistoryTable;
   passes: PassesTable;
+  processes: ProcessesTable;
   recent_errors: RecentErrorsTable;
   change_clock: ChangeClockTable;
   deleted_runs: DeletedRunsTable;
@@ -225,6 +232,7 @@ export interface Tables {
   readonly quarantine: RawBuilder<unknown>;
   readonly cursorHistory: RawBuilder<unknown>;
   readonly passes: RawBuilder<unknown>;
+  readonly processes: RawBuilder<unknown>;
   readonly recentErrors: RawBuilder<unknown>;
   readonly changeClock: RawBuilder<unknown>;
   readonly migrations: RawBuilder<unknown>;
@@ -252,6 +260,7 @@ export function tablesOf(schema: string): Tables {
     quarantine: sql.id(schema, 'quarantine'),
     cursorHistory: sql.id(schema, 'cursor_history'),
     passes: sql.id(schema, 'passes'),
+    processes: sql.id(schema, 'processes'),
     recentErrors: sql.id(schema, 'recent_errors'),
     changeClock: sql.id(schema, 'change_clock'),
     migrations: sql.id(schema, 'migrations'),

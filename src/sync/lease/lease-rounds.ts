@@ -1,6 +1,8 @@
 import type { Clock } from '../../core/clock.js';
 import type { FeedIdentity, FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../ports/index.js';
 import { limitConcurrency } from '../retry/limit-concurrency.js';
+import { createCheckIn } from './check-in.js';
+import { createFeedShare } from './feed-share.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
 
 /** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
@@ -10,27 +12,45 @@ const MAX_INTERVAL_MS = 10_000;
 /** Maximum number of leases that are taken at once, so that connections are left for other statements. */
 const TAKEN_AT_ONCE = 8;
 
-/** The leases of all feeds that a process follows in a schema: each round is one statement for all feeds that wait for it. */
+/**
+ * The leases of all feeds that a process follows in a schema: each round is one statement for all feeds that wait for it. Processes
+ * that follow many feeds share them evenly.
+ */
 export interface LeaseRounds {
   /** Time between two rounds, milliseconds. */
   readonly intervalMs: number;
+  /** Begins to follow a feed: from now on the process takes part in its sharing. */
+  follow(feed: string): void;
+  /** Ends that. With its last feed the process no longer counts. Never rejects. */
+  unfollow(feed: string): Promise<void>;
   /**
    * Waits for the next look at a feed without a lease. Resolves with null when the signal aborts; never rejects.
    * @param atOnce whether the feed has just begun to wait for its lease, so that the look happens at once
    */
   look(feed: string, signal: AbortSignal, atOnce: boolean): Promise<RoundAnswer<FeedStatus> | null>;
-  /** Takes a lease like the store. Rejects also when the signal aborts before its turn. `askedAt`: monotonic time. */
+  /**
+   * Takes a lease like the store; null also if the process leads its share of feeds. Rejects also when the signal aborts before its
+   * turn. `askedAt`: monotonic time.
+   */
   take(
     feed: FeedIdentity,
     replaced: string | null,
     signal: AbortSignal,
   ): Promise<{ readonly askedAt: number; readonly lease: LeaseGrant | null }>;
-  /** Waits for the next renewal of a lease: null if it was lost. Resolves with null when the signal aborts; never rejects. */
+  /**
+   * Waits for the next renewal of a lease: null if it was lost, or is to be given back to another process. Resolves with null when
+   * the signal aborts; never rejects.
+   */
   renew(lease: LeaseGrant, signal: AbortSignal): Promise<RoundAnswer<LeaseRenewal | null> | null>;
+  /** Releases a lease, so that another process need not wait for it to expire. Never rejects: otherwise it expires. */
+  release(lease: LeaseGrant): Promise<void>;
 }
 
 export interface LeaseRoundsParts {
-  readonly store: Pick<FeedStore, 'acquireLease' | 'renewLease' | 'renewLeases' | 'readStatuses'>;
+  readonly store: Pick<
+    FeedStore,
+    'acquireLease' | 'renewLease' | 'renewLeases' | 'releaseLease' | 'readStatuses' | 'checkIn' | 'checkOut'
+  >;
   readonly clock: Clock;
   /** Identifies this process among those that may hold a lease. */
   readonly holder: string;
@@ -42,35 +62,64 @@ export interface LeaseRoundsParts {
 export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: LeaseRoundsParts): LeaseRounds {
   const intervalMs = Math.min(leaseTtlMs / ATTEMPTS_PER_TTL, MAX_INTERVAL_MS);
   const limited = limitConcurrency(TAKEN_AT_ONCE);
+  const share = createFeedShare(leaseTtlMs);
+  const { checkIn, checkOut, checkOutDead } = createCheckIn({ store, clock, holder, leaseTtlMs, intervalMs }, share);
   const looks = createRounds<string, FeedStatus>({
     clock,
     intervalMs,
     backsOff: true,
     ask: async (feeds, signal) => {
       await ready(signal);
+      await checkIn();
+      const askedAt = clock.monotonic();
       const statuses = await store.readStatuses(feeds);
-      return feeds.map((feed) => statuses.get(feed) as FeedStatus);
+      return feeds.map((feed) => {
+        const status = statuses.get(feed) as FeedStatus;
+        share.looked(feed, status.leaseHolder === null, askedAt);
+        return status;
+      });
     },
   });
+  const renewAll = async (leases: readonly LeaseGrant[]) => {
+    const [first] = leases;
+    if (first !== undefined && leases.length === 1) return [await store.renewLease(first, leaseTtlMs)];
+    const renewed = await store.renewLeases(leases, leaseTtlMs);
+    return leases.map(({ feed }) => renewed.get(feed) ?? null);
+  };
   const renewals = createRounds<LeaseGrant, LeaseRenewal | null>({
     clock,
     intervalMs,
     backsOff: false,
     ask: async (leases) => {
-      const [first] = leases;
-      if (first !== undefined && leases.length === 1) return [await store.renewLease(first, leaseTtlMs)];
-      const renewed = await store.renewLeases(leases, leaseTtlMs);
-      return leases.map(({ feed }) => renewed.get(feed) ?? null);
+      // A process that cannot check in keeps its leases, so that fewer processes never means none.
+      const [renewed] = await Promise.all([renewAll(leases), checkIn().catch(() => {})]);
+      const surplus = share.surplus();
+      return renewed.map((renewal, index) => (surplus.includes(leases[index]?.feed ?? '') ? null : renewal));
     },
   });
   return {
     intervalMs,
+    follow: share.follow,
+    unfollow: async (feed) => {
+      share.unfollow(feed);
+      if (share.followed() === 0) await checkOut();
+    },
     look: looks.next,
     take: (feed, replaced, signal) =>
       limited(
         async () => {
           const askedAt = clock.monotonic();
-          return { askedAt, lease: await store.acquireLease(feed, holder, leaseTtlMs, replaced) };
+          if (replaced !== null) {
+            await checkOutDead(replaced);
+            share.takeOwn(feed.name);
+          } else if (!share.mayTake(feed.name, askedAt)) return { askedAt, lease: null };
+          let lease: LeaseGrant | null = null;
+          try {
+            lease = await store.acquireLease(feed, holder, leaseTtlMs, replaced);
+          } finally {
+            if (lease === null) share.release(feed.name);
+          }
+          return { askedAt, lease };
         },
         { signal },
       ),
@@ -85,6 +134,10 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
       } catch (error) {
         return { error, pauseMs: intervalMs };
       }
+    },
+    release: async (lease) => {
+      share.release(lease.feed);
+      await store.releaseLease(lease).catch(() => {});
     },
   };
 }

@@ -15,7 +15,7 @@ export async function takeLease(
   signal: AbortSignal,
   starting = false,
 ): Promise<LeaseGrant | null> {
-  const { clock, observer, leases, identity, isDead, leaseTtlMs, stepMs } = context;
+  const { clock, observer, leases, identity, leaseTtlMs, stepMs } = context;
   let first = starting;
   let failures = 0;
   let pauseMs = 0;
@@ -33,7 +33,7 @@ export async function takeLease(
     observer.status(status);
     pauseMs = leases.intervalMs;
     try {
-      const replaced = first && status.leaseHolder !== null && isDead(status.leaseHolder) ? status.leaseHolder : null;
+      const replaced = mayReplace(status.leaseHolder, first, context) ? status.leaseHolder : null;
       const taken = mayTake(status, replaced, context) ? await leases.take(identity, replaced, signal) : null;
       first = false;
       const lease = taken?.lease ?? null;
@@ -55,13 +55,12 @@ export async function takeLease(
   }
 }
 
+/** Returns whether the lease is this process's own, perhaps from an attempt whose answer was lost, or that of a dead predecessor. */
+function mayReplace(leaseHolder: string | null, first: boolean, { holder, isDead }: FeedContext): boolean {
+  return leaseHolder !== null && (leaseHolder === holder || (first && isDead(leaseHolder)));
+}
+
 /** Returns whether an attempt may succeed, or fails with an error that a person needs to see: the feed belongs to another service. */
-function mayTake({ leaseHolder, baseUrl }: FeedStatus, replaced: string | null, context: FeedContext): boolean {
-  const { holder, identity } = context;
-  return (
-    leaseHolder === null ||
-    leaseHolder === holder ||
-    leaseHolder === replaced ||
-    (baseUrl !== null && baseUrl !== identity.baseUrl)
-  );
+function mayTake({ leaseHolder, baseUrl }: FeedStatus, replaced: string | null, { identity }: FeedContext): boolean {
+  return leaseHolder === null || leaseHolder === replaced || (baseUrl !== null && baseUrl !== identity.baseUrl);
 }

@@ -84,6 +84,12 @@ export interface FeedStore extends PassStore {
   renewLeases(leases: readonly LeaseGrant[], ttlMs: number): Promise<ReadonlyMap<string, LeaseRenewal>>;
   /** Releases the lease, so that a standby need not wait for it to expire. */
   releaseLease(lease: LeaseGrant): Promise<void>;
+  /**
+   * Announces a process that follows several feeds, for `ttlMs`. Returns the holders that are announced, including this one, in
+   * order.
+   */
+  checkIn(holder: string, feeds: number, ttlMs: number): Promise<readonly string[]>;
+  checkOut(holder: string): Promise<void>;
   readPosition(feed: string): Promise<Position>;
   readEarlierPositions(feed: string): Promise<EarlierPositions>;
   /** Runs of any feed delivered between these times (service clock), both included, the latest first. */

@@ -28,8 +28,12 @@ function setup(over: Partial<ModelStore> = {}) {
   const ready = async () => void calls.push(`${clock.monotonic()} ready`);
   const rounds = createLeaseRounds({ store: counted, clock, holder: 'process', leaseTtlMs: TTL_MS, ready });
   const stop = new AbortController();
-  const look = (feed: string, atOnce = true) => rounds.look(feed, stop.signal, atOnce);
+  const look = (feed: string, atOnce = true) => {
+    rounds.follow(feed);
+    return rounds.look(feed, stop.signal, atOnce);
+  };
   const take = async (name: string) => {
+    rounds.follow(name);
     const { lease } = await rounds.take(testFeed({ name }), null, stop.signal);
     if (lease === null) throw new Error('the lease is held');
     return lease;
@@ -41,19 +45,19 @@ describe('a look', () => {
   it('happens at once when feeds have just started, in one statement for all', async () => {
     const { clock, calls, look } = setup();
     const looks = await clock.run(Promise.all(FEEDS.map((feed) => look(feed))));
-    expect(calls).toEqual(['0 ready', '0 readStatuses']);
+    expect(calls).toEqual(['0 ready', '0 checkIn', '0 readStatuses']);
     expect(looks).toMatchObject(FEEDS.map(() => ({ askedAt: 0, answer: { leaseHolder: null } })));
   });
 
   it('waits for the next round when a feed looks again, and happens at once when another feed starts', async () => {
     const { clock, calls, look } = setup();
-    await clock.run(look('a'));
+    await clock.run(Promise.all([look('a'), look('c')]));
     calls.length = 0;
     const again = look('a', false);
     await clock.advance(1_000);
     const started = look('b');
     await clock.run(Promise.all([again, started]));
-    expect(calls).toEqual(['1000 ready', '1000 readStatuses']);
+    expect(calls).toEqual(['1000 ready', '1000 readStatuses']); // it has checked in a second before
     await clock.run(look('a', false));
     expect(calls.at(-1)).toBe(`${1_000 + INTERVAL_MS} readStatuses`);
   });
@@ -109,7 +113,9 @@ describe('a renewal', () => {
       const renewals = await clock.run(Promise.all(leases.map((lease) => rounds.renew(lease, stop.signal))));
       expect(renewals).toMatchObject(FEEDS.map(() => ({ answer: { heldForMs: TTL_MS } })));
     }
-    expect(calls).toEqual([`${INTERVAL_MS} renewLeases`, `${2 * INTERVAL_MS} renewLeases`]);
+    expect(calls).toEqual(
+      [1, 2].flatMap((round) => [`${round * INTERVAL_MS} renewLeases`, `${round * INTERVAL_MS} checkIn`]),
+    );
   });
 
   it('reports a lost lease to its feed only', async () => {
@@ -153,11 +159,24 @@ describe('a renewal', () => {
     expect(renewals).toMatchObject(leases.map(() => ({ answer: { heldForMs } })));
   });
 
-  it('ends at once when the feed stops', async () => {
-    const { rounds, stop, take } = setup();
+  it('keeps the leases when the process cannot check in', async () => {
+    const { clock, rounds, stop, take } = setup({
+      checkIn: async () => {
+        throw new ModelFailure('connection');
+      },
+    });
+    const leases = await Promise.all(FEEDS.map(take));
+    const renewals = await clock.run(Promise.all(leases.map((lease) => rounds.renew(lease, stop.signal))));
+    expect(renewals).toMatchObject(FEEDS.map(() => ({ answer: { heldForMs: TTL_MS } })));
+  });
+
+  it('ends at once when the feed stops, and with the last one the rounds', async () => {
+    const { clock, rounds, stop, take } = setup();
     const renewed = rounds.renew(await take('a'), stop.signal);
     stop.abort();
     expect(await renewed).toBeNull();
+    await expect(clock.run(new Promise(() => {}))).rejects.toThrow('nothing is left to happen');
+    expect(clock.monotonic()).toBe(0);
   });
 });
 
@@ -174,6 +193,17 @@ it('takes a bounded number of leases at once', async () => {
     },
   });
   const feeds = Array.from({ length: 20 }, (_, n) => testFeed({ name: `feed-${n}` }));
+  for (const { name } of feeds) rounds.follow(name);
   await clock.run(Promise.all(feeds.map((feed) => rounds.take(feed, null, new AbortController().signal))));
   expect(most).toBe(8);
+});
+
+it('takes all leases of its dead predecessor, which no longer counts as a process', async () => {
+  const { clock, store, rounds, stop, look } = setup();
+  for (const name of FEEDS) await store.acquireLease(testFeed({ name }), 'predecessor', TTL_MS);
+  await store.checkIn('predecessor', FEEDS.length, TTL_MS);
+  await clock.run(Promise.all(FEEDS.map((feed) => look(feed))));
+  const taken = await Promise.all(FEEDS.map((name) => rounds.take(testFeed({ name }), 'predecessor', stop.signal)));
+  expect(taken).toMatchObject(FEEDS.map((feed) => ({ lease: { feed, holder: 'process' } })));
+  expect([...store.processes.keys()]).toEqual(['process']);
 });

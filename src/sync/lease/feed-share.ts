@@ -1,0 +1,78 @@
+/** Part of the surplus that a process gives back in a round: a feed that changes its process pauses for a moment. */
+const GIVEN_BACK = 0.1;
+
+/** Returns how many feeds a process leads if it shares those that it follows with others. Pure. */
+export function shareOf(feeds: number, processes: number): number {
+  return Math.ceil(feeds / processes);
+}
+
+/**
+ * Decides which feeds a process leads, so that processes that follow the same feeds share them evenly. It counts leases, not
+ * successes: a feed that fails stays where it is. All times are monotonic, milliseconds.
+ */
+export interface FeedShare {
+  follow(feed: string): void;
+  unfollow(feed: string): void;
+  /** Returns the number of feeds that the process follows. */
+  followed(): number;
+  /** Sets the names of the live processes, in a fixed order. */
+  setProcesses(processes: readonly string[]): void;
+  /** Records whether a feed was free when it was looked at. */
+  looked(feed: string, isFree: boolean, now: number): void;
+  /**
+   * Returns whether the process may take the lease of a feed, which then counts until it is released. Beyond its share it may only
+   * take a feed that was free for the time to live of a lease while the processes were the same: the others do not follow it.
+   */
+  mayTake(feed: string, now: number): boolean;
+  /** Takes a feed beyond the share, which is the process's own already. */
+  takeOwn(feed: string): void;
+  release(feed: string): void;
+  /** Returns the feeds to give back now, so that other processes can take them: the ones taken last. */
+  surplus(): readonly string[];
+}
+
+export function createFeedShare(leaseTtlMs: number): FeedShare {
+  const followed = new Set<string>();
+  /** Feeds that the process leads, in the order in which it took them. `kept`: others did not take it, so it is not surplus. */
+  const led = new Map<string, { readonly kept: boolean }>();
+  const freeSince = new Map<string, number>();
+  let processes: readonly string[] = [];
+
+  const share = () => shareOf(followed.size, Math.max(1, processes.length));
+  const counted = () => [...led].filter(([, { kept }]) => !kept).map(([feed]) => feed);
+  const take = (feed: string, kept: boolean) => {
+    led.set(feed, { kept });
+    freeSince.delete(feed);
+    return true;
+  };
+  return {
+    follow: (feed) => void followed.add(feed),
+    unfollow: (feed) => {
+      followed.delete(feed);
+      freeSince.delete(feed);
+    },
+    followed: () => followed.size,
+    setProcesses: (names) => {
+      if (names.length === processes.length && names.every((name, index) => name === processes[index])) return;
+      processes = names;
+      // The shares are others now: what the others did not take before, they may take.
+      freeSince.clear();
+      for (const feed of led.keys()) led.set(feed, { kept: false });
+    },
+    looked: (feed, isFree, now) => {
+      if (!isFree) freeSince.delete(feed);
+      else if (!freeSince.has(feed)) freeSince.set(feed, now);
+    },
+    mayTake: (feed, now) => {
+      if (counted().length < share()) return take(feed, false);
+      return now - (freeSince.get(feed) ?? now) >= leaseTtlMs && take(feed, true);
+    },
+    takeOwn: (feed) => void take(feed, false),
+    release: (feed) => void led.delete(feed),
+    surplus: () => {
+      const feeds = counted();
+      const number = Math.ceil((feeds.length - share()) * GIVEN_BACK);
+      return number > 0 ? feeds.slice(-number) : [];
+    },
+  };
+}

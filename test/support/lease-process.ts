@@ -1,0 +1,85 @@
+import type { Clock } from '../../src/core/clock.js';
+import type { FeedContext, LeaderContext } from '../../src/sync/context.js';
+import { keepLease } from '../../src/sync/lease/keep-lease.js';
+import { createLeaseRounds, type LeaseRounds } from '../../src/sync/lease/lease-rounds.js';
+import { takeLease } from '../../src/sync/lease/take-lease.js';
+import { createUnfinishedPasses } from '../../src/sync/passes/unfinished-passes.js';
+import type { FeedStore } from '../../src/sync/ports/index.js';
+import { linkedSignal } from '../../src/sync/retry/linked-signal.js';
+import { ModelService } from '../simulation/model-service.js';
+import { engineContext } from './engine.js';
+
+export interface LeaseProcessOptions {
+  readonly feeds: readonly string[];
+  readonly store: FeedStore;
+  readonly clock: Clock;
+  readonly leaseTtlMs: number;
+}
+
+/** A process that takes and keeps leases, and does nothing with them. */
+export class LeaseProcess {
+  /** Many feeds listen to it. */
+  readonly #stop = linkedSignal();
+  readonly #following: Promise<unknown>;
+  #killed = false;
+
+  readonly feeds: readonly string[];
+
+  constructor(
+    readonly name: string,
+    { feeds, store, clock, leaseTtlMs }: LeaseProcessOptions,
+  ) {
+    this.feeds = feeds;
+    // The waits of a killed process never end.
+    const lives = async <T>(work: Promise<T>): Promise<T> => {
+      const result = await work;
+      return this.#killed ? new Promise<never>(() => {}) : result;
+    };
+    const { now, monotonic, random } = clock;
+    const service = new ModelService();
+    const leases = createLeaseRounds({
+      store: new Proxy(store, {
+        get:
+          (target, method) =>
+          (...args: unknown[]) =>
+            this.#killed
+              ? lives(Promise.resolve())
+              : lives(Reflect.apply(Reflect.get(target, method) as never, target, args) as Promise<unknown>),
+      }),
+      clock: { now, monotonic, random, sleep: (ms, signal) => lives(clock.sleep(ms, signal)) },
+      holder: name,
+      leaseTtlMs,
+      ready: async () => {},
+    });
+    const context = engineContext({ service, store, clock, holder: name, leaseTtlMs, leases });
+    this.#following = Promise.all(feeds.map((feed) => this.#follow(feed, context, leases)));
+  }
+
+  /** Like SIGKILL: it releases nothing. */
+  kill(): void {
+    this.#killed = true;
+  }
+
+  /** Like SIGTERM. */
+  stop(): Promise<unknown> {
+    this.#stop.abort();
+    return this.#following;
+  }
+
+  async #follow(feed: string, defaults: FeedContext, leases: LeaseRounds): Promise<void> {
+    const { signal } = this.#stop;
+    const context = {
+      ...defaults,
+      identity: { ...defaults.identity, name: feed },
+      databaseAnswered: () => {},
+    } as unknown as LeaderContext;
+    leases.follow(feed);
+    while (!signal.aborted) {
+      const lease = await takeLease(context, signal);
+      if (lease === null) break;
+      await keepLease(lease, context, createUnfinishedPasses(), signal);
+      await leases.release(lease);
+    }
+    await leases.unfollow(feed);
+  }
+}

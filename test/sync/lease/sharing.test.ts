@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { shareOf } from '../../../src/sync/lease/feed-share.js';
+import { ModelStore } from '../../simulation/model-store.js';
+import { type Choices, choicesFrom } from '../../simulation/random-choices.js';
+import { LeaseProcess } from '../../support/lease-process.js';
+import { cases } from '../../support/thorough.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
+
+const TTL_MS = 9_000;
+const QUIET_MS = 300_000;
+const FEEDS = Array.from({ length: 12 }, (_, n) => `feed-${n}`);
+
+/** Processes that join, leave and die at random, and the leases in their database. */
+class Cluster {
+  readonly clock: VirtualClock;
+  readonly store: ModelStore;
+  readonly processes: LeaseProcess[] = [];
+  #started = 0;
+
+  constructor(seed: number) {
+    this.clock = new VirtualClock(seed);
+    this.store = new ModelStore(this.clock.monotonic, { leaseTtlMs: TTL_MS });
+  }
+
+  start(feeds: readonly string[] = FEEDS): LeaseProcess {
+    this.#started += 1;
+    const process = new LeaseProcess(`process-${this.#started}`, {
+      feeds,
+      store: this.store,
+      clock: this.clock,
+      leaseTtlMs: TTL_MS,
+    });
+    this.processes.push(process);
+    return process;
+  }
+
+  async end(process: LeaseProcess, isKilled: boolean): Promise<void> {
+    this.processes.splice(this.processes.indexOf(process), 1);
+    if (isKilled) process.kill();
+    else await this.clock.run(process.stop());
+  }
+
+  async change({ chance, pick, shuffled }: Choices & { shuffled(feeds: readonly string[]): readonly string[] }) {
+    if (this.processes.length < 2 || (this.processes.length < 4 && chance(0.5))) this.start(shuffled(FEEDS));
+    else await this.end(pick(this.processes), chance(0.5));
+  }
+
+  /** Returns the feeds that each live process leads. */
+  led(): ReadonlyMap<string, readonly string[]> {
+    const now = this.clock.monotonic();
+    const isLedBy = (feed: string, name: string) => {
+      const row = this.store.feeds.get(feed);
+      return row?.holder === name && row.expiresAt > now;
+    };
+    return new Map(this.processes.map(({ name }) => [name, FEEDS.filter((feed) => isLedBy(feed, name))]));
+  }
+
+  epochs(): readonly number[] {
+    return [...this.store.feeds.values()].map(({ epoch }) => epoch);
+  }
+
+  stopAll() {
+    return this.clock.run(Promise.all(this.processes.map((process) => process.stop())));
+  }
+}
+
+describe('processes that join, leave and die at random', () => {
+  const seeds = Array.from({ length: cases(10, 300) }, (_, n) => n + 1);
+
+  it.each(seeds)('share their feeds evenly and then keep them (seed %i)', async (seed) => {
+    const cluster = new Cluster(seed);
+    const choices = choicesFrom(seed);
+    for (let step = choices.between(3, 12); step > 0; step -= 1) {
+      await cluster.change({ ...choices, shuffled: () => FEEDS });
+      await cluster.clock.advance(choices.between(0, 4 * TTL_MS));
+    }
+    await cluster.clock.advance(QUIET_MS);
+    const led = [...cluster.led().values()];
+    expect(led.flat().sort()).toEqual([...FEEDS].sort());
+    for (const feeds of led) expect(feeds.length).toBeLessThanOrEqual(shareOf(FEEDS.length, led.length));
+    const epochs = cluster.epochs();
+    await cluster.clock.advance(QUIET_MS);
+    expect(cluster.epochs()).toEqual(epochs);
+    await cluster.stopAll();
+    expect(cluster.store.processes.has(cluster.processes[0]?.name ?? '')).toBe(false);
+  });
+
+  it.each(seeds)('lead every feed and then keep it when each follows other feeds (seed %i)', async (seed) => {
+    const cluster = new Cluster(seed);
+    const choices = choicesFrom(seed);
+    const shuffled = () => FEEDS.filter(() => choices.chance(0.6));
+    for (let step = choices.between(3, 12); step > 0; step -= 1) {
+      await cluster.change({ ...choices, shuffled });
+      await cluster.clock.advance(choices.between(0, 4 * TTL_MS));
+    }
+    await cluster.clock.advance(QUIET_MS);
+    const followed = new Set(cluster.processes.flatMap(({ feeds }) => feeds));
+    expect([...cluster.led().values()].flat().sort()).toEqual([...followed].sort());
+    const epochs = cluster.epochs();
+    await cluster.clock.advance(QUIET_MS);
+    expect(cluster.epochs()).toEqual(epochs);
+    await cluster.stopAll();
+  });
+});
+
+it('a process leads all feeds within twice the time to live of a lease when the other one is killed', async () => {
+  const cluster = new Cluster(1);
+  const first = cluster.start();
+  cluster.start();
+  await cluster.clock.advance(QUIET_MS);
+  expect([...cluster.led().values()].map(({ length }) => length)).toEqual([6, 6]);
+  await cluster.end(first, true);
+  await cluster.clock.advance(2 * TTL_MS);
+  expect([...cluster.led().values()].flat()).toHaveLength(FEEDS.length);
+  await cluster.stopAll();
+});
+
+it('a process leads all feeds within two rounds when the other one stops', async () => {
+  const cluster = new Cluster(1);
+  const first = cluster.start();
+  cluster.start();
+  await cluster.clock.advance(QUIET_MS);
+  await cluster.end(first, false);
+  await cluster.clock.advance((2 / 3) * TTL_MS);
+  expect([...cluster.led().values()].flat()).toHaveLength(FEEDS.length);
+  await cluster.stopAll();
+});
