@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { shareOf } from '../../../src/sync/lease/feed-share.js';
+import { linkedSignal } from '../../../src/sync/retry/linked-signal.js';
+import { syncFeed } from '../../../src/sync/sync-feed.js';
+import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { type Choices, choicesFrom } from '../../simulation/random-choices.js';
+import { engineContext } from '../../support/engine.js';
+import { entryJson } from '../../support/entries.js';
 import { LeaseProcess } from '../../support/lease-process.js';
 import { cases } from '../../support/thorough.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -65,7 +70,7 @@ class Cluster {
 }
 
 describe('processes that join, leave and die at random', () => {
-  const seeds = Array.from({ length: cases(10, 300) }, (_, n) => n + 1);
+  const seeds = Array.from({ length: cases(10, 100) }, (_, n) => n + 1);
 
   it.each(seeds)('share their feeds evenly and then keep them (seed %i)', async (seed) => {
     const cluster = new Cluster(seed);
@@ -124,4 +129,29 @@ it('a process leads all feeds within two rounds when the other one stops', async
   await cluster.clock.advance((2 / 3) * TTL_MS);
   expect([...cluster.led().values()].flat()).toHaveLength(FEEDS.length);
   await cluster.stopAll();
+});
+
+it('the engine gives a feed back when another process starts, which then reads it from where it was', async () => {
+  const clock = new VirtualClock();
+  const store = new ModelStore(clock.monotonic, { leaseTtlMs: TTL_MS });
+  const service = new ModelService();
+  service.feed.push(entryJson());
+  const stop = linkedSignal();
+  const start = (holder: string) => {
+    const defaults = engineContext({ clock, service, store, holder, leaseTtlMs: TTL_MS });
+    const follow = (name: string) => syncFeed({ ...defaults, identity: { ...defaults.identity, name } }, stop.signal);
+    return Promise.all(['one', 'two'].map(follow));
+  };
+  const holders = () => [...store.feeds.values()].map(({ holder, cursor }) => `${holder} ${cursor}`);
+  const first = start('first');
+  await clock.advance(TTL_MS);
+  expect(holders()).toEqual(['first 1', 'first 1']);
+  const second = start('second');
+  await clock.advance(TTL_MS);
+  service.feed.push(entryJson({ scanId: 'later' }));
+  await clock.advance(TTL_MS);
+  expect(holders()).toEqual(['first 2', 'second 2']);
+  stop.abort();
+  await clock.run(Promise.all([first, second]));
+  expect(store.processes.size).toBe(0);
 });
