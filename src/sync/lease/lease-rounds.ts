@@ -91,7 +91,7 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
     intervalMs,
     backsOff: false,
     ask: async (leases) => {
-      // A process that cannot check in keeps its leases, so that fewer processes never means none.
+      // A process that cannot check in keeps its leases: leading matters more than sharing.
       const [renewed] = await Promise.all([renewAll(leases), checkIn().catch(() => {})]);
       const surplus = share.surplus();
       return renewed.map((renewal, index) => (surplus.includes(leases[index]?.feed ?? '') ? null : renewal));

@@ -36,6 +36,22 @@ describe('the schema watch', () => {
   });
 });
 
+it('all leases of a process are lost, also together, when a newer release has migrated the schema', async () => {
+  const { database: settings } = settingsWith({ DATABASE_URL: provided.url });
+  const { signal } = new AbortController();
+  const schema = watchSchema(settings, bench.database, createReadiness(), recordingLogger().logger, signal);
+  const store = schema.guard(bench.store);
+  const leases = [(await bench.takeFeed({ name: 'one' })).lease, (await bench.takeFeed({ name: 'two' })).lease];
+  const renewed = async () => [...(await store.renewLeases(leases, 30_000)).keys()].sort();
+  expect(await renewed()).toEqual(['one', 'two']);
+  const migrations = sql.id('scanfeed', 'migrations');
+  await bench.rows(sql`INSERT INTO ${migrations} (version, name, works_from) VALUES (9999, 'newer', 9999)`);
+  expect(await renewed()).toEqual([]);
+  expect(await Promise.all(leases.map((lease) => store.renewLease(lease, 30_000)))).toEqual([null, null]);
+  await bench.rows(sql`DELETE FROM ${migrations} WHERE version = 9999`);
+  expect(await renewed()).toEqual(['one', 'two']);
+});
+
 describe('the schema watch, when the setup of the reader role hangs', () => {
   let proxy: TcpProxy;
   beforeEach(async () => {
