@@ -5,10 +5,10 @@ import type { PageProgress } from './commit/store-page.js';
 import type { FeedContext, LeaderContext } from './context.js';
 import { keepLease } from './lease/keep-lease.js';
 import { takeLease } from './lease/take-lease.js';
+import { createUnfinishedWork } from './lease/unfinished-work.js';
 import type { DeadEnd } from './page/end-of-feed.js';
 import { createRecentCursors, type RecentCursors } from './page/recent-cursors.js';
 import { runPasses } from './passes/run-passes.js';
-import { createUnfinishedPasses } from './passes/unfinished-passes.js';
 import type { LeaseGrant, Position, SyncObserver } from './ports/index.js';
 import type { CompletedPage } from './prefetch/completed-page.js';
 import { MAX_JOINED_PAGES } from './prefetch/join-pages.js';
@@ -52,13 +52,13 @@ export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): P
 async function lead(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
   const held = linkedSignal(signal);
   const idle = createIdleGate();
-  const passes = createUnfinishedPasses();
+  const work = createUnfinishedWork();
   try {
     await Promise.all([
-      keepLease(lease, context, passes, held.signal).finally(held.abort),
+      keepLease(lease, context, work, held.signal).finally(held.abort),
       readFeed(lease, context, idle, held.signal).finally(held.abort),
-      runPasses(lease, context, passes, idle, held.signal).finally(held.abort),
-      retryPending(lease, context, held.signal).finally(held.abort),
+      runPasses(lease, context, work, idle, held.signal).finally(held.abort),
+      retryPending(lease, context, work, held.signal).finally(held.abort),
     ]);
   } finally {
     held.abort();

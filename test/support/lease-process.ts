@@ -3,7 +3,7 @@ import type { FeedContext, LeaderContext } from '../../src/sync/context.js';
 import { keepLease } from '../../src/sync/lease/keep-lease.js';
 import { createLeaseRounds, type LeaseRounds } from '../../src/sync/lease/lease-rounds.js';
 import { takeLease } from '../../src/sync/lease/take-lease.js';
-import { createUnfinishedPasses } from '../../src/sync/passes/unfinished-passes.js';
+import { createUnfinishedWork } from '../../src/sync/lease/unfinished-work.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
 import { linkedSignal } from '../../src/sync/retry/linked-signal.js';
 import { ModelService } from '../simulation/model-service.js';
@@ -77,7 +77,7 @@ export class LeaseProcess {
     while (!signal.aborted) {
       const lease = await takeLease(context, signal);
       if (lease === null) break;
-      await keepLease(lease, context, createUnfinishedPasses(), signal);
+      await keepLease(lease, context, createUnfinishedWork(), signal);
       await leases.release(lease);
     }
     await leases.unfollow(feed);

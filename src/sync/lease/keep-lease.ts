@@ -1,6 +1,6 @@
 import type { LeaderContext } from '../context.js';
-import type { UnfinishedPasses } from '../passes/unfinished-passes.js';
 import type { LeaseGrant } from '../ports/index.js';
+import type { UnfinishedWork } from './unfinished-work.js';
 
 /**
  * Renews the lease with each round, well before it expires. The same statement reads the figures of the feed and which passes are
@@ -10,7 +10,7 @@ import type { LeaseGrant } from '../ports/index.js';
 export async function keepLease(
   lease: LeaseGrant,
   context: LeaderContext,
-  passes: UnfinishedPasses,
+  work: UnfinishedWork,
   signal: AbortSignal,
 ): Promise<void> {
   const { leases, observer, databaseAnswered } = context;
@@ -29,6 +29,6 @@ export async function keepLease(
     if (round.answer === null) return; // lost, but the database answered
     observer.leading(round.askedAt + round.answer.heldForMs);
     observer.status(round.answer.status);
-    passes.found(round.answer.unfinished);
+    work.found(round.answer);
   }
 }

@@ -1,4 +1,5 @@
 import type { LeaderContext } from '../context.js';
+import type { UnfinishedWork } from '../lease/unfinished-work.js';
 import type { LeaseGrant, Pass, PassKind } from '../ports/index.js';
 import type { IdleGate } from '../retry/idle-gate.js';
 import { linkedSignal } from '../retry/linked-signal.js';
@@ -7,7 +8,6 @@ import { createPassStarter } from './begin-pass.js';
 import type { PassContext } from './pass-context.js';
 import { PASS_KINDS, PASS_POLICIES } from './pass-policy.js';
 import { createPassState, type PassResult, type PassState, runPass } from './run-pass.js';
-import type { UnfinishedPasses } from './unfinished-passes.js';
 
 /** Interval of checking whether there is a pass to run, milliseconds. The renewals of the lease show whether one was requested. */
 const CHECK_EVERY_MS = 2_000;
@@ -19,7 +19,7 @@ const CHECK_EVERY_MS = 2_000;
 export async function runPasses(
   lease: LeaseGrant,
   context: LeaderContext,
-  unfinished: UnfinishedPasses,
+  work: UnfinishedWork,
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
@@ -27,7 +27,7 @@ export async function runPasses(
   try {
     await Promise.all(
       PASS_KINDS.map((kind) =>
-        runPassesOfKind(kind, lease, context, unfinished, idle, stopped.signal).finally(stopped.abort),
+        runPassesOfKind(kind, lease, context, work, idle, stopped.signal).finally(stopped.abort),
       ),
     );
   } finally {
@@ -39,7 +39,7 @@ async function runPassesOfKind(
   kind: PassKind,
   lease: LeaseGrant,
   context: LeaderContext,
-  unfinished: UnfinishedPasses,
+  work: UnfinishedWork,
   idle: IdleGate,
   signal: AbortSignal,
 ): Promise<void> {
@@ -51,7 +51,7 @@ async function runPassesOfKind(
     stuck: stuckPauseMs ?? pollIntervalMs,
   };
   const find = async (until: AbortSignal, isRunning: boolean) => {
-    const pass = isRunning || unfinished.mayHave(kind) ? await store.nextPass(lease.feed, kind) : null;
+    const pass = isRunning || work.mayHavePass(kind) ? await store.nextPass(lease.feed, kind) : null;
     if (pass === null) return beginDue(until);
     return (await mustYield(kind, lease, context)) ? null : pass;
   };

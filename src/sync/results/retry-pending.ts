@@ -1,5 +1,6 @@
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext, LeaderContext } from '../context.js';
+import type { UnfinishedWork } from '../lease/unfinished-work.js';
 import type { LeaseGrant, PendingReason, PendingRun, PostponedTry } from '../ports/index.js';
 import { type LimitedRun, limitConcurrency } from '../retry/limit-concurrency.js';
 import { runRepeatedly } from '../retry/run-repeatedly.js';
@@ -25,27 +26,34 @@ export function pendingPause(attempts: number, pendingForMs: number, firstMs: nu
 }
 
 /** Retries results that could not be loaded before their page was committed, until the lease is lost or the signal aborts. */
-export async function retryPending(lease: LeaseGrant, context: LeaderContext, signal: AbortSignal): Promise<void> {
+export async function retryPending(
+  lease: LeaseGrant,
+  context: LeaderContext,
+  work: Pick<UnfinishedWork, 'mayHavePending'>,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, pendingRetryMs, retryWakeUp } = context;
   let more = false;
   let adoptAt = clock.monotonic();
   await runRepeatedly('result', context, signal, async () => {
-    if (!more) await retryWakeUp.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal);
+    let mayBeDue = more || (await retryWakeUp.sleep(Math.min(pendingRetryMs, MINUTE_MS), signal));
     if (signal.aborted) return 'over';
     if (clock.monotonic() >= adoptAt) {
-      await adoptOrphans(lease, context);
+      mayBeDue = (await adoptOrphans(lease, context)) || mayBeDue;
       adoptAt = clock.monotonic() + ADOPT_INTERVAL_MS;
     }
+    if (!mayBeDue && !work.mayHavePending()) return NEXT_ROUND;
     const round = await retryDue(lease, context, signal);
     more = round === 'full';
     return round === 'fenced' ? 'over' : NEXT_ROUND;
   });
 }
 
-/** Adopts pending results of feeds that were renamed or retired, which no replica retries. */
-async function adoptOrphans(lease: LeaseGrant, { store, observer }: FeedContext): Promise<void> {
+/** Adopts pending results of feeds that were renamed or retired, which no replica retries. Returns whether there were any. */
+async function adoptOrphans(lease: LeaseGrant, { store, observer }: FeedContext): Promise<boolean> {
   const results = await store.adoptPending(lease);
   if (results > 0) observer.adopted(results);
+  return results > 0;
 }
 
 /**

@@ -6,8 +6,11 @@ import { linkedSignal } from '../retry/linked-signal.js';
 export interface RetryWakeUp {
   /** Called with the entries of each page that was committed. */
   committed(entries: readonly CheckedEntry[]): void;
-  /** Resolves after `ms`, when there is such a result, or when the signal aborts; at once if there was one since the last pause. */
-  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves after `ms`, when there is such a result, or when the signal aborts; at once if there was one since the last pause.
+   * Returns whether there was one.
+   */
+  sleep(ms: number, signal: AbortSignal): Promise<boolean>;
 }
 
 export function createRetryWakeUp(clock: Pick<Clock, 'sleep'>): RetryWakeUp {
@@ -24,7 +27,9 @@ export function createRetryWakeUp(clock: Pick<Clock, 'sleep'>): RetryWakeUp {
       wake = sleeping.abort;
       if (!isDue) await clock.sleep(ms, sleeping.signal);
       sleeping.unlink();
+      const wasDue = isDue;
       isDue = false;
+      return wasDue;
     },
   };
 }

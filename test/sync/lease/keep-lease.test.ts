@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { LeaderContext } from '../../../src/sync/context.js';
 import { keepLease } from '../../../src/sync/lease/keep-lease.js';
-import { createUnfinishedPasses } from '../../../src/sync/passes/unfinished-passes.js';
+import { createUnfinishedWork } from '../../../src/sync/lease/unfinished-work.js';
 import type { LeaseGrant } from '../../../src/sync/ports/index.js';
 import { feedStatus } from '../../support/observed.js';
 
@@ -21,7 +21,7 @@ async function keep(answers: unknown[]): Promise<readonly string[]> {
     databaseAnswered: () => said.push('answered'),
     leases: { renew: async () => answers.shift() },
   } as unknown as LeaderContext;
-  await keepLease(lease, context, createUnfinishedPasses(), new AbortController().signal);
+  await keepLease(lease, context, createUnfinishedWork(), new AbortController().signal);
   return said;
 }
 
