@@ -24,7 +24,7 @@ export interface LeaseRounds {
   /** Ends that. With its last feed the process no longer counts. Never rejects. */
   unfollow(feed: string): Promise<void>;
   /**
-   * Waits for the next look at a feed without a lease. Resolves with null when the signal aborts; never rejects.
+   * Waits for the next look at a feed without a lease. Resolves with null when the signal aborts; rejects only because of a bug.
    * @param atOnce whether the feed has just begun to wait for its lease, so that the look happens at once
    */
   look(feed: string, signal: AbortSignal, atOnce: boolean): Promise<RoundAnswer<FeedStatus> | null>;
@@ -39,7 +39,7 @@ export interface LeaseRounds {
   ): Promise<{ readonly askedAt: number; readonly lease: LeaseGrant | null }>;
   /**
    * Waits for the next renewal of a lease: null if it was lost, or is to be given back to another process. Resolves with null when
-   * the signal aborts; never rejects.
+   * the signal aborts; rejects only because of a bug.
    */
   renew(lease: LeaseGrant, signal: AbortSignal): Promise<RoundAnswer<LeaseRenewal | null> | null>;
   /** Releases a lease, so that another process need not wait for it to expire. Never rejects: otherwise it expires. */

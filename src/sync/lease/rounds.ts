@@ -5,7 +5,7 @@ import { pauseAfter, pauseUntilPoll } from '../retry/backoff.js';
 /** Answers the requests of many feeds together: those that wait when a round begins share one call. */
 export interface Rounds<Request, Answer> {
   /**
-   * Waits for the answer of the next round. Resolves with null when the signal aborts; never rejects.
+   * Waits for the answer of the next round. Resolves with null when the signal aborts; rejects only because of a bug.
    * @param atOnce whether the next round begins at once, unless the last one failed
    */
   next(request: Request, signal: AbortSignal, atOnce?: boolean): Promise<RoundAnswer<Answer> | null>;
@@ -30,6 +30,7 @@ export interface RoundsOptions<Request, Answer> {
 interface Waiting<Request, Answer> {
   readonly request: Request;
   settle(answer: RoundAnswer<Answer>): void;
+  fail(bug: unknown): void;
 }
 
 export function createRounds<Request, Answer>(options: RoundsOptions<Request, Answer>): Rounds<Request, Answer> {
@@ -89,7 +90,11 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
       isUrgent = true;
       pause.abort();
     }
-    if (!isRunning) void run();
+    if (!isRunning) run().catch(failAll);
+  };
+  const failAll = (bug: unknown) => {
+    isRunning = false;
+    for (const { fail } of [...asked, ...waiting]) fail(bug);
   };
   const leave = (waiter: Waiting<Request, Answer>) => {
     waiting.delete(waiter);
@@ -99,7 +104,7 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
 
   return {
     next: (request, signal, atOnce = false) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
         if (signal.aborted) return resolve(null);
         const aborted = () => {
           leave(waiter);
@@ -111,6 +116,7 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
             signal.removeEventListener('abort', aborted);
             resolve(answer);
           },
+          fail: reject,
         };
         signal.addEventListener('abort', aborted, { once: true });
         wait(waiter, atOnce);

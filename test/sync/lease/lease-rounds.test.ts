@@ -104,6 +104,19 @@ describe('a look', () => {
   });
 });
 
+it('every wait rejects when a bug ends the rounds', async () => {
+  const { clock, look } = setup({
+    readStatuses: async () => {
+      throw new ModelFailure('connection');
+    },
+  });
+  clock.random = () => {
+    throw new Error('a bug');
+  };
+  const looks = FEEDS.map((feed) => look(feed));
+  await expect(clock.run(Promise.any(looks))).rejects.toMatchObject({ errors: FEEDS.map(() => new Error('a bug')) });
+});
+
 describe('a renewal', () => {
   it('is one statement for all leases in each round', async () => {
     const { clock, calls, rounds, stop, take } = setup();
