@@ -18,7 +18,7 @@ export interface BenchDaemon {
   readonly startedAt: number;
   /** When the end of the feed was reached first, by the database, whose clock is this machine's. Milliseconds since 1970. */
   reachesEnd(feed?: string): Promise<number>;
-  /** Throws, with its last output, if it has ended by itself. */
+  /** Throws, with its last output, if it has ended although nobody stopped it. */
   assertRunning(): void;
   /** The URL of its admin server; needs the log level `info`. */
   adminUrl(): Promise<string>;

@@ -19,7 +19,7 @@ const SHARED_CONNECTIONS = 256;
 
 /** Bytes to reserve for the first page of each of many feeds: that of 200 usual runs. Otherwise all would be requested at once. */
 const FIRST_PAGE_BYTES = 400 * 1024;
-/** Connections of the leases of many feeds, so that renewals do not wait for the commits of all of them. */
+/** Connections for the leases of many feeds, so that renewals do not wait for the commits of all of them. */
 const LEASE_CONNECTIONS = 2;
 
 /** The settings of the process, which all of its feeds share. */
@@ -47,7 +47,15 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const queueing = single === null ? { queueDeadlineMs: STATEMENT_DEADLINE_MS } : {};
   const database = openDatabase({ connection, maxConnections: poolSize, signal, ...queueing });
   const leaseDatabase =
-    single === null ? openDatabase({ connection, maxConnections: LEASE_CONNECTIONS, signal }) : database;
+    single === null
+      ? // A renewal that hangs must not outlast the leases.
+        openDatabase({
+          connection,
+          maxConnections: LEASE_CONNECTIONS,
+          signal,
+          statementDeadlineMs: settings.feed.leaseTtlMs,
+        })
+      : database;
   const metrics = createMetrics({
     feed: single?.feed.name ?? null,
     version,
