@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js';
+import { type Clock, WAIT_OVER } from '../../core/clock.js';
 import type { FeedStore } from '../../sync/ports/index.js';
 import type { Logger } from './logger.js';
 
@@ -27,7 +27,7 @@ export function reportSlowStore(
       try {
         return await call(...given);
       } finally {
-        returned.abort();
+        returned.abort(WAIT_OVER);
         if (slow) logger.info('PostgreSQL answered', { task, seconds: (clock.monotonic() - startedAt) / 1000 });
       }
     };

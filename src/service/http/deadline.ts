@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../../core/clock.js';
+import { type Clock, WAIT_OVER } from '../../core/clock.js';
 
 /** The part of a clock that requests need. */
 export type RequestClock = Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
@@ -35,7 +35,7 @@ export async function withDeadline<T>(
     working.catch(() => undefined); // the loser of the race must not count as unhandled
     return await Promise.race([working, stopped]);
   } finally {
-    timer.abort();
+    timer.abort(WAIT_OVER);
     for (const signal of signals) signal.removeEventListener('abort', onAbort);
   }
 }

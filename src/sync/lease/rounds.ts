@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js';
+import { type Clock, WAIT_OVER } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
 import { pauseAfter, pauseUntilPoll } from '../retry/backoff.js';
 
@@ -88,7 +88,7 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
     if (!isRunning && untilNext() === 0) nextAt = clock.monotonic() + intervalMs;
     if (atOnce && failures === 0) {
       isUrgent = true;
-      pause.abort();
+      pause.abort(WAIT_OVER);
     }
     if (!isRunning) run().catch(failAll);
   };
@@ -98,8 +98,8 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
   };
   const leave = (waiter: Waiting<Request, Answer>) => {
     waiting.delete(waiter);
-    if (waiting.size === 0) pause.abort();
-    if (asked.delete(waiter) && asked.size === 0) round.abort();
+    if (waiting.size === 0) pause.abort(WAIT_OVER);
+    if (asked.delete(waiter) && asked.size === 0) round.abort(WAIT_OVER);
   };
 
   return {

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { WAIT_OVER } from '../../core/clock.js';
 
 /**
  * A controller that also aborts when one of its source signals does, until it is unlinked. `AbortSignal.any` is not used
@@ -14,7 +15,7 @@ export interface LinkedSignal {
 export function linkedSignal(...sources: readonly AbortSignal[]): LinkedSignal {
   const controller = new AbortController();
   setMaxListeners(0, controller.signal); // every running request listens, and a page may have two hundred results
-  const abort = () => controller.abort();
+  const abort = () => controller.abort(WAIT_OVER);
   for (const source of sources) {
     if (source.aborted) abort();
     else source.addEventListener('abort', abort, { once: true });
