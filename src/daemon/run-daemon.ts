@@ -19,6 +19,9 @@ export type FeedSource =
   | { readonly single: SettingsFor<Group> }
   | { readonly file: FeedsFile; readonly changes: Pick<WatchedFile, 'readText' | 'read'> };
 
+/** Maximum time over which the starts of many feeds are spread, milliseconds. */
+const MAX_SPREAD_MS = 10_000;
+
 export interface Daemon {
   readonly admin: AdminServer;
   /** Reports on the feeds that are running. */
@@ -51,7 +54,7 @@ export function runDaemon(
 
   let writtenByStopped = 0;
   const feeds = createFeedSet(
-    (of, until, turn) => runFeed(of, shared, until, turn * of.feed.pollIntervalMs),
+    (of, until, turn) => runFeed(of, shared, until, turn * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS)),
     (feed) => {
       writtenByStopped += feed.report().runsWritten;
     },
