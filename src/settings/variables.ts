@@ -112,7 +112,7 @@ export const VARIABLES = {
     ['feed', 'SCANFEED_RESOLVE_CONCURRENCY'],
     integer(1, 64),
     '8',
-    'maximum number of concurrent single-run requests',
+    'maximum number of concurrent single-run requests of a feed',
   ),
   memoryBudget: defaulted(
     ['feed', 'SCANFEED_MEMORY_BUDGET'],
