@@ -62,12 +62,13 @@ export async function parseEntries(text: string, file: string): Promise<Entries>
   const yaml = await import('yaml');
   const counter = new yaml.LineCounter();
   const parser: Parser = { yaml, lineOf: ({ range: [offset] }) => counter.linePos(offset).line };
-  // Repeated keys are mistakes of one feed, not of the file.
-  const options = { lineCounter: counter, prettyErrors: false, uniqueKeys: false };
+  // Repeated keys are mistakes of one feed, not of the file. Tags have no meaning: some would make another collection of the list.
+  const tags = { schema: 'core', resolveKnownTags: false } as const;
+  const options = { lineCounter: counter, prettyErrors: false, uniqueKeys: false, ...tags };
   const { contents, errors } = yaml.parseDocument(text, options);
   const [error] = errors;
   if (error !== undefined) {
-    const message = error.message.replace(/: ".*/s, ''); // without what it quotes from the file: perhaps a key
+    const message = error.message.replace(/: .*/s, ''); // without what it quotes from the file: perhaps a key
     return { entries: [], problems: [`line ${counter.linePos(error.pos[0]).line} is not valid YAML: ${message}`] };
   }
   if (!yaml.isSeq<ParsedNode>(contents)) return { entries: [], problems: ['it is not a list'] };
@@ -104,7 +105,8 @@ function pairsOf(map: YAMLMap.Parsed, prefix: '' | 'filters.', parser: Parser): 
 }
 
 function nameOf(key: ParsedNode, { yaml }: Parser): string {
-  const written = yaml.isScalar(key) ? String(key.source) : '';
+  // Without a value that has no space after the colon, and so is part of the key: perhaps a secret.
+  const [written = ''] = yaml.isScalar(key) ? String(key.source).split(':') : [];
   return /^[A-Za-z]{1,40}$/.test(written) ? written : JSON.stringify(written.slice(0, 40));
 }
 

@@ -85,6 +85,11 @@ describe('the feeds file', () => {
     ]);
   });
 
+  test('ignores tags', async () => {
+    expect(await namesIn('!!pairs\n- name: acme\n')).toEqual(['acme']);
+    expect(await namesIn('%YAML 1.1\n---\n!!omap\n- name: acme\n')).toEqual(['acme']);
+  });
+
   test('reads an empty list', async () => {
     expect(await read('[]')).toEqual({ feeds: [], invalid: [] });
   });
@@ -255,12 +260,17 @@ describe('the feeds file', () => {
       'apiKeyFile: /keys/none',
       'filters: {key: secret-of-acme}',
       'filters: secret-of-acme',
+      'filters: {apiKey:secret-of-acme}',
     ]) {
       const [mistake] = await mistakesOf(`- name: acme\n  ${lines}\n`);
       expect(mistake).toBeDefined();
       expect(mistake).not.toMatch(secrets);
     }
-    for (const text of ['- name: secret-of-acme!\n', '- name: acme\n  apiKeyFile: "/keys/a" secret-of-acme\n']) {
+    for (const text of [
+      '- name: secret-of-acme!\n',
+      '- name: acme\n  apiKeyFile: "/keys/a" secret-of-acme\n',
+      '- name: acme\n  apiKeyFile: |secret-of-acme\n',
+    ]) {
       expect((await rejectionOf(text)).join('\n')).not.toMatch(secrets);
     }
   });

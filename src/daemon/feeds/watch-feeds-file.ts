@@ -33,6 +33,7 @@ export async function watchFeedsFile(
       known = text;
       try {
         const file = await read();
+        if (signal.aborted) return;
         retryAt = file.invalid.length > 0 ? clock.monotonic() + RETRY_MS : Number.POSITIVE_INFINITY;
         refusedFor = null;
         onRead(file);

@@ -58,11 +58,18 @@ export function createCommits(
       return result?.outcome ?? FENCED;
     });
 
-  /** Moves feeds whose pages have no entries. */
-  const movePositions = async (pages: readonly PageCommit[]): Promise<readonly CommitOutcome[]> => {
+  /** Moves a feed whose page has no entries. */
+  const moveOne = async (page: PageCommit): Promise<CommitOutcome> => {
+    const [moved] = await timed((connected) => runFence(connected, positionsOf([page])));
+    return moved?.outcome ?? FENCED;
+  };
+  /** Moves several. One that is fenced, or that another statement writes to, is tried on its own, which the others do not wait for. */
+  const movePositions = async (pages: readonly PageCommit[]) => {
+    const [first] = pages;
+    if (first !== undefined && pages.length === 1) return [moveOne(first)];
     const moved = await timed((connected) => runFence(connected, positionsOf(pages)));
     const outcomes = new Map(moved.map(({ feed, outcome }) => [feed, outcome]));
-    return pages.map(({ lease }) => outcomes.get(lease.feed) ?? FENCED);
+    return pages.map((page) => outcomes.get(page.lease.feed) ?? moveOne(page));
   };
   const movePosition = gatherCalls(movePositions, gathering);
   const positionsOf = (pages: readonly PageCommit[]): Positions => ({

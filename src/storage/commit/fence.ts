@@ -26,7 +26,8 @@ export function isHeld({ feed, epoch, holder }: LeaseGrant): RawBuilder<boolean>
 /**
  * Parts of a statement: `sent`, the positions of pages, each of another feed; and `fence`, which moves each feed to its new position.
  * No row of a feed in `fence` means that another process took its lease or moved its cursor. The rows stay locked until the commit,
- * so the second of two writers sees the result of the first.
+ * so the second of two writers sees the result of the first. A statement for several feeds waits for no other writer, which would
+ * delay all of them and could deadlock: a feed whose row is locked has no row in `fence` either.
  * @param now monotonic milliseconds, read right before the statement is sent
  */
 export function fenceOnPositions(
@@ -39,6 +40,13 @@ export function fenceOnPositions(
 WITH sent AS MATERIALIZED (
   ${sentPositions(pages, settings, now)}
 ),
+${
+  pages.length > 1
+    ? sql`unlocked AS MATERIALIZED (
+  SELECT feed.name FROM ${tables.feeds} AS feed JOIN sent ON ${IS_AT_POSITION} FOR NO KEY UPDATE OF feed SKIP LOCKED
+),`
+    : sql``
+}
 fence AS MATERIALIZED (
   UPDATE ${tables.feeds} AS feed SET
     cursor = sent.to_cursor,
@@ -51,11 +59,14 @@ fence AS MATERIALIZED (
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
   FROM sent
-  WHERE feed.name = sent.feed AND feed.lease_epoch = sent.epoch AND COALESCE(feed.lease_holder, '') = sent.holder
-    AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor
+  WHERE ${IS_AT_POSITION} ${pages.length > 1 ? sql`AND feed.name IN (SELECT name FROM unlocked)` : sql``}
   RETURNING ${FENCE_COLUMNS}
 )`;
 }
+
+/** Condition on a row `feed`: its lease and its position are those that the page in `sent` was read with. */
+const IS_AT_POSITION = sql`feed.name = sent.feed AND feed.lease_epoch = sent.epoch
+    AND COALESCE(feed.lease_holder, '') = sent.holder AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor`;
 
 /** Fence for writes that do not move the cursor. Locks the row, so a new holder waits for this commit or makes it fail. */
 export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {

@@ -11,14 +11,16 @@ const AT_ONCE: Gathering = { waitMs: () => 0, sleep: async () => {} };
 
 /**
  * Returns a function whose calls within a short time are answered together.
- * @param answerAll returns the answers in the order of the calls; if it rejects, each of the calls does
+ * @param answerAll returns the answers in the order of the calls; if it rejects, each of the calls does. An answer may be a promise,
+ *   which only its call waits for
  * @param gathering by default no call waits
  */
 export function gatherCalls<Call, Answer>(
-  answerAll: (calls: readonly Call[]) => Promise<readonly Answer[]>,
+  answerAll: (calls: readonly Call[]) => Promise<readonly (Answer | Promise<Answer>)[]>,
   { waitMs, sleep }: Gathering = AT_ONCE,
 ): (call: Call) => Promise<Answer> {
-  let waiting: { readonly calls: Call[]; readonly answers: Promise<readonly Answer[]> } | null = null;
+  let waiting: { readonly calls: Call[]; readonly answers: Promise<readonly (Answer | Promise<Answer>)[]> } | null =
+    null;
   const begin = (ms: number) => {
     const calls: Call[] = [];
     const answers = sleep(ms, NEVER).then(() => {

@@ -59,6 +59,25 @@ it('reports a file that cannot be used once, and continues when it can be used a
   ]);
 });
 
+it('does not pass on a file when the signal aborts while it is read', async () => {
+  const stop = new AbortController();
+  const events: string[] = [];
+  await watchFeedsFile(
+    {
+      readText: async () => 'a',
+      read: async () => {
+        stop.abort();
+        return EMPTY;
+      },
+      onRead: () => events.push('read'),
+      onRefused: () => events.push('refused'),
+    },
+    new VirtualClock(),
+    stop.signal,
+  );
+  expect(events).toEqual([]);
+});
+
 it('rejects when reading the file has a bug', async () => {
   const bug = new TypeError('a bug');
   const broken = () => {

@@ -83,6 +83,24 @@ describe('polls of several feeds that are committed together', () => {
     expect(await feedRow('moved')).toMatchObject({ cursor: 'elsewhere', complete: null });
   });
 
+  it('do not wait for a feed that another transaction has locked, which is committed once it is unlocked', async () => {
+    const { store, release } = gatheringStore();
+    const [free, locked] = [await take('free'), await take('locked')];
+    const other = await bench.connection.db.startTransaction().execute();
+    try {
+      await sql`SELECT FROM ${tables.feeds} WHERE name = 'locked' FOR NO KEY UPDATE`.execute(other);
+      const [ofFree, ofLocked] = [free, locked].map((lease) => store.commitPage(poll(lease, { to: 'on' })));
+      release();
+      expect(await ofFree).toMatchObject({ kind: 'committed' });
+      expect(await feedRow('locked')).toMatchObject({ cursor: null });
+      await other.rollback().execute();
+      expect(await ofLocked).toMatchObject({ kind: 'committed' });
+      expect(await feedRow('locked')).toMatchObject({ cursor: 'on', complete: expect.any(Date) });
+    } finally {
+      if (!other.isRolledBack) await other.rollback().execute();
+    }
+  });
+
   it('all fail, and move no feed, when the statement fails', async () => {
     const { store, release } = gatheringStore();
     const leases = [await take('one'), await take('two')];
