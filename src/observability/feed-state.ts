@@ -1,4 +1,4 @@
-import type { FeedStatus, Freshness } from '../sync/ports/index.js';
+import type { FeedStatus, Freshness, Stage } from '../sync/ports/index.js';
 
 interface FeedStateOptions {
   /** Monotonic milliseconds: the clock of `Freshness.readAt` and of all times passed to the state. */
@@ -7,14 +7,18 @@ interface FeedStateOptions {
   readonly requestTimeoutMs: number;
 }
 
+/** Time after which a due retry counts as not happening: the loop hangs, or the stage ended. Longer than any try. Milliseconds. */
+const RETRY_OVERDUE_MS = 15 * 60_000;
+
 export type FeedState = ReturnType<typeof createFeedState>;
 
-/** Keeps what this process knows of its feed, for metrics, logs and the status page: freshness, figures of the database, leader. */
+/** Keeps what this process knows of its feed, for metrics, logs and the status page: freshness, figures of the database, leader, failing stages. */
 export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }: FeedStateOptions) {
   let freshness: Freshness | null = null;
   let status: FeedStatus | null = null;
   let leaderUntil: number | null = null;
   let endSeenAt: number | null = null;
+  const retries = new Map<Stage, number>();
   const caughtUpForMs = 3 * pollIntervalMs + requestTimeoutMs;
   const isLeader = (at = monotonic()) => leaderUntil !== null && at < leaderUntil;
 
@@ -36,6 +40,16 @@ export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }:
     /** Sets the monotonic time of the latest poll if it saw the end of the feed, else null. */
     setCaughtUp(polledAt: number | null): void {
       endSeenAt = polledAt;
+    },
+    /** Sets the monotonic time of the next try of a stage that failed; null if it no longer fails. */
+    setRetry(stage: Stage, retryAt: number | null): void {
+      if (retryAt === null) retries.delete(stage);
+      else retries.set(stage, retryAt);
+    },
+    /** Returns whether a stage fails and is retried. */
+    isFailing(stage: Stage): boolean {
+      const retryAt = retries.get(stage);
+      return retryAt !== undefined && monotonic() - retryAt < RETRY_OVERDUE_MS;
     },
     freshness: () => freshness,
     status: () => status,

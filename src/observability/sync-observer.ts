@@ -104,8 +104,12 @@ export function observeSync(options: SyncObserverOptions) {
       activity.failed();
       history.failed();
       failures.failed(stage, error, pauseMs);
+      state.setRetry(stage, clock.monotonic() + pauseMs);
     },
-    recovered: (stage) => failures.recovered(stage),
+    recovered(stage) {
+      failures.recovered(stage);
+      state.setRetry(stage, null);
+    },
     adopted(results) {
       logger.info('adopted orphaned pending results', { results });
     },
@@ -150,7 +154,10 @@ export function observeSync(options: SyncObserverOptions) {
       if (until === null) {
         activity.flush();
         warnings.flush();
-        for (const stage of LEADER_STAGES) failures.reset(stage);
+        for (const stage of LEADER_STAGES) {
+          failures.reset(stage);
+          state.setRetry(stage, null);
+        }
       }
       role.leading(until !== null);
       tick();

@@ -3,7 +3,14 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ERROR_KINDS } from '../../src/observability/metrics/metric-definitions.js';
-import { type AlertFile, renderAlerts, requireHelm, testFolder } from '../support/deployment/chart.js';
+import {
+  type AlertFile,
+  ONE_FEED,
+  renderAlerts,
+  requireHelm,
+  TWO_FEEDS,
+  testFolder,
+} from '../support/deployment/chart.js';
 import { requireTool, runTool } from '../support/deployment/tools.js';
 
 const MINUTE = 60;
@@ -14,6 +21,7 @@ const END = 4 * HOUR;
 /** The value of a series so many seconds after the start; null: not scraped. */
 type Values = (seconds: number) => number | null;
 type Replica = Readonly<Record<string, Values>>;
+const SERIES = /^(\w+)(?:\{(.*)\})?$/;
 
 const constant = (value: number) => () => value;
 /** From a time on so much a second, and 0 before. */
@@ -44,6 +52,9 @@ const standby = {
   'scanfeed_errors_total{stage="feed",kind="connection"}': constant(0),
   'scanfeed_errors_total{stage="feed",kind="http_401"}': constant(0),
   'scanfeed_errors_total{stage="lease",kind="connection"}': constant(0),
+  'scanfeed_failing{stage="feed"}': constant(0),
+  'scanfeed_failing{stage="recent"}': constant(0),
+  'scanfeed_failing{stage="lease"}': constant(0),
   'scanfeed_reconcile_found_total{revision="first"}': constant(0),
   'scanfeed_reconcile_found_total{revision="later"}': constant(0),
 } satisfies Replica as Replica;
@@ -58,17 +69,27 @@ const noPolls: Replica = {
   scanfeed_lag_seconds: (seconds) => 4 + since(BREAK, 1)(seconds),
   scanfeed_last_poll_success_timestamp_seconds: (seconds) => Math.min(seconds, BREAK),
 };
+/** The same while another replica polls it. */
+const fresh: Replica = {
+  scanfeed_lag_seconds: constant(4),
+  scanfeed_last_poll_success_timestamp_seconds: (seconds) => seconds,
+};
 /** The metrics are served, but nothing moves. */
 const wedged: Replica = {
   ...leader,
   ...noPolls,
   'scanfeed_polls_total{outcome="end"}': (seconds) => Math.min(seconds, BREAK) / 5,
 };
-const failing: Replica = { ...wedged, 'scanfeed_polls_total{outcome="failed"}': since(BREAK, 1 / 60) };
+const failing: Replica = {
+  ...wedged,
+  'scanfeed_polls_total{outcome="failed"}': since(BREAK, 1 / 60),
+  'scanfeed_failing{stage="feed"}': once(BREAK),
+};
 const withoutDatabase: Replica = {
   ...wedged,
   scanfeed_leader: between(0, BREAK + 30, 1),
   'scanfeed_errors_total{stage="lease",kind="connection"}': since(BREAK, 1 / 30),
+  'scanfeed_failing{stage="lease"}': once(BREAK),
 };
 /** Is there at these times alone. */
 const seenWhile = (there: (seconds: number) => boolean, replica: Replica = leader): Replica =>
@@ -151,6 +172,14 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     replicas: [wedged, { ...standby, ...noPolls }],
     firing: { 19: [], 27: [OLD, 'Stalled critical'], 77: [VERY_OLD, OLD, 'Stalled critical'] },
   },
+  'a wedged loop alerts, although a pass fails': {
+    replicas: [{ ...wedged, 'scanfeed_failing{stage="recent"}': once(BREAK) }],
+    firing: { 19: [], 27: [OLD, 'Stalled critical'] },
+  },
+  'a loop that hangs after a failure alerts once the failure is too old to explain it': {
+    replicas: [{ ...wedged, 'scanfeed_failing{stage="feed"}': between(BREAK, BREAK + 2 * MINUTE, 1) }],
+    firing: { 31: [OLD], 34: [OLD, 'Stalled critical'] },
+  },
   'a daemon that never polled alerts': {
     replicas: [{ ...leader, scanfeed_last_poll_success_timestamp_seconds: constant(0) }],
     firing: { 14: [], 16: ['Stalled critical'] },
@@ -175,7 +204,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
     firing: { 14: [], 18: ['DatabaseUnavailable critical'], 40: ['DatabaseUnavailable critical', OLD] },
   },
   'a history that is no longer read alerts': {
-    replicas: [{ ...failing, scanfeed_backfill_complete: constant(0), scanfeed_lag_seconds: constant(9e7) }],
+    replicas: [{ ...wedged, scanfeed_backfill_complete: constant(0), scanfeed_lag_seconds: constant(9e7) }],
     firing: { 19: [], 26: [VERY_OLD, OLD, 'Stalled critical'] },
   },
   'a freshness that stays unknown alerts': {
@@ -225,12 +254,97 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   },
 };
 
+/** Gauges of a feed, which have its name in a process with several feeds. */
+const FEED_GAUGES = [
+  'scanfeed_lag_seconds',
+  'scanfeed_last_poll_success_timestamp_seconds',
+  'scanfeed_backfill_complete',
+  'scanfeed_pending_results',
+  'scanfeed_quarantined_entries',
+  'scanfeed_leader',
+  'scanfeed_failing',
+];
+
+/** A replica that follows several feeds: each has its gauges, and the events of all are counted together. */
+function following(feeds: Readonly<Record<string, Replica>>, invalid: Values = constant(0)): Replica {
+  const process: Record<string, Values> = { 'scanfeed_feeds{state="invalid"}': invalid };
+  for (const [feed, replica] of Object.entries(feeds)) {
+    for (const [series, values] of Object.entries(replica)) {
+      const [, name = '', own] = SERIES.exec(series) ?? [];
+      const others = process[series];
+      if (FEED_GAUGES.includes(name)) {
+        const labels = [`feed="${feed}"`, ...(own === undefined ? [] : [own])];
+        // Only failing stages have a series.
+        process[`${name}{${labels}}`] =
+          name === 'scanfeed_failing' ? (seconds) => (values(seconds) === 1 ? 1 : null) : values;
+      } else if (name.endsWith('_total') && others !== undefined) {
+        process[series] = (seconds) => (others(seconds) ?? 0) + (values(seconds) ?? 0);
+      } else process[series] = values;
+    }
+  }
+  return process;
+}
+
+const CONNECTION = 'scanfeed_errors_total{stage="feed",kind="connection"}';
+
+const scenariosOfMany: Readonly<Record<string, Scenario>> = {
+  'idle feeds alert nothing': { replicas: [following({ acme: leader, globex: leader })], firing: NOTHING },
+  'feeds that replicas share alert nothing': {
+    replicas: [following({ acme: leader, globex: standby }), following({ acme: standby, globex: leader })],
+    firing: NOTHING,
+  },
+  'a dead process alerts once': {
+    replicas: [seenWhile((seconds) => seconds < BREAK, following({ acme: leader, globex: leader }))],
+    firing: { 14: [], 16: ['Down critical'] },
+  },
+  'a feed that fails alerts as old, not as stalled': {
+    replicas: [following({ acme: { ...failing, [CONNECTION]: since(BREAK, 1 / 60) }, globex: leader })],
+    firing: { 19: [], 27: [OLD], 80: [OLD, VERY_OLD] },
+  },
+  'a feed that is stalled alerts, although another one fails': {
+    replicas: [following({ acme: { ...failing, [CONNECTION]: since(BREAK, 1 / 60) }, globex: wedged })],
+    firing: { 19: [], 27: [OLD, OLD, 'Stalled critical'].sort() },
+  },
+  'a key that is refused alerts, although other feeds work': {
+    replicas: [
+      following({
+        acme: { ...failing, 'scanfeed_errors_total{stage="feed",kind="http_401"}': since(BREAK, 1 / 30) },
+        globex: leader,
+      }),
+    ],
+    firing: { 14: [], 17: ['AuthenticationFailing critical'] },
+  },
+  'a database that is away alerts once for all feeds': {
+    replicas: [following({ acme: withoutDatabase, globex: withoutDatabase })],
+    firing: { 14: [], 18: ['DatabaseUnavailable critical'], 40: ['DatabaseUnavailable critical', OLD, OLD] },
+  },
+  'a database that refuses one feed alerts as its data grows old': {
+    replicas: [following({ acme: withoutDatabase, globex: leader })],
+    firing: { 18: [], 40: [OLD] },
+  },
+  'a replica that alone has lost the database alerts nothing': {
+    replicas: [
+      following({ acme: { ...withoutDatabase, ...fresh }, globex: { ...withoutDatabase, ...fresh } }),
+      following({ acme: leader, globex: leader }),
+    ],
+    firing: NOTHING,
+  },
+  'an invalid entry alerts until it is corrected': {
+    replicas: [
+      following({ acme: leader, globex: leader }, between(BREAK, HOUR, 1)),
+      following({ acme: standby, globex: standby }, between(BREAK, HOUR, 1)),
+    ],
+    firing: { 19: [], 22: ['FeedsInvalid warning'], 59: ['FeedsInvalid warning'], 62: [] },
+  },
+};
+
 /** The replicas' series in the words of promtool. */
-function inputSeries(replicas: readonly Replica[]) {
+function inputSeries(replicas: readonly Replica[], release: object = ONE_FEED) {
   return replicas.flatMap((replica, index) =>
     Object.entries(replica).map(([series, values]) => {
-      const labels = `namespace="documents",feed="invoices",pod="invoices-${index}"`;
-      const [, name, own] = /^(\w+)(?:\{(.*)\})?$/.exec(series) ?? [];
+      const feed = release === ONE_FEED ? ',feed="invoices"' : '';
+      const labels = `namespace="documents"${feed},pod="invoices-${index}"`;
+      const [, name, own] = SERIES.exec(series) ?? [];
       const samples = Array.from({ length: END / SCRAPE_SECONDS + 1 }, (_, scrape) =>
         sample(values(scrape * SCRAPE_SECONDS)),
       );
@@ -273,12 +387,17 @@ async function runPromtool(args: readonly string[], rules: AlertFile, tests: rea
 const PASSED = { status: 0, output: expect.stringContaining('SUCCESS') };
 
 describe('the alerts of the chart', () => {
-  test.for(Object.entries(scenarios))('%s', async ([, { replicas, firing }], context) => {
+  test.for([
+    ...Object.entries(scenarios).map(([name, scenario]) => [name, ONE_FEED, scenario] as const),
+    ...Object.entries(scenariosOfMany).map(
+      ([name, scenario]) => [`of several feeds: ${name}`, TWO_FEEDS, scenario] as const,
+    ),
+  ])('%s', async ([, release, { replicas, firing }], context) => {
     requireTool(context, 'promtool');
-    const rules = await renderAlerts(requireHelm(context));
+    const rules = await renderAlerts(requireHelm(context), {}, release);
     const scenario = {
       interval: `${SCRAPE_SECONDS}s`,
-      input_series: inputSeries(replicas),
+      input_series: inputSeries(replicas, release),
       promql_expr_test: expressionTests(firing),
     };
     expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
@@ -311,6 +430,56 @@ describe('the alerts of the chart', () => {
     expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
   });
 
+  test('name no feed where the events of several are counted together', async (context) => {
+    requireTool(context, 'promtool');
+    const rules = await renderAlerts(requireHelm(context), {}, TWO_FEEDS);
+    const refused = { ...failing, 'scanfeed_errors_total{stage="feed",kind="http_401"}': since(BREAK, 1 / 30) };
+    const said = (
+      name: string,
+      severity: string,
+      labels: Readonly<Record<string, string>>,
+      summary: string,
+      description: string,
+    ) => ({
+      eval_time: '30m',
+      alertname: `Scanfeed${name}`,
+      exp_alerts: [
+        {
+          exp_labels: { severity, namespace: 'documents', ...labels },
+          exp_annotations: { summary, description, runbook_url: `${RUNBOOKS}/Scanfeed${name}.md` },
+        },
+      ],
+    });
+    const scenario = {
+      interval: `${SCRAPE_SECONDS}s`,
+      input_series: inputSeries([following({ acme: refused, globex: refused }, constant(2))], TWO_FEEDS),
+      alert_rule_test: [
+        said(
+          'AuthenticationFailing',
+          'critical',
+          { kind: 'http_401' },
+          'The API key is not accepted',
+          'The API key of a feed is refused by the service, cannot be read, or belongs to another organization (http_401). The feed is held. This needs action.',
+        ),
+        said(
+          'ErrorRatioHigh',
+          'warning',
+          {},
+          'Many polls of the feed fail',
+          '100% of the polls of all feeds failed in the last 10m.',
+        ),
+        said(
+          'FeedsInvalid',
+          'warning',
+          {},
+          'Entries of the feeds file are invalid',
+          '2 entries of the feeds file are invalid: their feeds keep running with their last valid entries, or do not start.',
+        ),
+      ],
+    };
+    expect(await runPromtool(['test', 'rules', 'tests.json'], rules, [scenario])).toEqual(PASSED);
+  });
+
   test('name no time where there is none yet', async (context) => {
     requireTool(context, 'promtool');
     const rules = await renderAlerts(requireHelm(context));
@@ -336,7 +505,7 @@ describe('the alerts of the chart', () => {
           'Stalled',
           ['critical'],
           'The feed is not being polled, and no failure explains it',
-          'No poll of the feed invoices has succeeded yet, and no failure has been counted since: the sync loop hangs, or another process holds the lease and does nothing.',
+          'No poll of the feed invoices has succeeded yet, and no failure is being retried: the sync loop hangs, or another process holds the lease and does nothing.',
         ),
         said(
           'LagHigh',
@@ -368,8 +537,10 @@ describe('the alerts of the chart', () => {
 
   test('pass the linter of Prometheus', async (context) => {
     requireTool(context, 'promtool');
-    const rules = await renderAlerts(requireHelm(context));
-    expect(await runPromtool(['check', 'rules', '--lint=all', '--lint-fatal', 'rules.json'], rules)).toEqual(PASSED);
+    for (const release of [ONE_FEED, TWO_FEEDS]) {
+      const rules = await renderAlerts(requireHelm(context), {}, release);
+      expect(await runPromtool(['check', 'rules', '--lint=all', '--lint-fatal', 'rules.json'], rules)).toEqual(PASSED);
+    }
   });
 
   test('can be switched off one by one, and their thresholds set', async (context) => {
@@ -398,7 +569,7 @@ describe('the alerts of the chart', () => {
   });
 
   test('have a runbook each, and each runbook an alert', async (context) => {
-    const rules = (await renderAlerts(requireHelm(context))).groups.flatMap((group) => group.rules);
+    const rules = (await renderAlerts(requireHelm(context), {}, TWO_FEEDS)).groups.flatMap((group) => group.rules);
     const runbooks = (await readdir(new URL('../../docs/runbooks/', import.meta.url))).filter(
       (name) => name !== 'README.md',
     );

@@ -3,7 +3,16 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, type TestContext, test } from 'vitest';
 import { packageVersion } from '../../src/core/package.js';
-import { CHART, REQUIRED, render, renderAlerts, requireHelm, testFolder } from '../support/deployment/chart.js';
+import {
+  CHART,
+  ONE_FEED,
+  REQUIRED,
+  render,
+  renderAlerts,
+  requireHelm,
+  TWO_FEEDS,
+  testFolder,
+} from '../support/deployment/chart.js';
 import { matchersIn, metricsIn } from '../support/deployment/promql.js';
 import { hasTool, requireTool, runTool } from '../support/deployment/tools.js';
 import { testMetrics } from '../support/observed.js';
@@ -30,19 +39,17 @@ const [feedDashboard, allFeedsDashboard] = NAMES.map(readDashboard);
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's template, not JavaScript's
 const TEMPLATED = { type: 'prometheus', uid: '${datasource}' };
 
-/** Every series that the daemon exports, as text, and their names. */
-async function exported() {
-  const { text } = await testMetrics({ nodeMetrics: true }).metrics.exposition();
-  const samples = [...text.matchAll(/^(\w+)(?:\{| )/gm)].map(([, name]) => name);
-  // Without one that was observed, a histogram has no samples.
-  const histograms = [...text.matchAll(/^# TYPE (\w+) histogram/gm)].flatMap(([, name]) =>
-    ['bucket', 'count', 'sum'].map((part) => `${name}_${part}`),
+/** Every series that the daemon exports, as text, and their names. @param feed null: several feeds */
+async function exported(feed: string | null = 'invoices') {
+  const { text } = await testMetrics({ feed, nodeMetrics: true }).metrics.exposition();
+  const names = [...text.matchAll(/^# TYPE (\w+) (\w+)/gm)].flatMap(([, name = '', type]) =>
+    type === 'histogram' ? ['bucket', 'count', 'sum'].map((part) => `${name}_${part}`) : [name],
   );
-  return { text, names: new Set([...samples, ...histograms]) };
+  return { text, names: new Set(names) };
 }
 
-const unexported = async (expression: string) => {
-  const { names } = await exported();
+const unexported = async (expression: string, feed?: string | null) => {
+  const { names } = await exported(feed);
   return metricsIn(expression).filter((name) => !names.has(name));
 };
 
@@ -53,19 +60,25 @@ describe('what is asked of the daemon', () => {
     expect(await unexported(expressions.join('\n'))).toEqual([]);
   });
 
-  test('the alerts ask for metrics that it exports, with values of labels that exist', async (context) => {
-    const rules = (await renderAlerts(requireHelm(context))).groups.flatMap((group) => group.rules);
-    const { text } = await exported();
-    for (const { alert, expr } of rules) {
-      expect({ alert, metrics: metricsIn(expr).length > 0, unknown: await unexported(expr) }).toEqual({
-        alert,
-        metrics: true,
-        unknown: [],
-      });
-      const matchers = matchersIn(expr).filter(({ label }) => label !== 'namespace');
-      expect(matchers.filter(({ label, value }) => !text.includes(`${label}="${value}"`))).toEqual([]);
-    }
-  });
+  test.for([
+    ['one feed', 'invoices', ONE_FEED],
+    ['several feeds', null, TWO_FEEDS],
+  ] as const)(
+    'the alerts of %s ask for metrics and values of labels that it exports',
+    async ([, feed, feeds], context) => {
+      const rules = (await renderAlerts(requireHelm(context), {}, feeds)).groups.flatMap((group) => group.rules);
+      const { text } = await exported(feed);
+      for (const { alert, expr } of rules) {
+        expect({ alert, metrics: metricsIn(expr).length > 0, unknown: await unexported(expr, feed) }).toEqual({
+          alert,
+          metrics: true,
+          unknown: [],
+        });
+        const matchers = matchersIn(expr).filter(({ label }) => label !== 'namespace');
+        expect(matchers.filter(({ label, value }) => !text.includes(`${label}="${value}"`))).toEqual([]);
+      }
+    },
+  );
 
   test('a metric that does not exist is noticed', async () => {
     expect(await unexported('sum(rate(scanfeed_pools_total{feed="a"}[5m])) / scanfeed_lag_seconds')).toEqual([

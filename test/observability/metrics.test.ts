@@ -259,6 +259,16 @@ describe('the metrics of the feeds of a file', () => {
     expect(await passes()).toEqual([]);
   });
 
+  test('have series of a stage only while it fails', async () => {
+    const { added, lines } = setup(2);
+    const failing = async () => (await lines()).filter((line) => line.startsWith('scanfeed_failing'));
+    expect(await failing()).toEqual([]);
+    added[1]?.state.setRetry('feed', 1_000);
+    expect(await failing()).toEqual(['scanfeed_failing{feed="feed-1",stage="feed"} 1']);
+    added[1]?.state.setRetry('feed', null);
+    expect(await failing()).toEqual([]);
+  });
+
   test('are at most 15,000 lines for a thousand feeds', async () => {
     const { metrics } = setup(1_000, { nodeMetrics: true });
     expect((await metrics.exposition()).text.split('\n').length).toBeLessThanOrEqual(15_000);

@@ -187,6 +187,24 @@ test('what the leader failed at is no error of a standby; what keeps it from the
   expect(stages()).toEqual(['lease']);
 });
 
+test('a stage is failing from its failure to its recovery, the end of the lease, or long after its retry was due', async () => {
+  const { observer, sample, clock } = observed();
+  const failing = (stage: string) => sample(`scanfeed_failing{stage="${stage}"}`);
+  observer.leading(Number.POSITIVE_INFINITY);
+  for (const stage of ['feed', 'recent', 'lease'] as const) observer.failed(stage, outage, 1, 60_000);
+  expect([await failing('feed'), await failing('recent'), await failing('full')]).toEqual([1, 1, 0]);
+  observer.recovered('feed', 1);
+  expect([await failing('feed'), await failing('recent')]).toEqual([0, 1]);
+  observer.leading(null);
+  expect([await failing('recent'), await failing('lease')]).toEqual([0, 1]);
+  clock.advance(16 * 60_000 - 1);
+  expect(await failing('lease')).toBe(1);
+  clock.advance(1);
+  expect(await failing('lease')).toBe(0);
+  observer.failed('lease', outage, 2, 60_000);
+  expect(await failing('lease')).toBe(1);
+});
+
 test('counts commits, reconciliation and resets in the metrics, and logs no scan id', async () => {
   const { observer, sample, log, liveness, clock } = observed();
   observer.committed({ ...COUNTS, inserted: 1, quarantined: 1, conflicts: 1, stored: ['canary-scan'] }, [0]);

@@ -22,6 +22,14 @@ sum by ({{ index . 2 }}) ({{ $series }} unless count_over_time({{ $series }}[{{ 
 {{- end }}
 
 {{/*
+Names the feed of an alert; the argument replaces "the feed" where counters have no label `feed`, because they are of a process
+with several feeds.
+*/}}
+{{- define "scanfeed.alertFeed" -}}
+{{ printf "{{ with $labels.feed }}the feed {{ . }}{{ else }}%s{{ end }}" . }}
+{{- end }}
+
+{{/*
 All alerts as a rule group of Prometheus. Every replica reports the state that it last read from the database, so ages use
 the lowest value, backlogs the highest, and events the sum.
 */}}
@@ -29,6 +37,8 @@ the lowest value, backlogs the highest, and events the sum.
 {{- $alerts := .Values.prometheusRule.alerts -}}
 {{- $runbooks := include "scanfeed.runbooks" . -}}
 {{- $feed := ternary "" (printf ", feed=%q" .Values.feed) (not (empty .Values.feeds)) -}}
+{{- /* Labels that counters and gauges have in common: with several feeds, counters have no label `feed`. */}}
+{{- $process := ternary "namespace, feed" "namespace" (empty .Values.feeds) -}}
 {{- $own := default (printf "namespace=%q%s" (include "scanfeed.namespace" .) $feed) .Values.prometheusRule.selector -}}
 - name: scanfeed
   {{- with .Values.prometheusRule.interval }}
@@ -48,8 +58,8 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: scanfeed is not running, or keeps restarting
         description: >-
-          Prometheus sees no scanfeed for the feed {{`{{ $labels.feed }}`}}, or it keeps restarting: it is not running, crashes, or
-          Prometheus cannot reach it.
+          Prometheus sees no scanfeed for {{ include "scanfeed.alertFeed" "any feed" }}, or it
+          keeps restarting: it is not running, crashes, or Prometheus cannot reach it.
         runbook_url: {{ $runbooks }}/ScanfeedDown.md
     {{- end }}
     {{- end }}
@@ -59,7 +69,7 @@ the lowest value, backlogs the highest, and events the sum.
       expr: |-
         time() - max by (namespace, feed) (scanfeed_last_poll_success_timestamp_seconds{ {{- $own -}} }) > {{ .threshold }}
         unless on (namespace, feed)
-          sum by (namespace, feed) (increase(scanfeed_errors_total{ {{- $own -}} , stage=~"feed|lease"}[{{ .window }}])) > 0
+          max by (namespace, feed) (max_over_time(scanfeed_failing{ {{- $own -}} , stage=~"feed|lease"}[{{ .window }}])) == 1
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
@@ -67,7 +77,7 @@ the lowest value, backlogs the highest, and events the sum.
         summary: The feed is not being polled, and no failure explains it
         description: >-
           {{`{{ if gt $value 1e9 }}No poll of the feed {{ $labels.feed }} has succeeded yet{{ else }}The last successful poll of the feed {{ $labels.feed }} was {{ $value | humanizeDuration }} ago{{ end }}`}},
-          and no failure has been counted since: the sync loop hangs, or another process holds the lease and does nothing.
+          and no failure is being retried: the sync loop hangs, or another process holds the lease and does nothing.
         runbook_url: {{ $runbooks }}/ScanfeedStalled.md
     {{- end }}
     {{- end }}
@@ -108,7 +118,7 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: Many polls of the feed fail
         description: >-
-          {{`{{ $value | humanizePercentage }}`}} of the polls of the feed {{`{{ $labels.feed }}`}} failed in the last {{ .window }}.
+          {{`{{ $value | humanizePercentage }}`}} of the polls of {{ include "scanfeed.alertFeed" "all feeds" }} failed in the last {{ .window }}.
         runbook_url: {{ $runbooks }}/ScanfeedErrorRatioHigh.md
     {{- end }}
     {{- end }}
@@ -125,8 +135,8 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: The API key is not accepted
         description: >-
-          The feed {{`{{ $labels.feed }}`}} is held ({{`{{ $labels.kind }}`}}): the service refuses the API key, the key cannot be read,
-          or it belongs to another organization. This needs action.
+          The API key of {{ include "scanfeed.alertFeed" "a feed" }} is refused by the service,
+          cannot be read, or belongs to another organization ({{`{{ $labels.kind }}`}}). The feed is held. This needs action.
         runbook_url: {{ $runbooks }}/ScanfeedAuthenticationFailing.md
     {{- end }}
     {{- end }}
@@ -141,8 +151,8 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: The service rejected the cursor
         description: >-
-          The service rejected the cursor of the feed {{`{{ $labels.feed }}`}}, which resumed from an earlier position. Entries that
-          are delivered again change nothing.
+          The service rejected the cursor of {{ include "scanfeed.alertFeed" "a feed" }}, which
+          resumed from an earlier position. Entries that are delivered again change nothing.
         runbook_url: {{ $runbooks }}/ScanfeedCursorReset.md
     {{- end }}
     {{- end }}
@@ -186,8 +196,8 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: A recent or full pass found runs that the cursor skipped
         description: >-
-          Reconciliation stored runs of the feed {{`{{ $labels.feed }}`}} that the cursor had skipped (revision: {{`{{ $labels.revision }}`}}).
-          They are stored now, but late.
+          Reconciliation stored runs of {{ include "scanfeed.alertFeed" "a feed" }} that the
+          cursor had skipped (revision: {{`{{ $labels.revision }}`}}). They are stored now, but late.
         runbook_url: {{ $runbooks }}/ScanfeedReconcileFoundRuns.md
     {{- end }}
     {{- end }}
@@ -198,16 +208,31 @@ the lowest value, backlogs the highest, and events the sum.
         sum by (namespace, feed, kind) (
           increase(scanfeed_errors_total{ {{- $own -}} , stage="lease", kind!="another_service"}[{{ .window }}])
         ) > 0
-        unless on (namespace, feed) max by (namespace, feed) (scanfeed_leader{ {{- $own -}} }) == 1
+        unless on ({{ $process }}) max by ({{ $process }}) (scanfeed_leader{ {{- $own -}} }) == 1
       for: {{ .for }}
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
         summary: The database is unavailable or refuses access
         description: >-
-          No replica can take the lease of the feed {{`{{ $labels.feed }}`}} in the database ({{`{{ $labels.kind }}`}}). Nothing is being
-          stored.
+          No replica can take the lease of {{ include "scanfeed.alertFeed" "any feed" }} in the
+          database ({{`{{ $labels.kind }}`}}). Nothing is being stored.
         runbook_url: {{ $runbooks }}/ScanfeedDatabaseUnavailable.md
+    {{- end }}
+    {{- end }}
+    {{- with $alerts.FeedsInvalid }}
+    {{- if and .enabled $.Values.feeds }}
+    - alert: ScanfeedFeedsInvalid
+      expr: max by (namespace) (scanfeed_feeds{ {{- $own -}} , state="invalid"}) > 0
+      for: {{ .for }}
+      labels:
+        {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
+      annotations:
+        summary: Entries of the feeds file are invalid
+        description: >-
+          {{`{{ $value }}`}} entries of the feeds file are invalid: their feeds keep running with their last valid
+          entries, or do not start.
+        runbook_url: {{ $runbooks }}/ScanfeedFeedsInvalid.md
     {{- end }}
     {{- end }}
 {{- end }}

@@ -85,6 +85,8 @@ export const ERROR_KINDS: Readonly<Record<Stage, readonly string[]>> = {
   lease: [...DATABASE_KINDS, 'another_service', ...COMMON_KINDS],
 };
 
+export const STAGES = Object.keys(ERROR_KINDS) as Stage[];
+
 /** Values of the label `status` of HTTP requests: a status of the interface, or the kind of failure without one. */
 export const REQUEST_STATUSES = [
   ...['200', '400', '401', '403', '404', '429', '500', '502', '503', '504'],
@@ -107,6 +109,7 @@ export const HELP = {
   scanfeed_last_commit_timestamp_seconds: 'Time of the last commit of a page; 0 before the first',
   scanfeed_caught_up: '1 on a leader whose last poll saw the end of the feed not long ago',
   scanfeed_leader: '1 while this process holds the feed',
+  scanfeed_failing: '1 while a stage fails and is retried',
   scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
   scanfeed_pass_entries_per_second:
     'Entries read per second by a pass, or by the feed while it catches up; 0 if it is not being read',

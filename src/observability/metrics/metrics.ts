@@ -12,6 +12,7 @@ import {
   RECONCILE_REVISIONS,
   REQUEST_STATUSES,
   RUN_OUTCOMES,
+  STAGES,
   TRUNCATED_OUTCOMES,
 } from './metric-definitions.js';
 import { createInstruments, type Instruments, type Name } from './prometheus.js';
@@ -48,6 +49,7 @@ export function createMetrics(options: MetricsOptions) {
 
   const feeds = new Map<string, FeedFigures>();
   feedGauges(instruments, feeds, feed === null);
+  failingGauge(instruments, feeds, feed === null);
   if (feed === null) countFeeds(instruments, feeds, options.invalidFeeds);
   gauge('scanfeed_database_pool', ['state'], () =>
     POOL_STATES.map((state) => ({ labels: { state }, value: options.databasePool?.()[state] ?? 0 })),
@@ -148,6 +150,21 @@ function feedGauges({ gauge: create }: Instruments, feeds: Feeds, named: boolean
   gauge('scanfeed_backfill_complete', (state) => Number(state.status()?.backfillComplete ?? false));
   gauge('scanfeed_pending_results', (state) => state.status()?.pendingResults ?? 0);
   gauge('scanfeed_quarantined_entries', (state) => state.status()?.quarantinedEntries ?? 0);
+}
+
+/**
+ * Creates the gauge of the failing stages. Those of many feeds exist only while the stage fails.
+ * @param many whether each series has the label `feed`
+ */
+function failingGauge({ gauge }: Instruments, feeds: Feeds, many: boolean): void {
+  gauge('scanfeed_failing', many ? ['feed', 'stage'] : ['stage'], () =>
+    [...feeds].flatMap(([feed, { state }]) =>
+      STAGES.filter((stage) => !many || state.isFailing(stage)).map((stage) => ({
+        labels: many ? { feed, stage } : { stage },
+        value: Number(state.isFailing(stage)),
+      })),
+    ),
+  );
 }
 
 function countFeeds({ gauge }: Instruments, feeds: Feeds, invalidFeeds: () => number = () => 0): void {

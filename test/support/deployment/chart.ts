@@ -54,9 +54,19 @@ export function parseManifests(text: string): Manifest[] {
   return parseAllDocuments(text).flatMap((document) => (document.toJS() as Manifest | null) ?? []);
 }
 
+/** The feeds of a release: one, or several of a feeds file. */
+export const ONE_FEED = { feed: 'invoices' };
+export const TWO_FEEDS = {
+  feeds: ['acme', 'globex'].map((name) => ({ name, apiKey: { existingSecret: 'recognition', key: name } })),
+};
+
 /** The chart's alerts as a rule file, with these changes to the values. */
-export async function renderAlerts(helm: string, prometheusRule: Readonly<Record<string, unknown>> = {}) {
-  const values = { ...REQUIRED, feed: 'invoices', prometheusRule: { enabled: true, ...prometheusRule } };
+export async function renderAlerts(
+  helm: string,
+  prometheusRule: Readonly<Record<string, unknown>> = {},
+  feeds: typeof ONE_FEED | typeof TWO_FEEDS = ONE_FEED,
+) {
+  const values = { ...REQUIRED, ...feeds, prometheusRule: { enabled: true, ...prometheusRule } };
   const rules = (await render(helm, values)).find(({ kind }) => kind === 'PrometheusRule');
   return rules?.spec as AlertFile;
 }
