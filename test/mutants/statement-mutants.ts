@@ -7,11 +7,11 @@ const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ na
 export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the cursor is not part of the fence',
-    patch('src/storage/commit/fence.ts', '\n    AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
+    patch('src/storage/commit/fence.ts', ' AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
   ),
   statements(
     'a page of another epoch is committed',
-    patch('src/storage/commit/fence.ts', 'AND feed.lease_epoch = sent.epoch AND COALESCE', 'AND COALESCE'),
+    patch('src/storage/commit/fence.ts', 'AND feed.lease_epoch = sent.epoch\n    AND COALESCE', 'AND COALESCE'),
   ),
   statements(
     'a commit of an epoch that was granted twice lands',
