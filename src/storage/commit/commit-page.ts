@@ -63,7 +63,7 @@ export function createCommits(
     const [moved] = await timed((connected) => runFence(connected, positionsOf([page])));
     return moved?.outcome ?? FENCED;
   };
-  /** Moves several. One that is fenced, or that another statement writes to, is tried on its own, which the others do not wait for. */
+  /** Moves several. A feed that is fenced, or that another statement writes to, is tried alone, and the others do not wait for it. */
   const movePositions = async (pages: readonly PageCommit[]) => {
     const [first] = pages;
     if (first !== undefined && pages.length === 1) return [moveOne(first)];
