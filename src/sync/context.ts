@@ -46,8 +46,10 @@ export interface FeedContext {
   /** Memory for pages and results; shared with the loader. */
   readonly budget: MemoryBudget;
   readonly pageLimit: PageLimit;
-  /** Maximum number of pages in memory, including the one being committed. */
+  /** Maximum number of pages in memory, including those being committed. */
   readonly maxHeldPages: number;
+  /** Maximum number of commits of the feed at the same time. In the database, the second one waits for the first. */
+  readonly maxPageCommits: number;
   /** Maximum time for fetching, completing and committing one page before the loop counts as stuck, milliseconds. */
   readonly stepMs: number;
 }

@@ -4,7 +4,7 @@ const engine = (name: string, ...patches: readonly Patch[]): Mutant => ({ name, 
 
 const storePage = 'src/sync/commit/store-page.ts';
 const storeFeedPage = 'src/sync/commit/store-feed-page.ts';
-const syncFeed = 'src/sync/sync-feed.ts';
+const readFeed = 'src/sync/read-feed.ts';
 const readPage = 'src/sync/page/read-page.ts';
 const checkPage = 'src/sync/page/check-page.ts';
 const fullResult = 'src/sync/results/full-result.ts';
@@ -31,7 +31,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   engine(
     'the start comes from the settings, not from the first start',
     patch(
-      syncFeed,
+      readFeed,
       'const start = await store.readPosition(lease.feed);',
       `const stored = await store.readPosition(lease.feed);
        const { start: set } = context.identity;
@@ -40,11 +40,28 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'the position is not read again after an unknown outcome',
-    patch(syncFeed, 'let failures = 0;', 'let failures = 0; let read: Position | undefined;'),
+    patch(readFeed, 'let failures = 0;', 'let failures = 0; let read: Position | undefined;'),
     patch(
-      syncFeed,
+      readFeed,
       'const start = await store.readPosition(lease.feed);',
       'const start = (read ??= await store.readPosition(lease.feed));',
+    ),
+  ),
+
+  engine(
+    'a commit that overtakes the one before is given up',
+    patch(
+      storePage,
+      "return sent.value.kind === 'fenced' && progress === 'more' ? commit() : sent.value;",
+      'return sent.value;',
+    ),
+  ),
+  engine(
+    'a page is committed while the one before may quarantine an entry',
+    patch(
+      readFeed,
+      "const progress = wasOrdinary && isOrdinary ? 'more' : await untilAtMost(0);",
+      "const progress = isOrdinary ? 'more' : await untilAtMost(0);",
     ),
   ),
 
@@ -103,8 +120,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the memory of committed pages is not released',
     patch(
       'src/sync/prefetch/read-ahead.ts',
-      'for (const { ticket } of held.splice(0, handedOut)) ticket.close();',
-      'held.splice(0, handedOut);',
+      'for (const { ticket } of returned.shift() ?? []) ticket.close();',
+      'returned.shift();',
     ),
   ),
   engine(
@@ -115,7 +132,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   // One writer a feed (promise 6).
   engine(
     'a lost lease is not noticed',
-    patch(syncFeed, "if (progress === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
+    patch(readFeed, "if (progress === 'fenced' && !(await store.renewLease(lease, context.leaseTtlMs))) return;", ''),
     patch(
       'src/sync/lease/keep-lease.ts',
       'if (round.answer === null) return; // lost, but the database answered',

@@ -7,7 +7,15 @@ const statements = (name: string, ...patches: readonly Patch[]): Mutant => ({ na
 export const STATEMENT_MUTANTS: readonly Mutant[] = [
   statements(
     'the cursor is not part of the fence',
-    patch('src/storage/commit/fence.ts', ' AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
+    patch('src/storage/commit/fence.ts', ' AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor', ''),
+  ),
+  statements(
+    'a page does not wait for the commit of the page before',
+    patch(
+      'src/storage/commit/fence.ts',
+      'AS feed JOIN sent ON ${IS_HELD}',
+      'AS feed JOIN sent ON ${IS_HELD} AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor',
+    ),
   ),
   statements(
     'a page of another epoch is committed',

@@ -30,8 +30,11 @@ export const FEED = 'default';
 
 /** A model store that checks the promises within each commit. */
 export class CheckedStore extends ModelStore {
-  /** Number of commits from a position other than the feed's, although their process held the lease. */
-  misplaced = 0;
+  /**
+   * Cursors from which pages were sent while the feed had another position, although their process held the lease. A commit that
+   * overtakes the one before is repeated, and then no longer misplaced.
+   */
+  readonly misplaced = new Set<string | null>();
   /** Inserted or updated scans. A caller clears it before it watches for writes. */
   readonly written = new Set<string>();
   broken: BrokenPromise | null = null;
@@ -63,7 +66,8 @@ export class CheckedStore extends ModelStore {
     const { lease, from, to } = commit;
     const before = this.feeds.get(lease.feed);
     const [epoch, cursor, complete] = [before?.epoch, before?.cursor, before?.completeAsOf ?? null];
-    if (epoch === lease.epoch && cursor !== from) this.misplaced += 1;
+    if (epoch === lease.epoch && cursor !== from) this.misplaced.add(from);
+    else if (this.misplaced.delete(from)) this.coverage['overtaking commits'] += 1;
     return this.#writeChecked(
       'page commits',
       commit.batch,

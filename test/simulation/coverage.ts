@@ -11,6 +11,7 @@ const EVENTS = [
   'result commits',
   'pass commits',
   'fenced commits',
+  'overtaking commits',
   'recent passes',
   'full passes',
   'history passes',

@@ -58,7 +58,7 @@ export class FaultyProcess {
     private readonly onKilled: () => void,
   ) {
     const { service, traits, choices } = world;
-    const { filters, markdown, pageLimit, maxHeldPages, memoryBudget, reconcile } = traits;
+    const { filters, markdown, pageLimit, maxHeldPages, maxPageCommits, memoryBudget, reconcile } = traits;
     const context = engineContext({
       clock: this.#clock(),
       service: {
@@ -72,6 +72,7 @@ export class FaultyProcess {
       pollIntervalMs: POLL_INTERVAL_MS,
       read: { filters, markdown, pageLimit },
       maxHeldPages,
+      maxPageCommits,
       budget: createMemoryBudget(memoryBudget),
       reconcile,
     });

@@ -20,13 +20,14 @@ export async function checkRecovery(world: World): Promise<void> {
   const { clock, store, traits } = world;
   await waitForDisturbances(world);
   const stoppedAt = clock.monotonic();
-  store.misplaced = 0;
+  store.misplaced.clear();
   await until(world, recoveryMs(world), () => (store.completeAsOf() >= stoppedAt ? null : 'the feed did not catch up'));
   // A late statement or a failover has moved the feed while pages were already read.
-  if (traits.faults.straggler > 0 || traits.losesCommits) store.misplaced = 0;
+  if (traits.faults.straggler > 0 || traits.losesCommits) store.misplaced.clear();
   await until(world, COMPLETE_MS, () => describeMissing(world));
   await checkRedelivery(world);
-  if (store.misplaced > 0) throw new BrokenPromise('pages were not committed in the order in which they were read');
+  if (store.misplaced.size > 0)
+    throw new BrokenPromise('pages were not committed in the order in which they were read');
 }
 
 /** Waits for frozen processes and statements, which resume after the faults have stopped and may fail then. */

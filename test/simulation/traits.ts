@@ -71,6 +71,7 @@ export interface Traits {
   readonly markdown: boolean;
   readonly pageLimit: number;
   readonly maxHeldPages: number;
+  readonly maxPageCommits: number;
   /** Bytes; small budgets fit only a few entries. */
   readonly memoryBudget: number;
   readonly reconcile: ReconcileSettings;
@@ -140,6 +141,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     markdown: choices.chance(0.3),
     pageLimit: choices.pick([1, 3, 10]),
     maxHeldPages: choices.between(1, 6),
+    maxPageCommits: choices.pick([1, 2]),
     // If memory fits one entry, a page without a cursor at the end is always full, which does not prove the end.
     memoryBudget: choices.pick([64 * 1024 * 1024, ...(noCursorAtEnd ? [] : [2_500, 800])]),
     reconcile: {

@@ -29,6 +29,7 @@ export function engineContext(
     reconcile: { intervalMs: null, windowMs: 2 * 3_600_000, fullIntervalMs: null },
     pageLimit: createPageLimit(read.pageLimit, budget.bytes),
     maxHeldPages: 3,
+    maxPageCommits: 2,
     stepMs: 60_000,
     ...parts,
     budget,

@@ -18,8 +18,10 @@ import { createErrorRecorder } from '../error-recorder.js';
 import type { Schemas } from '../schemas.js';
 import type { ServiceConnections } from '../service-connections.js';
 
-/** Maximum number of pages in memory: those being committed together, and as many being prefetched. */
-const MAX_HELD_PAGES = 2 * MAX_JOINED_PAGES;
+/** Maximum number of commits of a feed at the same time. */
+const MAX_PAGE_COMMITS = 2;
+/** Maximum number of pages in memory: those being committed, and as many being prefetched as one commit has. */
+const MAX_HELD_PAGES = (MAX_PAGE_COMMITS + 1) * MAX_JOINED_PAGES;
 /** Concurrent requests of a feed that load no results: one for the feed, and one for the passes of each kind. */
 const PAGE_REQUESTS = 1 + PASS_KINDS.length;
 
@@ -113,6 +115,8 @@ function feedContext({ feed, service, pending, reconcile, database }: Settings, 
     maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
     reconcile,
     maxHeldPages: MAX_HELD_PAGES,
+    // One connection is left for the lease.
+    maxPageCommits: database.poolSize > MAX_PAGE_COMMITS ? MAX_PAGE_COMMITS : 1,
     stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
   };
 }

@@ -40,13 +40,10 @@ export function fenceOnPositions(
 WITH sent AS MATERIALIZED (
   ${sentPositions(pages, settings, now)}
 ),
-${
-  pages.length > 1
-    ? sql`unlocked AS MATERIALIZED (
-  SELECT feed.name FROM ${tables.feeds} AS feed JOIN sent ON ${IS_AT_POSITION} FOR NO KEY UPDATE OF feed SKIP LOCKED
-),`
-    : sql``
-}
+locked AS MATERIALIZED (
+  SELECT feed.name, feed.cursor FROM ${tables.feeds} AS feed JOIN sent ON ${IS_HELD}
+  FOR NO KEY UPDATE OF feed ${pages.length > 1 ? sql`SKIP LOCKED` : sql``}
+),
 fence AS MATERIALIZED (
   UPDATE ${tables.feeds} AS feed SET
     cursor = sent.to_cursor,
@@ -58,15 +55,15 @@ fence AS MATERIALIZED (
     last_poll_at = COALESCE(sent.polled_at, feed.last_poll_at),
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
-  FROM sent
-  WHERE ${IS_AT_POSITION} ${pages.length > 1 ? sql`AND feed.name IN (SELECT name FROM unlocked)` : sql``}
+  FROM sent JOIN locked ON locked.name = sent.feed AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor
+  WHERE feed.name = locked.name
   RETURNING ${FENCE_COLUMNS}
 )`;
 }
 
-/** Condition on a row `feed`: its lease and its position are those that the page in `sent` was read with. */
-const IS_AT_POSITION = sql`feed.name = sent.feed AND feed.lease_epoch = sent.epoch
-    AND COALESCE(feed.lease_holder, '') = sent.holder AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor`;
+/** Condition on a row `feed`: its lease is that of the page in `sent`. */
+const IS_HELD = sql`feed.name = sent.feed AND feed.lease_epoch = sent.epoch
+    AND COALESCE(feed.lease_holder, '') = sent.holder`;
 
 /** Fence for writes that do not move the cursor. Locks the row, so a new holder waits for this commit or makes it fail. */
 export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {

@@ -17,6 +17,8 @@ export interface PageContext
   /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
   readonly recentCursors: RecentCursors;
+  /** The page before, if it is still being stored. */
+  readonly before: Promise<PageResult> | null;
 }
 
 /** Stores one page of the feed with its cursor and what it proves about freshness, and reports it. */

@@ -46,6 +46,8 @@ export interface PageOwner {
   /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
   readonly recentCursors: RecentCursors;
+  /** The page before, if it is still being stored. */
+  readonly before: Promise<PageResult> | null;
   /** Commits the content of a page with its position. */
   readonly commit: (content: PageContent, move: PageMove) => Promise<CommitOutcome>;
   /** Called right after the commit of a page, before any further request. */
@@ -81,7 +83,8 @@ export async function storePage(
     async (toStore) => {
       quality = await qualityOfNew(page.checked, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
-      return commit(toStore, { from: storedCursor, to, atEnd: verdict === 'end', isRepeat: false });
+      const move = { from: storedCursor, to, atEnd: verdict === 'end', isRepeat: false };
+      return commitAfter(owner.before, () => commit(toStore, move));
     },
     (batch) => store.tryEntries(lease, batch),
     signal,
@@ -104,6 +107,21 @@ export async function storePage(
   // claim is committed together with the entries that it depends on.
   const end = await commit(content, { from: to, to, atEnd: true, isRepeat: true });
   return end.kind === 'fenced' ? { ...result, progress: 'fenced' } : result;
+}
+
+/**
+ * Commits a page at the same time as the page before. This commit waits in the database for the other one; if it arrives first, it is
+ * fenced, and is repeated. Settles after the page before. Rejects if that one could not be stored.
+ */
+async function commitAfter(
+  before: Promise<PageResult> | null,
+  commit: () => Promise<CommitOutcome>,
+): Promise<CommitOutcome> {
+  if (before === null) return commit();
+  const [sent] = await Promise.allSettled([commit(), before]);
+  const { progress } = await before;
+  if (sent.status === 'rejected') throw sent.reason;
+  return sent.value.kind === 'fenced' && progress === 'more' ? commit() : sent.value;
 }
 
 const LOADINGS: readonly Loading[] = ['resolved', 'pending', 'skipped'];

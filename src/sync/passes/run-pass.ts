@@ -93,6 +93,7 @@ export async function runPass(
       signal.throwIfAborted();
       await assertSameOrganization(page, lease, context, signal);
       const { progress, deadEnd } = await storePassPage(page, feedHadCursor, state, lease, context, signal);
+      pages.release();
       if (progress === 'fenced') return progress;
       state.rejected = null;
       state.deadEnd = deadEnd;
@@ -153,7 +154,16 @@ function storePassPage(
     endsAtUntil && reachesBeyond(page, until),
     {
       reading: pass.kind,
-      ...{ ...context, lease, filters: read.filters, breaker, storedCursor: cursor, deadEnd, recentCursors },
+      ...{
+        ...context,
+        lease,
+        filters: read.filters,
+        breaker,
+        storedCursor: cursor,
+        deadEnd,
+        recentCursors,
+        before: null,
+      },
       commit: (content, { from, to, atEnd, isRepeat }) =>
         store.commitPass({
           ...{ lease, id, begunAt, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },

@@ -7,10 +7,10 @@ export const MAX_JOINED_PAGES = 5;
 const MAX_JOINED_BYTES = 2 * 1024 * 1024;
 
 /**
- * Returns whether a page may be committed with those after it: it is not the last, no results were loaded for it, and it has
- * nothing for the quarantine.
+ * Returns whether a page may be committed with those after it, or at the same time: it is not the last, no results were loaded for
+ * it, and it has nothing for the quarantine.
  */
-function isJoinable(page: CompletedPage): boolean {
+export function isJoinable(page: CompletedPage): boolean {
   const { checked, completed } = page;
   const hasResults = completed.some(({ fallback }) => fallback !== undefined);
   return leadsFurther(page) && !hasResults && checked.quarantine.length === 0;

@@ -11,7 +11,7 @@ export interface ReadAheadOptions {
   /** Resolves once pending requests are sent, so that the next page is requested before this one is checked. */
   readonly afterNextRequest: (signal: AbortSignal) => Promise<void>;
   readonly complete: (page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal) => Promise<readonly CheckedEntry[]>;
-  /** Maximum number of pages in memory, including those that are being committed. */
+  /** Maximum number of pages in memory, including those that are not released yet. */
   readonly maxPages: number;
   /** Maximum number of pages that are joined for one commit. */
   readonly maxJoined: number;
@@ -23,10 +23,11 @@ export interface ReadAheadOptions {
 export interface ReadAhead {
   /**
    * Returns the next page in order once it is complete, joined with the following complete ones, which there are if the store
-   * is slower than the service. Releases the memory of the previous page. Returns null after the last page. Rejects with the
-   * failure of a page; no page follows it.
+   * is slower than the service. Returns null after the last page, or once reading was stopped. Rejects with the failure of a page; no page follows it.
    */
   next(): Promise<CompletedPage | null>;
+  /** Releases the memory of the first returned page that is not released yet. */
+  release(): void;
   /** Cancels all requests and releases all memory. */
   stop(): void;
 }
@@ -43,8 +44,9 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
   const linked = linkedSignal(signal);
   const until = linked.signal;
   const held: HeldPage[] = [];
+  /** The pages that were returned, those that were joined together. */
+  const returned: HeldPage[][] = [];
   const changes = createNotifier();
-  let handedOut = 0;
   let finished = false;
 
   const add = (ticket: MemoryTicket, page: Promise<CompletedPage>) => {
@@ -65,7 +67,7 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       add(ticket, complete(reading, ticket, options, until));
       const received: ReceivedPage = await reading;
       at = leadsFurther(received) ? { ...received.at, cursor: received.next } : null;
-      while (!until.aborted && held.length >= options.maxPages) await changes.wait();
+      while (!until.aborted && held.length + returned.flat().length >= options.maxPages) await changes.wait();
     }
   };
   void readAll()
@@ -75,24 +77,30 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       changes.notify();
     });
 
+  const unlessStopped = (error: unknown) => {
+    if (until.aborted) return null;
+    throw error;
+  };
   return {
     next: async () => {
-      for (const { ticket } of held.splice(0, handedOut)) ticket.close();
-      handedOut = 0;
-      changes.notify();
       while (held.length === 0 && !finished) await changes.wait();
       const [first] = held;
-      if (first === undefined) return null;
-      handedOut = 1;
-      const page = await first.page;
+      if (first === undefined || until.aborted) return null;
+      const page = await first.page.catch(unlessStopped);
+      if (page === null) return null;
       const following = completeAfterFirst(held);
-      handedOut = countJoined([page, ...following], options.maxJoined);
-      return joinPages(page, following.slice(0, handedOut - 1));
+      const joined = countJoined([page, ...following], options.maxJoined);
+      returned.push(held.splice(0, joined));
+      return joinPages(page, following.slice(0, joined - 1));
+    },
+    release: () => {
+      for (const { ticket } of returned.shift() ?? []) ticket.close();
+      changes.notify();
     },
     stop: () => {
       linked.abort();
       linked.unlink();
-      for (const { ticket } of held) ticket.close();
+      for (const { ticket } of [...returned.flat(), ...held]) ticket.close();
       changes.notify();
     },
   };

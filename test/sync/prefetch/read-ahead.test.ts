@@ -42,7 +42,7 @@ async function readToTheEnd(pages: number): Promise<readonly string[]> {
     return { ...page, items: [watched, ...others] };
   };
   const ahead = readingOf(service, { maxHeldPages: 2 });
-  while ((await ahead.next()) !== null);
+  while ((await ahead.next()) !== null) ahead.release();
   ahead.stop();
   return events;
 }

@@ -1,0 +1,64 @@
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { concurrently, entriesOf } from '../../support/concurrent-commits.js';
+import type { Fields } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
+import { tables, useStore } from '../../support/store.js';
+
+const bench = useStore();
+
+type Page = Readonly<Record<string, Fields>>;
+
+/** Commits two consecutive pages of a feed so that the second statement has begun before the first one has ended. */
+async function overlapping(name: string, first: Page, second: Page) {
+  const feed = await bench.takeFeed({ name });
+  return concurrently(
+    bench.database.sql,
+    () => feed.counts(entriesOf(first), { from: null, to: 'one' }),
+    () => feed.counts(entriesOf(second), { from: 'one', to: 'two' }),
+  );
+}
+
+const runsOf = (feed: string) =>
+  bench.rows(sql`SELECT scan_id, revision, markdown FROM ${tables.runs} WHERE feed = ${feed} ORDER BY change_seq`);
+const cursorOf = async (feed: string) => (await bench.store.readPosition(feed)).cursor;
+
+describe('the commit of a page that begins before the one of the page before has ended', () => {
+  it('waits for it and continues from its cursor', async () => {
+    const [one, two] = await overlapping('ordinary', { a: {}, b: {} }, { c: {} });
+    expect([one, two]).toMatchObject([{ inserted: 2 }, { inserted: 1 }]);
+    expect(await runsOf('ordinary')).toMatchObject([{ scan_id: 'a' }, { scan_id: 'b' }, { scan_id: 'c' }]);
+    expect(await cursorOf('ordinary')).toBe('two');
+  });
+
+  it('raises the revision of a run that the page before stored, and keeps the earlier one in the history', async () => {
+    const [, two] = await overlapping('raised', { corrected: {} }, { corrected: { revision: 2 } });
+    expect(two).toMatchObject({ inserted: 0, updated: 1 });
+    expect(await runsOf('raised')).toMatchObject([{ scan_id: 'corrected', revision: 2 }]);
+    const history = sql`SELECT revision FROM ${tables.runHistory} WHERE scan_id = 'corrected'`;
+    expect(await bench.rows(history)).toEqual([{ revision: 1 }]);
+  });
+
+  it('writes nothing for what the page before stored, and fills in what it lacks', async () => {
+    const [, two] = await overlapping(
+      'known',
+      { same: {}, newer: { revision: 2 }, bare: {} },
+      { same: {}, newer: {}, bare: { markdown: '# Rechnung' } },
+    );
+    expect(two).toMatchObject({ inserted: 0, updated: 1, unchanged: 1, stale: 1, conflicts: 0 });
+    expect(await runsOf('known')).toMatchObject([{ revision: 1 }, { revision: 2 }, { markdown: '# Rechnung' }]);
+    expect(await cursorOf('known')).toBe('two');
+  });
+
+  it('is fenced when the page before was not committed', async () => {
+    const feed = await bench.takeFeed({ name: 'failed' });
+    const failing = await bench.connection.db.startTransaction().execute();
+    await sql`UPDATE ${tables.feeds} SET cursor = 'one' WHERE name = 'failed'`.execute(failing);
+    const second = feed.commit(entriesOf({ never: {} }), { from: 'one', to: 'two' });
+    await untilWaiting(bench.database.sql, 1);
+    await failing.rollback().execute();
+    expect(await second).toEqual({ kind: 'fenced' });
+    expect(await cursorOf('failed')).toBeNull();
+    expect(await runsOf('failed')).toEqual([]);
+  });
+});

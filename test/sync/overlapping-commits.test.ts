@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { CommitOutcome, PageCommit, PollOutcome } from '../../src/sync/ports/index.js';
+import { syncFeed } from '../../src/sync/sync-feed.js';
+import { ModelFailure } from '../simulation/model-failure.js';
+import { ModelService } from '../simulation/model-service.js';
+import { ModelStore } from '../simulation/model-store.js';
+import { engineContext, silentObserver } from '../support/engine.js';
+import { entryJson, type Fields } from '../support/entries.js';
+import { VirtualClock } from '../support/virtual-clock.js';
+
+const PAGE = 10;
+const LAST = new AbortController().signal;
+
+interface Options {
+  readonly pages: number;
+  readonly over?: (n: number) => Fields;
+  /** How long a commit takes to arrive at the database, milliseconds; called for each. */
+  readonly arrivesAfterMs: (commit: PageCommit) => number;
+  /** Called when it arrives. A commit that throws is not executed. */
+  readonly arrives?: (commit: PageCommit) => void;
+}
+
+/** Follows a feed to its end. Returns what happened to the commits: `0 sent`, `0 committed`, `10 fenced` by their positions. */
+async function follow({ pages, over = () => ({}), arrivesAfterMs, arrives = () => {} }: Options) {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  for (let n = 0; n < pages * PAGE; n += 1) service.feed.push(entryJson({ scanId: `scan-${n}`, ...over(n) }));
+  const store = new ModelStore(clock.monotonic);
+  const events: string[] = [];
+  const execute = store.commitPage.bind(store);
+  store.commitPage = async (commit): Promise<CommitOutcome> => {
+    if (commit.batch.length === 0) return execute(commit);
+    const from = commit.from ?? '0';
+    events.push(`${from} sent`);
+    await clock.sleep(arrivesAfterMs(commit), LAST);
+    arrives(commit);
+    const outcome = await execute(commit);
+    events.push(`${from} ${outcome.kind}`);
+    return outcome;
+  };
+  const polls: PollOutcome[] = [];
+  const failures: unknown[] = [];
+  const observer = silentObserver({
+    polled: (outcome) => polls.push(outcome),
+    failed: (_, error) => failures.push(error),
+  });
+  const stop = new AbortController();
+  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  while (store.feeds.get('default')?.endReachedAt == null) await clock.advance(10);
+  stop.abort();
+  await clock.run(following);
+  return { events, requests: service.requests.length, polls, failures, stored: store.rows.size };
+}
+
+describe('the commit of a page', () => {
+  it('begins while the one before runs, and is the only one to do so', async () => {
+    const { events, stored } = await follow({ pages: 4, arrivesAfterMs: () => 100 });
+    expect(events.slice(0, 4)).toEqual(['0 sent', '10 sent', '0 committed', '20 sent']);
+    expect(stored).toBe(40);
+  });
+
+  it('is repeated, and not read again, when it arrives before the one before', async () => {
+    const arrivesAfterMs = ({ from }: PageCommit) => (from === '10' ? 10 : 100);
+    const { events, requests, polls, failures, stored } = await follow({ pages: 2, arrivesAfterMs });
+    expect(events).toEqual(['0 sent', '10 sent', '10 fenced', '0 committed', '10 sent', '10 committed']);
+    expect(requests).toBe(3);
+    expect(polls).toEqual(['entries', 'entries', 'end']);
+    expect(failures).toEqual([]);
+    expect(stored).toBe(20);
+  });
+
+  it('is repeated with its page when the one before fails', async () => {
+    let failures = 1;
+    const result = await follow({
+      pages: 2,
+      arrivesAfterMs: ({ from }) => (from === '10' ? 100 : 10),
+      arrives: ({ from }) => {
+        if (from === null && failures-- > 0) throw new ModelFailure('connection');
+      },
+    });
+    expect(result.events.slice(0, 4)).toEqual(['0 sent', '10 sent', '10 fenced', '0 sent']);
+    expect(result.failures).toEqual([new ModelFailure('connection')]);
+    expect(result.stored).toBe(20);
+  });
+
+  it('does not begin before the one before has ended when either page has an entry for the quarantine', async () => {
+    const over = (n: number) => (n === 15 ? { status: 'archived' } : {});
+    const { events, stored } = await follow({ pages: 3, over, arrivesAfterMs: () => 100 });
+    const order = ['0 sent', '0 committed', '10 sent', '10 committed', '20 sent', '20 committed'];
+    expect(events).toEqual(order);
+    expect(stored).toBe(29);
+  });
+});
