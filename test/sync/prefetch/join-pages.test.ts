@@ -30,7 +30,10 @@ async function followInto(options: { runs: number; over?: (n: number) => Fields;
   const polls: PollOutcome[] = [];
   const observer = silentObserver({ polled: (outcome) => polls.push(outcome) });
   const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store, observer, maxHeldPages: 10, maxPageCommits: 1 }), stop.signal);
+  const following = syncFeed(
+    engineContext({ clock, service, store, observer, maxHeldPages: 10, maxPageCommits: 1 }),
+    stop.signal,
+  );
   await clock.advance(2 * (runs / PAGE + 2) * COMMIT_MS);
   stop.abort();
   await clock.run(following);
