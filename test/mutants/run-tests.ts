@@ -32,6 +32,7 @@ const FILES: Readonly<Record<Mutant['tests'], { readonly project: string; readon
       'commit/commit-waits',
       'commit/commit-conflicts',
       'commit/commit-transactions',
+      'commit/overlapping-commits',
       'commit/earlier-positions',
       'feeds/lease',
       'passes/passes',
