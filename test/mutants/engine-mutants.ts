@@ -250,7 +250,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the history of another organization is mixed in',
     patch(
       'src/sync/passes/restart-pass.ts',
-      'if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {',
+      'if (!(await isSameOrganization(again, from, deliveredUpTo, feed, context, signal))) {',
       'if (again === null) {',
     ),
   ),

@@ -11,8 +11,8 @@ it('reports no broken promise when results and a page are committed at the same 
   const clock = new VirtualClock();
   const choices = choicesFrom(1);
   const traits = chooseTraits(choices, clock.now());
-  const service = new SimulatedService(clock, choices, traits.service, false, noCoverage());
-  const store = new CheckedStore(clock, service, traits, noCoverage());
+  const service = new SimulatedService('default', clock, choices, traits.service, false, noCoverage());
+  const store = new CheckedStore(clock, new Map([['default', service]]), traits, noCoverage());
   const identity = { filters: traits.filters, name: 'default', baseUrl: 'https://service.test/v1' } as const;
   const lease = await store.acquireLease({ ...identity, keepHistory: true, start: 'beginning' }, 'process', 30_000);
   if (lease === null) throw new Error('the lease is free');

@@ -26,8 +26,6 @@ export class BrokenPromise extends Error {
   override readonly name = 'BrokenPromise';
 }
 
-export const FEED = 'default';
-
 /** A model store that checks the promises within each commit. */
 export class CheckedStore extends ModelStore {
   /**
@@ -38,22 +36,26 @@ export class CheckedStore extends ModelStore {
   /** Inserted or updated scans. A caller clears it before it watches for writes. */
   readonly written = new Set<string>();
   broken: BrokenPromise | null = null;
-  readonly #listed: Delivery[] = [];
-  /** Deliveries that are neither stored nor in quarantine yet. Stored ones remain stored unless commits are lost. */
-  #awaited: Delivery[] = [];
+  /** By feed. */
+  readonly #deliveries = new Map<string, Deliveries>();
 
+  /** @param services by the names of their feeds */
   constructor(
     private readonly clock: Clock,
-    private readonly service: SimulatedService,
+    private readonly services: ReadonlyMap<string, SimulatedService>,
     private readonly traits: Pick<Traits, 'filters' | 'markdown'>,
     private readonly coverage: Coverage,
   ) {
     super(clock.now, { monotonic: clock.monotonic, checkpointEveryMs: 10_000 });
-    service.onDelivery = (delivery) => {
-      if (!isListed(delivery, traits.filters)) return;
-      this.#listed.push(delivery);
-      this.#awaited.push(delivery);
-    };
+    for (const [feed, service] of services) {
+      const deliveries: Deliveries = { listed: [], awaited: [] };
+      this.#deliveries.set(feed, deliveries);
+      service.onDelivery = (delivery) => {
+        if (!isListed(delivery, traits.filters)) return;
+        deliveries.listed.push(delivery);
+        deliveries.awaited.push(delivery);
+      };
+    }
   }
 
   // These overrides are synchronous, unlike the calls that await them: nothing can run between a write and its check.
@@ -70,13 +72,14 @@ export class CheckedStore extends ModelStore {
     else if (this.misplaced.delete(from)) this.coverage['overtaking commits'] += 1;
     return this.#writeChecked(
       'page commits',
+      lease,
       commit.batch,
       () => super.writePage(commit),
       () => {
         if (epoch !== lease.epoch) this.#fail(`a commit of epoch ${lease.epoch} was accepted in epoch ${epoch}`);
         if (cursor !== from) this.#fail(`a commit from cursor ${from} was accepted at cursor ${cursor}`);
         if (to === '') this.#fail('an empty cursor was stored');
-        if (from !== to) this.#checkServed(from, to);
+        if (from !== to) this.#checkServed(lease.feed, from, to);
         const now = this.feeds.get(lease.feed)?.completeAsOf ?? null;
         if (complete !== null && (now === null || now < complete)) this.#fail('the freshness decreased');
       },
@@ -95,7 +98,7 @@ export class CheckedStore extends ModelStore {
     const { lease, batch, id, finished } = commit;
     const pass = this.feeds.get(lease.feed)?.passes.find((row) => row.id === id);
     const outcome = this.#writeWithoutMoving('pass commits', lease, batch, () => super.writePass(commit));
-    if (outcome.kind === 'committed' && finished && pass !== undefined) this.#checkPassRange(pass);
+    if (outcome.kind === 'committed' && finished && pass !== undefined) this.#checkPassRange(lease.feed, pass);
     return outcome;
   }
 
@@ -104,7 +107,7 @@ export class CheckedStore extends ModelStore {
     return () => {
       this.coverage['lost commits'] += 1;
       restore();
-      this.#awaited = [...this.#listed];
+      for (const deliveries of this.#deliveries.values()) deliveries.awaited = [...deliveries.listed];
     };
   }
 
@@ -114,8 +117,8 @@ export class CheckedStore extends ModelStore {
   }
 
   /** Returns whether the feed was read to its end, and no history pass or backfill is unfinished. */
-  hasReadAll(): boolean {
-    const feed = this.feeds.get(FEED);
+  hasReadAll(name: string): boolean {
+    const feed = this.feeds.get(name);
     const isUnfinished = (kind: PassKind) => feed !== undefined && unfinishedPass(feed, kind) !== undefined;
     return feed !== undefined && feed.endReachedAt !== null && !isUnfinished('history') && !isUnfinished('backfill');
   }
@@ -123,29 +126,35 @@ export class CheckedStore extends ModelStore {
   override async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason) {
     const moved = await super.movePosition(lease, from, to, reason);
     if (moved) this.coverage['abandoned cursors'] += 1;
-    if (moved && from !== null && !this.service.refused.has(from))
+    if (moved && from !== null && !this.#serviceOf(lease.feed).refused.has(from))
       this.#fail(`the engine gave up cursor ${from}, which was never rejected`);
-    this.#checkNothingSkipped();
+    this.#checkNothingSkipped(lease.feed);
     return moved;
   }
 
   /** Returns the virtual time up to which the feed claims to be complete. */
-  completeAsOf(): number {
-    return this.#virtual(this.feeds.get(FEED)?.completeAsOf);
+  completeAsOf(feed: string): number {
+    return this.#virtual(this.feeds.get(feed)?.completeAsOf);
   }
 
   /** Returns deliveries that should be stored but are not. Only passes (`reconciling`) find those before cursors. */
-  missing(reconciling: boolean): readonly Delivery[] {
-    this.#awaited = this.#awaited.filter((delivery) => !this.#isStored(delivery));
-    const since = this.feeds.get(FEED)?.startSince ?? null;
-    return this.#awaited.filter(
-      (delivery) => this.service.isPromised(delivery, since) && (reconciling || !delivery.behind),
+  missing(feed: string, reconciling: boolean): readonly Delivery[] {
+    const since = this.feeds.get(feed)?.startSince ?? null;
+    const service = this.#serviceOf(feed);
+    return this.notStored(feed).filter(
+      (delivery) => service.isPromised(delivery, since) && (reconciling || !delivery.behind),
     );
   }
 
   /** Returns all deliveries that are neither stored nor in quarantine, whether they should be or not. */
-  notStored(): readonly Delivery[] {
-    return this.#awaited.filter((delivery) => !this.#isStored(delivery));
+  notStored(feed: string): readonly Delivery[] {
+    const deliveries = this.#deliveries.get(feed) as Deliveries;
+    deliveries.awaited = deliveries.awaited.filter((delivery) => !this.#isStored(delivery));
+    return deliveries.awaited;
+  }
+
+  #serviceOf(feed: string): SimulatedService {
+    return this.services.get(feed) as SimulatedService;
   }
 
   #writeWithoutMoving(
@@ -156,7 +165,7 @@ export class CheckedStore extends ModelStore {
   ): CommitOutcome {
     const feed = this.feeds.get(lease.feed);
     const [epoch, cursor, complete] = [feed?.epoch, feed?.cursor, feed?.completeAsOf];
-    return this.#writeChecked(event, batch, write, () => {
+    return this.#writeChecked(event, lease, batch, write, () => {
       const now = this.feeds.get(lease.feed);
       if (epoch !== lease.epoch) this.#fail(`a write of epoch ${lease.epoch} was accepted in epoch ${epoch}`);
       if (now?.cursor !== cursor) this.#fail('a write other than a page moved the cursor');
@@ -166,6 +175,7 @@ export class CheckedStore extends ModelStore {
 
   #writeChecked(
     event: SimulationEvent,
+    { feed }: LeaseGrant,
     batch: EntryBatch,
     write: () => CommitOutcome,
     check: () => void,
@@ -180,10 +190,10 @@ export class CheckedStore extends ModelStore {
     }
     this.coverage[event] += 1;
     for (const scanId of outcome.counts.stored) this.written.add(scanId);
-    for (const [scanId, old] of before) this.#checkNothingLost(scanId, old);
+    for (const [scanId, old] of before) this.#checkNothingLost(feed, scanId, old);
     check();
-    this.#checkNothingSkipped();
-    this.#checkFreshness();
+    this.#checkNothingSkipped(feed);
+    this.#checkFreshness(feed);
     return outcome;
   }
 
@@ -193,7 +203,7 @@ export class CheckedStore extends ModelStore {
   }
 
   /** Checks that the revision did not decrease, the same revision lost nothing, and a complete row has its full result. */
-  #checkNothingLost(scanId: string, old: Partial<ModelRow>): void {
+  #checkNothingLost(feed: string, scanId: string, old: Partial<ModelRow>): void {
     const row = this.rows.get(scanId);
     if (row === undefined) {
       this.#fail(`${scanId} was committed but is not stored`);
@@ -213,14 +223,14 @@ export class CheckedStore extends ModelStore {
     if (row.pending !== null) return;
     if (row.status === 'completed' && row.data === null) this.#fail(`${scanId} is marked complete but has no data`);
     if (!this.traits.markdown || row.markdown !== null) return;
-    if (!this.service.runs.hasNoMarkdown(scanId, row.revision))
+    if (!this.#serviceOf(feed).runs.hasNoMarkdown(scanId, row.revision))
       this.#fail(`${scanId} is marked complete but lacks its markdown`);
     else if (!row.markdownAbsent) this.#fail(`${scanId} has no markdown but is not marked as having none`);
   }
 
-  #checkServed(from: string | null, to: string | null): void {
+  #checkServed(feed: string, from: string | null, to: string | null): void {
     let lost: Delivery | null = null;
-    for (const deliveries of this.service.paths(from, to, MAX_JOINED_PAGES)) {
+    for (const deliveries of this.#serviceOf(feed).paths(from, to, MAX_JOINED_PAGES)) {
       const missing = deliveries.find((delivery) => !this.#isStored(delivery));
       if (missing === undefined) return;
       lost ??= missing;
@@ -230,20 +240,20 @@ export class CheckedStore extends ModelStore {
   }
 
   /** Checks that nothing before the feed's position is missing. */
-  #checkNothingSkipped(): void {
-    const feed = this.feeds.get(FEED);
+  #checkNothingSkipped(name: string): void {
+    const feed = this.feeds.get(name);
     if (feed === undefined) return;
     const since = feed.resumeSince ?? feed.startSince;
-    const position = this.service.positionOf(startAt({ cursor: feed.cursor, since }));
-    for (const delivery of this.missing(false)) {
+    const position = this.#serviceOf(name).positionOf(startAt({ cursor: feed.cursor, since }));
+    for (const delivery of this.missing(name, false)) {
       if (delivery.key <= position)
         this.#fail(`the cursor ${feed.cursor} is beyond ${describeDelivery(delivery)}, which is missing`);
     }
   }
 
-  #checkFreshness(): void {
-    const completeAsOf = this.completeAsOf();
-    for (const delivery of this.missing(false)) {
+  #checkFreshness(feed: string): void {
+    const completeAsOf = this.completeAsOf(feed);
+    for (const delivery of this.missing(feed, false)) {
       if (delivery.dated <= completeAsOf) {
         this.#fail(`complete as of ${completeAsOf}, but ${describeDelivery(delivery)} of ${delivery.dated} is missing`);
       }
@@ -251,10 +261,11 @@ export class CheckedStore extends ModelStore {
   }
 
   /** Checks that a finished pass has stored every delivery in its range that was visible when it began. */
-  #checkPassRange({ kind, since, until, begunAt }: ModelPass): void {
+  #checkPassRange(feed: string, { kind, since, until, begunAt }: ModelPass): void {
     this.coverage[`${kind} passes`] += 1;
-    for (const delivery of this.missing(true)) {
-      const isPromised = this.service.isPromised(delivery, since) && this.service.isUpTo(delivery, until);
+    const service = this.#serviceOf(feed);
+    for (const delivery of this.missing(feed, true)) {
+      const isPromised = service.isPromised(delivery, since) && service.isUpTo(delivery, until);
       if (isPromised && delivery.visibleFrom <= this.#virtual(begunAt)) {
         this.#fail(`the ${kind} pass is finished, but ${describeDelivery(delivery)} is missing`);
       }
@@ -262,9 +273,9 @@ export class CheckedStore extends ModelStore {
   }
 
   /** Returns whether a delivery is stored or in quarantine. */
-  #isStored({ scanId, revision, usable, identity }: Delivery): boolean {
+  #isStored({ feed, scanId, revision, usable, identity }: Delivery): boolean {
     if ((this.rows.get(scanId)?.revision ?? 0) >= revision) return true;
-    return !usable && this.quarantine.has(`${FEED}/${identity}`);
+    return !usable && this.quarantine.has(`${feed}/${identity}`);
   }
 
   #virtual(time: number | null | undefined): number {
@@ -275,6 +286,12 @@ export class CheckedStore extends ModelStore {
   #fail(message: string): void {
     this.broken ??= new BrokenPromise(message);
   }
+}
+
+interface Deliveries {
+  readonly listed: Delivery[];
+  /** Those that are neither stored nor in quarantine yet. Stored ones remain stored unless commits are lost. */
+  awaited: Delivery[];
 }
 
 function describeDelivery({ scanId, revision }: Delivery): string {

@@ -1,6 +1,7 @@
 /** Events of histories, counted to notice when histories cover less than before. */
 const EVENTS = [
   'histories',
+  'feeds',
   'deliveries',
   'late deliveries',
   'corrections',

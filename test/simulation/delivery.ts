@@ -7,6 +7,8 @@ export const POISON = 'poison';
 
 /** A revision of a run. */
 export interface Version {
+  /** The feed of its organization. */
+  readonly feed: string;
   readonly scanId: string;
   readonly revision: number;
   readonly status: 'completed' | 'failed';

@@ -1,10 +1,11 @@
 import type { Clock } from '../../src/core/clock.js';
+import { createLeaseRounds } from '../../src/sync/lease/lease-rounds.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
-import type { FeedIdentity, FeedStore } from '../../src/sync/ports/index.js';
+import type { FeedIdentity, FeedService, FeedStore } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { engineContext } from '../support/engine.js';
 import type { VirtualClock } from '../support/virtual-clock.js';
-import { type CheckedStore, FEED } from './checked-store.js';
+import type { CheckedStore } from './checked-store.js';
 import type { Coverage, SimulationEvent } from './coverage.js';
 import { ModelFailure } from './model-failure.js';
 import type { Choices } from './random-choices.js';
@@ -18,7 +19,8 @@ export const POLL_INTERVAL_MS = 15_000;
 export interface World {
   readonly clock: VirtualClock;
   readonly choices: Choices;
-  readonly service: SimulatedService;
+  /** By the names of their feeds. */
+  readonly services: ReadonlyMap<string, SimulatedService>;
   readonly store: CheckedStore;
   readonly traits: Traits;
   readonly coverage: Coverage;
@@ -47,7 +49,7 @@ const CUT = new ModelFailure('connection');
 /** A process of the daemon that runs the production engine until it is killed. */
 export class FaultyProcess {
   readonly #stop = new AbortController();
-  readonly #following: Promise<void>;
+  readonly #following: Promise<unknown>;
   #killed = false;
   #frozenUntil = 0;
 
@@ -57,26 +59,23 @@ export class FaultyProcess {
     private readonly world: World,
     private readonly onKilled: () => void,
   ) {
-    const { service, traits, choices } = world;
+    const { services, traits, choices } = world;
     const { filters, markdown, pageLimit, maxHeldPages, maxPageCommits, memoryBudget, reconcile } = traits;
-    const context = engineContext({
-      clock: this.#clock(),
-      service: {
-        readPage: (request, signal) => this.#awaits(service.readPage(request, signal)),
-        readRun: (scanId, options, signal) => this.#awaits(service.readRun(scanId, options, signal)),
-      },
-      store: this.#store(),
+    const [clock, store, leaseTtlMs] = [this.#clock(), this.#store(), LEASE_TTL_MS];
+    const shared = {
+      ...{ clock, store, leaseTtlMs, maxHeldPages, maxPageCommits, reconcile },
+      leases: createLeaseRounds({ clock, store, leaseTtlMs, holder: name, ready: async () => {} }),
       holder: name,
-      leaseTtlMs: LEASE_TTL_MS,
-      identity: identityOf(traits, choices),
       pollIntervalMs: POLL_INTERVAL_MS,
       read: { filters, markdown, pageLimit },
-      maxHeldPages,
-      maxPageCommits,
       budget: createMemoryBudget(memoryBudget),
-      reconcile,
-    });
-    this.#following = syncFeed(context, this.#stop.signal);
+    };
+    const follow = (feed: string, service: SimulatedService) =>
+      syncFeed(
+        engineContext({ ...shared, service: this.#through(service), identity: identityOf(feed, traits, choices) }),
+        this.#stop.signal,
+      );
+    this.#following = Promise.all([...services].map(([feed, service]) => follow(feed, service)));
     this.#following.catch(() => {});
   }
 
@@ -107,6 +106,13 @@ export class FaultyProcess {
       // The waits of a killed process never end.
       if (this.#killed) await new Promise<never>(() => {});
     }
+  }
+
+  #through(service: SimulatedService): FeedService {
+    return {
+      readPage: (request, signal) => this.#awaits(service.readPage(request, signal)),
+      readRun: (scanId, options, signal) => this.#awaits(service.readRun(scanId, options, signal)),
+    };
   }
 
   #clock(): Clock {
@@ -199,7 +205,7 @@ function ignoreModelFailure(error: unknown): void {
 }
 
 /** Returns the settings of a process. They differ only in the start, which has an effect only once. */
-function identityOf({ filters, starts }: Traits, choices: Choices): FeedIdentity {
+function identityOf(name: string, { filters, starts }: Traits, choices: Choices): FeedIdentity {
   const start = choices.pick(starts);
-  return { name: FEED, baseUrl: 'https://service.test/v1', filters, keepHistory: true, start };
+  return { name, baseUrl: 'https://service.test/v1', filters, keepHistory: true, start };
 }

@@ -161,10 +161,10 @@ export class ModelStore implements FeedStore {
     return { cursors: earlierCursors(feed), deliveredUpTo: feed.deliveredUpTo };
   }
 
-  async findDelivered(from: Date, to: Date, limit: number) {
+  async findDelivered(feed: string, from: Date, to: Date, limit: number) {
     const at = ({ deliveredAt }: ModelRow) => (deliveredAt === null ? Number.NaN : Date.parse(deliveredAt));
     return [...this.rows.values()]
-      .filter((row) => from.getTime() <= at(row) && at(row) <= to.getTime())
+      .filter((row) => row.feed === feed && from.getTime() <= at(row) && at(row) <= to.getTime())
       .sort((a, b) => at(b) - at(a))
       .slice(0, limit)
       .map(({ scanId, revision }) => ({ scanId, revision }));

@@ -1,5 +1,5 @@
 import { nextTick, nextTurn, VirtualClock } from '../support/virtual-clock.js';
-import { CheckedStore, FEED } from './checked-store.js';
+import { CheckedStore } from './checked-store.js';
 import { type Coverage, noCoverage } from './coverage.js';
 import { FaultyProcess, type World } from './faulty-process.js';
 import { type Choices, choicesFrom } from './random-choices.js';
@@ -21,12 +21,15 @@ export async function simulate(seed: number): Promise<Coverage> {
   const clock = new VirtualClock(seed + 1, nextTick);
   const traits = chooseTraits(choices, clock.now());
   const coverage = noCoverage();
-  const service = new SimulatedService(clock, choices, traits.service, traits.markdown, coverage);
-  const store = new CheckedStore(clock, service, traits, coverage);
+  const serviceOf = (feed: string) =>
+    new SimulatedService(feed, clock, choices, traits.service, traits.markdown, coverage);
+  const services = new Map(traits.feeds.map((feed) => [feed, serviceOf(feed)]));
+  const all = [...services.values()];
+  const store = new CheckedStore(clock, services, traits, coverage);
   const world: World = {
     clock,
     choices,
-    service,
+    services,
     store,
     traits,
     coverage,
@@ -37,15 +40,15 @@ export async function simulate(seed: number): Promise<Coverage> {
   };
   for (let run = choices.pick([0, 3, 12]); run > 0; run -= 1) {
     await clock.advance(choices.between(0, 60_000));
-    service.addRevision();
+    choices.pick(all).addRevision();
   }
   await clock.advance(traits.pastMs - clock.monotonic());
 
   const replicas = new Replicas(world);
   world.faults = traits.faults;
-  service.faultShare = traits.faults.request;
+  for (const service of all) service.faultShare = traits.faults.request;
   for (let step = traits.faultsNeverStop ? STEPS_WITHOUT_RECOVERY : STEPS; step > 0; step -= 1) {
-    for (let event = choices.between(0, 6); event > 0; event -= 1) service.addRevision();
+    for (let event = choices.between(0, 6); event > 0; event -= 1) choices.pick(all).addRevision();
     changeLastingFaults(world, replicas);
     if (traits.losesCommits) await loseCommits(world);
     await clock.advance(choices.pick([10, 1_000, 5_000, 20_000]));
@@ -54,13 +57,13 @@ export async function simulate(seed: number): Promise<Coverage> {
   if (traits.faultsNeverStop) replicas.killAll();
   else {
     Object.assign(world, { faults: NO_FAULTS, databaseUnavailable: false });
-    Object.assign(service, { faultShare: 0, state: HEALTHY });
+    for (const service of all) Object.assign(service, { faultShare: 0, state: HEALTHY });
     await checkRecovery(world);
     await clock.run(replicas.stopAll());
-    if (store.feeds.get(FEED)?.holder !== null) throw new Error('the lease was not released');
+    if ([...store.feeds.values()].some(({ holder }) => holder !== null)) throw new Error('a lease was not released');
   }
   if (store.broken !== null) throw store.broken;
-  return { ...coverage, histories: 1, rows: store.rows.size };
+  return { ...coverage, histories: 1, feeds: services.size, rows: store.rows.size };
 }
 
 /** The replicas of the daemon; a killed one is restarted after up to 20 s. */
@@ -106,18 +109,19 @@ class Replicas {
 
 /** Starts or ends faults that last longer than one call. */
 function changeLastingFaults(world: World, replicas: Replicas): void {
-  const { choices, service, store } = world;
+  const { choices, services, store } = world;
+  const [feed, service] = choices.pick([...services]);
   if (choices.chance(0.1)) replicas.kill();
   if (choices.chance(0.5)) service.state = choices.chance(0.5) ? HEALTHY : chooseServiceState(choices);
   world.databaseUnavailable = choices.chance(0.05);
   if (choices.chance(0.05)) service.cursors.forgetBeyond(choices.pick([-2, service.sequence.before(choices.random())]));
   const ago = (ms: number) => new Date(world.clock.now() - ms);
   if (choices.chance(0.05)) {
-    store.requestBackfill(ago(choices.between(0, 1_200_000)), ago(choices.between(-600_000, 600_000)));
+    store.requestBackfill(ago(choices.between(0, 1_200_000)), ago(choices.between(-600_000, 600_000)), feed);
   }
   if (choices.chance(0.03)) {
-    const earlier = store.feeds.get(FEED)?.earlier.map(({ cursor }) => cursor) ?? [];
-    store.rewind(FEED, choices.pick([null, ...earlier]));
+    const earlier = store.feeds.get(feed)?.earlier.map(({ cursor }) => cursor) ?? [];
+    store.rewind(feed, choices.pick([null, ...earlier]));
   }
 }
 

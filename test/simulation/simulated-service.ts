@@ -53,7 +53,9 @@ export class SimulatedService implements FeedService {
   /** Served pages by the cursor of their request. */
   readonly #served = new Map<string | null, ServedPage[]>();
 
+  /** @param feed name of the feed of its organization, which begins the scan ids */
   constructor(
+    private readonly feed: string,
     private readonly clock: VirtualClock,
     private readonly choices: Choices,
     private readonly traits: ServiceTraits,
@@ -70,7 +72,8 @@ export class SimulatedService implements FeedService {
     const now = this.clock.monotonic();
     const before = choices.chance(0.3) ? runs.newest(choices.pick(runs.scanIds)) : undefined;
     const version: Version = {
-      scanId: before?.scanId ?? `scan-${runs.scanIds.length}`,
+      feed: this.feed,
+      scanId: before?.scanId ?? `${this.feed}-${runs.scanIds.length}`,
       revision: (before?.revision ?? 0) + (before === undefined ? 1 : choices.between(1, 2)),
       status: choices.chance(0.1) ? 'failed' : 'completed',
       environment: before?.environment ?? (choices.chance(traits.testShare) ? 'test' : 'prod'),

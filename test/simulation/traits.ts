@@ -67,6 +67,8 @@ export interface Traits {
   /** Whether the database sometimes loses its last commits. */
   readonly losesCommits: boolean;
   readonly replicas: number;
+  /** Names of the feeds that each process follows. Each is of another organization; all are in one set of tables. */
+  readonly feeds: readonly string[];
   readonly filters: FeedFilters;
   readonly markdown: boolean;
   readonly pageLimit: number;
@@ -137,6 +139,7 @@ export function chooseTraits(choices: Choices, begin: number): Traits {
     },
     losesCommits: choices.chance(0.2),
     replicas: choices.pick([1, 1, 2, 3]),
+    feeds: choices.pick([['default'], ['default'], ['one', 'two'], ['one', 'two', 'three']]),
     filters,
     markdown: choices.chance(0.3),
     pageLimit: choices.pick([1, 3, 10]),

@@ -81,7 +81,7 @@ export class StoreHistory {
       (): Operation => ({ name: 'notYetQuarantined', args: [feed, this.#entries().quarantine] }),
       (): Operation => ({ name: 'duePending', args: [feed, 50] }),
       (): Operation => ({ name: 'findStored', args: [this.scanIds] }),
-      (): Operation => ({ name: 'findDelivered', args: [this.#time(), this.#time(), 10] }),
+      (): Operation => ({ name: 'findDelivered', args: [feed, this.#time(), this.#time(), 10] }),
     ])();
   }
 

@@ -49,10 +49,11 @@ export function createPositions(
     },
 
     /** Called only after a cursor was rejected, so it may read the whole table. */
-    findDelivered: (from, to, limit) =>
+    findDelivered: (feed, from, to, limit) =>
       db
         .selectFrom('runs')
         .select(['scan_id as scanId', 'revision'])
+        .where('feed', '=', feed)
         .where(({ between }) => between('delivered_at', timestamp(from), timestamp(to)))
         .orderBy('delivered_at', 'desc')
         .limit(limit)

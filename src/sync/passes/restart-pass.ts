@@ -12,6 +12,7 @@ import type { PassContext } from './pass-context.js';
 export async function findRestartPosition(
   { kind, since, deliveredUpTo }: Pass,
   refusal: unknown,
+  feed: string,
   context: PassContext,
   signal: AbortSignal,
 ): Promise<Position> {
@@ -22,7 +23,7 @@ export async function findRestartPosition(
   const before = fallbackTime(deliveredUpTo, serviceDate ?? new Date(clock.now()));
   const from = since !== null && since > before ? since : before;
   const again = await readRunsFrom(from, kind, context, signal);
-  if (!(await isSameOrganization(again, from, deliveredUpTo, context, signal))) {
+  if (!(await isSameOrganization(again, from, deliveredUpTo, feed, context, signal))) {
     throw refusal;
   }
   return (await findPositionWithin(from, deliveredUpTo, kind, context, signal)) ?? { cursor: null, since };

@@ -77,7 +77,7 @@ export async function runPass(
   if (waitsForFeed) await idle.wait(signal);
   // Read before any page is requested.
   const feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
-  const start = await findStart(state, context, signal);
+  const start = await findStart(state, lease.feed, context, signal);
   const maxHeldPages = readsAhead ? context.maxHeldPages : 1;
   const options = { priority: state.pass.kind, maxJoined: 1, deadEnd: state.deadEnd };
   const pages = prefetchPages(start, options, { ...context, maxHeldPages }, signal);
@@ -128,13 +128,13 @@ async function waitForIdle(idle: IdleGate, clock: Pick<Clock, 'sleep'>, signal: 
 }
 
 /** Returns the stored position, or an earlier one if the service rejects its cursor. */
-async function findStart(state: PassState, context: PassContext, signal: AbortSignal) {
+async function findStart(state: PassState, feed: string, context: PassContext, signal: AbortSignal) {
   const { pass, rejected } = state;
   if (rejected === null || rejected.cursor !== pass.cursor) {
     state.rejected = null;
     return { cursor: pass.cursor, since: pass.since };
   }
-  return findRestartPosition(pass, rejected.refusal, context, signal);
+  return findRestartPosition(pass, rejected.refusal, feed, context, signal);
 }
 
 function storePassPage(

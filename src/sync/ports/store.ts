@@ -92,8 +92,16 @@ export interface FeedStore extends PassStore {
   checkOut(holder: string): Promise<void>;
   readPosition(feed: string): Promise<Position>;
   readEarlierPositions(feed: string): Promise<EarlierPositions>;
-  /** Runs of any feed delivered between these times (service clock), both included, the latest first. */
-  findDelivered(from: Date, to: Date, limit: number): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
+  /**
+   * Runs that the feed stored last, delivered between these times (service clock), both included, the latest first. Those of
+   * other feeds may belong to other organizations.
+   */
+  findDelivered(
+    feed: string,
+    from: Date,
+    to: Date,
+    limit: number,
+  ): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
   /** Moves the feed and keeps the old cursor in the history. Returns false if the lease was lost or the cursor moved. */
   movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
   /** Stores whether the feed is stuck. No effect if the lease was lost. */

@@ -55,7 +55,7 @@ export async function recoverCursor(
       if (classifyError(error).kind === 'http_400') return [];
       throw error;
     });
-    if (!(await isSameOrganization(again, since, deliveredUpTo, context, signal))) throw refusal;
+    if (!(await isSameOrganization(again, since, deliveredUpTo, lease.feed, context, signal))) throw refusal;
     overlap = await findPositionWithin(since, deliveredUpTo, 'feed', context, signal);
   }
   const to = (await findNewestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
@@ -184,6 +184,7 @@ export async function isSameOrganization(
   listed: readonly FeedRun[],
   since: Date,
   storedUpTo: Date,
+  feed: string,
   { store, loader }: Pick<FeedContext, 'store' | 'loader'>,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -192,7 +193,7 @@ export async function isSameOrganization(
   );
   const last = again.at(-1);
   if (last === undefined || (await store.findStored(again.map(({ scanId }) => scanId))).length > 0) return true;
-  const stored = await store.findDelivered(since, last.deliveredAt, MAX_CHECKED_RUNS);
+  const stored = await store.findDelivered(feed, since, last.deliveredAt, MAX_CHECKED_RUNS);
   if (stored.length === 0) return true;
   const answers = await Promise.all(
     stored.map(async (run) => {

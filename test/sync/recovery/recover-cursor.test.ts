@@ -243,6 +243,23 @@ describe('a cursor that the service rejects', () => {
     });
   });
 
+  it('is replaced when runs of another organization are stored for the time that is delivered again', async () => {
+    const { service, store, rejected, resets, deliver, follow } = bench();
+    deliver(8, 'theirs');
+    const { identity } = engineContext({ service, store, clock: new VirtualClock() });
+    await follow(1_000, { identity: { ...identity, name: 'another' } });
+    service.feed.length = 0;
+    deliver(1, 'ours');
+    await follow(1_000);
+    rejected.add('1');
+    service.feed.length = 0;
+    deliver(8, 'late');
+    service.feed.pop(); // the runs that are delivered again are earlier than the one that was read
+    await follow(60_000);
+    expect(resets).toHaveLength(1);
+    expect(store.rows.get('late-6')).toMatchObject({ feed: 'default' });
+  });
+
   it('is retried with pauses when every cursor is rejected', async () => {
     const { service, deliver, follow, refuse } = bench();
     deliver(25, 'run');
