@@ -1,42 +1,72 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BenchService, startService } from '../service/start.js';
-import { type BenchDaemon, startDaemon } from '../support/daemon.js';
 import { atMost, type Figure, whole } from '../support/figure.js';
+import { type FollowedFeeds, followFeeds } from '../support/followed-feeds.js';
 import { type BenchDatabase, type BenchServer, startServer } from '../support/postgres.js';
 import { cpuMs, memoryOf, treeCpuMs } from '../support/process-figures.js';
-import { migratedDatabase } from '../support/scanfeed-sync.js';
 import { inScope, type Scope } from '../support/scope.js';
-import { percentile } from '../support/statistics.js';
+import { median, percentile } from '../support/statistics.js';
+import { measureTakeover } from '../support/takeover.js';
 
 const MIB = 1024 * 1024;
 const POLL_MS = 5_000;
-const SETTLES_MS = 10_000;
-/** Memory of the container of a thousand feeds, MiB. */
-const CONTAINER_MIB = 512;
 /** New runs a second of all feeds together, while the lag is measured. */
 const NEW_RUNS_PER_SECOND = 20;
+const SCRAPES = 9;
+const SLOW_LATENCY_MS = 25_000;
+
+interface Sizes {
+  /** Numbers of feeds. */
+  readonly few: number;
+  readonly some: number;
+  readonly many: number;
+  /** Number of feeds whose organizations are slow, among `some`. */
+  readonly slow: number;
+  readonly settlesMs: number;
+  readonly restsMs: number;
+  readonly runsArriveMs: number;
+  /** Time in which the last of them are stored. */
+  readonly lastRunsMs: number;
+}
+
+const FULL: Sizes = {
+  ...{ few: 10, some: 200, many: 1_000, slow: 12 },
+  ...{ settlesMs: 60_000, restsMs: 30_000, runsArriveMs: 60_000, lastRunsMs: 30_000 },
+};
+const QUICK: Sizes = {
+  ...{ few: 10, some: 20, many: 50, slow: 2 },
+  ...{ settlesMs: 2_000, restsMs: 5_000, runsArriveMs: 10_000, lastRunsMs: 10_000 },
+};
 
 export const manyFeeds: Figure = {
   name: 'many-feeds',
   title: 'Many feeds in one process',
   method:
-    'One daemon follows the feeds of a file, 200 runs each, in one set of tables, with the default settings: until the history of all of them is stored, at rest from ten seconds after that, and while new runs arrive. The lag is from the moment at which a run can be seen in its feed until its row is committed. A scrape is one answer of /metrics, from request to last byte.',
+    'One daemon follows the feeds of a file, 200 runs each, in one set of tables, with the default settings: until the history of all of them is stored; at rest, for 30 s from a minute after that, when the work that follows a history is done; and while new runs arrive. The lag is from the moment at which a run can be seen in its feed until its row is committed. A scrape is one answer of /metrics, from request to last byte, the median of nine. The organizations of twelve of 200 feeds answer each request after 25 s; the lag of the others is measured after they have read their histories. For the takeover, a second daemon is started. Once each of the two leads at least 45 % of the feeds, the first is killed with SIGKILL; the time is until the second has a lease of each feed.',
   onDemand: true,
   measure: async ({ scope, quick, note }) => {
+    const sizes = quick ? QUICK : FULL;
     const server = await startServer(scope, { track_commit_timestamp: 'on' });
-    const few = await inScope((own) => measureFeeds(own, server, 10, quick));
-    note('measured 10 feeds');
-    const many = await inScope((own) => measureFeeds(own, server, quick ? 50 : 1_000, quick));
-    const row = (what: string, read: (of: Measured) => string) => [what, read(few), read(many)];
+    const few = await inScope(async (own) => measureFeeds(await followFeeds(own, server, sizes.few), server, sizes));
+    note(`measured ${sizes.few} feeds`);
+    const slow = await inScope((own) => lagsAmongSlow(own, server, sizes));
+    note('measured slow organizations');
+    const someTakeoverMs = await inScope(async (own) => {
+      const followed = await followFeeds(own, server, sizes.some);
+      await followed.reachEnd(followed.names);
+      return measureTakeover(followed);
+    });
+    note(`measured the takeover of ${sizes.some} feeds`);
+    const [many, manyTakeoverMs] = await inScope(async (own) => {
+      const followed = await followFeeds(own, server, sizes.many);
+      return [await measureFeeds(followed, server, sizes), await measureTakeover(followed)] as const;
+    });
+    const row = (what: string, read: (of: Measured) => string) => [what, read(few), '', read(many)];
     return {
       postgresVersion: server.version,
       table: {
-        head: ['', `${few.feeds} feeds`, `${many.feeds} feeds`],
+        head: ['', ...[sizes.few, sizes.some, sizes.many].map((feeds) => `${whole(feeds)} feeds`)],
         rows: [
-          row('start until every history is stored', ({ historySeconds }) => `${historySeconds.toFixed(1)} s`),
+          row('start until every history is stored', ({ historyMs }) => seconds(historyMs)),
           row('most memory meanwhile', ({ peak }) => `${Math.round(peak / MIB)} MiB`),
           row('at rest: statements a second', ({ statements }) => statements.toFixed(1)),
           row('at rest: scanfeed, of a core', ({ own }) => `${own.toFixed(1)} %`),
@@ -44,9 +74,9 @@ export const manyFeeds: Figure = {
           row('at rest: memory', ({ resident }) => `${Math.round(resident / MIB)} MiB`),
           row('lines of a scrape', ({ lines }) => whole(lines)),
           row('duration of a scrape', ({ scrapeMs }) => `${Math.round(scrapeMs)} ms`),
-          row('lag of a new run: median, 99 %', ({ lags }) =>
-            [0.5, 0.99].map((share) => `${(percentile(lags, share) / 1000).toFixed(1)} s`).join(', '),
-          ),
+          row('lag of a new run: median, 99 %', ({ lags }) => medianAnd99(lags)),
+          ['the same with slow organizations', '', medianAnd99(slow), ''],
+          ['takeover after a crash', '', seconds(someTakeoverMs), seconds(manyTakeoverMs)],
         ],
       },
       wanted: [
@@ -56,16 +86,18 @@ export const manyFeeds: Figure = {
         atMost('memory at rest', many.resident / MIB, 220, 'MiB'),
         atMost('most memory while the histories are read', many.peak / MIB, 400, 'MiB'),
         atMost('99 % of the lag of a new run', percentile(many.lags, 0.99) / 1000, 5.5, 's', 1),
+        atMost('the same with slow organizations', percentile(slow, 0.99) / 1000, 6, 's', 1),
         atMost('lines of a scrape', many.lines, 15_000, ''),
         atMost('duration of a scrape', many.scrapeMs, 50, 'ms'),
+        atMost(`takeover of ${sizes.some} feeds`, someTakeoverMs / 1000, 20, 's', 1),
+        atMost(`takeover of ${sizes.many} feeds`, manyTakeoverMs / 1000, 20, 's', 1),
       ],
     };
   },
 };
 
 interface Measured {
-  readonly feeds: number;
-  readonly historySeconds: number;
+  readonly historyMs: number;
   /** Bytes. */
   readonly peak: number;
   readonly resident: number;
@@ -79,63 +111,44 @@ interface Measured {
   readonly lags: readonly number[];
 }
 
-async function measureFeeds(scope: Scope, server: BenchServer, feeds: number, quick: boolean): Promise<Measured> {
-  const service = await startService(scope, { history: 200, organizations: feeds });
-  const database = await migratedDatabase(server);
-  const settings = {
-    SCANFEED_FEEDS_FILE: await writeFeedsFile(scope, service),
-    SCANFEED_LOG_LEVEL: 'info',
-    SCANFEED_TYPED_VIEWS: 'off',
-  };
-  const daemon = startDaemon(scope, service, database, settings, CONTAINER_MIB);
-  const historyEnd = await allReachEnd(daemon, database, feeds);
+async function measureFeeds(followed: FollowedFeeds, server: BenchServer, sizes: Sizes): Promise<Measured> {
+  const { daemon, database, names } = followed;
+  const historyMs = (await followed.reachEnd(names)) - daemon.startedAt;
   const { peak } = memoryOf(daemon.pid);
-  await sleep(SETTLES_MS);
-  const rest = await atRest(daemon.pid, server, database, quick ? 5_000 : 30_000);
+  await sleep(sizes.settlesMs);
+  const rest = await atRest(daemon.pid, server, database, sizes.restsMs);
   const { resident } = memoryOf(daemon.pid);
   const scraped = await scrape(await daemon.adminUrl());
+  const lags = await lagsOfNewRuns(followed, names, sizes);
+  return { historyMs, peak, resident, ...rest, ...scraped, lags };
+}
+
+/** Returns the lags of the feeds whose organizations are not slow. */
+async function lagsAmongSlow(scope: Scope, server: BenchServer, sizes: Sizes): Promise<readonly number[]> {
+  const config = { slowOrganizations: sizes.slow, slowLatencyMs: SLOW_LATENCY_MS };
+  const followed = await followFeeds(scope, server, sizes.some, config);
+  const others = followed.names.slice(sizes.slow);
+  await followed.reachEnd(others);
+  return lagsOfNewRuns(followed, others, sizes);
+}
+
+/** Returns the lags of the runs that arrive in some of the feeds, milliseconds. They arrive in all of them. */
+async function lagsOfNewRuns(
+  { service, database, names }: FollowedFeeds,
+  feeds: readonly string[],
+  { runsArriveMs, lastRunsMs }: Sizes,
+): Promise<readonly number[]> {
   const from = Date.now() + POLL_MS;
-  service.deliverNewRuns(NEW_RUNS_PER_SECOND / feeds);
-  await sleep(quick ? 10_000 : 60_000);
-  const lags = await lagsSince(database, from);
-  return {
-    ...{ feeds, peak, resident, lags },
-    historySeconds: (historyEnd - daemon.startedAt) / 1000,
-    ...rest,
-    ...scraped,
-  };
-}
-
-/** Writes a feeds file and the keys. */
-async function writeFeedsFile(scope: Scope, { url, apiKeys }: BenchService): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-feeds-'));
-  scope.defer(() => rm(folder, { recursive: true, force: true }));
-  await mkdir(join(folder, 'keys'));
-  const feeds = await Promise.all(
-    apiKeys.map(async (key, index) => {
-      const apiKeyFile = join(folder, 'keys', String(index));
-      await writeFile(apiKeyFile, key);
-      return { name: `feed-${index}`, baseUrl: url, apiKeyFile };
-    }),
+  service.deliverNewRuns(NEW_RUNS_PER_SECOND / names.length);
+  await sleep(runsArriveMs);
+  service.deliverNewRuns(0);
+  await sleep(lastRunsMs);
+  const rows = await database.query<{ ms: number }>(
+    `SELECT extract(epoch FROM pg_xact_commit_timestamp(xmin) - delivered_at)::double precision * 1000 AS ms
+     FROM scanfeed.runs WHERE delivered_at > to_timestamp($1) AND feed = ANY ($2)`,
+    [from / 1000, feeds],
   );
-  const path = join(folder, 'feeds.json');
-  await writeFile(path, JSON.stringify(feeds));
-  return path;
-}
-
-/** Returns when the last feed reached its end, milliseconds since 1970. */
-function allReachEnd(daemon: BenchDaemon, database: BenchDatabase, feeds: number): Promise<number> {
-  return database.withClient(async (client) => {
-    for (;;) {
-      daemon.assertRunning();
-      const { rows } = await client.query<{ ended: number; at: number }>(
-        `SELECT count(end_reached_at)::int AS ended, extract(epoch FROM max(end_reached_at))::double precision * 1000 AS at
-         FROM scanfeed.feeds`,
-      );
-      if (rows[0]?.ended === feeds) return rows[0].at;
-      await sleep(500);
-    }
-  });
+  return rows.map(({ ms }) => ms);
 }
 
 /** What the daemon and its server take. Each statement is a transaction. */
@@ -163,18 +176,23 @@ async function atRest(pid: number, server: BenchServer, database: BenchDatabase,
   };
 }
 
+/** Scrapes once in advance, then measures. */
 async function scrape(adminUrl: string) {
-  await fetch(`${adminUrl}/metrics`).then((response) => response.text());
-  const begunAt = performance.now();
-  const text = await fetch(`${adminUrl}/metrics`).then((response) => response.text());
-  return { scrapeMs: performance.now() - begunAt, lines: text.split('\n').length };
+  const read = () => fetch(`${adminUrl}/metrics`).then((response) => response.text());
+  const lines = (await read()).split('\n').length;
+  const durations: number[] = [];
+  while (durations.length < SCRAPES) {
+    const begunAt = performance.now();
+    await read();
+    durations.push(performance.now() - begunAt);
+  }
+  return { scrapeMs: median(durations), lines };
 }
 
-async function lagsSince(database: BenchDatabase, since: number): Promise<readonly number[]> {
-  const rows = await database.query<{ ms: number }>(
-    `SELECT extract(epoch FROM pg_xact_commit_timestamp(xmin) - delivered_at)::double precision * 1000 AS ms
-     FROM scanfeed.runs WHERE delivered_at > to_timestamp($1)`,
-    [since / 1000],
-  );
-  return rows.map(({ ms }) => ms);
+function medianAnd99(lags: readonly number[]): string {
+  return [0.5, 0.99].map((share) => seconds(percentile(lags, share))).join(', ');
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
 }

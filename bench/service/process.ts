@@ -10,10 +10,12 @@ const config = JSON.parse(process.argv[2] ?? '') as ServiceConfig;
 const tell = (message: FromService) => process.send?.(message);
 
 const { latencyMs, history, seed, truncatedShare, newRunsPerSecond, organizations } = config;
+const { slowOrganizations, slowLatencyMs } = config;
 const apiKeys = Array.from({ length: organizations }, (_, index) => ({
   key: `key-of-${index}`,
   organization: `organization-${index}`,
 }));
+const slow = new Set(apiKeys.slice(0, slowOrganizations).map(({ key }) => `Bearer ${key}`));
 const switches = { truncatedShare, testEnvironmentShare: 0 };
 const emulator = await startEmulator({ history, seed, switches, apiKeys });
 const pages = organizations === 1 ? await recordFeed(emulator) : new Map<string, Buffer>();
@@ -24,7 +26,8 @@ let log = { requests: 0, firstAt: 0, lastAt: 0 };
 async function answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
   log.lastAt = Date.now();
   if (log.requests++ === 0) log.firstAt = log.lastAt;
-  if (latencyMs > 0) await sleep(latencyMs);
+  const delayMs = slow.has(incoming.headers.authorization ?? '') ? slowLatencyMs : latencyMs;
+  if (delayMs > 0) await sleep(delayMs);
   const page = pages.get(incoming.url ?? '');
   if (page === undefined) return forward(incoming, outgoing, emulator);
   outgoing.writeHead(200, { 'content-type': 'application/json', 'content-length': page.length });
@@ -46,7 +49,7 @@ const server = createServer((incoming, outgoing) => void answer(incoming, outgoi
 server.keepAliveTimeout = 60_000;
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;
-  const url = organizations === 1 ? `http://127.0.0.1:${port}/v1` : emulator.url;
+  const url = organizations === 1 || slow.size > 0 ? `http://127.0.0.1:${port}/v1` : emulator.url;
   tell({ address: { url, apiKey: emulator.apiKey, apiKeys: apiKeys.map(({ key }) => key) } });
 });
 

@@ -6,6 +6,10 @@ export interface ServiceConfig {
   readonly seed: number;
   /** Before every answer. */
   readonly latencyMs: number;
+  /** Number of organizations that answer more slowly, the first ones. */
+  readonly slowOrganizations: number;
+  /** Before every answer of theirs. */
+  readonly slowLatencyMs: number;
   /** Share of runs whose result is left out of the feed. */
   readonly truncatedShare: number;
   readonly newRunsPerSecond: number;

@@ -13,7 +13,15 @@ export interface BenchService extends ServiceAddress {
 }
 
 const PROGRAM = fileURLToPath(new URL('process.js', import.meta.url));
-const QUIET = { seed: 1, latencyMs: 0, truncatedShare: 0, newRunsPerSecond: 0, organizations: 1 };
+const QUIET = {
+  seed: 1,
+  latencyMs: 0,
+  slowOrganizations: 0,
+  slowLatencyMs: 0,
+  truncatedShare: 0,
+  newRunsPerSecond: 0,
+  organizations: 1,
+};
 
 /** Starts the service; it answers when this resolves. */
 export async function startService(
