@@ -7,21 +7,22 @@ import { readServiceDate } from '../recovery/probe.js';
 /** Interval of asking when the last pass ended, milliseconds: while one is due, and until then, since a failover may lose the last. */
 const ASK_EVERY_MS = { due: 10_000, waiting: 60_000 };
 
-/**
- * Returns a function that begins a recent or full pass if one is due. It returns null if none is due, or the feed has not reached
- * its end.
- */
-export function createPassStarter(
-  kind: NewPass['kind'],
-  lease: LeaseGrant,
-  context: FeedContext,
-): (signal: AbortSignal) => Promise<Pass | null> {
+/** Begins recent or full passes when they are due. */
+export interface PassStarter {
+  /** Returns whether one may be due. */
+  mayBeDue(): boolean;
+  /** Begins a pass. Returns null if none is due, or the feed has not reached its end. */
+  beginDue(signal: AbortSignal): Promise<Pass | null>;
+}
+
+export function createPassStarter(kind: NewPass['kind'], lease: LeaseGrant, context: FeedContext): PassStarter {
   const { store, clock, reconcile } = context;
   const intervalMs = kind === 'full' ? reconcile.fullIntervalMs : reconcile.intervalMs;
-  if (intervalMs === null) return async () => null;
+  if (intervalMs === null) return { mayBeDue: () => false, beginDue: async () => null };
   let askAt = Number.NEGATIVE_INFINITY;
-  return async (signal) => {
-    if (clock.monotonic() < askAt) return null;
+  const mayBeDue = () => clock.monotonic() >= askAt;
+  const beginDue = async (signal: AbortSignal) => {
+    if (!mayBeDue()) return null;
     const last = await store.readLastPass(lease.feed, kind);
     const pauseMs = timeUntilDue(kind, last, intervalMs);
     const begun = pauseMs > 0 ? null : await beginNow(kind, last, lease, context, signal);
@@ -30,6 +31,7 @@ export function createPassStarter(
     askAt = clock.monotonic() + Math.min(Math.max(pauseMs, least), ASK_EVERY_MS.waiting);
     return begun;
   };
+  return { mayBeDue, beginDue };
 }
 
 /** Begins a pass. Null if the feed has not reached its end. */

@@ -24,44 +24,72 @@ export async function runPasses(
   signal: AbortSignal,
 ): Promise<void> {
   const stopped = linkedSignal(signal);
+  const checkEveryMs = Math.min(CHECK_EVERY_MS, context.reconcile.intervalMs ?? CHECK_EVERY_MS);
+  const kinds = PASS_KINDS.map((kind) => createPassesOfKind(kind, lease, context, work, idle));
+  const running = new Map<PassesOfKind, Promise<void>>();
+  const run = async (passes: PassesOfKind) => {
+    const end = await passes.run(stopped.signal);
+    running.delete(passes);
+    if (end === 'lease lost') stopped.abort();
+  };
+  const abortAfterBug = (bug: unknown) => {
+    stopped.abort();
+    throw bug;
+  };
   try {
-    await Promise.all(
-      PASS_KINDS.map((kind) =>
-        runPassesOfKind(kind, lease, context, work, idle, stopped.signal).finally(stopped.abort),
-      ),
-    );
+    // One timer for all kinds: a feed rarely has a pass to run, and a process may follow a thousand feeds.
+    while (!stopped.signal.aborted) {
+      const due = kinds.filter((passes) => !running.has(passes) && passes.mayHaveOne());
+      for (const passes of due) running.set(passes, run(passes).catch(abortAfterBug));
+      await context.clock.sleep(checkEveryMs, stopped.signal);
+    }
+    await Promise.all(running.values());
   } finally {
     stopped.unlink();
   }
 }
 
-async function runPassesOfKind(
+/** The passes of one kind. */
+interface PassesOfKind {
+  /** Returns whether there may be one to run. */
+  mayHaveOne(): boolean;
+  /** Runs them until there is none, the lease is lost or the signal aborts. */
+  run(signal: AbortSignal): Promise<'none' | 'lease lost'>;
+}
+
+function createPassesOfKind(
   kind: PassKind,
   lease: LeaseGrant,
   context: LeaderContext,
   work: UnfinishedWork,
   idle: IdleGate,
-  signal: AbortSignal,
-): Promise<void> {
-  const { store, leaseTtlMs, pollIntervalMs, reconcile } = context;
-  const { stuckPauseMs } = PASS_POLICIES[kind];
-  const beginDue = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : async () => null;
-  const pauses = {
-    none: Math.min(CHECK_EVERY_MS, reconcile.intervalMs ?? CHECK_EVERY_MS),
-    stuck: stuckPauseMs ?? pollIntervalMs,
-  };
+): PassesOfKind {
+  const { store, leaseTtlMs, pollIntervalMs } = context;
+  const stuckPauseMs = PASS_POLICIES[kind].stuckPauseMs ?? pollIntervalMs;
+  const starter = kind === 'recent' || kind === 'full' ? createPassStarter(kind, lease, context) : null;
   const find = async (until: AbortSignal, isRunning: boolean) => {
     const pass = isRunning || work.mayHavePass(kind) ? await store.nextPass(lease.feed, kind) : null;
-    if (pass === null) return beginDue(until);
+    if (pass === null) return starter === null ? null : starter.beginDue(until);
     return (await mustYield(kind, lease, context)) ? null : pass;
   };
-  const runner = createPassRunner(find, lease, context, idle);
-  await runRepeatedly(kind, context, signal, async () => {
-    const result = await runner.runSlice(signal);
-    if (result === 'fenced' && !(await store.renewLease(lease, leaseTtlMs))) return 'over';
-    return { pauseMs: result === 'none' || result === 'stuck' ? pauses[result] : 0 };
-  });
-  runner.leave();
+  return {
+    mayHaveOne: () => work.mayHavePass(kind) || starter?.mayBeDue() === true,
+    run: async (signal) => {
+      const runner = createPassRunner(find, lease, context, idle);
+      let end: 'none' | 'lease lost' = 'none';
+      await runRepeatedly(kind, context, signal, async () => {
+        const result = await runner.runSlice(signal);
+        if (result === 'none') return 'done';
+        if (result === 'fenced' && !(await store.renewLease(lease, leaseTtlMs))) {
+          end = 'lease lost';
+          return 'over';
+        }
+        return { pauseMs: result === 'stuck' ? stuckPauseMs : 0 };
+      });
+      runner.leave();
+      return end;
+    },
+  };
 }
 
 /** Returns whether a pass of this kind must wait for one of another kind. */

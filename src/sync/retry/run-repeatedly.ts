@@ -3,11 +3,14 @@ import type { LeaderContext } from '../context.js';
 import type { Stage } from '../ports/index.js';
 import { pauseAfter } from './backoff.js';
 
-/** Result of an iteration: the pause before the next one, milliseconds, or `over` if none follows. */
-export type IterationEnd = { readonly pauseMs: number } | 'over';
+/**
+ * Result of an iteration: the pause before the next one, milliseconds. None follows after `done`, which is a success, and after
+ * `over`.
+ */
+export type IterationEnd = { readonly pauseMs: number } | 'done' | 'over';
 
 /**
- * Runs an iteration of a stage again and again, until one returns `over` or the signal aborts. A failed iteration is
+ * Runs an iteration of a stage again and again, until one returns `done` or `over`, or the signal aborts. A failed iteration is
  * reported, and the pause before the next one grows with the number of failures in a row. Never rejects.
  */
 export async function runRepeatedly(
@@ -23,6 +26,7 @@ export async function runRepeatedly(
       if (end === 'over') return;
       if (failures > 0) observer.recovered(stage, failures);
       failures = 0;
+      if (end === 'done') return;
       if (end.pauseMs > 0) await clock.sleep(end.pauseMs, signal);
     } catch (error) {
       if (signal.aborted) return;

@@ -87,6 +87,25 @@ it('reports no recovery while it cannot begin', async () => {
   expect(reports).toEqual(reports.map((_, index) => `recent failed ${index + 1}`));
 });
 
+it('reports the recovery when no pass is due after a failure', async () => {
+  const reports: string[] = [];
+  const { store, follow } = bench({
+    failed: (stage) => reports.push(`${stage} failed`),
+    recovered: (stage) => stage === 'full' && reports.push('full recovered'),
+  });
+  const readLastPass = store.readLastPass.bind(store);
+  let answers = false;
+  store.readLastPass = async (feed, kind) => {
+    if (kind === 'full' && !answers) {
+      answers = true;
+      throw new ModelFailure('connection');
+    }
+    return readLastPass(feed, kind);
+  };
+  await follow(20_000, { reconcile: { intervalMs: null, windowMs: HOUR_MS, fullIntervalMs: HOUR_MS } });
+  expect(reports).toEqual(['full failed', 'full recovered']);
+});
+
 it('reads no further than the feed is complete to when the service answers slowly', async () => {
   const { store, follow } = bench({}, (clock) => ({
     before: (_operation, _request, signal) => clock.sleep(20_000, signal),
