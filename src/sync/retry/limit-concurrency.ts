@@ -8,8 +8,10 @@ export type LimitedRun = <T>(
 
 /** p-queue keeps a hundred finished tasks in memory. So its tasks hold neither the work nor its result, which may be large. */
 export function limitConcurrency(maximum: number): LimitedRun {
-  const queue = new PQueue({ concurrency: maximum });
+  // Created when it is first used: most of a thousand feeds never load a result, and a queue takes a kilobyte.
+  let queue: PQueue | null = null;
   return async (work, options = {}) => {
+    queue ??= new PQueue({ concurrency: maximum });
     const free = await waitForSlot(queue, options);
     try {
       return await work();
