@@ -26,23 +26,27 @@ export async function watchFeedsFile(
   let known: string | null | undefined;
   let retryAt = Number.POSITIVE_INFINITY;
   let refusedFor: string | null = null;
+  // In a function of its own: while this one waits, its variables would keep the settings of all feeds in memory.
+  const readFile = async () => {
+    try {
+      const file = await read();
+      if (signal.aborted) return;
+      retryAt = file.invalid.length > 0 ? clock.monotonic() + RETRY_MS : Number.POSITIVE_INFINITY;
+      refusedFor = null;
+      onRead(file);
+    } catch (error) {
+      if (!(error instanceof SettingsError)) throw error;
+      retryAt = clock.monotonic() + RETRY_MS;
+      if (error.message !== refusedFor) onRefused(error);
+      refusedFor = error.message;
+    }
+  };
   while (!signal.aborted) {
     const text = await readText().catch(() => null);
     if (signal.aborted) return;
     if (text !== known || clock.monotonic() >= retryAt) {
       known = text;
-      try {
-        const file = await read();
-        if (signal.aborted) return;
-        retryAt = file.invalid.length > 0 ? clock.monotonic() + RETRY_MS : Number.POSITIVE_INFINITY;
-        refusedFor = null;
-        onRead(file);
-      } catch (error) {
-        if (!(error instanceof SettingsError)) throw error;
-        retryAt = clock.monotonic() + RETRY_MS;
-        if (error.message !== refusedFor) onRefused(error);
-        refusedFor = error.message;
-      }
+      await readFile();
     }
     await clock.sleep(LOOK_EVERY_MS, signal);
   }
