@@ -13,6 +13,12 @@ const COLLECT_EVERY_BYTES = 32 * MIB;
  */
 const LARGE_BODY_BYTES = 8 * MIB;
 
+/**
+ * Time without such a collection after which a last one returns unused pages to the system, milliseconds: a process that has read the
+ * histories of a thousand feeds needs much less from then on.
+ */
+const CALM_MS = 60_000;
+
 /** Collects garbage as `globalThis.gc` does. `last-resort` also returns the pages that V8 keeps for new objects to the system. */
 export type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'regular' | 'last-resort' }) => void;
 
@@ -40,6 +46,7 @@ export function createProcessBudget(
 ): MemoryBudget {
   if (collect === undefined) return createMemoryBudget(bytes);
   let uncollected = 0;
+  let calm: NodeJS.Timeout | undefined;
   return createMemoryBudget(bytes, (released) => {
     const large = released >= LARGE_BODY_BYTES;
     uncollected += released;
@@ -47,5 +54,7 @@ export function createProcessBudget(
     uncollected = 0;
     // Nothing refers to the released bytes by then.
     setImmediate(collect, { type: 'major', execution: 'sync', flavor: large ? 'last-resort' : 'regular' });
+    clearTimeout(calm);
+    calm = setTimeout(collect, CALM_MS, { type: 'major', execution: 'sync', flavor: 'last-resort' }).unref();
   });
 }
