@@ -91,7 +91,8 @@ export class Reader {
   }
 
   #fileSecret<T>(variable: Variable<T>, fileVariable: string, path: string): Secret<NonNullable<T>> | null {
-    const read = () => this.readFile(path).replace(/[\r\n]+$/, '');
+    const { readFile } = this; // the secret must not keep the reader in memory, which has a copy of the environment
+    const read = () => readFile(path).replace(/[\r\n]+$/, '');
     let text: string;
     try {
       text = read();
