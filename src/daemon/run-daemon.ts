@@ -1,18 +1,16 @@
-import { systemClock } from '../core/clock.js';
 import { type AdminServer, startAdminServer } from '../observability/admin/admin-server.js';
 import { livenessOf } from '../observability/admin/liveness.js';
-import type { ProcessLogger } from '../observability/log/logger.js';
+import type { Readiness } from '../observability/admin/readiness.js';
 import type { StatusReport } from '../observability/status-page/status-report.js';
-import type { PageTracer } from '../observability/tracing/tracer.js';
 import type { FeedsFile } from '../settings/feeds-file.js';
 import type { SettingsError, SettingsFor } from '../settings/settings.js';
 import type { Group } from '../settings/variables.js';
-import { createFeedSet } from './feeds/feed-set.js';
-import { createInvalidEntries } from './feeds/invalid-entries.js';
-import { runFeed } from './feeds/run-feed.js';
+import { createFeedSet, type FeedSet } from './feeds/feed-set.js';
+import { createInvalidEntries, type InvalidEntries } from './feeds/invalid-entries.js';
+import { runFeed, type SharedParts } from './feeds/run-feed.js';
 import { type WatchedFile, watchFeedsFile } from './feeds/watch-feeds-file.js';
 import type { NotifyContext } from './notify-systemd.js';
-import { openSharedParts, type ProcessSettings } from './shared-parts.js';
+import { openSharedParts, type ProcessContext, type ProcessSettings } from './shared-parts.js';
 
 /** The feeds that the process follows: the one of its settings, or those of a file. */
 export type FeedSource =
@@ -34,33 +32,25 @@ export interface Daemon {
 
 /**
  * Creates all parts of the daemon and runs them until the signal aborts.
- * @param tracer closed at the end
+ * @param context its tracer is closed at the end
  */
 export function runDaemon(
   settings: ProcessSettings,
   source: FeedSource,
-  logger: ProcessLogger,
+  context: Pick<ProcessContext, 'logger' | 'tracer' | 'clock'>,
   signal: AbortSignal,
-  tracer: PageTracer | null = null,
 ): Daemon {
-  const clock = systemClock;
+  const { logger, clock } = context;
   const single = 'single' in source ? source.single : null;
   const bug = new AbortController();
+  const onBug = (error: unknown) => bug.abort(error);
   const stop = AbortSignal.any([signal, bug.signal]);
+
   const invalid = createInvalidEntries(logger);
   const invalidFeeds = () => invalid.entries().length;
-  const parts = openSharedParts(settings, { logger, tracer, clock, single, invalidFeeds, signal: stop });
+  const parts = openSharedParts(settings, { ...context, single, invalidFeeds, signal: stop });
   const { shared, metrics, readiness } = parts;
-
-  let writtenByStopped = 0;
-  const feeds = createFeedSet(
-    (of, until, turn) => runFeed(of, shared, until, turn * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS)),
-    (feed) => {
-      writtenByStopped += feed.report().runsWritten;
-    },
-    (error) => bug.abort(error),
-  );
-  const reports = () => feeds.running().map((feed) => feed.report());
+  const { feeds, reports, runsWritten } = createFeeds(shared, onBug);
   const liveness = livenessOf(() => feeds.running().map((feed) => feed.liveness));
   const admin = startAdminServer({
     ...settings.admin,
@@ -72,7 +62,43 @@ export function runDaemon(
   });
   const ended = new AbortController();
   const notified = notifyServiceManager(settings, { readiness, liveness, logger, clock }, ended.signal);
+  const followed = followSource(source, { feeds, invalid, readiness, logger, clock }, stop).catch(onBug);
 
+  const run = async () => {
+    await untilAborted(stop);
+    await Promise.all([followed, feeds.stop()]);
+    ended.abort();
+    await Promise.all([notified, admin.close(), parts.close()]);
+    bug.signal.throwIfAborted();
+  };
+  return { admin, reports, runsWritten, stopped: run() };
+}
+
+/** Creates the set of feeds, which is empty at first, and what reports on them. */
+function createFeeds(shared: SharedParts, onBug: (error: unknown) => void) {
+  let writtenByStopped = 0;
+  const feeds = createFeedSet(
+    (of, until, turn) => runFeed(of, shared, until, turn * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS)),
+    (feed) => {
+      writtenByStopped += feed.report().runsWritten;
+    },
+    onBug,
+  );
+  const reports = () => feeds.running().map((feed) => feed.report());
+  const runsWritten = () => reports().reduce((sum, report) => sum + report.runsWritten, writtenByStopped);
+  return { feeds, reports, runsWritten };
+}
+
+interface FollowContext extends Pick<ProcessContext, 'logger' | 'clock'> {
+  readonly feeds: FeedSet;
+  readonly invalid: InvalidEntries;
+  readonly readiness: Pick<Readiness, 'ready'>;
+}
+
+/** Follows the only feed, or those of the file, which is read again when it changes. */
+async function followSource(source: FeedSource, context: FollowContext, signal: AbortSignal): Promise<void> {
+  const { feeds, invalid, readiness, logger, clock } = context;
+  if ('single' in source) return feeds.follow({ feeds: [source.single], invalid: [] });
   const follow = (file: FeedsFile) => {
     invalid.report(file.invalid);
     if (file.feeds.length === 0) readiness.ready(); // there is no schema to wait for
@@ -82,22 +108,8 @@ export function runDaemon(
     const remedy = 'correct the file; until then its last valid version stays in force';
     logger.error('feeds file refused', { error, remedy });
   };
-  follow('single' in source ? { feeds: [source.single], invalid: [] } : source.file);
-  const watched =
-    'single' in source
-      ? Promise.resolve()
-      : watchFeedsFile({ ...source.changes, onRead: follow, onRefused }, clock, stop).catch((error) =>
-          bug.abort(error),
-        );
-  const run = async () => {
-    await untilAborted(stop);
-    await Promise.all([watched, feeds.stop()]);
-    ended.abort();
-    await Promise.all([notified, admin.close(), parts.close()]);
-    bug.signal.throwIfAborted();
-  };
-  const runsWritten = () => reports().reduce((sum, report) => sum + report.runsWritten, writtenByStopped);
-  return { admin, reports, runsWritten, stopped: run() };
+  follow(source.file);
+  await watchFeedsFile({ ...source.changes, onRead: follow, onRefused }, clock, signal);
 }
 
 async function untilAborted(signal: AbortSignal): Promise<void> {

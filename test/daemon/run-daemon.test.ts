@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { runDaemon } from '../../src/daemon/run-daemon.js';
 import { recordingLogger } from '../support/observed.js';
 import { settingsWith } from '../support/settings.js';
@@ -21,7 +22,8 @@ test('rejects with the error and closes everything when the engine has a bug', a
       throw bug;
     },
   };
-  const { admin, stopped } = runDaemon(settings, { single: settings }, broken, new AbortController().signal);
+  const context = { logger: broken, tracer: null, clock: systemClock };
+  const { admin, stopped } = runDaemon(settings, { single: settings }, context, new AbortController().signal);
   stopped.catch(() => {});
   await served;
   await expect(stopped).rejects.toBe(bug);

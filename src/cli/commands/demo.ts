@@ -2,6 +2,7 @@ import { access, constants, mkdir } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
+import { systemClock } from '../../core/clock.js';
 import { PACKAGE_FOLDER, packageVersion } from '../../core/package.js';
 import { migrateSchema } from '../../daemon/prepare-schema.js';
 import { type Daemon, runDaemon } from '../../daemon/run-daemon.js';
@@ -121,7 +122,7 @@ function startDaemon(settings: SettingsFor<Group>, signal: AbortSignal): Daemon 
     version: packageVersion(),
     destination: { write: (line) => void process.stdout.write(`${overProgress}${line}`) },
   });
-  return runDaemon(settings, { single: settings }, logger, signal);
+  return runDaemon(settings, { single: settings }, { logger, tracer: null, clock: systemClock }, signal);
 }
 
 async function embedPostgres(directory: string, mayDownload: boolean, signal: AbortSignal): Promise<Embedded> {

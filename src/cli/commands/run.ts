@@ -50,7 +50,7 @@ export function register(program: Command): void {
       let daemon: Daemon | undefined;
       await untilStopped(
         (signal) => {
-          daemon = runDaemon(settings, source, logger, signal, tracer);
+          daemon = runDaemon(settings, source, { logger, tracer, clock: systemClock }, signal);
           return daemon.stopped;
         },
         settings.process.shutdownTimeoutMs,

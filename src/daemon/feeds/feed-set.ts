@@ -7,7 +7,7 @@ import type { RunningFeed } from './run-feed.js';
 /** The feeds that a process follows, each with its current settings. */
 export interface FeedSet {
   /** Starts new feeds, stops removed ones and restarts changed ones. The others are not disturbed. */
-  follow(file: FeedsFile): void;
+  follow(file: Pick<FeedsFile, 'feeds' | 'invalid'>): void;
   running(): readonly RunningFeed[];
   /** Stops all feeds. Never rejects. */
   stop(): Promise<void>;

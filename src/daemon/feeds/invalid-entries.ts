@@ -3,6 +3,8 @@ import type { InvalidEntry } from '../../observability/status-page/feed-list.js'
 import type { FeedsFile } from '../../settings/feeds-file.js';
 import { describeMistake } from '../../settings/mistakes.js';
 
+export type InvalidEntries = ReturnType<typeof createInvalidEntries>;
+
 /** Keeps the invalid entries of the feeds file, and logs each one when it is new or has other mistakes. */
 export function createInvalidEntries(logger: Pick<Logger, 'error' | 'info'>) {
   let entries: readonly InvalidEntry[] = [];
