@@ -109,7 +109,7 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
     logger.error('feeds file refused', { error, remedy });
   };
   follow(source.file);
-  await watchFeedsFile({ ...source.changes, onRead: follow, onRefused }, clock, signal);
+  await watchFeedsFile(source.file, { ...source.changes, onRead: follow, onRefused }, clock, signal);
 }
 
 async function untilAborted(signal: AbortSignal): Promise<void> {

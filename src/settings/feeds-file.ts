@@ -10,6 +10,8 @@ export interface FeedsFile<G extends Group = Group> {
   readonly feeds: readonly SettingsFor<G | 'feed'>[];
   /** The feeds whose entries are invalid. */
   readonly invalid: readonly InvalidFeed[];
+  /** What was read, to notice changes. */
+  readonly text: string;
 }
 
 export interface InvalidFeed {
@@ -40,7 +42,8 @@ export async function readFeedsFile<G extends Group = Group>(
   env: NodeJS.ProcessEnv = process.env,
   { need, readFile = readText }: FeedsFileOptions<G> = {},
 ): Promise<FeedsFile<G>> {
-  const { entries, problems } = await parseEntries(textOf(path, readFile), basename(path));
+  const text = textOf(path, readFile);
+  const { entries, problems } = await parseEntries(text, basename(path));
   const inherited = { ...env }; // process.env itself is slow
   const feeds: SettingsFor<G | 'feed'>[] = [];
   const invalid = new Map<string, Mistake[]>();
@@ -54,7 +57,7 @@ export async function readFeedsFile<G extends Group = Group>(
   }
   const ofAll = [...problems.map((reason) => unusable(path, reason)), ...common.values()];
   if (ofAll.length > 0) throw new SettingsError([...ofAll, ...[...invalid.values()].flat()]);
-  return { feeds, invalid: [...invalid].map(([name, mistakes]) => ({ name, mistakes })) };
+  return { feeds, invalid: [...invalid].map(([name, mistakes]) => ({ name, mistakes })), text };
 }
 
 function textOf(path: string, readFile: ReadFile): string {

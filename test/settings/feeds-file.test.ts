@@ -91,7 +91,7 @@ describe('the feeds file', () => {
   });
 
   test('reads an empty list', async () => {
-    expect(await read('[]')).toEqual({ feeds: [], invalid: [] });
+    expect(await read('[]')).toEqual({ feeds: [], invalid: [], text: '[]' });
   });
 
   test('reads the example in docs/settings.md', async () => {

@@ -17,23 +17,30 @@ export interface WatchedFile {
   readonly onRefused: (error: SettingsError) => void;
 }
 
-/** Reads the feeds file when it changes. Resolves after the signal has aborted. */
+/**
+ * Reads the feeds file when it changes. Resolves after the signal has aborted.
+ * @param file what was read last
+ */
 export async function watchFeedsFile(
+  file: FeedsFile,
   { readText, read, onRead, onRefused }: WatchedFile,
   clock: Pick<Clock, 'sleep' | 'monotonic'>,
   signal: AbortSignal,
 ): Promise<void> {
-  let known: string | null | undefined;
-  let retryAt = Number.POSITIVE_INFINITY;
+  const retryTimeOf = ({ invalid }: FeedsFile) =>
+    invalid.length > 0 ? clock.monotonic() + RETRY_MS : Number.POSITIVE_INFINITY;
+  let known: string | null = file.text;
+  let retryAt = retryTimeOf(file);
   let refusedFor: string | null = null;
   // In a function of its own: while this one waits, its variables would keep the settings of all feeds in memory.
   const readFile = async () => {
     try {
-      const file = await read();
+      const changed = await read();
       if (signal.aborted) return;
-      retryAt = file.invalid.length > 0 ? clock.monotonic() + RETRY_MS : Number.POSITIVE_INFINITY;
+      known = changed.text; // the file may have changed once more
+      retryAt = retryTimeOf(changed);
       refusedFor = null;
-      onRead(file);
+      onRead(changed);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
       retryAt = clock.monotonic() + RETRY_MS;
@@ -42,12 +49,12 @@ export async function watchFeedsFile(
     }
   };
   while (!signal.aborted) {
+    await clock.sleep(LOOK_EVERY_MS, signal);
+    if (signal.aborted) return;
     const text = await readText().catch(() => null);
     if (signal.aborted) return;
-    if (text !== known || clock.monotonic() >= retryAt) {
-      known = text;
-      await readFile();
-    }
-    await clock.sleep(LOOK_EVERY_MS, signal);
+    if (text === known && clock.monotonic() < retryAt) continue;
+    known = text;
+    await readFile();
   }
 }

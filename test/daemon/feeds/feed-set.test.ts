@@ -13,7 +13,7 @@ interface Entry {
 
 const entry = (name: string, pollInterval = '5s'): Entry => ({ name, pollInterval });
 
-function fileOf(...entries: readonly (Entry | string)[]): FeedsFile {
+function fileOf(...entries: readonly (Entry | string)[]): Pick<FeedsFile, 'feeds' | 'invalid'> {
   const given = entries.map((of) => (typeof of === 'string' ? entry(of) : of));
   return {
     feeds: given.map(({ name, pollInterval }) =>

@@ -4,17 +4,25 @@ import type { FeedsFile } from '../../../src/settings/feeds-file.js';
 import { SettingsError } from '../../../src/settings/settings.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-const EMPTY: FeedsFile = { feeds: [], invalid: [] };
-const INVALID: FeedsFile = { feeds: [], invalid: [{ name: 'a', mistakes: [] }] };
+const EMPTY: FeedsFile = { feeds: [], invalid: [], text: '' };
+const INVALID: FeedsFile = { ...EMPTY, invalid: [{ name: 'a', mistakes: [] }] };
 
-/** Watches a file with these texts, one for each look, and returns the readings and refusals. The last text stays. */
-async function watch(texts: readonly string[], meaningOf: (text: string) => FeedsFile, looks = texts.length) {
+/**
+ * Watches a file with these texts, the first of which was read at the start, and then one for each look. The last text stays.
+ * Returns the readings and refusals.
+ */
+async function watch(
+  texts: readonly string[],
+  meaningOf: (text: string) => FeedsFile,
+  { first = EMPTY, looks = texts.length } = {},
+) {
   const clock = new VirtualClock();
   const stop = new AbortController();
   const events: string[] = [];
-  let look = -1;
+  let look = 0;
   const text = () => texts[Math.min(look, texts.length - 1)] ?? '';
   const watching = watchFeedsFile(
+    { ...first, text: text() },
     {
       readText: async () => {
         look += 1;
@@ -22,7 +30,7 @@ async function watch(texts: readonly string[], meaningOf: (text: string) => Feed
         if (text() === 'missing') throw new Error('ENOENT');
         return text();
       },
-      read: async () => meaningOf(text()),
+      read: async () => ({ ...meaningOf(text()), text: text() }),
       onRead: () => events.push(`read ${text()} at ${clock.monotonic() / 1000} s`),
       onRefused: ({ mistakes }) => events.push(`refused: ${mistakes[0]?.reason}`),
     },
@@ -39,20 +47,15 @@ function refusing(text: string): FeedsFile {
 }
 
 it('reads the file again when its text has changed', async () => {
-  expect(await watch(['a', 'a', 'b', 'b', 'a', 'end'], () => EMPTY)).toEqual([
-    'read a at 0 s',
-    'read b at 10 s',
-    'read a at 20 s',
-  ]);
+  expect(await watch(['a', 'a', 'b', 'b', 'a', 'end'], () => EMPTY)).toEqual(['read b at 10 s', 'read a at 20 s']);
 });
 
 it('reads the file again after a minute when an entry is invalid, since its key file may exist by then', async () => {
-  expect(await watch(['a'], () => INVALID, 14)).toEqual(['read a at 0 s', 'read a at 60 s']);
+  expect(await watch(['a'], () => INVALID, { first: INVALID, looks: 14 })).toEqual(['read a at 60 s']);
 });
 
 it('reports a file that cannot be used once, and continues when it can be used again', async () => {
   expect(await watch(['a', 'cut', 'cut', 'missing', 'missing', 'b', 'b'], refusing)).toEqual([
-    'read a at 0 s',
     'refused: cut',
     'refused: missing',
     'read b at 25 s',
@@ -61,10 +64,12 @@ it('reports a file that cannot be used once, and continues when it can be used a
 
 it('does not pass on a file when the signal aborts while it is read', async () => {
   const stop = new AbortController();
+  const clock = new VirtualClock();
   const events: string[] = [];
-  await watchFeedsFile(
+  const watching = watchFeedsFile(
+    EMPTY,
     {
-      readText: async () => 'a',
+      readText: async () => 'changed',
       read: async () => {
         stop.abort();
         return EMPTY;
@@ -72,10 +77,34 @@ it('does not pass on a file when the signal aborts while it is read', async () =
       onRead: () => events.push('read'),
       onRefused: () => events.push('refused'),
     },
-    new VirtualClock(),
+    clock,
     stop.signal,
   );
+  await clock.run(watching);
   expect(events).toEqual([]);
+});
+
+it('reads the file again when it changed back after it was read', async () => {
+  const stop = new AbortController();
+  const clock = new VirtualClock();
+  const events: string[] = [];
+  // At 5 s the file is changed twice: after the look, and back before the next one.
+  const watching = watchFeedsFile(
+    { ...EMPTY, text: 'a' },
+    {
+      readText: async () => 'b',
+      read: async () => ({ ...EMPTY, text: events.length === 0 ? 'c' : 'b' }),
+      onRead: ({ text }) => {
+        events.push(text);
+        if (events.length === 2) stop.abort();
+      },
+      onRefused: () => events.push('refused'),
+    },
+    clock,
+    stop.signal,
+  );
+  await clock.run(watching, 60_000);
+  expect(events).toEqual(['c', 'b']);
 });
 
 it('rejects when reading the file has a bug', async () => {
@@ -83,5 +112,5 @@ it('rejects when reading the file has a bug', async () => {
   const broken = () => {
     throw bug;
   };
-  await expect(watch(['a', 'b'], broken)).rejects.toBe(bug);
+  await expect(watch(['a', 'b', 'end'], broken)).rejects.toBe(bug);
 });
