@@ -1,0 +1,203 @@
+import { EventEmitter, once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../../src/core/clock.js';
+import { runDaemon } from '../../../src/daemon/run-daemon.js';
+import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
+import { readFeedsFile } from '../../../src/settings/feeds-file.js';
+import { readSettings } from '../../../src/settings/settings.js';
+import { GROUPS } from '../../../src/settings/variables.js';
+import { captureLeaks } from '../../support/canaries/capture-leaks.js';
+import { editedFeedsFile, KEYS, ORGANIZATIONS, type Organization } from '../../support/edited-feeds-file.js';
+import { recordingLogger } from '../../support/observed.js';
+import { useProgram } from '../../support/program/bench.js';
+import { eventually } from '../../support/program/daemon.js';
+import { cases } from '../../support/thorough.js';
+
+const bench = useProgram();
+
+/** The daemon looks at its file every 5 s, which is every 50 ms here. */
+const SPEED = 100;
+
+/** A clock on which time runs faster. */
+const fastClock: Clock = {
+  ...systemClock,
+  monotonic: () => systemClock.monotonic() * SPEED,
+  sleep: (ms, signal) => systemClock.sleep(ms / SPEED, signal),
+};
+
+/** An emulated service of several organizations, a database, and a folder with the keys. */
+async function setup() {
+  const apiKeys = ORGANIZATIONS.flatMap((organization) =>
+    KEYS.map((key) => ({
+      organization,
+      file: `${organization}-${key}`,
+      key: `${bench.secrets.apiKey}-${organization}-${key}`,
+    })),
+  );
+  const service = await bench.startService({ apiKeys, history: 5 });
+  const database = await bench.createDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'scanfeed-feeds-'));
+  bench.afterwards(() => rm(folder, { recursive: true, force: true }));
+  const keyOf = new Map(apiKeys.map(({ file, key }) => [file, key]));
+  const writeKey = (file: string) => writeFile(join(folder, file), keyOf.get(file) ?? '');
+  for (const { file } of apiKeys) if (!file.endsWith('-late')) await writeKey(file);
+  const { SCANFEED_API_KEY: _, ...environment } = bench.environment(service, database);
+  // The database's clock is not faster, so a lease has to last for a while on the daemon's.
+  const env = { ...environment, SCANFEED_LEASE_TTL: '2m', SCANFEED_FEEDS_FILE: join(folder, 'feeds.yaml') };
+  return { service, database, folder, keyOf, writeKey, env };
+}
+
+type Bench = Awaited<ReturnType<typeof setup>>;
+
+/** Runs the daemon in this process, with a fast clock, on the feeds file of the environment. */
+async function startDaemon(env: Bench['env']) {
+  const path = env.SCANFEED_FEEDS_FILE;
+  const watcher = new EventEmitter();
+  const changes = {
+    read: () => readFeedsFile(path, env),
+    readText: () => {
+      watcher.emit('look');
+      return readFile(path, 'utf8');
+    },
+  };
+  const settings = readSettings(env, { need: GROUPS.filter((group) => group !== 'service') });
+  const { logger, lines, until } = recordingLogger();
+  const stop = new AbortController();
+  const source = { file: await changes.read(), changes };
+  const { admin, stopped } = runDaemon(settings, source, { logger, tracer: null, clock: fastClock }, stop.signal);
+  bench.afterwards(() => {
+    stop.abort();
+    return stopped;
+  });
+  await until('admin server is listening');
+  const { port } = admin.address() as AddressInfo;
+  const get = async (page: string) => {
+    const response = await fetch(`http://127.0.0.1:${port}${page}`);
+    const body = await response.text();
+    captureLeaks(page, body);
+    return { status: response.status, body };
+  };
+  /** Waits until the daemon has followed the file as it is now. */
+  const untilFollowed = async () => {
+    await once(watcher, 'look'); // which reads it as it is now, perhaps for the first time
+    await once(watcher, 'look'); // so that has been followed
+  };
+  return { get, lines, untilFollowed };
+}
+
+type RunningDaemon = Awaited<ReturnType<typeof startDaemon>>;
+
+const namesOf = (list: readonly { readonly name: string }[]) => list.map(({ name }) => name).sort();
+
+/** Returns the feeds that run and those whose entries are invalid, as each page of the daemon and the database show them. */
+async function shown({ get }: RunningDaemon, { database }: Bench) {
+  const status = JSON.parse((await get('/status.json')).body) as {
+    readonly feeds: readonly StatusReport[];
+    readonly invalid: readonly { readonly name: string }[];
+  };
+  const metrics = (await get('/metrics')).body;
+  const leases = await database.query<{ name: string }>(
+    'SELECT name FROM scanfeed.feeds WHERE lease_holder IS NOT NULL',
+  );
+  return {
+    status: status.feeds.map(({ feed }) => feed).sort(),
+    caughtUp: status.feeds.flatMap(({ feed, caughtUp }) => (caughtUp ? [feed] : [])).sort(),
+    invalid: namesOf(status.invalid),
+    metrics: [...metrics.matchAll(/^scanfeed_caught_up\{feed="(.*)"\}/gm)].map(([, name]) => name).sort(),
+    invalidInMetrics: Number(/^scanfeed_feeds\{state="invalid"\} (\d+)$/m.exec(metrics)?.[1]),
+    leases: namesOf(leases),
+  };
+}
+
+function expectedOf(running: Iterable<string>, invalid: readonly string[]) {
+  const names = [...running].sort();
+  const sorted = [...invalid].sort();
+  return {
+    ...{ status: names, caughtUp: names, metrics: names, leases: names },
+    ...{ invalid: sorted, invalidInMetrics: sorted.length },
+  };
+}
+
+test('runs what the last valid file says when the file is edited many times', async () => {
+  const given = await setup();
+  const { service, keyOf, env } = given;
+  const file = editedFeedsFile({ ...given, path: env.SCANFEED_FEEDS_FILE }, 11);
+  const { running, invalid } = file;
+  await file.write();
+  const daemon = await startDaemon(env);
+  const requestsOf = (organization: string) => service.asked.filter((record) => record.organization === organization);
+
+  const check = async (history: readonly string[]) => {
+    await eventually(() => shown(daemon, given), { message: history.join(', ') }).toEqual(
+      expectedOf(running.keys(), invalid()),
+    );
+    // A feed that restarts is listed with its old settings until it has stopped.
+    for (const [name, { organization, key, pollInterval }] of running) {
+      const expected = `Bearer ${keyOf.get(`${organization}-${key}`)}`;
+      await eventually(() => requestsOf(organization).at(-1)?.headers.authorization, { message: name }).toBe(expected);
+      const before = requestsOf(organization).length;
+      if (pollInterval === '5s')
+        await eventually(() => requestsOf(organization).length, { message: name }).toBeGreaterThan(before + 1);
+    }
+    const rare = [...running.values()].filter(({ pollInterval }) => pollInterval === '1h');
+    const requestsOfRare = () => rare.map(({ organization }) => requestsOf(organization).length);
+    await eventually(async () => {
+      const before = requestsOfRare();
+      for (let looks = 0; looks < 4; looks += 2) await daemon.untilFollowed();
+      return requestsOfRare().map((count, index) => count - (before[index] ?? 0));
+    }).toEqual(rare.map(() => 0));
+  };
+  await check([]);
+  const history: string[] = [];
+  for (let edit = 1; edit <= cases(60, 200); edit += 1) {
+    history.push(await file.edit());
+    await daemon.untilFollowed();
+    if (edit % 10 === 0) await check(history.splice(0));
+  }
+  await check(history);
+});
+
+test('starts the feed of an invalid entry when its key file is made and the feeds file stays the same', async () => {
+  const given = await setup();
+  const { folder, env, writeKey } = given;
+  const entry = (name: Organization, key: string) =>
+    `- name: ${name}\n  apiKeyFile: ${join(folder, `${name}-${key}`)}\n`;
+  await writeFile(env.SCANFEED_FEEDS_FILE, entry('north', 'one') + entry('south', 'late'));
+  const daemon = await startDaemon(env);
+  await eventually(() => shown(daemon, given)).toEqual(expectedOf(['north'], ['south']));
+  await writeKey('south-late');
+  await eventually(() => shown(daemon, given)).toEqual(expectedOf(['north', 'south'], []));
+});
+
+test('follows the feeds of a mounted ConfigMap when its folder is replaced', async () => {
+  const given = await setup();
+  const { folder, env } = given;
+  const mount = join(folder, 'mount');
+  await mkdir(mount);
+  let version = 0;
+  /** Updates the mount as the kubelet does: a new folder, to which the link `..data` is moved in one step. */
+  const update = async (...names: readonly Organization[]) => {
+    const previous = `..2026_01_01_00_00_0${version}`;
+    version += 1;
+    const next = `..2026_01_01_00_00_0${version}`;
+    await mkdir(join(mount, next));
+    const entries = names.map((name) => `- name: ${name}\n  apiKeyFile: ${join(folder, `${name}-one`)}\n`);
+    await writeFile(join(mount, next, 'feeds.yaml'), entries.join(''));
+    await symlink(next, join(mount, '..data_tmp'));
+    await rename(join(mount, '..data_tmp'), join(mount, '..data'));
+    await rm(join(mount, previous), { recursive: true, force: true });
+  };
+  await update('north', 'south');
+  await symlink('..data/feeds.yaml', join(mount, 'feeds.yaml'));
+  const daemon = await startDaemon({ ...env, SCANFEED_FEEDS_FILE: join(mount, 'feeds.yaml') });
+  await eventually(() => shown(daemon, given)).toEqual(expectedOf(['north', 'south'], []));
+  await update('south', 'east');
+  await eventually(() => shown(daemon, given)).toEqual(expectedOf(['east', 'south'], []));
+  await update('west');
+  await eventually(() => shown(daemon, given)).toEqual(expectedOf(['west'], []));
+  expect(daemon.lines.filter(({ message }) => message === 'feeds file refused')).toEqual([]);
+});
