@@ -39,6 +39,7 @@ export async function followFeeds(
     SCANFEED_FEEDS_FILE: await writeFeedsFile(scope, names, service),
     SCANFEED_LOG_LEVEL: 'info',
     SCANFEED_TYPED_VIEWS: 'off',
+    MALLOC_MMAP_THRESHOLD_: '16384', // as the chart does
   };
   const start = () => startDaemon(scope, service, database, settings, CONTAINER_MIB);
   const daemon = start();

@@ -105,6 +105,8 @@ volumeMounts:
 -}}
 {{- if .Values.feeds }}
 {{- $_ := set $env "SCANFEED_FEEDS_FILE" "/etc/scanfeed/feeds.yaml" }}
+{{- /* Returns freed memory, a third of what a thousand feeds take. The image has a larger value, with which one feed is read faster. */}}
+{{- $_ := set $env "MALLOC_MMAP_THRESHOLD_" "16384" }}
 {{- else }}
 {{- $_ := set $env "SCANFEED_FEED" .Values.feed }}
 {{- end }}
