@@ -70,13 +70,12 @@ export function editedFeedsFile({ path, folder, writeKey }: Place, seed: number)
     await replace(entries.length === 0 ? '[]\n' : entries.map(textOf).join(''));
     follow();
   };
-  /** Changes one of the entries, if there is any. */
-  const change = (how: (entry: Entry) => Partial<Entry>) => {
-    if (entries.length === 0) return;
-    const chosen = pick(entries);
+  /** Changes one of these entries, if there is any. */
+  const change = (which: (entry: Entry) => boolean, how: (entry: Entry) => Partial<Entry>) => {
+    const chosen = pick(entries.filter(which));
     entries = entries.map((entry) => (entry === chosen ? { ...entry, ...how(entry) } : entry));
   };
-  const kinds: Readonly<Record<string, () => unknown>> = {
+  const kinds = {
     add: () => {
       const free = ORGANIZATIONS.filter((organization) =>
         entries.every((entry) => entry.organization !== organization),
@@ -91,11 +90,16 @@ export function editedFeedsFile({ path, folder, writeKey }: Place, seed: number)
       entries = entries.filter((entry) => entry !== chosen);
     },
     'change the poll interval': () =>
-      change(({ pollInterval }) => ({ pollInterval: pollInterval === '5s' ? '1h' : '5s' })),
-    'change the key': () => change(() => ({ key: pick(KEYS) })),
-    break: () => change(() => ({ broken: pick(['  colour: red\n', '  pollInterval: 5s\n', '  markdown: perhaps\n']) })),
-    repair: () => change(() => ({ broken: '' })),
-    rename: () => change(({ organization }) => ({ name: `${organization}-${pick([1, 2, 3])}` })),
+      change(isValid, ({ pollInterval }) => ({ pollInterval: pollInterval === '5s' ? '1h' : '5s' })),
+    'change the key': () => change(isValid, ({ key }) => ({ key: pick(KEYS.filter((other) => other !== key)) })),
+    break: () =>
+      change(isValid, () => ({ broken: pick(['  colour: red\n', '  pollInterval: 5s\n', '  markdown: perhaps\n']) })),
+    repair: () =>
+      change(
+        (entry) => !isValid(entry),
+        () => ({ broken: '', key: 'one' }),
+      ),
+    rename: () => change(isValid, ({ organization }) => ({ name: `${organization}-${pick([1, 2, 3])}` })),
     move: () => {
       entries = [...entries].reverse();
       entries = [...entries.slice(1), ...entries.slice(0, 1)];
@@ -116,6 +120,19 @@ export function editedFeedsFile({ path, folder, writeKey }: Place, seed: number)
     () => writeFile(path, ''),
     () => rm(path, { force: true }),
   ];
+  type Kind = keyof typeof kinds | 'make the file unusable';
+  const all: readonly Kind[] = [
+    'add',
+    'repair',
+    'make the file unusable',
+    ...(Object.keys(kinds) as (keyof typeof kinds)[]),
+  ];
+  let left: Kind[] = [];
+  /** Returns each kind equally often, in random order. */
+  const nextKind = (): Kind => {
+    if (left.length === 0) left = [...all];
+    return left.splice(Math.floor(random() * left.length), 1)[0] as Kind;
+  };
 
   return {
     running,
@@ -124,13 +141,12 @@ export function editedFeedsFile({ path, folder, writeKey }: Place, seed: number)
     /** Makes a change, and returns what it was. */
     edit: async (): Promise<string> => {
       edits += 1;
-      if (random() < 0.15) {
-        await pick(unusable)();
-        return 'an unusable file';
+      const kind = nextKind();
+      if (kind === 'make the file unusable') await pick(unusable)();
+      else {
+        await kinds[kind]();
+        await write();
       }
-      const kind = random() < 0.25 ? 'add' : pick(Object.keys(kinds));
-      await kinds[kind]?.();
-      await write();
       return kind;
     },
   };

@@ -8,16 +8,18 @@ const HISTORY = 2_000;
 const LIMIT_MS = 240_000;
 
 it.each([
-  ['directly', null],
-  ['through PgBouncer, if it is installed,', findPgBouncer()],
+  ['one feed', 'directly', 1, null],
+  ['twelve feeds', 'directly', 12, null],
+  ['one feed', 'through PgBouncer, if it is installed,', 1, findPgBouncer()],
 ])(
-  'loses and reverts nothing when daemons connected %s are killed repeatedly',
+  'loses and reverts nothing when daemons that follow %s, connected %s are killed repeatedly',
   { timeout: LIMIT_MS },
-  async (_, pgbouncer) => {
+  async (_, __, feeds, pgbouncer) => {
     const figures = await runKills({
       program: inject('programPath'),
       kills: KILLS,
-      seed: pgbouncer === null ? 20 : 21,
+      feeds,
+      seed: 20 + feeds + (pgbouncer === null ? 0 : 1),
       pgbouncer,
       history: HISTORY,
       killsAPhase: KILLS,

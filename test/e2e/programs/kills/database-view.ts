@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
+export interface FeedRow {
+  readonly name: string;
+  /** Who holds the lease now. */
+  readonly holder: string | null;
+  readonly epoch: number;
+  readonly lastCommit: string | null;
+  readonly completeAsOf: Date | null;
+}
+
 /** What the campaign asks of the database, on a direct connection; waits while the server is away. */
 export class DatabaseView {
   readonly #pool: pg.Pool;
@@ -20,32 +29,29 @@ export class DatabaseView {
         return (await this.#pool.query<R>(text, [...values])).rows;
       } catch (error) {
         const { code } = error as { code?: unknown };
-        // 42P01: the schema is not there yet. 57, 08 and what has no SQLSTATE: the server is away.
-        if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(42P01|57|08|53)/.test(code)) throw error;
+        // 42P01, 3F000: the schema is not there yet. 57, 08 and what has no SQLSTATE: the server is away.
+        if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(42P01|3F000|57|08|53)/.test(code))
+          throw error;
       }
       await sleep(50, undefined, { signal: this.signal });
     }
   }
 
-  async feed(): Promise<{
-    holder: string | null;
-    epoch: number;
-    lastCommit: string | null;
-    completeAsOf: Date | null;
-  }> {
+  /** Returns the feeds, at least one. */
+  async feeds(): Promise<readonly FeedRow[]> {
     for (;;) {
-      const [row] = await this.rows<Awaited<ReturnType<DatabaseView['feed']>>>(`
-        SELECT CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS holder, lease_epoch::int AS epoch,
-          last_commit_at::text AS "lastCommit", data_complete_as_of AS "completeAsOf"
-        FROM scanfeed.feeds`);
-      if (row !== undefined) return row;
+      const rows = await this.rows<FeedRow>(`
+        SELECT name, CASE WHEN lease_expires_at > clock_timestamp() THEN lease_holder END AS holder,
+          lease_epoch::int AS epoch, last_commit_at::text AS "lastCommit", data_complete_as_of AS "completeAsOf"
+        FROM scanfeed.feeds ORDER BY name`);
+      if (rows.length > 0) return rows;
       await sleep(50, undefined, { signal: this.signal });
     }
   }
 
-  /** Waits until the feed's row fits. */
-  async feedUntil(fits: (feed: Awaited<ReturnType<DatabaseView['feed']>>) => boolean): Promise<void> {
-    while (!fits(await this.feed())) await sleep(20, undefined, { signal: this.signal });
+  /** Waits until the rows of the feeds match. */
+  async feedsUntil(match: (feeds: readonly FeedRow[]) => boolean): Promise<void> {
+    while (!match(await this.feeds())) await sleep(20, undefined, { signal: this.signal });
   }
 
   close(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Emulator } from '../../../../src/emulator/index.js';
 import type { DatabaseView } from './database-view.js';
+import type { Feed } from './feeds.js';
 
 /** What was found against the promises; empty lists are good. */
 export interface Findings {
@@ -27,12 +28,13 @@ export class Evidence {
 
   constructor(
     private readonly emulator: Emulator,
+    private readonly feeds: readonly Feed[],
     private readonly view: DatabaseView,
   ) {}
 
   /** To be asked when the feed is quiet and its freshness says that everything up to now is stored. */
   async examine(): Promise<Findings> {
-    const delivered = newestOf(this.emulator);
+    const delivered = newestOf(this.emulator, this.feeds);
     const current = await this.view.rows<StoredRun>('SELECT scan_id, revision, status FROM scanfeed.runs');
     const stored = new Map(current.map((run) => [run.scan_id, run]));
     const lost = [...delivered].flatMap(([scanId, wanted]) => {
@@ -95,10 +97,13 @@ export class Evidence {
   }
 }
 
-/** The newest revision of each scan that the feed holds. */
-function newestOf(emulator: Emulator): ReadonlyMap<string, { readonly revision: number; readonly status: string }> {
+/** The newest revision of each scan that the feeds hold. */
+function newestOf(
+  emulator: Emulator,
+  feeds: readonly Feed[],
+): ReadonlyMap<string, { readonly revision: number; readonly status: string }> {
   const newest = new Map<string, { readonly revision: number; readonly status: string }>();
-  for (const content of emulator.entries()) {
+  for (const content of feeds.flatMap(({ organization }) => [...emulator.entries(organization)])) {
     if (!('version' in content)) continue;
     const { scanId, revision, status } = content.version;
     if ((newest.get(scanId)?.revision ?? 0) < revision) newest.set(scanId, { revision, status });

@@ -5,8 +5,10 @@ import { type PgBouncer, startPgBouncer } from '../../../support/pgbouncer.js';
 import { seededRandom } from '../../../support/virtual-clock.js';
 import { Fleet } from '../support/fleet.js';
 import { type CrashingPostgres, startCrashingPostgres } from './crashing-postgres.js';
-import { DatabaseView, pidOfHolder } from './database-view.js';
+import { DatabaseView, type FeedRow, pidOfHolder } from './database-view.js';
 import { Evidence, type Findings } from './evidence.js';
+import { type Feed, feedsOf, settingsFor } from './feeds.js';
+import { type Leadership, watchLeadership } from './leadership.js';
 import { nextStep, type StepKind } from './plan.js';
 
 export interface KillOptions {
@@ -14,7 +16,9 @@ export interface KillOptions {
   readonly program: string;
   /** Daemons to kill. */
   readonly kills: number;
-  /** Runs that the feed holds at the start. */
+  /** Number of feeds that each daemon follows. */
+  readonly feeds: number;
+  /** Runs that the feeds hold at the start, all together. */
   readonly history: number;
   /** Decides what happens and when. */
   readonly seed: number;
@@ -32,20 +36,26 @@ export interface KillFigures {
   readonly kills: number;
   readonly runs: number;
   readonly superseded: number;
-  /** How often the feed changed hands. */
+  /** How often a feed changed hands. */
   readonly epochs: number;
+  /** The longest time in which a feed had no leader, milliseconds. */
+  readonly longestUnledMs: number;
   /** Everything found against the promises, in words. */
   readonly problems: readonly string[];
 }
 
 const MOST_REPLICAS = 3;
-const LEASE_MS = 1_000;
-/** New runs a second, and corrections a minute: a commit is nearly always under way. */
+/** By whether there is one feed, or several, which take longer on two cores. */
+const PACE = {
+  one: { leaseMs: 1_000, pollMs: 10, connections: 3 },
+  several: { leaseMs: 3_000, pollMs: 250, connections: 5 },
+} as const;
+/** New runs a second of all feeds, and corrections a minute: a commit is nearly always under way. */
 const STREAM = { newRunsPerSecond: 120, correctionsPerMinute: 600 } as const;
 const SLOW_MS = 15_000;
 const REST = { newRunsPerSecond: 0, correctionsPerMinute: 0 } as const;
 
-/** Daemons follow a feed that does not rest, while they and their database are killed; now and then all is examined. */
+/** Daemons follow feeds that do not rest, while they and their database are killed; now and then all is examined. */
 export async function runKills(options: KillOptions): Promise<KillFigures> {
   const cleanUps: (() => Promise<unknown>)[] = [];
   try {
@@ -57,7 +67,8 @@ export async function runKills(options: KillOptions): Promise<KillFigures> {
         cause: error,
       });
     }
-    return { ...campaign.figures, epochs: (await campaign.view.feed()).epoch };
+    const epochs = (await campaign.view.feeds()).reduce((sum, { epoch }) => sum + epoch, 0);
+    return { ...campaign.figures, epochs, longestUnledMs: campaign.leadership.longestUnledMs() };
   } finally {
     for (const undo of cleanUps.reverse()) await undo();
   }
@@ -66,11 +77,14 @@ export async function runKills(options: KillOptions): Promise<KillFigures> {
 interface Campaign {
   readonly options: KillOptions;
   readonly random: () => number;
+  readonly feeds: readonly Feed[];
+  readonly pace: (typeof PACE)['one' | 'several'];
   readonly emulator: Emulator;
   readonly postgres: CrashingPostgres;
   readonly pooler: PgBouncer | null;
   readonly view: DatabaseView;
   readonly evidence: Evidence;
+  readonly leadership: Leadership;
   readonly fleet: Fleet;
   readonly figures: {
     steps: Record<StepKind, number>;
@@ -84,7 +98,14 @@ interface Campaign {
 async function prepare(options: KillOptions, cleanUp: (undo: () => Promise<unknown>) => void): Promise<Campaign> {
   const { program, pgbouncer, seed, signal } = options;
   // Each seed has scan ids of its own: a recycled id would hide a loss.
-  const emulator = await startEmulator({ seed, history: options.history, switches: { truncatedShare: 0.01 } });
+  const feeds = feedsOf(options.feeds);
+  const pace = feeds.length === 1 ? PACE.one : PACE.several;
+  const emulator = await startEmulator({
+    seed,
+    apiKeys: feeds.map(({ apiKey, organization }) => ({ key: apiKey, organization })),
+    history: Math.ceil(options.history / feeds.length),
+    switches: { truncatedShare: 0.01 },
+  });
   cleanUp(() => emulator.close());
   const postgres = await startCrashingPostgres(signal);
   cleanUp(() => postgres.remove());
@@ -92,15 +113,16 @@ async function prepare(options: KillOptions, cleanUp: (undo: () => Promise<unkno
   cleanUp(async () => pooler?.stop());
   const view = new DatabaseView(postgres.url, signal);
   cleanUp(() => view.close());
+  const { settings, remove } = await settingsFor(feeds, emulator.url);
+  cleanUp(remove);
   const fleet = new Fleet(program, {
-    SCANFEED_BASE_URL: emulator.url,
-    SCANFEED_API_KEY: emulator.apiKey,
+    ...settings,
     SCANFEED_ENVIRONMENT: 'all',
     DATABASE_URL: pooler?.url ?? postgres.url,
-    SCANFEED_DATABASE_POOL: '3',
+    SCANFEED_DATABASE_POOL: String(pace.connections),
     SCANFEED_PAGE_LIMIT: '20',
-    SCANFEED_POLL_INTERVAL: '10ms',
-    SCANFEED_LEASE_TTL: `${LEASE_MS}ms`,
+    SCANFEED_POLL_INTERVAL: `${pace.pollMs}ms`,
+    SCANFEED_LEASE_TTL: `${pace.leaseMs}ms`,
     SCANFEED_PENDING_RETRY_INTERVAL: '1s',
     // Recent and full passes would find what the feed loses, and so hide it.
     SCANFEED_RECONCILE_INTERVAL: 'off',
@@ -109,24 +131,34 @@ async function prepare(options: KillOptions, cleanUp: (undo: () => Promise<unkno
     SCANFEED_ADMIN_PORT: '0',
   });
   cleanUp(() => fleet.resize(0));
+  await fleet.resize(1);
+  const leadership = await watchLeadership(view, feeds.length, signal);
   const steps = { leader: 0, any: 0, all: 0, freeze: 0, database: 0, pooler: 0 };
   return {
     options,
     random: seededRandom(seed),
+    feeds,
+    pace,
     emulator,
     postgres,
     pooler,
     view,
-    evidence: new Evidence(emulator, view),
+    evidence: new Evidence(emulator, feeds, view),
+    leadership,
     fleet,
     figures: { steps, kills: 0, runs: 0, superseded: 0, problems: [] },
   };
 }
 
+function ofEach(all: typeof STREAM, feeds: number) {
+  const { newRunsPerSecond, correctionsPerMinute } = all;
+  return { newRunsPerSecond: newRunsPerSecond / feeds, correctionsPerMinute: correctionsPerMinute / feeds };
+}
+
 async function runPhase(campaign: Campaign): Promise<void> {
-  const { options, random, emulator, fleet, figures } = campaign;
-  const replicas = 1 + Math.floor(random() * MOST_REPLICAS);
-  emulator.set(STREAM);
+  const { options, random, feeds, emulator, fleet, figures, leadership } = campaign;
+  const replicas = feeds.length > 1 ? MOST_REPLICAS : 1 + Math.floor(random() * MOST_REPLICAS);
+  emulator.set(ofEach(STREAM, feeds.length));
   await fleet.resize(replicas);
   const until = Math.min(options.kills, figures.kills + options.killsAPhase);
   while (figures.kills < until) await takeStep(campaign);
@@ -135,7 +167,8 @@ async function runPhase(campaign: Campaign): Promise<void> {
   const { runs, superseded } = findings;
   Object.assign(figures, { runs, superseded });
   const before = figures.problems.length;
-  figures.problems.push(...describe(findings), ...fleet.surprises.splice(0), ...takeLeaks());
+  figures.problems.push(...describe(findings), ...(await leadership.problems()));
+  figures.problems.push(...fleet.surprises.splice(0), ...takeLeaks());
   options.log(
     `${figures.kills} kills, ${replicas} replica(s), ${runs} runs, ${superseded} superseded, ` +
       `${findings.lost.length} lost, ${figures.problems.length - before} problems`,
@@ -146,8 +179,10 @@ async function takeStep(campaign: Campaign): Promise<void> {
   const { random, view, figures, pooler, options } = campaign;
   const step = nextStep(random, pooler !== null);
   if (step.afterCommit) {
-    const { lastCommit } = await view.feed();
-    const commit = view.feedUntil((feed) => feed.lastCommit !== lastCommit && feed.holder !== null);
+    const commits = (await view.feeds()).map(({ lastCommit }) => lastCommit);
+    const commit = view.feedsUntil((feeds) =>
+      feeds.some(({ lastCommit, holder }, index) => holder !== null && lastCommit !== commits[index]),
+    );
     await watched(campaign, 'waiting for a commit', commit);
   }
   await sleep(step.delayMs, undefined, { signal: options.signal });
@@ -169,7 +204,7 @@ async function watched<T>({ fleet, options }: Campaign, what: string, work: Prom
 }
 
 const STEPS: Readonly<Record<StepKind, (campaign: Campaign) => Promise<void>>> = {
-  leader: async (campaign) => killOne(campaign, pidOfHolder((await campaign.view.feed()).holder)),
+  leader: async (campaign) => killOne(campaign, pidOfHolder(await anyLeader(campaign))),
   any: (campaign) => killOne(campaign, null),
   all: async (campaign) => {
     for (const pid of campaign.fleet.pids) await killOne(campaign, pid);
@@ -193,24 +228,33 @@ async function killOne({ fleet, figures, random }: Campaign, pid: number | null)
   if (victim !== undefined && (await fleet.kill(victim))) figures.kills += 1;
 }
 
-/** Stops the leader until another has the feed, or alone until its lease is over; then it goes on where it stood. */
-async function freezeLeader({ fleet, view, options }: Campaign): Promise<void> {
-  const { holder } = await view.feed();
+/** Returns the holder of the lease of a feed; null if that has none. */
+async function anyLeader({ view, random }: Campaign): Promise<string | null> {
+  const feeds = await view.feeds();
+  return feeds[Math.floor(random() * feeds.length)]?.holder ?? null;
+}
+
+/** Stops a leader until others have its feeds, or alone until its lease is over; then it goes on where it stood. */
+async function freezeLeader(campaign: Campaign): Promise<void> {
+  const { fleet, view, pace, options } = campaign;
+  const holder = await anyLeader(campaign);
   const pid = pidOfHolder(holder);
   if (pid === null || !fleet.pids.includes(pid)) return;
   fleet.signal(pid, 'SIGSTOP');
   try {
-    if (fleet.pids.length > 1) await view.feedUntil((feed) => feed.holder !== null && feed.holder !== holder);
-    else await sleep(1.5 * LEASE_MS, undefined, { signal: options.signal });
+    const isElsewhere = (feed: FeedRow) => feed.holder !== null && feed.holder !== holder;
+    if (fleet.pids.length > 1) await view.feedsUntil((feeds) => feeds.every(isElsewhere));
+    else await sleep(1.5 * pace.leaseMs, undefined, { signal: options.signal });
   } finally {
     fleet.signal(pid, 'SIGCONT');
   }
 }
 
-/** The feed has nothing new; when the database says that it is complete up to now, everything must be there. */
-async function examineAtRest({ view, evidence }: Campaign): Promise<Findings> {
+/** The feeds have nothing new; when the database says that they are complete up to now, everything must be there. */
+async function examineAtRest({ feeds, view, evidence }: Campaign): Promise<Findings> {
   const since = Date.now();
-  await view.feedUntil(({ completeAsOf }) => completeAsOf !== null && completeAsOf.getTime() > since);
+  const isComplete = ({ completeAsOf }: FeedRow) => completeAsOf !== null && completeAsOf.getTime() > since;
+  await view.feedsUntil((rows) => rows.length === feeds.length && rows.every(isComplete));
   const findings = await evidence.examine();
   const pending = async () =>
     (await view.rows<{ n: number }>("SELECT count(*)::int AS n FROM scanfeed.runs WHERE result_state = 'pending'"))[0]
