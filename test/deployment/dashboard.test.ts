@@ -210,6 +210,8 @@ describe('the dashboard of all feeds', () => {
       [`scanfeed_lag_seconds${labels('letters')}`]: 900,
       [`scanfeed_leader${labels('invoices')}`]: 1,
       [`scanfeed_leader${labels('letters')}`]: 0,
+      [`scanfeed_failing${labels('invoices', ',stage="feed"')}`]: 0,
+      [`scanfeed_failing${labels('letters', ',stage="feed"')}`]: 1,
       [`ALERTS${alert.replace('}', ',alertstate="firing"}')}`]: 1,
       [`ALERTS_FOR_STATE${alert}`]: 60,
       [`ALERTS${labels('invoices', ',alertname="ScanfeedLagHigh",severity="warning",alertstate="pending"')}`]: 1,
@@ -225,6 +227,7 @@ describe('the dashboard of all feeds', () => {
       [queries('Feeds behind', 'stat')[0], { '{}': 1 }],
       [queries('Feeds without a leader', 'stat')[0], { '{}': 1 }],
       [queries('Feeds', 'stat')[0], { '{}': 0 }],
+      [queries('Failing stages', 'timeseries')[0], { [labels('letters', ',stage="feed"')]: 1 }],
       [queries('Feeds', 'table')[0], { [labels('invoices')]: 4, [labels('letters')]: 900 }],
       [queries('Feeds', 'table')[1], { [labels('letters')]: 1 }],
     ];
