@@ -83,28 +83,39 @@ function sentPositions(
   { databaseClock }: CommitSettings,
   now: number,
 ): RawBuilder<unknown> {
-  const instants = (read: (claim: FreshnessClaim) => number | null) => {
-    const given = pages.map(({ freshness }) => (freshness === null ? null : read(freshness)));
-    const reached = given.map((instant) => (instant === null ? null : databaseClock.reachedAt(instant)));
-    const ages = given.map((instant) => (instant === null ? null : Math.max(0, now - instant)));
-    return sql`${reached}::double precision[], ${ages}::double precision[]`;
-  };
+  const claim = (read: (claim: FreshnessClaim) => unknown) => (page: PageCommit) =>
+    page.freshness === null ? null : read(page.freshness);
+  const reachedAt = (instant: number | null) => (instant === null ? null : databaseClock.reachedAt(instant));
+  const ageOf = (instant: number | null) => (instant === null ? null : Math.max(0, now - instant));
+  const columns: readonly Column[] = [
+    ['feed', 'text', ({ lease }) => lease.feed],
+    ['epoch', 'bigint', ({ lease }) => lease.epoch],
+    ['holder', 'text', ({ lease }) => lease.holder],
+    ['from_cursor', 'text', ({ from }) => from],
+    ['to_cursor', 'text', ({ to }) => to],
+    ['at_end', 'boolean', ({ freshness }) => freshness?.atEnd ?? false],
+    ['last_delivered_at', 'timestamptz', claim(({ lastDeliveredAt }) => lastDeliveredAt?.toISOString() ?? null)],
+    ['polled_reached', 'double precision', claim(({ polledAt }) => reachedAt(polledAt))],
+    ['polled_age', 'double precision', claim(({ polledAt }) => ageOf(polledAt))],
+    ['delivered_reached', 'double precision', claim(({ lastDelivered }) => reachedAt(lastDelivered))],
+    ['delivered_age', 'double precision', claim(({ lastDelivered }) => ageOf(lastDelivered))],
+  ];
   const dated = (instant: string) => sql`LEAST(
       to_timestamp(${sql.id(`${instant}_reached`)} / 1000),
       transaction_timestamp() - ${sql.id(`${instant}_age`)} * interval '1 millisecond')`;
   return sql`SELECT feed, epoch, holder, from_cursor, to_cursor, at_end, last_delivered_at,
     ${dated('polled')} AS polled_at,
     CASE WHEN at_end THEN ${dated('polled')} ELSE ${dated('delivered')} END AS complete_as_of
-  FROM unnest(
-    ${pages.map(({ lease }) => lease.feed)}::text[],
-    ${pages.map(({ lease }) => lease.epoch)}::bigint[],
-    ${pages.map(({ lease }) => lease.holder)}::text[],
-    ${pages.map(({ from }) => from)}::text[],
-    ${pages.map(({ to }) => to)}::text[],
-    ${pages.map(({ freshness }) => freshness?.atEnd ?? false)}::boolean[],
-    ${pages.map(({ freshness }) => freshness?.lastDeliveredAt?.toISOString() ?? null)}::timestamptz[],
-    ${instants(({ polledAt }) => polledAt)},
-    ${instants(({ lastDelivered }) => lastDelivered)}
-  ) AS page (feed, epoch, holder, from_cursor, to_cursor, at_end, last_delivered_at,
-    polled_reached, polled_age, delivered_reached, delivered_age)`;
+  FROM ${positionRows(columns, pages)} AS page (${sql.join(columns.map(([name]) => sql.id(name)))})`;
+}
+
+type Column = readonly [name: string, type: string, read: (page: PageCommit) => unknown];
+
+/** A single row has no arrays: PostgreSQL expects ten rows of an array and would plan the statement each time. */
+function positionRows(columns: readonly Column[], pages: readonly PageCommit[]): RawBuilder<unknown> {
+  const [page, ...others] = pages;
+  if (page !== undefined && others.length === 0) {
+    return sql`(VALUES (${sql.join(columns.map(([, type, read]) => sql`${read(page)}::${sql.raw(type)}`))}))`;
+  }
+  return sql`unnest(${sql.join(columns.map(([, type, read]) => sql`${pages.map(read)}::${sql.raw(type)}[]`))})`;
 }

@@ -135,3 +135,15 @@ it('reads the positions of several feeds with one statement when they are asked 
     { cursor: 'here', since: null },
   ]);
 });
+
+it('plans the commit of a poll without entries only at first', async () => {
+  const lease = await take('at rest');
+  for (let polls = 0; polls < 12; polls += 1) await bench.store.commitPage(poll(lease));
+  // Of the only connection: the statements run one after the other.
+  const plans = await bench.rows(sql<{
+    generic: number;
+  }>`SELECT generic_plans::int AS generic FROM pg_prepared_statements
+    WHERE statement LIKE '%WITH sent AS%' AND custom_plans + generic_plans >= 12`);
+  expect(plans).toEqual([{ generic: expect.any(Number) }]);
+  expect(plans[0]?.generic).toBeGreaterThan(0);
+});
