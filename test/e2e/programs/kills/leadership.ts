@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DatabaseView } from './database-view.js';
+import type { DatabaseView, FeedRow } from './database-view.js';
 
 /** Maximum time in which a feed may have no leader while processes are killed, milliseconds. */
 const MOST_UNLED_MS = 20_000;
@@ -11,6 +11,8 @@ export interface Leadership {
   longestUnledMs(): number;
   /** Returns what was found against promise 6 since the last call. */
   problems(): Promise<readonly string[]>;
+  /** Ends the watch. Until then the view must be open. */
+  stop(): Promise<void>;
 }
 
 /** Notes the lease of every commit, by a trigger. Waits until the tables exist. */
@@ -30,15 +32,22 @@ export async function watchLeadership(view: DatabaseView, feeds: number, signal:
       else unledSince.delete(name);
     }
   };
+  const stopped = new AbortController();
+  const until = AbortSignal.any([signal, stopped.signal]);
   const watch = async () => {
-    await view.feedsUntil((rows) => rows.length === feeds && rows.every(({ holder }) => holder !== null));
-    for (;;) {
+    const allLed = (rows: readonly FeedRow[]) => rows.length === feeds && rows.every(({ holder }) => holder !== null);
+    await view.feedsUntil((rows) => until.aborted || allLed(rows));
+    while (!until.aborted) {
       await look();
-      await sleep(LOOK_EVERY_MS, undefined, { signal });
+      await sleep(LOOK_EVERY_MS, undefined, { signal: until }).catch(() => {});
     }
   };
-  watch().catch(() => {}); // the signal has aborted
+  const watching = watch().catch(() => {}); // the signal has aborted
   return {
+    stop: () => {
+      stopped.abort();
+      return watching;
+    },
     longestUnledMs: () => longestUnledMs,
     problems: async () => {
       const twice = await view.rows<{ feed: string }>(LED_TWICE);

@@ -133,6 +133,7 @@ async function prepare(options: KillOptions, cleanUp: (undo: () => Promise<unkno
   cleanUp(() => fleet.resize(0));
   await fleet.resize(1);
   const leadership = await watchLeadership(view, feeds.length, signal);
+  cleanUp(() => leadership.stop());
   const steps = { leader: 0, any: 0, all: 0, freeze: 0, database: 0, pooler: 0 };
   return {
     options,
