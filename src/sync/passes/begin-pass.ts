@@ -5,7 +5,7 @@ import type { LastPass, LeaseGrant, NewPass, Pass } from '../ports/index.js';
 import { readServiceDate } from '../recovery/probe.js';
 
 /** Interval of asking when the last pass ended, milliseconds: while one is due, and until then, since a failover may lose the last. */
-const ASK_EVERY_MS = { due: 10_000, waiting: 60_000 };
+const ASK_EVERY_MS = { due: 10_000, waiting: 600_000 };
 
 /** Begins recent or full passes when they are due. */
 export interface PassStarter {
