@@ -8,6 +8,7 @@ import type { Group } from '../settings/variables.js';
 import { createFeedSet, type FeedSet } from './feeds/feed-set.js';
 import { createInvalidEntries, type InvalidEntries } from './feeds/invalid-entries.js';
 import { runFeed, type SharedParts } from './feeds/run-feed.js';
+import { createSharedSchemaWarning } from './feeds/shared-schemas.js';
 import { type WatchedFile, watchFeedsFile } from './feeds/watch-feeds-file.js';
 import type { NotifyContext } from './notify-systemd.js';
 import { openSharedParts, type ProcessContext, type ProcessSettings } from './shared-parts.js';
@@ -51,7 +52,7 @@ export function runDaemon(
   const parts = openSharedParts(settings, { ...context, single, invalidFeeds, signal: stop });
   const { shared, metrics, readiness } = parts;
   const { feeds, reports, runsWritten } = createFeeds(shared, onBug);
-  const liveness = livenessOf(() => feeds.running().map((feed) => feed.liveness));
+  const liveness = livenessOf(feeds.running);
   const admin = startAdminServer({
     ...settings.admin,
     ...{ metrics, liveness, readiness, logger, clock, signal },
@@ -99,8 +100,10 @@ interface FollowContext extends Pick<ProcessContext, 'logger' | 'clock'> {
 async function followSource(source: FeedSource, context: FollowContext, signal: AbortSignal): Promise<void> {
   const { feeds, invalid, readiness, logger, clock } = context;
   if ('single' in source) return feeds.follow({ feeds: [source.single], invalid: [] });
+  const warnOfSharedSchemas = createSharedSchemaWarning(logger);
   const follow = (file: FeedsFile) => {
     invalid.report(file.invalid);
+    warnOfSharedSchemas(file.feeds);
     if (file.feeds.length === 0) readiness.ready(); // there is no schema to wait for
     feeds.follow(file);
   };

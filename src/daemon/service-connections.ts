@@ -16,7 +16,6 @@ export interface OpenService {
 
 /**
  * Opens services for the feeds of the process. All of them use the same connections, within the same rate of requests.
- * @param settings that the process has; a feed has only its own address and key
  * @param connections maximum number of connections to each address
  */
 export function createServiceConnections(connections: number) {

@@ -8,7 +8,7 @@ import {
   type AdminServerOptions,
   startAdminServer,
 } from '../../src/observability/admin/admin-server.js';
-import { createLiveness } from '../../src/observability/admin/liveness.js';
+import { createLiveness, livenessOf } from '../../src/observability/admin/liveness.js';
 import { createReadiness } from '../../src/observability/admin/readiness.js';
 import type { StatusReport } from '../../src/observability/status-page/status-report.js';
 import { captureLeaks } from '../support/canaries/capture-leaks.js';
@@ -52,7 +52,7 @@ async function start(options: Partial<AdminServerOptions> = {}) {
     host: '127.0.0.1',
     port: 0,
     metrics: testMetrics().metrics,
-    liveness,
+    liveness: livenessOf(() => [{ name: 'invoices', liveness }]),
     readiness,
     version: '1.2.3',
     single: true,
@@ -91,7 +91,10 @@ describe('the admin server', () => {
     clock.advance(59_999);
     expect(await get('/livez')).toMatchObject({ status: 200, body: 'alive\n' });
     clock.advance(1);
-    expect(await get('/livez')).toMatchObject({ status: 503, body: 'the sync loop has been unresponsive for 60 s\n' });
+    expect(await get('/livez')).toMatchObject({
+      status: 503,
+      body: 'the sync loop of invoices has been unresponsive for 60 s\n',
+    });
     liveness.ticked(0);
     expect((await get('/livez')).status).toBe(200);
     liveness.ticked(3_600_000);

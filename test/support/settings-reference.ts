@@ -58,11 +58,12 @@ Only \`name\` is required. Each key overrides a variable: \`name\` \`SCANFEED_FE
 A key that an entry omits is inherited from the environment, and so is everything else. A key without a value sets the default.
 Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
 
-Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one.
+Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one. The log warns of feeds with
+different keys that share one.
 
 The file is read again within 5 s of a change: added feeds start, removed ones stop and give back their lease, changed ones
 restart, and the others are not disturbed. A mistake in an entry is reported with its line and the name of its feed, and concerns
-only that feed: it runs on with its last valid entry, or does not start. A file that is unreadable, not a list of feeds, or has an
+only that feed: it keeps running with its last valid entry, or does not start. A file that is unreadable, not a list of feeds, or has an
 entry without a valid name is rejected as a whole: the last valid one stays in force, and at the start the process exits with
 code 78.
 

@@ -15,8 +15,7 @@ export function createInvalidEntries(logger: Pick<Logger, 'error' | 'info'>) {
       entries = invalid.map(({ name, mistakes }) => ({ name, mistakes: mistakes.map(describeMistake) }));
       for (const { name, mistakes } of entries) {
         if (before.get(name) !== mistakes.join()) {
-          const remedy =
-            'correct the entry; until then the feed is followed as its last valid entry says, if it has one';
+          const remedy = 'correct the entry; until then its last valid version, if any, stays in force';
           logger.error('invalid entry in the feeds file', { feed: name, mistakes, remedy });
         }
         before.delete(name);

@@ -3,7 +3,7 @@ import type { AddressInfo, Server } from 'node:net';
 import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../log/logger.js';
 import type { Metrics } from '../metrics/metrics.js';
-import type { Liveness } from './liveness.js';
+import type { ProcessLiveness } from './liveness.js';
 import type { Readiness } from './readiness.js';
 import { runbookRoute } from './runbooks.js';
 import { type Answer, createSingleRequestServer, type Request, textAnswer } from './single-request-server.js';
@@ -14,7 +14,7 @@ export interface AdminServerOptions extends StatusOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly metrics: Pick<Metrics, 'exposition'>;
-  readonly liveness: Pick<Liveness, 'check'>;
+  readonly liveness: ProcessLiveness;
   readonly readiness: Pick<Readiness, 'check'>;
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now' | 'sleep'>;
@@ -37,10 +37,10 @@ const ROUTES: Readonly<Record<string, Route>> = {
     return { status: 200, contentType, body: text };
   },
   '/livez': ({ liveness }) => {
-    const { alive, silentMs } = liveness.check();
+    const { alive, feed, silentMs } = liveness.check();
     return alive
       ? textAnswer(200, 'alive')
-      : textAnswer(503, `the sync loop has been unresponsive for ${Math.floor(silentMs / 1000)} s`);
+      : textAnswer(503, `the sync loop of ${feed} has been unresponsive for ${Math.floor(silentMs / 1000)} s`);
   },
   '/readyz': ({ readiness }) => {
     const { ready, reason } = readiness.check();

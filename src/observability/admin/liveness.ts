@@ -2,6 +2,8 @@
 const SILENCE_ALLOWED_MS = 60_000;
 
 export type Liveness = ReturnType<typeof createLiveness>;
+/** Whether all loops of a process are alive. */
+export type ProcessLiveness = ReturnType<typeof livenessOf>;
 
 /** Tracks whether the sync loop is alive. The loop announces its pauses, so only a hung loop stops ticking. */
 export function createLiveness(monotonic: () => number) {
@@ -20,17 +22,18 @@ export function createLiveness(monotonic: () => number) {
   };
 }
 
-/** Combines the loops of a process, which are read at each check: it is alive while all of them are. The check reports the worst. */
-export function livenessOf(loops: () => Iterable<Pick<Liveness, 'check'>>): Pick<Liveness, 'check'> {
+/**
+ * Combines the loops of the feeds of a process, which are read at each check: it is alive while all of them are. The check names the
+ * feed of a hung loop, or else of the one that has been silent the longest.
+ */
+export function livenessOf(
+  feeds: () => readonly { readonly name: string; readonly liveness: Pick<Liveness, 'check'> }[],
+) {
   return {
     check() {
-      const checks = [...loops()].map((loop) => loop.check());
-      const hung = checks.filter(({ alive }) => !alive);
-      const reported = hung.length > 0 ? hung : checks;
-      return {
-        alive: hung.length === 0,
-        silentMs: reported.reduce((longest, { silentMs }) => Math.max(longest, silentMs), 0),
-      };
+      const checks = feeds().map(({ name, liveness }) => ({ feed: name, ...liveness.check() }));
+      const [worst] = checks.sort((a, b) => Number(a.alive) - Number(b.alive) || b.silentMs - a.silentMs);
+      return worst ?? { feed: null, alive: true, silentMs: 0 };
     },
   };
 }

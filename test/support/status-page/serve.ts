@@ -1,5 +1,5 @@
 import { type AdminServerOptions, startAdminServer } from '../../../src/observability/admin/admin-server.js';
-import { createLiveness } from '../../../src/observability/admin/liveness.js';
+import { livenessOf } from '../../../src/observability/admin/liveness.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
 import type { InvalidEntry } from '../../../src/observability/status-page/feed-list.js';
 import { recordingLogger, testMetrics } from '../observed.js';
@@ -38,7 +38,7 @@ async function serve(now: () => number, options: Pick<AdminServerOptions, 'singl
     port: 0,
     version: '0.1.0',
     metrics: testMetrics().metrics,
-    liveness: createLiveness(() => 0),
+    liveness: livenessOf(() => []),
     readiness: createReadiness(),
     logger: recordingLogger().logger,
     clock: { now, sleep: untilAborted },
