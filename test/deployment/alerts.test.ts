@@ -465,7 +465,7 @@ describe('the alerts of the chart', () => {
           'ErrorRatioHigh',
           'warning',
           {},
-          'Many polls of the feed fail',
+          'Many polls fail',
           '100% of the polls of all feeds failed in the last 10m.',
         ),
         said(

@@ -116,7 +116,7 @@ the lowest value, backlogs the highest, and events the sum.
       labels:
         {{- include "scanfeed.alertLabels" (list $ .severity) | nindent 8 }}
       annotations:
-        summary: Many polls of the feed fail
+        summary: Many polls fail
         description: >-
           {{`{{ $value | humanizePercentage }}`}} of the polls of {{ include "scanfeed.alertFeed" "all feeds" }} failed in the last {{ .window }}.
         runbook_url: {{ $runbooks }}/ScanfeedErrorRatioHigh.md
