@@ -14,9 +14,9 @@ interface Given extends FeedOptions {
 const FLAG = '--base-url';
 
 const examples = `
-A daemon holds if its SCANFEED_BASE_URL differs from the stored address, so that
-two applications with the same feed name cannot mix their data. If the service
-has moved to another address, adopt the new address.
+A daemon holds if its base URL differs from the stored address, so that two
+applications with the same feed name cannot mix their data. If the service has
+moved to another address, adopt the new address.
 
 Examples:
   $ SCANFEED_BASE_URL=https://recognition.example/v1 scanfeed adopt
@@ -27,7 +27,7 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
   program
     .command('adopt')
     .description("Assign the feed's stored position to the service at the configured base URL.")
-    .option(`${FLAG} <url>`, 'new address, with /v1 (default: SCANFEED_BASE_URL)')
+    .option(`${FLAG} <url>`, 'new address, with /v1 (default: the configured base URL)')
     .option('--yes', 'do not ask')
     .addOption(feedOption())
     .option('--json', 'print it as JSON')

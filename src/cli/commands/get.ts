@@ -84,7 +84,7 @@ function notFound({ message, germanText }: NotFoundError, baseUrl: string): Comm
   if (/\/v1$/.test(baseUrl)) return new CommandFailure(message);
   const quoted = germanText === undefined ? '' : `; the service says: "${germanText}"`;
   return new CommandFailure(
-    `${baseUrl} has no such run (404); SCANFEED_BASE_URL should end in /v1: check it, then the id and the key${quoted}`,
+    `${baseUrl} has no such run (404); the base URL should end in /v1: check it, then the id and the key${quoted}`,
   );
 }
 

@@ -44,6 +44,6 @@ export async function withService<T>(
 export function requireOwnService({ baseUrl }: ServiceSettings, feed: FeedRow): void {
   if (feed.baseUrl === baseUrl) return;
   throw new CommandFailure(
-    `the feed ${feed.name} belongs to ${feed.baseUrl}, but SCANFEED_BASE_URL is ${baseUrl}; if the service has moved, run \`scanfeed adopt\``,
+    `the feed ${feed.name} belongs to ${feed.baseUrl}, but the configured base URL is ${baseUrl}; if the service has moved, run \`scanfeed adopt --feed ${feed.name}\``,
   );
 }

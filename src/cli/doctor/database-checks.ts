@@ -248,7 +248,7 @@ async function checkStoredFeed({ schema, connection, feedName, serviceUrl }: Dat
   const { name, baseUrl, leader } = feed;
   if (serviceUrl !== null && baseUrl !== serviceUrl) {
     return failing(
-      `${name} belongs to ${baseUrl}, but SCANFEED_BASE_URL is ${serviceUrl}; if the service has moved, run \`scanfeed adopt\``,
+      `${name} belongs to ${baseUrl}, but the configured base URL is ${serviceUrl}; if the service has moved, run \`scanfeed adopt --feed ${name}\``,
     );
   }
   return leader === null

@@ -107,7 +107,7 @@ function isUnreached({ kind }: Failure, { address }: NetworkRoute): boolean {
 function checkAddress({ baseUrl, route: { proxy, address }, failure: { code } }: ServiceContext): Result {
   const { hostname } = new URL(baseUrl);
   if (UNKNOWN_HOST.test(code)) {
-    const setting = proxy === null ? 'SCANFEED_BASE_URL' : 'HTTPS_PROXY';
+    const setting = proxy === null ? 'the base URL' : 'HTTPS_PROXY';
     return failing(`no address found for ${proxy ?? hostname} (${code}); check ${setting} and DNS`);
   }
   if (proxy !== null) return ok(`${hostname} is resolved by the proxy ${proxy}`);
@@ -151,10 +151,9 @@ function checkTls({ baseUrl, route, failure, isConnected, now }: ServiceContext)
 }
 
 function checkKey({ answer, failure: { kind, status, message }, isConnected }: ServiceContext): Result {
-  if (kind === 'api_key') return failing(`${message}; check SCANFEED_API_KEY`);
+  if (kind === 'api_key' || status === 401 || status === 403) return failing(message);
   if (!isConnected) return skipped('requires a connection');
   if (answer !== null) return ok('accepted');
-  if (status === 401 || status === 403) return failing(`${message} (SCANFEED_API_KEY)`);
   return skipped('requires an answer from the feed');
 }
 
@@ -167,20 +166,20 @@ function checkFeed({ baseUrl, filters, answer, failure, isConnected }: ServiceCo
   if (!isConnected) return skipped('requires a connection');
   const { kind, status, message } = failure;
   if (status === 401 || status === 403 || kind === 'api_key') return skipped('requires an accepted key');
-  if (status === 404) return failing(`${baseUrl} has no feed (404); check SCANFEED_BASE_URL, which must end in /v1`);
+  if (status === 404) return failing(`${baseUrl} has no feed (404); check the base URL, which must end in /v1`);
   if (status === 400) return failing(`refused for ${request}: ${message}`);
   return failing(message);
 }
 
 async function checkDocumentType({ filters, answer, readEntry }: ServiceContext): Promise<Result> {
-  if (filters.documentType === null) return ok('all types: SCANFEED_DOCUMENT_TYPE is not set');
+  if (filters.documentType === null) return ok('all types: no document type is configured');
   if (answer === null) return skipped('requires an answer from the feed');
   const slug = JSON.stringify(filters.documentType);
   const [typed] = await Promise.allSettled([readEntry(filters.documentType)]);
   if (typed.status === 'fulfilled') return ok(`${slug} exists`);
   const { status, message } = describeFailure(typed.reason);
   if (status !== 404) return failing(message);
-  return failing(`${slug} is unknown to the service; correct SCANFEED_DOCUMENT_TYPE: ${message}`);
+  return failing(`${slug} is unknown to the service; correct the document type: ${message}`);
 }
 
 function checkClock({ answer }: ServiceContext): Result {

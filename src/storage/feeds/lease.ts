@@ -16,7 +16,7 @@ export class AnotherService extends Error implements Failure {
   readonly action = 'hold';
   constructor({ name, baseUrl }: FeedIdentity, stored: string) {
     super(
-      `the feed ${name} belongs to ${stored}, but SCANFEED_BASE_URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt\`; if this is another application, set a separate SCANFEED_FEED or SCANFEED_DATABASE_SCHEMA`,
+      `the feed ${name} belongs to ${stored}, but the configured base URL is ${baseUrl}: if the service has moved, run \`scanfeed adopt --feed ${name}\`; if this is another application, give it a feed name or a database schema of its own`,
     );
   }
 }

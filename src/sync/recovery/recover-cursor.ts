@@ -20,7 +20,7 @@ export class AnotherOrganization extends Error implements Failure {
   readonly action = 'hold';
   constructor() {
     super(
-      'the service rejects the stored cursor, and its feed knows none of the runs stored for that time, nor are they found one by one: the key probably belongs to another organization. Use the key of the organization that is stored here, or another SCANFEED_DATABASE_SCHEMA',
+      'the service rejects the stored cursor, and its feed knows none of the runs stored for that time, nor are they found one by one: the key probably belongs to another organization. Use the key of the organization that is stored here, or another database schema',
     );
   }
 }

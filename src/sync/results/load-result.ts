@@ -44,7 +44,7 @@ export interface LoadSettings {
   readonly concurrency: number;
 }
 
-/** Creates a loader that limits the number of concurrent requests for results in the whole process. */
+/** Creates a loader that limits the number of concurrent requests for the results of a feed. */
 export function createLoadResult({ service, clock, markdown, concurrency }: LoadSettings): LoadResult {
   const limited = limitConcurrency(concurrency);
   let pausedUntil = Number.NEGATIVE_INFINITY;

@@ -25,7 +25,7 @@ export const RESULT_LIMITS = {
 
 const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
-/** Loads full results through the single-run endpoint, within the limits of requests and memory of the whole process. */
+/** Loads full results through the single-run endpoint, within the feed's limit of requests and the process's limit of memory. */
 export interface ResultLoader {
   /**
    * Loads the truncated results of a page. Returns its entries; those whose result could not be loaded are `pending`, with

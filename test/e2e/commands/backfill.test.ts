@@ -265,7 +265,7 @@ test('requests nothing when no daemon runs and the settings are of another servi
     runCommand(backfill, ['backfill', '--since', '31d'], { env: { ...env, ...over } });
   expect(await run({ SCANFEED_BASE_URL: 'https://other.test/v1' })).toMatchObject({
     exitCode: 1,
-    err: expect.stringContaining('if the service has moved, run `scanfeed adopt`'),
+    err: expect.stringContaining('if the service has moved, run `scanfeed adopt --feed default`'),
   });
   expect(await runCommand(backfill, ['backfill', '--since', '31d'], onlyDatabase(database.url))).toMatchObject({
     exitCode: 78,

@@ -140,11 +140,11 @@ describe('doctor checks of the service', () => {
     });
     expect(await examine({ SCANFEED_DOCUMENT_TYPE: 'no-such-type' })).toMatchObject({
       'delivery feed': { outcome: 'ok' },
-      'document type': { outcome: 'failing', message: expect.stringContaining('SCANFEED_DOCUMENT_TYPE') },
+      'document type': { outcome: 'failing', message: expect.stringContaining('correct the document type') },
     });
     const service = await scripted(refuse(404, 'Nicht gefunden.'));
     expect(await examine({ SCANFEED_BASE_URL: service.baseUrl, SCANFEED_DOCUMENT_TYPE: 'rechnung' })).toMatchObject({
-      'delivery feed': { outcome: 'failing', message: expect.stringContaining('SCANFEED_BASE_URL') },
+      'delivery feed': { outcome: 'failing', message: expect.stringContaining('check the base URL') },
       'document type': { outcome: 'skipped' },
     });
   });
@@ -295,7 +295,7 @@ describe('doctor checks of the database', () => {
     expect(feed).toBeDefined();
     await sql`UPDATE ${tables.feeds} SET base_url = 'https://moved.example/v1'`.execute(bench.database.sql);
     expect(await examine({ SCANFEED_FEED: 'doctored' })).toMatchObject({
-      'stored feed': { outcome: 'failing', message: expect.stringContaining('run `scanfeed adopt`') },
+      'stored feed': { outcome: 'failing', message: expect.stringContaining('run `scanfeed adopt --feed ') },
     });
   });
 });

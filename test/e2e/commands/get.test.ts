@@ -109,7 +109,7 @@ describe('get', () => {
     expect(await runCommand(get, ['get', scanId], { env })).toEqual({
       exitCode: 1,
       out: '',
-      err: `scanfeed: ${wrong} has no such run (404); SCANFEED_BASE_URL should end in /v1: check it, then the id and the key; the service says: "Die Ressource wurde nicht gefunden."\n`,
+      err: `scanfeed: ${wrong} has no such run (404); the base URL should end in /v1: check it, then the id and the key; the service says: "Die Ressource wurde nicht gefunden."\n`,
     });
   });
 
