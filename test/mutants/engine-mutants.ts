@@ -50,11 +50,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
 
   engine(
     'a commit that overtakes the one before is given up',
-    patch(
-      storePage,
-      "return sent.value.kind === 'fenced' && progress === 'more' ? commit() : sent.value;",
-      'return sent.value;',
-    ),
+    patch(storePage, "if (progress === 'more' && mayRepeat(sent)) return commit();", ''),
   ),
   engine(
     'a page is committed while the one before may quarantine an entry',

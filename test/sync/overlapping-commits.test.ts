@@ -69,6 +69,36 @@ describe('the commit of a page', () => {
     expect(stored).toBe(20);
   });
 
+  it.each(['serialization', 'deadlock', 'lock_timeout', 'cancelled', 'resources', 'pool_exhausted'])(
+    'is repeated alone, and not read again, when it fails with %s because of the one before',
+    async (kind) => {
+      let failures = 1;
+      const result = await follow({
+        pages: 2,
+        arrivesAfterMs: ({ from }) => (from === '10' ? 10 : 100),
+        arrives: ({ from }) => {
+          if (from === '10' && failures-- > 0) throw new ModelFailure(kind);
+        },
+      });
+      expect(result.events).toEqual(['0 sent', '10 sent', '0 committed', '10 sent', '10 committed']);
+      expect(result.failures).toEqual([]);
+      expect(result.stored).toBe(20);
+    },
+  );
+
+  it('fails, and is read again, when its outcome is unknown', async () => {
+    let failures = 1;
+    const result = await follow({
+      pages: 2,
+      arrivesAfterMs: ({ from }) => (from === '10' ? 10 : 100),
+      arrives: ({ from }) => {
+        if (from === '10' && failures-- > 0) throw new ModelFailure('connection');
+      },
+    });
+    expect(result.failures).toEqual([new ModelFailure('connection')]);
+    expect(result.stored).toBe(20);
+  });
+
   it('is repeated with its page when the one before fails', async () => {
     let failures = 1;
     const result = await follow({

@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/clock.js';
+import { classifyError } from '../../core/errors.js';
 import type { CheckedEntry, Loading } from '../page/check-page.js';
 import { type DeadEnd, findProgress, isEndOfFeed, type Progress } from '../page/end-of-feed.js';
 import type { RecentCursors } from '../page/recent-cursors.js';
@@ -110,8 +111,9 @@ export async function storePage(
 }
 
 /**
- * Commits a page at the same time as the page before. This commit waits in the database for the other one; if it arrives first, it is
- * fenced, and is repeated. Settles after the page before. Rejects if that one could not be stored.
+ * Commits a page at the same time as the page before. This commit waits in the database for the other one. If it arrives first, it
+ * is fenced; if the database does not let it wait, it fails. Either way it is sent again after the other one. Settles after the
+ * page before. Rejects if that one could not be stored.
  */
 async function commitAfter(
   before: Promise<PageResult> | null,
@@ -120,8 +122,25 @@ async function commitAfter(
   if (before === null) return commit();
   const [sent] = await Promise.allSettled([commit(), before]);
   const { progress } = await before;
+  if (progress === 'more' && mayRepeat(sent)) return commit();
   if (sent.status === 'rejected') throw sent.reason;
-  return sent.value.kind === 'fenced' && progress === 'more' ? commit() : sent.value;
+  return sent.value;
+}
+
+/** Kinds of errors that a commit may have only because another one runs: a lock, a limit of time, or no connection. */
+const CAUSED_BY_WAITING = new Set([
+  'serialization',
+  'deadlock',
+  'lock_timeout',
+  'cancelled',
+  'resources',
+  'pool_exhausted',
+]);
+
+/** Returns whether a commit was not executed, and may succeed alone. */
+function mayRepeat(sent: PromiseSettledResult<CommitOutcome>): boolean {
+  if (sent.status === 'fulfilled') return sent.value.kind === 'fenced';
+  return CAUSED_BY_WAITING.has(classifyError(sent.reason).kind);
 }
 
 const LOADINGS: readonly Loading[] = ['resolved', 'pending', 'skipped'];

@@ -1,11 +1,15 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
+import { ModelService } from '../../simulation/model-service.js';
 import { concurrently, entriesOf } from '../../support/concurrent-commits.js';
-import type { Fields } from '../../support/entries.js';
+import { entryJson, type Fields } from '../../support/entries.js';
+import { followToTheEnd } from '../../support/follow-to-the-end.js';
 import { untilWaiting } from '../../support/lock-waits.js';
-import { tables, useStore } from '../../support/store.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { connectionOf, MIGRATED, tables, useStore } from '../../support/store.js';
 
-const bench = useStore();
+const given = useDatabase(MIGRATED);
+const bench = useStore(given);
 
 type Page = Readonly<Record<string, Fields>>;
 
@@ -60,5 +64,21 @@ describe('the commit of a page that begins before the one of the page before has
     expect(await second).toEqual({ kind: 'fenced' });
     expect(await cursorOf('failed')).toBeNull();
     expect(await runsOf('failed')).toEqual([]);
+  });
+
+  it('is repeated without a failed poll when the isolation level does not let it wait', async () => {
+    const { sql: db } = bench.database;
+    const service = new ModelService();
+    for (let n = 0; n < 20; n += 1) service.feed.push(entryJson({ scanId: `strict-${n}` }));
+    const strict = { ...connectionOf(given.url), options: '-c default_transaction_isolation=repeatable\\ read' };
+    const database = { connection: strict, maxConnections: 3 };
+    const { following } = await db.transaction().execute(async (tx) => {
+      await sql`SELECT FROM ${tables.changeClock} FOR UPDATE`.execute(tx);
+      const followed = followToTheEnd({ url: given.url, feed: 'strict', service, database });
+      await untilWaiting(db, 2);
+      return { following: followed };
+    });
+    expect(await following).toEqual({ inserted: 20, commits: 3, failures: [] });
+    expect(await cursorOf('strict')).toBe('20');
   });
 });
