@@ -50,7 +50,11 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
 
   engine(
     'a commit that overtakes the one before is given up',
-    patch(storePage, "if (progress === 'more' && mayRepeat(sent)) return commit();", ''),
+    patch(
+      storePage,
+      "if (progress === 'more' && (sent.status === 'fulfilled' || needsRepeat(sent.reason))) return commit();",
+      '',
+    ),
   ),
   engine(
     'a page is committed while the one before may quarantine an entry',

@@ -18,10 +18,13 @@ interface Options {
   readonly arrivesAfterMs: (commit: PageCommit) => number;
   /** Called when it arrives. A commit that throws is not executed. */
   readonly arrives?: (commit: PageCommit) => void;
+  /** Called once it is executed. The answer to a commit that throws is lost. */
+  readonly executed?: (commit: PageCommit) => void;
 }
 
 /** Follows a feed to its end. Returns what happened to the commits: `0 sent`, `0 committed`, `10 fenced` by their positions. */
-async function follow({ pages, over = () => ({}), arrivesAfterMs, arrives = () => {} }: Options) {
+async function follow(options: Options) {
+  const { pages, over = () => ({}), arrivesAfterMs, arrives = () => {}, executed = () => {} } = options;
   const clock = new VirtualClock();
   const service = new ModelService();
   for (let n = 0; n < pages * PAGE; n += 1) service.feed.push(entryJson({ scanId: `scan-${n}`, ...over(n) }));
@@ -36,12 +39,17 @@ async function follow({ pages, over = () => ({}), arrivesAfterMs, arrives = () =
     arrives(commit);
     const outcome = await execute(commit);
     events.push(`${from} ${outcome.kind}`);
+    executed(commit);
     return outcome;
   };
   const polls: PollOutcome[] = [];
   const failures: unknown[] = [];
+  let inserted = 0;
   const observer = silentObserver({
     polled: (outcome) => polls.push(outcome),
+    committed: (counts) => {
+      inserted += counts.inserted;
+    },
     failed: (_, error) => failures.push(error),
   });
   const stop = new AbortController();
@@ -49,7 +57,7 @@ async function follow({ pages, over = () => ({}), arrivesAfterMs, arrives = () =
   while (store.feeds.get('default')?.endReachedAt == null) await clock.advance(10);
   stop.abort();
   await clock.run(following);
-  return { events, requests: service.requests.length, polls, failures, stored: store.rows.size };
+  return { events, requests: service.requests.length, polls, failures, inserted, stored: store.rows.size };
 }
 
 describe('the commit of a page', () => {
@@ -111,6 +119,20 @@ describe('the commit of a page', () => {
     expect(result.events.slice(0, 4)).toEqual(['0 sent', '10 sent', '10 fenced', '0 sent']);
     expect(result.failures).toEqual([new ModelFailure('connection')]);
     expect(result.stored).toBe(20);
+  });
+
+  it('is reported when it succeeds and the answer to the one before is lost', async () => {
+    let failures = 1;
+    const result = await follow({
+      pages: 2,
+      arrivesAfterMs: ({ from }) => (from === '10' ? 100 : 10),
+      executed: ({ from }) => {
+        if (from === null && failures-- > 0) throw new ModelFailure('connection');
+      },
+    });
+    expect(result.events).toEqual(['0 sent', '10 sent', '0 committed', '10 committed']);
+    expect(result.failures).toEqual([new ModelFailure('connection')]);
+    expect(result).toMatchObject({ inserted: 10, stored: 20, polls: ['entries', 'failed', 'end'] });
   });
 
   it('does not begin before the one before has ended when either page has an entry for the quarantine', async () => {

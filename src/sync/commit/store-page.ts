@@ -63,7 +63,7 @@ export interface PageResult {
 }
 
 /**
- * Stores a page with its position. Returns what follows the page.
+ * Stores a page with its position. Returns what follows the page. Rejects if the page before could not be stored.
  * @param isLast whether it is known to be the last page, whatever follows
  * @throws MostlyBad
  */
@@ -113,7 +113,7 @@ export async function storePage(
 /**
  * Commits a page at the same time as the page before. This commit waits in the database for the other one. If it arrives first, it
  * is fenced; if the database does not let it wait, it fails. Either way it is sent again after the other one. Settles after the
- * page before. Rejects if that one could not be stored.
+ * page before. Rejects if that one could not be stored, and this one neither.
  */
 async function commitAfter(
   before: Promise<PageResult> | null,
@@ -121,8 +121,9 @@ async function commitAfter(
 ): Promise<CommitOutcome> {
   if (before === null) return commit();
   const [sent] = await Promise.allSettled([commit(), before]);
+  if (sent.status === 'fulfilled' && sent.value.kind === 'committed') return sent.value;
   const { progress } = await before;
-  if (progress === 'more' && mayRepeat(sent)) return commit();
+  if (progress === 'more' && (sent.status === 'fulfilled' || needsRepeat(sent.reason))) return commit();
   if (sent.status === 'rejected') throw sent.reason;
   return sent.value;
 }
@@ -138,9 +139,8 @@ const CAUSED_BY_WAITING = new Set([
 ]);
 
 /** Returns whether a commit was not executed, and may succeed alone. */
-function mayRepeat(sent: PromiseSettledResult<CommitOutcome>): boolean {
-  if (sent.status === 'fulfilled') return sent.value.kind === 'fenced';
-  return CAUSED_BY_WAITING.has(classifyError(sent.reason).kind);
+function needsRepeat(error: unknown): boolean {
+  return CAUSED_BY_WAITING.has(classifyError(error).kind);
 }
 
 const LOADINGS: readonly Loading[] = ['resolved', 'pending', 'skipped'];
