@@ -152,7 +152,7 @@ filled AS (
   FROM number_lock CROSS JOIN judged
   WHERE judged.verdict = 'completes' AND run.scan_id = judged.scan_id AND run.revision = judged.revision
     -- Another writer may have changed the row since it was judged.
-    AND ${contradiction(run, judged)} = judged.contradicts
+    AND ${contradiction(run, judged)} = judged.contradicts AND ${changes(run, judged, sql`judged.contradicts`)}
   RETURNING run.scan_id
 ),
 

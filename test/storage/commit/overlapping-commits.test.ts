@@ -54,6 +54,18 @@ describe('the commit of a page that begins before the one of the page before has
     expect(await cursorOf('known')).toBe('two');
   });
 
+  it('leaves a run as it is when the page before has filled in the same value', async () => {
+    const bare = await bench.takeFeed({ name: 'bare' });
+    await bare.commit(entriesOf({ filled: {} }));
+    const filled = { filled: { markdown: '# Rechnung' } };
+    const [one, two] = await overlapping('twice', filled, filled);
+    expect([one, two]).toMatchObject([
+      { updated: 1, filled: 1 },
+      { updated: 0, filled: 0, unchanged: 1 },
+    ]);
+    expect(await cursorOf('twice')).toBe('two');
+  });
+
   it('is fenced when the page before was not committed', async () => {
     const feed = await bench.takeFeed({ name: 'failed' });
     const failing = await bench.connection.db.startTransaction().execute();
