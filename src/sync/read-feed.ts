@@ -107,14 +107,12 @@ async function readFrom(
     return result;
   };
   try {
-    return await storeInOrder(pages, storeAndReport, context, state.refusals.accepted);
+    return await storeInOrder(pages, storeAndReport, context, state.refusals.accepted).finally(pages.close);
   } catch (error) {
     if (!state.refusals.isPersistent(state.at.cursor, error)) throw error;
     await recoverCursor(error, state.at, lease, context, signal);
     state.recentCursors = createRecentCursors(); // a cursor may return now without a circle
     throw new CursorReplaced('the feed', error, context.pollIntervalMs);
-  } finally {
-    pages.stop();
   }
 }
 

@@ -120,8 +120,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'the memory of committed pages is not released',
     patch(
       'src/sync/prefetch/read-ahead.ts',
-      'for (const { ticket } of returned.shift() ?? []) ticket.close();',
-      'returned.shift();',
+      'release: () => closeAll(returned.shift() ?? []),',
+      'release: () => { returned.shift(); changes.notify(); },',
     ),
   ),
   engine(

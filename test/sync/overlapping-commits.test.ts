@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import type { CommitOutcome, PageCommit, PollOutcome } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
 import { ModelFailure } from '../simulation/model-failure.js';
@@ -17,7 +18,7 @@ interface Options {
   /** How long a commit takes to arrive at the database, milliseconds; called for each. */
   readonly arrivesAfterMs: (commit: PageCommit) => number;
   /** Called when it arrives. A commit that throws is not executed. */
-  readonly arrives?: (commit: PageCommit) => void;
+  readonly arrives?: (commit: PageCommit, reservedBytes: number) => void;
   /** Called once it is executed. The answer to a commit that throws is lost. */
   readonly executed?: (commit: PageCommit) => void;
 }
@@ -29,6 +30,7 @@ async function follow(options: Options) {
   const service = new ModelService();
   for (let n = 0; n < pages * PAGE; n += 1) service.feed.push(entryJson({ scanId: `scan-${n}`, ...over(n) }));
   const store = new ModelStore(clock.monotonic);
+  const budget = createMemoryBudget(64 * 1024 * 1024);
   const events: string[] = [];
   const execute = store.commitPage.bind(store);
   store.commitPage = async (commit): Promise<CommitOutcome> => {
@@ -36,7 +38,7 @@ async function follow(options: Options) {
     const from = commit.from ?? '0';
     events.push(`${from} sent`);
     await clock.sleep(arrivesAfterMs(commit), LAST);
-    arrives(commit);
+    arrives(commit, budget.reservedBytes);
     const outcome = await execute(commit);
     events.push(`${from} ${outcome.kind}`);
     executed(commit);
@@ -53,10 +55,11 @@ async function follow(options: Options) {
     failed: (_, error) => failures.push(error),
   });
   const stop = new AbortController();
-  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  const following = syncFeed(engineContext({ clock, service, store, budget, observer }), stop.signal);
   while (store.feeds.get('default')?.endReachedAt == null) await clock.advance(10);
   stop.abort();
   await clock.run(following);
+  expect(budget.reservedBytes).toBe(0);
   return { events, requests: service.requests.length, polls, failures, inserted, stored: store.rows.size };
 }
 
@@ -119,6 +122,20 @@ describe('the commit of a page', () => {
     expect(result.events.slice(0, 4)).toEqual(['0 sent', '10 sent', '10 fenced', '0 sent']);
     expect(result.failures).toEqual([new ModelFailure('connection')]);
     expect(result.stored).toBe(20);
+  });
+
+  it('keeps its memory reserved when the one before fails', async () => {
+    let failures = 1;
+    const reserved: number[] = [];
+    await follow({
+      pages: 2,
+      arrivesAfterMs: ({ from }) => (from === '10' ? 100 : 10),
+      arrives: ({ from }, bytes) => {
+        if (from === '10') reserved.push(bytes);
+        else if (failures-- > 0) throw new ModelFailure('connection');
+      },
+    });
+    expect(reserved[0]).toBeGreaterThan(0);
   });
 
   it('is reported when it succeeds and the answer to the one before is lost', async () => {

@@ -112,7 +112,7 @@ export async function runPass(
     state.recentCursors = createRecentCursors(); // a cursor may return now without a circle
     throw new CursorReplaced('a pass', error, context.pollIntervalMs);
   } finally {
-    pages.stop();
+    pages.close();
   }
 }
 

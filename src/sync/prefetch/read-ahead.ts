@@ -28,8 +28,10 @@ export interface ReadAhead {
   next(): Promise<CompletedPage | null>;
   /** Releases the memory of the first returned page that is not released yet. */
   release(): void;
-  /** Cancels all requests and releases all memory. */
+  /** Cancels all requests and releases the memory of the pages that were not returned. The others may still be in use. */
   stop(): void;
+  /** Stops, and releases all memory. */
+  close(): void;
 }
 
 interface HeldPage {
@@ -77,6 +79,15 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       changes.notify();
     });
 
+  const closeAll = (pages: readonly HeldPage[]) => {
+    for (const { ticket } of pages) ticket.close();
+    changes.notify();
+  };
+  const stop = () => {
+    linked.abort();
+    linked.unlink();
+    closeAll(held);
+  };
   const unlessStopped = (error: unknown) => {
     if (until.aborted) return null;
     throw error;
@@ -87,21 +98,17 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
       const [first] = held;
       if (first === undefined || until.aborted) return null;
       const page = await first.page.catch(unlessStopped);
-      if (page === null) return null;
+      if (page === null || until.aborted) return null;
       const following = completeAfterFirst(held);
       const joined = countJoined([page, ...following], options.maxJoined);
       returned.push(held.splice(0, joined));
       return joinPages(page, following.slice(0, joined - 1));
     },
-    release: () => {
-      for (const { ticket } of returned.shift() ?? []) ticket.close();
-      changes.notify();
-    },
-    stop: () => {
-      linked.abort();
-      linked.unlink();
-      for (const { ticket } of [...returned.flat(), ...held]) ticket.close();
-      changes.notify();
+    release: () => closeAll(returned.shift() ?? []),
+    stop,
+    close: () => {
+      stop();
+      closeAll(returned.flat());
     },
   };
 }

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import type { FeedContext } from '../../../src/sync/context.js';
+import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
+import type { CheckedPage } from '../../../src/sync/page/check-page.js';
 import { prefetchPages } from '../../../src/sync/prefetch/prefetch-pages.js';
+import type { ResultLoader } from '../../../src/sync/results/resolve-truncated.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext } from '../../support/engine.js';
@@ -43,12 +46,33 @@ async function readToTheEnd(pages: number): Promise<readonly string[]> {
   };
   const ahead = readingOf(service, { maxHeldPages: 2 });
   while ((await ahead.next()) !== null) ahead.release();
-  ahead.stop();
+  ahead.close();
   return events;
 }
 
 describe('pages that are read ahead', () => {
   it('are checked after the next one is requested, so that no request waits for the check', async () => {
     expect(await readToTheEnd(2)).toEqual(['ask 0', 'ask 10', 'check 0', 'ask 20', 'check 10']);
+  });
+
+  it('keep their memory when reading is stopped after they were returned', async () => {
+    const budget = createMemoryBudget(64 * 1024 * 1024);
+    const ahead = readingOf(serviceOf(2), { maxHeldPages: 2, budget });
+    const page = await ahead.next();
+    ahead.stop();
+    expect(page?.bytes).toBeGreaterThan(0);
+    expect(budget.reservedBytes).toBe(page?.bytes);
+    expect(await ahead.next()).toBeNull();
+    ahead.close();
+    expect(budget.reservedBytes).toBe(0);
+  });
+
+  it('are not returned when reading is stopped while they are completed', async () => {
+    const ahead = readingOf(serviceOf(2), { loader: { completePage } as unknown as ResultLoader });
+    async function completePage({ entries }: CheckedPage) {
+      ahead.stop();
+      return entries;
+    }
+    expect(await ahead.next()).toBeNull();
   });
 });
