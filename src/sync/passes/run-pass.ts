@@ -20,6 +20,9 @@ import { findRestartPosition } from './restart-pass.js';
 /** Maximum duration of a slice, milliseconds. The next slice continues from the stored position. */
 const SLICE_MS = 30_000;
 
+/** Maximum number of pages of a pass in memory. It commits one at a time, so it needs fewer than the feed. */
+const MAX_HELD_PAGES = 10;
+
 /** Maximum time that a page waits for the feed to be idle, milliseconds. After that it is discarded and read again later. */
 const IDLE_TIMEOUT_MS = 10_000;
 
@@ -78,7 +81,7 @@ export async function runPass(
   // Read before any page is requested.
   const feedHadCursor = (await store.readPosition(lease.feed)).cursor !== null;
   const start = await findStart(state, lease.feed, context, signal);
-  const maxHeldPages = readsAhead ? context.maxHeldPages : 1;
+  const maxHeldPages = readsAhead ? Math.min(context.maxHeldPages, MAX_HELD_PAGES) : 1;
   const options = { priority: state.pass.kind, maxJoined: 1, deadEnd: state.deadEnd };
   const pages = prefetchPages(start, options, { ...context, maxHeldPages }, signal);
   const begunAt = clock.monotonic();
