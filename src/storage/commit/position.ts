@@ -6,9 +6,9 @@ import { anyOf, type StoreConnection, timestamp } from '../connection/store-conn
 import type { Tables } from '../schema/schema.js';
 import { isHeld } from './fence.js';
 
-/** Minimum interval between two checkpoints in the history of cursors. */
+/** Minimum interval between two checkpoints in the history of cursors. Two commits that overlap may each add one. */
 const CHECKPOINT_INTERVAL = sql.lit('5 minutes');
-/** Number of positions kept per feed: a day on a busy feed. */
+/** Number of positions kept per feed: those of a day on a busy feed, and of at least half a day while it catches up. */
 const POSITIONS_KEPT = sql.lit(300);
 /** Maximum number of earlier cursors to try after a rejection. */
 const CURSORS_OFFERED = sql.lit(20);
