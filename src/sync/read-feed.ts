@@ -7,7 +7,7 @@ import type { DeadEnd } from './page/end-of-feed.js';
 import { createRecentCursors, type RecentCursors } from './page/recent-cursors.js';
 import type { LeaseGrant, Position, SyncObserver } from './ports/index.js';
 import type { CompletedPage } from './prefetch/completed-page.js';
-import { isJoinable, MAX_JOINED_PAGES } from './prefetch/join-pages.js';
+import { isOrdinary, MAX_JOINED_PAGES } from './prefetch/join-pages.js';
 import { prefetchPages } from './prefetch/prefetch-pages.js';
 import type { ReadAhead } from './prefetch/read-ahead.js';
 import { recoverCursor } from './recovery/recover-cursor.js';
@@ -91,13 +91,11 @@ async function readFrom(
   // The database has lost commits, or another writer moved the feed: a cursor may return without a circle.
   if (start.cursor !== state.at.cursor) state.recentCursors = createRecentCursors();
   state.at = start;
-  const store = (page: CompletedPage, before: Promise<PageResult> | null) => {
+  const storeAndReport: StorePage = async (page, before) => {
     const { filters } = context.identity;
     const { breaker, recentCursors, deadEnd } = state;
-    return storeFeedPage(page, { ...context, filters, lease, breaker, recentCursors, deadEnd, before }, signal);
-  };
-  const storeAndReport = async (page: CompletedPage, before: Promise<PageResult> | null): Promise<PageResult> => {
-    const result = await store(page, before);
+    const pageContext = { ...context, filters, lease, breaker, recentCursors, deadEnd, before };
+    const result = await storeFeedPage(page, pageContext, signal);
     pages.release();
     if (result.progress === 'fenced') return result;
     state.deadEnd = result.deadEnd;
@@ -116,54 +114,62 @@ async function readFrom(
   }
 }
 
+/** @param before the result of the page before, if that one is still being stored */
+type StorePage = (page: CompletedPage, before: Promise<PageResult> | null) => Promise<PageResult>;
+
+/** A page that is being stored, or was stored and is not awaited yet. */
+interface StoringPage {
+  readonly isOrdinary: boolean;
+  readonly result: Promise<PageResult>;
+}
+
 /**
- * Stores pages in order until one leads no further, and returns what follows it. While the database writes a page, it reads the
- * values of the next one, if both are ordinary ones.
+ * Stores pages in order until one leads no further, and returns what follows it. Two consecutive ordinary pages overlap:
+ * PostgreSQL parses the second while it writes the first.
  */
 async function storeInOrder(
   pages: ReadAhead,
-  store: (page: CompletedPage, before: Promise<PageResult> | null) => Promise<PageResult>,
+  storePage: StorePage,
   { observer, stepMs, maxPageCommits }: LeaderContext,
   onRead: () => void,
 ): Promise<PageProgress> {
-  /** The pages that are being stored, in order. */
-  const storing: Promise<PageResult>[] = [];
-  /** Waits until at most so many are being stored. Returns what follows those that were. */
-  const untilAtMost = async (count: number): Promise<PageProgress> => {
-    let progress: PageProgress = 'more';
-    while (progress === 'more' && storing.length > count)
-      ({ progress } = await (storing.shift() as Promise<PageResult>));
-    return progress;
+  /** In the order of the feed. */
+  const storing: StoringPage[] = [];
+  /** Waits until at most `count` pages are being stored. Returns the first result other than `more`, if there is one. */
+  const waitUntilAtMost = async (count: number): Promise<PageProgress> => {
+    while (storing.length > count) {
+      const { progress } = await (storing.shift() as StoringPage).result;
+      if (progress !== 'more') return progress;
+    }
+    return 'more';
   };
-  let isOrdinary = false;
   try {
     for (;;) {
       observer.ticked(stepMs);
-      const earlier = await untilAtMost(maxPageCommits - 1);
+      const earlier = await waitUntilAtMost(maxPageCommits - 1);
       if (earlier !== 'more') return earlier;
       const page = await nextPage(pages, storing);
-      const wasOrdinary = isOrdinary;
-      isOrdinary = page !== null && isJoinable(page);
-      const progress = wasOrdinary && isOrdinary ? 'more' : await untilAtMost(0);
+      const overlaps = page !== null && isOrdinary(page) && storing.every((before) => before.isOrdinary);
+      const progress = overlaps ? 'more' : await waitUntilAtMost(0);
       if (page === null || progress !== 'more') return progress;
       onRead();
-      const stored = store(page, storing.at(-1) ?? null);
-      // No further page is needed then.
-      stored.then(({ progress }) => progress !== 'more' && pages.stop(), pages.stop);
-      storing.push(stored);
+      const result = storePage(page, storing.at(-1)?.result ?? null);
+      // Reading stops at once when a page fails or leads no further.
+      result.then(({ progress }) => progress !== 'more' && pages.stop(), pages.stop);
+      storing.push({ result, isOrdinary: isOrdinary(page) });
     }
   } finally {
-    await Promise.allSettled(storing);
+    await Promise.allSettled(storing.map(({ result }) => result));
   }
 }
 
-/** Returns the next page; null if there is none, or none is needed after one of those being stored. */
-async function nextPage(pages: ReadAhead, storing: readonly Promise<PageResult>[]): Promise<CompletedPage | null> {
+/** Returns the next page; null after the last one, or if one that is being stored leads no further. */
+async function nextPage(pages: ReadAhead, storing: readonly StoringPage[]): Promise<CompletedPage | null> {
   try {
     return await pages.next();
   } catch (error) {
-    // What happened to the pages before comes first.
-    for (const stored of storing) if ((await stored).progress !== 'more') return null;
+    // A page that is being stored may lead no further, or fail itself: that takes precedence.
+    for (const { result } of storing) if ((await result).progress !== 'more') return null;
     throw error;
   }
 }

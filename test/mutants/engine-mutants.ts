@@ -60,8 +60,8 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     'a page is committed while the one before may quarantine an entry',
     patch(
       readFeed,
-      "const progress = wasOrdinary && isOrdinary ? 'more' : await untilAtMost(0);",
-      "const progress = isOrdinary ? 'more' : await untilAtMost(0);",
+      'page !== null && isOrdinary(page) && storing.every((before) => before.isOrdinary);',
+      'page !== null && isOrdinary(page);',
     ),
   ),
 

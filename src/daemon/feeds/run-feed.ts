@@ -20,7 +20,7 @@ import type { ServiceConnections } from '../service-connections.js';
 
 /** Maximum number of commits of a feed at the same time. */
 const MAX_PAGE_COMMITS = 2;
-/** Maximum number of pages in memory: those being committed, and as many being prefetched as one commit has. */
+/** Maximum number of pages in memory: those that are being committed, and those that are prefetched for the next commit. */
 const MAX_HELD_PAGES = (MAX_PAGE_COMMITS + 1) * MAX_JOINED_PAGES;
 /** Concurrent requests of a feed that load no results: one for the feed, and one for the passes of each kind. */
 const PAGE_REQUESTS = 1 + PASS_KINDS.length;

@@ -114,9 +114,9 @@ number_lock AS MATERIALIZED (
   WHERE EXISTS (SELECT FROM fence) AND EXISTS (SELECT FROM judged WHERE verdict IN ${WRITTEN_VERDICTS})
 ),
 
--- Writes new scans and higher revisions, and returns which of the two each is: a replaced row keeps first_synced_at. After waiting for another writer, PostgreSQL checks
--- the revision again on the current row. Stored rows are locked in the order of their scan ids, so that writers do not deadlock.
--- New scans need no order, and sorting costs time.
+-- Writes new scans and higher revisions, and returns which of the two each is: a replaced row keeps first_synced_at. After
+-- waiting for another writer, PostgreSQL checks the revision again on the current row. Stored rows are locked in the order
+-- of their scan ids, so that writers do not deadlock. New scans need no order, and sorting costs time.
 stored AS (
   INSERT INTO ${tables.runs} AS run (scan_id, first_synced_at, ${sql.raw(REPLACED)})
   SELECT scan_id, statement_timestamp(), ${sql.raw(RUN)},

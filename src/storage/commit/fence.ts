@@ -24,10 +24,12 @@ export function isHeld({ feed, epoch, holder }: LeaseGrant): RawBuilder<boolean>
 }
 
 /**
- * Parts of a statement: `sent`, the positions of pages, each of another feed; and `fence`, which moves each feed to its new position.
- * No row of a feed in `fence` means that another process took its lease or moved its cursor. The rows stay locked until the commit,
- * so the second of two writers sees the result of the first. A statement for several feeds waits for no other writer, which would
- * delay all of them and could deadlock: a feed whose row is locked has no row in `fence` either.
+ * Parts of a statement: `sent`, the positions of pages, each of another feed; and `fence`, which moves each feed to its new
+ * position. No row of a feed in `fence` means that another process took its lease or moved its cursor.
+ *
+ * `locked` waits for the commit before. The cursor is compared only afterwards: a condition in the UPDATE would first be
+ * applied to the row of the statement's snapshot, and would not match. A statement for several feeds waits for no other
+ * writer, which would delay all of them and could deadlock: a feed whose row is locked has no row in `fence` either.
  * @param now monotonic milliseconds, read right before the statement is sent
  */
 export function fenceOnPositions(

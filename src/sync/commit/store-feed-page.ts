@@ -30,10 +30,10 @@ export function storeFeedPage(page: CompletedPage, context: PageContext, signal:
   };
   return storePage(
     page,
-    false,
     {
       ...context,
       reading: 'feed',
+      isLast: false,
       store: { tryEntries, notYetQuarantined: store.notYetQuarantined.bind(store) },
       storedCursor: page.at.cursor,
       commit: async (content, { from, to, atEnd, isRepeat }) => {

@@ -22,7 +22,7 @@ export type PageProgress = Progress | 'fenced';
 
 /** The position to commit with a page. */
 export interface PageMove {
-  /** The cursor that must be stored now, and the one to store with the page. */
+  /** The cursor that must be stored when the page is committed, and the one to store with it. */
   readonly from: string | null;
   readonly to: string | null;
   /** Whether the page is the end, so that what it proves may be claimed. */
@@ -42,7 +42,9 @@ export interface PageOwner {
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
   readonly retryWakeUp: RetryWakeUp;
-  /** The cursor that is stored now. */
+  /** Whether the page is known to be the last, whatever follows. */
+  readonly isLast: boolean;
+  /** The cursor that must be stored when the page is committed. */
   readonly storedCursor: string | null;
   /** The dead end that the previous page found. */
   readonly deadEnd: DeadEnd | null;
@@ -63,17 +65,12 @@ export interface PageResult {
 }
 
 /**
- * Stores a page with its position. Returns what follows the page. Rejects if the page before could not be stored.
- * @param isLast whether it is known to be the last page, whatever follows
+ * Stores a page with its position. Returns what follows the page. Throws if the page before failed, unless this one was
+ * committed.
  * @throws MostlyBad
  */
-export async function storePage(
-  page: CompletedPage,
-  isLast: boolean,
-  owner: PageOwner,
-  signal: AbortSignal,
-): Promise<PageResult> {
-  const { service, store, filters, lease, breaker, retryWakeUp, storedCursor, commit, onCommitted } = owner;
+export async function storePage(page: CompletedPage, owner: PageOwner, signal: AbortSignal): Promise<PageResult> {
+  const { isLast, service, store, filters, lease, breaker, retryWakeUp, storedCursor, commit, onCommitted } = owner;
   const verdict = isLast ? 'end' : await isEndOfFeed(page, filters, service, signal);
   // If the service rejected the stored cursor, this page was requested from another position.
   const to = page.next ?? page.at.cursor;
@@ -85,7 +82,7 @@ export async function storePage(
       quality = await qualityOfNew(page.checked, toStore.quarantine, lease.feed, store);
       breaker.check(quality);
       const move = { from: storedCursor, to, atEnd: verdict === 'end', isRepeat: false };
-      return commitAfter(owner.before, () => commit(toStore, move));
+      return commitOverlapping(owner.before, () => commit(toStore, move));
     },
     (batch) => store.tryEntries(lease, batch),
     signal,
@@ -111,11 +108,11 @@ export async function storePage(
 }
 
 /**
- * Commits a page at the same time as the page before. This commit waits in the database for the other one. If it arrives first, it
- * is fenced; if the database does not let it wait, it fails. Either way it is sent again after the other one. Settles after the
- * page before. Rejects if that one could not be stored, and this one neither.
+ * Commits a page while the page before is being committed: PostgreSQL makes it wait. If it arrives first it is fenced, and
+ * if PostgreSQL does not let it wait it fails; it is sent again after the other one. Settles after the page before. Throws
+ * if the page before failed, unless this one was committed.
  */
-async function commitAfter(
+async function commitOverlapping(
   before: Promise<PageResult> | null,
   commit: () => Promise<CommitOutcome>,
 ): Promise<CommitOutcome> {
@@ -128,7 +125,7 @@ async function commitAfter(
   return sent.value;
 }
 
-/** Kinds of errors that a commit may have only because another one runs: a lock, a limit of time, or no connection. */
+/** Kinds of errors that a commit may have only because another one runs: a lock, a time limit or no free connection. */
 const CAUSED_BY_WAITING = new Set([
   'serialization',
   'deadlock',

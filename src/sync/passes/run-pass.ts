@@ -154,19 +154,17 @@ function storePassPage(
   const { endsAtUntil, findsSkipped } = PASS_POLICIES[pass.kind];
   return storePage(
     findsSkipped ? withoutLaterEntries(page, until) : page,
-    endsAtUntil && reachesBeyond(page, until),
     {
+      ...context,
       reading: pass.kind,
-      ...{
-        ...context,
-        lease,
-        filters: read.filters,
-        breaker,
-        storedCursor: cursor,
-        deadEnd,
-        recentCursors,
-        before: null,
-      },
+      isLast: endsAtUntil && reachesBeyond(page, until),
+      filters: read.filters,
+      lease,
+      breaker,
+      storedCursor: cursor,
+      deadEnd,
+      recentCursors,
+      before: null,
       commit: (content, { from, to, atEnd, isRepeat }) =>
         store.commitPass({
           ...{ lease, id, begunAt, until, from, to, finished: atEnd, feedHadCursor, pace, ...content },

@@ -7,10 +7,10 @@ export const MAX_JOINED_PAGES = 5;
 const MAX_JOINED_BYTES = 2 * 1024 * 1024;
 
 /**
- * Returns whether a page may be committed with those after it, or at the same time: it is not the last, no results were loaded for
- * it, and it has nothing for the quarantine.
+ * Returns whether a page may be committed together with those after it, or at the same time: it is not the last, no
+ * results were loaded for it, and it has nothing for the quarantine.
  */
-export function isJoinable(page: CompletedPage): boolean {
+export function isOrdinary(page: CompletedPage): boolean {
   const { checked, completed } = page;
   const hasResults = completed.some(({ fallback }) => fallback !== undefined);
   return leadsFurther(page) && !hasResults && checked.quarantine.length === 0;
@@ -21,7 +21,7 @@ export function countJoined(pages: readonly CompletedPage[], max: number): numbe
   let bytes = 0;
   const end = pages.slice(0, max).findIndex((page) => {
     bytes += page.bytes;
-    return bytes > MAX_JOINED_BYTES || !isJoinable(page);
+    return bytes > MAX_JOINED_BYTES || !isOrdinary(page);
   });
   return Math.max(1, end === -1 ? Math.min(pages.length, max) : end);
 }

@@ -22,13 +22,14 @@ export interface ReadAheadOptions {
 
 export interface ReadAhead {
   /**
-   * Returns the next page in order once it is complete, joined with the following complete ones, which there are if the store
-   * is slower than the service. Returns null after the last page, or once reading was stopped. Rejects with the failure of a page; no page follows it.
+   * Returns the next page in order once it is complete, joined with the following complete ones, which there are if the
+   * store is slower than the service. Returns null after the last page, or once reading was stopped. Rejects with the
+   * failure of a page; no page follows it.
    */
   next(): Promise<CompletedPage | null>;
   /** Releases the memory of the first returned page that is not released yet. */
   release(): void;
-  /** Cancels all requests and releases the memory of the pages that were not returned. The others may still be in use. */
+  /** Cancels all requests and releases the memory of pages that were not returned. The others may still be in use. */
   stop(): void;
   /** Stops, and releases all memory. */
   close(): void;
@@ -46,7 +47,7 @@ export function readAhead(start: Position, options: ReadAheadOptions, signal: Ab
   const linked = linkedSignal(signal);
   const until = linked.signal;
   const held: HeldPage[] = [];
-  /** The pages that were returned, those that were joined together. */
+  /** The pages that were returned and not released yet, with those that were joined in one array. */
   const returned: HeldPage[][] = [];
   const changes = createNotifier();
   let finished = false;
