@@ -23,10 +23,18 @@ export interface SchemaWatch {
   finished(): Promise<void>;
 }
 
+/** The connections of a schema watch. */
+export interface WatchDatabases {
+  /** For the checks. Each renewal of a lease waits for one, so they use the connections of the leases. */
+  readonly leaseDatabase: Database;
+  /** For the setup of the reports. */
+  readonly database: Database;
+}
+
 /** @param stop ends a migration and the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
-  database: Database,
+  { database, leaseDatabase }: WatchDatabases,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
@@ -61,7 +69,7 @@ export function watchSchema(
   };
   const prepare = async (signal: AbortSignal) => {
     try {
-      for (const name of await prepareSchema(settings, database, await known(), signal)) {
+      for (const name of await prepareSchema(settings, leaseDatabase, await known(), signal)) {
         logger.info('applied a migration', { migration: name });
       }
     } catch (error) {
@@ -73,7 +81,7 @@ export function watchSchema(
   };
   const isUsable = async () => {
     try {
-      await checkSchema(settings, database, await known());
+      await checkSchema(settings, leaseDatabase, await known());
       return true;
     } catch (error) {
       if (error instanceof SchemaMismatch) return false;

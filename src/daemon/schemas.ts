@@ -88,7 +88,7 @@ function maintainSchema(settings: Settings, context: SchemasContext, signal: Abo
   const ended = linkedSignal(signal);
   const logger = context.loggerOf(schema);
   const connection = connectStore(database, schema);
-  const watch = watchSchema(settings.database, database, readiness, logger, ended.signal);
+  const watch = watchSchema(settings.database, context, readiness, logger, ended.signal);
   const { leaseTtlMs } = settings.feed;
   const openStore = (on: Database) => {
     const store = createStore(on, {

@@ -10,6 +10,7 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
+const databases = () => ({ database: bench.database, leaseDatabase: bench.database });
 const SETUP_FAILED = 'reader role setup failed';
 
 describe('the schema watch', () => {
@@ -18,7 +19,7 @@ describe('the schema watch', () => {
     const { database: settings } = settingsWith({ DATABASE_URL: provided.url, SCANFEED_REPORTING_TIME_ZONE: zone });
     const { logger, lines } = recordingLogger();
     const { signal } = new AbortController();
-    const schema = watchSchema(settings, bench.database, createReadiness(), logger, signal);
+    const schema = watchSchema(settings, databases(), createReadiness(), logger, signal);
     await schema.ready(signal);
     await schema.finished();
     return lines.flatMap(({ message, fields }) => (message.includes('time zone') ? [[message, fields.timeZone]] : []));
@@ -39,7 +40,7 @@ describe('the schema watch', () => {
 it('all leases of a process are lost, also together, when a newer release has migrated the schema', async () => {
   const { database: settings } = settingsWith({ DATABASE_URL: provided.url });
   const { signal } = new AbortController();
-  const schema = watchSchema(settings, bench.database, createReadiness(), recordingLogger().logger, signal);
+  const schema = watchSchema(settings, databases(), createReadiness(), recordingLogger().logger, signal);
   const store = schema.guard(bench.store);
   const leases = [(await bench.takeFeed({ name: 'one' })).lease, (await bench.takeFeed({ name: 'two' })).lease];
   const renewed = async () => [...(await store.renewLeases(leases, 30_000)).keys()].sort();
@@ -69,7 +70,7 @@ describe('the schema watch, when the setup of the reader role hangs', () => {
     const { logger, lines, until } = recordingLogger();
     const readiness = createReadiness();
     const stop = new AbortController();
-    const schema = watchSchema(settings, bench.database, readiness, logger, stop.signal);
+    const schema = watchSchema(settings, databases(), readiness, logger, stop.signal);
     await schema.ready(stop.signal);
     const logged = lines.map(({ message }) => message);
     expect(logged).not.toContain(SETUP_FAILED);
