@@ -22,7 +22,7 @@ const GATHERING_MS = 100;
 /** What the schemas of a process share. */
 export interface SchemasContext {
   readonly database: Database;
-  /** For the leases; the same one, or one with connections of its own. */
+  /** For the leases. Their renewals do not wait for the commits, which may occupy all other connections. */
   readonly leaseDatabase: Database;
   readonly metrics: Pick<Metrics, 'transacted' | 'purged'>;
   readonly readiness: Readiness;
@@ -103,7 +103,6 @@ function maintainSchema(settings: Settings, context: SchemasContext, signal: Abo
     return watch.guard(reportSlowStore(store, logger, clock));
   };
   const store = openStore(database);
-  const leaseStore = leaseDatabase === database ? store : openStore(leaseDatabase);
   const maintenance = runMaintenance(
     {
       settings: settings.database,
@@ -117,7 +116,7 @@ function maintainSchema(settings: Settings, context: SchemasContext, signal: Abo
   );
   return {
     ...{ users, connection, store },
-    leases: createLeaseRounds({ store: leaseStore, clock, holder, leaseTtlMs, ready: watch.ready }),
+    leases: createLeaseRounds({ store: openStore(leaseDatabase), clock, holder, leaseTtlMs, ready: watch.ready }),
     end: async () => {
       ended.abort();
       ended.unlink();

@@ -7,7 +7,7 @@ import type { LogFields, ProcessLogger } from '../observability/log/logger.js';
 import { createMetrics } from '../observability/metrics/metrics.js';
 import type { PageTracer } from '../observability/tracing/tracer.js';
 import type { Settings } from '../settings/settings.js';
-import { openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
+import { LEASE_CONNECTIONS, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
 import { maxRequests, type SharedParts } from './feeds/run-feed.js';
 import { createProcessBudget } from './memory.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
@@ -19,8 +19,6 @@ const SHARED_CONNECTIONS = 256;
 
 /** Bytes to reserve for the first page of each of many feeds: that of 200 usual runs. Otherwise all would be requested at once. */
 const FIRST_PAGE_BYTES = 400 * 1024;
-/** Connections for the leases of many feeds, so that renewals do not wait for the commits of all of them. */
-const LEASE_CONNECTIONS = 2;
 
 /** The settings of the process, which all of its feeds share. */
 export type ProcessSettings = Pick<Settings, 'feed' | 'database' | 'admin' | 'process'>;
@@ -45,17 +43,15 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const { connection, poolSize } = settings.database;
   // The statements of many feeds wait for each other, and nothing is wrong then.
   const queueing = single === null ? { queueDeadlineMs: STATEMENT_DEADLINE_MS } : {};
-  const database = openDatabase({ connection, maxConnections: poolSize, signal, ...queueing });
-  const leaseDatabase =
-    single === null
-      ? // A renewal that hangs must not outlast the leases.
-        openDatabase({
-          connection,
-          maxConnections: LEASE_CONNECTIONS,
-          signal,
-          statementDeadlineMs: settings.feed.leaseTtlMs,
-        })
-      : database;
+  const database = openDatabase({
+    ...{ connection, maxConnections: poolSize, sizeSetting: 'SCANFEED_DATABASE_POOL', signal },
+    ...queueing,
+  });
+  const leaseDatabase = openDatabase({
+    ...{ connection, maxConnections: LEASE_CONNECTIONS, signal },
+    // A renewal of many leases that hangs must not outlast them. That of a single one waits for the commit of its feed.
+    ...(single === null && { statementDeadlineMs: settings.feed.leaseTtlMs }),
+  });
   const metrics = createMetrics({
     feed: single?.feed.name ?? null,
     version,

@@ -8,7 +8,10 @@ import { MIGRATED, testFeed } from '../support/store.js';
 
 const provided = useDatabase(MIGRATED);
 
-it('takes and renews the leases of many feeds when all connections for other statements are in use', async () => {
+it.each([
+  ['a feed', true],
+  ['many feeds', false],
+])('takes and renews the leases of %s when all connections for other statements are in use', async (_, isSingle) => {
   const settings = settingsWith({
     DATABASE_URL: provided.url,
     SCANFEED_DATABASE_POOL: '1',
@@ -18,7 +21,7 @@ it('takes and renews the leases of many feeds when all connections for other sta
   const stop = new AbortController();
   const { signal } = stop;
   const { logger } = recordingLogger();
-  const context = { logger, tracer: null, clock: systemClock, single: null, invalidFeeds: () => 0, signal };
+  const context = { logger, tracer: null, clock: systemClock, single: isSingle ? settings : null, invalidFeeds: () => 0, signal };
   const { shared, close } = openSharedParts(settings, context);
   const user = { isLeader: () => false, isReadingInBulk: () => false, onOutage: () => {} };
   const { connection, leases } = shared.schemas.open(settings, user);

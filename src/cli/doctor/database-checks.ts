@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.js';
 import type { DatabaseSettings, FeedSettings, ServiceSettings } from '../../settings/settings.js';
 import type { ClientOptions } from '../../storage/connection/client.js';
 import { SchemaMismatch } from '../../storage/connection/errors.js';
-import { type Database, openDatabase } from '../../storage/connection/pool.js';
+import { type Database, LEASE_CONNECTIONS, openDatabase } from '../../storage/connection/pool.js';
 import { findPoolerMode } from '../../storage/connection/pooler-mode.js';
 import { readServerFacts } from '../../storage/connection/server-facts.js';
 import { connectStore, type StoreConnection } from '../../storage/connection/store-connection.js';
@@ -169,7 +169,7 @@ async function checkPooler({ settings }: DatabaseContext): Promise<Result> {
       return ok('transaction mode');
     case 'session':
       return ok(
-        `session mode: requires ${settings.poolSize} server connections for each process (SCANFEED_DATABASE_POOL)`,
+        `session mode: requires ${settings.poolSize + LEASE_CONNECTIONS} server connections for each process (SCANFEED_DATABASE_POOL, and ${LEASE_CONNECTIONS} for leases)`,
       );
     case 'statement':
       return failing('statement mode does not support transactions; set pool_mode = transaction');

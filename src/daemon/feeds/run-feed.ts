@@ -115,7 +115,7 @@ function feedContext({ feed, service, pending, reconcile, database }: Settings, 
     maxResultCommits: Math.max(1, Math.floor(database.poolSize / 2)),
     reconcile,
     maxHeldPages: MAX_HELD_PAGES,
-    // One connection is left for the lease.
+    // In a small pool, one connection is left for other statements.
     maxPageCommits: database.poolSize > MAX_PAGE_COMMITS ? MAX_PAGE_COMMITS : 1,
     stepMs: 2 * service.requestTimeoutMs + RESULT_LIMITS.pageMs + STATEMENT_DEADLINE_MS,
   };

@@ -130,7 +130,8 @@ export const HELP = {
   scanfeed_http_request_duration_seconds: 'Duration of requests to the service',
   scanfeed_transaction_duration_seconds: 'Duration of commits',
   scanfeed_delivery_delay_seconds: 'From delivery in the feed to the commit, while caught up',
-  scanfeed_database_pool: 'Connections to PostgreSQL in use and idle, and callers waiting for one',
+  scanfeed_database_pool:
+    'Connections to PostgreSQL in use and idle, and callers waiting for one, without those for leases',
   scanfeed_feeds: 'Feeds that this process leads or stands by for, and invalid entries of its feeds file',
   scanfeed_build_info: 'Always 1',
 } as const;

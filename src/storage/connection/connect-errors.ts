@@ -63,13 +63,21 @@ export function connectError(error: unknown, to: Destination): DatabaseError | S
   return new DatabaseError(sqlstate, kind, action, message);
 }
 
-/** Creates the error for a pool without a free connection: the server is reachable, but slow. */
-export function poolExhausted(to: Omit<Destination, 'deadlineMs'>, deadlineMs: number): DatabaseError {
+/**
+ * Creates the error for a pool without a free connection: the server is reachable, but slow.
+ * @param sizeSetting the setting with the size of the pool, if it has one
+ */
+export function poolExhausted(
+  to: Omit<Destination, 'deadlineMs'>,
+  deadlineMs: number,
+  sizeSetting?: string,
+): DatabaseError {
+  const larger = sizeSetting === undefined ? '' : `, or raise ${sizeSetting}`;
   return new DatabaseError(
     null,
     'pool_exhausted',
     'retry',
-    `all connections to PostgreSQL at ${addressOf(to)} were in use for ${deadlineMs / 1000} s; find out why statements are slow (locks, disk, load), or raise SCANFEED_DATABASE_POOL`,
+    `all connections to PostgreSQL at ${addressOf(to)} were in use for ${deadlineMs / 1000} s; find out why statements are slow (locks, disk, load)${larger}`,
   );
 }
 

@@ -10,6 +10,8 @@ export interface DatabaseOptions {
   readonly connection: ClientOptions;
   /** Maximum number of connections. */
   readonly maxConnections: number;
+  /** The setting with this maximum, if there is one, for the error of an exhausted pool. */
+  readonly sizeSetting?: string;
   /**
    * Deadline of a statement, milliseconds. Enforced by the client, since server-side limits do not pass PgBouncer. After the
    * deadline the connection is destroyed and the outcome is unknown.
@@ -27,6 +29,8 @@ export interface DatabaseOptions {
 
 /** Default deadline of a statement, milliseconds. */
 export const STATEMENT_DEADLINE_MS = 120_000;
+/** Maximum number of connections of a process for its leases, in addition to those for everything else. */
+export const LEASE_CONNECTIONS = 2;
 const CONNECT_DEADLINE_MS = 10_000;
 /** Time after which an idle connection is closed, milliseconds. Longer than the pause between two polls: a login is expensive. */
 const IDLE_MS = 60_000;
@@ -62,7 +66,9 @@ export function openDatabase(options: DatabaseOptions) {
   options.signal?.addEventListener('abort', cutHandshakes, { once: true });
   let closed: Promise<void> | undefined;
   const destination = { ...options.connection, deadlineMs: connectDeadlineMs };
-  const guarded = guardedPool(pool, clients, destination, options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS);
+  const exhausted = () => poolExhausted(destination, queueDeadlineMs, options.sizeSetting);
+  const statementDeadlineMs = options.statementDeadlineMs ?? STATEMENT_DEADLINE_MS;
+  const guarded = guardedPool(pool, clients, { destination, exhausted, statementDeadlineMs });
   return {
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: guarded }) }),
     /** Returns the number of connections in use, of idle ones, and of callers waiting for one. */
@@ -113,6 +119,13 @@ async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>, cut
   await ended;
 }
 
+interface GuardOptions {
+  readonly destination: Destination;
+  /** Creates the error of a caller that got no connection because all are in use. */
+  readonly exhausted: () => DatabaseError;
+  readonly statementDeadlineMs: number;
+}
+
 /**
  * Wraps the pool for Kysely: every statement has a deadline, and a connection on which something failed without a SQLSTATE is
  * destroyed. (Kysely alone would return it to the pool, perhaps inside a transaction.) If a server is read-only, none of the
@@ -122,8 +135,7 @@ async function closePool(pool: pg.Pool, clients: ReadonlySet<pg.PoolClient>, cut
 function guardedPool(
   pool: pg.Pool,
   clients: ReadonlySet<pg.PoolClient>,
-  destination: Destination,
-  statementDeadlineMs: number,
+  { destination, exhausted, statementDeadlineMs }: GuardOptions,
 ): PostgresPool {
   const outdated = new WeakSet<pg.PoolClient>();
   const direct = new WeakMap<pg.PoolClient, boolean>();
@@ -169,9 +181,7 @@ function guardedPool(
       } catch (error) {
         // If the maximum number of clients is logged in, this caller was waiting for one of them.
         const isExhausted = !pool.ending && clients.size >= pool.options.max;
-        throw isExhausted
-          ? poolExhausted(destination, pool.options.connectionTimeoutMillis ?? 0)
-          : connectError(error, destination);
+        throw isExhausted ? exhausted() : connectError(error, destination);
       }
     },
     end: () => pool.end(),
