@@ -7,6 +7,11 @@ import { grantDaemon } from '../storage/schema/daemon-role.js';
 import { migrate } from '../storage/schema/migrate.js';
 import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import { tablesOf } from '../storage/schema/schema.js';
+import { limitConcurrency } from '../sync/retry/limit-concurrency.js';
+
+/** Maximum number of direct connections of the process: each of a thousand schemas may be migrated at its start. */
+const DIRECT_CONNECTIONS = 2;
+const limited = limitConcurrency(DIRECT_CONNECTIONS);
 
 /**
  * Applies missing migrations over the direct connection, and grants the daemon's role its rights if it is another role. Returns
@@ -40,7 +45,15 @@ export function prepareReaderRole(settings: DatabaseSettings, signal?: AbortSign
   return overDirectConnection(settings, signal, (database) => grantReader(connectStore(database, schema), readerRole));
 }
 
-async function overDirectConnection<T>(
+function overDirectConnection<T>(
+  settings: DatabaseSettings,
+  signal: AbortSignal | undefined,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  return limited(() => withDirectConnection(settings, signal, work), signal && { signal });
+}
+
+async function withDirectConnection<T>(
   settings: DatabaseSettings,
   signal: AbortSignal | undefined,
   work: (database: Database) => Promise<T>,

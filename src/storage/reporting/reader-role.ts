@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { sqlstateOf } from '../connection/errors.js';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { MIGRATION_LOCK } from '../schema/migrate.js';
+import { lockMigrations } from '../schema/migrate.js';
 import { quoted, type Tables } from '../schema/schema.js';
 
 /** Maximum duration of a report. Applies to logins of the role itself, not of its members. */
@@ -84,7 +84,7 @@ async function createRole({ db }: StoreConnection, role: string): Promise<void> 
 async function grantViews({ db, tables }: StoreConnection, role: string): Promise<void> {
   const schema = tables.reportingSchema;
   await db.transaction().execute(async (tx) => {
-    await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
+    await lockMigrations(tx, tables);
     for (const statement of schemaGrants(tables, role)) await sql.raw(statement).execute(tx);
     const { rows } = await sql<{ view: string }>`
       SELECT relname AS view FROM pg_class

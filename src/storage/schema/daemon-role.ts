@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { StoreConnection } from '../connection/store-connection.js';
-import { MIGRATION_LOCK } from './migrate.js';
+import { lockMigrations } from './migrate.js';
 import { quoted, type Tables } from './schema.js';
 
 /** Returns the statements that grant a role the rights to run the daemon and its commands on tables of another role. */
@@ -26,7 +26,7 @@ export async function grantDaemon(connection: StoreConnection, role: string): Pr
   const { db, tables } = connection;
   await db.transaction().execute(async (tx) => {
     // Under a lock: two concurrent grants on one object would fail.
-    await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
+    await lockMigrations(tx, tables);
     for (const statement of daemonGrantStatements(tables, role)) await sql.raw(statement).execute(tx);
   });
 }

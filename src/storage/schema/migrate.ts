@@ -4,8 +4,8 @@ import { inspectSchema } from './check-schema.js';
 import type { Migration } from './read-migrations.js';
 import { quoted, type Tables } from './schema.js';
 
-/** Key of the advisory lock for migrations. Arbitrary, but the same in all releases. */
-export const MIGRATION_LOCK = 7_262_173_001;
+/** Key of the advisory lock that release 0.1.0 takes for the migrations of any schema; with a schema's name, the seed of its key. */
+const MIGRATION_LOCK = 7_262_173_001;
 
 /** The table of applied migrations. */
 const LEDGER = `
@@ -35,7 +35,7 @@ export async function migrate(
   if ((await inspectSchema(connection, migrations)).missing.length === 0) return [];
   const { db, tables } = connection;
   return db.transaction().execute(async (tx) => {
-    await sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}::bigint)`.execute(tx);
+    await lockMigrations(tx, tables);
     await createSchema(tx, tables.schema);
     await createSchema(tx, tables.reportingSchema);
     await sql.raw(withNames(LEDGER, tables)).execute(tx);
@@ -46,6 +46,16 @@ export async function migrate(
     }
     return missing;
   });
+}
+
+/**
+ * Locks the migrations and grants of a schema until the transaction ends. Those of other schemas do not wait for them, but release
+ * 0.1.0 and later releases wait for each other: it takes the shared key exclusively.
+ */
+export async function lockMigrations(tx: QueryExecutorProvider, { schema }: Tables): Promise<void> {
+  await sql`
+    SELECT pg_advisory_xact_lock_shared(${MIGRATION_LOCK}::bigint),
+      pg_advisory_xact_lock(hashtextextended(${schema}, ${MIGRATION_LOCK}))`.execute(tx);
 }
 
 /** Replaces `:"schema"` and `:"reporting"`, like psql's `--set`. */

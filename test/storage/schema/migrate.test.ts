@@ -1,18 +1,21 @@
 import { type KyselyPlugin, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { prepareSchema } from '../../../src/daemon/prepare-schema.js';
+import { prepareReaderRole, prepareSchema } from '../../../src/daemon/prepare-schema.js';
 import type { Database } from '../../../src/storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../../../src/storage/connection/store-connection.js';
 import { createDeletedRuns } from '../../../src/storage/runs/deleted-runs.js';
 import { inspectSchema, requireSchema } from '../../../src/storage/schema/check-schema.js';
-import { migrate } from '../../../src/storage/schema/migrate.js';
+import { lockMigrations, migrate } from '../../../src/storage/schema/migrate.js';
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
+import { tablesOf } from '../../../src/storage/schema/schema.js';
 import { createStore } from '../../../src/storage/store.js';
 import { entryJson } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
 import { createTestDatabase } from '../../support/postgres/index.js';
 import { dropDatabase, urlOfDatabase, withConnection } from '../../support/postgres/maintenance.js';
 import { settingsWith } from '../../support/settings.js';
 import { openTestDatabase, TEST_SCHEMA, tables, takeFeed, testFeed } from '../../support/store.js';
+import { TcpProxy } from '../../support/tcp-proxy.js';
 
 type Connected = Database & { readonly connection: StoreConnection };
 
@@ -55,6 +58,56 @@ describe('migrations', () => {
         missing: [],
         tooNew: false,
       });
+    }));
+
+  it('wait only for those of the same schema when several schemas are migrated', () =>
+    withDatabase(async (database) => {
+      const migrations = await readMigrations();
+      const schemas = ['locked', 'free'].map((name) => connectStore(database, name));
+      const [locked, free] = schemas as [StoreConnection, StoreConnection];
+      let waiting: Promise<unknown> | undefined;
+      await database.sql.transaction().execute(async (tx) => {
+        await lockMigrations(tx, locked.tables);
+        waiting = migrate(locked, migrations);
+        await untilWaiting(database.sql, 1);
+        expect(await migrate(free, migrations)).toHaveLength(migrations.length);
+        expect((await inspectSchema(locked, migrations)).version).toBe(0);
+      });
+      expect(await waiting).toHaveLength(migrations.length);
+    }));
+
+  it('wait when release 0.1.0 migrates, whatever the schema', () =>
+    withDatabase(async (database) => {
+      const migrations = await readMigrations();
+      let waiting: Promise<unknown> | undefined;
+      await database.sql.transaction().execute(async (tx) => {
+        await sql`SELECT pg_advisory_xact_lock(7262173001)`.execute(tx);
+        waiting = migrate(database.connection, migrations);
+        await untilWaiting(database.sql, 1);
+      });
+      expect(await waiting).toHaveLength(migrations.length);
+    }));
+
+  it('use at most two direct connections when a process prepares many schemas at once', () =>
+    withDatabase(async (database, url) => {
+      const migrations = await readMigrations();
+      const proxy = await TcpProxy.to(url);
+      const { signal } = new AbortController();
+      const settings = ['one', 'two', 'three', 'four'].map((schema) => {
+        const direct = { SCANFEED_MIGRATION_DATABASE_URL: proxy.urlOf(url), SCANFEED_READER_ROLE: new URL(url).username };
+        return settingsWith({ DATABASE_URL: url, SCANFEED_DATABASE_SCHEMA: schema, ...direct }).database;
+      });
+      let prepared: Promise<unknown> | undefined;
+      await database.sql.transaction().execute(async (tx) => {
+        for (const { schema } of settings) await lockMigrations(tx, tablesOf(schema));
+        const schemas = settings.map((each) => prepareSchema(each, database, migrations, signal));
+        prepared = Promise.all([...schemas, ...settings.map((each) => prepareReaderRole(each))]);
+        await untilWaiting(database.sql, 2);
+        expect(proxy.connections).toHaveLength(2);
+      });
+      const each = migrations.map(({ version, name }) => `${version} ${name}`);
+      expect(await prepared).toEqual([each, each, each, each, true, true, true, true]);
+      await proxy.close();
     }));
 
   it('change nothing when one of them fails', () =>
