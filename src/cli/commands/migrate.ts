@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { migrateSchema, prepareReaderRole, readerRoleHelp } from '../../daemon/prepare-schema.js';
-import { type DatabaseSettings, SettingsError } from '../../settings/settings.js';
+import { type DatabaseSettings, readSettings, SettingsError } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { CommandFailure, explain, worstOf } from '../context/exit.js';
 import { hasFeedsFile, readSchemas } from '../context/feed-settings.js';
 
 const examples = `
@@ -19,16 +20,40 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .option('--json', 'print the applied migrations as JSON')
     .addHelpText('after', examples)
     .action(async ({ json }: { json?: true }) => {
-      const { schemas, mistakes } = await readSchemas(io);
-      const done: Migrated[] = [];
-      for (const database of schemas) {
-        const migrated = await migrate(database, io);
-        if (!json) io.write(report(migrated));
-        done.push(migrated);
-      }
-      if (json) io.write(`${JSON.stringify(hasFeedsFile(io) ? done : done[0])}\n`);
-      if (mistakes.length > 0) throw new SettingsError(mistakes);
+      if (hasFeedsFile(io)) return migrateAll(json === true, io);
+      const settings = readSettings(io.env, { need: ['database'] });
+      const migrated = await migrate(settings.database, io);
+      io.write(json ? `${JSON.stringify(migrated)}\n` : report(migrated));
     });
+}
+
+/**
+ * Migrates the schemas of all feeds of the feeds file. A schema that fails does not stop the others.
+ * @throws SettingsError if an entry is invalid, so that its schema is not known
+ * @throws CommandFailure with the worst exit code if it failed for a schema
+ */
+async function migrateAll(json: boolean, io: CommandProcess): Promise<void> {
+  const { schemas, mistakes } = await readSchemas(io);
+  const results: object[] = [];
+  const codes: number[] = [];
+  for (const settings of schemas) {
+    const { schema } = settings;
+    const [outcome] = await Promise.allSettled([migrate(settings, io)]);
+    if (outcome.status === 'fulfilled') {
+      results.push({ schema, result: outcome.value, failure: null });
+      if (!json) io.write(report(outcome.value));
+    } else {
+      const { message: failure, exitCode } = explain(outcome.reason);
+      results.push({ schema, result: null, failure });
+      codes.push(exitCode);
+      if (!json) io.note(`scanfeed: schema ${schema}: ${failure}\n`);
+    }
+  }
+  if (json) io.write(`${JSON.stringify(results)}\n`);
+  if (mistakes.length > 0) throw new SettingsError(mistakes);
+  if (codes.length > 0) {
+    throw new CommandFailure(`failed for ${codes.length} of ${schemas.length} schemas`, worstOf(codes));
+  }
 }
 
 interface Migrated {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import * as adopt from '../../../src/cli/commands/adopt.js';
 import * as backfill from '../../../src/cli/commands/backfill.js';
 import * as doctor from '../../../src/cli/commands/doctor.js';
@@ -54,8 +54,8 @@ beforeAll(async () => {
   }
   write(NAMES.map(entryOf).join(''));
   expect(JSON.parse(await outOf(migrate, ['migrate', '--json']))).toMatchObject([
-    { schema: 'schema_acme', applied: [expect.any(String), expect.any(String), expect.any(String)] },
-    { schema: 'schema_globex' },
+    { schema: 'schema_acme', result: { applied: [expect.any(String), expect.any(String), expect.any(String)] } },
+    { schema: 'schema_globex', failure: null },
   ]);
   for (const name of NAMES) {
     const options = { leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null, monotonic: () => performance.now() };
@@ -149,6 +149,35 @@ it('sql, views and erase use the schema of the feed', async () => {
   expect(await run(views, ['views', 'list', '--feed', 'acme'])).toMatchObject({ exitCode: 0 });
   const erased = await outOf(erase, ['erase', '--yes', '--json', '--feed', 'acme', '--scan-id', 'scan-of-globex']);
   expect(JSON.parse(erased)).toMatchObject([{ scanId: 'scan-of-globex', stored: false }]);
+});
+
+describe('migrate with a feeds file', () => {
+  const NEWER = sql`INSERT INTO schema_acme.migrations (version, name, works_from) VALUES (9999, 'newer', 9999)`;
+  beforeEach(() => bench.rows(NEWER));
+  afterEach(() => bench.rows(sql`DELETE FROM schema_acme.migrations WHERE version = 9999`));
+
+  it('migrates the others when a schema fails', async () => {
+    expect(await run(migrate, ['migrate'])).toEqual({
+      exitCode: 1,
+      out: 'The schema schema_globex is up to date.\n',
+      err: expect.stringMatching(
+        /^scanfeed: schema schema_acme: the schema .* too new .*\nscanfeed: failed for 1 of 2 schemas\n$/,
+      ),
+    });
+  });
+
+  it('prints the result and the failure of each schema when --json is given', async () => {
+    const { exitCode, out, err } = await run(migrate, ['migrate', '--json']);
+    expect(JSON.parse(out)).toEqual([
+      { schema: 'schema_acme', result: null, failure: expect.stringContaining('too new for this release') },
+      {
+        schema: 'schema_globex',
+        result: { schema: 'schema_globex', applied: [], readerRole: true },
+        failure: null,
+      },
+    ]);
+    expect({ exitCode, err }).toEqual({ exitCode: 1, err: 'scanfeed: failed for 1 of 2 schemas\n' });
+  });
 });
 
 describe('status with a feeds file', () => {
