@@ -54,7 +54,12 @@ export const DATABASE_VARIABLES = {
     'days after its delivery at which stored data is deleted; older deliveries are not stored',
   ),
   autoMigrate: defaulted(['database', 'SCANFEED_AUTO_MIGRATE'], flag, 'true', 'apply migrations at start'),
-  poolSize: defaulted(['database', 'SCANFEED_DATABASE_POOL'], integer(1, 100), '5', 'maximum number of connections; leases have two more'),
+  poolSize: defaulted(
+    ['database', 'SCANFEED_DATABASE_POOL'],
+    integer(1, 100),
+    '5',
+    'maximum number of connections; leases have two more',
+  ),
 } as const;
 
 /** Fallbacks for what the URL does not specify, by the names of the connection parameters. */

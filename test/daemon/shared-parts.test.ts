@@ -21,7 +21,14 @@ it.each([
   const stop = new AbortController();
   const { signal } = stop;
   const { logger } = recordingLogger();
-  const context = { logger, tracer: null, clock: systemClock, single: isSingle ? settings : null, invalidFeeds: () => 0, signal };
+  const context = {
+    logger,
+    tracer: null,
+    clock: systemClock,
+    single: isSingle ? settings : null,
+    invalidFeeds: () => 0,
+    signal,
+  };
   const { shared, close } = openSharedParts(settings, context);
   const user = { isLeader: () => false, isReadingInBulk: () => false, onOutage: () => {} };
   const { connection, leases } = shared.schemas.open(settings, user);

@@ -94,7 +94,10 @@ describe('migrations', () => {
       const proxy = await TcpProxy.to(url);
       const { signal } = new AbortController();
       const settings = ['one', 'two', 'three', 'four'].map((schema) => {
-        const direct = { SCANFEED_MIGRATION_DATABASE_URL: proxy.urlOf(url), SCANFEED_READER_ROLE: new URL(url).username };
+        const direct = {
+          SCANFEED_MIGRATION_DATABASE_URL: proxy.urlOf(url),
+          SCANFEED_READER_ROLE: new URL(url).username,
+        };
         return settingsWith({ DATABASE_URL: url, SCANFEED_DATABASE_SCHEMA: schema, ...direct }).database;
       });
       let prepared: Promise<unknown> | undefined;
