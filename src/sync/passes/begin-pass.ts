@@ -4,8 +4,11 @@ import { isServiceClockOff } from '../page/service-clock.js';
 import type { LastPass, LeaseGrant, NewPass, Pass } from '../ports/index.js';
 import { readServiceDate } from '../recovery/probe.js';
 
-/** Interval of asking when the last pass ended, milliseconds: while one is due, and until then, since a failover may lose the last. */
-const ASK_EVERY_MS = { due: 10_000, waiting: 600_000 };
+/**
+ * Interval of asking when the last pass ended, milliseconds: while one is due, while the feed is read for the first time, and until
+ * one is due, since a failover may lose the last.
+ */
+const ASK_EVERY_MS = { due: 10_000, firstReading: 60_000, waiting: 600_000 };
 
 /** Begins recent or full passes when they are due. */
 export interface PassStarter {
@@ -54,10 +57,10 @@ async function beginNow(
   return store.beginPass(lease, { kind, since, until, completeAsOf });
 }
 
-/** Milliseconds until a pass is due. The first reading of the whole feed counts as a full pass, so none is due before it. */
+/** Milliseconds until a pass may be due. The first reading of the whole feed counts as a full pass, so none is due before it. */
 function timeUntilDue(kind: NewPass['kind'], last: LastPass | null, intervalMs: number): number {
   if (last !== null) return Math.max(0, intervalMs - last.endedMsAgo);
-  return kind === 'recent' ? 0 : Number.POSITIVE_INFINITY;
+  return kind === 'recent' ? 0 : ASK_EVERY_MS.firstReading;
 }
 
 /** Returns the start of a recent pass. It is not after the end of the last one, so that a pause leaves no gap. */
