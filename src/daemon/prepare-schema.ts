@@ -7,11 +7,7 @@ import { grantDaemon } from '../storage/schema/daemon-role.js';
 import { migrate } from '../storage/schema/migrate.js';
 import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import { tablesOf } from '../storage/schema/schema.js';
-import { limitConcurrency } from '../sync/retry/limit-concurrency.js';
-
-/** Maximum number of direct connections of the process: each of a thousand schemas may be migrated at its start. */
-const DIRECT_CONNECTIONS = 2;
-const limited = limitConcurrency(DIRECT_CONNECTIONS);
+import type { LimitedRun } from '../sync/retry/limit-concurrency.js';
 
 /**
  * Applies missing migrations over the direct connection, and grants the daemon's role its rights if it is another role. Returns
@@ -45,15 +41,7 @@ export function prepareReaderRole(settings: DatabaseSettings, signal?: AbortSign
   return overDirectConnection(settings, signal, (database) => grantReader(connectStore(database, schema), readerRole));
 }
 
-function overDirectConnection<T>(
-  settings: DatabaseSettings,
-  signal: AbortSignal | undefined,
-  work: (database: Database) => Promise<T>,
-): Promise<T> {
-  return limited(() => withDirectConnection(settings, signal, work), signal && { signal });
-}
-
-async function withDirectConnection<T>(
+async function overDirectConnection<T>(
   settings: DatabaseSettings,
   signal: AbortSignal | undefined,
   work: (database: Database) => Promise<T>,
@@ -88,11 +76,13 @@ export async function checkSchema(
 /**
  * Migrates the schema if that is enabled. Returns the names of the applied migrations. Rejects, with the remedy, unless this
  * release can use the schema.
+ * @param limitDirect limits the direct connections that are open at once
  */
 export async function prepareSchema(
   settings: DatabaseSettings,
   database: Database,
   known: readonly Migration[],
+  limitDirect: LimitedRun,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const connection = connectStore(database, settings.schema);
@@ -100,7 +90,8 @@ export async function prepareSchema(
   signal.throwIfAborted();
   // Checks the version first: a daemon without `autoMigrate` retries often, and a refused statement would fill the server's log.
   if (!settings.autoMigrate || state.tooNew) requireVersion(state, connection.tables);
-  const applied = state.missing.length > 0 ? await migrateSchema(settings, known, signal) : [];
+  const applyMissing = () => limitDirect(() => migrateSchema(settings, known, signal), { signal });
+  const applied = state.missing.length > 0 ? await applyMissing() : [];
   await checkSchema(settings, database, known);
   return applied;
 }

@@ -8,6 +8,7 @@ import { connectStore } from '../storage/connection/store-connection.js';
 import { setReportingTimeZone } from '../storage/reporting/time-zone.js';
 import { type Migration, readMigrations } from '../storage/schema/read-migrations.js';
 import type { FeedStore } from '../sync/ports/index.js';
+import type { LimitedRun } from '../sync/retry/limit-concurrency.js';
 import { checkSchema, prepareReaderRole, prepareSchema } from './prepare-schema.js';
 
 /** Watches whether this release can use the schema. A newer release may migrate it while the daemon is running. */
@@ -24,17 +25,19 @@ export interface SchemaWatch {
 }
 
 /** The connections of a schema watch. */
-export interface WatchDatabases {
+export interface WatchConnections {
   /** For the checks. Each renewal of a lease waits for one, so they use the connections of the leases. */
   readonly leaseDatabase: Database;
   /** For the setup of the reports. */
   readonly database: Database;
+  /** Limits the direct connections of the process, for migrations and grants. */
+  readonly limitDirect: LimitedRun;
 }
 
 /** @param stop ends a migration and the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
-  { database, leaseDatabase }: WatchDatabases,
+  { database, leaseDatabase, limitDirect }: WatchConnections,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
@@ -51,7 +54,7 @@ export function watchSchema(
   const prepareReader = async () => {
     if (!settings.autoMigrate) return;
     try {
-      if (await prepareReaderRole(settings, stop)) return;
+      if (await limitDirect(() => prepareReaderRole(settings, stop), { signal: stop })) return;
       const remedy = 'the role of the daemon may not grant them; run the statements that `scanfeed migrate` prints';
       logger.warn('reader role lacks rights', { role: settings.readerRole, remedy });
     } catch (error) {
@@ -69,7 +72,7 @@ export function watchSchema(
   };
   const prepare = async (signal: AbortSignal) => {
     try {
-      for (const name of await prepareSchema(settings, leaseDatabase, await known(), signal)) {
+      for (const name of await prepareSchema(settings, leaseDatabase, await known(), limitDirect, signal)) {
         logger.info('applied a migration', { migration: name });
       }
     } catch (error) {

@@ -10,14 +10,18 @@ import { connectStore, type StoreConnection } from '../storage/connection/store-
 import { createStore } from '../storage/store.js';
 import { createLeaseRounds, type LeaseRounds } from '../sync/lease/lease-rounds.js';
 import type { FeedStore } from '../sync/ports/index.js';
+import { limitConcurrency } from '../sync/retry/limit-concurrency.js';
 import { linkedSignal } from '../sync/retry/linked-signal.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
-import { watchSchema } from './schema-watch.js';
+import { type WatchConnections, watchSchema } from './schema-watch.js';
 
 /** Number of feeds from which on their polls share statements; the statements of fewer cost little. */
 const GATHERED_FEEDS = 20;
 /** How long a poll waits for others to share a statement with, milliseconds. */
 const GATHERING_MS = 100;
+
+/** Maximum number of direct connections of a process: each of a thousand schemas may be migrated at its start. */
+const DIRECT_CONNECTIONS = 2;
 
 /** What the schemas of a process share. */
 export interface SchemasContext {
@@ -55,11 +59,12 @@ export type Schemas = ReturnType<typeof createSchemas>;
 /** The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. */
 export function createSchemas(context: SchemasContext, signal: AbortSignal) {
   const open = new Map<string, MaintainedSchema>();
+  const parts = { ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS) };
   return {
     /** Opens the schema of a feed. */
     open(settings: Settings, user: SchemaUser): OpenSchema {
       const name = settings.database.schema;
-      const schema = open.get(name) ?? maintainSchema(settings, context, signal);
+      const schema = open.get(name) ?? maintainSchema(settings, parts, signal);
       open.set(name, schema);
       schema.users.push(user);
       return schema;
@@ -81,14 +86,18 @@ interface MaintainedSchema extends OpenSchema {
   end(): Promise<void>;
 }
 
-function maintainSchema(settings: Settings, context: SchemasContext, signal: AbortSignal): MaintainedSchema {
-  const { database, leaseDatabase, metrics, readiness, clock, nextOutage, holder } = context;
+function maintainSchema(
+  settings: Settings,
+  parts: SchemasContext & Pick<WatchConnections, 'limitDirect'>,
+  signal: AbortSignal,
+): MaintainedSchema {
+  const { database, leaseDatabase, metrics, readiness, clock, nextOutage, holder } = parts;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
   const ended = linkedSignal(signal);
-  const logger = context.loggerOf(schema);
+  const logger = parts.loggerOf(schema);
   const connection = connectStore(database, schema);
-  const watch = watchSchema(settings.database, context, readiness, logger, ended.signal);
+  const watch = watchSchema(settings.database, parts, readiness, logger, ended.signal);
   const { leaseTtlMs } = settings.feed;
   const openStore = (on: Database) => {
     const store = createStore(on, {

@@ -9,6 +9,7 @@ import { lockMigrations, migrate } from '../../../src/storage/schema/migrate.js'
 import { readMigrations } from '../../../src/storage/schema/read-migrations.js';
 import { tablesOf } from '../../../src/storage/schema/schema.js';
 import { createStore } from '../../../src/storage/store.js';
+import { limitConcurrency } from '../../../src/sync/retry/limit-concurrency.js';
 import { entryJson } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
 import { createTestDatabase } from '../../support/postgres/index.js';
@@ -88,11 +89,12 @@ describe('migrations', () => {
       expect(await waiting).toHaveLength(migrations.length);
     }));
 
-  it('use at most two direct connections when a process prepares many schemas at once', () =>
+  it('use no more direct connections than allowed when a process prepares many schemas at once', () =>
     withDatabase(async (database, url) => {
       const migrations = await readMigrations();
       const proxy = await TcpProxy.to(url);
       const { signal } = new AbortController();
+      const limited = limitConcurrency(2);
       const settings = ['one', 'two', 'three', 'four'].map((schema) => {
         const direct = {
           SCANFEED_MIGRATION_DATABASE_URL: proxy.urlOf(url),
@@ -103,9 +105,10 @@ describe('migrations', () => {
       let prepared: Promise<unknown> | undefined;
       await database.sql.transaction().execute(async (tx) => {
         for (const { schema } of settings) await lockMigrations(tx, tablesOf(schema));
-        const schemas = settings.map((each) => prepareSchema(each, database, migrations, signal));
-        prepared = Promise.all([...schemas, ...settings.map((each) => prepareReaderRole(each))]);
+        const schemas = settings.map((each) => prepareSchema(each, database, migrations, limited, signal));
         await untilWaiting(database.sql, 2);
+        prepared = Promise.all([...schemas, ...settings.map((each) => limited(() => prepareReaderRole(each)))]);
+        expect((await inspectSchema(database.connection, migrations)).version).toBe(0);
         expect(proxy.connections).toHaveLength(2);
       });
       const each = migrations.map(({ version, name }) => `${version} ${name}`);
@@ -176,7 +179,8 @@ describe('an installation of which only the reports are left', () => {
       const { sql: db, connection } = database;
       const migrations = await readMigrations();
       const { database: settings } = settingsWith({ DATABASE_URL: url });
-      const daemon = () => prepareSchema(settings, database, migrations, new AbortController().signal);
+      const daemon = () =>
+        prepareSchema(settings, database, migrations, limitConcurrency(1), new AbortController().signal);
       // Created by an administrator in advance; contains nothing of scanfeed.
       await sql`CREATE SCHEMA scanfeed_reporting`.execute(db);
       await migrate(connection, migrations);

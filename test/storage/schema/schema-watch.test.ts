@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { watchSchema } from '../../../src/daemon/schema-watch.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
+import { limitConcurrency } from '../../../src/sync/retry/limit-concurrency.js';
 import { recordingLogger } from '../../support/observed.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { settingsWith } from '../../support/settings.js';
@@ -10,7 +11,11 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
-const databases = () => ({ database: bench.database, leaseDatabase: bench.database });
+const connections = () => ({
+  database: bench.database,
+  leaseDatabase: bench.database,
+  limitDirect: limitConcurrency(1),
+});
 const SETUP_FAILED = 'reader role setup failed';
 
 describe('the schema watch', () => {
@@ -19,7 +24,7 @@ describe('the schema watch', () => {
     const { database: settings } = settingsWith({ DATABASE_URL: provided.url, SCANFEED_REPORTING_TIME_ZONE: zone });
     const { logger, lines } = recordingLogger();
     const { signal } = new AbortController();
-    const schema = watchSchema(settings, databases(), createReadiness(), logger, signal);
+    const schema = watchSchema(settings, connections(), createReadiness(), logger, signal);
     await schema.ready(signal);
     await schema.finished();
     return lines.flatMap(({ message, fields }) => (message.includes('time zone') ? [[message, fields.timeZone]] : []));
@@ -40,7 +45,7 @@ describe('the schema watch', () => {
 it('all leases of a process are lost, also together, when a newer release has migrated the schema', async () => {
   const { database: settings } = settingsWith({ DATABASE_URL: provided.url });
   const { signal } = new AbortController();
-  const schema = watchSchema(settings, databases(), createReadiness(), recordingLogger().logger, signal);
+  const schema = watchSchema(settings, connections(), createReadiness(), recordingLogger().logger, signal);
   const store = schema.guard(bench.store);
   const leases = [(await bench.takeFeed({ name: 'one' })).lease, (await bench.takeFeed({ name: 'two' })).lease];
   const renewed = async () => [...(await store.renewLeases(leases, 30_000)).keys()].sort();
@@ -70,7 +75,7 @@ describe('the schema watch, when the setup of the reader role hangs', () => {
     const { logger, lines, until } = recordingLogger();
     const readiness = createReadiness();
     const stop = new AbortController();
-    const schema = watchSchema(settings, databases(), readiness, logger, stop.signal);
+    const schema = watchSchema(settings, connections(), readiness, logger, stop.signal);
     await schema.ready(stop.signal);
     const logged = lines.map(({ message }) => message);
     expect(logged).not.toContain(SETUP_FAILED);

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/core/clock.js';
-import { openSharedParts } from '../../src/daemon/shared-parts.js';
-import { recordingLogger } from '../support/observed.js';
-import { useDatabase } from '../support/postgres/index.js';
-import { settingsWith } from '../support/settings.js';
-import { MIGRATED, testFeed } from '../support/store.js';
+import { systemClock } from '../../../src/core/clock.js';
+import { openSharedParts } from '../../../src/daemon/shared-parts.js';
+import { recordingLogger } from '../../support/observed.js';
+import { useDatabase } from '../../support/postgres/index.js';
+import { settingsWith } from '../../support/settings.js';
+import { MIGRATED, testFeed } from '../../support/store.js';
 
 const provided = useDatabase(MIGRATED);
 
