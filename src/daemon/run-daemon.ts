@@ -9,6 +9,7 @@ import { createFeedSet, type FeedSet } from './feeds/feed-set.js';
 import { createInvalidEntries, type InvalidEntries } from './feeds/invalid-entries.js';
 import { runFeed, type SharedParts } from './feeds/run-feed.js';
 import { createSharedSchemaWarning } from './feeds/shared-schemas.js';
+import { warnOfPollRate } from './feeds/warn-of-poll-rate.js';
 import { type WatchedFile, watchFeedsFile } from './feeds/watch-feeds-file.js';
 import type { NotifyContext } from './notify-systemd.js';
 import { openSharedParts, type ProcessContext, type ProcessSettings } from './shared-parts.js';
@@ -104,6 +105,7 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
   const follow = (file: FeedsFile) => {
     invalid.report(file.invalid);
     warnOfSharedSchemas(file.feeds);
+    warnOfPollRate(file.feeds, logger);
     if (file.feeds.length === 0) readiness.ready(); // there is no schema to wait for
     feeds.follow(file);
   };

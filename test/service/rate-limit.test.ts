@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { createRateLimit } from '../../src/service/http/rate-limit.js';
 import type { FeedService } from '../../src/sync/ports/index.js';
 
@@ -32,6 +32,25 @@ it('sends requests for pages before waiting requests for results', async () => {
   const results = ['a', 'b', 'c'].map((scanId) => limited.readRun(scanId, run, signal));
   await Promise.allSettled([...results, limited.readPage(request, signal)]);
   expect(asked).toEqual(['a', 'page', 'b', 'c']);
+});
+
+it('sends every fourth request for a result when pages always wait', async () => {
+  vi.useFakeTimers();
+  try {
+    const { asked, service } = recordingService();
+    const limited = createRateLimit(100)(service);
+    const repeat = async (read: (signal: AbortSignal) => Promise<unknown>) => {
+      const { signal } = new AbortController();
+      for (;;) await read(signal).catch(() => {});
+    };
+    for (let n = 0; n < 50; n += 1) void repeat((signal) => limited.readPage(request, signal));
+    for (let n = 0; n < 8; n += 1) void repeat((signal) => limited.readRun('run', run, signal));
+    await vi.advanceTimersByTimeAsync(9_999);
+    expect(asked).toHaveLength(1000);
+    expect(asked.filter((kind) => kind === 'run')).toHaveLength(250);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it('spaces the requests of all services together when they share a limit', async () => {

@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { warnOfPollRate } from '../../../src/daemon/feeds/warn-of-poll-rate.js';
+import { settingsWith } from '../../support/settings.js';
+
+/** Returns the warnings about so many feeds. */
+function warningsOf(count: number, variables: Record<string, string>): unknown[] {
+  const warnings: unknown[] = [];
+  const settings = settingsWith(variables);
+  const feeds = Array.from({ length: count }, () => settings);
+  warnOfPollRate(feeds, { warn: (message, fields) => warnings.push({ message, ...fields }) });
+  return warnings;
+}
+
+it('warns when the feeds poll more often than the limit allows', () => {
+  const variables = { SCANFEED_POLL_INTERVAL: '5s', SCANFEED_REQUESTS_PER_SECOND: '100' };
+  expect(warningsOf(501, variables)).toEqual([
+    {
+      message: 'polls exceed requests per second',
+      pollsPerSecond: 100.2,
+      limit: 100,
+      remedy: 'raise SCANFEED_REQUESTS_PER_SECOND, or the poll interval of the feeds',
+    },
+  ]);
+});
+
+it('does not warn when the limit suffices, or there is none', () => {
+  expect(warningsOf(500, { SCANFEED_POLL_INTERVAL: '5s', SCANFEED_REQUESTS_PER_SECOND: '100' })).toEqual([]);
+  expect(warningsOf(10_000, { SCANFEED_POLL_INTERVAL: '10ms' })).toEqual([]);
+  expect(warningsOf(0, {})).toEqual([]);
+});
