@@ -108,6 +108,7 @@ async function readFrom(
     return await storeInOrder(pages, storeAndReport, context, state.refusals.accepted).finally(pages.close);
   } catch (error) {
     if (!state.refusals.isPersistent(state.at.cursor, error)) throw error;
+    pages.stop(); // the recovery reads pages of its own
     await recoverCursor(error, state.at, lease, context, signal);
     state.recentCursors = createRecentCursors(); // a cursor may return now without a circle
     throw new CursorReplaced('the feed', error, context.pollIntervalMs);

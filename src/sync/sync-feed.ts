@@ -10,6 +10,7 @@ import { createRetryWakeUp } from './results/retry-wake-up.js';
 import { watchDatabase } from './retry/database-watch.js';
 import { createIdleGate } from './retry/idle-gate.js';
 import { linkedSignal } from './retry/linked-signal.js';
+import { tickWhileWaiting } from './retry/tick-while-waiting.js';
 
 /**
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
@@ -43,7 +44,7 @@ async function lead(lease: LeaseGrant, context: LeaderContext, signal: AbortSign
   try {
     await Promise.all([
       keepLease(lease, context, work, held.signal).finally(held.abort),
-      readFeed(lease, context, idle, held.signal).finally(held.abort),
+      readFeed(lease, tickWhileWaiting(context), idle, held.signal).finally(held.abort),
       runPasses(lease, context, work, idle, held.signal).finally(held.abort),
       retryPending(lease, context, work, held.signal).finally(held.abort),
     ]);

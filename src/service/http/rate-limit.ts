@@ -29,8 +29,8 @@ export function createRateLimit(perSecond: number | null): (service: FeedService
   const waitForSlot = (kind: keyof typeof PRIORITY, signal: AbortSignal) =>
     queue.add(async () => {}, { signal, priority: PRIORITY[kind] });
   return (service) => ({
-    readPage: async (request, signal) => {
-      await waitForSlot('page', signal);
+    readPage: async (request, signal, whileQueued = (turn) => turn) => {
+      await whileQueued(waitForSlot('page', signal));
       return service.readPage(request, signal);
     },
     readRun: async (scanId, options, signal) => {

@@ -79,7 +79,12 @@ export interface RawRun {
 
 /** The service, as the engine uses it. Both reject with a {@link Failure} or with the signal's reason. */
 export interface FeedService {
-  readPage(request: FeedRequest & Partial<BodyBounds>, signal: AbortSignal): Promise<RawPage>;
+  /** @param whileQueued wraps the wait for the turn of the request, if the rate of requests is limited */
+  readPage(
+    request: FeedRequest & Partial<BodyBounds>,
+    signal: AbortSignal,
+    whileQueued?: (turn: Promise<void>) => Promise<void>,
+  ): Promise<RawPage>;
   readRun(
     scanId: string,
     options: { readonly markdown: boolean } & Partial<BodyBounds>,
