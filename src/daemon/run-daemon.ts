@@ -80,7 +80,8 @@ export function runDaemon(
 function createFeeds(shared: SharedParts, onBug: (error: unknown) => void) {
   let writtenByStopped = 0;
   const feeds = createFeedSet(
-    (of, until, turn) => runFeed(of, shared, until, turn * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS)),
+    (of, until, startDelayFraction) =>
+      runFeed(of, shared, until, startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS)),
     (feed) => {
       writtenByStopped += feed.report().runsWritten;
     },

@@ -23,9 +23,9 @@ interface Followed {
 
 /**
  * Starts a feed, which ends when the signal aborts.
- * @param turn from 0 to 1: the place of the feed among those that are started together
+ * @param startDelayFraction from 0 to 1: part of the maximum delay by which feeds that are started together are spread
  */
-export type StartFeed = (settings: Settings, signal: AbortSignal, turn: number) => RunningFeed;
+export type StartFeed = (settings: Settings, signal: AbortSignal, startDelayFraction: number) => RunningFeed;
 
 /**
  * @param onStopped called when a feed has stopped, for whatever reason
@@ -38,16 +38,17 @@ export function createFeedSet(
 ): FeedSet {
   /** The settings with which each feed is to be followed. */
   const wanted = new Map<string, Settings>();
+  const startDelayFractions = new Map<string, number>();
   const followed = new Map<string, Followed>();
 
   /** Starts the feed if it is wanted. If it is already followed, but not with these settings, ends it first. */
-  const update = (name: string, turn = 0) => {
+  const update = (name: string) => {
     const settings = wanted.get(name);
     const current = followed.get(name);
     if (current !== undefined && current.settings !== settings) current.stop.abort();
     if (current !== undefined || settings === undefined) return;
     const stop = new AbortController();
-    const feed = start(settings, stop.signal, turn);
+    const feed = start(settings, stop.signal, startDelayFractions.get(name) ?? 0);
     followed.set(name, { settings, feed, stop });
     const remove = () => {
       followed.delete(name);
@@ -62,10 +63,16 @@ export function createFeedSet(
   return {
     follow: (file) => {
       const { added, removed, changed } = changesOf(wanted, file);
-      for (const name of removed) wanted.delete(name);
-      for (const settings of [...changed, ...added]) wanted.set(settings.feed.name, settings);
-      for (const name of [...removed, ...changed.map(({ feed }) => feed.name)]) update(name);
-      for (const [index, { feed }] of added.entries()) update(feed.name, index / added.length);
+      const started = [...changed, ...added];
+      for (const name of removed) {
+        wanted.delete(name);
+        startDelayFractions.delete(name);
+      }
+      for (const [index, settings] of started.entries()) {
+        wanted.set(settings.feed.name, settings);
+        startDelayFractions.set(settings.feed.name, index / started.length);
+      }
+      for (const name of [...removed, ...started.map(({ feed }) => feed.name)]) update(name);
     },
     running: () => [...followed.values()].map(({ feed }) => feed),
     stop: async () => {

@@ -26,13 +26,13 @@ function fileOf(...entries: readonly (Entry | string)[]): Pick<FeedsFile, 'feeds
 /** A set of feeds that only note when they start and stop. A feed that stops takes until `release`, unless `atOnce`. */
 function setup({ atOnce = true } = {}) {
   const events: string[] = [];
-  const turns: number[] = [];
+  const delays: number[] = [];
   const waiting: (() => void)[] = [];
   const failures: unknown[] = [];
   const fail = new Map<string, (error: unknown) => void>();
-  const start = ({ feed }: Settings, signal: AbortSignal, place: number): RunningFeed => {
+  const start = ({ feed }: Settings, signal: AbortSignal, startDelayFraction: number): RunningFeed => {
     events.push(`start ${feed.name} ${feed.pollIntervalMs}`);
-    turns.push(place);
+    delays.push(startDelayFraction);
     const stopped = new Promise<void>((resolve, reject) => {
       fail.set(feed.name, reject);
       const stop = () => {
@@ -54,7 +54,7 @@ function setup({ atOnce = true } = {}) {
   const release = () => {
     for (const stop of waiting.splice(0)) stop();
   };
-  return { set, names, taken, turns, stopped, failures, fail, release };
+  return { set, names, taken, delays, stopped, failures, fail, release };
 }
 
 it('starts added feeds, stops removed ones and restarts changed ones alone', async () => {
@@ -128,10 +128,16 @@ it('runs what the last file says when the file is changed two hundred times at r
   expect(names().sort()).toEqual(last.feeds.map(({ feed }) => feed.name).sort());
 });
 
-it('gives the feeds of a file their turns one after the other when they are started together', () => {
-  const { set, turns } = setup();
+it('spreads the starts of feeds when they are added or changed together', async () => {
+  const { set, delays } = setup();
   set.follow(fileOf('a', 'b', 'c', 'd'));
-  expect(turns).toEqual([0, 0.25, 0.5, 0.75]);
+  expect(delays.splice(0)).toEqual([0, 0.25, 0.5, 0.75]);
+  set.follow(fileOf(entry('a', '1s'), 'b', entry('c', '1s'), entry('d', '1s'), 'e'));
+  await turn();
+  expect(delays.splice(0).sort()).toEqual([0, 0.25, 0.5, 0.75]);
+  set.follow(fileOf(entry('a', '1s'), entry('b', '2s'), entry('c', '1s'), entry('d', '1s'), 'e'));
+  await turn();
+  expect(delays).toEqual([0]);
 });
 
 it('reports a feed that ends because of a bug, and does not start it again', async () => {
