@@ -127,6 +127,7 @@ export class FaultyProcess {
     };
     return {
       acquireLease: through(store.acquireLease),
+      tryAcquireLease: through(store.tryAcquireLease),
       renewLease: through(store.renewLease),
       renewLeases: through(store.renewLeases),
       releaseLease: through(store.releaseLease),

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Failure } from '../../core/errors.js';
-import type { FeedFilters, FeedIdentity, FeedStore } from '../../sync/ports/index.js';
+import type { FeedFilters, FeedIdentity, FeedStore, LeaseGrant } from '../../sync/ports/index.js';
 import { isHeld } from '../commit/fence.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type StoreConnection, timestamp } from '../connection/store-connection.js';
@@ -21,11 +21,20 @@ export class AnotherService extends Error implements Failure {
   }
 }
 
+interface AcquiredRow {
+  readonly is_locked: boolean;
+  /** Null: the lease was not taken. */
+  readonly epoch: string | null;
+  /** Null: the filters are the same. */
+  readonly before: FeedFilters | null;
+  readonly database_ms: number;
+}
+
 /** Creates the access to the leases of feeds. The holder of its lease may write to a feed. */
 export function createLeases(
   { db, tables }: StoreConnection,
   databaseClock: DatabaseClock,
-): Pick<FeedStore, 'acquireLease' | 'releaseLease'> {
+): Pick<FeedStore, 'acquireLease' | 'tryAcquireLease' | 'releaseLease'> {
   const requireSameService = async (feed: FeedIdentity) => {
     const stored = await db
       .selectFrom('feeds')
@@ -35,18 +44,29 @@ export function createLeases(
       .executeTakeFirst();
     if (stored !== undefined && stored.base_url !== feed.baseUrl) throw new AnotherService(feed, stored.base_url);
   };
-  return {
-    /**
-     * Takes the lease if it is free, expired by the clock of the database, already ours, or held by `replaced`. Creates the feed at
-     * its very first start, with its starting point and its history pass. Raises the epoch each time. If the filters include more
-     * than before, the cursor is already past some of these runs, so the data is complete only from now on, until a full pass has
-     * read them.
-     * @throws AnotherService
-     */
-    async acquireLease(feed, holder, ttlMs, replaced = null) {
-      const { rows } = await sql<{ epoch: string; before: FeedFilters | null; database_ms: number }>`
+  /**
+   * Takes the lease if it is free, expired by the clock of the database, already ours, or held by `replaced`. Creates the feed at
+   * its very first start, with its starting point and its history pass. Raises the epoch each time. If the filters include more
+   * than before, the cursor is already past some of these runs, so the data is complete only from now on, until a full pass has
+   * read them. Returns `locked` if the row of the feed is locked and the statement does not wait for it.
+   * @throws AnotherService
+   */
+  const acquire = async (
+    feed: FeedIdentity,
+    holder: string,
+    ttlMs: number,
+    replaced: string | null,
+    waits: boolean,
+  ): Promise<LeaseGrant | 'locked' | null> => {
+    const { rows } = await sql<AcquiredRow>`
         WITH before AS (
           SELECT filters FROM ${tables.feeds} WHERE name = ${feed.name}
+        ),
+        unlocked AS MATERIALIZED (
+          SELECT FROM ${tables.feeds} WHERE name = ${feed.name} FOR NO KEY UPDATE ${waits ? sql`` : sql`SKIP LOCKED`}
+        ),
+        state AS MATERIALIZED (
+          SELECT EXISTS (SELECT FROM before) AND NOT EXISTS (SELECT FROM unlocked) AS is_locked
         ),
         taken AS (
           -- At the very first start: creates the feed.
@@ -54,7 +74,7 @@ export function createLeases(
             lease_holder, lease_epoch, lease_expires_at)
           SELECT ${feed.name}, ${feed.baseUrl}, ${JSON.stringify(feed.filters)}::jsonb, ${feed.keepHistory}, since,
             COALESCE(since, '-infinity'), ${holder}, 1, clock_timestamp() + ${ttlMs} * interval '1 millisecond'
-          FROM (SELECT ${startOf(feed)} AS since) AS start
+          FROM state, (SELECT ${startOf(feed)} AS since) AS start WHERE NOT is_locked
           -- Later: takes the lease, and applies the settings.
           ON CONFLICT (name) DO UPDATE SET
             base_url = excluded.base_url, -- differs only if nothing was read from the old one
@@ -76,15 +96,19 @@ export function createLeases(
           RETURNING *
         )
         ${feed.start === 'live' ? sql`, history AS (${beginHistoryPass(tables)})` : sql``}
-        SELECT lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before, ${DATABASE_MS}
-        FROM taken LEFT JOIN before ON true`.execute(db);
-      const taken = databaseClock.note(rows[0]);
-      if (taken !== undefined) {
-        return { feed: feed.name, holder, epoch: Number(taken.epoch), filtersBefore: taken.before ?? null };
-      }
-      await requireSameService(feed);
-      return null;
+        SELECT is_locked, lease_epoch AS epoch, NULLIF(before.filters, taken.filters) AS before, ${DATABASE_MS}
+        FROM state LEFT JOIN taken ON true LEFT JOIN before ON true`.execute(db);
+    const row = databaseClock.note(rows[0]) as AcquiredRow;
+    if (row.epoch !== null) return { feed: feed.name, holder, epoch: Number(row.epoch), filtersBefore: row.before };
+    await requireSameService(feed);
+    return row.is_locked ? 'locked' : null;
+  };
+  return {
+    acquireLease: async (feed, holder, ttlMs, replaced = null) => {
+      const lease = await acquire(feed, holder, ttlMs, replaced, true);
+      return lease === 'locked' ? null : lease; // the row was deleted while the statement waited for it
     },
+    tryAcquireLease: (feed, holder, ttlMs, replaced) => acquire(feed, holder, ttlMs, replaced, false),
 
     async releaseLease(lease) {
       await db.updateTable('feeds').set({ lease_holder: null, lease_expires_at: null }).where(isHeld(lease)).execute();

@@ -42,7 +42,6 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
   const counted = () => [...led].filter(([, { kept }]) => !kept).map(([feed]) => feed);
   const take = (feed: string, kept: boolean) => {
     led.set(feed, { kept });
-    freeSince.delete(feed);
     return true;
   };
   return {

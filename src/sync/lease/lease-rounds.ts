@@ -4,12 +4,13 @@ import { limitConcurrency } from '../retry/limit-concurrency.js';
 import { createCheckIn } from './check-in.js';
 import { createFeedShare } from './feed-share.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
+import { createRowWait } from './row-wait.js';
 
 /** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
 const ATTEMPTS_PER_TTL = 3;
 /** Maximum interval of rounds, milliseconds: a requested pass waits for a renewal, and the lease may last an hour. */
 const MAX_INTERVAL_MS = 10_000;
-/** Maximum number of leases that are taken at once, so that connections are left for other statements. */
+/** Maximum number of leases that are taken at once: renewals wait for connections behind no more of them. */
 const TAKEN_AT_ONCE = 8;
 
 /**
@@ -29,14 +30,14 @@ export interface LeaseRounds {
    */
   look(feed: string, signal: AbortSignal, atOnce: boolean): Promise<RoundAnswer<FeedStatus> | null>;
   /**
-   * Takes a lease like the store; null also if the process leads its share of feeds. Rejects also when the signal aborts before its
-   * turn. `askedAt`: monotonic time.
+   * Takes a lease like the store; `lease` is null also if the process leads its share of feeds. Resolves with null while a commit
+   * locks one of several feeds. Rejects also when the signal aborts before its turn. `askedAt`: monotonic time.
    */
   take(
     feed: FeedIdentity,
     replaced: string | null,
     signal: AbortSignal,
-  ): Promise<{ readonly askedAt: number; readonly lease: LeaseGrant | null }>;
+  ): Promise<{ readonly askedAt: number; readonly lease: LeaseGrant | null } | null>;
   /**
    * Waits for the next renewal of a lease: null if it was lost, or is to be given back to another process. Resolves with null when
    * the signal aborts; rejects only because of a bug.
@@ -49,7 +50,14 @@ export interface LeaseRounds {
 export interface LeaseRoundsParts {
   readonly store: Pick<
     FeedStore,
-    'acquireLease' | 'renewLease' | 'renewLeases' | 'releaseLease' | 'readStatuses' | 'checkIn' | 'checkOut'
+    | 'acquireLease'
+    | 'tryAcquireLease'
+    | 'renewLease'
+    | 'renewLeases'
+    | 'releaseLease'
+    | 'readStatuses'
+    | 'checkIn'
+    | 'checkOut'
   >;
   readonly clock: Clock;
   /** Identifies this process among those that may hold a lease. */
@@ -80,9 +88,17 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
       });
     },
   });
+  const waitForRow = createRowWait();
+  /** The only feed waits for its row. If one of several did, the leases of the others would wait for a connection. */
+  const waitIfAlone = <T>(statement: () => Promise<T>) => (share.followed() < 2 ? waitForRow(statement) : null);
+  const acquire = (feed: FeedIdentity, replaced: string | null) =>
+    waitIfAlone(() => store.acquireLease(feed, holder, leaseTtlMs, replaced)) ??
+    store.tryAcquireLease(feed, holder, leaseTtlMs, replaced);
   const renewAll = async (leases: readonly LeaseGrant[]) => {
     const [first] = leases;
-    if (first !== undefined && leases.length === 1) return [await store.renewLease(first, leaseTtlMs)];
+    const renewedAlone =
+      first !== undefined && leases.length === 1 ? waitIfAlone(() => store.renewLease(first, leaseTtlMs)) : null;
+    if (renewedAlone !== null) return [await renewedAlone];
     const renewed = await store.renewLeases(leases, leaseTtlMs);
     return leases.map(({ feed }) => renewed.get(feed) ?? null);
   };
@@ -115,7 +131,10 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
           } else if (!share.mayTake(feed.name, askedAt)) return { askedAt, lease: null };
           let lease: LeaseGrant | null = null;
           try {
-            lease = await store.acquireLease(feed, holder, leaseTtlMs, replaced);
+            const acquired = await acquire(feed, replaced);
+            if (acquired === 'locked') return null;
+            lease = acquired;
+            if (lease !== null) share.looked(feed.name, false, askedAt);
           } finally {
             if (lease === null) share.release(feed.name);
           }
@@ -129,8 +148,10 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
       if (round.answer.heldForMs >= leaseTtlMs / 2) return round;
       // In two rounds the feed was being committed to. In a third one the lease might expire, so this one waits for the commit.
       const askedAt = clock.monotonic();
+      const renewal = waitForRow(() => store.renewLease(lease, leaseTtlMs));
+      if (renewal === null) return round;
       try {
-        return { askedAt, answer: await store.renewLease(lease, leaseTtlMs) };
+        return { askedAt, answer: await renewal };
       } catch (error) {
         return { error, pauseMs: intervalMs };
       }

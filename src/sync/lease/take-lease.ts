@@ -35,7 +35,8 @@ export async function takeLease(
     try {
       const replaced = mayReplace(status.leaseHolder, first, context) ? status.leaseHolder : null;
       const taken = mayTake(status, replaced, context) ? await leases.take(identity, replaced, signal) : null;
-      first = false;
+      // A last commit of the predecessor may lock the feed: then it is replaced after that.
+      if (taken !== null || replaced === null) first = false;
       const lease = taken?.lease ?? null;
       if (taken !== null && lease !== null) observer.leading(taken.askedAt + leaseTtlMs);
       const before = lease?.filtersBefore ?? null;

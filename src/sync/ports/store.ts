@@ -70,8 +70,18 @@ export interface PendingRun {
 
 /** PostgreSQL, as the engine uses it. All methods reject with a {@link Failure}. */
 export interface FeedStore extends PassStore {
-  /** Takes the lease if it is free, expired, already held by `holder`, or held by `replaced`; null while another process holds it. */
+  /**
+   * Takes the lease, after the current commit of its feed, if it is free, expired, already held by `holder`, or held by `replaced`;
+   * null while another process holds it.
+   */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
+  /** Like `acquireLease`, but without waiting: returns `locked` while a commit, perhaps of a process that was killed, locks the feed. */
+  tryAcquireLease(
+    feed: FeedIdentity,
+    holder: string,
+    ttlMs: number,
+    replaced: string | null,
+  ): Promise<LeaseGrant | 'locked' | null>;
   /**
    * Extends the lease, after the current commit of its feed; null when it was lost, or when this release cannot work on the schema
    * any longer.

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { entryJson } from '../../support/entries.js';
+import { untilWaiting } from '../../support/lock-waits.js';
 import { passCommit } from '../../support/passes.js';
 import { tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
@@ -75,6 +76,31 @@ describe('the lease of a feed', () => {
     const succeed = (replaced: string) => bench.store.acquireLease(testFeed(), 'b', TTL, replaced);
     expect(await succeed('c')).toBeNull();
     expect(await succeed('a')).toMatchObject({ holder: 'b', epoch: 2 });
+  });
+
+  it('is not waited for when its row is locked and it is only tried', async () => {
+    const held = await take('a');
+    if (held === null) throw new Error('no lease');
+    const tryToTake = (holder: string) => bench.store.tryAcquireLease(testFeed(), holder, TTL, null);
+    const locked = await bench.database.sql.transaction().execute(async (tx) => {
+      await sql`SELECT FROM ${tables.feeds} FOR NO KEY UPDATE`.execute(tx);
+      return tryToTake('a');
+    });
+    expect(locked).toBe('locked');
+    expect(await tryToTake('b')).toBeNull();
+    expect(await tryToTake('a')).toMatchObject({ epoch: 2 });
+  });
+
+  it('goes to a process that waited for the end of the last commit when it has expired by then', async () => {
+    await take('a');
+    await expire();
+    const taken = await bench.database.sql.transaction().execute(async (tx) => {
+      await sql`SELECT FROM ${tables.feeds} FOR NO KEY UPDATE`.execute(tx);
+      const waiting = take('b');
+      await untilWaiting(tx, 1);
+      return { waiting };
+    });
+    expect(await taken.waiting).toMatchObject({ holder: 'b', epoch: 2 });
   });
 
   it('is free at once when it is released', async () => {

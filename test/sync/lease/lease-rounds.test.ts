@@ -34,9 +34,9 @@ function setup(over: Partial<ModelStore> = {}) {
   };
   const take = async (name: string) => {
     rounds.follow(name);
-    const { lease } = await rounds.take(testFeed({ name }), null, stop.signal);
-    if (lease === null) throw new Error('the lease is held');
-    return lease;
+    const taken = await rounds.take(testFeed({ name }), null, stop.signal);
+    if (!taken?.lease) throw new Error('the lease was not taken');
+    return taken.lease;
   };
   return { clock, store, calls, rounds, stop, look, take };
 }
@@ -157,19 +157,38 @@ describe('a renewal', () => {
     expect(calls).toEqual([1, 2, 3].map((round) => `${round * INTERVAL_MS} renewLease`));
   });
 
-  it.each([
-    ['is left to the next round when a commit prevents it and most of the lease is left', 0.6, 0],
-    ['waits for the commit when little of the lease is left', 0.3, 1],
-  ])('%s', async (_, share, waits) => {
-    const renewal: LeaseRenewal = { status: feedStatus(), unfinished: [], heldForMs: share * TTL_MS };
+  it('is left to the next round when a commit prevents it and most of the lease is left', async () => {
+    const { renewals, waiting } = await renewLocked(0.6);
+    expect(waiting).toBe(0);
+    expect(renewals).toEqual([0.6, 0.6]);
+  });
+
+  it('waits for one commit at a time when little of the leases is left', async () => {
+    const { renewals, waiting } = await renewLocked(0.3);
+    expect(waiting).toBe(1);
+    expect(renewals).toEqual([1, 0.3]);
+  });
+
+  /** Renews two leases whose rows are locked. Returns the parts of the time to live that are left. */
+  async function renewLocked(left: number) {
+    const renewal: LeaseRenewal = { status: feedStatus(), unfinished: [], heldForMs: left * TTL_MS };
     const { clock, calls, rounds, stop, take } = setup({
       renewLeases: async (leases) => new Map(leases.map(({ feed }: LeaseGrant) => [feed, renewal])),
     });
     const leases = await Promise.all(['a', 'b'].map(take));
-    const renewals = await clock.run(Promise.all(leases.map((lease) => rounds.renew(lease, stop.signal))));
-    expect(calls.filter((call) => call.endsWith('renewLease'))).toHaveLength(waits * leases.length);
-    const heldForMs = waits === 0 ? renewal.heldForMs : TTL_MS;
-    expect(renewals).toMatchObject(leases.map(() => ({ answer: { heldForMs } })));
+    const renewed = await clock.run(Promise.all(leases.map((lease) => rounds.renew(lease, stop.signal))));
+    const renewals = renewed.map((round) =>
+      round !== null && 'answer' in round && round.answer !== null ? round.answer.heldForMs / TTL_MS : null,
+    );
+    return { renewals, waiting: calls.filter((call) => call.endsWith('renewLease')).length };
+  }
+
+  it('does not wait for a commit when only one of several feeds needs it', async () => {
+    const { clock, calls, rounds, stop, take } = setup();
+    const lease = await take('a');
+    rounds.follow('b');
+    await clock.run(rounds.renew(lease, stop.signal));
+    expect(calls).toContain(`${INTERVAL_MS} renewLeases`);
   });
 
   it('keeps the leases when the process cannot check in', async () => {
@@ -197,7 +216,7 @@ it('takes a bounded number of leases at once', async () => {
   const running = new Set<FeedIdentity>();
   let most = 0;
   const { clock, rounds } = setup({
-    acquireLease: async (feed) => {
+    tryAcquireLease: async (feed) => {
       running.add(feed);
       most = Math.max(most, running.size);
       await clock.pause(10);
@@ -209,6 +228,29 @@ it('takes a bounded number of leases at once', async () => {
   for (const { name } of feeds) rounds.follow(name);
   await clock.run(Promise.all(feeds.map((feed) => rounds.take(feed, null, new AbortController().signal))));
   expect(most).toBe(8);
+});
+
+it('waits for the commit of its only feed when it takes the lease', async () => {
+  const { calls, take } = setup();
+  await take('a');
+  expect(calls).toEqual(['0 acquireLease']);
+});
+
+it('leaves a locked feed to the next check, and the right to take it beyond the share stays', async () => {
+  let isLocked = true;
+  const { clock, store, rounds, stop, look, take } = setup({
+    tryAcquireLease: async (...given) =>
+      isLocked && given[0].name === 'b' ? 'locked' : store.tryAcquireLease(...given),
+  });
+  await store.checkIn('other', 2, 10 * TTL_MS);
+  await clock.run(Promise.all(['a', 'b'].map((feed) => look(feed))));
+  await take('a');
+  await clock.advance(TTL_MS);
+  const takeB = () => rounds.take(testFeed({ name: 'b' }), null, stop.signal);
+  expect(await takeB()).toBeNull();
+  isLocked = false;
+  await clock.run(look('b', false));
+  expect(await takeB()).toMatchObject({ lease: { feed: 'b' } });
 });
 
 it('takes all leases of its dead predecessor, which no longer counts as a process', async () => {

@@ -9,17 +9,17 @@ import { engineContext } from '../../support/engine.js';
 import { feedStatus } from '../../support/observed.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-/** A feed whose lease this process takes with the next attempt, and the reports. */
-function setup(status: Partial<FeedStatus>) {
+/** A feed whose lease this process takes after failed attempts (null: the feed was locked), and the reports. */
+function setup(status: Partial<FeedStatus>, { attempts = [] as null[], starting = false } = {}) {
   const said: string[] = [];
   const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: null };
   const stop = new AbortController();
-  const looks = [{ askedAt: 0, answer: feedStatus(status) }, null];
+  const looks = [...[...attempts, 'last'].map(() => ({ askedAt: 0, answer: feedStatus(status) })), null];
   const context = {
     leaseTtlMs: 30_000,
     stepMs: 0,
     holder: 'pod-1',
-    isDead: () => false,
+    isDead: (holder: string) => holder === 'predecessor',
     identity: { name: 'invoices', baseUrl: 'https://service.test/v1' },
     observer: {
       ticked: () => {},
@@ -32,11 +32,12 @@ function setup(status: Partial<FeedStatus>) {
       look: async () => looks.shift(),
       take: async () => {
         said.push('attempt');
-        return { askedAt: 5, lease };
+        const attempt = attempts.shift();
+        return attempt === undefined ? { askedAt: 5, lease } : attempt;
       },
     },
   } as unknown as FeedContext;
-  return { said, lease, take: () => takeLease(context, stop.signal) };
+  return { said, lease, take: () => takeLease(context, stop.signal, starting) };
 }
 
 it('reports the recovery of a lease that was lost during the outage', async () => {
@@ -49,6 +50,12 @@ it('makes no attempt while another process holds the lease', async () => {
   const { said, take } = setup({ leaseHolder: 'pod-2', baseUrl: 'https://service.test/v1' });
   expect(await take()).toBeNull();
   expect(said).toEqual(['lease recovered']);
+});
+
+it('replaces a dead predecessor after its last commit when that has locked the feed', async () => {
+  const { said, lease, take } = setup({ leaseHolder: 'predecessor' }, { attempts: [null], starting: true });
+  expect(await take()).toBe(lease);
+  expect(said.filter((text) => text === 'attempt')).toHaveLength(2);
 });
 
 it('makes an attempt while another process holds the lease when the feed belongs to another service, which fails', async () => {
