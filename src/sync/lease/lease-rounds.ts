@@ -30,7 +30,7 @@ export interface LeaseRounds {
    */
   look(feed: string, signal: AbortSignal, atOnce: boolean): Promise<RoundAnswer<FeedStatus> | null>;
   /**
-   * Takes a lease like the store; `lease` is null also if the process leads its share of feeds. Resolves with null while a commit
+   * Takes a lease like the store. Resolves with null if that was not possible now: the process leads its share of feeds, or a commit
    * locks one of several feeds. Rejects also when the signal aborts before its turn. `askedAt`: monotonic time.
    */
   take(
@@ -128,7 +128,7 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
           if (replaced !== null) {
             await checkOutDead(replaced);
             share.takeOwn(feed.name);
-          } else if (!share.mayTake(feed.name, askedAt)) return { askedAt, lease: null };
+          } else if (!share.mayTake(feed.name, askedAt)) return null;
           let lease: LeaseGrant | null = null;
           try {
             const acquired = await acquire(feed, replaced);

@@ -18,6 +18,7 @@ export async function takeLease(
   const { clock, observer, leases, identity, leaseTtlMs, stepMs } = context;
   let first = starting;
   let failures = 0;
+  let attemptFailed = false;
   let pauseMs = 0;
   for (;;) {
     observer.ticked(pauseMs + stepMs);
@@ -34,9 +35,13 @@ export async function takeLease(
     pauseMs = leases.intervalMs;
     try {
       const replaced = mayReplace(status.leaseHolder, first, context) ? status.leaseHolder : null;
-      const taken = mayTake(status, replaced, context) ? await leases.take(identity, replaced, signal) : null;
+      const mayAttempt = mayTake(status, replaced, context);
+      const taken = mayAttempt ? await leases.take(identity, replaced, signal) : null;
+      const isPutOff = mayAttempt && taken === null;
       // A last commit of the predecessor may lock the feed: then it is replaced after that.
-      if (taken !== null || replaced === null) first = false;
+      if (!isPutOff || replaced === null) first = false;
+      // What made the last attempt fail may persist: the feed may belong to another service.
+      if (isPutOff && attemptFailed) continue;
       const lease = taken?.lease ?? null;
       if (taken !== null && lease !== null) observer.leading(taken.askedAt + leaseTtlMs);
       const before = lease?.filtersBefore ?? null;
@@ -44,10 +49,12 @@ export async function takeLease(
       // Also reported without failures here: it may be the first success since failures while the lease was held.
       observer.recovered('lease', failures);
       failures = 0;
+      attemptFailed = false;
       if (lease !== null) return lease;
     } catch (error) {
       if (signal.aborted) return null;
       failures += 1;
+      attemptFailed = true;
       const failurePauseMs = pauseAfter(failures, classifyError(error), clock.random());
       observer.failed('lease', error, failures, failurePauseMs);
       observer.ticked(failurePauseMs);

@@ -3,14 +3,15 @@ import type { FeedContext } from '../../../src/sync/context.js';
 import { takeLease } from '../../../src/sync/lease/take-lease.js';
 import type { FeedStatus } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
+import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { engineContext } from '../../support/engine.js';
 import { feedStatus } from '../../support/observed.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-/** A feed whose lease this process takes after failed attempts (null: the feed was locked), and the reports. */
-function setup(status: Partial<FeedStatus>, { attempts = [] as null[], starting = false } = {}) {
+/** A feed whose lease this process takes after other attempts, which fail or are put off (null), and the reports. */
+function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[], starting = false } = {}) {
   const said: string[] = [];
   const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: null };
   const stop = new AbortController();
@@ -21,7 +22,9 @@ function setup(status: Partial<FeedStatus>, { attempts = [] as null[], starting 
     holder: 'pod-1',
     isDead: (holder: string) => holder === 'predecessor',
     identity: { name: 'invoices', baseUrl: 'https://service.test/v1' },
+    clock: { random: () => 0, sleep: async () => {} },
     observer: {
+      failed: (stage: string, _: unknown, failures: number) => said.push(`${stage} failed ${failures}`),
       ticked: () => {},
       status: () => {},
       leading: (until: number) => said.push(`leading until ${until}`),
@@ -33,7 +36,8 @@ function setup(status: Partial<FeedStatus>, { attempts = [] as null[], starting 
       take: async () => {
         said.push('attempt');
         const attempt = attempts.shift();
-        return attempt === undefined ? { askedAt: 5, lease } : attempt;
+        if (attempt instanceof Error) throw attempt;
+        return attempt === undefined ? { askedAt: 5, lease } : null;
       },
     },
   } as unknown as FeedContext;
@@ -50,6 +54,22 @@ it('makes no attempt while another process holds the lease', async () => {
   const { said, take } = setup({ leaseHolder: 'pod-2', baseUrl: 'https://service.test/v1' });
   expect(await take()).toBeNull();
   expect(said).toEqual(['lease recovered']);
+});
+
+it('reports no recovery while no attempt is made after one that failed', async () => {
+  const elsewhere = new ModelFailure('another_service', 'hold');
+  const { said, take } = setup({ leaseHolder: null }, { attempts: [elsewhere, null, elsewhere, null] });
+  await take();
+  expect(said).toEqual([
+    ...['attempt', 'lease failed 1', 'attempt', 'attempt', 'lease failed 2', 'attempt'],
+    ...['attempt', 'leading until 30005', 'lease recovered'],
+  ]);
+});
+
+it('reports a recovery when a check succeeds after others that failed, also if no attempt is made', async () => {
+  const { said, take } = setup({ leaseHolder: null }, { attempts: [null] });
+  await take();
+  expect(said).toEqual(['attempt', 'lease recovered', 'attempt', 'leading until 30005', 'lease recovered']);
 });
 
 it('replaces a dead predecessor after its last commit when that has locked the feed', async () => {
