@@ -17,7 +17,7 @@ import { openSharedParts, type ProcessContext, type ProcessSettings } from './sh
 /** The feeds that the process follows: the one of its settings, or those of a file. */
 export type FeedSource =
   | { readonly single: SettingsFor<Group> }
-  | { readonly file: FeedsFile; readonly changes: Pick<WatchedFile, 'readText' | 'read'> };
+  | { readonly file: FeedsFile; readonly changes: Pick<WatchedFile, 'readText' | 'read' | 'versionOf'> };
 
 /** Maximum time over which the starts of many feeds are spread, milliseconds. */
 const MAX_SPREAD_MS = 10_000;

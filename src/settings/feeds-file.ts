@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type FeedEntry, KEYS, parseEntries } from './feed-entries.js';
 import { HIDDEN, type Mistake, SettingsError } from './mistakes.js';
@@ -10,6 +12,8 @@ export interface FeedsFile<G extends Group = Group> {
   readonly feeds: readonly SettingsFor<G | 'feed'>[];
   /** The feeds whose entries are invalid. */
   readonly invalid: readonly InvalidFeed[];
+  /** Paths of the API keys of these feeds. An entry may become valid when such a file changes. */
+  readonly invalidKeyFiles: readonly string[];
   /** What was read, to notice changes. */
   readonly text: string;
 }
@@ -42,35 +46,61 @@ export async function readFeedsFile<G extends Group = Group>(
   env: NodeJS.ProcessEnv = process.env,
   { need, readFile = readText }: FeedsFileOptions<G> = {},
 ): Promise<FeedsFile<G>> {
-  const text = textOf(path, readFile);
+  const text = readFeedsText(path, readFile);
   const { entries, problems } = await parseEntries(text, basename(path));
   const inherited = { ...env }; // process.env itself is slow
   const feeds: SettingsFor<G | 'feed'>[] = [];
   const invalid = new Map<string, Mistake[]>();
+  const invalidKeyFiles = new Set<string>();
   const common = new Map<string, Mistake>();
   const options = { ...(need && { need: ['feed' as const, ...need] }), readFile, shared: new Map() };
   for (const entry of markRepeatedNames(entries)) {
     const result = settingsOf(entry, inherited, options);
     for (const mistake of result.common) common.set(`${mistake.variable} ${mistake.reason}`, mistake);
-    if (result.settings !== null) feeds.push(result.settings);
-    else invalid.set(entry.name, [...(invalid.get(entry.name) ?? []), ...result.mistakes]);
+    if (result.settings !== null) {
+      feeds.push(result.settings);
+      continue;
+    }
+    invalid.set(entry.name, [...(invalid.get(entry.name) ?? []), ...result.mistakes]);
+    const keyFile = entry.variables.get(API_KEY_FILE) ?? env[API_KEY_FILE];
+    if (keyFile) invalidKeyFiles.add(keyFile);
   }
   const ofAll = [...problems.map((reason) => unusable(path, reason)), ...common.values()];
   if (ofAll.length > 0) throw new SettingsError([...ofAll, ...[...invalid.values()].flat()]);
-  return { feeds, invalid: [...invalid].map(([name, mistakes]) => ({ name, mistakes })), text };
+  return {
+    feeds,
+    invalid: [...invalid].map(([name, mistakes]) => ({ name, mistakes })),
+    invalidKeyFiles: [...invalidKeyFiles],
+    text,
+  };
 }
 
-function textOf(path: string, readFile: ReadFile): string {
+/**
+ * Reads the text of a feeds file.
+ * @throws SettingsError
+ */
+export function readFeedsText(path: string, readFile: ReadFile = readText): string {
   let text: string;
   try {
+    checkSize(path, statSync(path, { throwIfNoEntry: false })?.size ?? 0);
     text = readFile(path);
   } catch (error) {
+    if (error instanceof SettingsError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? 'unreadable';
     throw new SettingsError([unusable(path, `reading it failed (${code})`)]);
   }
-  const bytes = Buffer.byteLength(text);
-  if (bytes > MAX_BYTES) throw new SettingsError([unusable(path, `it has ${bytes} bytes, more than 4 MiB`)]);
+  checkSize(path, Buffer.byteLength(text));
   return text;
+}
+
+/** Returns a text that changes when the file does, or its permissions. Rejects if it is missing. */
+export async function versionOf(path: string): Promise<string> {
+  const { ino, ctimeMs, size } = await stat(path);
+  return [ino, ctimeMs, size].join();
+}
+
+function checkSize(path: string, bytes: number): void {
+  if (bytes > MAX_BYTES) throw new SettingsError([unusable(path, `it has ${bytes} bytes, more than 4 MiB`)]);
 }
 
 function unusable(path: string, reason: string): Mistake {

@@ -1,8 +1,12 @@
 import { readFileSync } from 'node:fs';
+import { chmod, mkdtemp, rename, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { changesOf } from '../../src/settings/feed-changes.js';
-import { readFeedsFile } from '../../src/settings/feeds-file.js';
+import { readFeedsFile, versionOf } from '../../src/settings/feeds-file.js';
 import { describeMistake } from '../../src/settings/mistakes.js';
 import { SettingsError } from '../../src/settings/settings.js';
 import { files, LEAST } from '../support/settings.js';
@@ -45,6 +49,29 @@ const FULL = `
   markdown: yes
   pollInterval: 1m
 `;
+
+test('the version of a file changes when it is replaced, made readable or removed', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'feeds-file-'));
+  const path = join(folder, 'key');
+  const versions: string[] = [];
+  const take = async () => versions.push(await versionOf(path).catch(() => 'missing'));
+  try {
+    await take();
+    await writeFile(path, 'one', { mode: 0o000 });
+    await take();
+    await setTimeout(20); // the clock of the file system
+    await chmod(path, 0o400);
+    await take();
+    await take();
+    await writeFile(`${path}-new`, 'two');
+    await rename(`${path}-new`, path);
+    await take();
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  expect(versions[2]).toBe(versions[3]);
+  expect(new Set(versions).size).toBe(4);
+});
 
 describe('the feeds file', () => {
   test('overrides the environment with each key, and inherits the others', async () => {
@@ -91,7 +118,7 @@ describe('the feeds file', () => {
   });
 
   test('reads an empty list', async () => {
-    expect(await read('[]')).toEqual({ feeds: [], invalid: [], text: '[]' });
+    expect(await read('[]')).toEqual({ feeds: [], invalid: [], invalidKeyFiles: [], text: '[]' });
   });
 
   test('reads the example in docs/settings.md', async () => {
@@ -213,6 +240,38 @@ describe('the feeds file', () => {
     const mistakes = await rejectionOf(text);
     expect(mistakes).toEqual([expect.stringMatching(reason)]);
     expect(mistakes[0]).toContain(`SCANFEED_FEEDS_FILE is "${PATH}", but `);
+  });
+
+  test('is rejected without being read when it is too large', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'feeds-file-'));
+    const path = join(folder, 'feeds.yaml');
+    try {
+      await writeFile(path, '');
+      await truncate(path, 2 ** 22 + 1);
+      const readFile = () => {
+        throw new Error('it was read');
+      };
+      await expect(readFeedsFile(path, LEAST, { readFile })).rejects.toThrow('it has 4194305 bytes, more than 4 MiB');
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  test('names the key files of invalid entries', async () => {
+    const text = `
+- name: valid
+  apiKeyFile: /keys/acme
+- name: acme
+  apiKeyFile: /keys/missing
+- name: globex
+  apiKeyFile: /keys/globex
+  pollInterval: never
+- name: initech
+  pollInterval: never
+`;
+    expect((await read(text)).invalidKeyFiles).toEqual(['/keys/missing', '/keys/globex']);
+    const env = { SCANFEED_API_KEY: '', SCANFEED_API_KEY_FILE: '/keys/of-all' };
+    expect((await read('- name: acme\n- name: globex\n', env)).invalidKeyFiles).toEqual(['/keys/of-all']);
   });
 
   test('is rejected as a whole when it is missing', async () => {

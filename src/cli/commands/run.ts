@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { systemClock } from '../../core/clock.js';
 import { packageVersion } from '../../core/package.js';
@@ -6,7 +5,7 @@ import { openTracer } from '../../daemon/open-tracer.js';
 import { type Daemon, type FeedSource, runDaemon } from '../../daemon/run-daemon.js';
 import type { ProcessSettings } from '../../daemon/shared-parts.js';
 import { createLogger } from '../../observability/log/logger.js';
-import { readFeedsFile } from '../../settings/feeds-file.js';
+import { readFeedsFile, readFeedsText, versionOf } from '../../settings/feeds-file.js';
 import { readSettings } from '../../settings/settings.js';
 import { GROUPS } from '../../settings/variables.js';
 import { thisProcess } from '../context/command-process.js';
@@ -75,5 +74,6 @@ async function readAllSettings(): Promise<{
   // Each feed has a service of its own.
   const settings = readSettings(undefined, { need: GROUPS.filter((group) => group !== 'service') });
   const read = () => readFeedsFile(path);
-  return { settings, source: { file: await read(), changes: { read, readText: () => readFile(path, 'utf8') } } };
+  const readText = async () => readFeedsText(path);
+  return { settings, source: { file: await read(), changes: { read, readText, versionOf } } };
 }

@@ -4,14 +4,18 @@ import { SettingsError } from '../../settings/settings.js';
 
 /** Interval of looking for a change, milliseconds. Polling also works for a mounted ConfigMap, whose files are replaced by links. */
 const LOOK_EVERY_MS = 5_000;
-/** Interval of reading a file with invalid entries again, milliseconds: the key file that an entry names may exist by now. */
+/** Interval of looking for changed key files of invalid entries, and pause after a new reason for refusing the file, milliseconds. */
 const RETRY_MS = 60_000;
+/** Pause after refusing the file again for the same reason, milliseconds. Reading a large one takes seconds. */
+const REFUSED_AGAIN_MS = 600_000;
 
 export interface WatchedFile {
   /** Returns the text of the file. */
   readonly readText: () => Promise<string>;
   /** @throws SettingsError */
   readonly read: () => Promise<FeedsFile>;
+  /** Returns a text that changes when a key file does. Rejects if it is missing. */
+  readonly versionOf: (keyFile: string) => Promise<string>;
   readonly onRead: (file: FeedsFile) => void;
   /** Called when the file as a whole cannot be used, once for each reason in a row. The last valid one stays in force. */
   readonly onRefused: (error: SettingsError) => void;
@@ -23,29 +27,42 @@ export interface WatchedFile {
  */
 export async function watchFeedsFile(
   file: FeedsFile,
-  { readText, read, onRead, onRefused }: WatchedFile,
+  { readText, read, versionOf, onRead, onRefused }: WatchedFile,
   clock: Pick<Clock, 'sleep' | 'monotonic'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const retryTimeOf = ({ invalid }: FeedsFile) =>
-    invalid.length > 0 ? clock.monotonic() + RETRY_MS : Number.POSITIVE_INFINITY;
   let known: string | null = file.text;
-  let retryAt = retryTimeOf(file);
+  let keyFiles = file.invalidKeyFiles;
+  /** Their versions before the last reading that they caused. */
+  let keyVersions: string | null = null;
+  let retryAt = clock.monotonic() + RETRY_MS;
   let refusedFor: string | null = null;
+  /** Returns whether the same text may be accepted now. */
+  const mayRead = async () => {
+    if (clock.monotonic() < retryAt) return false;
+    if (refusedFor !== null) return true;
+    retryAt = clock.monotonic() + RETRY_MS;
+    const versions = await versionsOf(keyFiles, versionOf);
+    if (keyFiles.length === 0 || versions === keyVersions) return false;
+    keyVersions = versions;
+    return true;
+  };
   // In a function of its own: while this one waits, its variables would keep the settings of all feeds in memory.
   const readFile = async () => {
     try {
       const changed = await read();
       if (signal.aborted) return;
       known = changed.text; // the file may have changed once more
-      retryAt = retryTimeOf(changed);
+      keyFiles = changed.invalidKeyFiles;
+      retryAt = clock.monotonic() + RETRY_MS;
       refusedFor = null;
       onRead(changed);
     } catch (error) {
       if (!(error instanceof SettingsError)) throw error;
-      retryAt = clock.monotonic() + RETRY_MS;
-      if (error.message !== refusedFor) onRefused(error);
+      const isRepeated = error.message === refusedFor;
+      retryAt = clock.monotonic() + (isRepeated ? REFUSED_AGAIN_MS : RETRY_MS);
       refusedFor = error.message;
+      if (!isRepeated) onRefused(error);
     }
   };
   while (!signal.aborted) {
@@ -53,8 +70,13 @@ export async function watchFeedsFile(
     if (signal.aborted) return;
     const text = await readText().catch(() => null);
     if (signal.aborted) return;
-    if (text === known && clock.monotonic() < retryAt) continue;
+    if (text === known && !(await mayRead())) continue;
     known = text;
     await readFile();
   }
+}
+
+async function versionsOf(keyFiles: readonly string[], versionOf: WatchedFile['versionOf']): Promise<string> {
+  const versions = keyFiles.map(async (path) => [path, await versionOf(path).catch(() => 'missing')]);
+  return JSON.stringify(await Promise.all(versions));
 }

@@ -4,8 +4,8 @@ import type { FeedsFile } from '../../../src/settings/feeds-file.js';
 import { SettingsError } from '../../../src/settings/settings.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
-const EMPTY: FeedsFile = { feeds: [], invalid: [], text: '' };
-const INVALID: FeedsFile = { ...EMPTY, invalid: [{ name: 'a', mistakes: [] }] };
+const EMPTY: FeedsFile = { feeds: [], invalid: [], invalidKeyFiles: [], text: '' };
+const INVALID: FeedsFile = { ...EMPTY, invalid: [{ name: 'a', mistakes: [] }], invalidKeyFiles: ['/keys/a'] };
 
 /**
  * Watches a file with these texts, the first of which was read at the start, and then one for each look. The last text stays.
@@ -14,7 +14,7 @@ const INVALID: FeedsFile = { ...EMPTY, invalid: [{ name: 'a', mistakes: [] }] };
 async function watch(
   texts: readonly string[],
   meaningOf: (text: string) => FeedsFile,
-  { first = EMPTY, looks = texts.length } = {},
+  { first = EMPTY, looks = texts.length, versionAt = (_seconds: number): string => '' } = {},
 ) {
   const clock = new VirtualClock();
   const stop = new AbortController();
@@ -31,6 +31,7 @@ async function watch(
         return text();
       },
       read: async () => ({ ...meaningOf(text()), text: text() }),
+      versionOf: async () => versionAt(clock.monotonic() / 1000),
       onRead: () => events.push(`read ${text()} at ${clock.monotonic() / 1000} s`),
       onRefused: ({ mistakes }) => events.push(`refused: ${mistakes[0]?.reason}`),
     },
@@ -51,7 +52,44 @@ it('reads the file again when its text has changed', async () => {
 });
 
 it('reads the file again after a minute when an entry is invalid, since its key file may exist by then', async () => {
-  expect(await watch(['a'], () => INVALID, { first: INVALID, looks: 14 })).toEqual(['read a at 60 s']);
+  const options = { first: INVALID, looks: 40 };
+  expect(await watch(['a'], () => INVALID, options)).toEqual(['read a at 60 s']);
+});
+
+it('reads the file again within a minute when the key file of an invalid entry appears or changes', async () => {
+  const versionAt = (seconds: number) => {
+    if (seconds < 130) throw new Error('ENOENT');
+    return seconds < 250 ? 'one' : 'two';
+  };
+  expect(await watch(['a'], () => INVALID, { first: INVALID, looks: 80, versionAt })).toEqual([
+    'read a at 60 s',
+    'read a at 180 s',
+    'read a at 300 s',
+  ]);
+});
+
+it('reads a refused file again after a minute, and then every ten minutes, when it stays the same', async () => {
+  const clock = new VirtualClock();
+  const stop = new AbortController();
+  const readAt: number[] = [];
+  const watching = watchFeedsFile(
+    EMPTY,
+    {
+      readText: async () => 'cut',
+      read: async () => {
+        readAt.push(clock.monotonic() / 1000);
+        if (readAt.length === 4) stop.abort();
+        return refusing('cut');
+      },
+      versionOf: async () => '',
+      onRead: () => {},
+      onRefused: () => {},
+    },
+    clock,
+    stop.signal,
+  );
+  await clock.run(watching);
+  expect(readAt).toEqual([5, 65, 665, 1265]);
 });
 
 it('reports a file that cannot be used once, and continues when it can be used again', async () => {
@@ -74,6 +112,7 @@ it('does not pass on a file when the signal aborts while it is read', async () =
         stop.abort();
         return EMPTY;
       },
+      versionOf: async () => '',
       onRead: () => events.push('read'),
       onRefused: () => events.push('refused'),
     },
@@ -94,6 +133,7 @@ it('reads the file again when it changed back after it was read', async () => {
     {
       readText: async () => 'b',
       read: async () => ({ ...EMPTY, text: events.length === 0 ? 'c' : 'b' }),
+      versionOf: async () => '',
       onRead: ({ text }) => {
         events.push(text);
         if (events.length === 2) stop.abort();

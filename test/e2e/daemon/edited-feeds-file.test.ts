@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { runDaemon } from '../../../src/daemon/run-daemon.js';
 import type { StatusReport } from '../../../src/observability/status-page/status-report.js';
-import { readFeedsFile } from '../../../src/settings/feeds-file.js';
+import { readFeedsFile, readFeedsText, versionOf } from '../../../src/settings/feeds-file.js';
 import { readSettings } from '../../../src/settings/settings.js';
 import { GROUPS } from '../../../src/settings/variables.js';
 import { captureLeaks } from '../../support/canaries/capture-leaks.js';
@@ -59,10 +59,11 @@ async function startDaemon(env: Bench['env']) {
   const watcher = new EventEmitter();
   const changes = {
     read: () => readFeedsFile(path, env),
-    readText: () => {
+    readText: async () => {
       watcher.emit('look');
-      return readFile(path, 'utf8');
+      return readFeedsText(path);
     },
+    versionOf,
   };
   const settings = readSettings(env, { need: GROUPS.filter((group) => group !== 'service') });
   const { logger, lines, until } = recordingLogger();
