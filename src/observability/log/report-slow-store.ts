@@ -7,30 +7,44 @@ const SLOW_MS = 10_000;
 
 type Call = (...given: unknown[]) => Promise<unknown>;
 
-/** Wraps a store so that it logs each slow call, which usually waits for a lock, and logs again when the call returns. */
+/**
+ * Wraps a store so that it logs slow calls, which usually wait for a lock, and logs again when they have returned. Calls of the same
+ * task that are slow at the same time are logged together: with many feeds, there may be a thousand.
+ */
 export function reportSlowStore(
   store: FeedStore,
   logger: Pick<Logger, 'warn' | 'info'>,
   clock: Pick<Clock, 'sleep' | 'monotonic'>,
 ): FeedStore {
-  const reported =
-    (task: string, call: Call): Call =>
-    async (...given) => {
+  const reported = (task: string, call: Call): Call => {
+    let running = 0;
+    let slow = 0;
+    let slowSince = 0;
+    return async (...given) => {
       const startedAt = clock.monotonic();
       const returned = new AbortController();
-      let slow = false;
+      let isSlow = false;
+      running += 1;
       void clock.sleep(SLOW_MS, returned.signal).then(() => {
         if (returned.signal.aborted) return;
-        slow = true;
-        logger.warn('waiting for PostgreSQL', { task, seconds: SLOW_MS / 1000 });
+        isSlow = true;
+        slow += 1;
+        if (slow > 1) return;
+        slowSince = startedAt;
+        logger.warn('waiting for PostgreSQL', { task, calls: running, seconds: SLOW_MS / 1000 });
       });
       try {
         return await call(...given);
       } finally {
+        running -= 1;
         returned.abort(WAIT_OVER);
-        if (slow) logger.info('PostgreSQL answered', { task, seconds: (clock.monotonic() - startedAt) / 1000 });
+        if (isSlow) slow -= 1;
+        if (isSlow && slow === 0) {
+          logger.info('PostgreSQL answered', { task, seconds: (clock.monotonic() - slowSince) / 1000 });
+        }
       }
     };
+  };
   const calls = Object.entries(store) as [string, Call][];
   return Object.fromEntries(calls.map(([task, call]) => [task, reported(task, call)])) as unknown as FeedStore;
 }
