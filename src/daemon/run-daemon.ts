@@ -80,8 +80,11 @@ export function runDaemon(
 function createFeeds(shared: SharedParts, onBug: (error: unknown) => void) {
   let writtenByStopped = 0;
   const feeds = createFeedSet(
-    (of, until, startDelayFraction) =>
-      runFeed(of, shared, until, startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS)),
+    (of, until, { startDelayFraction, isFirst }) => {
+      // A predecessor of the process is replaced only at its start. Later, a holder that looks like one is another container.
+      const parts = isFirst ? shared : { ...shared, isDead: () => false };
+      return runFeed(of, parts, until, startDelayFraction * Math.min(of.feed.pollIntervalMs, MAX_SPREAD_MS));
+    },
     (feed) => {
       writtenByStopped += feed.report().runsWritten;
     },

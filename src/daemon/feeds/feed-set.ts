@@ -21,11 +21,16 @@ interface Followed {
   readonly stop: AbortController;
 }
 
-/**
- * Starts a feed, which ends when the signal aborts.
- * @param startDelayFraction from 0 to 1: part of the maximum delay by which feeds that are started together are spread
- */
-export type StartFeed = (settings: Settings, signal: AbortSignal, startDelayFraction: number) => RunningFeed;
+/** Where a feed stands among those that are started. */
+export interface StartPlace {
+  /** From 0 to 1: part of the maximum delay by which feeds that are started together are spread. */
+  readonly startDelayFraction: number;
+  /** Whether the process has just started, and follows its first feeds. */
+  readonly isFirst: boolean;
+}
+
+/** Starts a feed, which ends when the signal aborts. */
+export type StartFeed = (settings: Settings, signal: AbortSignal, place: StartPlace) => RunningFeed;
 
 /**
  * @param onStopped called when a feed has stopped, for whatever reason
@@ -40,6 +45,7 @@ export function createFeedSet(
   const wanted = new Map<string, Settings>();
   const startDelayFractions = new Map<string, number>();
   const followed = new Map<string, Followed>();
+  let isFirst = true;
 
   /** Starts the feed if it is wanted. If it is already followed, but not with these settings, ends it first. */
   const update = (name: string) => {
@@ -48,7 +54,8 @@ export function createFeedSet(
     if (current !== undefined && current.settings !== settings) current.stop.abort();
     if (current !== undefined || settings === undefined) return;
     const stop = new AbortController();
-    const feed = start(settings, stop.signal, startDelayFractions.get(name) ?? 0);
+    const startDelayFraction = startDelayFractions.get(name) ?? 0;
+    const feed = start(settings, stop.signal, { startDelayFraction, isFirst });
     followed.set(name, { settings, feed, stop });
     const remove = () => {
       followed.delete(name);
@@ -73,6 +80,7 @@ export function createFeedSet(
         startDelayFractions.set(settings.feed.name, index / started.length);
       }
       for (const name of [...removed, ...started.map(({ feed }) => feed.name)]) update(name);
+      isFirst = false;
     },
     running: () => [...followed.values()].map(({ feed }) => feed),
     stop: async () => {

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createFeedSet } from '../../../src/daemon/feeds/feed-set.js';
+import { createFeedSet, type StartFeed } from '../../../src/daemon/feeds/feed-set.js';
 import type { RunningFeed } from '../../../src/daemon/feeds/run-feed.js';
 import type { FeedsFile } from '../../../src/settings/feeds-file.js';
 import type { Settings } from '../../../src/settings/settings.js';
@@ -27,11 +27,13 @@ function fileOf(...entries: readonly (Entry | string)[]): Pick<FeedsFile, 'feeds
 function setup({ atOnce = true } = {}) {
   const events: string[] = [];
   const delays: number[] = [];
+  const first: string[] = [];
   const waiting: (() => void)[] = [];
   const failures: unknown[] = [];
   const fail = new Map<string, (error: unknown) => void>();
-  const start = ({ feed }: Settings, signal: AbortSignal, startDelayFraction: number): RunningFeed => {
+  const start: StartFeed = ({ feed }, signal, { startDelayFraction, isFirst }): RunningFeed => {
     events.push(`start ${feed.name} ${feed.pollIntervalMs}`);
+    if (isFirst) first.push(feed.name);
     delays.push(startDelayFraction);
     const stopped = new Promise<void>((resolve, reject) => {
       fail.set(feed.name, reject);
@@ -54,7 +56,7 @@ function setup({ atOnce = true } = {}) {
   const release = () => {
     for (const stop of waiting.splice(0)) stop();
   };
-  return { set, names, taken, delays, stopped, failures, fail, release };
+  return { set, names, taken, delays, first, stopped, failures, fail, release };
 }
 
 it('starts added feeds, stops removed ones and restarts changed ones alone', async () => {
@@ -68,6 +70,15 @@ it('starts added feeds, stops removed ones and restarts changed ones alone', asy
   set.follow(fileOf('a', entry('b', '1s'), 'd'));
   await turn();
   expect(taken()).toEqual([]);
+});
+
+it('starts feeds as the first ones of the process only when it follows a file for the first time', async () => {
+  const { set, names, first } = setup();
+  set.follow(fileOf('a', 'b'));
+  set.follow(fileOf(entry('a', '1s'), 'b', 'c'));
+  await turn();
+  expect(names().sort()).toEqual(['a', 'b', 'c']);
+  expect(first).toEqual(['a', 'b']);
 });
 
 it('keeps a feed running when its entry becomes invalid, and changes it when the entry is valid again', async () => {

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/core/clock.js';
@@ -160,6 +160,34 @@ test('runs what the last valid file says when the file is edited many times', as
     if (edit % 10 === 0) await check(history.splice(0));
   }
   await check(history);
+});
+
+test('leaves a feed to a container with the same process id when that feed is added to the file', async () => {
+  const given = await setup();
+  const { database, folder, env } = given;
+  const write = (...names: readonly Organization[]) =>
+    writeFile(
+      env.SCANFEED_FEEDS_FILE,
+      names.map((name) => `- name: ${name}\n  apiKeyFile: ${join(folder, `${name}-one`)}\n`).join(''),
+    );
+  await write('north', 'south');
+  const daemon = await startDaemon(env);
+  await eventually(() => shown(daemon, given)).toEqual(expectedOf(['north', 'south'], []));
+  await write('north');
+  await eventually(() => shown(daemon, given)).toEqual(expectedOf(['north'], []));
+  const other = `${hostname()}/${process.pid}/other`;
+  await database.query(
+    `UPDATE scanfeed.feeds SET lease_holder = '${other}', lease_expires_at = now() + interval '1 hour' WHERE name = 'south'`,
+  );
+  await write('north', 'south');
+  const leaderOfSouth = async () => {
+    const { feeds } = JSON.parse((await daemon.get('/status.json')).body) as { feeds: readonly StatusReport[] };
+    return feeds.find(({ feed }) => feed === 'south')?.leaseHolder ?? null;
+  };
+  await eventually(leaderOfSouth).toBe(other);
+  await daemon.untilFollowed();
+  const [row] = await database.query("SELECT lease_holder FROM scanfeed.feeds WHERE name = 'south'");
+  expect(row).toEqual({ lease_holder: other });
 });
 
 test('starts the feed of an invalid entry when its key file is made and the feeds file stays the same', async () => {
