@@ -13,17 +13,17 @@ export const STATEMENT_MUTANTS: readonly Mutant[] = [
     'a page does not wait for the commit of the page before',
     patch(
       'src/storage/commit/fence.ts',
-      'AS feed JOIN sent ON ${IS_HELD}',
-      'AS feed JOIN sent ON ${IS_HELD} AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor',
+      "AS feed JOIN sent ON ${isHeld(leasesIn('sent'))}",
+      "AS feed JOIN sent ON ${isHeld(leasesIn('sent'))} AND feed.cursor IS NOT DISTINCT FROM sent.from_cursor",
     ),
   ),
   statements(
     'a page of another epoch is committed',
-    patch('src/storage/commit/fence.ts', 'AND feed.lease_epoch = sent.epoch\n    AND COALESCE', 'AND COALESCE'),
+    patch('src/storage/commit/fence.ts', 'AND lease_epoch = ${epoch} AND COALESCE', 'AND COALESCE'),
   ),
   statements(
     'a commit of an epoch that was granted twice lands',
-    patch('src/storage/commit/fence.ts', " AND COALESCE(feed.lease_holder, '') = sent.holder", ''),
+    patch('src/storage/commit/fence.ts', " AND COALESCE(lease_holder, '') = ${holder}", ''),
   ),
   statements(
     'a held lease is taken away',

@@ -19,8 +19,16 @@ export const LEADER = sql<string | null>`CASE WHEN lease_expires_at > clock_time
  * Condition on a row of `feeds`: the lease is still the granted one. The holder is compared too, because a database that loses
  * commits may grant the same epoch twice.
  */
-export function isHeld({ feed, epoch, holder }: LeaseGrant): RawBuilder<boolean> {
+export function isHeld({ feed, epoch, holder }: GrantedLease): RawBuilder<boolean> {
   return sql`(name = ${feed} AND lease_epoch = ${epoch} AND COALESCE(lease_holder, '') = ${holder})`;
+}
+
+/** What identifies a lease: values, or columns of a statement. */
+type GrantedLease = { readonly [part in 'feed' | 'epoch' | 'holder']: LeaseGrant[part] | RawBuilder<unknown> };
+
+/** Returns the columns that identify leases in rows of a statement. */
+export function leasesIn(rows: string): GrantedLease {
+  return { feed: sql.ref(`${rows}.feed`), epoch: sql.ref(`${rows}.epoch`), holder: sql.ref(`${rows}.holder`) };
 }
 
 /**
@@ -43,7 +51,7 @@ WITH sent AS MATERIALIZED (
   ${sentPositions(pages, settings, now)}
 ),
 locked AS MATERIALIZED (
-  SELECT feed.name, feed.cursor FROM ${tables.feeds} AS feed JOIN sent ON ${IS_HELD}
+  SELECT feed.name, feed.cursor FROM ${tables.feeds} AS feed JOIN sent ON ${isHeld(leasesIn('sent'))}
   FOR NO KEY UPDATE OF feed ${pages.length > 1 ? sql`SKIP LOCKED` : sql``}
 ),
 fence AS MATERIALIZED (
@@ -62,10 +70,6 @@ fence AS MATERIALIZED (
   RETURNING ${FENCE_COLUMNS}
 )`;
 }
-
-/** Condition on a row `feed`: its lease is that of the page in `sent`. */
-const IS_HELD = sql`feed.name = sent.feed AND feed.lease_epoch = sent.epoch
-    AND COALESCE(feed.lease_holder, '') = sent.holder`;
 
 /** Fence for writes that do not move the cursor. Locks the row, so a new holder waits for this commit or makes it fail. */
 export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unknown> {

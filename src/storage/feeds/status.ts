@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../../sync/ports/index.js';
-import { isHeld, LEADER } from '../commit/fence.js';
+import { isHeld, LEADER, leasesIn } from '../commit/fence.js';
 import { createDatabaseClock, DATABASE_MS } from '../connection/database-clock.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { historyIsComplete } from '../passes/passes.js';
@@ -98,12 +98,10 @@ function extendOne(tables: Tables, lease: LeaseGrant, ttlMs: number): RawBuilder
       )`;
 }
 
-/** Waits for no commit: rows that are locked are read as they were. */
+/** Does not wait for commits: locked rows are reported but not extended. */
 function extendMany(tables: Tables, leases: readonly LeaseGrant[], ttlMs: number): RawBuilder<unknown> {
   const column = (read: (lease: LeaseGrant) => string | number) => sql`${leases.map(read)}`;
-  // Like `isHeld`.
-  const isGranted = sql`feed.name = granted.feed AND feed.lease_epoch = granted.epoch
-          AND COALESCE(feed.lease_holder, '') = granted.holder`;
+  const isGranted = isHeld(leasesIn('granted'));
   return sql`granted AS MATERIALIZED (
         SELECT * FROM unnest(${column(({ feed }) => feed)}::text[], ${column(({ epoch }) => epoch)}::bigint[],
           ${column(({ holder }) => holder)}::text[]) AS lease (feed, epoch, holder)
