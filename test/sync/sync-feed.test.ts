@@ -266,7 +266,7 @@ describe('outages', () => {
         service.feed.push(entryJson({ scanId: `after-${outages}` }));
         ended.length = 0;
         await clock.advance(60_000);
-        expect((ended[0] ?? Number.NaN) - back).toBeLessThanOrEqual(10_000); // three looks in a lease's 30 s
+        expect((ended[0] ?? Number.NaN) - back).toBeLessThanOrEqual(10_000); // three checks in a lease's 30 s
       }
       await stop();
     });

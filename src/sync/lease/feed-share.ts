@@ -7,8 +7,8 @@ export function shareOf(feeds: number, processes: number): number {
 }
 
 /**
- * Decides which feeds a process leads, so that processes that follow the same feeds share them evenly. It counts leases, not
- * successes: a feed that fails stays where it is. All times are monotonic, milliseconds.
+ * Decides which feeds a process leads, so that processes that follow the same feeds share them evenly. Shares count leases,
+ * even of failing feeds: a feed that fails stays where it is. All times are monotonic, milliseconds.
  */
 export interface FeedShare {
   follow(feed: string): void;
@@ -17,8 +17,8 @@ export interface FeedShare {
   followed(): number;
   /** Sets the names of the live processes, in a fixed order. */
   setProcesses(processes: readonly string[]): void;
-  /** Records whether a feed was free when it was looked at. */
-  looked(feed: string, isFree: boolean, now: number): void;
+  /** Records whether a feed was free when its status was checked. */
+  recordCheck(feed: string, isFree: boolean, now: number): void;
   /**
    * Returns whether the process may take the lease of a feed, which then counts until it is released. Beyond its share it may only
    * take a feed that was free for the time to live of a lease while the processes were the same: the others do not follow it.
@@ -40,10 +40,6 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
 
   const share = () => shareOf(followed.size, Math.max(1, processes.length));
   const counted = () => [...led].filter(([, { kept }]) => !kept).map(([feed]) => feed);
-  const take = (feed: string, kept: boolean) => {
-    led.set(feed, { kept });
-    return true;
-  };
   return {
     follow: (feed) => void followed.add(feed),
     unfollow: (feed) => {
@@ -58,15 +54,17 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
       freeSince.clear();
       for (const feed of led.keys()) led.set(feed, { kept: false });
     },
-    looked: (feed, isFree, now) => {
+    recordCheck: (feed, isFree, now) => {
       if (!isFree) freeSince.delete(feed);
       else if (!freeSince.has(feed)) freeSince.set(feed, now);
     },
     mayTake: (feed, now) => {
-      if (counted().length < share()) return take(feed, false);
-      return now - (freeSince.get(feed) ?? now) >= leaseTtlMs && take(feed, true);
+      const exceedsShare = counted().length >= share();
+      if (exceedsShare && now - (freeSince.get(feed) ?? now) < leaseTtlMs) return false;
+      led.set(feed, { kept: exceedsShare });
+      return true;
     },
-    takeOwn: (feed) => void take(feed, false),
+    takeOwn: (feed) => void led.set(feed, { kept: false }),
     release: (feed) => void led.delete(feed),
     surplus: () => {
       const feeds = counted();

@@ -25,10 +25,11 @@ export interface LeaseRounds {
   /** Ends that. With its last feed the process no longer counts. Never rejects. */
   unfollow(feed: string): Promise<void>;
   /**
-   * Waits for the next look at a feed without a lease. Resolves with null when the signal aborts; rejects only because of a bug.
-   * @param atOnce whether the feed has just begun to wait for its lease, so that the look happens at once
+   * Waits for the next check of a feed without a lease, which reads its status. Resolves with null when the signal aborts; rejects
+   * only because of a bug.
+   * @param immediately whether the feed has just begun to wait for its lease, so that it is checked immediately
    */
-  look(feed: string, signal: AbortSignal, atOnce: boolean): Promise<RoundAnswer<FeedStatus> | null>;
+  checkStatus(feed: string, signal: AbortSignal, immediately: boolean): Promise<RoundAnswer<FeedStatus> | null>;
   /**
    * Takes a lease like the store. Resolves with null if that was not possible now: the process leads its share of feeds, or a commit
    * locks one of several feeds. Rejects also when the signal aborts before its turn. `askedAt`: monotonic time.
@@ -72,7 +73,7 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
   const limited = limitConcurrency(TAKEN_AT_ONCE);
   const share = createFeedShare(leaseTtlMs);
   const { checkIn, checkOut, checkOutDead } = createCheckIn({ store, clock, holder, leaseTtlMs, intervalMs }, share);
-  const looks = createRounds<string, FeedStatus>({
+  const checks = createRounds<string, FeedStatus>({
     clock,
     intervalMs,
     backsOff: true,
@@ -83,7 +84,7 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
       const statuses = await store.readStatuses(feeds);
       return feeds.map((feed) => {
         const status = statuses.get(feed) as FeedStatus;
-        share.looked(feed, status.leaseHolder === null, askedAt);
+        share.recordCheck(feed, status.leaseHolder === null, askedAt);
         return status;
       });
     },
@@ -120,7 +121,7 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
       share.unfollow(feed);
       if (share.followed() === 0) await checkOut();
     },
-    look: looks.next,
+    checkStatus: checks.next,
     take: (feed, replaced, signal) =>
       limited(
         async () => {
@@ -134,7 +135,7 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
             const acquired = await acquire(feed, replaced);
             if (acquired === 'locked') return null;
             lease = acquired;
-            if (lease !== null) share.looked(feed.name, false, askedAt);
+            if (lease !== null) share.recordCheck(feed.name, false, askedAt);
           } finally {
             if (lease === null) share.release(feed.name);
           }

@@ -6,9 +6,9 @@ import { pauseAfter, pauseUntilPoll } from '../retry/backoff.js';
 export interface Rounds<Request, Answer> {
   /**
    * Waits for the answer of the next round. Resolves with null when the signal aborts; rejects only because of a bug.
-   * @param atOnce whether the next round begins at once, unless the last one failed
+   * @param immediately whether the next round begins immediately, unless the last one failed
    */
-  next(request: Request, signal: AbortSignal, atOnce?: boolean): Promise<RoundAnswer<Answer> | null>;
+  next(request: Request, signal: AbortSignal, immediately?: boolean): Promise<RoundAnswer<Answer> | null>;
 }
 
 export type RoundAnswer<Answer> =
@@ -19,7 +19,7 @@ export type RoundAnswer<Answer> =
 
 export interface RoundsOptions<Request, Answer> {
   readonly clock: Clock;
-  /** Time from the begin of a round to the begin of the next one, milliseconds. */
+  /** Time between the starts of two rounds, milliseconds. */
   readonly intervalMs: number;
   /** Whether the pauses after failed rounds grow; otherwise they have the interval. */
   readonly backsOff: boolean;
@@ -83,10 +83,10 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
     isRunning = false;
     isUrgent = false;
   };
-  const wait = (waiter: Waiting<Request, Answer>, atOnce: boolean) => {
+  const wait = (waiter: Waiting<Request, Answer>, immediately: boolean) => {
     waiting.add(waiter);
     if (!isRunning && untilNext() === 0) nextAt = clock.monotonic() + intervalMs;
-    if (atOnce && failures === 0) {
+    if (immediately && failures === 0) {
       isUrgent = true;
       pause.abort(WAIT_OVER);
     }
@@ -103,7 +103,7 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
   };
 
   return {
-    next: (request, signal, atOnce = false) =>
+    next: (request, signal, immediately = false) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return resolve(null);
         const aborted = () => {
@@ -119,7 +119,7 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
           fail: reject,
         };
         signal.addEventListener('abort', aborted, { once: true });
-        wait(waiter, atOnce);
+        wait(waiter, immediately);
       }),
   };
 }

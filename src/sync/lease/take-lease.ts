@@ -22,15 +22,15 @@ export async function takeLease(
   let pauseMs = 0;
   for (;;) {
     observer.ticked(pauseMs + stepMs);
-    const look = await leases.look(identity.name, signal, pauseMs === 0);
-    if (look === null) return null;
-    if ('error' in look) {
+    const check = await leases.checkStatus(identity.name, signal, pauseMs === 0);
+    if (check === null) return null;
+    if ('error' in check) {
       failures += 1;
-      pauseMs = look.pauseMs;
-      observer.failed('lease', look.error, failures, pauseMs);
+      pauseMs = check.pauseMs;
+      observer.failed('lease', check.error, failures, pauseMs);
       continue;
     }
-    const status = look.answer;
+    const status = check.answer;
     observer.status(status);
     pauseMs = leases.intervalMs;
     try {

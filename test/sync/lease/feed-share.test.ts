@@ -15,7 +15,7 @@ function processWith(feeds: number, processes: number) {
   const takeAll = (now: number) =>
     names.filter((name) => {
       if (taken.has(name)) return false;
-      share.looked(name, true, now);
+      share.recordCheck(name, true, now);
       return share.mayTake(name, now) && taken.add(name);
     });
   return { share, names, takeAll };
@@ -49,8 +49,8 @@ describe('a process', () => {
   it('takes a feed beyond its share only when that was free for the time to live of a lease, without a pause', () => {
     const { share, takeAll } = processWith(4, 2);
     takeAll(0);
-    share.looked('feed-3', false, 5_000);
-    share.looked('feed-3', true, 6_000);
+    share.recordCheck('feed-3', false, 5_000);
+    share.recordCheck('feed-3', true, 6_000);
     expect(share.mayTake('feed-3', TTL_MS)).toBe(false);
     expect(share.mayTake('feed-2', TTL_MS - 1)).toBe(false);
     expect(share.mayTake('feed-2', TTL_MS)).toBe(true);

@@ -28,9 +28,9 @@ function setup(over: Partial<ModelStore> = {}) {
   const ready = async () => void calls.push(`${clock.monotonic()} ready`);
   const rounds = createLeaseRounds({ store: counted, clock, holder: 'process', leaseTtlMs: TTL_MS, ready });
   const stop = new AbortController();
-  const look = (feed: string, atOnce = true) => {
+  const check = (feed: string, immediately = true) => {
     rounds.follow(feed);
-    return rounds.look(feed, stop.signal, atOnce);
+    return rounds.checkStatus(feed, stop.signal, immediately);
   };
   const take = async (name: string) => {
     rounds.follow(name);
@@ -38,45 +38,45 @@ function setup(over: Partial<ModelStore> = {}) {
     if (!taken?.lease) throw new Error('the lease was not taken');
     return taken.lease;
   };
-  return { clock, store, calls, rounds, stop, look, take };
+  return { clock, store, calls, rounds, stop, check, take };
 }
 
-describe('a look', () => {
+describe('a check of the status', () => {
   it('happens at once when feeds have just started, in one statement for all', async () => {
-    const { clock, calls, look } = setup();
-    const looks = await clock.run(Promise.all(FEEDS.map((feed) => look(feed))));
+    const { clock, calls, check } = setup();
+    const checks = await clock.run(Promise.all(FEEDS.map((feed) => check(feed))));
     expect(calls).toEqual(['0 ready', '0 checkIn', '0 readStatuses']);
-    expect(looks).toMatchObject(FEEDS.map(() => ({ askedAt: 0, answer: { leaseHolder: null } })));
+    expect(checks).toMatchObject(FEEDS.map(() => ({ askedAt: 0, answer: { leaseHolder: null } })));
   });
 
-  it('waits for the next round when a feed looks again, and happens at once when another feed starts', async () => {
-    const { clock, calls, look } = setup();
-    await clock.run(Promise.all([look('a'), look('c')]));
+  it('waits for the next round when a feed is checked again, and happens at once when another feed starts', async () => {
+    const { clock, calls, check } = setup();
+    await clock.run(Promise.all([check('a'), check('c')]));
     calls.length = 0;
-    const again = look('a', false);
+    const again = check('a', false);
     await clock.advance(1_000);
-    const started = look('b');
+    const started = check('b');
     await clock.run(Promise.all([again, started]));
     expect(calls).toEqual(['1000 ready', '1000 readStatuses']); // it has checked in a second before
-    await clock.run(look('a', false));
+    await clock.run(check('a', false));
     expect(calls.at(-1)).toBe(`${1_000 + INTERVAL_MS} readStatuses`);
   });
 
-  it('reports a failure to each feed, with the pause until the next look, which nothing shortens', async () => {
+  it('reports a failure to each feed, with the pause until the next check, which nothing shortens', async () => {
     let isAway = true;
-    const { clock, store, calls, look } = setup({
+    const { clock, store, calls, check } = setup({
       readStatuses: async (feeds) => {
         if (isAway) throw new ModelFailure('connection');
         return ModelStore.prototype.readStatuses.call(store, feeds);
       },
     });
-    const failed = await clock.run(Promise.all(FEEDS.map((feed) => look(feed))));
+    const failed = await clock.run(Promise.all(FEEDS.map((feed) => check(feed))));
     const { pauseMs } = failed[0] as { pauseMs: number };
     expect(pauseMs).toBeLessThanOrEqual(500);
     expect(failed).toEqual(FEEDS.map(() => ({ error: expect.any(ModelFailure), pauseMs })));
     isAway = false;
     calls.length = 0;
-    await clock.run(Promise.all([look('a', false), look('new')]));
+    await clock.run(Promise.all([check('a', false), check('new')]));
     expect(calls).toEqual([`${pauseMs} ready`, `${pauseMs} readStatuses`]);
   });
 
@@ -93,19 +93,19 @@ describe('a look', () => {
       );
     const rounds = createLeaseRounds({ store, clock, holder: 'process', leaseTtlMs: TTL_MS, ready });
     const [first, last] = [new AbortController(), new AbortController()];
-    const looks = [rounds.look('a', first.signal, true), rounds.look('b', last.signal, true)];
+    const checks = [rounds.checkStatus('a', first.signal, true), rounds.checkStatus('b', last.signal, true)];
     await clock.advance(1_000);
     first.abort();
-    expect(await looks[0]).toBeNull();
+    expect(await checks[0]).toBeNull();
     expect(isWaiting).toBe(true);
     last.abort();
-    expect(await looks[1]).toBeNull();
+    expect(await checks[1]).toBeNull();
     expect(isWaiting).toBe(false);
   });
 });
 
 it('every wait rejects when a bug ends the rounds', async () => {
-  const { clock, look } = setup({
+  const { clock, check } = setup({
     readStatuses: async () => {
       throw new ModelFailure('connection');
     },
@@ -113,8 +113,8 @@ it('every wait rejects when a bug ends the rounds', async () => {
   clock.random = () => {
     throw new Error('a bug');
   };
-  const looks = FEEDS.map((feed) => look(feed));
-  await expect(clock.run(Promise.any(looks))).rejects.toMatchObject({ errors: FEEDS.map(() => new Error('a bug')) });
+  const checks = FEEDS.map((feed) => check(feed));
+  await expect(clock.run(Promise.any(checks))).rejects.toMatchObject({ errors: FEEDS.map(() => new Error('a bug')) });
 });
 
 describe('a renewal', () => {
@@ -238,27 +238,27 @@ it('waits for the commit of its only feed when it takes the lease', async () => 
 
 it('leaves a locked feed to the next check, and the right to take it beyond the share stays', async () => {
   let isLocked = true;
-  const { clock, store, rounds, stop, look, take } = setup({
+  const { clock, store, rounds, stop, check, take } = setup({
     tryAcquireLease: async (...given) =>
       isLocked && given[0].name === 'b' ? 'locked' : store.tryAcquireLease(...given),
   });
   await store.checkIn('other', 2, 10 * TTL_MS);
-  await clock.run(Promise.all(['a', 'b'].map((feed) => look(feed))));
+  await clock.run(Promise.all(['a', 'b'].map((feed) => check(feed))));
   await take('a');
   const takeB = () => rounds.take(testFeed({ name: 'b' }), null, stop.signal);
   expect(await takeB()).toBeNull(); // its share is one feed
   await clock.advance(TTL_MS);
   expect(await takeB()).toBeNull();
   isLocked = false;
-  await clock.run(look('b', false));
+  await clock.run(check('b', false));
   expect(await takeB()).toMatchObject({ lease: { feed: 'b' } });
 });
 
 it('takes all leases of its dead predecessor, which no longer counts as a process', async () => {
-  const { clock, store, rounds, stop, look } = setup();
+  const { clock, store, rounds, stop, check } = setup();
   for (const name of FEEDS) await store.acquireLease(testFeed({ name }), 'predecessor', TTL_MS);
   await store.checkIn('predecessor', FEEDS.length, TTL_MS);
-  await clock.run(Promise.all(FEEDS.map((feed) => look(feed))));
+  await clock.run(Promise.all(FEEDS.map((feed) => check(feed))));
   const taken = await Promise.all(FEEDS.map((name) => rounds.take(testFeed({ name }), 'predecessor', stop.signal)));
   expect(taken).toMatchObject(FEEDS.map((feed) => ({ lease: { feed, holder: 'process' } })));
   expect([...store.processes.keys()]).toEqual(['process']);

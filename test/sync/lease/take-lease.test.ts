@@ -15,7 +15,7 @@ function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[],
   const said: string[] = [];
   const lease = { feed: 'invoices', holder: 'pod-1', epoch: 2, filtersBefore: null };
   const stop = new AbortController();
-  const looks = [...[...attempts, 'last'].map(() => ({ askedAt: 0, answer: feedStatus(status) })), null];
+  const checks = [...[...attempts, 'last'].map(() => ({ askedAt: 0, answer: feedStatus(status) })), null];
   const context = {
     leaseTtlMs: 30_000,
     stepMs: 0,
@@ -32,7 +32,7 @@ function setup(status: Partial<FeedStatus>, { attempts = [] as (Error | null)[],
     },
     leases: {
       intervalMs: 10_000,
-      look: async () => looks.shift(),
+      checkStatus: async () => checks.shift(),
       take: async () => {
         said.push('attempt');
         const attempt = attempts.shift();
