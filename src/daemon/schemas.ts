@@ -8,7 +8,8 @@ import type { Settings } from '../settings/settings.js';
 import type { Database } from '../storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../storage/connection/store-connection.js';
 import { createStore } from '../storage/store.js';
-import { createLeaseRounds, type LeaseRounds } from '../sync/lease/lease-rounds.js';
+import { createLeaseRounds, type LeaseRounds, type LeaseRoundsParts } from '../sync/lease/lease-rounds.js';
+import { createRowWait } from '../sync/lease/row-wait.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import { limitConcurrency } from '../sync/retry/limit-concurrency.js';
 import { linkedSignal } from '../sync/retry/linked-signal.js';
@@ -59,7 +60,7 @@ export type Schemas = ReturnType<typeof createSchemas>;
 /** The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. */
 export function createSchemas(context: SchemasContext, signal: AbortSignal) {
   const open = new Map<string, MaintainedSchema>();
-  const parts = { ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS) };
+  const parts = { ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS), waitForRow: createRowWait() };
   return {
     /** Opens the schema of a feed. */
     open(settings: Settings, user: SchemaUser): OpenSchema {
@@ -88,7 +89,7 @@ interface MaintainedSchema extends OpenSchema {
 
 function maintainSchema(
   settings: Settings,
-  parts: SchemasContext & Pick<WatchConnections, 'limitDirect'>,
+  parts: SchemasContext & Pick<WatchConnections, 'limitDirect'> & Pick<LeaseRoundsParts, 'waitForRow'>,
   signal: AbortSignal,
 ): MaintainedSchema {
   const { database, leaseDatabase, metrics, readiness, clock, nextOutage, holder } = parts;
@@ -125,7 +126,10 @@ function maintainSchema(
   );
   return {
     ...{ users, connection, store },
-    leases: createLeaseRounds({ store: openStore(leaseDatabase), clock, holder, leaseTtlMs, ready: watch.ready }),
+    leases: createLeaseRounds({
+      ...{ store: openStore(leaseDatabase), clock, holder, leaseTtlMs },
+      ...{ waitForRow: parts.waitForRow, ready: watch.ready },
+    }),
     end: async () => {
       ended.abort();
       ended.unlink();

@@ -2,6 +2,7 @@ import type { Clock } from '../../src/core/clock.js';
 import type { FeedContext, LeaderContext } from '../../src/sync/context.js';
 import { keepLease } from '../../src/sync/lease/keep-lease.js';
 import { createLeaseRounds, type LeaseRounds } from '../../src/sync/lease/lease-rounds.js';
+import { createRowWait } from '../../src/sync/lease/row-wait.js';
 import { takeLease } from '../../src/sync/lease/take-lease.js';
 import { createUnfinishedWork } from '../../src/sync/lease/unfinished-work.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
@@ -38,6 +39,7 @@ export class LeaseProcess {
     const { now, monotonic, random } = clock;
     const service = new ModelService();
     const leases = createLeaseRounds({
+      waitForRow: createRowWait(),
       store: new Proxy(store, {
         get:
           (target, method) =>

@@ -21,8 +21,8 @@ interface Followed {
   readonly stop: AbortController;
 }
 
-/** Where a feed stands among those that are started. */
-export interface StartPlace {
+/** How a feed is started. */
+export interface StartOptions {
   /** From 0 to 1: part of the maximum delay by which feeds that are started together are spread. */
   readonly startDelayFraction: number;
   /** Whether the process has just started, and follows its first feeds. */
@@ -30,7 +30,7 @@ export interface StartPlace {
 }
 
 /** Starts a feed, which ends when the signal aborts. */
-export type StartFeed = (settings: Settings, signal: AbortSignal, place: StartPlace) => RunningFeed;
+export type StartFeed = (settings: Settings, signal: AbortSignal, options: StartOptions) => RunningFeed;
 
 /**
  * @param onStopped called when a feed has stopped, for whatever reason

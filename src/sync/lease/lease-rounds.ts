@@ -4,7 +4,7 @@ import { limitConcurrency } from '../retry/limit-concurrency.js';
 import { createCheckIn } from './check-in.js';
 import { createFeedShare } from './feed-share.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
-import { createRowWait } from './row-wait.js';
+import type { RowWait } from './row-wait.js';
 
 /** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
 const ATTEMPTS_PER_TTL = 3;
@@ -64,11 +64,14 @@ export interface LeaseRoundsParts {
   /** Identifies this process among those that may hold a lease. */
   readonly holder: string;
   readonly leaseTtlMs: number;
+  /** Limits the statements of the process that wait for rows. */
+  readonly waitForRow: RowWait;
   /** Resolves once the schema is usable; rejects while it is not. */
   ready(signal: AbortSignal): Promise<void>;
 }
 
-export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: LeaseRoundsParts): LeaseRounds {
+export function createLeaseRounds(parts: LeaseRoundsParts): LeaseRounds {
+  const { store, clock, holder, leaseTtlMs, waitForRow, ready } = parts;
   const intervalMs = Math.min(leaseTtlMs / ATTEMPTS_PER_TTL, MAX_INTERVAL_MS);
   const limited = limitConcurrency(TAKEN_AT_ONCE);
   const share = createFeedShare(leaseTtlMs);
@@ -89,7 +92,6 @@ export function createLeaseRounds({ store, clock, holder, leaseTtlMs, ready }: L
       });
     },
   });
-  const waitForRow = createRowWait();
   /** The only feed waits for its row. If one of several did, the leases of the others would wait for a connection. */
   const waitIfAlone = <T>(statement: () => Promise<T>) => (share.followed() < 2 ? waitForRow(statement) : null);
   const acquire = (feed: FeedIdentity, replaced: string | null) =>

@@ -3,7 +3,6 @@ import { expect, it } from 'vitest';
 import { createFeedSet, type StartFeed } from '../../../src/daemon/feeds/feed-set.js';
 import type { RunningFeed } from '../../../src/daemon/feeds/run-feed.js';
 import type { FeedsFile } from '../../../src/settings/feeds-file.js';
-import type { Settings } from '../../../src/settings/settings.js';
 import { settingsWith } from '../../support/settings.js';
 
 interface Entry {

@@ -35,7 +35,7 @@ it.each([
   const feed = testFeed();
   await connection.db.connection().execute(async () => {
     leases.follow(feed.name);
-    expect(await leases.look(feed.name, signal, true)).toMatchObject({ answer: { leaseHolder: null } });
+    expect(await leases.checkStatus(feed.name, signal, true)).toMatchObject({ answer: { leaseHolder: null } });
     const lease = (await leases.take(feed, null, signal))?.lease ?? null;
     if (lease === null) throw new Error('the feed is held by another');
     expect(await leases.renew(lease, signal)).toMatchObject({ answer: { status: { leaseHolder: shared.holder } } });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createLeaseRounds } from '../../../src/sync/lease/lease-rounds.js';
+import { createRowWait } from '../../../src/sync/lease/row-wait.js';
 import type { FeedIdentity, LeaseGrant, LeaseRenewal } from '../../../src/sync/ports/index.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -26,7 +27,14 @@ function setup(over: Partial<ModelStore> = {}) {
     },
   });
   const ready = async () => void calls.push(`${clock.monotonic()} ready`);
-  const rounds = createLeaseRounds({ store: counted, clock, holder: 'process', leaseTtlMs: TTL_MS, ready });
+  const rounds = createLeaseRounds({
+    waitForRow: createRowWait(),
+    store: counted,
+    clock,
+    holder: 'process',
+    leaseTtlMs: TTL_MS,
+    ready,
+  });
   const stop = new AbortController();
   const check = (feed: string, immediately = true) => {
     rounds.follow(feed);
@@ -91,7 +99,14 @@ describe('a check of the status', () => {
           reject(signal.reason);
         }),
       );
-    const rounds = createLeaseRounds({ store, clock, holder: 'process', leaseTtlMs: TTL_MS, ready });
+    const rounds = createLeaseRounds({
+      waitForRow: createRowWait(),
+      store,
+      clock,
+      holder: 'process',
+      leaseTtlMs: TTL_MS,
+      ready,
+    });
     const [first, last] = [new AbortController(), new AbortController()];
     const checks = [rounds.checkStatus('a', first.signal, true), rounds.checkStatus('b', last.signal, true)];
     await clock.advance(1_000);
