@@ -15,7 +15,7 @@ export async function takeLease(
   signal: AbortSignal,
   starting = false,
 ): Promise<LeaseGrant | null> {
-  const { clock, observer, leases, identity, leaseTtlMs, stepMs } = context;
+  const { clock, observer, leases, identity, stepMs } = context;
   let first = starting;
   let failures = 0;
   let attemptFailed = false;
@@ -34,18 +34,11 @@ export async function takeLease(
     observer.status(status);
     pauseMs = leases.intervalMs;
     try {
-      const replaced = mayReplace(status.leaseHolder, first, context) ? status.leaseHolder : null;
-      const mayAttempt = mayTake(status, replaced, context);
-      const taken = mayAttempt ? await leases.take(identity, replaced, signal) : null;
-      const isPutOff = mayAttempt && taken === null;
+      const { lease, isPutOff, replaced } = await attemptToTake(status, first, context, signal);
       // A last commit of the predecessor may lock the feed: then it is replaced after that.
-      if (!isPutOff || replaced === null) first = false;
+      first &&= isPutOff && replaced !== null;
       // What made the last attempt fail may persist: the feed may belong to another service.
       if (isPutOff && attemptFailed) continue;
-      const lease = taken?.lease ?? null;
-      if (taken !== null && lease !== null) observer.leading(taken.askedAt + leaseTtlMs);
-      const before = lease?.filtersBefore ?? null;
-      if (before !== null) observer.filtersChanged(filterChange(before, identity.filters));
       // Also reported without failures here: it may be the first success since failures while the lease was held.
       observer.recovered('lease', failures);
       failures = 0;
@@ -61,6 +54,21 @@ export async function takeLease(
       await clock.sleep(failurePauseMs, signal);
     }
   }
+}
+
+/** Takes the lease if an attempt makes sense. `isPutOff`: it does, but was not possible now. `replaced`: the holder to replace. */
+async function attemptToTake(status: FeedStatus, first: boolean, context: FeedContext, signal: AbortSignal) {
+  const { observer, leases, identity, leaseTtlMs } = context;
+  const replaced = mayReplace(status.leaseHolder, first, context) ? status.leaseHolder : null;
+  if (!mayTake(status, replaced, context)) return { lease: null, isPutOff: false, replaced };
+  const taken = await leases.take(identity, replaced, signal);
+  if (taken === null) return { lease: null, isPutOff: true, replaced };
+  const { lease, askedAt } = taken;
+  if (lease !== null) {
+    observer.leading(askedAt + leaseTtlMs);
+    if (lease.filtersBefore !== null) observer.filtersChanged(filterChange(lease.filtersBefore, identity.filters));
+  }
+  return { lease, isPutOff: false, replaced };
 }
 
 /** Returns whether the lease is this process's own, perhaps from an attempt whose answer was lost, or that of a dead predecessor. */
