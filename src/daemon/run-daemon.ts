@@ -8,8 +8,8 @@ import type { Group } from '../settings/variables.js';
 import { createFeedSet, type FeedSet } from './feeds/feed-set.js';
 import { createInvalidEntries, type InvalidEntries } from './feeds/invalid-entries.js';
 import { runFeed, type SharedParts } from './feeds/run-feed.js';
-import { createSharedSchemaWarning } from './feeds/shared-schemas.js';
 import { warnOfPollRate } from './feeds/warn-of-poll-rate.js';
+import { warnOfSharedSchemas } from './feeds/warn-of-shared-schemas.js';
 import { type WatchedFile, watchFeedsFile } from './feeds/watch-feeds-file.js';
 import type { NotifyContext } from './notify-systemd.js';
 import { openSharedParts, type ProcessContext, type ProcessSettings } from './shared-parts.js';
@@ -105,10 +105,9 @@ interface FollowContext extends Pick<ProcessContext, 'logger' | 'clock'> {
 async function followSource(source: FeedSource, context: FollowContext, signal: AbortSignal): Promise<void> {
   const { feeds, invalid, readiness, logger, clock } = context;
   if ('single' in source) return feeds.follow({ feeds: [source.single], invalid: [] });
-  const warnOfSharedSchemas = createSharedSchemaWarning(logger);
   const follow = (file: FeedsFile) => {
     invalid.report(file.invalid);
-    warnOfSharedSchemas(file.feeds);
+    warnOfSharedSchemas(file.feeds, logger);
     warnOfPollRate(file.feeds, logger);
     if (file.feeds.length === 0) readiness.ready(); // there is no schema to wait for
     feeds.follow(file);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { warnOfPollRate } from '../../../src/daemon/feeds/warn-of-poll-rate.js';
 import { settingsWith } from '../../support/settings.js';
 
-/** Returns the warnings about so many feeds. */
+/** Returns the warnings for this number of feeds, which all have the same settings. */
 function warningsOf(count: number, variables: Record<string, string>): unknown[] {
   const warnings: unknown[] = [];
   const settings = settingsWith(variables);
