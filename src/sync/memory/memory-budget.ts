@@ -110,7 +110,7 @@ function isReleasedBefore(other: Download, download: Download): boolean {
   return !other.isPage && !(other.isRunning && other.number > download.number);
 }
 
-function isOfFeed({ rank }: Download): boolean {
+function isOfFeed({ rank }: Pick<Download, 'rank'>): boolean {
   return rank >= FIRST_RANKS.feed && rank < FIRST_RANKS.pending;
 }
 
@@ -133,7 +133,11 @@ export function createMemoryBudget(bytes: number, onReleased: (bytes: number) =>
     return true;
   };
   const retryWaiting = () => {
-    for (const request of [...waiting].sort((a, b) => a.rank - b.rank)) request.retry();
+    // Many feeds may wait for the same number of bytes: once one of them is refused, so are those of lower ranks.
+    const refused = new Set<string>();
+    for (const { like, retry } of [...waiting].sort((a, b) => a.rank - b.rank)) {
+      if (!refused.has(like) && !retry()) refused.add(like);
+    }
   };
   const release = (download: Download) => {
     if (!reserved.delete(download)) return;
@@ -161,11 +165,13 @@ export function createMemoryBudget(bytes: number, onReleased: (bytes: number) =>
       };
       const retry = () => {
         const download = tryReserve(request);
-        if (download === null) return;
+        if (download === null) return false;
         end();
         resolve(download);
+        return true;
       };
-      const entry = { rank: request.rank, retry };
+      const { rank, kind, expected } = request;
+      const entry = { rank, like: `${isOfFeed(request)} ${kind} ${expected}`, retry };
       waiting.add(entry);
       request.signal.addEventListener('abort', onAbort, { once: true });
     });
@@ -208,8 +214,10 @@ interface DownloadRequest {
 
 interface WaitingRequest {
   readonly rank: number;
-  /** Reserves the bytes if they are available now. */
-  readonly retry: () => void;
+  /** Equal for requests that differ only in their rank. */
+  readonly like: string;
+  /** Reserves the bytes if they are available now. Returns whether they were. */
+  readonly retry: () => boolean;
 }
 
 /** The parts of the budget that its reservations use. */

@@ -1,6 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
+import {
+  createMemoryBudget,
+  type DownloadKind,
+  type MemoryTicket,
+  type Reservation,
+} from '../../../src/sync/memory/memory-budget.js';
+import { choicesFrom } from '../../simulation/random-choices.js';
+import { cases } from '../../support/thorough.js';
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
@@ -49,6 +56,44 @@ describe('a page that waits for memory', () => {
     expect(events).toEqual(['gave up']);
     expect(budget.reservedBytes).toBe(0);
   });
+});
+
+describe('of downloads that reserve, finish and release at random', () => {
+  const sizes = [10 * 1024, 400 * 1024, MIB, 4 * MIB, 20 * MIB] as const;
+  const priorities = ['deferred', 'feed', 'pending', 'full'] as const;
+
+  it.each(Array.from({ length: cases(20, 300) }, (_, n) => n + 1))(
+    'none waits that could be granted (seed %i)',
+    async (seed) => {
+      const { between, chance, pick } = choicesFrom(seed);
+      const budget = createMemoryBudget(32 * MIB);
+      const waiting = new Set<{ readonly ticket: MemoryTicket; readonly bytes: number; readonly kind: DownloadKind }>();
+      const reserved: Reservation[] = [];
+      let waited = 0;
+      for (let step = 0; step < 150; step += 1) {
+        if (chance(0.6)) {
+          const request = {
+            ticket: budget.enqueue(pick(priorities)),
+            bytes: pick(sizes),
+            kind: pick(['page', 'result'] as const),
+          };
+          waiting.add(request);
+          void request.ticket.reserve(request.bytes, request.kind, new AbortController().signal).then((reservation) => {
+            waiting.delete(request);
+            reserved.push(reservation);
+          });
+        } else if (reserved.length > 0) {
+          const [reservation] = reserved.splice(between(0, reserved.length - 1), 1);
+          if (chance(0.5)) reservation?.finish(between(0, reservation.bytes));
+          reservation?.release();
+        }
+        await turn();
+        waited += waiting.size;
+        for (const { ticket, bytes, kind } of waiting) expect(ticket.tryReserve(bytes, kind, never)).toBeNull();
+      }
+      expect(waited).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe('a result that was left pending because its page lacked memory', () => {
