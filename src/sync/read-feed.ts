@@ -96,12 +96,12 @@ async function readFrom(
     const { breaker, recentCursors, deadEnd } = state;
     const pageContext = { ...context, filters, lease, breaker, recentCursors, deadEnd, before };
     const result = await storeFeedPage(page, pageContext, signal);
-    pages.release();
     if (result.progress === 'fenced') return result;
     state.deadEnd = result.deadEnd;
     state.at = { ...state.at, cursor: page.next ?? state.at.cursor };
     onCommitted(page);
     await reportStored(page, result.progress, state, context.observer);
+    pages.release(); // not before: the report may wait for a connection, and has the page
     return result;
   };
   try {
