@@ -8,8 +8,8 @@ import type { Settings } from '../settings/settings.js';
 import type { Database } from '../storage/connection/pool.js';
 import { connectStore, type StoreConnection } from '../storage/connection/store-connection.js';
 import { createStore } from '../storage/store.js';
-import { createLeaseRounds, type LeaseRounds, type LeaseRoundsParts } from '../sync/lease/lease-rounds.js';
-import { createRowWait } from '../sync/lease/row-wait.js';
+import { createLeaseRounds, type LeaseRounds } from '../sync/lease/lease-rounds.js';
+import type { ProcessLeases } from '../sync/lease/process-leases.js';
 import type { FeedStore } from '../sync/ports/index.js';
 import { limitConcurrency } from '../sync/retry/limit-concurrency.js';
 import { linkedSignal } from '../sync/retry/linked-signal.js';
@@ -35,8 +35,7 @@ export interface SchemasContext {
   readonly loggerOf: (schema: string) => Logger;
   readonly clock: Clock;
   readonly nextOutage: () => number;
-  /** Identifies the process among those that may hold a lease. */
-  readonly holder: string;
+  readonly leases: ProcessLeases;
 }
 
 /** A feed whose tables are in a schema. */
@@ -60,7 +59,7 @@ export type Schemas = ReturnType<typeof createSchemas>;
 /** The schemas of the process. Each one is prepared, watched and maintained once, for all of its feeds. */
 export function createSchemas(context: SchemasContext, signal: AbortSignal) {
   const open = new Map<string, MaintainedSchema>();
-  const parts = { ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS), waitForRow: createRowWait() };
+  const parts = { ...context, limitDirect: limitConcurrency(DIRECT_CONNECTIONS) };
   return {
     /** Opens the schema of a feed. */
     open(settings: Settings, user: SchemaUser): OpenSchema {
@@ -89,21 +88,20 @@ interface MaintainedSchema extends OpenSchema {
 
 function maintainSchema(
   settings: Settings,
-  parts: SchemasContext & Pick<WatchConnections, 'limitDirect'> & Pick<LeaseRoundsParts, 'waitForRow'>,
+  parts: SchemasContext & Pick<WatchConnections, 'limitDirect'>,
   signal: AbortSignal,
 ): MaintainedSchema {
-  const { database, leaseDatabase, metrics, readiness, clock, nextOutage, holder } = parts;
+  const { database, leaseDatabase, metrics, readiness, clock, nextOutage, leases } = parts;
   const { schema } = settings.database;
   const users: SchemaUser[] = [];
   const ended = linkedSignal(signal);
   const logger = parts.loggerOf(schema);
   const connection = connectStore(database, schema);
   const watch = watchSchema(settings.database, parts, readiness, logger, ended.signal);
-  const { leaseTtlMs } = settings.feed;
   const openStore = (on: Database) => {
     const store = createStore(on, {
       schema,
-      leaseTtlMs,
+      leaseTtlMs: leases.leaseTtlMs,
       pendingRetryMs: settings.pending.retryIntervalMs,
       keptDays: settings.database.retention.runs,
       monotonic: clock.monotonic,
@@ -126,10 +124,7 @@ function maintainSchema(
   );
   return {
     ...{ users, connection, store },
-    leases: createLeaseRounds({
-      ...{ store: openStore(leaseDatabase), clock, holder, leaseTtlMs },
-      ...{ waitForRow: parts.waitForRow, ready: watch.ready },
-    }),
+    leases: createLeaseRounds(leases, { name: schema, store: openStore(leaseDatabase), ready: watch.ready }),
     end: async () => {
       ended.abort();
       ended.unlink();

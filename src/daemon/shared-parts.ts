@@ -8,6 +8,7 @@ import { createMetrics } from '../observability/metrics/metrics.js';
 import type { PageTracer } from '../observability/tracing/tracer.js';
 import type { Settings } from '../settings/settings.js';
 import { LEASE_CONNECTIONS, openDatabase, STATEMENT_DEADLINE_MS } from '../storage/connection/pool.js';
+import { createProcessLeases } from '../sync/lease/process-leases.js';
 import { maxRequests, type SharedParts } from './feeds/run-feed.js';
 import { createProcessBudget } from './memory.js';
 import { isDeadPredecessor, nameHolder } from './predecessor.js';
@@ -67,12 +68,13 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const ofSchema = (schema: string) => loggerOf({ schema });
   const host = hostname();
   const holder = nameHolder(host, process.pid);
+  const leases = createProcessLeases({ clock, holder, leaseTtlMs: settings.feed.leaseTtlMs });
   const shared: SharedParts = {
     ...{ clock, version, metrics, tracer, services, nextOutage },
     loggerOf: (feed) => loggerOf({ feed }),
     firstPageBytes: single === null ? FIRST_PAGE_BYTES : 0,
     schemas: createSchemas(
-      { database, leaseDatabase, metrics, readiness, loggerOf: ofSchema, clock, nextOutage, holder },
+      { database, leaseDatabase, metrics, readiness, loggerOf: ofSchema, clock, nextOutage, leases },
       signal,
     ),
     holder,

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/core/clock.js';
 import { createLeaseRounds } from '../../src/sync/lease/lease-rounds.js';
-import { createRowWait } from '../../src/sync/lease/row-wait.js';
+import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import type { FeedIdentity, FeedService, FeedStore } from '../../src/sync/ports/index.js';
 import { syncFeed } from '../../src/sync/sync-feed.js';
@@ -65,12 +65,9 @@ export class FaultyProcess {
     const [clock, store, leaseTtlMs] = [this.#clock(), this.#store(), LEASE_TTL_MS];
     const shared = {
       ...{ clock, store, leaseTtlMs, maxHeldPages, maxPageCommits, reconcile },
-      leases: createLeaseRounds({
-        waitForRow: createRowWait(),
-        clock,
+      leases: createLeaseRounds(createProcessLeases({ clock, holder: name, leaseTtlMs }), {
+        name: 'scanfeed',
         store,
-        leaseTtlMs,
-        holder: name,
         ready: async () => {},
       }),
       holder: name,

@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/core/clock.js';
 import type { FeedContext } from '../../src/sync/context.js';
 import { createLeaseRounds } from '../../src/sync/lease/lease-rounds.js';
-import { createRowWait } from '../../src/sync/lease/row-wait.js';
+import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
 import { createMemoryBudget } from '../../src/sync/memory/memory-budget.js';
 import { createPageLimit } from '../../src/sync/page/page-limit.js';
 import type { FeedService, FeedStore, SyncObserver } from '../../src/sync/ports/index.js';
@@ -19,7 +19,11 @@ export function engineContext(
   return {
     observer: silentObserver(),
     loader: createResultLoader({ service, store, clock, budget, markdown: read.markdown, concurrency: 4 }),
-    leases: createLeaseRounds({ waitForRow: createRowWait(), store, clock, holder, leaseTtlMs, ready: async () => {} }),
+    leases: createLeaseRounds(createProcessLeases({ clock, holder, leaseTtlMs }), {
+      name: 'scanfeed',
+      store,
+      ready: async () => {},
+    }),
     identity: { name: 'default', baseUrl: 'https://service.test/v1', filters, keepHistory: true, start: 'beginning' },
     holder,
     isDead: () => false,

@@ -2,7 +2,7 @@ import type { Clock } from '../../src/core/clock.js';
 import type { FeedContext, LeaderContext } from '../../src/sync/context.js';
 import { keepLease } from '../../src/sync/lease/keep-lease.js';
 import { createLeaseRounds, type LeaseRounds } from '../../src/sync/lease/lease-rounds.js';
-import { createRowWait } from '../../src/sync/lease/row-wait.js';
+import { createProcessLeases } from '../../src/sync/lease/process-leases.js';
 import { takeLease } from '../../src/sync/lease/take-lease.js';
 import { createUnfinishedWork } from '../../src/sync/lease/unfinished-work.js';
 import type { FeedStore } from '../../src/sync/ports/index.js';
@@ -12,7 +12,10 @@ import { engineContext } from './engine.js';
 
 export interface LeaseProcessOptions {
   readonly feeds: readonly string[];
-  readonly store: FeedStore;
+  /** Returns the schema of a feed. */
+  readonly schemaOf?: (feed: string) => string;
+  /** Returns the store of a schema. */
+  readonly storeOf: (schema: string) => FeedStore;
   readonly clock: Clock;
   readonly leaseTtlMs: number;
 }
@@ -28,7 +31,7 @@ export class LeaseProcess {
 
   constructor(
     readonly name: string,
-    { feeds, store, clock, leaseTtlMs }: LeaseProcessOptions,
+    { feeds, schemaOf = () => 'scanfeed', storeOf, clock, leaseTtlMs }: LeaseProcessOptions,
   ) {
     this.feeds = feeds;
     // The waits of a killed process never end.
@@ -38,23 +41,30 @@ export class LeaseProcess {
     };
     const { now, monotonic, random } = clock;
     const service = new ModelService();
-    const leases = createLeaseRounds({
-      waitForRow: createRowWait(),
-      store: new Proxy(store, {
+    const sleep: Clock['sleep'] = (ms, signal) => lives(clock.sleep(ms, signal));
+    const leases = createProcessLeases({ clock: { now, monotonic, random, sleep }, holder: name, leaseTtlMs });
+    const rounds = new Map<string, LeaseRounds>();
+    const roundsOf = (schema: string) => {
+      const opened = rounds.get(schema) ?? createLeaseRounds(leases, { name: schema, store: stored(schema), ready });
+      rounds.set(schema, opened);
+      return opened;
+    };
+    const ready = async () => {};
+    const stored = (schema: string) =>
+      new Proxy(storeOf(schema), {
         get:
           (target, method) =>
           (...args: unknown[]) =>
             this.#killed
               ? lives(Promise.resolve())
               : lives(Reflect.apply(Reflect.get(target, method) as never, target, args) as Promise<unknown>),
-      }),
-      clock: { now, monotonic, random, sleep: (ms, signal) => lives(clock.sleep(ms, signal)) },
-      holder: name,
-      leaseTtlMs,
-      ready: async () => {},
-    });
-    const context = engineContext({ service, store, clock, holder: name, leaseTtlMs, leases });
-    this.#following = Promise.all(feeds.map((feed) => this.#follow(feed, context, leases)));
+      });
+    const follow = (feed: string) => {
+      const schema = schemaOf(feed);
+      const parts = { service, store: storeOf(schema), clock, holder: name, leaseTtlMs, leases: roundsOf(schema) };
+      return this.#follow(feed, engineContext(parts), parts.leases);
+    };
+    this.#following = Promise.all(feeds.map(follow));
   }
 
   /** Like SIGKILL: it releases nothing. */

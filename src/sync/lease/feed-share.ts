@@ -1,4 +1,4 @@
-/** Part of the surplus that a process gives back in a round: a feed that changes its process pauses for a moment. */
+/** Part of its surplus that a process gives back after it has checked in: a feed that changes its process pauses for a moment. */
 const GIVEN_BACK = 0.1;
 
 /** Returns how many feeds a process leads if it shares those that it follows with others. Pure. */
@@ -15,8 +15,8 @@ export interface FeedShare {
   unfollow(feed: string): void;
   /** Returns the number of feeds that the process follows. */
   followed(): number;
-  /** Sets the names of the live processes, in a fixed order. */
-  setProcesses(processes: readonly string[]): void;
+  /** Sets the names of the live processes, in a fixed order. Decides which feeds to give back now: the ones taken last. */
+  checkedIn(processes: readonly string[]): void;
   /** Records whether a feed was free when its status was checked. */
   recordCheck(feed: string, isFree: boolean, now: number): void;
   /**
@@ -27,8 +27,8 @@ export interface FeedShare {
   /** Takes a feed beyond the share, which is the process's own already. */
   takeOwn(feed: string): void;
   release(feed: string): void;
-  /** Returns the feeds to give back now, so that other processes can take them: the ones taken last. */
-  surplus(): readonly string[];
+  /** Returns whether to give back a feed, so that another process can take it. */
+  isSurplus(feed: string): boolean;
 }
 
 export function createFeedShare(leaseTtlMs: number): FeedShare {
@@ -37,9 +37,17 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
   const led = new Map<string, { readonly kept: boolean }>();
   const freeSince = new Map<string, number>();
   let processes: readonly string[] = [];
+  let surplus: ReadonlySet<string> = new Set();
 
   const share = () => shareOf(followed.size, Math.max(1, processes.length));
   const counted = () => [...led].filter(([, { kept }]) => !kept).map(([feed]) => feed);
+  const setProcesses = (names: readonly string[]) => {
+    if (names.length === processes.length && names.every((name, index) => name === processes[index])) return;
+    processes = names;
+    // The shares are others now: what the others did not take before, they may take.
+    freeSince.clear();
+    for (const feed of led.keys()) led.set(feed, { kept: false });
+  };
   return {
     follow: (feed) => void followed.add(feed),
     unfollow: (feed) => {
@@ -47,12 +55,11 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
       freeSince.delete(feed);
     },
     followed: () => followed.size,
-    setProcesses: (names) => {
-      if (names.length === processes.length && names.every((name, index) => name === processes[index])) return;
-      processes = names;
-      // The shares are others now: what the others did not take before, they may take.
-      freeSince.clear();
-      for (const feed of led.keys()) led.set(feed, { kept: false });
+    checkedIn: (names) => {
+      setProcesses(names);
+      const feeds = counted();
+      const number = Math.max(0, Math.ceil((feeds.length - share()) * GIVEN_BACK));
+      surplus = new Set(feeds.slice(feeds.length - number));
     },
     recordCheck: (feed, isFree, now) => {
       if (!isFree) freeSince.delete(feed);
@@ -66,10 +73,6 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
     },
     takeOwn: (feed) => void led.set(feed, { kept: false }),
     release: (feed) => void led.delete(feed),
-    surplus: () => {
-      const feeds = counted();
-      const number = Math.ceil((feeds.length - share()) * GIVEN_BACK);
-      return number > 0 ? feeds.slice(-number) : [];
-    },
+    isSurplus: (feed) => led.has(feed) && surplus.has(feed),
   };
 }

@@ -1,17 +1,7 @@
-import type { Clock } from '../../core/clock.js';
 import type { FeedIdentity, FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../ports/index.js';
-import { limitConcurrency } from '../retry/limit-concurrency.js';
-import { createCheckIn } from './check-in.js';
-import { createFeedShare } from './feed-share.js';
+import type { CheckInStore } from './check-in.js';
+import type { ProcessLeases } from './process-leases.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
-import type { RowWait } from './row-wait.js';
-
-/** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
-const ATTEMPTS_PER_TTL = 3;
-/** Maximum interval of rounds, milliseconds: a requested pass waits for a renewal, and the lease may last an hour. */
-const MAX_INTERVAL_MS = 10_000;
-/** Maximum number of leases that are taken at once: renewals wait for connections behind no more of them. */
-const TAKEN_AT_ONCE = 8;
 
 /**
  * The leases of all feeds that a process follows in a schema: each round is one statement for all feeds that wait for it. Processes
@@ -22,7 +12,7 @@ export interface LeaseRounds {
   readonly intervalMs: number;
   /** Begins to follow a feed: from now on the process takes part in its sharing. */
   follow(feed: string): void;
-  /** Ends that. With its last feed the process no longer counts. Never rejects. */
+  /** Ends that. With its last feed the process no longer uses the schema. Never rejects. */
   unfollow(feed: string): Promise<void>;
   /**
    * Waits for the next check of a feed without a lease, which reads its status. Resolves with null when the signal aborts; rejects
@@ -48,41 +38,28 @@ export interface LeaseRounds {
   release(lease: LeaseGrant): Promise<void>;
 }
 
-export interface LeaseRoundsParts {
-  readonly store: Pick<
-    FeedStore,
-    | 'acquireLease'
-    | 'tryAcquireLease'
-    | 'renewLease'
-    | 'renewLeases'
-    | 'releaseLease'
-    | 'readStatuses'
-    | 'checkIn'
-    | 'checkOut'
-  >;
-  readonly clock: Clock;
-  /** Identifies this process among those that may hold a lease. */
-  readonly holder: string;
-  readonly leaseTtlMs: number;
-  /** Limits the statements of the process that wait for rows. */
-  readonly waitForRow: RowWait;
+/** A schema with the leases of its feeds. */
+export interface LeaseSchema {
+  readonly name: string;
+  readonly store: CheckInStore &
+    Pick<
+      FeedStore,
+      'acquireLease' | 'tryAcquireLease' | 'renewLease' | 'renewLeases' | 'releaseLease' | 'readStatuses'
+    >;
   /** Resolves once the schema is usable; rejects while it is not. */
   ready(signal: AbortSignal): Promise<void>;
 }
 
-export function createLeaseRounds(parts: LeaseRoundsParts): LeaseRounds {
-  const { store, clock, holder, leaseTtlMs, waitForRow, ready } = parts;
-  const intervalMs = Math.min(leaseTtlMs / ATTEMPTS_PER_TTL, MAX_INTERVAL_MS);
-  const limited = limitConcurrency(TAKEN_AT_ONCE);
-  const share = createFeedShare(leaseTtlMs);
-  const { checkIn, checkOut, checkOutDead } = createCheckIn({ store, clock, holder, leaseTtlMs, intervalMs }, share);
+export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready }: LeaseSchema): LeaseRounds {
+  const { clock, holder, leaseTtlMs, intervalMs, share, limitTaking, waitForRow } = process;
+  const followed = new Set<string>();
   const checks = createRounds<string, FeedStatus>({
     clock,
     intervalMs,
     backsOff: true,
     ask: async (feeds, signal) => {
       await ready(signal);
-      await checkIn();
+      await process.checkIn(schema, store);
       const askedAt = clock.monotonic();
       const statuses = await store.readStatuses(feeds);
       return feeds.map((feed) => {
@@ -110,26 +87,30 @@ export function createLeaseRounds(parts: LeaseRoundsParts): LeaseRounds {
     intervalMs,
     backsOff: false,
     ask: async (leases) => {
-      // A process that cannot check in keeps its leases: leading matters more than sharing.
-      const [renewed] = await Promise.all([renewAll(leases), checkIn().catch(() => {})]);
-      const surplus = share.surplus();
-      return renewed.map((renewal, index) => (surplus.includes(leases[index]?.feed ?? '') ? null : renewal));
+      // Without waiting for it: leading matters more than sharing.
+      void process.checkIn(schema, store).catch(() => {});
+      const renewed = await renewAll(leases);
+      return renewed.map((renewal, index) => (share.isSurplus(leases[index]?.feed ?? '') ? null : renewal));
     },
   });
   return {
     intervalMs,
-    follow: share.follow,
+    follow: (feed) => {
+      followed.add(feed);
+      share.follow(feed);
+    },
     unfollow: async (feed) => {
+      followed.delete(feed);
       share.unfollow(feed);
-      if (share.followed() === 0) await checkOut();
+      if (followed.size === 0) await process.leave(schema);
     },
     checkStatus: checks.next,
     take: (feed, replaced, signal) =>
-      limited(
+      limitTaking(
         async () => {
           const askedAt = clock.monotonic();
           if (replaced !== null) {
-            await checkOutDead(replaced);
+            await process.checkOutDead(replaced);
             share.takeOwn(feed.name);
           } else if (!share.mayTake(feed.name, askedAt)) return null;
           let lease: LeaseGrant | null = null;

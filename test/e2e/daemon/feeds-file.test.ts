@@ -101,6 +101,22 @@ test('starts added feeds, gives back the leases of removed ones and restarts cha
   expect((await daemon.get('/metrics')).body).not.toContain('feed="east"');
 });
 
+test('shares feeds that have a schema each with another process, which leads them all when the first one is killed', async () => {
+  const { database, writeFeeds, entry, start } = await setup();
+  await writeFeeds(...ORGANIZATIONS.map((name) => entry(name, `  schema: ${name}\n`)));
+  const led = async (daemon: Daemon) => [...(await reportsOf(daemon)).values()].filter(({ role }) => role === 'leader');
+  const first = start();
+  await eventually(async () => (await led(first)).length).toBe(4);
+  const second = start();
+  await eventually(async () => Promise.all([first, second].map(async (daemon) => (await led(daemon)).length))).toEqual([
+    2, 2,
+  ]);
+  expect(await database.query('SELECT FROM east.processes')).toHaveLength(2);
+  expect(await database.query('SELECT FROM north.processes')).toHaveLength(0);
+  await first.stop('SIGKILL');
+  await eventually(async () => (await led(second)).length).toBe(4);
+});
+
 test('holds only the feed of an invalid entry, and follows the last valid file when the new one cannot be used', async () => {
   const { service, write, writeFeeds, entry, start } = await setup();
   await writeFeeds(entry('north'), entry('south', '  pollInterval: often\n'));

@@ -4,7 +4,7 @@ import type { Clock } from '../../../src/core/clock.js';
 import type { Database } from '../../../src/storage/connection/pool.js';
 import { createStore } from '../../../src/storage/store.js';
 import { createLeaseRounds } from '../../../src/sync/lease/lease-rounds.js';
-import { createRowWait } from '../../../src/sync/lease/row-wait.js';
+import { createProcessLeases } from '../../../src/sync/lease/process-leases.js';
 import type { LeaseGrant } from '../../../src/sync/ports/index.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { MIGRATED, openTestDatabase, TEST_SCHEMA, tables, testFeed, useStore } from '../../support/store.js';
@@ -35,14 +35,8 @@ function followFeeds(holder: string) {
   };
   const settings = { schema: TEST_SCHEMA, leaseTtlMs: TTL_MS, pendingRetryMs: 30_000, keptDays: null, monotonic };
   const store = createStore(leaseDatabase, settings);
-  const rounds = createLeaseRounds({
-    waitForRow: createRowWait(),
-    store,
-    clock,
-    holder,
-    leaseTtlMs: TTL_MS,
-    ready: async () => {},
-  });
+  const leases = createProcessLeases({ clock, holder, leaseTtlMs: TTL_MS });
+  const rounds = createLeaseRounds(leases, { name: TEST_SCHEMA, store, ready: async () => {} });
   for (const feed of FEEDS) rounds.follow(feed);
   const { signal } = new AbortController();
   return {

@@ -46,7 +46,7 @@ describe('the announced processes', () => {
 it('a process leads all feeds within twice the time to live of a lease when the one that leads half of them is killed', async () => {
   const leaseTtlMs = 4_000;
   const feeds = Array.from({ length: 100 }, (_, n) => `shared-${n}`);
-  const parts = { feeds, store: bench.store, clock: systemClock, leaseTtlMs };
+  const parts = { feeds, storeOf: () => bench.store, clock: systemClock, leaseTtlMs };
   const led = async (holder: string) => {
     const rows = await bench.rows(sql`SELECT FROM ${tables.feeds}
       WHERE lease_holder = ${holder} AND lease_expires_at > clock_timestamp()`);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createFeedShare, shareOf } from '../../../src/sync/lease/feed-share.js';
+import { createFeedShare, type FeedShare, shareOf } from '../../../src/sync/lease/feed-share.js';
 
 const TTL_MS = 10_000;
 
@@ -10,7 +10,7 @@ function processWith(feeds: number, processes: number) {
   const share = createFeedShare(TTL_MS);
   const names = Array.from({ length: feeds }, (_, n) => `feed-${n}`);
   for (const name of names) share.follow(name);
-  share.setProcesses(processNames(processes));
+  share.checkedIn(processNames(processes));
   const taken = new Set<string>();
   const takeAll = (now: number) =>
     names.filter((name) => {
@@ -20,6 +20,8 @@ function processWith(feeds: number, processes: number) {
     });
   return { share, names, takeAll };
 }
+
+const surplus = (share: FeedShare, names: readonly string[]) => names.filter((name) => share.isSurplus(name));
 
 it.each([
   [1, 1, 1],
@@ -59,7 +61,7 @@ describe('a process', () => {
   it('waits for other processes to take a free feed when their share has just changed', () => {
     const { share, takeAll } = processWith(6, 3);
     expect(takeAll(0)).toEqual(['feed-0', 'feed-1']);
-    share.setProcesses(processNames(2));
+    share.checkedIn(processNames(2));
     expect(takeAll(TTL_MS)).toEqual(['feed-2']);
     expect(takeAll(2 * TTL_MS)).toEqual(['feed-3', 'feed-4', 'feed-5']);
   });
@@ -67,32 +69,36 @@ describe('a process', () => {
   it('takes all leases of its predecessor, whatever its share is', () => {
     const { share, names } = processWith(4, 4);
     for (const name of names) share.takeOwn(name);
-    expect(share.surplus()).toHaveLength(1);
+    share.checkedIn(processNames(4));
+    expect(surplus(share, names)).toHaveLength(1);
   });
 
-  it('gives back a tenth of its surplus, those taken last, when another process joins', () => {
+  it('gives back a tenth of its surplus each time, those taken last, when another process joins', () => {
     const { share, names, takeAll } = processWith(100, 1);
     takeAll(0);
-    expect(share.surplus()).toEqual([]);
-    share.setProcesses(processNames(2));
-    expect(share.surplus()).toEqual(names.slice(-5));
-    for (const name of share.surplus()) share.release(name);
-    expect(share.surplus()).toEqual(names.slice(90, 95));
+    expect(surplus(share, names)).toEqual([]);
+    share.checkedIn(processNames(2));
+    expect(surplus(share, names)).toEqual(names.slice(-5));
+    for (const name of names.slice(-5)) share.release(name);
+    expect(surplus(share, names)).toEqual([]);
+    share.checkedIn(processNames(2));
+    expect(surplus(share, names)).toEqual(names.slice(90, 95));
   });
 
   it('keeps feeds that the others did not take until there is another process', () => {
-    const { share, takeAll } = processWith(4, 2);
+    const { share, names, takeAll } = processWith(4, 2);
     takeAll(0);
     takeAll(TTL_MS);
-    expect(share.surplus()).toEqual([]);
-    share.setProcesses(['process-0', 'process-2']);
-    expect(share.surplus()).toHaveLength(1);
+    share.checkedIn(processNames(2));
+    expect(surplus(share, names)).toEqual([]);
+    share.checkedIn(['process-0', 'process-2']);
+    expect(surplus(share, names)).toHaveLength(1);
   });
 
   it('keeps a single feed, however many processes there are', () => {
-    const { share, takeAll } = processWith(1, 1);
+    const { share, names, takeAll } = processWith(1, 1);
     takeAll(0);
-    share.setProcesses(processNames(5));
-    expect(share.surplus()).toEqual([]);
+    share.checkedIn(processNames(5));
+    expect(surplus(share, names)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createLeaseRounds } from '../../../src/sync/lease/lease-rounds.js';
-import { createRowWait } from '../../../src/sync/lease/row-wait.js';
+import { createProcessLeases } from '../../../src/sync/lease/process-leases.js';
 import type { FeedIdentity, LeaseGrant, LeaseRenewal } from '../../../src/sync/ports/index.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelStore } from '../../simulation/model-store.js';
@@ -27,14 +27,8 @@ function setup(over: Partial<ModelStore> = {}) {
     },
   });
   const ready = async () => void calls.push(`${clock.monotonic()} ready`);
-  const rounds = createLeaseRounds({
-    waitForRow: createRowWait(),
-    store: counted,
-    clock,
-    holder: 'process',
-    leaseTtlMs: TTL_MS,
-    ready,
-  });
+  const leases = createProcessLeases({ clock, holder: 'process', leaseTtlMs: TTL_MS });
+  const rounds = createLeaseRounds(leases, { name: 'scanfeed', store: counted, ready });
   const stop = new AbortController();
   const check = (feed: string, immediately = true) => {
     rounds.follow(feed);
@@ -99,14 +93,8 @@ describe('a check of the status', () => {
           reject(signal.reason);
         }),
       );
-    const rounds = createLeaseRounds({
-      waitForRow: createRowWait(),
-      store,
-      clock,
-      holder: 'process',
-      leaseTtlMs: TTL_MS,
-      ready,
-    });
+    const leases = createProcessLeases({ clock, holder: 'process', leaseTtlMs: TTL_MS });
+    const rounds = createLeaseRounds(leases, { name: 'scanfeed', store, ready });
     const [first, last] = [new AbortController(), new AbortController()];
     const checks = [rounds.checkStatus('a', first.signal, true), rounds.checkStatus('b', last.signal, true)];
     await clock.advance(1_000);

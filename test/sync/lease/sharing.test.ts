@@ -15,24 +15,36 @@ const TTL_MS = 9_000;
 const QUIET_MS = 300_000;
 const FEEDS = Array.from({ length: 12 }, (_, n) => `feed-${n}`);
 
+type SchemaOf = (feed: string) => string;
+
+const ONE_SCHEMA: SchemaOf = () => 'scanfeed';
+const SCHEMA_EACH: SchemaOf = (feed) => `schema-${feed}`;
+const SCHEMA_FOR_TWO: SchemaOf = (feed) => `schema-${Math.floor(FEEDS.indexOf(feed) / 2)}`;
+
 /** Processes that join, leave and die at random, and the leases in their database. */
 class Cluster {
   readonly clock: VirtualClock;
-  readonly store: ModelStore;
   readonly processes: LeaseProcess[] = [];
+  readonly #stores: ReadonlyMap<string, ModelStore>;
   #started = 0;
 
-  constructor(seed: number) {
+  constructor(
+    seed: number,
+    private readonly schemaOf = ONE_SCHEMA,
+  ) {
     this.clock = new VirtualClock(seed);
-    this.store = new ModelStore(this.clock.monotonic, { leaseTtlMs: TTL_MS });
+    const storeIn = (schema: string) => [schema, new ModelStore(this.clock.monotonic, { leaseTtlMs: TTL_MS })] as const;
+    this.#stores = new Map([...new Set(FEEDS.map(schemaOf))].map(storeIn));
+  }
+
+  storeOf(schema: string): ModelStore {
+    return this.#stores.get(schema) as ModelStore;
   }
 
   start(feeds: readonly string[] = FEEDS): LeaseProcess {
     this.#started += 1;
     const process = new LeaseProcess(`process-${this.#started}`, {
-      feeds,
-      store: this.store,
-      clock: this.clock,
+      ...{ feeds, schemaOf: this.schemaOf, storeOf: (schema) => this.storeOf(schema), clock: this.clock },
       leaseTtlMs: TTL_MS,
     });
     this.processes.push(process);
@@ -54,14 +66,19 @@ class Cluster {
   led(): ReadonlyMap<string, readonly string[]> {
     const now = this.clock.monotonic();
     const isLedBy = (feed: string, name: string) => {
-      const row = this.store.feeds.get(feed);
+      const row = this.storeOf(this.schemaOf(feed)).feeds.get(feed);
       return row?.holder === name && row.expiresAt > now;
     };
     return new Map(this.processes.map(({ name }) => [name, FEEDS.filter((feed) => isLedBy(feed, name))]));
   }
 
   epochs(): readonly number[] {
-    return [...this.store.feeds.values()].map(({ epoch }) => epoch);
+    return [...this.#stores.values()].flatMap(({ feeds }) => [...feeds.values()].map(({ epoch }) => epoch));
+  }
+
+  /** Returns the names of the announced processes in each schema. */
+  announced(): readonly (readonly string[])[] {
+    return [...this.#stores.values()].map(({ processes }) => [...processes.keys()]);
   }
 
   stopAll() {
@@ -69,11 +86,15 @@ class Cluster {
   }
 }
 
-describe('processes that join, leave and die at random', () => {
+describe.each([
+  ['one schema', ONE_SCHEMA],
+  ['a schema each', SCHEMA_EACH],
+  ['a schema for two', SCHEMA_FOR_TWO],
+])('processes that join, leave and die at random, whose feeds have %s', (_, schemaOf) => {
   const seeds = Array.from({ length: cases(10, 100) }, (_, n) => n + 1);
 
   it.each(seeds)('share their feeds evenly and then keep them (seed %i)', async (seed) => {
-    const cluster = new Cluster(seed);
+    const cluster = new Cluster(seed, schemaOf);
     const choices = choicesFrom(seed);
     for (let step = choices.between(3, 12); step > 0; step -= 1) {
       await cluster.change({ ...choices, shuffled: () => FEEDS });
@@ -87,11 +108,11 @@ describe('processes that join, leave and die at random', () => {
     await cluster.clock.advance(QUIET_MS);
     expect(cluster.epochs()).toEqual(epochs);
     await cluster.stopAll();
-    expect(cluster.store.processes.has(cluster.processes[0]?.name ?? '')).toBe(false);
+    expect(cluster.announced().flat()).not.toContain(cluster.processes[0]?.name);
   });
 
   it.each(seeds)('lead every feed and then keep it when each follows other feeds (seed %i)', async (seed) => {
-    const cluster = new Cluster(seed);
+    const cluster = new Cluster(seed, schemaOf);
     const choices = choicesFrom(seed);
     const shuffled = () => FEEDS.filter(() => choices.chance(0.6));
     for (let step = choices.between(3, 12); step > 0; step -= 1) {
@@ -108,17 +129,23 @@ describe('processes that join, leave and die at random', () => {
   });
 });
 
-it('a process leads all feeds within twice the time to live of a lease when the other one is killed', async () => {
-  const cluster = new Cluster(1);
-  const first = cluster.start();
-  cluster.start();
-  await cluster.clock.advance(QUIET_MS);
-  expect([...cluster.led().values()].map(({ length }) => length)).toEqual([6, 6]);
-  await cluster.end(first, true);
-  await cluster.clock.advance(2 * TTL_MS);
-  expect([...cluster.led().values()].flat()).toHaveLength(FEEDS.length);
-  await cluster.stopAll();
-});
+it.each([
+  ['one schema', ONE_SCHEMA],
+  ['a schema each', SCHEMA_EACH],
+])(
+  'a process leads all feeds, which have %s, within twice the time to live of a lease when the other one is killed',
+  async (_, schemaOf) => {
+    const cluster = new Cluster(1, schemaOf);
+    const first = cluster.start();
+    cluster.start();
+    await cluster.clock.advance(QUIET_MS);
+    expect([...cluster.led().values()].map(({ length }) => length)).toEqual([6, 6]);
+    await cluster.end(first, true);
+    await cluster.clock.advance(2 * TTL_MS);
+    expect([...cluster.led().values()].flat()).toHaveLength(FEEDS.length);
+    await cluster.stopAll();
+  },
+);
 
 it('a process leads all feeds within two rounds when the other one stops', async () => {
   const cluster = new Cluster(1);

@@ -1,0 +1,39 @@
+import type { Clock } from '../../core/clock.js';
+import { type LimitedRun, limitConcurrency } from '../retry/limit-concurrency.js';
+import { type CheckIn, createCheckIn } from './check-in.js';
+import { createFeedShare, type FeedShare } from './feed-share.js';
+import { createRowWait, type RowWait } from './row-wait.js';
+
+/** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
+const ATTEMPTS_PER_TTL = 3;
+/** Maximum interval of rounds, milliseconds: a requested pass waits for a renewal, and the lease may last an hour. */
+const MAX_INTERVAL_MS = 10_000;
+/** Maximum number of leases that are taken at once: renewals wait for connections behind no more of them. */
+const TAKEN_AT_ONCE = 8;
+
+/** What the leases of a process have in common, in whatever schemas its feeds are. */
+export interface ProcessLeases extends CheckIn {
+  readonly clock: Clock;
+  /** Identifies this process among those that may hold a lease. */
+  readonly holder: string;
+  readonly leaseTtlMs: number;
+  /** Time between two rounds, milliseconds. */
+  readonly intervalMs: number;
+  readonly share: FeedShare;
+  /** Limits the leases that are taken at the same time. */
+  readonly limitTaking: LimitedRun;
+  /** Limits the statements that wait for rows. */
+  readonly waitForRow: RowWait;
+}
+
+export function createProcessLeases(parts: Pick<ProcessLeases, 'clock' | 'holder' | 'leaseTtlMs'>): ProcessLeases {
+  const { clock, holder, leaseTtlMs } = parts;
+  const intervalMs = Math.min(leaseTtlMs / ATTEMPTS_PER_TTL, MAX_INTERVAL_MS);
+  const share = createFeedShare(leaseTtlMs);
+  return {
+    ...{ clock, holder, leaseTtlMs, intervalMs, share },
+    ...createCheckIn({ clock, holder, leaseTtlMs, intervalMs }, share),
+    limitTaking: limitConcurrency(TAKEN_AT_ONCE),
+    waitForRow: createRowWait(),
+  };
+}
