@@ -51,7 +51,7 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const leaseDatabase = openDatabase({
     ...{ connection, maxConnections: LEASE_CONNECTIONS, signal },
     // A renewal of many leases that hangs must not outlast them. That of a single one waits for the commit of its feed.
-    ...(single === null && { statementDeadlineMs: settings.feed.leaseTtlMs }),
+    ...(single === null && { statementDeadlineMs: Math.min(settings.feed.leaseTtlMs, STATEMENT_DEADLINE_MS) }),
   });
   const metrics = createMetrics({
     feed: single?.feed.name ?? null,

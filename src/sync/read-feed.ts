@@ -101,7 +101,7 @@ async function readFrom(
     state.at = { ...state.at, cursor: page.next ?? state.at.cursor };
     onCommitted(page);
     await reportStored(page, result.progress, state, context.observer);
-    pages.release(); // not before: the report may wait for a connection, and has the page
+    pages.release(); // not before: the report may wait for a connection, and refers to the page
     return result;
   };
   try {

@@ -7,12 +7,33 @@ import { settingsWith } from '../support/settings.js';
 /** A port that refuses connections: nothing listens on port 1. */
 const NOWHERE = 'postgres://daemon:pass-of-the-test@127.0.0.1:1/app';
 
+const SETTINGS = settingsWith({
+  DATABASE_URL: NOWHERE,
+  SCANFEED_ADMIN_HOST: '127.0.0.1',
+  SCANFEED_ADMIN_PORT: '0',
+});
+
+test('warns of feeds of a file when they share a schema with different keys and poll more often than allowed', async () => {
+  const feeds = ['one', 'two'].map((name) => ({
+    ...SETTINGS,
+    feed: { ...SETTINGS.feed, name },
+    service: { ...SETTINGS.service, apiKeyFile: `${name}.key`, requestsPerSecond: 0.1 },
+  }));
+  const file = { feeds, invalid: [], invalidKeyFiles: [], text: '' };
+  const changes = { readText: async () => '', read: async () => file, versionOf: async () => '' };
+  const { logger, until } = recordingLogger();
+  const warned = Promise.all(
+    ['feeds with different keys share a schema', 'polls exceed requests per second'].map(until),
+  );
+  const stop = new AbortController();
+  const context = { logger, tracer: null, clock: systemClock };
+  const { stopped } = runDaemon(SETTINGS, { file, changes }, context, stop.signal);
+  expect(await warned).toHaveLength(2);
+  stop.abort();
+  await stopped;
+});
+
 test('rejects with the error and closes everything when the engine has a bug', async () => {
-  const settings = settingsWith({
-    DATABASE_URL: NOWHERE,
-    SCANFEED_ADMIN_HOST: '127.0.0.1',
-    SCANFEED_ADMIN_PORT: '0',
-  });
   const { logger, until } = recordingLogger();
   const served = until('admin server is listening');
   const bug = new TypeError('a bug');
@@ -23,7 +44,7 @@ test('rejects with the error and closes everything when the engine has a bug', a
     },
   };
   const context = { logger: broken, tracer: null, clock: systemClock };
-  const { admin, stopped } = runDaemon(settings, { single: settings }, context, new AbortController().signal);
+  const { admin, stopped } = runDaemon(SETTINGS, { single: SETTINGS }, context, new AbortController().signal);
   stopped.catch(() => {});
   await served;
   await expect(stopped).rejects.toBe(bug);

@@ -7,13 +7,14 @@ export type CheckInStore = Pick<FeedStore, 'checkIn' | 'checkOut'>;
 
 /**
  * Announces this process to those that it shares feeds with, and finds out how many they are. Its feeds may have a schema each. It
- * is announced only in the first one by name, and so are the others.
+ * is announced only in the first one by name, where processes with the same feeds meet.
  */
 export interface CheckIn {
   /**
-   * Announces the process, at most twice in the interval. Does nothing if it follows one feed: it leads that or none. Rejects when
-   * the first announcement failed. Later ones may fail: the processes that it knows still count.
-   * @param schema one whose tables can be used
+   * Announces the process, at most twice in the interval. Does nothing if it follows one feed: it leads that or none. Waits only
+   * until the other processes are known for the first time, and rejects only if that fails: from then on a failure, or a table
+   * that is locked in one schema, must not keep the feeds of the others waiting.
+   * @param schema one of the process
    */
   checkIn(schema: string, store: CheckInStore): Promise<void>;
   /** Ends the use of a schema, and an announcement there, so that the others need not wait for it to expire. Never rejects. */
@@ -35,63 +36,71 @@ interface Place {
 }
 
 export function createCheckIn({ clock, holder, leaseTtlMs, intervalMs }: CheckInParts, share: FeedShare): CheckIn {
-  const usable = new Map<string, CheckInStore>();
+  const stores = new Map<string, CheckInStore>();
+  /** When schemas refused the process, monotonic time. They are not tried for the time to live of a lease. */
+  const refusedAt = new Map<string, number>();
   const dead = new Set<string>();
-  /** Where the process is announced, or may be. */
-  let place: Place | null = null;
-  let checkedAt: number | null = null;
-  let current: Promise<void> | null = null;
+  let announced: (Place & { readonly at: number }) | null = null;
+  let current: { readonly schema: string; readonly ended: Promise<void> } | null = null;
+  let areOthersKnown = false;
+  let attemptedAt = Number.NEGATIVE_INFINITY;
 
   const checkOut = async ({ store }: Place, of = holder) => {
     await store.checkOut(of).catch(() => {});
   };
-  const move = async (to: Place) => {
-    if (place !== null && place.schema !== to.schema) await checkOut(place);
-    place = to;
+  const findPlace = (now: number): Place => {
+    const isRefused = (schema: string) => now - (refusedAt.get(schema) ?? Number.NEGATIVE_INFINITY) < leaseTtlMs;
+    const names = [...stores.keys()].sort();
+    const schema = names.find((name) => !isRefused(name)) ?? (names[0] as string);
+    return { schema, store: stores.get(schema) as CheckInStore };
   };
-  const announce = async () => {
-    const now = clock.monotonic();
-    const first = firstByName(usable);
-    await move(first);
+  const announce = async (place: Place, now: number) => {
+    const before = announced;
+    const moves = before?.schema !== place.schema;
     try {
-      share.checkedIn(await first.store.checkIn(holder, share.followed(), leaseTtlMs));
-      checkedAt = now;
+      if (moves) for (const predecessor of dead) await checkOut(place, predecessor);
+      share.checkedIn(await place.store.checkIn(holder, share.followed(), leaseTtlMs));
     } catch (error) {
-      // Until it is checked again: the next announcement is made in another schema.
-      usable.delete(first.schema);
+      // The announcement lasts for the time to live: after fewer failures the process stays where it is.
+      if (before === null || moves || now - before.at >= leaseTtlMs) refusedAt.set(place.schema, now);
       throw error;
     }
+    areOthersKnown = true;
+    announced = { ...place, at: now };
+    if (before !== null && moves) void checkOut(before);
+  };
+  const begin = () => {
+    const now = clock.monotonic();
+    const place = findPlace(now);
+    attemptedAt = now;
+    const ended = announce(place, now).finally(() => {
+      current = null;
+    });
+    return { schema: place.schema, ended };
   };
   return {
     checkIn: async (schema, store) => {
       if (share.followed() < 2) return;
-      usable.set(schema, store);
-      if (checkedAt !== null && clock.monotonic() - checkedAt < intervalMs / 2) return;
-      current ??= announce().finally(() => {
-        current = null;
-      });
-      await current.catch((error: unknown) => {
-        if (checkedAt === null) throw error;
-      });
+      stores.set(schema, store);
+      if (areOthersKnown && clock.monotonic() - attemptedAt < intervalMs / 2) return;
+      current ??= begin();
+      if (areOthersKnown) current.ended.catch(() => {});
+      else await current.ended;
     },
     leave: async (schema) => {
-      usable.delete(schema);
-      await current?.catch(() => {});
-      if (place?.schema !== schema) return;
-      const left = place;
-      place = null;
-      checkedAt = null;
+      stores.delete(schema);
+      refusedAt.delete(schema);
+      if (current?.schema === schema) await current.ended.catch(() => {});
+      if (announced?.schema !== schema) return;
+      const left = announced;
+      announced = null;
+      attemptedAt = Number.NEGATIVE_INFINITY;
       await checkOut(left);
     },
     checkOutDead: async (predecessor) => {
-      if (place === null || predecessor === holder || dead.has(predecessor)) return;
+      if (predecessor === holder || dead.has(predecessor)) return;
       dead.add(predecessor);
-      await checkOut(place, predecessor);
+      if (announced !== null) await checkOut(announced, predecessor);
     },
   };
-}
-
-function firstByName(stores: ReadonlyMap<string, CheckInStore>): Place {
-  const [schema] = [...stores.keys()].sort();
-  return { schema, store: stores.get(schema as string) } as Place;
 }

@@ -37,7 +37,7 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
   const led = new Map<string, { readonly kept: boolean }>();
   const freeSince = new Map<string, number>();
   let processes: readonly string[] = [];
-  let surplus: ReadonlySet<string> = new Set();
+  let surplus = new Set<string>();
 
   const share = () => shareOf(followed.size, Math.max(1, processes.length));
   const counted = () => [...led].filter(([, { kept }]) => !kept).map(([feed]) => feed);
@@ -72,7 +72,10 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
       return true;
     },
     takeOwn: (feed) => void led.set(feed, { kept: false }),
-    release: (feed) => void led.delete(feed),
-    isSurplus: (feed) => led.has(feed) && surplus.has(feed),
+    release: (feed) => {
+      led.delete(feed);
+      surplus.delete(feed);
+    },
+    isSurplus: (feed) => surplus.has(feed),
   };
 }

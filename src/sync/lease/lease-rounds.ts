@@ -53,13 +53,17 @@ export interface LeaseSchema {
 export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready }: LeaseSchema): LeaseRounds {
   const { clock, holder, leaseTtlMs, intervalMs, share, limitTaking, waitForRow } = process;
   const followed = new Set<string>();
+  const checkIn = async () => {
+    // A round may end after the last feed has left.
+    if (followed.size > 0) await process.checkIn(schema, store);
+  };
   const checks = createRounds<string, FeedStatus>({
     clock,
     intervalMs,
     backsOff: true,
     ask: async (feeds, signal) => {
       await ready(signal);
-      await process.checkIn(schema, store);
+      await checkIn();
       const askedAt = clock.monotonic();
       const statuses = await store.readStatuses(feeds);
       return feeds.map((feed) => {
@@ -87,8 +91,8 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
     intervalMs,
     backsOff: false,
     ask: async (leases) => {
-      // Without waiting for it: leading matters more than sharing.
-      void process.checkIn(schema, store).catch(() => {});
+      // A process that cannot check in keeps its leases: leading matters more than sharing.
+      void checkIn().catch(() => {});
       const renewed = await renewAll(leases);
       return renewed.map((renewal, index) => (share.isSurplus(leases[index]?.feed ?? '') ? null : renewal));
     },

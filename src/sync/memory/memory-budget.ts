@@ -133,10 +133,10 @@ export function createMemoryBudget(bytes: number, onReleased: (bytes: number) =>
     return true;
   };
   const retryWaiting = () => {
-    // Many feeds may wait for the same number of bytes: once one of them is refused, so are those of lower ranks.
+    // Many feeds may wait for the same number of bytes: once one of them is refused, so are those after it.
     const refused = new Set<string>();
-    for (const { like, retry } of [...waiting].sort((a, b) => a.rank - b.rank)) {
-      if (!refused.has(like) && !retry()) refused.add(like);
+    for (const { group, retry } of [...waiting].sort((a, b) => a.rank - b.rank)) {
+      if (!refused.has(group) && !retry()) refused.add(group);
     }
   };
   const release = (download: Download) => {
@@ -171,7 +171,7 @@ export function createMemoryBudget(bytes: number, onReleased: (bytes: number) =>
         return true;
       };
       const { rank, kind, expected } = request;
-      const entry = { rank, like: `${isOfFeed(request)} ${kind} ${expected}`, retry };
+      const entry = { rank, group: `${isOfFeed(request)} ${kind} ${expected}`, retry };
       waiting.add(entry);
       request.signal.addEventListener('abort', onAbort, { once: true });
     });
@@ -215,7 +215,7 @@ interface DownloadRequest {
 interface WaitingRequest {
   readonly rank: number;
   /** Equal for requests that differ only in their rank. */
-  readonly like: string;
+  readonly group: string;
   /** Reserves the bytes if they are available now. Returns whether they were. */
   readonly retry: () => boolean;
 }

@@ -23,7 +23,17 @@ function setup() {
   type Name = keyof typeof stores;
   const announced = () => (Object.keys(stores) as Name[]).filter((name) => stores[name].processes.has('process'));
   const use = (name: Name) => checkIn(name, stores[name]);
-  return { clock, share, stores, announced, use, leave, checkOutDead };
+  /** Lets a schema refuse announcements until the returned function is called. */
+  const refuses = (name: Name) => {
+    const accepting = stores[name].checkIn;
+    stores[name].checkIn = async () => {
+      throw new ModelFailure('permission');
+    };
+    return () => {
+      stores[name].checkIn = accepting;
+    };
+  };
+  return { clock, share, stores, announced, use, refuses, leave, checkOutDead };
 }
 
 describe('a process whose feeds have several schemas', () => {
@@ -37,30 +47,54 @@ describe('a process whose feeds have several schemas', () => {
     expect(announced()).toEqual(['a']);
   });
 
-  it('is announced in the next one while the first one refuses it', async () => {
-    const { clock, stores, announced, use } = setup();
+  it('stays announced there while it refuses it for less than the time to live of a lease, and then elsewhere', async () => {
+    const { clock, stores, announced, use, refuses } = setup();
     await use('a');
     await use('b');
-    const { checkIn } = stores.a;
-    stores.a.checkIn = async () => {
-      throw new ModelFailure('permission');
+    const accept = refuses('a');
+    const tryFor = async (ms: number) => {
+      for (const until = clock.monotonic() + ms; clock.monotonic() < until; await clock.advance(INTERVAL_MS / 2)) {
+        for (const name of ['a', 'b'] as const) await use(name);
+      }
     };
-    await clock.advance(INTERVAL_MS / 2);
-    await use('a'); // it knows the other processes, so this is no failure
-    await use('b');
-    expect(announced()).toEqual(['b']);
-    stores.a.checkIn = checkIn;
-    await clock.advance(INTERVAL_MS / 2);
-    await use('a');
+    await tryFor(TTL_MS - INTERVAL_MS);
+    expect(announced()).toEqual(['a']);
+    await tryFor(2 * TTL_MS);
+    expect(announced()).toContain('b');
+    expect(await stores.b.checkIn('other', 2, TTL_MS)).toEqual(['other', 'process']);
+    accept();
+    await tryFor(2 * TTL_MS);
     expect(announced()).toEqual(['a']);
   });
 
   it('does not lead feeds as if it were alone while its first announcement fails', async () => {
-    const { stores, use } = setup();
-    stores.a.checkIn = async () => {
-      throw new ModelFailure('permission');
-    };
+    const { use, refuses } = setup();
+    refuses('a');
     await expect(use('a')).rejects.toThrow('permission');
+    await expect(use('a')).rejects.toThrow('permission');
+  });
+
+  it('does not wait for a locked table once it knows the others', async () => {
+    const { clock, stores, use } = setup();
+    await use('b');
+    stores.a.checkIn = () => new Promise(() => {});
+    await clock.advance(INTERVAL_MS / 2);
+    await use('a');
+    await use('b');
+    expect(clock.monotonic()).toBe(INTERVAL_MS / 2);
+  });
+
+  it('ends the announcement of its predecessor wherever it is announced', async () => {
+    const { clock, stores, announced, use, checkOutDead } = setup();
+    for (const name of ['a', 'b'] as const) await stores[name].checkIn('predecessor', 2, TTL_MS);
+    await use('b');
+    await checkOutDead('predecessor');
+    expect([...stores.b.processes.keys()]).toEqual(['process']);
+    await clock.advance(INTERVAL_MS / 2);
+    await use('a');
+    await clock.advance(0);
+    expect(announced()).toEqual(['a']);
+    expect([...stores.a.processes.keys()]).toEqual(['process']);
   });
 
   it('is announced elsewhere when it leaves the schema', async () => {

@@ -95,6 +95,18 @@ describe('a process', () => {
     expect(surplus(share, names)).toHaveLength(1);
   });
 
+  it('keeps a feed that it gave back and took again until it checks in', () => {
+    const { share, names, takeAll } = processWith(2, 1);
+    takeAll(0);
+    share.checkedIn(processNames(2));
+    expect(surplus(share, names)).toEqual(['feed-1']);
+    share.release('feed-1');
+    share.unfollow('feed-0');
+    share.release('feed-0');
+    expect(share.mayTake('feed-1', 0)).toBe(true);
+    expect(surplus(share, names)).toEqual([]);
+  });
+
   it('keeps a single feed, however many processes there are', () => {
     const { share, names, takeAll } = processWith(1, 1);
     takeAll(0);

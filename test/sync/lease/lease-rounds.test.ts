@@ -130,7 +130,7 @@ describe('a renewal', () => {
       expect(renewals).toMatchObject(FEEDS.map(() => ({ answer: { heldForMs: TTL_MS } })));
     }
     expect(calls).toEqual(
-      [1, 2].flatMap((round) => [`${round * INTERVAL_MS} renewLeases`, `${round * INTERVAL_MS} checkIn`]),
+      [1, 2].flatMap((round) => [`${round * INTERVAL_MS} checkIn`, `${round * INTERVAL_MS} renewLeases`]),
     );
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FeedContext } from '../../../src/sync/context.js';
+import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
 import type { FeedRequest, Pass, ReadingPace, ReadingProgress, SyncObserver } from '../../../src/sync/ports/index.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
@@ -132,6 +133,26 @@ describe('a feed that begins with its new runs', () => {
     expect(await store.readStatus('default')).toMatchObject({ backfillComplete: false });
     expect(recovered).toContain('history');
     await stop();
+  });
+
+  it('has at most ten pages of the history in memory', async () => {
+    const mostReserved = async (maxHeldPages: number) => {
+      const { clock, store, follow } = bench({ old: 300, apartMs: MINUTE_MS });
+      const budget = createMemoryBudget(64 * 1024 * 1024);
+      let most = 0;
+      const commitPass = store.commitPass.bind(store);
+      store.commitPass = async (...given) => {
+        await clock.pause(100);
+        most = Math.max(most, budget.reservedBytes);
+        return commitPass(...given);
+      };
+      await follow(20_000, { budget, maxHeldPages });
+      expect(store.rows.size).toBe(302);
+      return most;
+    };
+    const ten = await mostReserved(10);
+    expect(await mostReserved(15)).toBe(ten);
+    expect(await mostReserved(9)).toBeLessThan(ten);
   });
 
   it('starts the history only once', async () => {
