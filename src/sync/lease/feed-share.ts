@@ -1,4 +1,4 @@
-/** Part of its surplus that a process gives back after it has checked in: a feed that changes its process pauses for a moment. */
+/** Part of its surplus that a process gives back in a round: a feed that changes its process pauses for a moment. */
 const GIVEN_BACK = 0.1;
 
 /** Returns how many feeds a process leads if it shares those that it follows with others. Pure. */
@@ -15,8 +15,8 @@ export interface FeedShare {
   unfollow(feed: string): void;
   /** Returns the number of feeds that the process follows. */
   followed(): number;
-  /** Sets the names of the live processes, in a fixed order. Decides which feeds to give back now: the ones taken last. */
-  checkedIn(processes: readonly string[]): void;
+  /** Sets the names of the live processes, in a fixed order. */
+  setProcesses(processes: readonly string[]): void;
   /** Records whether a feed was free when its status was checked. */
   recordCheck(feed: string, isFree: boolean, now: number): void;
   /**
@@ -27,26 +27,27 @@ export interface FeedShare {
   /** Takes a feed beyond the share, which is the process's own already. */
   takeOwn(feed: string): void;
   release(feed: string): void;
-  /** Returns whether to give back a feed, so that another process can take it. */
-  isSurplus(feed: string): boolean;
+  /** Returns whether to give back a feed, so that another process can take it. That is decided once in a round. */
+  isSurplus(feed: string, now: number): boolean;
 }
 
-export function createFeedShare(leaseTtlMs: number): FeedShare {
+/** @param roundMs the time between two rounds */
+export function createFeedShare(leaseTtlMs: number, roundMs: number): FeedShare {
   const followed = new Set<string>();
   /** Feeds that the process leads, in the order in which it took them. `kept`: others did not take it, so it is not surplus. */
   const led = new Map<string, { readonly kept: boolean }>();
   const freeSince = new Map<string, number>();
   let processes: readonly string[] = [];
   let surplus = new Set<string>();
+  let decidedAt = Number.NEGATIVE_INFINITY;
 
   const share = () => shareOf(followed.size, Math.max(1, processes.length));
   const counted = () => [...led].filter(([, { kept }]) => !kept).map(([feed]) => feed);
-  const setProcesses = (names: readonly string[]) => {
-    if (names.length === processes.length && names.every((name, index) => name === processes[index])) return;
-    processes = names;
-    // The shares are others now: what the others did not take before, they may take.
-    freeSince.clear();
-    for (const feed of led.keys()) led.set(feed, { kept: false });
+  /** Returns the feeds to give back: a part of those beyond the share, the ones taken last. */
+  const findSurplus = () => {
+    const feeds = counted();
+    const number = Math.max(0, Math.ceil((feeds.length - share()) * GIVEN_BACK));
+    return new Set(feeds.slice(feeds.length - number));
   };
   return {
     follow: (feed) => void followed.add(feed),
@@ -55,11 +56,12 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
       freeSince.delete(feed);
     },
     followed: () => followed.size,
-    checkedIn: (names) => {
-      setProcesses(names);
-      const feeds = counted();
-      const number = Math.max(0, Math.ceil((feeds.length - share()) * GIVEN_BACK));
-      surplus = new Set(feeds.slice(feeds.length - number));
+    setProcesses: (names) => {
+      if (names.length === processes.length && names.every((name, index) => name === processes[index])) return;
+      processes = names;
+      // The shares are others now: what the others did not take before, they may take.
+      freeSince.clear();
+      for (const feed of led.keys()) led.set(feed, { kept: false });
     },
     recordCheck: (feed, isFree, now) => {
       if (!isFree) freeSince.delete(feed);
@@ -76,6 +78,12 @@ export function createFeedShare(leaseTtlMs: number): FeedShare {
       led.delete(feed);
       surplus.delete(feed);
     },
-    isSurplus: (feed) => surplus.has(feed),
+    isSurplus: (feed, now) => {
+      if (now - decidedAt >= roundMs / 2) {
+        surplus = findSurplus();
+        decidedAt = now;
+      }
+      return surplus.has(feed);
+    },
   };
 }

@@ -1,5 +1,5 @@
 import type { FeedIdentity, FeedStatus, FeedStore, LeaseGrant, LeaseRenewal } from '../ports/index.js';
-import type { CheckInStore } from './check-in.js';
+import { createCheckIn } from './check-in.js';
 import type { ProcessLeases } from './process-leases.js';
 import { createRounds, type RoundAnswer } from './rounds.js';
 
@@ -41,22 +41,25 @@ export interface LeaseRounds {
 /** A schema with the leases of its feeds. */
 export interface LeaseSchema {
   readonly name: string;
-  readonly store: CheckInStore &
-    Pick<
-      FeedStore,
-      'acquireLease' | 'tryAcquireLease' | 'renewLease' | 'renewLeases' | 'releaseLease' | 'readStatuses'
-    >;
+  readonly store: Pick<
+    FeedStore,
+    | 'acquireLease'
+    | 'tryAcquireLease'
+    | 'renewLease'
+    | 'renewLeases'
+    | 'releaseLease'
+    | 'readStatuses'
+    | 'checkIn'
+    | 'checkOut'
+  >;
   /** Resolves once the schema is usable; rejects while it is not. */
   ready(signal: AbortSignal): Promise<void>;
 }
 
 export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready }: LeaseSchema): LeaseRounds {
-  const { clock, holder, leaseTtlMs, intervalMs, share, limitTaking, waitForRow } = process;
+  const { clock, holder, leaseTtlMs, intervalMs, share, meetingSchemas, limitTaking, waitForRow } = process;
   const followed = new Set<string>();
-  const checkIn = async () => {
-    // A round may end after the last feed has left.
-    if (followed.size > 0) await process.checkIn(schema, store);
-  };
+  const { checkIn, checkOut, checkOutDead } = createCheckIn(schema, store, process);
   const checks = createRounds<string, FeedStatus>({
     clock,
     intervalMs,
@@ -94,19 +97,23 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
       // A process that cannot check in keeps its leases: leading matters more than sharing.
       void checkIn().catch(() => {});
       const renewed = await renewAll(leases);
-      return renewed.map((renewal, index) => (share.isSurplus(leases[index]?.feed ?? '') ? null : renewal));
+      const now = clock.monotonic();
+      return renewed.map((renewal, index) => (share.isSurplus(leases[index]?.feed ?? '', now) ? null : renewal));
     },
   });
   return {
     intervalMs,
     follow: (feed) => {
       followed.add(feed);
+      meetingSchemas.add(schema);
       share.follow(feed);
     },
     unfollow: async (feed) => {
       followed.delete(feed);
       share.unfollow(feed);
-      if (followed.size === 0) await process.leave(schema);
+      if (followed.size > 0) return;
+      meetingSchemas.delete(schema);
+      await checkOut();
     },
     checkStatus: checks.next,
     take: (feed, replaced, signal) =>
@@ -114,7 +121,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
         async () => {
           const askedAt = clock.monotonic();
           if (replaced !== null) {
-            await process.checkOutDead(replaced);
+            await checkOutDead(replaced);
             share.takeOwn(feed.name);
           } else if (!share.mayTake(feed.name, askedAt)) return null;
           let lease: LeaseGrant | null = null;

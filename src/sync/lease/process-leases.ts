@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { type LimitedRun, limitConcurrency } from '../retry/limit-concurrency.js';
-import { type CheckIn, createCheckIn } from './check-in.js';
 import { createFeedShare, type FeedShare } from './feed-share.js';
+import { createMeetingSchemas, type MeetingSchemas } from './meeting-schemas.js';
 import { createRowWait, type RowWait } from './row-wait.js';
 
 /** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
@@ -12,7 +12,7 @@ const MAX_INTERVAL_MS = 10_000;
 const TAKEN_AT_ONCE = 8;
 
 /** What the leases of a process have in common, in whatever schemas its feeds are. */
-export interface ProcessLeases extends CheckIn {
+export interface ProcessLeases {
   readonly clock: Clock;
   /** Identifies this process among those that may hold a lease. */
   readonly holder: string;
@@ -20,6 +20,7 @@ export interface ProcessLeases extends CheckIn {
   /** Time between two rounds, milliseconds. */
   readonly intervalMs: number;
   readonly share: FeedShare;
+  readonly meetingSchemas: MeetingSchemas;
   /** Limits the leases that are taken at the same time. */
   readonly limitTaking: LimitedRun;
   /** Limits the statements that wait for rows. */
@@ -29,10 +30,10 @@ export interface ProcessLeases extends CheckIn {
 export function createProcessLeases(parts: Pick<ProcessLeases, 'clock' | 'holder' | 'leaseTtlMs'>): ProcessLeases {
   const { clock, holder, leaseTtlMs } = parts;
   const intervalMs = Math.min(leaseTtlMs / ATTEMPTS_PER_TTL, MAX_INTERVAL_MS);
-  const share = createFeedShare(leaseTtlMs);
   return {
-    ...{ clock, holder, leaseTtlMs, intervalMs, share },
-    ...createCheckIn({ clock, holder, leaseTtlMs, intervalMs }, share),
+    ...{ clock, holder, leaseTtlMs, intervalMs },
+    share: createFeedShare(leaseTtlMs, intervalMs),
+    meetingSchemas: createMeetingSchemas(leaseTtlMs),
     limitTaking: limitConcurrency(TAKEN_AT_ONCE),
     waitForRow: createRowWait(),
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createCheckIn } from '../../../src/sync/lease/check-in.js';
-import { createFeedShare } from '../../../src/sync/lease/feed-share.js';
+import { createProcessLeases } from '../../../src/sync/lease/process-leases.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelStore } from '../../simulation/model-store.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
@@ -8,110 +8,88 @@ import { VirtualClock } from '../../support/virtual-clock.js';
 const TTL_MS = 30_000;
 const INTERVAL_MS = 10_000;
 
-/** A process that follows two feeds, and the stores of three schemas. */
+/** A process that follows two feeds, one in each of two schemas. */
 function setup() {
   const clock = new VirtualClock();
-  const share = createFeedShare(TTL_MS);
-  for (const feed of ['one', 'two']) share.follow(feed);
-  const parts = { clock, holder: 'process', leaseTtlMs: TTL_MS, intervalMs: INTERVAL_MS };
-  const { checkIn, leave, checkOutDead } = createCheckIn(parts, share);
-  const stores = {
-    a: new ModelStore(clock.monotonic),
-    b: new ModelStore(clock.monotonic),
-    c: new ModelStore(clock.monotonic),
+  const leases = createProcessLeases({ clock, holder: 'process', leaseTtlMs: TTL_MS });
+  const open = (schema: string) => {
+    const store = new ModelStore(clock.monotonic);
+    leases.share.follow(`feed in ${schema}`);
+    leases.meetingSchemas.add(schema);
+    const announced = () => [...store.processes.keys()];
+    return { store, announced, ...createCheckIn(schema, store, leases) };
   };
-  type Name = keyof typeof stores;
-  const announced = () => (Object.keys(stores) as Name[]).filter((name) => stores[name].processes.has('process'));
-  const use = (name: Name) => checkIn(name, stores[name]);
-  /** Lets a schema refuse announcements until the returned function is called. */
-  const refuses = (name: Name) => {
-    const accepting = stores[name].checkIn;
-    stores[name].checkIn = async () => {
-      throw new ModelFailure('permission');
-    };
-    return () => {
-      stores[name].checkIn = accepting;
-    };
-  };
-  return { clock, share, stores, announced, use, refuses, leave, checkOutDead };
+  const [a, b] = [open('a'), open('b')];
+  const mayTake = () => leases.share.mayTake('another feed', clock.monotonic());
+  return { clock, leases, open, a, b, mayTake };
 }
 
-describe('a process whose feeds have several schemas', () => {
-  it('is announced in the first one by name that can be used, and nowhere else', async () => {
-    const { clock, announced, use } = setup();
-    await use('c');
-    expect(announced()).toEqual(['c']);
-    await use('a');
+describe('a process', () => {
+  it('is announced in each of the first schemas, again after half of the interval', async () => {
+    const { clock, a, b } = setup();
+    for (const schema of [a, b]) await schema.checkIn();
+    expect([a.announced(), b.announced()]).toEqual([['process'], ['process']]);
+    a.store.processes.clear();
+    await a.checkIn();
+    expect(a.announced()).toEqual([]);
     await clock.advance(INTERVAL_MS / 2);
-    await use('b');
-    expect(announced()).toEqual(['a']);
+    await a.checkIn();
+    expect(a.announced()).toEqual(['process']);
   });
 
-  it('stays announced there while it refuses it for less than the time to live of a lease, and then elsewhere', async () => {
-    const { clock, stores, announced, use, refuses } = setup();
-    await use('a');
-    await use('b');
-    const accept = refuses('a');
-    const tryFor = async (ms: number) => {
-      for (const until = clock.monotonic() + ms; clock.monotonic() < until; await clock.advance(INTERVAL_MS / 2)) {
-        for (const name of ['a', 'b'] as const) await use(name);
-      }
+  it('shares its feeds with processes that it finds in any of them', async () => {
+    const { a, b, mayTake } = setup();
+    await b.store.checkIn('other', 2, TTL_MS);
+    for (const schema of [b, a]) await schema.checkIn();
+    expect([mayTake(), mayTake()]).toEqual([true, false]);
+  });
+
+  it('is announced in the others when one refuses it', async () => {
+    const { a, b, mayTake } = setup();
+    a.store.checkIn = async () => {
+      throw new ModelFailure('permission');
     };
-    await tryFor(TTL_MS - INTERVAL_MS);
-    expect(announced()).toEqual(['a']);
-    await tryFor(2 * TTL_MS);
-    expect(announced()).toContain('b');
-    expect(await stores.b.checkIn('other', 2, TTL_MS)).toEqual(['other', 'process']);
-    accept();
-    await tryFor(2 * TTL_MS);
-    expect(announced()).toEqual(['a']);
+    await b.store.checkIn('other', 2, TTL_MS);
+    await expect(a.checkIn()).rejects.toThrow('permission');
+    await b.checkIn();
+    expect([mayTake(), mayTake()]).toEqual([true, false]);
   });
 
-  it('does not lead feeds as if it were alone while its first announcement fails', async () => {
-    const { use, refuses } = setup();
-    refuses('a');
-    await expect(use('a')).rejects.toThrow('permission');
-    await expect(use('a')).rejects.toThrow('permission');
+  it('ends its announcement when a schema is no longer one of the first', async () => {
+    const { open, b } = setup();
+    await b.checkIn();
+    for (const schema of ['aa', 'ab']) open(schema);
+    await b.checkIn();
+    expect(b.announced()).toEqual([]);
   });
 
-  it('does not wait for a locked table once it knows the others', async () => {
-    const { clock, stores, use } = setup();
-    await use('b');
-    stores.a.checkIn = () => new Promise(() => {});
-    await clock.advance(INTERVAL_MS / 2);
-    await use('a');
-    await use('b');
-    expect(clock.monotonic()).toBe(INTERVAL_MS / 2);
+  it('is not announced after it has checked out, even if it was checking in then', async () => {
+    const { clock, leases, a } = setup();
+    const { checkIn } = a.store;
+    a.store.checkIn = async (...given) => {
+      await clock.pause(1_000);
+      return checkIn.apply(a.store, given);
+    };
+    const checking = a.checkIn();
+    leases.meetingSchemas.delete('a');
+    await clock.run(a.checkOut());
+    await checking;
+    await a.checkIn();
+    expect(a.announced()).toEqual([]);
   });
 
-  it('ends the announcement of its predecessor wherever it is announced', async () => {
-    const { clock, stores, announced, use, checkOutDead } = setup();
-    for (const name of ['a', 'b'] as const) await stores[name].checkIn('predecessor', 2, TTL_MS);
-    await use('b');
-    await checkOutDead('predecessor');
-    expect([...stores.b.processes.keys()]).toEqual(['process']);
-    await clock.advance(INTERVAL_MS / 2);
-    await use('a');
-    await clock.advance(0);
-    expect(announced()).toEqual(['a']);
-    expect([...stores.a.processes.keys()]).toEqual(['process']);
+  it('is not announced when it follows one feed', async () => {
+    const { leases, a } = setup();
+    leases.share.unfollow('feed in b');
+    await a.checkIn();
+    expect(a.announced()).toEqual([]);
   });
 
-  it('is announced elsewhere when it leaves the schema', async () => {
-    const { announced, use, leave } = setup();
-    await use('a');
-    await leave('a');
-    expect(announced()).toEqual([]);
-    await use('b');
-    expect(announced()).toEqual(['b']);
-    await leave('c');
-    expect(announced()).toEqual(['b']);
-  });
-
-  it('shares its feeds with the processes that are announced there', async () => {
-    const { clock, share, stores, use } = setup();
-    await stores.a.checkIn('other', 2, TTL_MS);
-    await use('a');
-    expect(['one', 'two'].map((feed) => share.mayTake(feed, clock.monotonic()))).toEqual([true, false]);
+  it('ends the announcement of its dead predecessor once, and never its own', async () => {
+    const { a } = setup();
+    await a.store.checkIn('predecessor', 2, TTL_MS);
+    await a.checkIn();
+    for (const name of ['predecessor', 'process']) await a.checkOutDead(name);
+    expect(a.announced()).toEqual(['process']);
   });
 });
