@@ -90,7 +90,10 @@ describe('the commit of a page that begins before the one of the page before has
       await untilWaiting(db, 2);
       return { following: followed };
     });
-    expect(await following).toMatchObject({ inserted: 100, failures: [] });
+    const { inserted, failures } = await following;
+    expect(inserted).toBe(100);
+    // At this level a renewal of the lease may fail, too, if a commit has changed the feed meanwhile.
+    expect(failures.filter((failure) => failure.startsWith('feed'))).toEqual([]);
     expect(await cursorOf('strict')).toBe('100');
   });
 });
