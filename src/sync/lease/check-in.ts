@@ -4,13 +4,14 @@ import type { ProcessLeases } from './process-leases.js';
 /** The announcement of this process in a schema, so that processes find those that they share feeds with. */
 export interface CheckIn {
   /**
-   * Announces the process, at most twice in the interval, if it follows several feeds and is to be announced in this schema. Otherwise
-   * ends its announcement.
+   * Announces the process if it follows several feeds and is to be announced in this schema; otherwise ends its announcement. Does
+   * nothing for half of the interval after that. Waits, and rejects, only until it has succeeded: from then on feeds do not wait
+   * for a table that is locked.
    */
   checkIn(): Promise<void>;
   /** Ends the announcement, so that the others need not wait for it to expire. Never rejects. */
   checkOut(): Promise<void>;
-  /** Ends the announcement of a dead predecessor, so that shares do not change for a moment. Never rejects. */
+  /** Ends the announcements of a dead predecessor, so that shares do not change for a moment. Never rejects. */
   checkOutDead(predecessor: string): Promise<void>;
 }
 
@@ -20,11 +21,20 @@ export function createCheckIn(
   process: ProcessLeases,
 ): CheckIn {
   const { clock, holder, leaseTtlMs, intervalMs, share, meetingSchemas } = process;
-  const dead = new Set<string>();
+  const { deadPredecessors } = process;
+  const endedDead = new Set<string>();
   let checkedAt: number | null = null;
   let current: Promise<void> | null = null;
+  const endDead = async () => {
+    for (const predecessor of deadPredecessors) {
+      if (endedDead.has(predecessor)) continue;
+      endedDead.add(predecessor);
+      await store.checkOut(predecessor).catch(() => {});
+    }
+  };
   const announce = async () => {
     const now = clock.monotonic();
+    await endDead();
     const announced = await store.checkIn(holder, share.followed(), leaseTtlMs);
     checkedAt = now;
     share.setProcesses(meetingSchemas.found(schema, announced, now));
@@ -37,19 +47,19 @@ export function createCheckIn(
   };
   return {
     checkIn: async () => {
-      if (!meetingSchemas.has(schema)) return checkOut();
-      if (share.followed() < 2) return;
+      if (share.followed() < 2 || !meetingSchemas.has(schema)) return checkOut();
       if (checkedAt !== null && clock.monotonic() - checkedAt < intervalMs / 2) return;
       current ??= announce().finally(() => {
         current = null;
       });
-      await current;
+      if (checkedAt === null) await current;
+      else current.catch(() => {});
     },
     checkOut,
     checkOutDead: async (predecessor) => {
-      if (checkedAt === null || predecessor === holder || dead.has(predecessor)) return;
-      dead.add(predecessor);
-      await store.checkOut(predecessor).catch(() => {});
+      if (predecessor === holder) return;
+      deadPredecessors.add(predecessor);
+      if (checkedAt !== null) await endDead();
     },
   };
 }

@@ -27,7 +27,7 @@ export interface FeedShare {
   /** Takes a feed beyond the share, which is the process's own already. */
   takeOwn(feed: string): void;
   release(feed: string): void;
-  /** Returns whether to give back a feed, so that another process can take it. That is decided once in a round. */
+  /** Returns whether to give back a feed, so that another process can take it. A decision holds for half a round. */
   isSurplus(feed: string, now: number): boolean;
 }
 

@@ -11,14 +11,14 @@ export interface MeetingSchemas {
   /** Returns whether the process is to be announced in a schema. */
   has(schema: string): boolean;
   /**
-   * Records the processes that are announced in a schema. Returns those that are announced in any, in order. What was found longer
-   * ago than the time to live of a lease does not count.
+   * Records the processes that are announced in a schema. Returns those that are announced in any, in order. What was found too long
+   * ago does not count.
    */
   found(schema: string, processes: readonly string[], now: number): readonly string[];
 }
 
-/** @param leaseTtlMs how long an announcement lasts; all times are monotonic, milliseconds */
-export function createMeetingSchemas(leaseTtlMs: number): MeetingSchemas {
+/** @param validMs how long what was found in a schema counts; all times are monotonic, milliseconds */
+export function createMeetingSchemas(validMs: number): MeetingSchemas {
   const schemas = new Set<string>();
   const found = new Map<string, { readonly processes: readonly string[]; readonly at: number }>();
   /** Null: not known since the schemas changed. */
@@ -39,7 +39,7 @@ export function createMeetingSchemas(leaseTtlMs: number): MeetingSchemas {
     },
     found: (schema, processes, at) => {
       found.set(schema, { processes, at });
-      const current = [...found.values()].filter((each) => at - each.at < leaseTtlMs);
+      const current = [...found.values()].filter((each) => at - each.at < validMs);
       return [...new Set(current.flatMap((each) => each.processes))].sort();
     },
   };

@@ -21,6 +21,8 @@ export interface ProcessLeases {
   readonly intervalMs: number;
   readonly share: FeedShare;
   readonly meetingSchemas: MeetingSchemas;
+  /** Holders whose leases this process has replaced. */
+  readonly deadPredecessors: Set<string>;
   /** Limits the leases that are taken at the same time. */
   readonly limitTaking: LimitedRun;
   /** Limits the statements that wait for rows. */
@@ -33,7 +35,8 @@ export function createProcessLeases(parts: Pick<ProcessLeases, 'clock' | 'holder
   return {
     ...{ clock, holder, leaseTtlMs, intervalMs },
     share: createFeedShare(leaseTtlMs, intervalMs),
-    meetingSchemas: createMeetingSchemas(leaseTtlMs),
+    meetingSchemas: createMeetingSchemas(2 * intervalMs),
+    deadPredecessors: new Set(),
     limitTaking: limitConcurrency(TAKEN_AT_ONCE),
     waitForRow: createRowWait(),
   };

@@ -78,18 +78,40 @@ describe('a process', () => {
     expect(a.announced()).toEqual([]);
   });
 
-  it('is not announced when it follows one feed', async () => {
+  it('ends its announcement when it follows only one feed', async () => {
     const { leases, a } = setup();
+    await a.checkIn();
     leases.share.unfollow('feed in b');
     await a.checkIn();
     expect(a.announced()).toEqual([]);
   });
 
-  it('ends the announcement of its dead predecessor once, and never its own', async () => {
-    const { a } = setup();
-    await a.store.checkIn('predecessor', 2, TTL_MS);
+  it('does not wait for a locked table once it has been announced', async () => {
+    const { clock, a } = setup();
     await a.checkIn();
+    await clock.advance(INTERVAL_MS / 2);
+    a.store.checkIn = () => new Promise(() => {});
+    await expect(a.checkIn()).resolves.toBeUndefined();
+  });
+
+  it('ends the announcements of its dead predecessor everywhere, once, and never its own', async () => {
+    const { clock, a, b } = setup();
+    for (const { store } of [a, b]) await store.checkIn('predecessor', 2, TTL_MS);
+    await a.checkOutDead('predecessor'); // it is not announced yet
+    for (const schema of [a, b]) await schema.checkIn();
+    expect([a.announced(), b.announced()]).toEqual([['process'], ['process']]);
+    await a.store.checkIn('predecessor', 2, TTL_MS);
     for (const name of ['predecessor', 'process']) await a.checkOutDead(name);
+    await clock.advance(INTERVAL_MS / 2);
+    await a.checkIn();
+    expect(a.announced().sort()).toEqual(['predecessor', 'process']);
+  });
+
+  it('ends the announcement of a predecessor at once when it is announced itself', async () => {
+    const { a } = setup();
+    await a.checkIn();
+    await a.store.checkIn('predecessor', 2, TTL_MS);
+    await a.checkOutDead('predecessor');
     expect(a.announced()).toEqual(['process']);
   });
 });

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { createMeetingSchemas } from '../../../src/sync/lease/meeting-schemas.js';
 
-const TTL_MS = 10_000;
+const VALID_MS = 10_000;
 
 function withSchemas(...schemas: readonly string[]) {
-  const meeting = createMeetingSchemas(TTL_MS);
+  const meeting = createMeetingSchemas(VALID_MS);
   for (const schema of schemas) meeting.add(schema);
   const all = () => ['a', 'b', 'c', 'd', 'e'].filter((schema) => meeting.has(schema));
   return { meeting, all };
@@ -24,12 +24,12 @@ it('a process is announced in another schema when one of them is added or delete
   expect(all()).toEqual(['a', 'b', 'd']);
 });
 
-it('the processes are those that were found in any schema within the time to live of a lease', () => {
+it('the processes are those that were found lately in any schema', () => {
   const { meeting } = withSchemas('a', 'b');
   expect(meeting.found('a', ['own', 'other'], 0)).toEqual(['other', 'own']);
   expect(meeting.found('b', ['own', 'third'], 1)).toEqual(['other', 'own', 'third']);
-  expect(meeting.found('b', ['own', 'third'], TTL_MS - 1)).toEqual(['other', 'own', 'third']);
-  expect(meeting.found('b', ['own', 'third'], TTL_MS)).toEqual(['own', 'third']);
+  expect(meeting.found('b', ['own', 'third'], VALID_MS - 1)).toEqual(['other', 'own', 'third']);
+  expect(meeting.found('b', ['own', 'third'], VALID_MS)).toEqual(['own', 'third']);
 });
 
 it('a process no longer counts as found when its schema is deleted', () => {
