@@ -125,6 +125,19 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     ),
   ),
   engine(
+    'the memory of a page is released before it is reported',
+    patch(
+      readFeed,
+      'await reportStored(page, result.progress, state, context.observer);',
+      'pages.release(); await reportStored(page, result.progress, state, context.observer);',
+    ),
+    patch(readFeed, 'pages.release(); // not before: the report may wait for a connection, and refers to the page', ''),
+  ),
+  engine(
+    'a download waits because another one of another priority was refused',
+    patch('src/sync/memory/memory-budget.ts', 'isOfFeed(request)', 'false'),
+  ),
+  engine(
     'the limit is not halved',
     patch('src/sync/page/page-limit.ts', 'Math.max(1, Math.floor(entries / 2))', 'entries'),
   ),
@@ -138,6 +151,15 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       'if (round.answer === null) return; // lost, but the database answered',
       'if (round.answer === null) continue;',
     ),
+  ),
+
+  engine(
+    'feeds of several schemas are not shared',
+    patch('src/sync/lease/meeting-schemas.ts', 'current.flatMap((each) => each.processes)', 'processes'),
+  ),
+  engine(
+    'a feed that was given back and taken again is given back again',
+    patch('src/sync/lease/feed-share.ts', 'surplus.delete(feed);', ''),
   ),
 
   // It outlives outages (promise 7).
