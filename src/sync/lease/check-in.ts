@@ -20,8 +20,7 @@ export function createCheckIn(
   store: Pick<FeedStore, 'checkIn' | 'checkOut'>,
   process: ProcessLeases,
 ): CheckIn {
-  const { clock, holder, leaseTtlMs, intervalMs, share, meetingSchemas } = process;
-  const { deadPredecessors } = process;
+  const { clock, holder, leaseTtlMs, intervalMs, share, meetingSchemas, deadPredecessors } = process;
   const endedDead = new Set<string>();
   let checkedAt: number | null = null;
   let current: Promise<void> | null = null;
