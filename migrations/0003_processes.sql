@@ -7,7 +7,7 @@ CREATE TABLE :"schema".processes (
     feeds      integer NOT NULL,
     expires_at timestamptz NOT NULL
 );
-COMMENT ON TABLE :"schema".processes IS 'Processes that follow several feeds, of these tables and others, and share them evenly';
+COMMENT ON TABLE :"schema".processes IS 'Processes that follow several feeds, in this schema or others, and share them evenly';
 COMMENT ON COLUMN :"schema".processes.holder IS 'Name of the process, as in feeds.lease_holder';
 COMMENT ON COLUMN :"schema".processes.feeds IS 'Number of feeds that it follows';
-COMMENT ON COLUMN :"schema".processes.expires_at IS 'When it counts as gone unless it checks in, clock of this database';
+COMMENT ON COLUMN :"schema".processes.expires_at IS 'When it is considered gone unless it checks in again, clock of this database';

@@ -10,7 +10,7 @@ import type { Scope } from './scope.js';
 
 /** The program as the image holds it, made by `npm run bundle`. */
 export const PROGRAM = fileURLToPath(new URL('../../../program/main.js', import.meta.url));
-const LOOK_EVERY_MS = 200;
+const CHECK_INTERVAL_MS = 200;
 
 export interface BenchDaemon {
   readonly pid: number;
@@ -82,7 +82,7 @@ export function startDaemon(
     stop,
     assertRunning,
     adminUrl: async () => {
-      while (port === undefined) await sleep(LOOK_EVERY_MS);
+      while (port === undefined) await sleep(CHECK_INTERVAL_MS);
       return `http://127.0.0.1:${port}`;
     },
     kill: () => end('SIGKILL'),
@@ -92,7 +92,7 @@ export function startDaemon(
           assertRunning();
           const at = await endReachedAt(client, feed);
           if (at !== null) return at;
-          await sleep(LOOK_EVERY_MS);
+          await sleep(CHECK_INTERVAL_MS);
         }
       }),
   };

@@ -14,10 +14,10 @@ const COLLECT_EVERY_BYTES = 32 * MIB;
 const LARGE_BODY_BYTES = 8 * MIB;
 
 /**
- * Time without such a collection after which a last one returns unused pages to the system, milliseconds: a process that has read the
- * histories of a thousand feeds needs much less from then on.
+ * Time without such a collection after which a last one returns unused pages to the system, milliseconds: a process that has read
+ * the histories of a thousand feeds needs much less from then on.
  */
-const CALM_MS = 60_000;
+const FINAL_COLLECTION_DELAY_MS = 60_000;
 
 /** Collects garbage as `globalThis.gc` does. `last-resort` also returns the pages that V8 keeps for new objects to the system. */
 export type Collect = (options: { type: 'major'; execution: 'sync'; flavor: 'regular' | 'last-resort' }) => void;
@@ -46,7 +46,7 @@ export function createProcessBudget(
 ): MemoryBudget {
   if (collect === undefined) return createMemoryBudget(bytes);
   let uncollected = 0;
-  let calm: NodeJS.Timeout | undefined;
+  let finalCollection: NodeJS.Timeout | undefined;
   return createMemoryBudget(bytes, (released) => {
     const large = released >= LARGE_BODY_BYTES;
     uncollected += released;
@@ -54,7 +54,7 @@ export function createProcessBudget(
     uncollected = 0;
     // Nothing refers to the released bytes by then.
     setImmediate(collect, { type: 'major', execution: 'sync', flavor: large ? 'last-resort' : 'regular' });
-    clearTimeout(calm);
-    calm = setTimeout(collect, CALM_MS, { type: 'major', execution: 'sync', flavor: 'last-resort' }).unref();
+    clearTimeout(finalCollection);
+    finalCollection = setTimeout(collect, FINAL_COLLECTION_DELAY_MS, { type: 'major', execution: 'sync', flavor: 'last-resort' }).unref();
   });
 }

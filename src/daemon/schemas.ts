@@ -16,15 +16,15 @@ import { linkedSignal } from '../sync/retry/linked-signal.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
 import { type WatchConnections, watchSchema } from './schema-watch.js';
 
-/** Number of feeds from which on their polls share statements; the statements of fewer cost little. */
-const GATHERED_FEEDS = 20;
+/** Minimum number of feeds in a schema for their polls to share statements; separate statements for fewer cost little. */
+const BATCHED_FEEDS = 20;
 /** How long a poll waits for others to share a statement with, milliseconds. */
-const GATHERING_MS = 100;
+const BATCH_WAIT_MS = 100;
 
 /** Maximum number of direct connections of a process: each of a thousand schemas may be migrated at its start. */
 const DIRECT_CONNECTIONS = 2;
 
-/** What the schemas of a process share. */
+/** The parts that the schemas of a process share. */
 export interface SchemasContext {
   readonly database: Database;
   /** For the leases. Their renewals do not wait for the commits, which may occupy all other connections. */
@@ -105,7 +105,7 @@ function maintainSchema(
       pendingRetryMs: settings.pending.retryIntervalMs,
       keptDays: settings.database.retention.runs,
       monotonic: clock.monotonic,
-      gathering: { waitMs: () => (users.length < GATHERED_FEEDS ? 0 : GATHERING_MS), sleep: clock.sleep },
+      batching: { waitMs: () => (users.length < BATCHED_FEEDS ? 0 : BATCH_WAIT_MS), sleep: clock.sleep },
       onTransaction: metrics.transacted,
     });
     return watch.guard(reportSlowStore(store, logger, clock));

@@ -15,16 +15,16 @@ import { isDeadPredecessor, nameHolder } from './predecessor.js';
 import { createSchemas } from './schemas.js';
 import { createServiceConnections } from './service-connections.js';
 
-/** Maximum number of connections to a service for the feeds of a file: slow organizations leave enough of them for the others. */
+/** Maximum number of connections to a service for all feeds of a file. Slow organizations do not use up all of them. */
 const SHARED_CONNECTIONS = 256;
 
-/** Bytes to reserve for the first page of each of many feeds: that of 200 usual runs. Otherwise all would be requested at once. */
+/** Bytes to reserve for the first page of each of many feeds: 200 average runs. This limits how many are requested at once. */
 const FIRST_PAGE_BYTES = 400 * 1024;
 
 /** The settings of the process, which all of its feeds share. */
 export type ProcessSettings = Pick<Settings, 'feed' | 'database' | 'admin' | 'process'>;
 
-/** What the process is opened with. */
+/** Dependencies and options of the shared parts. */
 export interface ProcessContext {
   readonly logger: ProcessLogger;
   readonly tracer: PageTracer | null;
@@ -42,7 +42,7 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   const { logger, tracer, clock, single, invalidFeeds, signal } = context;
   const version = packageVersion();
   const { connection, poolSize } = settings.database;
-  // The statements of many feeds wait for each other, and nothing is wrong then.
+  // With many feeds, statements normally queue for a connection. That is no reason to report an exhausted pool early.
   const queueing = single === null ? { queueDeadlineMs: STATEMENT_DEADLINE_MS } : {};
   const database = openDatabase({
     ...{ connection, maxConnections: poolSize, sizeSetting: 'SCANFEED_DATABASE_POOL', signal },
@@ -50,7 +50,7 @@ export function openSharedParts(settings: ProcessSettings, context: ProcessConte
   });
   const leaseDatabase = openDatabase({
     ...{ connection, maxConnections: LEASE_CONNECTIONS, signal },
-    // A renewal of many leases that hangs must not outlast them. That of a single one waits for the commit of its feed.
+    // A hung renewal of many leases must end before they expire. The renewal of a single lease waits for its feed's commit.
     ...(single === null && { statementDeadlineMs: Math.min(settings.feed.leaseTtlMs, STATEMENT_DEADLINE_MS) }),
   });
   const metrics = createMetrics({

@@ -23,7 +23,10 @@ export async function showProgress(report: () => StatusReport | undefined, signa
   if (terminal) process.stdout.write('\n');
 }
 
-/** Returns a description of the feed's state. The progress is the share of the time from the first known state to now that has been read. */
+/**
+ * Returns a description of the feed's state. The progress is the share of the time from the first known state to now that has been
+ * read.
+ */
 function createDescription(): (report: StatusReport, now: number) => string {
   let begun: { readonly at: number; readonly completeTo: number; readonly written: number } | null = null;
   return (report, now) => {

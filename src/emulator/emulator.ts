@@ -36,7 +36,9 @@ export interface Emulator {
   readonly requests: RequestLog;
   /** The current switches. */
   readonly switches: Switches;
-  /** Changes switches immediately, and returns all of them. @throws Error with the problems if one is invalid; nothing changes then */
+  /**
+   * Changes switches immediately, and returns all of them. @throws Error with the problems if one is invalid; nothing changes then
+   */
   set(patch: SwitchesPatch): Switches;
   /** Adds a fault after the active ones. */
   addFault(fault: FaultInput): void;

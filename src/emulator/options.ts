@@ -25,7 +25,9 @@ export interface EmulatorOptions {
   readonly historyPeriodMs: number;
   /** Average size of a feed entry, bytes. */
   readonly runBytes: number;
-  /** Maximum number of placed entries (submissions, corrections, scripts) and idempotency keys per organization; about 1.5 KB each. */
+  /**
+   * Maximum number of placed entries (submissions, corrections, scripts) and idempotency keys per organization; about 1.5 KB each.
+   */
   readonly liveLimit: number;
   /** Switches at the start. */
   readonly switches: SwitchesPatch;

@@ -24,7 +24,9 @@ export interface FollowOptions
   readonly untilEnd?: boolean | undefined;
   /** Ends the iteration at any point. */
   readonly signal?: AbortSignal | undefined;
-  /** Returns whether to wait and retry after a failure; otherwise it is thrown. Default: if it is temporary (`action` is `retry`). */
+  /**
+   * Returns whether to wait and retry after a failure; otherwise it is thrown. Default: if it is temporary (`action` is `retry`).
+   */
   readonly waitOut?: ((error: FeedFailure) => boolean) | undefined;
   /** Called for each failure that is retried. */
   readonly onFailure?: ((failure: WaitedOut) => void) | undefined;
@@ -61,7 +63,8 @@ export interface FollowedPage extends FeedPage {
  *
  * Empty pages are returned if they have a new cursor to store, and once each time the end is reached.
  *
- * @throws the failures for which `waitOut` returns false. Start again with the stored cursor. `InvalidRequestError` (400) means that
+ * @throws the failures for which `waitOut` returns false. Start again with the stored cursor. `InvalidRequestError` (400) means
+ * that
  *   the service no longer accepts the cursor, or rejects a filter
  * @throws InvalidArgumentError
  */

@@ -83,8 +83,8 @@ function valuesOf(given: Fields, { replaced }: Usable): (name: InterfaceField) =
  * Returns the fields that the interface does not know, and the originals of replaced values, as the daemon stores them in
  * `extra`; also the fields that do not belong to the run's state.
  */
-function extraOf(given: Fields, { replaced, normalised }: Usable, ofState: readonly string[]): Fields {
-  const notations: readonly string[] = normalised;
+function extraOf(given: Fields, { replaced, normalized }: Usable, ofState: readonly string[]): Fields {
+  const notations: readonly string[] = normalized;
   const extra = Object.entries(given).filter(([name, original]) => {
     const isKnown = COMMON_FIELDS.has(name) || ofState.includes(name);
     const isReplaced = Object.hasOwn(replaced, name) && !notations.includes(name);

@@ -7,12 +7,12 @@ interface FeedStateOptions {
   readonly requestTimeoutMs: number;
 }
 
-/** Time after which a due retry counts as not happening: the loop hangs, or the stage ended. Longer than any try. Milliseconds. */
+/** Time after which an overdue retry counts as abandoned: the loop hangs, or the stage ended. Longer than any try. Milliseconds. */
 const RETRY_OVERDUE_MS = 15 * 60_000;
 
 export type FeedState = ReturnType<typeof createFeedState>;
 
-/** Keeps what this process knows of its feed, for metrics, logs and the status page: freshness, figures of the database, leader, failing stages. */
+/** Keeps the state of a feed as this process knows it, for metrics, logs and the status page: freshness, leader, failing stages. */
 export function createFeedState({ monotonic, pollIntervalMs, requestTimeoutMs }: FeedStateOptions) {
   let freshness: Freshness | null = null;
   let status: FeedStatus | null = null;

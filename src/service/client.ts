@@ -178,7 +178,7 @@ export class ServiceClient implements FeedService {
   }
 }
 
-/** A page of so many values that it was not read may have too many entries: then fewer are to be requested. */
+/** Reports a page that was not read as having too many entries, if that is the cause, so that fewer are requested. */
 function asTooManyEntries(error: unknown, limit: FeedRequest['limit']): unknown {
   const isTooMany = error instanceof TooManyValuesError && error.entries > MAX_RUNS;
   return isTooMany ? new TooManyEntriesError(error.status, error.entries, limit) : error;

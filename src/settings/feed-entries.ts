@@ -30,7 +30,7 @@ export interface FeedEntry {
   /** Lines of its keys. */
   readonly lines: ReadonlyMap<string, number>;
   readonly mistakes: readonly Mistake[];
-  /** Returns the place of a key, for messages. A key that it does not have is at its first line. */
+  /** Returns the location of a key, for messages; the entry's first line for a key that it does not have. */
   readonly where: (key: string) => string;
 }
 
@@ -40,7 +40,7 @@ interface Entries {
   readonly problems: readonly string[];
 }
 
-/** A key with its value: a text, or the reason why it is none. */
+/** A key with its value as text, or the reason why the value is not usable. */
 interface Given {
   readonly key: string;
   readonly line: number;
@@ -48,7 +48,7 @@ interface Given {
   readonly reason: string;
 }
 
-/** The library, which is loaded only if there is a feeds file, and the lines of the present text. */
+/** The YAML library, which is loaded only if there is a feeds file, and the line numbers of the current text. */
 interface Parser {
   readonly yaml: typeof import('yaml');
   readonly lineOf: (node: { readonly range: readonly [number, ...unknown[]] }) => number;
@@ -105,7 +105,7 @@ function pairsOf(map: YAMLMap.Parsed, prefix: '' | 'filters.', parser: Parser): 
 }
 
 function nameOf(key: ParsedNode, { yaml }: Parser): string {
-  // Without a value that has no space after the colon, and so is part of the key: perhaps a secret.
+  // Drops a value that follows the colon without a space and so became part of the key: it may be a secret.
   const [written = ''] = yaml.isScalar(key) ? String(key.source).split(':') : [];
   return /^[A-Za-z]{1,40}$/.test(written) ? written : JSON.stringify(written.slice(0, 40));
 }

@@ -14,7 +14,7 @@ export interface FeedsFile<G extends Group = Group> {
   readonly invalid: readonly InvalidFeed[];
   /** Paths of the API keys of these feeds. An entry may become valid when such a file changes. */
   readonly invalidKeyFiles: readonly string[];
-  /** What was read, to notice changes. */
+  /** Text of the file, to detect changes. */
   readonly text: string;
 }
 

@@ -14,7 +14,10 @@ export function fileVariableOf({ name }: { readonly name: string }): string {
   return `${name}_FILE`;
 }
 
-/** Returns the current value of a secret. Its file is read on every call; while the file is missing or invalid, the last valid value is returned. */
+/**
+ * Returns the current value of a secret. Its file is read on every call; while the file is missing or invalid, the last valid value
+ * is returned.
+ */
 export type Secret<T> = () => T;
 
 /** Reads variables one by one and collects the mistakes. The values may be used only if there are none. */

@@ -1,4 +1,4 @@
-/** What systemd tells a service of `Type=notify` (sd_notify(3), sd_watchdog_enabled(3)). */
+/** Variables that systemd passes to a service of `Type=notify` (sd_notify(3), sd_watchdog_enabled(3)). */
 export interface SystemdSettings {
   /** The socket for notifications; null if the process is not such a service. */
   readonly notifySocket: string | null;

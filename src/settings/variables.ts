@@ -44,7 +44,7 @@ export const VARIABLES = {
   requestsPerSecond: optional(
     ['service', 'SCANFEED_REQUESTS_PER_SECOND'],
     rate,
-    'maximum rate of all requests of the process; each feed needs at least one per poll interval, and at most a quarter is for results while polls wait',
+    'maximum rate of all requests of the process; each feed needs at least one request per poll interval; while polls wait, single runs get at most every fourth request',
   ),
   httpsProxy: optional(
     ['service', 'HTTPS_PROXY'],

@@ -54,7 +54,7 @@ export interface FeedContext {
   readonly stepMs: number;
 }
 
-/** What the tasks of a leader share besides: the state of the database and the wake-up for retries. */
+/** Additional parts that the tasks of a leader share: the state of the database and the wake-up for retries. */
 export interface LeaderContext extends FeedContext, Pick<DatabaseWatch, 'pauseAfterFailure' | 'databaseAnswered'> {
   readonly retryWakeUp: RetryWakeUp;
 }

@@ -14,8 +14,8 @@ import { tickWhileWaiting } from './retry/tick-while-waiting.js';
 
 /**
  * Keeps the database in step with a feed until the signal aborts. Waits while another process holds the lease. With the lease
- * it runs four tasks until the lease is lost or given back: it renews the lease, reads the feed, runs passes and retries pending results.
- * Never rejects; it retries after failures.
+ * it runs four tasks until the lease is lost or given back: it renews the lease, reads the feed, runs passes and retries pending
+ * results. Never rejects; it retries after failures.
  */
 export async function syncFeed(feedContext: FeedContext, signal: AbortSignal): Promise<void> {
   const retryWakeUp = createRetryWakeUp(feedContext.clock);

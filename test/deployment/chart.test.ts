@@ -83,7 +83,7 @@ describe('with Helm', () => {
     ['no connection at all', { database: { ...REQUIRED.database, connections: 0 } }, '/database/connections'],
     ['a digest that is none', { image: { digest: 'latest' } }, '/image/digest'],
     ['an egress policy without destinations', { networkPolicy: { enabled: true } }, '/networkPolicy/egress'],
-    ['two monitors', { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } }, 'counted twice; take one'],
+    ['two monitors', { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } }, 'counted twice; enable only one'],
     ['a name that Kubernetes refuses', { nameOverride: 'My.Feed' }, '/nameOverride'],
     ['a label that finds the pods', { commonLabels: { 'app.kubernetes.io/instance': 'x' } }, "the chart's own"],
     [
@@ -113,7 +113,7 @@ describe('with Helm', () => {
 
   test.each([
     ['a network policy', { networkPolicy: policy() }, 'hold for its whole pod'],
-    ['a ServiceMonitor', { serviceMonitor: { enabled: true } }, 'take podMonitor.enabled'],
+    ['a ServiceMonitor', { serviceMonitor: { enabled: true } }, 'use podMonitor.enabled'],
   ])('a sidecar has no %s', async (_what, values, complaint) => {
     const { status, stderr } = await runTemplate(helm, { ...REQUIRED, mode: 'sidecar', ...values });
     expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining(complaint) });

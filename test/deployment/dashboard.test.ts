@@ -53,7 +53,7 @@ const unexported = async (expression: string, feed?: string | null) => {
   return metricsIn(expression).filter((name) => !names.has(name));
 };
 
-describe('what is asked of the daemon', () => {
+describe('the queries of the dashboards', () => {
   test.each(NAMES)('the dashboard %s asks for metrics that it exports', async (name) => {
     const expressions = expressionsOf(readDashboard(name));
     expect(expressions.length).toBeGreaterThan(10);

@@ -40,7 +40,7 @@ describe('the sidecar', () => {
   const helm = 'helm';
   beforeEach((context) => void requireHelm(context));
 
-  test('is an init container that stays, and holds up nobody', async () => {
+  test('is an init container that keeps running and delays no other container', async () => {
     const [pod] = podSpecs(await renderExample(helm));
     const [sidecar] = pod?.initContainers ?? [];
     expect(sidecar).toMatchObject({ name: 'scanfeed', restartPolicy: 'Always' });
@@ -118,7 +118,7 @@ async function takeTwo(example: string): Promise<void> {
   );
 }
 
-test('two sidecars of one pod share no name and no port, and each is asked for its own life', async (context) => {
+test('two sidecars of one pod share no name and no port, and each has its own liveness probe', async (context) => {
   const manifests = await renderExample(requireHelm(context), [], takeTwo);
   const [pod] = podSpecs(manifests);
   expect(pod?.initContainers).toMatchObject([
@@ -157,7 +157,7 @@ function asYaml(comment: string, documents: readonly unknown[]): string {
   return `${HEADER} ${comment}\n${texts.join('---\n')}`;
 }
 
-describe('for those who do not use Helm there is', () => {
+describe('without Helm there is', () => {
   test('an application with the sidecar', async (context) => {
     const manifests = (await renderExample(requireHelm(context))).filter(({ kind }) => kind === 'Deployment');
     const text = asYaml('An application of two replicas with scanfeed as a sidecar.', withoutHelm(manifests));
@@ -170,7 +170,7 @@ describe('for those who do not use Helm there is', () => {
     await expect(text).toMatchFileSnapshot(join(CHART, '../rendered/deployment.yaml'));
   });
 
-  test('nothing that a Kubernetes would refuse', async (context) => {
+  test('no manifest that Kubernetes rejects', async (context) => {
     requireSchemas(context);
     for (const name of ['sidecar', 'deployment']) {
       expect(await findInvalid(await readFile(join(CHART, `../rendered/${name}.yaml`), 'utf8'))).toEqual([]);

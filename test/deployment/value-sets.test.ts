@@ -518,7 +518,7 @@ describe('the chart', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('renders what every Kubernetes from 1.29 takes', async (context) => {
+  test('renders manifests that every Kubernetes version from 1.29 accepts', async (context) => {
     requireSchemas(context);
     const helm = requireHelm(context);
     const texts: string[] = [];

@@ -37,7 +37,7 @@ describe.each(files)('%s', (path) => {
     expect(used.filter((action) => !/^(\.\/\S+|[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$/.test(action))).toEqual([]);
   });
 
-  test('may read the contents, and a job more only as it needs', () => {
+  test('may read the contents; a job has only the further permissions that it needs', () => {
     expect(permissions).toEqual({ contents: 'read' });
     const granted = Object.entries(jobs).flatMap(([job, { permissions: own = {} }]) =>
       Object.entries(own).flatMap(([scope, right]) => (right === 'write' ? [`${job}: ${scope}`] : [])),
@@ -56,7 +56,7 @@ describe.each(files)('%s', (path) => {
     expect(granted).toEqual(needed[path.slice(FOLDER.length + 1) as keyof typeof needed]);
   });
 
-  test('uses no stored secret, and no value of an event in a script', () => {
+  test('uses no stored secrets, and puts no event values into scripts', () => {
     expect(text).not.toMatch(/\bsecrets\b\./);
     expect(scripts.length).toBeGreaterThan(0);
     // It comes from whoever opens a pull request or sets a tag: only as a variable of the shell.

@@ -69,7 +69,7 @@ test(`it syncs a history as nobody, in ${MEMORY_MIB} MiB, with nothing to write 
 /** The image's health check, as the engine runs it. */
 const healthCheck = async () => (await imageConfig()).Healthcheck.Test.slice(1);
 
-test('as process 1 a command ends on SIGTERM too, and without a daemon it is not healthy', async () => {
+test('a command that runs as process 1 ends on SIGTERM, and is unhealthy without a daemon', async () => {
   // Accepts, and never says a word.
   const silent = createServer().listen(0, '127.0.0.1');
   bench.afterwards(() => silent.close());
@@ -83,13 +83,13 @@ test('as process 1 a command ends on SIGTERM too, and without a daemon it is not
   expect(await container.exited).toBe(143);
 });
 
-test('what is wrong with the settings is said in a line each', async () => {
+test('each mistake in the settings is reported on its own line', async () => {
   const container = new Container([], { env: { SCANFEED_BASE_URL: 'recognition.example' } });
   expect(await container.exited).toBe(78);
   expect(container.output).toMatch(/^scanfeed: 3 settings are wrong:\n( {2}\S.*\n){3}$/);
 });
 
-test('it is the emulated service too, with nothing to write to', async () => {
+test('it also runs the emulated service, on a read-only file system', async () => {
   const port = await unusedPort();
   const container = new Container(['emulator', '--port', String(port), '--history', '10']);
   const ended = container.exited.then((code) => Promise.reject(new Error(`ended with ${code}: ${container.output}`)));

@@ -155,7 +155,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
 
   engine(
     'feeds of several schemas are not shared',
-    patch('src/sync/lease/meeting-schemas.ts', 'current.flatMap((each) => each.processes)', 'processes'),
+    patch('src/sync/lease/announcement-schemas.ts', 'current.flatMap((each) => each.processes)', 'processes'),
   ),
   engine(
     'a feed that was given back and taken again is given back again',

@@ -175,7 +175,7 @@ test('logs a repeated warning immediately, then once a minute with its sums', ()
   expect(logged()).toEqual([2, 120, 58]);
 });
 
-test('what the leader failed at is no error of a standby; what keeps it from the lease is', () => {
+test('a standby reports errors that keep it from the lease, and none of its time as leader', () => {
   const { observer, report } = observed();
   observer.leading(30_000);
   for (const stage of ['feed', 'result', 'recent', 'full', 'history', 'backfill', 'lease'] as const)

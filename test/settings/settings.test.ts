@@ -171,7 +171,7 @@ describe('settings', () => {
     ['http://localhost:8080/v1', 'http://localhost:8080/v1'],
     ['http://127.0.0.1/v1', 'http://127.0.0.1/v1'],
     ['http://[::1]:8080/v1/', 'http://[::1]:8080/v1'],
-  ])('normalise the URL %s', (given, normal) => {
+  ])('normalize the URL %s', (given, normal) => {
     expect(settingsWith({ SCANFEED_BASE_URL: given }).service.baseUrl).toBe(normal);
   });
 

@@ -7,7 +7,7 @@ import type { Coverage } from './coverage.js';
 import { CursorBook, type CursorMode, isBoundTo, positionOf } from './cursor-book.js';
 import { type Delivery, deliver, isListed, type Shape, type Version } from './delivery.js';
 import type { Choices } from './random-choices.js';
-import { RecognisedRuns } from './recognised-runs.js';
+import { RecognizedRuns } from './recognized-runs.js';
 import { maybeRejection, REQUEST_TIMEOUT_MS, refusal, rejection, requestFailure, timeout } from './request-failures.js';
 import { Sequence } from './sequence.js';
 import type { ServiceTraits } from './traits.js';
@@ -36,7 +36,7 @@ export const HEALTHY: ServiceState = { cursors: 'ordinary', unavailable: false, 
 /** The recognition service under a virtual clock: runs, corrections, late entries, repeated deliveries and failures. */
 export class SimulatedService implements FeedService {
   readonly sequence = new Sequence();
-  readonly runs: RecognisedRuns;
+  readonly runs: RecognizedRuns;
   readonly cursors: CursorBook;
   /** Cursors that were ever answered with an error that may mean a rejection. */
   readonly refused = new Set<string>();
@@ -62,7 +62,7 @@ export class SimulatedService implements FeedService {
     private readonly markdown: boolean,
     private readonly coverage: Coverage,
   ) {
-    this.runs = new RecognisedRuns(traits.sparseAnswers);
+    this.runs = new RecognizedRuns(traits.sparseAnswers);
     this.cursors = new CursorBook(traits.movingCursors);
   }
 

@@ -34,8 +34,8 @@ scanfeed: 2 settings are wrong:
 
 const CLOSING = `## The feeds file
 
-An integrator with an API key for each of many organizations has a feed for each. \`SCANFEED_FEEDS_FILE\` is the path of their
-list, in YAML or JSON:
+An integrator that serves many organizations has an API key and a feed for each of them. \`SCANFEED_FEEDS_FILE\` is the path of a
+list of these feeds, in YAML or JSON:
 
 \`\`\`yaml
 - name: acme
@@ -53,19 +53,20 @@ list, in YAML or JSON:
   pollInterval: 1m
 \`\`\`
 
-Only \`name\` is required. Each key overrides a variable: \`name\` \`SCANFEED_FEED\`, \`baseUrl\` \`SCANFEED_BASE_URL\`, \`apiKeyFile\`
-\`SCANFEED_API_KEY_FILE\` and \`SCANFEED_API_KEY\`, \`schema\` \`SCANFEED_DATABASE_SCHEMA\`, and the others that of the same name.
-A key that an entry omits is inherited from the environment, and so is everything else. A key without a value sets the default.
+Only \`name\` is required. Each key overrides the variable of the same name, such as \`SCANFEED_BASE_URL\` for
+\`baseUrl\`, with three exceptions: \`name\` overrides \`SCANFEED_FEED\`, \`schema\` overrides \`SCANFEED_DATABASE_SCHEMA\`, and
+\`apiKeyFile\` overrides \`SCANFEED_API_KEY_FILE\` and \`SCANFEED_API_KEY\`. A key that an entry omits is inherited from the
+environment, and so is everything else. A key without a value sets the default.
 Aliases and merge keys are not supported. A file has at most 10,000 feeds and 4 MiB.
 
 Feeds of different organizations need a \`schema\` each, because a scan id is unique only within one. The log warns of feeds with
 different keys that share one.
 
 The file is read again within 5 s of a change: added feeds start, removed ones stop and give back their lease, changed ones
-restart, and the others are not disturbed. A mistake in an entry is reported with its line and the name of its feed, and concerns
-only that feed: it keeps running with its last valid entry, or does not start. A file that is unreadable, not a list of feeds, or has an
-entry without a valid name is rejected as a whole: the last valid one stays in force, and at the start the process exits with
-code 78.
+restart, and the others are not disturbed. A mistake in an entry is reported with its line and the name of its feed, and affects
+only that feed: it keeps running with its last valid entry, or does not start. A file that is unreadable, not a list of feeds,
+or has an entry without a valid name is rejected as a whole: the last valid one stays in force, and at the start the process
+exits with code 78.
 
 ## Connecting to PostgreSQL
 

@@ -58,8 +58,8 @@ the lowest value, backlogs the highest, and events the sum.
       annotations:
         summary: scanfeed is not running, or keeps restarting
         description: >-
-          Prometheus sees no scanfeed for {{ include "scanfeed.alertFeed" "any feed" }}, or it
-          keeps restarting: it is not running, crashes, or Prometheus cannot reach it.
+          Prometheus finds no scanfeed process for {{ include "scanfeed.alertFeed" "any feed" }}, or it
+          keeps restarting: it is not running, it crashes, or Prometheus cannot reach it.
         runbook_url: {{ $runbooks }}/ScanfeedDown.md
     {{- end }}
     {{- end }}

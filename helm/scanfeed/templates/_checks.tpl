@@ -28,8 +28,8 @@ NODE_EXTRA_CA_CERTS: ca
 {{- end }}
 
 {{/*
-Rejects variables in `extraEnv` that the chart sets. The program accepts a secret or its file, not both, and of two equal
-names Kubernetes takes the last one.
+Rejects variables in `extraEnv` that the chart sets. The program accepts a secret or its file, not both, and Kubernetes
+uses the last of two equal names.
 */}}
 {{- define "scanfeed.checkExtraEnv" -}}
 {{- $own := include "scanfeed.ownValues" . | fromYaml -}}

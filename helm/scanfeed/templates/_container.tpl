@@ -1,5 +1,5 @@
 {{/*
-What scanfeed needs in a pod. A chart that depends on this one includes "scanfeed.initContainers" and "scanfeed.volumes"
+The containers and volumes of scanfeed in a pod. A chart that depends on this one includes "scanfeed.initContainers" and "scanfeed.volumes"
 in its own pod, with .Subcharts.scanfeed as the context.
 */}}
 
@@ -14,7 +14,7 @@ in its own pod, with .Subcharts.scanfeed as the context.
 {{- end }}
 
 {{/*
-A sidecar proper: started before the application, stopped after it. It has no startup probe, which would delay the
+A native sidecar, which starts before the application and stops after it. It has no startup probe, which would delay the
 application, and no readiness probe, which would take the whole pod out of service.
 */}}
 {{- define "scanfeed.sidecar" -}}
@@ -105,7 +105,7 @@ volumeMounts:
 -}}
 {{- if .Values.feeds }}
 {{- $_ := set $env "SCANFEED_FEEDS_FILE" "/etc/scanfeed/feeds.yaml" }}
-{{- /* Returns freed memory, a third of what a thousand feeds take. The image has a larger value, with which one feed is read faster. */}}
+{{- /* Returns freed memory: a third of the memory of a thousand feeds. The image's larger value reads a single feed faster. */}}
 {{- $_ := set $env "MALLOC_MMAP_THRESHOLD_" "16384" }}
 {{- else }}
 {{- $_ := set $env "SCANFEED_FEED" .Values.feed }}
@@ -140,7 +140,7 @@ volumeMounts:
 {{- range $name, $value := merge (dict) $env .Values.settings }}
 - name: {{ $name }}
   {{- if kindIs "bool" $value }}
-  {{- /* YAML takes an unquoted off for false. Settings that are true or false take off as well. */}}
+  {{- /* YAML reads an unquoted off as false. Boolean settings accept off as well. */}}
   value: {{ ternary "true" "off" $value | quote }}
   {{- else }}
   {{- /* JSON writes large numbers without an exponent, which the program would reject. */}}

@@ -106,7 +106,7 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{/* A repository whose first part is a host, as container engines decide it, is complete. */}}
+{{/* A repository whose first part is a host, by the rule of container engines, is complete. */}}
 {{- define "scanfeed.image" -}}
 {{- $global := dig "imageRegistry" "" (.Values.global | default dict) -}}
 {{- with .Values.image }}

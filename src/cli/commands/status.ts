@@ -74,7 +74,7 @@ async function showAll(given: Given, io: CommandProcess): Promise<void> {
   if (codes.length > 0) throw new CommandFailure('the status is incomplete', worstOf(codes));
 }
 
-/** A schema with what reads the reports to show. */
+/** A schema, and the function that reads its feed reports. */
 interface Shown {
   readonly schema: string;
   readonly read: OperatorStore['readFeedReports'];

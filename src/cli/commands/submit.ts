@@ -33,7 +33,7 @@ Examples:
   $ scanfeed submit invoice.pdf --document-type rechnung --environment test
   A folder, waiting for the results:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod --wait
-  Submit only files again whose run has failed:
+  Resubmit the files whose runs have failed:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod --new
   The scan ids, for a script:
     $ scanfeed submit inbox/ --document-type rechnung --environment prod \\
@@ -45,15 +45,15 @@ Examples:
 export function register(program: Command, io: CommandProcess = thisProcess): void {
   program
     .command('submit')
-    .description('Submit PDFs for recognition: files, or all of a folder.')
-    .argument('<files...>', 'PDF files, or folders of them')
+    .description('Submit PDFs for recognition: single files, or all PDFs in a folder.')
+    .argument('<files...>', 'PDF files, or folders that contain them')
     .requiredOption('--document-type <slug>', 'document type of the files', slug)
     .addOption(
       new Option('--environment <name>', 'environment of the runs; there is no default')
         .choices(['prod', 'test'])
         .makeOptionMandatory(),
     )
-    .option('--new', 'submit files again whose run has failed')
+    .option('--new', 'resubmit files whose runs have failed')
     .option('--wait', 'wait until all runs have completed or failed')
     .option('--concurrency <number>', 'maximum number of files sent at once', numberOption(1, 16), 4)
     .addOption(entryOption())

@@ -86,13 +86,13 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
     .command('store')
     .description('Keep the rows of a view in a table. The daemon keeps it up to date.')
     .argument('<name>', 'name of the view, as listed')
-    .option('--drop', 'read the documents again, and drop the table with its indexes')
+    .option('--drop', 'drop the table and its indexes; the view then reads the documents')
     .action((name: string, { drop, feed }: Given & { drop?: true }) =>
       withReports(io, feed, (connection, readerRole) => storeRows(name, drop ?? false, { connection, readerRole }, io)),
     );
   command
     .command('index')
-    .description('Create an index of a view, whose rows are then kept in a table; or list the indexes.')
+    .description('Create an index on a view, whose rows are then kept in a table, or list the indexes.')
     .argument('[name]', 'name of the view, as listed')
     .argument('[columns...]', 'columns of the index, in order')
     .option('--drop', 'drop the index on these columns')
@@ -130,7 +130,7 @@ function refresh({ all, feed, json }: Given & { all?: true }, io: CommandProcess
     const failed = done.failed.map(({ view, error }) => ({ view, why: describeError(error).message }));
     io.write(json ? `${JSON.stringify({ views, columns, built, failed, busy })}\n` : describe(done));
     if (busy) {
-      throw new CommandFailure('a daemon is scanning new documents and builds their views', EXIT.tryAgain);
+      throw new CommandFailure('a daemon is already scanning new documents and building their views', EXIT.tryAgain);
     }
     const [first] = failed;
     if (first !== undefined)

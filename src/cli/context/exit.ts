@@ -32,7 +32,7 @@ export class CommandFailure extends Error {
  * Kinds for which the daemon holds, but which usually mean an unavailable service: maintenance pages and gateways answer with
  * HTML. Other held kinds (a redirect, a key, JSON of another shape) need a change.
  */
-const AWAY_KINDS: ReadonlySet<string> = new Set(['not_json']);
+const UNAVAILABLE_KINDS: ReadonlySet<string> = new Set(['not_json']);
 
 /** Returns the message and exit code of a failed command. The message has a stack trace only if the failure is a bug. */
 export function explain(error: unknown): { readonly message: string | null; readonly exitCode: number } {
@@ -44,8 +44,8 @@ export function explain(error: unknown): { readonly message: string | null; read
   const text = typeof message === 'string' ? message : String(error);
   if (typeof exitCode === 'number') return { message: text, exitCode };
   if (typeof kind === 'string' && action !== undefined) {
-    const away = classifyError(error).action === 'retry' || AWAY_KINDS.has(kind);
-    return { message: text, exitCode: away ? EXIT.tryAgain : EXIT.failed };
+    const isUnavailable = classifyError(error).action === 'retry' || UNAVAILABLE_KINDS.has(kind);
+    return { message: text, exitCode: isUnavailable ? EXIT.tryAgain : EXIT.failed };
   }
   const stack = error instanceof Error ? (error.stack ?? text) : text;
   return { message: `this is a bug in scanfeed: ${stack}`, exitCode: EXIT.failed };

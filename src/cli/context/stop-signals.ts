@@ -39,7 +39,9 @@ export async function untilStopped(
 /** Maximum time for an interrupted command to stop, milliseconds. */
 const INTERRUPTED_MS = 1_500;
 
-/** Runs the work of a command until it ends or is interrupted. Returns whether it was interrupted; failures after that are ignored. */
+/**
+ * Runs the work of a command until it ends or is interrupted. Returns whether it was interrupted; failures after that are ignored.
+ */
 export async function untilInterrupted(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
   let interrupted = false;
   const onStop = () => {

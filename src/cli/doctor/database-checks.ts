@@ -192,7 +192,7 @@ async function checkSchema({ settings, connection, server, migrator, schema }: D
   const { role, database, createsSchemas } = migrator?.value ?? server;
   if (version > 0 || createsSchemas)
     return ok(`${state}: \`scanfeed run\` or \`scanfeed migrate\` brings it up to date`);
-  return failing(`${state}, and ${role} lacks the right to create it; run this as a role that may`, [
+  return failing(`${state}, and ${role} lacks the right to create it; run this as a database administrator`, [
     `GRANT CREATE ON DATABASE ${quoted(database)} TO ${quoted(role)}`,
   ]);
 }
@@ -225,7 +225,7 @@ async function checkReaderRole(context: DatabaseContext): Promise<Result> {
   const problem = exists ? 'cannot read every report' : 'does not exist, so only owners can read the reports';
   const statements = [...readerRoleStatements(readerRole), ...readerGrantStatements(connection.tables, readerRole)];
   return warning(
-    `${readerRole} ${problem}; scanfeed works without it. Run this as a role that may`,
+    `${readerRole} ${problem}; scanfeed works without it. Run this as a database administrator`,
     statements.filter((statement) => !(exists && statement.startsWith('CREATE ROLE'))),
   );
 }

@@ -45,7 +45,10 @@ export function skipChecks(names: readonly string[], reason: string): readonly F
   return names.map((check) => ({ check, ...skipped(reason) }));
 }
 
-/** Returns the message of an error of scanfeed, which names the remedy and contains no secret. Other errors are bugs, and their messages may contain secrets. */
+/**
+ * Returns the message of an error of scanfeed, which names the remedy and contains no secret. Other errors are bugs, and their
+ * messages may contain secrets.
+ */
 export function messageOf(error: unknown): string {
   const { kind, message } = (error ?? {}) as { kind?: unknown; message?: unknown };
   return typeof kind === 'string' && typeof message === 'string' ? message : 'an unexpected error; please report it';

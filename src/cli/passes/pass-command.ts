@@ -74,7 +74,7 @@ export async function requestPass(
     if (leader === null) io.write('No daemon is running, so this command runs it.\n');
   };
   const done = await runToItsEnd(pass, complete, io, announce);
-  const read = `${counted(done.entries, 'entry', 'entries')} read, ${counted(done.stored, 'run', 'runs')} stored that were missing, older or less complete.\n`;
+  const read = `${counted(done.entries, 'entry', 'entries')} read, ${counted(done.stored, 'missing, older or less complete run', 'missing, older or less complete runs')} stored.\n`;
   io.write(json ? toJson(name, done, joined) : read + (await summary(done)));
   if (done.cancelled) {
     throw new CommandFailure(

@@ -44,7 +44,9 @@ async function filesIn(folder: string): Promise<readonly (string | RefusedFile)[
   return names.map((name) => join(folder, name));
 }
 
-/** Reads the whole file in chunks and returns it with its hash, or the reason for refusing it. Rejects only if the signal aborts. */
+/**
+ * Reads the whole file in chunks and returns it with its hash, or the reason for refusing it. Rejects only if the signal aborts.
+ */
 export async function checkFile(path: string, signal: AbortSignal): Promise<PdfFile | RefusedFile> {
   const refused = (reason: string): RefusedFile => ({ path, reason });
   try {

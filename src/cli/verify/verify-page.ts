@@ -6,7 +6,10 @@ import type { QuarantineEntry } from '../../sync/ports/index.js';
 import { needsFullResult } from '../../sync/results/full-result.js';
 import type { FeedCommandContext } from '../context/with-feed.js';
 
-/** `discarded`: by an operator, or because a newer revision is stored. `deleted`: erased, or past the retention. The last four are differences. */
+/**
+ * `discarded`: by an operator, or because a newer revision is stored. `deleted`: erased, or past the retention. The last four are
+ * differences.
+ */
 export const VERDICTS = [
   'same',
   'pending',

@@ -1,6 +1,6 @@
 import type { DescribedView } from '../../storage/reporting/described-views.js';
 
-/** What is declared of a view besides its description and columns. Values are YAML in one line. */
+/** Declarations for a view besides its description and columns. Values are YAML in one line. */
 export interface SourceOptions {
   /** Tests by column. */
   readonly tests: Readonly<Record<string, readonly string[]>>;

@@ -17,7 +17,7 @@ import { counted } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
 import { type Column, table } from '../terminal/table.js';
 
-/** What the commands work with. */
+/** Dependencies of the commands. */
 export interface ReportsWork {
   readonly connection: StoreConnection;
   readonly readerRole: string;
@@ -30,11 +30,11 @@ export async function findView(name: string, connection: StoreConnection): Promi
   throw new CommandFailure(`there is no view ${JSON.stringify(name)}; see \`scanfeed views list\``);
 }
 
-/** `scanfeed views store`: keeps the rows of a view in a table, or no longer. */
+/** `scanfeed views store`: starts or stops keeping the rows of a view in a table. */
 export async function storeRows(name: string, drop: boolean, work: ReportsWork, io: CommandProcess): Promise<void> {
   const view = await findView(name, work.connection);
   await changeStorage(view, !drop, work, io);
-  const now = drop ? 'reads the documents again; its table was dropped' : 'keeps its rows in a table now';
+  const now = drop ? 'now reads the documents directly; its table was dropped' : 'keeps its rows in a table now';
   io.write(`${name} ${now}.\n`);
 }
 
@@ -55,10 +55,10 @@ export async function changeIndex(
     for (const index of same) await dropStoredIndex(connection, index.name);
     return io.write(`Dropped the index of ${name} on ${columns.join(', ')}.\n`);
   }
-  if (same.some(({ valid }) => valid)) return io.write(`${name} has this index already.\n`);
+  if (same.some(({ valid }) => valid)) return io.write(`${name} already has this index.\n`);
   if (!(await isStored(connection, view.id))) await changeStorage(view, true, work, io);
   if (!(await isStored(connection, view.id)))
-    throw new CommandFailure(`another process builds ${name}; try again`, EXIT.tryAgain);
+    throw new CommandFailure(`another process is building ${name}; try again`, EXIT.tryAgain);
   for (const index of same) await dropStoredIndex(connection, index.name);
   await createStoredIndex(connection, view, columns);
   io.write(`Created an index of ${name} on ${columns.join(', ')}.\n`);
@@ -95,7 +95,7 @@ async function changeStorage(
   const problem = failed.find((failure) => failure.view === view.name);
   if (problem !== undefined)
     throw new CommandFailure(`${view.name} was not brought up to date: ${describeError(problem.error).message}`);
-  if (busy) throw new CommandFailure('a daemon is scanning new documents and does the rest', EXIT.tryAgain);
+  if (busy) throw new CommandFailure('a daemon is scanning new documents and will store the remaining rows', EXIT.tryAgain);
 }
 
 function requireColumns(view: ReportView, columns: readonly string[]): void {

@@ -5,7 +5,7 @@ import type { Range, Slice } from './scan.js';
 /** Reads the JSON of a field of a run as it was sent. Returns null if the field is absent or null. */
 export type ReadField = (field: InterfaceField) => Slice | null;
 
-/** Where the fields of runs are in a JSON text. If a field is repeated, the last one counts, as in JSON.parse. */
+/** Positions of the fields of runs in a JSON text. If a field is repeated, the last one counts, as in JSON.parse. */
 export interface FieldPlaces {
   /** Records a member of run n. Other fields than those of the interface are ignored. */
   add(run: number, name: Range, value: Range): void;

@@ -32,7 +32,7 @@ export interface Member {
 type ReportedMember = Writable<Omit<Member, 'name' | 'value'>> & Record<'name' | 'value', Writable<Range>>;
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** What a scan finds out about a whole text. */
+/** Facts that a scan collects about a whole text. */
 export interface JsonFacts extends Readonly<Marks> {
   /** Number of values, containers and scalars. */
   readonly values: number;
@@ -40,7 +40,7 @@ export interface JsonFacts extends Readonly<Marks> {
   readonly depth: number;
 }
 
-/** Where a scan is, and what it has found so far. */
+/** Position and findings of a running scan. */
 interface Scan extends Marks {
   readonly json: Uint8Array;
   at: number;

@@ -20,7 +20,7 @@ const LITERALS: ReadonlyMap<number | undefined, Uint8Array> = new Map(
   ['true', 'false', 'null'].map((word) => [word.charCodeAt(0), Buffer.from(word)]),
 );
 
-/** What is found in strings and numbers. */
+/** Properties of strings and numbers that need special handling. */
 export interface Marks {
   /** Whether there is an escape of U+0000 or of a surrogate. */
   hasSpecialEscapes: boolean;

@@ -30,7 +30,7 @@ export function maxRequests({ feed }: Pick<Settings, 'feed'>): number {
   return feed.resolveConcurrency + PAGE_REQUESTS;
 }
 
-/** What the feeds of a process share. */
+/** The parts that the feeds of a process share. */
 export interface SharedParts extends Pick<FeedContext, 'clock' | 'budget' | 'holder' | 'isDead'> {
   /** Bytes to reserve for the first page of a feed, whose size is not known. */
   readonly firstPageBytes: number;

@@ -3,7 +3,10 @@ import type { SettingsFor } from '../../settings/settings.js';
 
 type PollSettings = Pick<SettingsFor<'feed' | 'service'>, 'feed' | 'service'>;
 
-/** Warns if the feeds poll more often than the limit of the process allows. Then each of them polls less often than its setting says. */
+/**
+ * Warns if the feeds poll more often than the limit of the process allows. Then each of them polls less often than its setting
+ * says.
+ */
 export function warnOfPollRate(feeds: readonly PollSettings[], logger: Pick<Logger, 'warn'>): void {
   const limit = feeds[0]?.service.requestsPerSecond ?? Number.POSITIVE_INFINITY;
   const needed = feeds.reduce((sum, { feed }) => sum + 1000 / feed.pollIntervalMs, 0);

@@ -2,11 +2,11 @@ import type { Clock } from '../../core/clock.js';
 import type { FeedsFile } from '../../settings/feeds-file.js';
 import { SettingsError } from '../../settings/settings.js';
 
-/** Interval of looking for a change, milliseconds. Polling also works for a mounted ConfigMap, whose files are replaced by links. */
-const LOOK_EVERY_MS = 5_000;
-/** Interval of looking for changed key files of invalid entries, and pause after a new reason for refusing the file, milliseconds. */
+/** Interval between checks for a change, milliseconds. Polling also works for a mounted ConfigMap, whose files are symlinks. */
+const CHECK_INTERVAL_MS = 5_000;
+/** Interval between checks of the key files of invalid entries, and pause after a new reason to reject the file, milliseconds. */
 const RETRY_MS = 60_000;
-/** Pause after refusing the file again for the same reason, milliseconds. Reading a large one takes seconds. */
+/** Pause after the file is rejected again for the same reason, milliseconds. Parsing a large file takes seconds. */
 const REFUSED_AGAIN_MS = 600_000;
 
 export interface WatchedFile {
@@ -47,7 +47,7 @@ export async function watchFeedsFile(
     keyVersions = versions;
     return true;
   };
-  // In a function of its own: while this one waits, its variables would keep the settings of all feeds in memory.
+  // A separate function, since the variables of the waiting one would keep the settings of all feeds in memory.
   const readFile = async () => {
     try {
       const changed = await read();
@@ -66,7 +66,7 @@ export async function watchFeedsFile(
     }
   };
   while (!signal.aborted) {
-    await clock.sleep(LOOK_EVERY_MS, signal);
+    await clock.sleep(CHECK_INTERVAL_MS, signal);
     if (signal.aborted) return;
     const text = await readText().catch(() => null);
     if (signal.aborted) return;

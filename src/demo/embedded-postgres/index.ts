@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { type Cluster, locateCluster, NAME } from './cluster.js';
-import { initialiseCluster, keepPassword } from './initialise-cluster.js';
+import { initializeCluster, keepPassword } from './initialize-cluster.js';
 import { type ServerSettings, startServer } from './server.js';
 
 export { provideBinaries } from './download-binaries.js';
@@ -44,7 +44,7 @@ export async function startEmbeddedPostgres(options: Options): Promise<EmbeddedP
   const { directory, port: wanted = null, signal = new AbortController().signal, settings = {}, initdb = [] } = options;
   const cluster = await locateCluster(directory, options.binariesFrom);
   const password = await keepPassword(cluster);
-  if (!existsSync(cluster.data)) await initialiseCluster(cluster, password, initdb);
+  if (!existsSync(cluster.data)) await initializeCluster(cluster, password, initdb);
   const { port, stop } = await startServer(cluster, { port: wanted, settings }, signal);
   // The server speaks no TLS: a PGSSLMODE of the environment must not request it.
   const url = `postgresql://${NAME}:${password}@127.0.0.1:${port}/${NAME}?sslmode=disable`;

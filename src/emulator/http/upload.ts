@@ -7,7 +7,10 @@ type ReceivedFile = Awaited<ReturnType<typeof receive>>;
 
 const magic = '%PDF-';
 
-/** Reads and checks the form of a submission (interface 4.1) without keeping the file. Reads the whole body even if it is refused, so that the client receives the answer. */
+/**
+ * Reads and checks the form of a submission (interface 4.1) without keeping the file. Reads the whole body even if it is refused,
+ * so that the client receives the answer.
+ */
 export async function readUpload(request: FastifyRequest, maxFileBytes: number) {
   if (!request.isMultipart()) throw new Refusal(400, 'Die Anfrage muss als multipart/form-data gesendet werden.');
   const files: ReceivedFile[] = [];

@@ -4,7 +4,7 @@ import { type DocumentType, documentTypes, failures, partners } from './catalogu
 import { type DocumentRequest, dataJson, makeDocument } from './documents.js';
 import { confidence } from './json-text.js';
 import { draw, hash } from './random.js';
-import { markdownOf, rawOcrJson } from './recognised-text.js';
+import { markdownOf, rawOcrJson } from './recognized-text.js';
 import { scanIdOf } from './scan-ids.js';
 import type { Switches } from './switch-types.js';
 

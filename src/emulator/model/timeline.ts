@@ -76,7 +76,9 @@ export class Timeline {
     });
   }
 
-  /** Returns a time that never decreases with the number and is after the start of its period: a new period never changes the past. */
+  /**
+   * Returns a time that never decreases with the number and is after the start of its period: a new period never changes the past.
+   */
   deliveredAt(number: number): number {
     const period = this.#periodOf(number);
     const slot = number - period.first + draw(this.seed, number, purpose.shift);

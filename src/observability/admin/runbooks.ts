@@ -6,7 +6,7 @@ const FOLDER = new URL('docs/runbooks/', PACKAGE_FOLDER);
 /** A name of letters alone cannot lead out of the folder. */
 const PAGE = /^\/runbooks\/([A-Za-z]+\.md)?$/;
 
-/** Returns what answers a path below `/runbooks/`, or undefined for other paths. Pages are read at each request. */
+/** Returns the route for a path below `/runbooks/`, or undefined for other paths. Pages are read at each request. */
 export function runbookRoute(path: string): (() => Promise<Answer>) | undefined {
   const [matched, name] = PAGE.exec(path) ?? [];
   if (matched === undefined) return undefined;

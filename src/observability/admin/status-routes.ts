@@ -6,7 +6,7 @@ import { renderStatusPage, STATUS_PAGE_POLICY } from '../status-page/status-page
 import type { StatusReport } from '../status-page/status-report.js';
 import { type Answer, textAnswer } from './single-request-server.js';
 
-/** What the admin server shows of a feed. */
+/** A feed, as the admin server shows it. */
 export interface ShownFeed {
   readonly name: string;
   report(): StatusReport;
@@ -44,7 +44,7 @@ const LIST_ROUTES: Readonly<Record<string, StatusRoute>> = {
   '/': listPage,
 };
 
-/** Returns what answers a path with the status of feeds, or undefined for other paths. */
+/** Returns the route for a path with the status of feeds, or undefined for other paths. */
 export function statusRoute(path: string, single: boolean): StatusRoute | undefined {
   const routes = single ? SINGLE_ROUTES : LIST_ROUTES;
   if (Object.hasOwn(routes, path)) return routes[path];

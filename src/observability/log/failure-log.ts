@@ -51,8 +51,8 @@ interface Entry {
   /** Whether a line has been written since `resumedAt`. */
   isLogged: boolean;
   /** Type and kind of the latest error. */
-  way: string;
-  readonly loggedWays: Set<string>;
+  errorKey: string;
+  readonly loggedKeys: Set<string>;
   remindAt: number;
   remindAfterMs: number;
 }
@@ -60,7 +60,7 @@ interface Entry {
 export type FailureLog<Stage extends string> = ReturnType<typeof createFailureLog<Stage>>;
 
 /**
- * Logs an outage when it begins, once for each way of failing, in growing intervals while it lasts, and when it ends. The
+ * Logs an outage when it begins, once for each type and kind of error, in growing intervals while it lasts, and when it ends. The
  * failures in between are logged at level debug.
  */
 export function createFailureLog<Stage extends string>({
@@ -76,7 +76,7 @@ export function createFailureLog<Stage extends string>({
     const since = new Date(clock.now()).toISOString();
     const times = { since, begunAt: now, failedAt: now, nextTryAt: now, endedAt: null };
     const outage = { stage, number: nextNumber(), kind: '', message: '', failures: 0, ...times };
-    const log = { way: '', loggedWays: new Set<string>(), remindAt: now, remindAfterMs: 0 };
+    const log = { errorKey: '', loggedKeys: new Set<string>(), remindAt: now, remindAfterMs: 0 };
     const entry = { outage, resumedAt: now, isLogged: false, ...log };
     entries.set(stage, entry);
     return entry;
@@ -90,9 +90,9 @@ export function createFailureLog<Stage extends string>({
   const open = () => [...entries.values()].filter(({ outage }) => outage.endedAt === null);
   /** If the database is unavailable, every stage fails in the same way, and only the first one logs it. */
   const isLoggedByAnother = (entry: Entry) =>
-    open().some((other) => other !== entry && other.way === entry.way && other.loggedWays.has(entry.way));
-  const notify = ({ outage, loggedWays }: Entry) => {
-    if (loggedWays.size > 0) onChange(outage);
+    open().some((other) => other !== entry && other.errorKey === entry.errorKey && other.loggedKeys.has(entry.errorKey));
+  const notify = ({ outage, loggedKeys }: Entry) => {
+    if (loggedKeys.size > 0) onChange(outage);
   };
   const end = (entry: Entry) => {
     entry.outage = { ...entry.outage, endedAt: clock.monotonic() };
@@ -109,11 +109,11 @@ export function createFailureLog<Stage extends string>({
       const failures = entry.outage.failures + 1;
       const times = { failedAt: now, nextTryAt: now + pauseMs, endedAt: null };
       entry.outage = { ...entry.outage, kind, message, failures, ...times };
-      entry.way = `${type} ${kind}`;
+      entry.errorKey = `${type} ${kind}`;
       const remedy = kind === 'internal' ? { remedy: BUG } : {};
       const fields = { stage, kind, failures, pauseMs: Math.round(pauseMs), ...remedy, error };
       const level = action === 'hold' ? holdLevel : 'warn';
-      if (!entry.loggedWays.has(entry.way) && !isLoggedByAnother(entry)) {
+      if (!entry.loggedKeys.has(entry.errorKey) && !isLoggedByAnother(entry)) {
         logger[level](action === 'hold' ? HOLDING : FAILED, fields);
         noteLine(entry, now, FIRST_REMINDER_MS);
       } else if (isReminderDue(entry, now)) {
@@ -152,12 +152,12 @@ export function createFailureLog<Stage extends string>({
 }
 
 /** An outage that resumed after a recovery is logged again once it has lasted as long as a stable recovery. */
-function isReminderDue({ way, loggedWays, remindAt, isLogged, resumedAt }: Entry, now: number): boolean {
-  return loggedWays.has(way) && (now >= remindAt || (!isLogged && now - resumedAt >= STABLE_MS));
+function isReminderDue({ errorKey, loggedKeys, remindAt, isLogged, resumedAt }: Entry, now: number): boolean {
+  return loggedKeys.has(errorKey) && (now >= remindAt || (!isLogged && now - resumedAt >= STABLE_MS));
 }
 
 function noteLine(entry: Entry, now: number, remindAfterMs: number): void {
-  entry.loggedWays.add(entry.way);
+  entry.loggedKeys.add(entry.errorKey);
   Object.assign(entry, { isLogged: true, remindAfterMs, remindAt: now + remindAfterMs });
 }
 

@@ -8,8 +8,8 @@ const SLOW_MS = 10_000;
 type Call = (...given: unknown[]) => Promise<unknown>;
 
 /**
- * Wraps a store so that it logs slow calls, which usually wait for a lock, and logs again when they have returned. Calls of the same
- * task that are slow at the same time are logged together: with many feeds, there may be a thousand.
+ * Wraps a store so that it logs slow calls, which usually wait for a lock, and logs again when they have returned. Calls of the
+ * same task that are slow at the same time are logged together: with many feeds, there may be a thousand.
  */
 export function reportSlowStore(
   store: FeedStore,

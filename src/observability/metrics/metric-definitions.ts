@@ -102,13 +102,13 @@ export const BUCKETS = {
 } as const;
 
 export const HELP = {
-  scanfeed_lag_seconds: 'Now less data_complete_as_of; +Inf while unknown',
+  scanfeed_lag_seconds: 'Current time minus data_complete_as_of; +Inf while unknown',
   scanfeed_data_complete_as_of_timestamp_seconds:
     'Everything the feed listed up to this time is stored or quarantined; 0 while unknown',
   scanfeed_last_poll_success_timestamp_seconds: 'Time of the last poll of the feed that succeeded; 0 before the first',
   scanfeed_last_commit_timestamp_seconds: 'Time of the last commit of a page; 0 before the first',
-  scanfeed_caught_up: '1 on a leader whose last poll saw the end of the feed not long ago',
-  scanfeed_leader: '1 while this process holds the feed',
+  scanfeed_caught_up: '1 on a leader that saw the end of the feed within three poll intervals and the request timeout',
+  scanfeed_leader: '1 while this process holds the lease',
   scanfeed_failing: '1 while a stage fails and is retried',
   scanfeed_backfill_complete: '1 once everything from the beginning of the feed to its end was read',
   scanfeed_pass_entries_per_second:
@@ -124,12 +124,12 @@ export const HELP = {
   scanfeed_errors_total: 'Failures, each followed by another try',
   scanfeed_reconcile_found_total:
     'Runs that a recent or full pass found missing, by whether it was their first revision',
-  scanfeed_purged_total: 'What was removed because it was past the retention',
+  scanfeed_purged_total: 'Rows whose content was deleted because it was past the retention',
   scanfeed_cursor_resets_total: 'Cursors that the service rejected and that were replaced',
-  scanfeed_revision_conflicts_total: 'Entries with a stored revision and other content',
+  scanfeed_revision_conflicts_total: 'Entries whose revision is stored with different content',
   scanfeed_http_request_duration_seconds: 'Duration of requests to the service',
   scanfeed_transaction_duration_seconds: 'Duration of commits',
-  scanfeed_delivery_delay_seconds: 'From delivery in the feed to the commit, while caught up',
+  scanfeed_delivery_delay_seconds: 'Time from delivery in the feed to the commit, while caught up',
   scanfeed_database_pool:
     'Connections to PostgreSQL in use and idle, and callers waiting for one, without those for leases',
   scanfeed_feeds: 'Feeds that this process leads or stands by for, and invalid entries of its feeds file',

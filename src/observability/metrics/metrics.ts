@@ -21,7 +21,10 @@ import { createInstruments, type Instruments, type Name } from './prometheus.js'
 export const RATE_VALID_MS = 60_000;
 
 export interface MetricsOptions {
-  /** The only feed of the process, label of every metric. Null: it follows those of a file, and only the gauges of feeds have the label. */
+  /**
+   * The only feed of the process, label of every metric. Null: it follows those of a file, and only the gauges of feeds have the
+   * label.
+   */
   readonly feed: string | null;
   readonly version: string;
   /** Monotonic milliseconds: the clock of all times passed to the metrics. */
@@ -127,7 +130,7 @@ export function createMetrics(options: MetricsOptions) {
   };
 }
 
-/** What is read of a feed at each scrape. */
+/** The state of a feed that is read at each scrape. */
 interface FeedFigures {
   readonly state: FeedState;
   readonly passes: PassTimes;

@@ -13,7 +13,9 @@ function utcTime(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 }
 
-/** Formats a duration in its two largest units, such as `3.2 s`, `14 min 5 s`, `3 h 20 min`, `26 d 4 h`, or `14 min` for 14 min 0 s. */
+/**
+ * Formats a duration in its two largest units, such as `3.2 s`, `14 min 5 s`, `3 h 20 min`, `26 d 4 h`, or `14 min` for 14 min 0 s.
+ */
 export function describeSeconds(seconds: number): string {
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);

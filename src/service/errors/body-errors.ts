@@ -1,6 +1,9 @@
 import { ServiceError } from './service-error.js';
 
-/** The response is not JSON: another content type, HTML, 204, or an empty body. The message has its size and hash, never its content. */
+/**
+ * The response is not JSON: another content type, HTML, 204, or an empty body. The message has its size and hash, never its
+ * content.
+ */
 export class NotJsonError extends ServiceError {
   readonly kind = 'not_json';
   readonly action = 'hold';

@@ -3,7 +3,7 @@ import { type CommitCounts, NO_COUNTS } from '../../core/counts.js';
 import type { CommitOutcome, FeedStore, PageCommit } from '../../sync/ports/index.js';
 import { DATABASE_MS } from '../connection/database-clock.js';
 import { DatabaseError, OVERTAKEN, sqlstateOf } from '../connection/errors.js';
-import { gatherCalls } from '../connection/gather-calls.js';
+import { batchCalls } from '../connection/batch-calls.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { fenceOnPass, passPosition } from '../passes/passes.js';
 import type { Tables } from '../schema/schema.js';
@@ -20,7 +20,7 @@ export function createCommits(
   { db, tables }: StoreConnection,
   settings: CommitSettings,
 ): Pick<FeedStore, 'commitPage' | 'commitPass' | 'commitResults' | 'tryEntries'> {
-  const { monotonic, databaseClock, gathering } = settings;
+  const { monotonic, databaseClock, batching } = settings;
 
   /** Runs the fence alone, for commits without entries. Returns the feeds for which it holds. */
   const runFence = async (connected: QueryExecutorProvider, { fence, lastParts = sql`` }: Positions) => {
@@ -63,7 +63,7 @@ export function createCommits(
     const [moved] = await timed((connected) => runFence(connected, positionsOf([page])));
     return moved?.outcome ?? FENCED;
   };
-  /** Moves several. A feed that is fenced, or that another statement writes to, is tried alone, and the others do not wait for it. */
+  /** Moves several feeds. A feed that is fenced or locked by another statement is retried alone; the others do not wait for it. */
   const movePositions = async (pages: readonly PageCommit[]) => {
     const [first] = pages;
     if (first !== undefined && pages.length === 1) return [moveOne(first)];
@@ -71,7 +71,7 @@ export function createCommits(
     const outcomes = new Map(moved.map(({ feed, outcome }) => [feed, outcome]));
     return pages.map((page) => outcomes.get(page.lease.feed) ?? moveOne(page));
   };
-  const movePosition = gatherCalls(movePositions, gathering);
+  const movePosition = batchCalls(movePositions, batching);
   const positionsOf = (pages: readonly PageCommit[]): Positions => ({
     fence: (now) => sql`${fenceOnPositions(tables, pages, settings, now)}, ${checkpointRows(tables)}`,
   });

@@ -1,5 +1,5 @@
 import type { DatabaseClock } from '../connection/database-clock.js';
-import type { Gathering } from '../connection/gather-calls.js';
+import type { Batching } from '../connection/batch-calls.js';
 
 /** The settings of commits, and the clocks they are dated by. */
 export interface CommitSettings {
@@ -11,8 +11,8 @@ export interface CommitSettings {
   /** Monotonic time of this process, milliseconds. */
   readonly monotonic: () => number;
   readonly databaseClock: DatabaseClock;
-  /** How long positions that are read, and commits without entries, wait for those of other feeds; by default they do not. */
-  readonly gathering?: Gathering;
+  /** Batches reads of positions, and commits without entries, with those of other feeds; not batched by default. */
+  readonly batching?: Batching;
   /** Called with the duration of each commit, milliseconds, including failed ones. */
   readonly onTransaction?: (durationMs: number) => void;
 }

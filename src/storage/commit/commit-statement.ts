@@ -15,7 +15,7 @@ export interface CommitInput {
   readonly lease: LeaseGrant;
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
-  /** What stores the entries, for `runs.stored_by`; it may be read from `fence`. */
+  /** The origin of the entries, for `runs.stored_by`; it may be read from `fence`. */
   readonly storedBy: RawBuilder<string>;
   /**
    * Returns the start of the statement: `WITH fence AS …`, and the parts that move a position. Nothing is written if the fence

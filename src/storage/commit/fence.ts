@@ -23,7 +23,7 @@ export function isHeld({ feed, epoch, holder }: GrantedLease): RawBuilder<boolea
   return sql`(name = ${feed} AND lease_epoch = ${epoch} AND COALESCE(lease_holder, '') = ${holder})`;
 }
 
-/** What identifies a lease: values, or columns of a statement. */
+/** The parts that identify a lease: values, or columns of a statement. */
 type GrantedLease = { readonly [part in 'feed' | 'epoch' | 'holder']: LeaseGrant[part] | RawBuilder<unknown> };
 
 /** Returns the columns that identify leases in rows of a statement. */
@@ -78,11 +78,12 @@ export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unkn
 }
 
 /**
- * Returns rows of positions and what their pages prove about freshness; a page that proves nothing leaves those columns null. At the
+ * Returns rows of positions and what their pages prove about freshness; pages that prove nothing leave those columns null. At the
  * end of the feed, the data is complete up to the time the poll was sent; before the end, up to the delivery that the page proves.
- * Both instants must not be dated later than they were by the database's clock, however long the statement takes to arrive. So
- * they are dated by an earlier answer of the database (database-clock.ts), the first of which came with the lease. If the clock was
- * set back since, or belongs to another server after a failover, the age of the instant when the statement is sent is the limit.
+ * Neither time may be later than it really was by the database's clock, however long the statement takes to arrive. So both are
+ * derived from an earlier answer of the database (database-clock.ts), the first of which came with the lease. If that clock was
+ * set back since, or belongs to another server after a failover, the limit is the current database time minus the age that the
+ * instant had when the statement was sent.
  */
 function sentPositions(
   pages: readonly PageCommit[],

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FeedStore, Position } from '../../sync/ports/index.js';
 import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
-import { type Gathering, gatherCalls } from '../connection/gather-calls.js';
+import { type Batching, batchCalls } from '../connection/batch-calls.js';
 import { anyOf, type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { Tables } from '../schema/schema.js';
 import { isHeld } from './fence.js';
@@ -17,7 +17,7 @@ const CURSORS_OFFERED = sql.lit(20);
 export function createPositions(
   { db, tables }: StoreConnection,
   databaseClock: DatabaseClock,
-  gathering?: Gathering,
+  batching?: Batching,
 ): Pick<FeedStore, 'readPosition' | 'readEarlierPositions' | 'findDelivered' | 'movePosition' | 'storeStuck'> {
   const readPositions = async (feeds: readonly string[]): Promise<readonly Position[]> => {
     const rows = await db
@@ -30,7 +30,7 @@ export function createPositions(
     return feeds.map((feed) => positions.get(feed) ?? { cursor: null, since: null });
   };
   return {
-    readPosition: gatherCalls(readPositions, gathering),
+    readPosition: batchCalls(readPositions, batching),
 
     /** Omits rejected cursors, and those ahead of a rewind's target: they would skip the entries that the rewind reads again. */
     async readEarlierPositions(feed) {
@@ -109,7 +109,10 @@ checkpoint AS (
 ${prunedRows(tables, sql`checkpoint`)}`;
 }
 
-/** Deletes the oldest positions of the feeds in `noted`. The new ones, in `noted`, are not visible to the statement that inserts them. */
+/**
+ * Deletes the oldest positions of the feeds in `noted`. The new ones, in `noted`, are not visible to the statement that inserts
+ * them.
+ */
 function prunedRows(tables: Tables, noted: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`
 pruned AS (

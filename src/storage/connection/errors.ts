@@ -17,7 +17,7 @@ const MEANINGS: readonly (readonly [sqlstate: RegExp, kind: string, action: Fail
   [/^53100$/, 'disk_full', 'retry'],
   [/^53/, 'resources', 'retry'],
   [/^08/, 'connection', 'retry'], // including PgBouncer's query_wait_timeout
-  [/^26000$/, 'connection', 'retry'], // a prepared statement is unknown: a pooler hides itself
+  [/^26000$/, 'connection', 'retry'], // a prepared statement is unknown: there is an undetected pooler
   [/^0A000$/, 'schema', 'retry'], // a migration has changed the columns that a prepared statement returns
   [/^58/, 'system', 'retry'],
   [/^28/, 'authentication', 'hold'],

@@ -11,7 +11,8 @@ export type PoolerMode = 'none' | 'session' | 'transaction' | 'statement';
 const CHECKS = 3;
 
 /**
- * Detects a pooler and its mode. In session mode each connection keeps its backend; in other modes the two connections soon share one. Writes nothing.
+ * Detects a pooler and its mode. In session mode each connection keeps its backend; in other modes the two connections soon share
+ * one. Writes nothing.
  * @param deadlineMs deadline of each login and each statement, milliseconds
  */
 export async function findPoolerMode(connection: ClientOptions, deadlineMs: number): Promise<PoolerMode> {

@@ -12,8 +12,8 @@ export type PrepareStatement = (
 
 /**
  * Creates a function that prepares the statements with parameters on the server, so that it parses each only once per
- * connection, and plans it only until a general plan is as good. Only direct connections are used for that: behind a pooler, the
- * next transaction may run in a session that does not know the statement.
+ * connection and soon reuses a generic plan. Statements are prepared only on direct connections: behind a pooler, the next
+ * transaction may run in a session that does not know the statement.
  */
 export function createPreparedStatements(isDirect: (client: pg.PoolClient) => boolean): PrepareStatement {
   const names = new Map<string, string>();

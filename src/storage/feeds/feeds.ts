@@ -40,8 +40,8 @@ export function createFeeds({ db, tables }: StoreConnection) {
     },
 
     /**
-     * Returns the current lease, whichever process holds it; null if there is no such feed. A write under its epoch does not disturb
-     * the holder, and writes nothing if another process has taken the lease by then.
+     * Returns the current lease, whichever process holds it; null if there is no such feed. A write under its epoch does not
+     * disturb the holder, and writes nothing if another process has taken the lease by then.
      */
     async readLease(feed: string): Promise<LeaseGrant | null> {
       const row = await db
@@ -90,9 +90,9 @@ export function createFeeds({ db, tables }: StoreConnection) {
         .execute(),
 
     /**
-     * Moves the feed back and raises its epoch in one statement, so that no page read before can be committed. Adds the old position
-     * to the history. Stored runs and the freshness of the feed do not change. Returns false if the target is no longer in the
-     * history.
+     * Moves the feed back and raises its epoch in one statement, so that no page read before can be committed. Adds the old
+     * position to the history. Stored runs and the freshness of the feed do not change. Returns false if the target is no longer in
+     * the history.
      */
     async rewind(feed: string, to: RewindTarget): Promise<boolean> {
       const { rows } = await sql`

@@ -45,7 +45,7 @@ export function createStatus(
     return new Map(feeds.map((feed) => [feed, found.get(feed) ?? { readAt, ...NEVER_STARTED }]));
   };
 
-  /** One statement for all that a daemon at rest asks regularly. @param held extends the leases; its rows are those still held */
+  /** Reads all that an idle daemon needs, in one statement. @param held extends the leases; its rows are those still held */
   const renew = async (feeds: readonly string[], held: RawBuilder<unknown>) => {
     const readAt = monotonic();
     const { rows } = await sql<RenewalRow>`
@@ -84,7 +84,7 @@ function statusOf({ name: _, database_ms: __, ...figures }: StatusRow, readAt: n
   return { readAt, ...figures };
 }
 
-/** Condition that the counts are taken. They precede the locks on rows of `feeds`, since commits wait for these locks. */
+/** Always true, but forces the counts to be computed before the rows of `feeds` are locked, since commits wait for these locks. */
 const IS_COUNTED = sql`(SELECT count(*) FROM pending) + (SELECT count(*) FROM quarantined)
           + (SELECT count(*) FROM unfinished) >= 0`;
 
@@ -133,7 +133,7 @@ function figures(tables: Tables): RawBuilder<unknown> {
           COALESCE(quarantined_entries, 0) AS "quarantinedEntries"`;
 }
 
-/** For one feed the server then keeps one plan; a plan for an array depends on its length. */
+/** With one feed, the server can reuse one plan; a plan for an array depends on its length. */
 function isOneOf(feeds: readonly string[]): RawBuilder<boolean> {
   return feeds.length === 1 ? sql`= ${feeds[0]}` : sql`= ANY (${feeds}::text[])`;
 }

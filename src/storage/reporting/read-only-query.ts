@@ -27,7 +27,7 @@ export interface ResultColumn {
 /** A value as PostgreSQL writes it; null: NULL. */
 export type ResultRow = readonly (string | null)[];
 
-/** Called with each batch of rows, at least once. Resolves, when it is ready for more, to whether it needs them. */
+/** Called with each batch of rows, at least once. Resolves once it can take more: true if it wants more rows, false to stop. */
 export type Receive = (columns: readonly ResultColumn[], rows: readonly ResultRow[]) => Promise<boolean>;
 
 /** PostgreSQL refused the query, or the role may not be used. The message is PostgreSQL's own. */

@@ -16,7 +16,9 @@ export interface ReportView {
   readonly name: string;
   /** Slug of the document type. */
   readonly slug: string;
-  /** Paths of the nested arrays whose elements are its rows, outermost first, each relative to the previous one; empty: documents. */
+  /**
+   * Paths of the nested arrays whose elements are its rows, outermost first, each relative to the previous one; empty: documents.
+   */
   readonly arrays: readonly (readonly string[])[];
   /** Whether its rows are superseded revisions of documents, with the field columns of the view of current ones. */
   readonly history: boolean;

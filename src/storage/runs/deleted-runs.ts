@@ -39,8 +39,8 @@ export function createDeletedRuns({ db, tables }: StoreConnection) {
   const lockClock = (tx: typeof db) => sql`SELECT ${tables.lockChangeClock}`.execute(tx);
   return {
     /**
-     * Deletes runs from all tables and prevents that any revision of them is stored again. Raises the epochs of all feeds, so that
-     * no page judged before can be committed. May be repeated.
+     * Deletes runs from all tables and prevents any revision of them from being stored again. Raises the epochs of all feeds, so
+     * that no page judged before can be committed. May be repeated.
      */
     erase: (scanIds: readonly string[]): Promise<readonly ErasedRun[]> =>
       db.transaction().execute(async (tx) => {

@@ -44,8 +44,8 @@ export function createPendingResults({ db, tables }: StoreConnection) {
 
     /**
      * Gives up loading the pending ones among the revisions: they remain pending, but are neither retried nor counted until an
-     * operator tries them by name. Later deliveries are stored as usual. Reports see no change of these runs. Rows are locked in the
-     * same order as by commits.
+     * operator tries them by name. Later deliveries are stored as usual. Reports see no change of these runs. Rows are locked in
+     * the same order as by commits.
      * @param revisions the revision of each scan
      * @returns the scan ids that are now given up
      */

@@ -4,7 +4,9 @@ import { inspectSchema } from './check-schema.js';
 import type { Migration } from './read-migrations.js';
 import { quoted, type Tables } from './schema.js';
 
-/** Key of the advisory lock that release 0.1.0 takes for the migrations of any schema; with a schema's name, the seed of its key. */
+/**
+ * Key of the advisory lock that release 0.1.0 takes for the migrations of any schema; with a schema's name, the seed of its key.
+ */
 const MIGRATION_LOCK = 7_262_173_001;
 
 /** The table of applied migrations. */

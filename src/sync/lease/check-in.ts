@@ -1,17 +1,17 @@
 import type { FeedStore } from '../ports/index.js';
 import type { ProcessLeases } from './process-leases.js';
 
-/** The announcement of this process in a schema, so that processes find those that they share feeds with. */
+/** The announcement of this process in a schema, by which processes that share feeds find each other. */
 export interface CheckIn {
   /**
-   * Announces the process if it follows several feeds and is to be announced in this schema; otherwise ends its announcement. Does
-   * nothing for half of the interval after that. Waits, and rejects, only until it has succeeded: from then on feeds do not wait
-   * for a table that is locked.
+   * Announces the process if it follows several feeds and this schema is used for announcements; otherwise ends its announcement.
+   * Announces again only after half of the interval. Waits, and may reject, only until the first success: from then on, feeds do
+   * not wait for a locked table.
    */
   checkIn(): Promise<void>;
   /** Ends the announcement, so that the others need not wait for it to expire. Never rejects. */
   checkOut(): Promise<void>;
-  /** Ends the announcements of a dead predecessor, so that shares do not change for a moment. Never rejects. */
+  /** Ends the announcements of a dead predecessor, so that it does not count towards the shares. Never rejects. */
   checkOutDead(predecessor: string): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ export function createCheckIn(
   store: Pick<FeedStore, 'checkIn' | 'checkOut'>,
   process: ProcessLeases,
 ): CheckIn {
-  const { clock, holder, leaseTtlMs, intervalMs, share, meetingSchemas, deadPredecessors } = process;
+  const { clock, holder, leaseTtlMs, intervalMs, share, announcementSchemas, deadPredecessors } = process;
   const endedDead = new Set<string>();
   let checkedAt: number | null = null;
   let current: Promise<void> | null = null;
@@ -36,7 +36,7 @@ export function createCheckIn(
     await endDead();
     const announced = await store.checkIn(holder, share.followed(), leaseTtlMs);
     checkedAt = now;
-    share.setProcesses(meetingSchemas.found(schema, announced, now));
+    share.setProcesses(announcementSchemas.record(schema, announced, now));
   };
   const checkOut = async () => {
     await current?.catch(() => {});
@@ -46,7 +46,7 @@ export function createCheckIn(
   };
   return {
     checkIn: async () => {
-      if (share.followed() < 2 || !meetingSchemas.has(schema)) return checkOut();
+      if (share.followed() < 2 || !announcementSchemas.has(schema)) return checkOut();
       if (checkedAt !== null && clock.monotonic() - checkedAt < intervalMs / 2) return;
       current ??= announce().finally(() => {
         current = null;

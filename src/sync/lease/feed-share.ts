@@ -1,4 +1,4 @@
-/** Part of its surplus that a process gives back in a round: a feed that changes its process pauses for a moment. */
+/** Part of its surplus feeds that a process gives back in one round, since each pauses while it changes processes. */
 const GIVEN_BACK = 0.1;
 
 /** Returns how many feeds a process leads if it shares those that it follows with others. Pure. */
@@ -20,14 +20,14 @@ export interface FeedShare {
   /** Records whether a feed was free when its status was checked. */
   recordCheck(feed: string, isFree: boolean, now: number): void;
   /**
-   * Returns whether the process may take the lease of a feed, which then counts until it is released. Beyond its share it may only
-   * take a feed that was free for the time to live of a lease while the processes were the same: the others do not follow it.
+   * Returns whether the process may take the lease of a feed, which then counts until it is released. Beyond its share, it may
+   * take only a feed that was free for the duration of a lease while the set of processes was unchanged: no other one follows it.
    */
   mayTake(feed: string, now: number): boolean;
-  /** Takes a feed beyond the share, which is the process's own already. */
+  /** Takes over a feed, even beyond the share, whose lease already belongs to this process or to its dead predecessor. */
   takeOwn(feed: string): void;
   release(feed: string): void;
-  /** Returns whether to give back a feed, so that another process can take it. A decision holds for half a round. */
+  /** Returns whether to give back a feed, so that another process can take it. A decision is valid for half a round. */
   isSurplus(feed: string, now: number): boolean;
 }
 
@@ -59,7 +59,7 @@ export function createFeedShare(leaseTtlMs: number, roundMs: number): FeedShare 
     setProcesses: (names) => {
       if (names.length === processes.length && names.every((name, index) => name === processes[index])) return;
       processes = names;
-      // The shares are others now: what the others did not take before, they may take.
+      // The shares have changed, so other processes may now take feeds that they left free before.
       freeSince.clear();
       for (const feed of led.keys()) led.set(feed, { kept: false });
     },

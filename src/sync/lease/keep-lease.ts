@@ -29,6 +29,6 @@ export async function keepLease(
     if (round.answer === null) return; // lost, but the database answered
     observer.leading(round.askedAt + round.answer.heldForMs);
     observer.status(round.answer.status);
-    work.found(round.answer);
+    work.update(round.answer);
   }
 }

@@ -10,9 +10,9 @@ import { createRounds, type RoundAnswer } from './rounds.js';
 export interface LeaseRounds {
   /** Time between two rounds, milliseconds. */
   readonly intervalMs: number;
-  /** Begins to follow a feed: from now on the process takes part in its sharing. */
+  /** Follows a feed: from now on it counts towards the feeds that the process shares. */
   follow(feed: string): void;
-  /** Ends that. With its last feed the process no longer uses the schema. Never rejects. */
+  /** Stops following a feed. After its last feed, the process is no longer announced in the schema. Never rejects. */
   unfollow(feed: string): Promise<void>;
   /**
    * Waits for the next check of a feed without a lease, which reads its status. Resolves with null when the signal aborts; rejects
@@ -21,8 +21,8 @@ export interface LeaseRounds {
    */
   checkStatus(feed: string, signal: AbortSignal, immediately: boolean): Promise<RoundAnswer<FeedStatus> | null>;
   /**
-   * Takes a lease like the store. Resolves with null if that was not possible now: the process leads its share of feeds, or a commit
-   * locks one of several feeds. Rejects also when the signal aborts before its turn. `askedAt`: monotonic time.
+   * Takes a lease through the store. Resolves with null if that is not possible now: the process already leads its share of feeds,
+   * or a commit locks the feed. Also rejects when the signal aborts while it waits for its turn. `askedAt`: monotonic time.
    */
   take(
     feed: FeedIdentity,
@@ -57,7 +57,7 @@ export interface LeaseSchema {
 }
 
 export function createLeaseRounds(process: ProcessLeases, { name: schema, store, ready }: LeaseSchema): LeaseRounds {
-  const { clock, holder, leaseTtlMs, intervalMs, share, meetingSchemas, limitTaking, waitForRow } = process;
+  const { clock, holder, leaseTtlMs, intervalMs, share, announcementSchemas, limitTaking, waitForRow } = process;
   const followed = new Set<string>();
   const { checkIn, checkOut, checkOutDead } = createCheckIn(schema, store, process);
   const checks = createRounds<string, FeedStatus>({
@@ -76,7 +76,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
       });
     },
   });
-  /** The only feed waits for its row. If one of several did, the leases of the others would wait for a connection. */
+  /** Waits for the row only if the process follows one feed. With several, the other leases would wait for a connection. */
   const waitIfAlone = <T>(statement: () => Promise<T>) => (share.followed() < 2 ? waitForRow(statement) : null);
   const acquire = (feed: FeedIdentity, replaced: string | null) =>
     waitIfAlone(() => store.acquireLease(feed, holder, leaseTtlMs, replaced)) ??
@@ -105,14 +105,14 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
     intervalMs,
     follow: (feed) => {
       followed.add(feed);
-      meetingSchemas.add(schema);
+      announcementSchemas.add(schema);
       share.follow(feed);
     },
     unfollow: async (feed) => {
       followed.delete(feed);
       share.unfollow(feed);
       if (followed.size > 0) return;
-      meetingSchemas.delete(schema);
+      announcementSchemas.delete(schema);
       await checkOut();
     },
     checkStatus: checks.next,
@@ -141,7 +141,7 @@ export function createLeaseRounds(process: ProcessLeases, { name: schema, store,
       const round = await renewals.next(lease, signal);
       if (round === null || 'error' in round || round.answer === null) return round;
       if (round.answer.heldForMs >= leaseTtlMs / 2) return round;
-      // In two rounds the feed was being committed to. In a third one the lease might expire, so this one waits for the commit.
+      // A commit has prevented the extension in earlier rounds. The lease might expire before the next one, so wait for the commit.
       const askedAt = clock.monotonic();
       const renewal = waitForRow(() => store.renewLease(lease, leaseTtlMs));
       if (renewal === null) return round;

@@ -1,17 +1,17 @@
 import type { Clock } from '../../core/clock.js';
 import { type LimitedRun, limitConcurrency } from '../retry/limit-concurrency.js';
 import { createFeedShare, type FeedShare } from './feed-share.js';
-import { createMeetingSchemas, type MeetingSchemas } from './meeting-schemas.js';
+import { createAnnouncementSchemas, type AnnouncementSchemas } from './announcement-schemas.js';
 import { createRowWait, type RowWait } from './row-wait.js';
 
 /** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */
 const ATTEMPTS_PER_TTL = 3;
 /** Maximum interval of rounds, milliseconds: a requested pass waits for a renewal, and the lease may last an hour. */
 const MAX_INTERVAL_MS = 10_000;
-/** Maximum number of leases that are taken at once: renewals wait for connections behind no more of them. */
+/** Maximum number of leases that are taken at once, so that renewals do not wait long for a connection. */
 const TAKEN_AT_ONCE = 8;
 
-/** What the leases of a process have in common, in whatever schemas its feeds are. */
+/** The parts that all leases of a process share, across the schemas of its feeds. */
 export interface ProcessLeases {
   readonly clock: Clock;
   /** Identifies this process among those that may hold a lease. */
@@ -20,7 +20,7 @@ export interface ProcessLeases {
   /** Time between two rounds, milliseconds. */
   readonly intervalMs: number;
   readonly share: FeedShare;
-  readonly meetingSchemas: MeetingSchemas;
+  readonly announcementSchemas: AnnouncementSchemas;
   /** Holders whose leases this process has replaced. */
   readonly deadPredecessors: Set<string>;
   /** Limits the leases that are taken at the same time. */
@@ -35,7 +35,7 @@ export function createProcessLeases(parts: Pick<ProcessLeases, 'clock' | 'holder
   return {
     ...{ clock, holder, leaseTtlMs, intervalMs },
     share: createFeedShare(leaseTtlMs, intervalMs),
-    meetingSchemas: createMeetingSchemas(2 * intervalMs),
+    announcementSchemas: createAnnouncementSchemas(2 * intervalMs),
     deadPredecessors: new Set(),
     limitTaking: limitConcurrency(TAKEN_AT_ONCE),
     waitForRow: createRowWait(),

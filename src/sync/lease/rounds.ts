@@ -21,7 +21,7 @@ export interface RoundsOptions<Request, Answer> {
   readonly clock: Clock;
   /** Time between the starts of two rounds, milliseconds. */
   readonly intervalMs: number;
-  /** Whether the pauses after failed rounds grow; otherwise they have the interval. */
+  /** Whether the pauses after failed rounds grow; otherwise they are as long as the interval. */
   readonly backsOff: boolean;
   /** Answers the requests in their order. The signal aborts when no request waits any longer. */
   ask(requests: readonly Request[], signal: AbortSignal): Promise<readonly Answer[]>;
@@ -36,7 +36,7 @@ interface Waiting<Request, Answer> {
 export function createRounds<Request, Answer>(options: RoundsOptions<Request, Answer>): Rounds<Request, Answer> {
   const { clock, intervalMs, backsOff, ask } = options;
   const waiting = new Set<Waiting<Request, Answer>>();
-  /** Those of the round that runs now. */
+  /** Requests of the current round. */
   const asked = new Set<Waiting<Request, Answer>>();
   let nextAt = Number.NEGATIVE_INFINITY;
   let isUrgent = false;
@@ -76,7 +76,7 @@ export function createRounds<Request, Answer>(options: RoundsOptions<Request, An
     isRunning = true;
     while (waiting.size > 0) {
       pause = new AbortController();
-      // Also if it is due: requests of the same moment share a round.
+      // Yields even if the round is already due, so that requests made at the same time share it.
       await clock.sleep(untilNext(), pause.signal);
       if (waiting.size > 0 && untilNext() === 0) await runRound();
     }

@@ -35,11 +35,11 @@ export async function takeLease(
     pauseMs = leases.intervalMs;
     try {
       const { lease, isPutOff, replaced } = await attemptToTake(status, first, context, signal);
-      // A last commit of the predecessor may lock the feed: then it is replaced after that.
+      // If the predecessor's last commit locks the feed, the next attempt may still replace the predecessor.
       first &&= isPutOff && replaced !== null;
-      // What made the last attempt fail may persist: the feed may belong to another service.
+      // Not a recovery: the cause of the failed attempt may persist, for example if the feed belongs to another service.
       if (isPutOff && attemptFailed) continue;
-      // Also reported without failures here: it may be the first success since failures while the lease was held.
+      // Reported even without failures here: it may be the first success since renewals failed.
       observer.recovered('lease', failures);
       failures = 0;
       attemptFailed = false;
@@ -56,7 +56,7 @@ export async function takeLease(
   }
 }
 
-/** Takes the lease if an attempt makes sense. `isPutOff`: it does, but was not possible now. `replaced`: the holder to replace. */
+/** Takes the lease if an attempt can succeed. `isPutOff`: not possible now, retried in the next round. `replaced`: old holder. */
 async function attemptToTake(status: FeedStatus, first: boolean, context: FeedContext, signal: AbortSignal) {
   const { observer, leases, identity, leaseTtlMs } = context;
   const replaced = mayReplace(status.leaseHolder, first, context) ? status.leaseHolder : null;
@@ -71,12 +71,16 @@ async function attemptToTake(status: FeedStatus, first: boolean, context: FeedCo
   return { lease, isPutOff: false, replaced };
 }
 
-/** Returns whether the lease is this process's own, perhaps from an attempt whose answer was lost, or that of a dead predecessor. */
+/**
+ * Returns whether the lease is this process's own, perhaps from an attempt whose answer was lost, or that of a dead predecessor.
+ */
 function mayReplace(leaseHolder: string | null, first: boolean, { holder, isDead }: FeedContext): boolean {
   return leaseHolder !== null && (leaseHolder === holder || (first && isDead(leaseHolder)));
 }
 
-/** Returns whether an attempt may succeed, or fails with an error that a person needs to see: the feed belongs to another service. */
+/**
+ * Returns whether an attempt may succeed, or fails with an error that a person needs to see: the feed belongs to another service.
+ */
 function mayTake({ leaseHolder, baseUrl }: FeedStatus, replaced: string | null, { identity }: FeedContext): boolean {
   return leaseHolder === null || leaseHolder === replaced || (baseUrl !== null && baseUrl !== identity.baseUrl);
 }

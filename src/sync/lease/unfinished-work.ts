@@ -1,8 +1,8 @@
 import type { LeaseRenewal, PassKind } from '../ports/index.js';
 
-/** What is left to do for a feed, as the last renewal of its lease found, so that no task asks the database regularly. */
+/** Unfinished passes and pending results of a feed as of the last lease renewal, so that tasks need not poll the database. */
 export interface UnfinishedWork {
-  found(renewal: LeaseRenewal): void;
+  update(renewal: LeaseRenewal): void;
   /** Whether there may be an unfinished pass of this kind; until the first renewal there may. */
   mayHavePass(kind: PassKind): boolean;
   /** Whether there may be pending results; until the first renewal there may. */
@@ -12,7 +12,7 @@ export interface UnfinishedWork {
 export function createUnfinishedWork(): UnfinishedWork {
   let last: LeaseRenewal | null = null;
   return {
-    found: (renewal) => {
+    update: (renewal) => {
       last = renewal;
     },
     mayHavePass: (kind) => last?.unfinished.includes(kind) ?? true,

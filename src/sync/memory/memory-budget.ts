@@ -62,8 +62,8 @@ const FIRST_RANKS: Readonly<Record<Priority, number>> = {
 /** Pages up to this size neither preempt nor are preempted, so that polls do not cancel long downloads. */
 const SMALL_PAGE_BYTES = 1024 * 1024;
 /**
- * Number of the largest small pages that are granted whatever is reserved: those of two commits of one feed. Its prefetched pages,
- * and those of other feeds, may have to wait.
+ * Number of small pages of the maximum size that are granted regardless of other reservations: enough for two commits of one feed.
+ * Its prefetched pages, and pages of other feeds, may have to wait.
  */
 const SMALL_PAGES = 10;
 /** Pages up to this size are always granted: a poll at the end of one feed must not wait for the pages of others. */

@@ -14,7 +14,7 @@ export type EntryCheck =
       readonly documentType: { readonly slug: string | null; readonly name: string | null };
       readonly replaced: Replacements;
       /** Those replaced fields in which only the notation was changed, which is not a repair. */
-      readonly normalised: readonly InterfaceField[];
+      readonly normalized: readonly InterfaceField[];
       readonly unknownFields: boolean;
     }
   | {
@@ -108,7 +108,7 @@ function checkOptional(
   bytes: Uint8Array | undefined,
 ): Omit<Extract<EntryCheck, { usable: true }>, 'usable'> {
   const replaced: { -readonly [Name in keyof Replacements]: Replacements[Name] } = {};
-  const normalised: InterfaceField[] = [];
+  const normalized: InterfaceField[] = [];
   for (const name of OPTIONAL_TEXTS) if (!isTextOrNull(entry[name])) replaced[name] = null;
   for (const name of INDEXED_TEXTS) {
     if (!isTextOrNull(entry[name]) || !isIndexable(entry[name], INDEXED_BYTES[name])) replaced[name] = null;
@@ -122,7 +122,7 @@ function checkOptional(
     if (time === null) replaced[name] = null;
     else if (time.text !== given) {
       replaced[name] = time.text;
-      normalised.push(name);
+      normalized.push(name);
     }
   }
   if (!isAbsent(entry.ocrConfidence) && !isDouble(entry.ocrConfidence, bytes)) replaced.ocrConfidence = null;
@@ -133,7 +133,7 @@ function checkOptional(
   const run = steeringFields(entry, delivered?.at ?? null, 'resultTruncated' in replaced);
   const type = entry.documentType as Fields;
   const documentType = { slug: textOrNull(type.slug), name: textOrNull(type.name) };
-  return { run, documentType, replaced, normalised, unknownFields: hasUnknownFields(entry, type) };
+  return { run, documentType, replaced, normalized, unknownFields: hasUnknownFields(entry, type) };
 }
 
 function steeringFields(entry: Fields, deliveredAt: Date | null, unreadableFlag: boolean): FeedRun {

@@ -135,8 +135,8 @@ type Usable = Extract<EntryCheck, { usable: true }>;
 
 /** @param readField reads the fields to store */
 function checkedEntry(checked: Usable, readField: ReadField, payload: () => Uint8Array): CheckedEntry {
-  const { run, replaced, normalised, unknownFields } = checked;
-  const kept = (Object.keys(replaced) as InterfaceField[]).filter((name) => !normalised.includes(name));
+  const { run, replaced, normalized, unknownFields } = checked;
+  const kept = (Object.keys(replaced) as InterfaceField[]).filter((name) => !normalized.includes(name));
   return {
     accepted: {
       run,

@@ -58,9 +58,9 @@ export interface DeadEnd extends Pick<Position, 'cursor'> {
 /**
  * Returns the position of the page if it is a dead end that may be the end of the feed, else null. A short page proves this only
  * if filters did not shorten it, so the same position is requested once without filters, with the same limit, unless they hide
- * nothing. If the response is a full page or has a cursor, the page does not prove the end. Then more entries are requested,
- * which proves it if it is the end; at the maximum, one entry less than it listed returns a cursor. Several pages that were
- * committed together and end where they began are a circle, not the end.
+ * nothing. If the response is full or has a cursor, the page does not prove the end. Then the next request asks for more entries:
+ * a short response proves the end. At the maximum, it asks for one entry less than was listed, which should return a cursor.
+ * Several pages that were committed together and end where they began are a circle, not the end.
  */
 async function findDeadEnd(
   page: PolledPage,

@@ -51,8 +51,8 @@ export interface ReceivedPage extends PolledPage {
   /** Size of its body, bytes. */
   readonly bytes: number;
   /**
-   * Checks its entries, which takes as long as receiving them. May be called only once, since it releases the parsed entries, which take
-   * some ten times the reserved bytes.
+   * Checks its entries, which takes as long as receiving them. May be called only once, since it releases the parsed entries, which
+   * take some ten times the reserved bytes.
    */
   check(): FetchedPage;
 }

@@ -5,8 +5,8 @@ import type { LastPass, LeaseGrant, NewPass, Pass } from '../ports/index.js';
 import { readServiceDate } from '../recovery/probe.js';
 
 /**
- * Interval of asking when the last pass ended, milliseconds: while one is due, while the feed is read for the first time, and until
- * one is due, since a failover may lose the last.
+ * Pauses before the store is asked again when the last pass ended, milliseconds. `due`: minimum; `firstReading`: while the feed is
+ * read for the first time; `waiting`: maximum, because a failover may lose the record of the last pass.
  */
 const ASK_EVERY_MS = { due: 10_000, firstReading: 60_000, waiting: 600_000 };
 
@@ -29,7 +29,7 @@ export function createPassStarter(kind: NewPass['kind'], lease: LeaseGrant, cont
     const last = await store.readLastPass(lease.feed, kind);
     const pauseMs = timeUntilDue(kind, last, intervalMs);
     const begun = pauseMs > 0 ? null : await beginNow(kind, last, lease, context, signal);
-    // Not after a failure: a call that asks nothing would count as a recovery.
+    // Not postponed after a failure: a call that queries nothing would count as a recovery.
     const least = Math.min(ASK_EVERY_MS.due, intervalMs);
     askAt = clock.monotonic() + Math.min(Math.max(pauseMs, least), ASK_EVERY_MS.waiting);
     return begun;
@@ -50,8 +50,8 @@ async function beginNow(
   const serviceTime = await readServiceTime(kind, context, signal);
   const { lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
   if (lagMs === null || completeAsOf === null) return null;
-  // The pass ends where the feed is complete to: entries missing before that were skipped. The lag was measured before its
-  // response was received, so this is not too early.
+  // The pass ends at the time up to which the feed is complete: an entry that is missing before it was skipped. The lag was
+  // measured before its response was received, so this is not too early.
   const until = new Date(serviceTime(clock.monotonic()) - lagMs);
   const since = kind === 'full' ? null : recentSince(until, last, reconcile.windowMs);
   return store.beginPass(lease, { kind, since, until, completeAsOf });

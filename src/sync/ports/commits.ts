@@ -23,7 +23,7 @@ export interface PageCommit {
   readonly freshness: FreshnessClaim | null;
 }
 
-/** What a commit claims about freshness. Monotonic times, which the store converts to the database's clock. */
+/** Claims of a commit about freshness. Monotonic times, which the store converts to the database's clock. */
 export interface FreshnessClaim {
   /** The page is the end of the feed: everything delivered before its poll was sent is stored. */
   readonly atEnd: boolean;

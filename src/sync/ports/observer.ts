@@ -36,7 +36,10 @@ export interface SyncObserver {
   /** The loop is alive. Its next step (a pause, a request, a statement) may take this many milliseconds. */
   ticked(nextStepMs: number): void;
   polled(outcome: PollOutcome, entries: number): void;
-  /** A page or pending results were committed. `deliveries`: monotonic delivery times of the runs that were stored for the first time. */
+  /**
+   * A page or pending results were committed. `deliveries`: monotonic delivery times of the runs that were stored for the first
+   * time.
+   */
   committed(counts: CommitCounts, deliveries: readonly number[]): void;
   /** A page of the feed or of a pass was committed. Follows `committed`. */
   pageStored(page: StoredPage): void;

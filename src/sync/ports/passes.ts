@@ -33,8 +33,8 @@ export interface LastPass {
   /** Milliseconds since the last one ended; infinite if the filters have widened since it began. */
   readonly endedMsAgo: number;
   /**
-   * End of the last one that read up to what the feed was complete to, delivery time; null: there is none. Requested ones
-   * with an end of their own do not count.
+   * End, as a delivery time, of the last one that read everything up to where the feed was complete; null: there is none.
+   * Requested passes with their own `until` do not count.
    */
   readonly completedUntil: Date | null;
 }

@@ -55,7 +55,7 @@ export interface RawPage {
    * JavaScript numbers may have lost digits.
    */
   readonly items: readonly unknown[];
-  /** What the scan of the body found: nesting, unusual numbers and escapes. */
+  /** Findings of the scan of the body: nesting, unusual numbers and escapes. */
   readonly facts: JsonFacts;
   /** The places of the fields of each entry in the body. */
   readonly places: FieldPlaces;
@@ -71,7 +71,7 @@ export interface RawRun {
   readonly body: Uint8Array;
   /** The parsed object, as with {@link RawPage}. */
   readonly run: Readonly<Record<string, unknown>>;
-  /** What the scan of the body found. */
+  /** Findings of the scan of the body. */
   readonly facts: JsonFacts;
   /** The places of its fields in the body. */
   readonly places: FieldPlaces;

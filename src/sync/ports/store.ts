@@ -38,9 +38,9 @@ export interface FeedStatus extends Freshness {
   readonly baseUrl: string | null;
 }
 
-/** What the renewal of a lease finds out about its feed. */
+/** The state of a feed as read by the renewal of its lease. */
 export interface LeaseRenewal {
-  /** How long the lease is held at least from the moment when its renewal was requested, milliseconds. */
+  /** Minimum time for which the lease is held, counted from the request for its renewal, milliseconds. */
   readonly heldForMs: number;
   readonly status: FeedStatus;
   /** The kinds of its unfinished passes. */
@@ -75,7 +75,10 @@ export interface FeedStore extends PassStore {
    * null while another process holds it.
    */
   acquireLease(feed: FeedIdentity, holder: string, ttlMs: number, replaced?: string | null): Promise<LeaseGrant | null>;
-  /** Like `acquireLease`, but without waiting: returns `locked` while a commit, perhaps of a process that was killed, locks the feed. */
+  /**
+   * Like `acquireLease`, but without waiting: returns `locked` while a commit, perhaps of a process that was killed, locks the
+   * feed.
+   */
   tryAcquireLease(
     feed: FeedIdentity,
     holder: string,
@@ -83,13 +86,12 @@ export interface FeedStore extends PassStore {
     replaced: string | null,
   ): Promise<LeaseGrant | 'locked' | null>;
   /**
-   * Extends the lease, after the current commit of its feed; null when it was lost, or when this release cannot work on the schema
-   * any longer.
+   * Extends the lease after the current commit of its feed; null if it was lost, or if this release can no longer use the schema.
    */
   renewLease(lease: LeaseGrant, ttlMs: number): Promise<LeaseRenewal | null>;
   /**
-   * Extends many leases, without waiting for commits: the lease of a feed that one is being committed to is reported but not
-   * extended. Returns the renewals by feed, without those of lost leases.
+   * Extends many leases without waiting for commits: a lease whose feed is locked by a commit is reported but not extended. Returns
+   * the renewals by feed, without those of lost leases.
    */
   renewLeases(leases: readonly LeaseGrant[], ttlMs: number): Promise<ReadonlyMap<string, LeaseRenewal>>;
   /** Releases the lease, so that a standby need not wait for it to expire. */
@@ -119,7 +121,7 @@ export interface FeedStore extends PassStore {
   readStatus(feed: string): Promise<FeedStatus>;
   /** Returns the status of each of these feeds, by its name. */
   readStatuses(feeds: readonly string[]): Promise<ReadonlyMap<string, FeedStatus>>;
-  /** What is stored of these scans, so that nothing is downloaded twice. */
+  /** Returns the stored state of these scans, so that nothing is downloaded twice. */
   findStored(scanIds: readonly string[]): Promise<readonly StoredResult[]>;
   commitPage(commit: PageCommit): Promise<CommitOutcome>;
   /**

@@ -22,7 +22,7 @@ export interface ReadAheadOptions {
 
 export interface ReadAhead {
   /**
-   * Returns the next page in order once it is complete, joined with the following complete ones, which there are if the
+   * Returns the next page in order once it is complete, joined with any complete pages that follow it: there are some if the
    * store is slower than the service. Returns null after the last page, or once reading was stopped. Rejects with the
    * failure of a page; no page follows it.
    */

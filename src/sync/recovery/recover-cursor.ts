@@ -10,7 +10,7 @@ import { mayRejectCursor } from './rejected-cursor.js';
 
 /** Maximum number of stored runs to request by their ids. */
 const MAX_CHECKED_RUNS = 3;
-/** Time before the last delivery that was read from which the feed continues if no earlier cursor is accepted, milliseconds. */
+/** How far before the last delivery that was read the feed resumes if no earlier cursor is accepted, milliseconds. */
 const FALLBACK_OVERLAP_MS = 24 * 3_600_000;
 
 /** The service knows none of the stored runs with this key: continuing would mix two organizations. The feed holds. */
@@ -20,7 +20,7 @@ export class AnotherOrganization extends Error implements Failure {
   readonly action = 'hold';
   constructor() {
     super(
-      'the service rejects the stored cursor, and its feed knows none of the runs stored for that time, nor are they found one by one: the key probably belongs to another organization. Use the key of the organization that is stored here, or another database schema',
+      'the service rejects the stored cursor. None of the runs stored for that time is in its feed, and none is found by its id: the key probably belongs to another organization. Use the key of the organization whose runs are stored, or another database schema',
     );
   }
 }
@@ -91,7 +91,9 @@ export async function findPositionWithin(
   }
 }
 
-/** Returns the time to fall back to. It is never ahead of the service's clock, which may have gone back: nothing is listed there. */
+/**
+ * Returns the time to fall back to. It is never ahead of the service's clock, which may have gone back: nothing is listed there.
+ */
 export function fallbackTime(deliveredUpTo: Date, serviceNow: Date): Date {
   return new Date(Math.min(deliveredUpTo.getTime(), serviceNow.getTime()) - FALLBACK_OVERLAP_MS);
 }

@@ -29,7 +29,7 @@ const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 export interface ResultLoader {
   /**
    * Loads the truncated results of a page. Returns its entries; those whose result could not be loaded are `pending`, with
-   * the reason `no_memory` if there was only not enough memory. Rejects with a `Failure` of the store.
+   * the reason `no_memory` if only memory was lacking. Rejects with a `Failure` of the store.
    * @param ticket of the page, for the memory of the results
    */
   completePage(page: CheckedPage, ticket: MemoryTicket, signal: AbortSignal): Promise<readonly CheckedEntry[]>;

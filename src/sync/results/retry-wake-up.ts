@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.js';
 import type { CheckedEntry } from '../page/check-page.js';
 import { linkedSignal } from '../retry/linked-signal.js';
 
-/** Ends the pause between two rounds of retries when a page was committed without results that only lacked memory. */
+/** Ends the pause between two rounds of retries once a page was committed whose results are pending only for lack of memory. */
 export interface RetryWakeUp {
   /** Called with the entries of each page that was committed. */
   committed(entries: readonly CheckedEntry[]): void;

@@ -14,9 +14,11 @@ export const FEED_BACKOFF: BackoffSettings = { firstMs: 500, maxMs: 60_000 };
 const MAX_RETRY_AFTER_MS = 3_600_000;
 /** Jitter that is added to `Retry-After`, so that replicas do not return at the same moment, milliseconds. */
 const RETRY_AFTER_JITTER_MS = 1_000;
-/** Maximum pause after a failure that needs a person (credentials, settings), milliseconds: soon after it is fixed, work continues. */
+/**
+ * Maximum pause after a failure that needs a person (credentials, settings), milliseconds: soon after it is fixed, work continues.
+ */
 const MAX_HOLD_MS = 30_000;
-/** How much longer than after other failures such a pause is at first: a person takes longer than a network. */
+/** Factor by which the first pause after such a failure is longer: a person takes longer than a network to recover. */
 const HOLD_FACTOR = 4;
 
 /**

@@ -26,7 +26,9 @@ export class MostlyBad extends Error implements Failure {
   }
 }
 
-/** Holds a feed if most of its entries are unusable, so that they are not all quarantined (promise 5). One for each feed or pass. */
+/**
+ * Holds a feed if most of its entries are unusable, so that they are not all quarantined (promise 5). One for each feed or pass.
+ */
 export interface Breaker {
   /**
    * Checks whether entries of this page may be quarantined. Changes nothing, so the same page may be checked again.

@@ -4,13 +4,13 @@ import type { Stage } from '../ports/index.js';
 import { pauseAfter } from './backoff.js';
 
 /**
- * Result of an iteration: the pause before the next one, milliseconds. None follows after `done`, which is a success, and after
- * `over`.
+ * Result of an iteration: the pause before the next one, milliseconds. `done` and `over` end the iterations; `done` counts as a
+ * success.
  */
 export type IterationEnd = { readonly pauseMs: number } | 'done' | 'over';
 
 /**
- * Runs an iteration of a stage again and again, until one returns `done` or `over`, or the signal aborts. A failed iteration is
+ * Runs iterations of a stage until one returns `done` or `over`, or the signal aborts. A failed iteration is
  * reported, and the pause before the next one grows with the number of failures in a row. Never rejects.
  */
 export async function runRepeatedly(

@@ -261,7 +261,7 @@ describe('reconcile as a process', () => {
     const { code, stdout } = await run('--since', '1h', '--wait');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^Requested a recent pass from \S+Z to \S+Z\.\n30 entries read, 1 run stored that were missing/,
+      /^Requested a recent pass from \S+Z to \S+Z\.\n30 entries read, 1 missing, older or less complete run stored\./,
     );
     expect(stdout).toMatch(/\nThe feed default is reconciled up to \S+Z\.\n$/);
     expect(await isStored()).toBe(true);
@@ -279,7 +279,7 @@ describe('reconcile as a process', () => {
     expect(stdout).toMatch(
       new RegExp(`^Requested a ${kind} pass .*\nNo daemon is running, so this command runs it\\.\n`),
     );
-    expect(stdout).toContain('30 entries read, 1 run stored that were missing');
+    expect(stdout).toContain('30 entries read, 1 missing, older or less complete run stored.');
     expect(stdout).toMatch(/\nThe feed default is reconciled up to \S+Z\.\n$/);
     expect(await isStored()).toBe(true);
     expect(await passes()).toMatchObject([{ kind, cancelled: false, finished_at: expect.any(Date) }]);

@@ -50,7 +50,9 @@ interface Move {
   readonly new: string;
 }
 
-/** Checks that there was one writer at a time: epochs only rise, each has one holder, and each commit continues from the one before. */
+/**
+ * Checks that there was one writer at a time: epochs only rise, each has one holder, and each commit continues from the one before.
+ */
 async function expectOneWriterAtATime(database: DaemonDatabase): Promise<readonly Move[]> {
   const moves = await database.query<Move>('SELECT epoch::int, holder, old, new FROM audit ORDER BY number');
   expect(moves.map(({ epoch }) => epoch)).toEqual(moves.map(({ epoch }) => epoch).sort((a, b) => a - b));

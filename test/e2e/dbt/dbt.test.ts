@@ -113,7 +113,8 @@ describe('the dbt project', () => {
     await dbt('build');
     const afterwards = await invoices();
     expect(afterwards).toEqual(await productiveInvoices());
-    // Lost: failed, in quarantine, in test mode, of another type, expired, erased. Gained: four that were none, and the pending one.
+    // Lost: failed, in quarantine, in test mode, of another type, expired, erased. Gained: four that were none, and the pending
+    // one.
     expect(afterwards).toHaveLength(before - 6 + 5);
 
     const table = () => bench.rows(sql`SELECT * FROM dbt.invoice_runs ORDER BY scan_id`);

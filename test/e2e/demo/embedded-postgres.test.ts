@@ -149,7 +149,7 @@ test('ignores the lock file of a crash when its process id now belongs to anothe
   }
 });
 
-test('repeats the initialisation when it was interrupted', async () => {
+test('repeats the initialization when it was interrupted', async () => {
   directory = join(parent, 'cut-off');
   const data = await dataFolder();
   await started[0]?.stop();

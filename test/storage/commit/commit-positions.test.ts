@@ -10,13 +10,13 @@ import { TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support
 const bench = useStore();
 
 /** A store whose calls wait for each other until `release`, and the number of its transactions. */
-function gatheringStore() {
+function batchingStore() {
   const waiting: (() => void)[] = [];
   let transactions = 0;
   const store = createStore(bench.database, {
     ...{ schema: TEST_SCHEMA, leaseTtlMs: 30_000, pendingRetryMs: 30_000, keptDays: null },
     monotonic: () => performance.now(),
-    gathering: { waitMs: () => 100, sleep: () => new Promise((resolve) => waiting.push(resolve)) },
+    batching: { waitMs: () => 100, sleep: () => new Promise((resolve) => waiting.push(resolve)) },
     onTransaction: () => {
       transactions += 1;
     },
@@ -44,7 +44,7 @@ const feedRow = async (name: string) =>
 
 describe('polls of several feeds that are committed together', () => {
   it('are one transaction, in which each feed gets its own position and freshness', async () => {
-    const { store, release, transactions } = gatheringStore();
+    const { store, release, transactions } = batchingStore();
     const [a, b, c] = [await take('a'), await take('b'), await take('c')];
     const [earlier, later] = [performance.now() - 60_000, performance.now()];
     const claim = { lastDelivered: null, lastDeliveredAt: null };
@@ -70,7 +70,7 @@ describe('polls of several feeds that are committed together', () => {
   });
 
   it('claim nothing for a feed whose lease was lost or whose cursor was moved, and are not fenced for the others', async () => {
-    const { store, release } = gatheringStore();
+    const { store, release } = batchingStore();
     const [held, lost, moved] = [await take('held'), await take('lost'), await take('moved')];
     await bench.store.releaseLease(lost);
     await takeFeed(bench.store, testFeed({ name: 'lost' }), 'another process');
@@ -84,7 +84,7 @@ describe('polls of several feeds that are committed together', () => {
   });
 
   it('do not wait for a feed that another transaction has locked, which is committed once it is unlocked', async () => {
-    const { store, release } = gatheringStore();
+    const { store, release } = batchingStore();
     const [free, locked] = [await take('free'), await take('locked')];
     const other = await bench.connection.db.startTransaction().execute();
     try {
@@ -102,7 +102,7 @@ describe('polls of several feeds that are committed together', () => {
   });
 
   it('all fail, and move no feed, when the statement fails', async () => {
-    const { store, release } = gatheringStore();
+    const { store, release } = batchingStore();
     const leases = [await take('one'), await take('two')];
     await bench.rows(sql`ALTER TABLE ${tables.cursorHistory} RENAME TO hidden`);
     const outcomes = leases.map((lease) => store.commitPage(poll(lease, { to: 'on' })));
@@ -114,7 +114,7 @@ describe('polls of several feeds that are committed together', () => {
   });
 
   it('do not delay a page with entries', async () => {
-    const { store } = gatheringStore();
+    const { store } = batchingStore();
     const { lease } = await takeFeed(bench.store, testFeed({ name: 'busy' }));
     const { entries, quarantine } = checkPage(rawPage(pageJson([entryJson({ scanId: 'new' })], 'on')));
     expect(await store.commitPage({ ...poll(lease), batch: batchOf(entries), quarantine })).toMatchObject({
@@ -125,7 +125,7 @@ describe('polls of several feeds that are committed together', () => {
 });
 
 it('reads the positions of several feeds with one statement when they are asked for together', async () => {
-  const { store, release } = gatheringStore();
+  const { store, release } = batchingStore();
   const lease = await take('known');
   await bench.store.movePosition(lease, null, { cursor: 'here', since: null }, 'rejected');
   const positions = ['unknown', 'known'].map((name) => store.readPosition(name));

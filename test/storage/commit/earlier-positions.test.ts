@@ -119,7 +119,7 @@ describe('earlier positions after a rewind', () => {
     expect(await readTo(), 'and not what was read before').toEqual(delivered(2));
   });
 
-  it('know how far the feed was when a rewind went to a position stored since', async () => {
+  it('have the delivery time reached when a rewind went to a position stored later', async () => {
     await readUpTo(1, 2, 3, 4);
     await rewind('start');
     await readUpTo(5, 6);

@@ -41,7 +41,7 @@ describe.each([
 ])('a %s table of runs', (_, preparation) => {
   const bench = useStore(useDatabase(preparation));
 
-  it(`has what an independent oracle says when ${DELIVERIES} deliveries of ${SCANS} scans came in any order`, async () => {
+  it(`matches an independent oracle when ${DELIVERIES} deliveries of ${SCANS} scans came in any order`, async () => {
     const total = await syncToTheEnd(feed.emulator, bench.store, 'default');
     await feed.expectStored(bench);
     expect(total).toMatchObject({ inserted: SCANS, quarantined: 0, conflicts: 0 });

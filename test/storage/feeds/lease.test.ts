@@ -71,7 +71,7 @@ describe('the lease of a feed', () => {
     expect(await later.counts([entryJson()])).toMatchObject({ inserted: 1 });
   });
 
-  it('goes to a successor when that names the current holder', async () => {
+  it('goes to a successor that names the current holder', async () => {
     await take('a');
     const succeed = (replaced: string) => bench.store.acquireLease(testFeed(), 'b', TTL, replaced);
     expect(await succeed('c')).toBeNull();

@@ -269,7 +269,7 @@ describe('a recent or full pass', () => {
     expect(await begin(lease, 'full')).toBeNull();
   });
 
-  it('leaves what a backfill with the earlier filters has skipped unclaimed when both are finished', async () => {
+  it('does not claim runs that a backfill skipped with the earlier filters when both are finished', async () => {
     const { lease: earlier } = await take({ start: START });
     await bench.operatorStore.passes.requestBackfill(current.name, { since: null, until: UNTIL });
     const backfill = await next('backfill');

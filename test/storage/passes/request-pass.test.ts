@@ -40,7 +40,7 @@ async function reconciledAsOf(): Promise<Date | null> {
 }
 
 describe('a requested backfill', () => {
-  it('is read in the order of the requests, next to the history', async () => {
+  it('is read in the order of the requests, in parallel with the history', async () => {
     const { lease } = await take({ start: 'live' });
     await backfill(day(5), day(6));
     await backfill(day(1), day(2));
@@ -266,7 +266,7 @@ describe('a requested full pass', () => {
     expect(await tryReconcile('full')).toBeDefined();
   });
 
-  it('joins the unfinished one, and what that has read stays', async () => {
+  it('joins the unfinished one and keeps its progress', async () => {
     const { lease } = await take();
     const unfinished = await begin(lease, 'full');
     if (unfinished === null) throw new Error('no pass was begun');

@@ -73,7 +73,7 @@ describe('views', () => {
     });
     expect(await storedRows()).toBe(1);
     expect((await run('list')).out).toMatch(/^document_rechnung +rechnung +documents +1 +yes/m);
-    const dropped = 'document_rechnung reads the documents again; its table was dropped.\n';
+    const dropped = 'document_rechnung now reads the documents directly; its table was dropped.\n';
     expect((await run('store document_rechnung --drop')).out).toBe(dropped);
     expect(await storedRows()).toBeNull();
   });
@@ -98,7 +98,7 @@ describe('views', () => {
     const created = 'Created an index of document_rechnung on nummer, completed_at.\n';
     expect(await run('index document_rechnung nummer completed_at')).toEqual({ exitCode: 0, err: '', out: created });
     expect((await run('index document_rechnung nummer completed_at')).out).toBe(
-      'document_rechnung has this index already.\n',
+      'document_rechnung already has this index.\n',
     );
     await bench.rows(sql`ANALYZE`);
     const plan = await bench.rows(

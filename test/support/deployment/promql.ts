@@ -1,4 +1,6 @@
-/** Names of the metrics in a PromQL expression. The next character distinguishes them from functions and from labels in `by (…)`. */
+/**
+ * Names of the metrics in a PromQL expression. The next character distinguishes them from functions and from labels in `by (…)`.
+ */
 export function metricsIn(expression: string): string[] {
   return [...new Set(expression.match(/\b(?:scanfeed|process|nodejs)_\w+/g) ?? [])];
 }

@@ -15,7 +15,7 @@ function setup() {
   const open = (schema: string) => {
     const store = new ModelStore(clock.monotonic);
     leases.share.follow(`feed in ${schema}`);
-    leases.meetingSchemas.add(schema);
+    leases.announcementSchemas.add(schema);
     const announced = () => [...store.processes.keys()];
     return { store, announced, ...createCheckIn(schema, store, leases) };
   };
@@ -71,7 +71,7 @@ describe('a process', () => {
       return checkIn.apply(a.store, given);
     };
     const checking = a.checkIn();
-    leases.meetingSchemas.delete('a');
+    leases.announcementSchemas.delete('a');
     await clock.run(a.checkOut());
     await checking;
     await a.checkIn();

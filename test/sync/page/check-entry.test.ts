@@ -61,7 +61,7 @@ describe('a bad optional value is replaced, the entry stays', () => {
     ['partnerTestMode', 'ja', true],
   ])('%s: %j becomes %j', (field, value, expected) => {
     const checked = check({ [field]: value });
-    expect(checked).toMatchObject({ usable: true, replaced: { [field]: expected }, normalised: [] });
+    expect(checked).toMatchObject({ usable: true, replaced: { [field]: expected }, normalized: [] });
   });
 
   it('accepts missing and null optional fields', () => {
@@ -74,7 +74,7 @@ describe('a bad optional value is replaced, the entry stays', () => {
   it('reads a timestamp without a zone as UTC, which is not a repair', () => {
     expect(check({ completedAt: '2026-01-02T08:00:30' })).toMatchObject({
       replaced: { completedAt: '2026-01-02T08:00:30Z' },
-      normalised: ['completedAt'],
+      normalized: ['completedAt'],
     });
   });
 });

@@ -60,7 +60,7 @@ it('quarantines an entry when a member that is hidden by a later one of its name
   expect(quarantine).toMatchObject([{ reason: 'nesting', state: 'open' }]);
 });
 
-describe('whatever bytes a page is', () => {
+describe('a page of arbitrary bytes', () => {
   it('every entry is stored or quarantined with its bytes when JSON.parse accepts it', () => {
     let pages = 0;
     fc.assert(

@@ -1,7 +1,7 @@
 import { chown, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { passwordFile } from '../../../../src/demo/embedded-postgres/initialise-cluster.js';
+import { passwordFile } from '../../../../src/demo/embedded-postgres/initialize-cluster.js';
 import type { PostgresServer } from './postgres-server.js';
 
 /** What a copy of a running server must not contain: its lock file, and its WAL, which the standby receives. */

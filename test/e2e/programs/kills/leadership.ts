@@ -3,7 +3,7 @@ import type { DatabaseView, FeedRow } from './database-view.js';
 
 /** Maximum time in which a feed may have no leader while processes are killed, milliseconds. */
 const MOST_UNLED_MS = 20_000;
-const LOOK_EVERY_MS = 100;
+const CHECK_INTERVAL_MS = 100;
 
 /** Watches who leads the feeds, and with which lease they are committed. */
 export interface Leadership {
@@ -39,7 +39,7 @@ export async function watchLeadership(view: DatabaseView, feeds: number, signal:
     await view.feedsUntil((rows) => until.aborted || allLed(rows));
     while (!until.aborted) {
       await look();
-      await sleep(LOOK_EVERY_MS, undefined, { signal: until }).catch(() => {});
+      await sleep(CHECK_INTERVAL_MS, undefined, { signal: until }).catch(() => {});
     }
   };
   const watching = watch().catch(() => {}); // the signal has aborted

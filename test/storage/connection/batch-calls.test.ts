@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { gatherCalls } from '../../../src/storage/connection/gather-calls.js';
+import { batchCalls } from '../../../src/storage/connection/batch-calls.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 function setup(waitMs: () => number) {
   const clock = new VirtualClock();
   const batches: (readonly number[])[] = [];
-  const double = gatherCalls(
+  const double = batchCalls(
     async (calls: readonly number[]) => {
       batches.push(calls);
       if (calls.includes(13)) throw new Error('unlucky');

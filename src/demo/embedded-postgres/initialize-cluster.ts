@@ -26,10 +26,10 @@ export async function keepPassword(cluster: Cluster): Promise<string> {
 }
 
 /**
- * Creates the data with an empty database. They are moved into place when they are complete, since this process may be
+ * Creates the data directory with an empty database. It is moved into place once it is complete, since this process may be
  * killed. The collation is the same on every machine: by code point, with Unicode's upper and lower case.
  */
-export async function initialiseCluster(cluster: Cluster, password: string, flags: readonly string[]): Promise<void> {
+export async function initializeCluster(cluster: Cluster, password: string, flags: readonly string[]): Promise<void> {
   const { bin, data, user, version } = cluster;
   const staging = `${data}.new`;
   await rm(staging, { recursive: true, force: true });

@@ -1,23 +1,23 @@
 import type { Clock } from '../../core/clock.js';
 
-/** How long calls wait for others that are answered by the same statement. */
-export interface Gathering {
+/** The time that calls wait for others, so that one statement answers them together. */
+export interface Batching {
   /** Milliseconds; 0: each call is answered on its own, at once. */
   readonly waitMs: () => number;
   readonly sleep: Clock['sleep'];
 }
 
-const AT_ONCE: Gathering = { waitMs: () => 0, sleep: async () => {} };
+const AT_ONCE: Batching = { waitMs: () => 0, sleep: async () => {} };
 
 /**
  * Returns a function whose calls within a short time are answered together.
- * @param answerAll returns the answers in the order of the calls; if it rejects, each of the calls does. An answer may be a promise,
- *   which only its call waits for
- * @param gathering by default no call waits
+ * @param answerAll returns the answers in the order of the calls; if it rejects, so does each call. An answer may be a promise, for
+ *   which only its own call waits
+ * @param batching by default no call waits
  */
-export function gatherCalls<Call, Answer>(
+export function batchCalls<Call, Answer>(
   answerAll: (calls: readonly Call[]) => Promise<readonly (Answer | Promise<Answer>)[]>,
-  { waitMs, sleep }: Gathering = AT_ONCE,
+  { waitMs, sleep }: Batching = AT_ONCE,
 ): (call: Call) => Promise<Answer> {
   let waiting: { readonly calls: Call[]; readonly answers: Promise<readonly (Answer | Promise<Answer>)[]> } | null =
     null;

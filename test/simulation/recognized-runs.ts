@@ -19,7 +19,7 @@ const BUSY: readonly (Fields | null)[] = [
 ];
 
 /** The runs as the single-run endpoint shows them, which may be earlier or later than in the feed. */
-export class RecognisedRuns {
+export class RecognizedRuns {
   readonly scanIds: string[] = [];
   readonly #shown = new Map<string, Shown[]>();
 
