@@ -19,8 +19,17 @@ export class SettingsError extends Error {
 
   constructor(readonly mistakes: readonly Mistake[]) {
     const count = mistakes.length === 1 ? '1 setting is wrong' : `${mistakes.length} settings are wrong`;
-    super(`${count}:\n${mistakes.map((mistake) => `  ${describeMistake(mistake)}`).join('\n')}`);
+    super(`${count}:\n${linesOf(mistakes)}`);
   }
+}
+
+/** Maximum number of mistakes in a message: a file of feeds may have thousands. */
+const LISTED_MISTAKES = 50;
+
+function linesOf(mistakes: readonly Mistake[]): string {
+  const lines = mistakes.slice(0, LISTED_MISTAKES).map((mistake) => `  ${describeMistake(mistake)}`);
+  const others = mistakes.length - lines.length;
+  return [...lines, ...(others > 0 ? [`  and ${others} more`] : [])].join('\n');
 }
 
 /** Describes a mistake in one line, without secrets. */

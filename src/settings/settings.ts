@@ -4,7 +4,7 @@ import { HIDDEN, SettingsError } from './mistakes.js';
 import { fileVariableOf, Reader, type ReadFile, readText } from './reader.js';
 import { readSystemd } from './systemd.js';
 import { unknownNames } from './unknown-names.js';
-import { GROUPS, type Group, VARIABLES } from './variables.js';
+import { GROUPS, type Group, VARIABLES, type Variable } from './variables.js';
 
 export { type Mistake, SettingsError } from './mistakes.js';
 export type { Retention } from './retention.js';
@@ -38,8 +38,6 @@ const READERS = {
     logFormat: reader.value(VARIABLES.logFormat),
     /** Whether traces are exported. The exporter itself reads the address, which may contain a password. */
     traces: reader.value(VARIABLES.collectorUrl) !== null,
-    /** Path of the list of feeds; null if the environment describes the only feed. */
-    feedsFile: reader.value(VARIABLES.feedsFile),
     systemd: readSystemd(reader.env),
   }),
 } as const satisfies Record<Group, (reader: Reader) => object>;
@@ -48,7 +46,7 @@ export interface SettingsOptions<G extends Group> {
   /** The groups that a command needs, by default all; the others are neither required nor checked. */
   readonly need?: readonly G[];
   readonly readFile?: ReadFile;
-  /** What the feeds of a file share: see {@link Reader.once}. */
+  /** Values shared by the feeds of a file: see {@link Reader.once}. */
   readonly shared?: Map<string, unknown>;
 }
 
@@ -99,8 +97,8 @@ function readService(reader: Reader) {
   const url = reader.value(VARIABLES.baseUrl);
   requireEncryption(url, VARIABLES.baseUrl.name, reader);
   const readApiKey = reader.secret(VARIABLES.apiKey);
-  const httpsProxy = proxySetting(reader, VARIABLES.httpsProxy);
-  const noProxy = proxySetting(reader, VARIABLES.noProxy);
+  const httpsProxy = lowerCaseValue(reader, VARIABLES.httpsProxy) ?? reader.secret(VARIABLES.httpsProxy)?.() ?? null;
+  const noProxy = lowerCaseValue(reader, VARIABLES.noProxy) ?? reader.value(VARIABLES.noProxy);
   return {
     /** With the version prefix, without a trailing slash. */
     baseUrl: addressOf(url),
@@ -110,7 +108,7 @@ function readService(reader: Reader) {
     apiKeyFile: reader.env[fileVariableOf(VARIABLES.apiKey)] || null,
     requestTimeoutMs: reader.value(VARIABLES.requestTimeout),
     requestsPerSecond: reader.value(VARIABLES.requestsPerSecond),
-    /** A function, since the URL of a proxy may contain a password. */
+    /** A function, since the URL of a proxy may contain a password. Its file is read once, at the start. */
     readProxy: () => ({ httpsProxy: httpsProxy ?? undefined, noProxy: noProxy ?? undefined }),
   };
 }
@@ -127,11 +125,11 @@ function addressOf(url: URL | null): string {
   return url?.href.replace(/\/$/, '') ?? '';
 }
 
-/** By convention, the lower-case name takes precedence. */
-function proxySetting(reader: Reader, variable: typeof VARIABLES.httpsProxy | typeof VARIABLES.noProxy): string | null {
-  const lowerCase = variable.name.toLowerCase();
-  const given = reader.env[lowerCase];
-  return given ? reader.parse(variable, given, lowerCase) : reader.value(variable);
+/** Returns the value of the lower-case name, which takes precedence by convention; null if it is not set. */
+function lowerCaseValue(reader: Reader, variable: Variable<string | null>): string | null {
+  const name = variable.name.toLowerCase();
+  const given = reader.env[name];
+  return given ? reader.parse(variable, given, name) : null;
 }
 
 function readFeed(reader: Reader) {
@@ -167,7 +165,6 @@ function readDatabase(reader: Reader) {
     /** The direct connection for migrations; `connection` if none is set. */
     migrationConnection: migration as DatabaseConnection,
     schema,
-    reportingSchema: `${schema}_reporting`,
     readerRole: reader.value(VARIABLES.readerRole),
     /** Whether the daemon maintains typed views of documents. */
     typedViews: reader.value(VARIABLES.typedViews) === 'auto',

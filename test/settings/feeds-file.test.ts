@@ -83,7 +83,7 @@ describe('the feeds file', () => {
     expect(acme?.feed).toMatchObject({ name: 'acme', pollIntervalMs: 30_000, leaseTtlMs: 20_000, start: 'beginning' });
     expect(globex?.service.baseUrl).toBe('https://eu.service.example/v1');
     expect(globex?.service.readApiKey()).toBe('key-of-globex');
-    expect(globex?.database).toMatchObject({ schema: 'globex', reportingSchema: 'globex_reporting' });
+    expect(globex?.database).toMatchObject({ schema: 'globex' });
     expect(globex?.feed).toMatchObject({
       name: 'globex',
       filters: { environment: 'all', status: ['completed', 'failed'], documentType: 'rechnung' },

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readSettings, SettingsError } from '../../src/settings/settings.js';
+import { VARIABLES } from '../../src/settings/variables.js';
 import { files, LEAST, mistakesWith, settingsWith } from '../support/settings.js';
 
 function outcomeOf(read: () => unknown): string {
@@ -35,7 +36,6 @@ describe('settings', () => {
     });
     expect(database).toMatchObject({
       schema: 'scanfeed',
-      reportingSchema: 'scanfeed_reporting',
       readerRole: 'scanfeed_reader',
       typedViews: true,
       reportingTimeZone: 'UTC',
@@ -53,7 +53,6 @@ describe('settings', () => {
         logLevel: 'info',
         logFormat: 'json',
         traces: false,
-        feedsFile: null,
         systemd: { notifySocket: null, watchdogMs: null },
       },
       warnings: [],
@@ -161,7 +160,7 @@ describe('settings', () => {
 
   test('accept a schema name of up to 53 bytes, so that the name of the reporting schema fits', () => {
     const { database } = settingsWith({ SCANFEED_DATABASE_SCHEMA: 'x'.repeat(53) });
-    expect(Buffer.byteLength(database.reportingSchema)).toBe(63);
+    expect(Buffer.byteLength(`${database.schema}_reporting`)).toBe(63);
   });
 
   test.each([
@@ -257,6 +256,17 @@ describe('settings', () => {
     expect(service.readProxy()).toEqual({ httpsProxy: 'http://small:1', noProxy: '.local' });
   });
 
+  test('list fifty mistakes and count the others', () => {
+    const mistakes = Array.from({ length: 60 }, (_, index) => ({
+      variable: `V${index}`,
+      value: null,
+      allowed: 'a text',
+    }));
+    const lines = new SettingsError(mistakes).message.split('\n');
+    expect(lines).toHaveLength(52);
+    expect(lines.at(-1)).toBe('  and 10 more');
+  });
+
   test('never crash, whatever the text of a variable', () => {
     const names = [
       'SCANFEED_POLL_INTERVAL',
@@ -305,6 +315,18 @@ describe('secrets', () => {
     const error = mistakesWith(env);
     expect(error.mistakes).toMatchObject([{ variable: Object.keys(env)[0], value: '(hidden)' }]);
     expect(inspect(error, { depth: 9 })).not.toContain(canary);
+  });
+
+  test('include the proxy, whose file is read too', () => {
+    const fromFile = (env: Record<string, string>) =>
+      settingsWith({ HTTPS_PROXY_FILE: '/run/proxy', ...env }, { '/run/proxy': 'http://user:word@proxy:1\n' });
+    expect(fromFile({}).service.readProxy().httpsProxy).toBe('http://user:word@proxy:1');
+    expect(fromFile({ https_proxy: 'http://small:1' }).service.readProxy().httpsProxy).toBe('http://small:1');
+  });
+
+  test.each(Object.values(VARIABLES).filter(({ secret }) => secret))('report a missing file of $name', ({ name }) => {
+    const error = mistakesWith({ [name]: '', [`${name}_FILE`]: '/run/none' });
+    expect(error.mistakes).toMatchObject([{ variable: `${name}_FILE`, reason: 'reading it failed (ENOENT)' }]);
   });
 
   test('are read from a file without the trailing line break', () => {

@@ -5,7 +5,7 @@ import { openTracer } from '../../daemon/open-tracer.js';
 import { type Daemon, type FeedSource, runDaemon } from '../../daemon/run-daemon.js';
 import type { ProcessSettings } from '../../daemon/shared-parts.js';
 import { createLogger } from '../../observability/log/logger.js';
-import { readFeedsFile, readFeedsText, versionOf } from '../../settings/feeds-file.js';
+import { feedsFilePath, readFeedsFile, readFeedsText, versionOf } from '../../settings/feeds-file.js';
 import { readSettings } from '../../settings/settings.js';
 import { GROUPS } from '../../settings/variables.js';
 import { thisProcess } from '../context/command-process.js';
@@ -65,8 +65,7 @@ async function readAllSettings(): Promise<{
   readonly settings: ProcessSettings & { readonly warnings: readonly string[] };
   readonly source: FeedSource;
 }> {
-  const { process: ofProcess } = readSettings(undefined, { need: ['process'] });
-  const path = ofProcess.feedsFile;
+  const path = feedsFilePath();
   if (path === null) {
     const settings = readSettings();
     return { settings, source: { single: settings } };
