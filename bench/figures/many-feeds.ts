@@ -12,10 +12,12 @@ const POLL_MS = 5_000;
 /** New runs a second of all feeds together, while the lag is measured. */
 const NEW_RUNS_PER_SECOND = 20;
 const SCRAPES = 9;
+/** Time between two scrapes, milliseconds: longer than an answer waits after the previous one (docs/decisions/0016). */
+const PAUSE_OF_SCRAPES_MS = 2_500;
 const ROUNDS = 3;
 const SLOW_LATENCY_MS = 25_000;
 
-interface Sizes {
+export interface Sizes {
   /** Numbers of feeds. */
   readonly few: number;
   readonly some: number;
@@ -29,11 +31,11 @@ interface Sizes {
   readonly lastRunsMs: number;
 }
 
-const FULL: Sizes = {
+export const FULL: Sizes = {
   ...{ few: 10, some: 200, many: 1_000, slow: 12 },
   ...{ settlesMs: 60_000, restsMs: 30_000, runsArriveMs: 60_000, lastRunsMs: 30_000 },
 };
-const QUICK: Sizes = {
+export const QUICK: Sizes = {
   ...{ few: 10, some: 20, many: 50, slow: 2 },
   ...{ settlesMs: 2_000, restsMs: 5_000, runsArriveMs: 10_000, lastRunsMs: 10_000 },
 };
@@ -89,7 +91,7 @@ export const manyFeeds: Figure = {
   },
 };
 
-interface Measured {
+export interface Measured {
   readonly historyMs: number;
   /** Bytes. */
   readonly peak: number;
@@ -148,13 +150,13 @@ function inAll(rounds: readonly Measured[]): Measured {
   };
 }
 
-function describe({ historyMs, peak, resident, statements, own, postgres, scrapeMs, lags }: Measured): string {
+export function describe({ historyMs, peak, resident, statements, own, postgres, scrapeMs, lags }: Measured): string {
   const memory = [peak, resident].map((bytes) => `${Math.round(bytes / MIB)} MiB`).join(' and ');
   const used = [own, postgres].map((percent) => `${percent.toFixed(1)} %`).join(' and ');
   return `${seconds(historyMs)}, ${memory}, ${used}, ${statements.toFixed(1)} statements/s, scrape ${Math.round(scrapeMs)} ms, lag ${medianAnd99(lags)}`;
 }
 
-async function measureFeeds(followed: FollowedFeeds, server: BenchServer, sizes: Sizes): Promise<Measured> {
+export async function measureFeeds(followed: FollowedFeeds, server: BenchServer, sizes: Sizes): Promise<Measured> {
   const { daemon, database, names } = followed;
   const historyMs = (await followed.reachEnd(names)) - daemon.startedAt;
   const { peak } = memoryOf(daemon.pid);
@@ -168,8 +170,8 @@ async function measureFeeds(followed: FollowedFeeds, server: BenchServer, sizes:
 
 /** Returns the lags of the feeds whose organizations are not slow. */
 async function lagsAmongSlow(scope: Scope, server: BenchServer, sizes: Sizes): Promise<readonly number[]> {
-  const config = { slowOrganizations: sizes.slow, slowLatencyMs: SLOW_LATENCY_MS };
-  const followed = await followFeeds(scope, server, sizes.some, config);
+  const service = { slowOrganizations: sizes.slow, slowLatencyMs: SLOW_LATENCY_MS };
+  const followed = await followFeeds(scope, server, sizes.some, { service });
   const others = followed.names.slice(sizes.slow);
   await followed.reachEnd(others);
   return lagsOfNewRuns(followed, others, sizes);
@@ -177,7 +179,7 @@ async function lagsAmongSlow(scope: Scope, server: BenchServer, sizes: Sizes): P
 
 /** Returns the lags of the runs that arrive in some of the feeds, milliseconds. They arrive in all of them. */
 async function lagsOfNewRuns(
-  { service, database, names }: FollowedFeeds,
+  { service, database, names, queryAll }: FollowedFeeds,
   feeds: readonly string[],
   { runsArriveMs, lastRunsMs }: Sizes,
 ): Promise<readonly number[]> {
@@ -186,10 +188,14 @@ async function lagsOfNewRuns(
   await sleep(runsArriveMs);
   service.deliverNewRuns(0);
   await sleep(lastRunsMs);
-  const rows = await database.query<{ ms: number }>(
-    `SELECT extract(epoch FROM pg_xact_commit_timestamp(xmin) - delivered_at)::double precision * 1000 AS ms
-     FROM scanfeed.runs WHERE delivered_at > to_timestamp($1) AND feed = ANY ($2)`,
-    [from / 1000, feeds],
+  const rows = await database.withClient((client) =>
+    queryAll<{ ms: number }>(
+      client,
+      (schema) =>
+        `SELECT extract(epoch FROM pg_xact_commit_timestamp(xmin) - delivered_at)::double precision * 1000 AS ms
+         FROM ${schema}.runs WHERE delivered_at > to_timestamp($1) AND feed = ANY ($2)`,
+      [from / 1000, feeds],
+    ),
   );
   return rows.map(({ ms }) => ms);
 }
@@ -225,6 +231,7 @@ async function scrape(adminUrl: string) {
   const lines = (await read()).split('\n').length;
   const durations: number[] = [];
   while (durations.length < SCRAPES) {
+    await sleep(PAUSE_OF_SCRAPES_MS);
     const begunAt = performance.now();
     await read();
     durations.push(performance.now() - begunAt);
@@ -232,10 +239,10 @@ async function scrape(adminUrl: string) {
   return { scrapeMs: median(durations), lines };
 }
 
-function medianAnd99(lags: readonly number[]): string {
+export function medianAnd99(lags: readonly number[]): string {
   return [0.5, 0.99].map((share) => seconds(percentile(lags, share))).join(', ');
 }
 
-function seconds(ms: number): string {
+export function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }

@@ -58,7 +58,7 @@ async function start(options: Partial<AdminServerOptions> = {}) {
     single: true,
     feeds: () => [shownFeed(REPORT)],
     logger: log.logger,
-    clock: { now: clock.now, sleep: () => new Promise<never>(() => {}) },
+    clock: { now: clock.now, monotonic: clock.monotonic, sleep: () => new Promise<never>(() => {}) },
     signal: new AbortController().signal,
     ...options,
   });
@@ -247,6 +247,7 @@ describe('a port in use', () => {
     const pauses: number[] = [];
     const clock = {
       now: Date.now,
+      monotonic: () => 0,
       sleep: async (ms: number) => {
         pauses.push(ms);
         if (pauses.length < 3) return;
@@ -279,7 +280,7 @@ describe('a port in use', () => {
     };
     const starting = start({
       port: (other.address() as AddressInfo).port,
-      clock: { now: Date.now, sleep },
+      clock: { now: Date.now, monotonic: () => 0, sleep },
       signal: stop.signal,
     });
     await waiting.opened;

@@ -4,6 +4,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../log/logger.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { ProcessLiveness } from './liveness.js';
+import { createPacedAnswers, type PacedAnswers } from './paced-answers.js';
 import type { Readiness } from './readiness.js';
 import { runbookRoute } from './runbooks.js';
 import { type Answer, createSingleRequestServer, type Request, textAnswer } from './single-request-server.js';
@@ -17,25 +18,26 @@ export interface AdminServerOptions extends StatusOptions {
   readonly liveness: ProcessLiveness;
   readonly readiness: Pick<Readiness, 'check'>;
   readonly logger: Logger;
-  readonly clock: Pick<Clock, 'now' | 'sleep'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>;
   /** Ends the attempts to listen. A server that is listening continues until it is closed. */
   readonly signal: AbortSignal;
 }
 
 export type AdminServer = ReturnType<typeof startAdminServer>;
 
-type Context = AdminServerOptions & StatusContext;
+type Context = AdminServerOptions &
+  StatusContext & {
+    /** Returns what limits the rendering of answers of one kind. */
+    readonly paced: (kind: string) => PacedAnswers;
+  };
 type Route = (context: Context, query: URLSearchParams) => Answer | Promise<Answer>;
 
 /** Pauses between attempts to listen, milliseconds; the last one repeats. */
 const PAUSES_MS = [1_000, 2_000, 5_000, 10_000, 30_000];
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 
-const ROUTES: Readonly<Record<string, Route>> = {
-  '/metrics': async ({ metrics }) => {
-    const { contentType, text } = await metrics.exposition();
-    return { status: 200, contentType, body: text };
-  },
+/** Answers that are rendered at once: they take no time, and Kubernetes restarts a container that does not answer them. */
+const PROBES: Readonly<Record<string, Route>> = {
   '/livez': ({ liveness }) => {
     const { alive, feed, silentMs } = liveness.check();
     return alive
@@ -48,17 +50,23 @@ const ROUTES: Readonly<Record<string, Route>> = {
   },
 };
 
+const METRICS: Route = async ({ metrics }) => {
+  const { contentType, text } = await metrics.exposition();
+  return { status: 200, contentType, body: text };
+};
+
 /**
  * Serves metrics, health and status over HTTP. If the port is unavailable, it logs the failure and retries: runs are stored
  * without it.
  */
 export function startAdminServer(options: AdminServerOptions) {
-  const context = { ...options, startedAt: new Date(options.clock.now()).toISOString() };
+  const closed = new AbortController();
+  const startedAt = new Date(options.clock.now()).toISOString();
+  const context = { ...options, startedAt, paced: createPacing(options.clock, closed.signal) };
   const { server, closeConnections } = createSingleRequestServer(
     (request) => answerTo(request, context),
     options.clock,
   );
-  const closed = new AbortController();
   const settled = listen(server, options, AbortSignal.any([options.signal, closed.signal]));
   return {
     /** Returns the address that it listens on, or null. */
@@ -98,9 +106,27 @@ async function listen(server: Server, { host, port, logger, clock }: AdminServer
   }
 }
 
+/** Returns a function that limits the rendering of each kind of answer on its own: one kind does not delay another. */
+function createPacing(clock: AdminServerOptions['clock'], signal: AbortSignal): Context['paced'] {
+  const kinds = new Map<string, PacedAnswers>();
+  return (kind) => {
+    const paced = kinds.get(kind) ?? createPacedAnswers(clock, signal);
+    kinds.set(kind, paced);
+    return paced;
+  };
+}
+
+function routeOf(path: string, { single }: Context): Route | undefined {
+  if (Object.hasOwn(PROBES, path)) return PROBES[path];
+  const route = path === '/metrics' ? METRICS : (statusRoute(path, single) ?? runbookRoute(path));
+  if (route === undefined) return undefined;
+  const kind = /^\/[^/]*/.exec(path)?.[0] ?? path;
+  return (context, query) => context.paced(kind)(`${path}?${query}`, async () => route(context, query));
+}
+
 /** Never rejects. */
 async function answerTo({ method, path, query }: Request, context: Context): Promise<Answer> {
-  const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : (statusRoute(path, context.single) ?? runbookRoute(path));
+  const route = routeOf(path, context);
   if (route === undefined) return textAnswer(404, 'not found; see / for the status page');
   if (!ALLOWED_METHODS.includes(method)) {
     return {

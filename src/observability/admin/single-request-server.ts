@@ -21,7 +21,7 @@ export interface Request {
 export interface Answer {
   readonly status: number;
   readonly contentType: string;
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -70,7 +70,12 @@ export function createSingleRequestServer(
     readHead(socket, async (head) => {
       const request = parse(head);
       const given = 'status' in request ? request : await answer(request);
-      if (!socket.destroyed) socket.write(render(given, clock.now(), head.startsWith('HEAD ')));
+      if (!socket.destroyed) {
+        socket.cork();
+        socket.write(renderHead(given, clock.now()));
+        if (!head.startsWith('HEAD ')) socket.write(given.body);
+        socket.uncork();
+      }
       socket.destroySoon();
     });
   });
@@ -115,7 +120,7 @@ export function textAnswer(status: number, text: string): Answer {
   return { status, contentType: 'text/plain; charset=utf-8', body: `${text.replace(/\s+/g, ' ')}\n` };
 }
 
-function render({ status, contentType, body, headers }: Answer, now: number, withoutBody: boolean): string {
+function renderHead({ status, contentType, body, headers }: Answer, now: number): string {
   const fields = {
     date: new Date(now).toUTCString(),
     connection: 'close',
@@ -127,5 +132,5 @@ function render({ status, contentType, body, headers }: Answer, now: number, wit
     ...headers,
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${withoutBody ? '' : body}`;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n`;
 }

@@ -41,7 +41,7 @@ async function serve(now: () => number, options: Pick<AdminServerOptions, 'singl
     liveness: livenessOf(() => []),
     readiness: createReadiness(),
     logger: recordingLogger().logger,
-    clock: { now, sleep: untilAborted },
+    clock: { now, monotonic: () => 0, sleep: untilAborted },
     signal: new AbortController().signal,
     ...options,
   });

@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest';
+import { createPacedAnswers } from '../../src/observability/admin/paced-answers.js';
+import { textAnswer } from '../../src/observability/admin/single-request-server.js';
+
+/** Paced answers, each of which takes 40 ms to render. A test ends the pauses. */
+function setup() {
+  let now = 0;
+  const rests: { ms: number; end: () => void }[] = [];
+  const sleep = (ms: number) => new Promise<void>((resolve) => rests.push({ ms, end: resolve }));
+  const answer = createPacedAnswers({ monotonic: () => now, sleep }, new AbortController().signal);
+  const rendered: string[] = [];
+  const ask = (request: string, tookMs = 40) =>
+    answer(request, () => {
+      rendered.push(request);
+      now += tookMs;
+      return textAnswer(200, `${request} ${rendered.length}`);
+    }).then(({ status, body }) => [status, String(body)]);
+  return { ask, rests, rendered };
+}
+
+describe('paced answers', () => {
+  test('pause after each one for nineteen times as long as it took, at most two seconds', async () => {
+    const { ask, rests } = setup();
+    await ask('/metrics');
+    await expect.poll(() => rests.map(({ ms }) => ms)).toEqual([760]);
+    rests[0]?.end();
+    await ask('/metrics', 500);
+    await expect.poll(() => rests.map(({ ms }) => ms)).toEqual([760, 2_000]);
+  });
+
+  test('are shared by equal requests that wait, and rendered after they arrived', async () => {
+    const { ask, rests, rendered } = setup();
+    expect(await ask('/metrics')).toEqual([200, '/metrics 1\n']);
+    const waiting = Promise.all([ask('/metrics'), ask('/metrics')]);
+    await expect.poll(() => rests).toHaveLength(1);
+    expect(rendered).toHaveLength(1);
+    rests[0]?.end();
+    expect(await waiting).toEqual([
+      [200, '/metrics 2\n'],
+      [200, '/metrics 2\n'],
+    ]);
+  });
+
+  test('continue after one that cannot be rendered', async () => {
+    const answer = createPacedAnswers({ monotonic: () => 0, sleep: async () => {} }, new AbortController().signal);
+    const failing = answer('/', () => Promise.reject(new Error('a bug')));
+    await expect(failing).rejects.toThrow('a bug');
+    expect((await answer('/', () => textAnswer(200, 'fine'))).status).toBe(200);
+  });
+
+  test('refuse further requests when too many different ones wait', async () => {
+    const { ask } = setup();
+    const answers = Array.from({ length: 129 }, (_, index) => ask(`/?search=${index}`));
+    expect((await answers.at(-1))?.[0]).toBe(503);
+  });
+});
