@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
+import { CommandFailure } from '../cli/context/exit.js';
 
-/** Listens for a moment; null when that is refused. */
+/** Returns the port if this process can listen on it, otherwise null. */
 function tryPort(port: number, host = '127.0.0.1'): Promise<number | null> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -16,9 +17,9 @@ export async function isPortFree(port: number, host?: string): Promise<boolean> 
   return (await tryPort(port, host)) !== null;
 }
 
-/** The preferred loopback port where it is free, else any free one. */
+/** Returns the preferred loopback port if it is free, otherwise any free port. */
 export async function findFreePort(preferred: number | null): Promise<number> {
   const port = (preferred === null ? null : await tryPort(preferred)) ?? (await tryPort(0));
-  if (port === null) throw new Error('This machine has no free port on 127.0.0.1');
+  if (port === null) throw new CommandFailure('no port on 127.0.0.1 is free; end a program that listens there');
   return port;
 }

@@ -145,6 +145,17 @@ describe('the messages that the documentation quotes', () => {
     const gone = messages.filter((message) => partsOf(message).some((part) => !source.includes(part)));
     expect(gone).toEqual([]);
   });
+
+  test('are those of the program: the plans in docs/operating.md that have to be confirmed', () => {
+    const oneLine = (text: string) => text.replaceAll('\\n', ' ').replaceAll(/\s+/g, ' ');
+    const values = /\b\d+ (?:entry|result|run)\b|\bdefault\b|\bscanfeed\b|https?:\S+|\d{4}-\d\d-\S+|\S+\/\d+\/\w+|: /g;
+    const plans = [...readText('docs/operating.md').matchAll(/^\$ .*\n((?:(?!\$ ).*\n)*?).* \[y\/N\]/gm)].map(
+      ([, plan = '']) => oneLine(plan),
+    );
+    expect(plans).toHaveLength(5);
+    const parts = plans.flatMap((plan) => plan.split(values)).map((part) => part.trim());
+    expect(parts.filter((part) => /\w{4}/.test(part) && !oneLine(source).includes(part))).toEqual([]);
+  });
 });
 
 describe('CHANGELOG.md', () => {

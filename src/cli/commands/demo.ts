@@ -70,17 +70,8 @@ async function runDemo(directory: string, mayDownload: boolean): Promise<void> {
   await untilStopped(async (signal) => {
     const embedded: Embedded[] = [];
     try {
-      const admin = await adminDefaults();
-      await prepareFolder(directory);
-      if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, mayDownload, signal));
-      if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
-      const variables = Object.assign(
-        { SCANFEED_LOG_FORMAT: 'pretty' },
-        admin,
-        ...embedded.map((part) => part.variables),
-      );
-      const settings = readSettings(environmentWith(variables));
-      if (embedded.length === BOTH) await adoptEmulator(settings);
+      const settings = await startEmbedded(embedded, directory, mayDownload, signal);
+      if (settings === null) return;
       const daemon = startDaemon(settings, signal);
       await daemon.admin.settled;
       process.stdout.write(whereToLook(embedded, daemon));
@@ -89,6 +80,32 @@ async function runDemo(directory: string, mayDownload: boolean): Promise<void> {
       await Promise.all(embedded.map((part) => part.stop()));
     }
   }, SHUTDOWN_MS);
+}
+
+/** Starts the missing parts and adds them to `embedded`. Returns the settings of the daemon; null when the signal aborts. */
+async function startEmbedded(
+  embedded: Embedded[],
+  directory: string,
+  mayDownload: boolean,
+  signal: AbortSignal,
+): Promise<SettingsFor<Group> | null> {
+  try {
+    const admin = await adminDefaults();
+    await prepareFolder(directory);
+    if (!isSet(['DATABASE_URL', 'PGHOST'])) embedded.push(await embedPostgres(directory, mayDownload, signal));
+    if (!isSet(['SCANFEED_BASE_URL'])) embedded.push(await embedService(directory));
+    const variables = Object.assign(
+      { SCANFEED_LOG_FORMAT: 'pretty' },
+      admin,
+      ...embedded.map((part) => part.variables),
+    );
+    const settings = readSettings(environmentWith(variables));
+    if (embedded.length === BOTH) await adoptEmulator(settings);
+    return settings;
+  } catch (error) {
+    if (signal.aborted) return null;
+    throw error;
+  }
 }
 
 async function prepareFolder(directory: string): Promise<void> {
@@ -133,7 +150,7 @@ async function embedPostgres(directory: string, mayDownload: boolean, signal: Ab
   return {
     variables: { DATABASE_URL: postgres.url },
     lines: [
-      `Embedded PostgreSQL ${postgres.cluster.version}; any client takes the URL in ${postgres.urlFile}, for example`,
+      `Embedded PostgreSQL ${postgres.cluster.version}; any client can connect with the URL in ${postgres.urlFile}, for example`,
       `  DATABASE_URL=$(cat "${postgres.urlFile}") ${PROGRAM} sql 'SELECT * FROM sync_status'`,
     ],
     stop: () => postgres.stop(),

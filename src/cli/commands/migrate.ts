@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import { migrateSchema, prepareReaderRole, readerRoleHelp } from '../../daemon/prepare-schema.js';
 import { type DatabaseSettings, readSettings, SettingsError } from '../../settings/settings.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
-import { CommandFailure, explain, worstOf } from '../context/exit.js';
+import { CommandFailure, worstOf } from '../context/exit.js';
 import { hasFeedsFile, readSchemas } from '../context/feed-settings.js';
+import { runEach } from '../context/run-each.js';
 
 const examples = `
 Examples:
@@ -35,20 +36,18 @@ export function register(program: Command, io: CommandProcess = thisProcess): vo
 async function migrateAll(json: boolean, io: CommandProcess): Promise<void> {
   const { schemas, mistakes } = await readSchemas(io);
   const results: object[] = [];
-  const codes: number[] = [];
-  for (const settings of schemas) {
-    const { schema } = settings;
-    const [outcome] = await Promise.allSettled([migrate(settings, io)]);
-    if (outcome.status === 'fulfilled') {
-      results.push({ schema, result: outcome.value, failure: null });
-      if (!json) io.write(report(outcome.value));
-    } else {
-      const { message: failure, exitCode } = explain(outcome.reason);
+  const codes = await runEach(
+    schemas,
+    async (settings) => {
+      const result = await migrate(settings, io);
+      results.push({ schema: settings.schema, result, failure: null });
+      if (!json) io.write(report(result));
+    },
+    ({ schema }, failure) => {
       results.push({ schema, result: null, failure });
-      codes.push(exitCode);
       if (!json) io.note(`scanfeed: schema ${schema}: ${failure}\n`);
-    }
-  }
+    },
+  );
   if (json) io.write(`${JSON.stringify(results)}\n`);
   if (mistakes.length > 0) throw new SettingsError(mistakes);
   if (codes.length > 0) {

@@ -134,20 +134,30 @@ async function replay(ids: readonly string[], { feed, all, json }: FeedOptions &
     if (stored !== undefined) throw new CommandFailure(`entry ${stored.id} is ${stored.state}: its run is stored`);
     const progress = progressLine(io);
     const results: Replayed[] = [];
-    for (const entry of entries) {
-      const result = await replayEntry(work, entry);
-      if (result !== null) results.push(result);
-      progress.show(() => `replaying: ${results.length} of ${entries.length}`);
+    try {
+      for (const entry of entries) {
+        const result = await replayEntry(work, entry, io.clock);
+        if (result !== null) results.push(result);
+        progress.show(() => `replaying: ${results.length} of ${entries.length}`);
+      }
+    } catch (error) {
+      progress.clear();
+      if (results.length > 0) print(results, json, io);
+      throw error;
     }
     progress.clear();
-    report(results, json, io);
+    print(results, json, io);
+    requireAllValid(results);
   });
 }
 
-function report(results: readonly Replayed[], json: true | undefined, io: CommandProcess): void {
+function print(results: readonly Replayed[], json: true | undefined, io: CommandProcess): void {
   if (json) io.write(`${JSON.stringify(results)}\n`);
   else if (results.length === 0) io.write('Nothing to replay.\n');
   else io.write(results.map(describeReplayed).join(''));
+}
+
+function requireAllValid(results: readonly Replayed[]): void {
   const bad = results.filter(({ outcome }) => outcome === 'still_bad').length;
   if (bad > 0)
     throw new CommandFailure(
@@ -158,7 +168,7 @@ function report(results: readonly Replayed[], json: true | undefined, io: Comman
 const OUTCOMES: Readonly<Record<Replayed['outcome'], string>> = {
   stored: 'stored',
   present: 'was already stored',
-  overtaken: 'discarded: a newer revision is stored',
+  overtaken: 'discarded: a newer revision is stored, or the run was erased or is past the retention',
   still_bad: 'still invalid',
 };
 

@@ -8,7 +8,7 @@ import {
 } from '../../storage/reporting/read-only-query.js';
 import { isNumber, valueAsJson } from '../../storage/reporting/value-as-json.js';
 import { quoted } from '../../storage/schema/schema.js';
-import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, isReadable, thisProcess } from '../context/command-process.js';
 import { CommandFailure } from '../context/exit.js';
 import { entryOption, readSchemaSettings } from '../context/feed-settings.js';
 import { withDatabase } from '../context/with-feed.js';
@@ -21,11 +21,11 @@ interface Given {
   readonly csv?: true;
 }
 
-/** Maximum number of rows in a table, which needs all of them for its widths, and of characters in a cell. */
+/** Maximum number of rows in a table, whose column widths depend on all of them, and of characters in a cell. */
 const TABLE = { rows: 1_000, characters: 1_000 };
 /** SQLSTATE of SET ROLE to a role of which the login is not a member. */
 const NOT_A_MEMBER = '42501';
-/** What to do, by SQLSTATE: for a missing table or column, and for a statement that is no query. */
+/** Remedies by SQLSTATE: for a missing table or column, and for a statement that is not a query. */
 const REMEDIES: Readonly<Record<string, string>> = {
   '42P01': '; the view columns lists every view_name and column_name',
   '42703': '; the view columns lists every view_name and column_name',
@@ -38,7 +38,7 @@ in a read-only transaction. Names need no schema.
 
 Examples:
   $ scanfeed sql "SELECT * FROM sync_status"
-  What there is to query:
+  All views and their columns:
     $ scanfeed sql "SELECT view_name, column_name, data_type FROM columns"
   $ scanfeed sql --csv "SELECT * FROM failed_runs" > failed.csv`;
 
@@ -145,11 +145,6 @@ function requireDistinctNames(columns: readonly ResultColumn[]): void {
   const twice = names.find((name, index) => names.indexOf(name) < index);
   if (twice !== undefined)
     throw new CommandFailure(`two columns are named ${JSON.stringify(twice)}; rename one with AS for --json`);
-}
-
-/** Waits for the program that reads the output, so that rows do not pile up in memory. Resolves to whether it still reads. */
-async function isReadable({ written }: CommandProcess): Promise<boolean> {
-  return (await written?.()) ?? true;
 }
 
 function printCsv(io: CommandProcess): Printer {

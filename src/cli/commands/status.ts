@@ -1,11 +1,13 @@
 import { type Command, Option } from 'commander';
 import { describeMistake } from '../../settings/mistakes.js';
+import type { Database } from '../../storage/connection/pool.js';
 import type { FeedReport } from '../../storage/feeds/feed-report.js';
 import type { OperatorStore } from '../../storage/operator-store.js';
 import { type CommandProcess, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT, explain, worstOf } from '../context/exit.js';
 import { readFeedSettings, readSchemas } from '../context/feed-settings.js';
 import { intervalOption } from '../context/parse-options.js';
+import { runEach } from '../context/run-each.js';
 import { openSchema, requireFeed, withConnection, withDatabase } from '../context/with-feed.js';
 import { showStatus } from '../terminal/show-status.js';
 
@@ -52,26 +54,18 @@ async function showOne(name: string, given: Given, io: CommandProcess): Promise<
 async function showAll(given: Given, io: CommandProcess): Promise<void> {
   const { schemas, mistakes } = await readSchemas(io);
   for (const mistake of mistakes) io.note(`scanfeed: ${describeMistake(mistake)}\n`);
-  const codes: number[] = mistakes.length > 0 ? [EXIT.settings] : [];
-  const [first, ...others] = schemas;
-  if (first !== undefined) {
-    await withConnection(first, async (database) => {
-      const opened: Shown[] = [];
-      for (const settings of schemas) {
-        try {
-          const { readFeedReports: read } = await openSchema(settings, database);
-          opened.push({ schema: settings.schema, read });
-        } catch (error) {
-          if (others.length === 0) throw error;
-          const { message, exitCode } = explain(error);
-          io.note(`scanfeed: schema ${settings.schema}: ${message}\n`);
-          codes.push(exitCode);
-        }
-      }
-      await show(opened, given, io);
-    });
-  } else await show([], given, io);
-  if (codes.length > 0) throw new CommandFailure('the status is incomplete', worstOf(codes));
+  const [first] = schemas;
+  const shownIn = (database: Database) =>
+    schemas.map((settings) => ({
+      schema: settings.schema,
+      read: async () => (await openSchema(settings, database)).readFeedReports(),
+    }));
+  const codes =
+    first === undefined ? [] : await withConnection(first, (database) => show(shownIn(database), given, io));
+  if (first === undefined && given.json) io.write('[]\n');
+  else if (first === undefined && mistakes.length === 0) io.write('The feeds file lists no feed.\n');
+  const failed = [...codes, ...(mistakes.length > 0 ? [EXIT.settings] : [])];
+  if (failed.length > 0) throw new CommandFailure('the status is incomplete', worstOf(failed));
 }
 
 /** A schema, and the function that reads its feed reports. */
@@ -80,40 +74,73 @@ interface Shown {
   readonly read: OperatorStore['readFeedReports'];
 }
 
-async function show(schemas: readonly Shown[], { json, watch }: Given, io: CommandProcess): Promise<void> {
-  const render = async (columns: number | null) => {
-    const parts: string[] = [];
-    const all: FeedReport[] = [];
-    for (const { schema, read } of schemas) {
-      const reports = await read();
-      all.push(...reports);
-      parts.push(showStatus(reports, schema, { now: io.clock.now(), columns }));
-    }
-    if (parts.length === 0) parts.push('The feeds file lists no feed.\n');
-    return json ? `${JSON.stringify(all)}\n` : parts.join('\n');
-  };
-  if (watch === undefined) io.write(await render(io.columns));
-  else await watchStatus(render, { everyMs: watch === true ? WATCH_MS : watch, json: json === true }, io);
+/**
+ * Shows the status once or, with `--watch`, repeatedly. Returns the exit codes of the schemas that could not be read.
+ * @throws CommandFailure if none can be read
+ */
+async function show(schemas: readonly Shown[], { json, watch }: Given, io: CommandProcess): Promise<readonly number[]> {
+  const render = () => renderAll(schemas, json === true, io);
+  if (watch !== undefined) {
+    await watchStatus(render, { everyMs: watch === true ? WATCH_MS : watch, json: json === true }, io);
+    return [];
+  }
+  const { text, failures, codes } = await render();
+  io.write(text);
+  if (failures !== '') io.note(failures);
+  return codes;
 }
 
-/** Refreshes the status until the process ends or its output is closed. An outage is shown in place of the status. */
+interface Rendered {
+  readonly text: string;
+  /** A line for each schema that could not be read. */
+  readonly failures: string;
+  /** Their exit codes. */
+  readonly codes: readonly number[];
+}
+
+/** @throws CommandFailure if none of the schemas can be read */
+async function renderAll(schemas: readonly Shown[], json: boolean, io: CommandProcess): Promise<Rendered> {
+  const reports: FeedReport[] = [];
+  const texts: string[] = [];
+  const failures: string[] = [];
+  const codes = await runEach(
+    schemas,
+    async ({ schema, read }) => {
+      const ofSchema = await read();
+      reports.push(...ofSchema);
+      texts.push(showStatus(ofSchema, schema, { now: io.clock.now(), columns: io.columns }));
+    },
+    ({ schema }, message) => failures.push(schemas.length === 1 ? message : `schema ${schema}: ${message}`),
+  );
+  if (codes.length === schemas.length) throw new CommandFailure(failures[0] ?? '', worstOf(codes));
+  const text = json ? `${JSON.stringify(reports)}\n` : texts.join('\n');
+  return { text, failures: failures.map((failure) => `scanfeed: ${failure}\n`).join(''), codes };
+}
+
+/**
+ * Refreshes the status until the process ends or its output is closed. A later outage is shown in place of the status.
+ * @throws CommandFailure if the database is unavailable at the start
+ */
 async function watchStatus(
-  show: (columns: number | null) => Promise<string>,
+  render: () => Promise<Rendered>,
   { everyMs, json }: { readonly everyMs: number; readonly json: boolean },
   io: CommandProcess,
 ): Promise<void> {
   const gone = new AbortController();
   io.onGone?.(() => gone.abort());
+  const draws = io.columns !== null && !json;
+  let isFirst = true;
   while (!gone.signal.aborted) {
-    const draws = io.columns !== null && !json;
-    try {
-      const block = await show(io.columns);
-      io.write(draws ? drawn(block) : json ? block : `${block}\n`);
-    } catch (error) {
+    const { text, failures } = await render().catch((error: unknown): Pick<Rendered, 'text' | 'failures'> => {
       const { message, exitCode } = explain(error);
-      if (exitCode !== EXIT.tryAgain) throw error;
-      if (draws) io.write(drawn(`scanfeed: ${message}\n`));
-      else io.note(`scanfeed: ${message}\n`);
+      if (isFirst || exitCode !== EXIT.tryAgain) throw error;
+      return { text: '', failures: `scanfeed: ${message}\n` };
+    });
+    isFirst = false;
+    if (draws) io.write(drawn(text + failures));
+    else {
+      if (text !== '') io.write(json ? text : `${text}\n`);
+      if (failures !== '') io.note(failures);
     }
     await io.clock.sleep(everyMs, gone.signal);
   }

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { SettingsFor } from '../../settings/settings.js';
 import type { FeedFilters } from '../../sync/ports/index.js';
 import { filterChange } from '../../sync/recovery/filter-change.js';
-import { type CommandProcess, thisProcess } from '../context/command-process.js';
+import { type CommandProcess, isReadable, thisProcess } from '../context/command-process.js';
 import { CommandFailure, EXIT } from '../context/exit.js';
 import { feedOption } from '../context/feed-settings.js';
 import { allFeedsOption, type FeedsOptions, forChosenFeeds } from '../context/for-each-feed.js';
@@ -11,7 +11,7 @@ import { type FeedCommandContext, withFeedOf } from '../context/with-feed.js';
 import { withService } from '../context/with-service.js';
 import { counted, formatTime, printable } from '../terminal/format.js';
 import { progressLine } from '../terminal/progress-line.js';
-import { verifyFeed } from '../verify/verify-feed.js';
+import { type VerifiedPage, verifyFeed } from '../verify/verify-feed.js';
 import { VERDICTS, type Verdict, type Verified } from '../verify/verify-page.js';
 
 interface Given extends FeedsOptions {
@@ -73,28 +73,57 @@ async function verify(
     noteOtherFilters(work, io);
     const printer = printerOf(json, io);
     const summary = emptySummary(since);
-    const progress = progressLine(io);
-    await withService(work.settings.service, work.feed, 1, async (service) => {
-      for await (const page of verifyFeed(work, service, { since, until, onPause: progress.say }, io.clock)) {
-        const differences = page.compared.filter(({ verdict }) => DIFFERENCES.includes(verdict));
-        if (differences.length > 0) progress.clear();
-        for (const difference of differences) printer.difference(difference);
-        for (const { verdict, truncated } of page.compared) {
-          summary[verdict] += 1;
-          if (truncated) summary.truncated += 1;
-        }
-        summary.compared += page.compared.length;
-        summary.tooNew += page.tooNew;
-        summary.deliveredUpTo = page.deliveredUpTo;
-        progress.show(() => `${summary.compared} entries compared, delivered up to ${formatTime(page.deliveredUpTo)}`);
-      }
-    }).finally(() => progress.clear());
+    try {
+      const isRead = await compareAll({ work, since, until, printer, summary }, io);
+      if (!isRead) return;
+    } catch (error) {
+      printer.fail();
+      throw error;
+    }
     printer.end(summary);
     const found = DIFFERENCES.reduce((sum, verdict) => sum + summary[verdict], 0);
     if (found > 0)
       throw new CommandFailure(`${found} of ${counted(summary.compared, 'entry', 'entries')} differ from the feed`);
     if (summary.compared === 0) throw nothingCompared(summary);
   });
+}
+
+interface Comparison {
+  readonly work: FeedCommandContext<'service'>;
+  readonly since: Date;
+  readonly until: Date | null;
+  readonly printer: Printer;
+  readonly summary: Summary;
+}
+
+/** Compares all pages. Returns false if it ended because nobody reads the differences any more. */
+async function compareAll({ work, since, until, printer, summary }: Comparison, io: CommandProcess): Promise<boolean> {
+  const progress = progressLine(io);
+  try {
+    return await withService(work.settings.service, work.feed, 1, async (service) => {
+      for await (const page of verifyFeed(work, service, { since, until, onPause: progress.say }, io.clock)) {
+        const differences = page.compared.filter(({ verdict }) => DIFFERENCES.includes(verdict));
+        if (differences.length > 0) progress.clear();
+        for (const difference of differences) printer.difference(difference);
+        if (differences.length > 0 && !(await isReadable(io))) return false;
+        addPage(summary, page);
+        progress.show(() => `${summary.compared} entries compared, delivered up to ${formatTime(page.deliveredUpTo)}`);
+      }
+      return true;
+    });
+  } finally {
+    progress.clear();
+  }
+}
+
+function addPage(summary: Summary, { compared, tooNew, deliveredUpTo }: VerifiedPage): void {
+  for (const { verdict, truncated } of compared) {
+    summary[verdict] += 1;
+    if (truncated) summary.truncated += 1;
+  }
+  summary.compared += compared.length;
+  summary.tooNew += tooNew;
+  summary.deliveredUpTo = deliveredUpTo;
 }
 
 function nothingCompared({ since, tooNew }: Summary): CommandFailure {
@@ -129,20 +158,31 @@ function emptySummary(since: Date): Summary {
 interface Printer {
   difference(entry: Verified): void;
   end(summary: Summary): void;
+  /** Ends the output without a summary, if it has begun. */
+  fail(): void;
 }
 
 /** Prints differences as they are found, because there may be millions. */
 function printerOf(json: true | undefined, { write }: CommandProcess): Printer {
-  if (!json)
-    return { difference: (entry) => write(describe(entry)), end: (summary) => write(describeSummary(summary)) };
-  let separator = '{"differences":[';
+  if (!json) {
+    return {
+      difference: (entry) => write(describe(entry)),
+      end: (summary) => write(describeSummary(summary)),
+      fail: () => {},
+    };
+  }
+  const begin = '{"differences":[';
+  let separator = begin;
   return {
     difference: ({ scanId, revision, verdict, storedRevision, differing, deliveredAt }) => {
       const difference = { scanId, revision, what: verdict, storedRevision, differing, deliveredAt };
       write(`${separator}${JSON.stringify(difference)}`);
       separator = ',\n';
     },
-    end: (summary) => write(`${separator.startsWith('{') ? separator : ''}],"summary":${JSON.stringify(summary)}}\n`),
+    end: (summary) => write(`${separator === begin ? begin : ''}],"summary":${JSON.stringify(summary)}}\n`),
+    fail: () => {
+      if (separator !== begin) write('],"summary":null}\n');
+    },
   };
 }
 

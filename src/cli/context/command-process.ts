@@ -50,16 +50,21 @@ export const thisProcess: CommandProcess = {
     return process.stderr.isTTY ? process.stderr.columns : null;
   },
   get ask() {
-    return process.stdin.isTTY && process.stderr.isTTY ? (question: string) => askPerson(question) : null;
+    return process.stdin.isTTY && process.stderr.isTTY ? (question: string) => askUser(question) : null;
   },
 };
+
+/** Waits until the results are written, so that they do not pile up in memory. Returns whether a program still reads them. */
+export async function isReadable({ written }: CommandProcess): Promise<boolean> {
+  return (await written?.()) ?? true;
+}
 
 /**
  * Asks a question on stderr, because stdout is for results. Returns an empty answer if the input ends.
  * @param terminal streams of the terminal; by default those of the process
  * @throws CommandFailure on Ctrl-C, which is not delivered as a signal during a question
  */
-export async function askPerson(
+export async function askUser(
   question: string,
   terminal: ReadLineOptions = { input: process.stdin, output: process.stderr },
 ): Promise<string> {

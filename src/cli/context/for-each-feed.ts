@@ -3,8 +3,9 @@ import { feedsFilePath, readFeedsFile } from '../../settings/feeds-file.js';
 import { SettingsError, type SettingsFor } from '../../settings/settings.js';
 import type { Group } from '../../settings/variables.js';
 import type { CommandProcess } from './command-process.js';
-import { CommandFailure, explain, worstOf } from './exit.js';
+import { CommandFailure, worstOf } from './exit.js';
 import { readFeedSettings, requiresFile } from './feed-settings.js';
+import { runEach } from './run-each.js';
 
 /** The option `--all` of commands that can work on one feed after another. */
 export function allFeedsOption(): Option {
@@ -44,21 +45,23 @@ export async function forEachFeed<G extends Group>(
   if (path === null) throw requiresFile('--all');
   const { feeds, invalid } = await readFeedsFile(path, env, { need });
   const output = json ? jsonOutput(io) : textOutput(io);
-  const codes: number[] = [];
-  const runFor = async (name: string, work: (part: CommandProcess) => Promise<void>) => {
-    const failure = await work(output.begin(name)).then(() => null, explain);
-    output.end(name, failure?.message ?? null);
-    if (failure !== null) codes.push(failure.exitCode);
-  };
-  for (const settings of feeds) await runFor(settings.feed.name, (part) => run(settings, part));
-  for (const { name, mistakes } of invalid) {
-    await runFor(name, async () => {
-      throw new SettingsError(mistakes);
-    });
-  }
+  const all = [
+    ...feeds.map((settings) => ({ name: settings.feed.name, settings })),
+    ...invalid.map(({ name, mistakes }) => ({ name, mistakes })),
+  ];
+  const codes = await runEach(
+    all,
+    async (each) => {
+      const part = output.begin(each.name);
+      if ('mistakes' in each) throw new SettingsError(each.mistakes);
+      await run(each.settings, part);
+      output.end(each.name, null);
+    },
+    ({ name }, message) => output.end(name, message),
+  );
   output.close();
   if (codes.length === 0) return;
-  throw new CommandFailure(`failed for ${codes.length} of ${feeds.length + invalid.length} feeds`, worstOf(codes));
+  throw new CommandFailure(`failed for ${codes.length} of ${all.length} feeds`, worstOf(codes));
 }
 
 /** Prints the results of several feeds. */

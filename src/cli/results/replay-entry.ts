@@ -1,11 +1,11 @@
-import { systemClock } from '../../core/clock.js';
+import type { Clock } from '../../core/clock.js';
 import type { CommitCounts } from '../../core/counts.js';
 import type { QuarantinedEntry } from '../../storage/runs/quarantined-entries.js';
 import { recheckPayload } from '../../sync/commit/quarantined-payload.js';
 import { batchOf, type CheckedEntry, refusedEntry } from '../../sync/page/check-page.js';
 import { type FeedCommandContext, openFeedStore, storeUnderLease } from '../context/with-feed.js';
 
-/** `stored`: by this replay. `present`: this revision was already stored. `overtaken`: a newer revision is stored. */
+/** `stored`: by this replay. `present`: this revision was already stored. `overtaken`: a newer one is, or the run was deleted. */
 export type ReplayOutcome = 'stored' | 'present' | 'overtaken' | 'still_bad';
 
 export interface Replayed {
@@ -26,6 +26,7 @@ export interface Replayed {
 export async function replayEntry(
   work: FeedCommandContext<'pending'>,
   { id, scanId, revision }: QuarantinedEntry,
+  clock: Clock,
 ): Promise<Replayed | null> {
   const { settings, quarantine, feed } = work;
   const payload = await quarantine.readPayload(feed.name, id);
@@ -33,7 +34,7 @@ export async function replayEntry(
   if (payload.length === 0) return { ...GONE, id, scanId, revision };
   const checked = recheckPayload(payload, settings.feed.markdown);
   if (!checked.usable) return stillBad(id, checked.entry);
-  const counts = await store(work, checked.entry);
+  const counts = await store(work, checked.entry, clock);
   if (counts === null) return stillBad(id, refusedEntry(checked.entry));
   const outcome = outcomeOf(counts);
   await quarantine.settle(feed.name, id, outcome === 'overtaken' ? 'discarded' : 'replayed');
@@ -48,8 +49,8 @@ const GONE = {
 } as const;
 
 /** Resolves to null if PostgreSQL refuses one of the values. */
-function store(work: FeedCommandContext<'pending'>, entry: CheckedEntry): Promise<CommitCounts | null> {
-  const feedStore = openFeedStore(work, systemClock);
+function store(work: FeedCommandContext<'pending'>, entry: CheckedEntry, clock: Clock): Promise<CommitCounts | null> {
+  const feedStore = openFeedStore(work, clock);
   return storeUnderLease(work, async (lease) => {
     const outcome = await feedStore.commitResults(lease, batchOf([entry]));
     return outcome.kind === 'fenced' ? null : outcome.counts;

@@ -95,7 +95,8 @@ async function changeStorage(
   const problem = failed.find((failure) => failure.view === view.name);
   if (problem !== undefined)
     throw new CommandFailure(`${view.name} was not brought up to date: ${describeError(problem.error).message}`);
-  if (busy) throw new CommandFailure('a daemon is scanning new documents and will store the remaining rows', EXIT.tryAgain);
+  if (busy)
+    throw new CommandFailure('a daemon is scanning new documents and will store the remaining rows', EXIT.tryAgain);
 }
 
 function requireColumns(view: ReportView, columns: readonly string[]): void {

@@ -206,6 +206,13 @@ describe('status with a feeds file', () => {
     expect(invalid).toMatchObject({ exitCode: 78, err: expect.stringContaining('feed globex, start is "never"') });
   });
 
+  it('reports the failure, and not an empty file, when no schema can be read', async () => {
+    write(NAMES.map((name) => entryOf(name).replace('schema_', 'missing_')).join(''));
+    const { exitCode, out, err } = await run(status, ['status']);
+    expect({ exitCode, out }).toEqual({ exitCode: 1, out: '' });
+    expect(err).toMatch(/^scanfeed: schema missing_acme: .*\n$/);
+  });
+
   it('says so when the file lists no feed', async () => {
     write('[]');
     expect(await run(status, ['status'])).toMatchObject({ exitCode: 0, out: 'The feeds file lists no feed.\n' });

@@ -320,6 +320,28 @@ describe('failures of verify', () => {
     expect(emulator.requests.count('feed') - before).toBe(5);
   });
 
+  it('ends its JSON without a summary when it fails after a difference', async () => {
+    const [first] = [deliver(), deliver()];
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs}`);
+    const reader = () => {
+      emulator.addFault({ kind: 'status', status: 503, operation: 'feed' });
+      return true;
+    };
+    const { exitCode, out } = await run('--since 24h --json', { env: { SCANFEED_PAGE_LIMIT: '1' }, reader });
+    expect(exitCode).toBe(75);
+    expect(JSON.parse(out)).toMatchObject({ differences: [{ scanId: first, what: 'missing' }], summary: null });
+  });
+
+  it('ends when the program that reads the differences has ended', async () => {
+    deliver();
+    deliver();
+    await sync();
+    await bench.rows(sql`DELETE FROM ${tables.runs}`);
+    const { out } = await run('--since 24h', { env: { SCANFEED_PAGE_LIMIT: '1' }, reader: () => false });
+    expect(out.match(/missing/g)).toHaveLength(1);
+  });
+
   it('does not retry when a failure needs action', async () => {
     deliver();
     await sync();

@@ -1,18 +1,18 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { askPerson } from '../../src/cli/context/command-process.js';
+import { askUser } from '../../src/cli/context/command-process.js';
 import { EXIT } from '../../src/cli/context/exit.js';
 
 /** Asks at a terminal where these keys are pressed; null: where the input ends. */
 async function asked(keys: string | null) {
   const [input, output] = [new PassThrough(), new PassThrough().setEncoding('utf8')];
-  const answer = askPerson('Go on? [y/N] ', { input, output, terminal: true }).catch((error: unknown) => error);
+  const answer = askUser('Go on? [y/N] ', { input, output, terminal: true }).catch((error: unknown) => error);
   if (keys === null) input.end();
   else input.write(keys);
   return { answer: await answer, shown: String(output.read()) };
 }
 
-test('askPerson returns the line that was entered', async () => {
+test('askUser returns the line that was entered', async () => {
   const { answer, shown } = await asked('yes\r');
   expect(answer).toBe('yes');
   expect(shown).toContain('Go on? [y/N] ');
@@ -27,7 +27,7 @@ test.each([
   expect(shown).toMatch(/\n$/);
 });
 
-test('askPerson rejects as interrupted when Ctrl-C is pressed, and ends the line', async () => {
+test('askUser rejects as interrupted when Ctrl-C is pressed, and ends the line', async () => {
   const { answer, shown } = await asked('\u0003');
   expect(answer).toMatchObject({ message: 'interrupted; nothing was changed', exitCode: EXIT.interrupted });
   expect(shown).toMatch(/\n$/);
