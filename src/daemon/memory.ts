@@ -55,6 +55,10 @@ export function createProcessBudget(
     // Nothing refers to the released bytes by then.
     setImmediate(collect, { type: 'major', execution: 'sync', flavor: large ? 'last-resort' : 'regular' });
     clearTimeout(finalCollection);
-    finalCollection = setTimeout(collect, FINAL_COLLECTION_DELAY_MS, { type: 'major', execution: 'sync', flavor: 'last-resort' }).unref();
+    finalCollection = setTimeout(collect, FINAL_COLLECTION_DELAY_MS, {
+      type: 'major',
+      execution: 'sync',
+      flavor: 'last-resort',
+    }).unref();
   });
 }

@@ -8,6 +8,8 @@ import type { SystemdSettings } from '../settings/systemd.js';
 
 /** Maximum time of one notification, milliseconds. */
 const SEND_MS = 5_000;
+/** Pause after a notification that could not be sent, milliseconds. */
+const RETRY_MS = 5_000;
 
 export interface NotifyContext {
   readonly readiness: Pick<Readiness, 'whenReady'>;
@@ -28,21 +30,25 @@ export async function notifySystemd(
   signal: AbortSignal,
 ): Promise<void> {
   let warned = false;
+  /** Returns whether it was sent. */
   const notify = async (assignment: string) => {
     try {
       await send(assignment);
+      return true;
     } catch (error) {
       if (!warned) logger.warn('systemd could not be notified', { assignment, error });
       warned = true;
+      return false;
     }
   };
   await readiness.whenReady(signal);
-  if (!signal.aborted) await notify('READY=1');
   // Half of the time, as sd_watchdog_enabled(3) recommends.
   const pauseMs = watchdogMs === null ? Number.POSITIVE_INFINITY : watchdogMs / 2;
+  let isReady = false;
   while (!signal.aborted) {
-    if (watchdogMs !== null && liveness.check().alive) await notify('WATCHDOG=1');
-    await clock.sleep(pauseMs, signal);
+    isReady ||= await notify('READY=1');
+    const isSent = watchdogMs === null || !liveness.check().alive || (await notify('WATCHDOG=1'));
+    await clock.sleep(isReady && isSent ? pauseMs : Math.min(RETRY_MS, pauseMs), signal);
   }
   await notify('STOPPING=1');
 }

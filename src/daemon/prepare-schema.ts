@@ -9,6 +9,9 @@ import { type Migration, readMigrations } from '../storage/schema/read-migration
 import { tablesOf } from '../storage/schema/schema.js';
 import type { LimitedRun } from '../sync/retry/limit-concurrency.js';
 
+/** Deadline of a statement of a migration, milliseconds: it may rewrite a large table, or wait for another process's migration. */
+const MIGRATION_DEADLINE_MS = 24 * 3_600_000;
+
 /**
  * Applies missing migrations over the direct connection, and grants the daemon's role its rights if it is another role. Returns
  * the names of the applied migrations. Rejects, with the remedy, if this release still cannot use the schema.
@@ -47,7 +50,10 @@ async function overDirectConnection<T>(
   work: (database: Database) => Promise<T>,
 ): Promise<T> {
   signal?.throwIfAborted();
-  const database = openDatabase({ connection: settings.migrationConnection, maxConnections: 1 });
+  const database = openDatabase({
+    ...{ connection: settings.migrationConnection, maxConnections: 1 },
+    statementDeadlineMs: MIGRATION_DEADLINE_MS,
+  });
   const close = () => void database.close();
   signal?.addEventListener('abort', close);
   try {

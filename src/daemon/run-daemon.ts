@@ -8,8 +8,8 @@ import type { Group } from '../settings/variables.js';
 import { createFeedSet, type FeedSet } from './feeds/feed-set.js';
 import { createInvalidEntries, type InvalidEntries } from './feeds/invalid-entries.js';
 import { runFeed, type SharedParts } from './feeds/run-feed.js';
-import { warnOfPollRate } from './feeds/warn-of-poll-rate.js';
-import { warnOfSharedSchemas } from './feeds/warn-of-shared-schemas.js';
+import { warnAboutPollRate } from './feeds/warn-about-poll-rate.js';
+import { warnAboutSharedSchemas } from './feeds/warn-about-shared-schemas.js';
 import { type WatchedFile, watchFeedsFile } from './feeds/watch-feeds-file.js';
 import type { NotifyContext } from './notify-systemd.js';
 import { openSharedParts, type ProcessContext, type ProcessSettings } from './shared-parts.js';
@@ -98,7 +98,7 @@ function createFeeds(shared: SharedParts, onBug: (error: unknown) => void) {
 interface FollowContext extends Pick<ProcessContext, 'logger' | 'clock'> {
   readonly feeds: FeedSet;
   readonly invalid: InvalidEntries;
-  readonly readiness: Pick<Readiness, 'ready'>;
+  readonly readiness: Pick<Readiness, 'ready' | 'waitingFor'>;
 }
 
 /** Follows the only feed, or those of the file, which is read again when it changes. */
@@ -107,9 +107,11 @@ async function followSource(source: FeedSource, context: FollowContext, signal: 
   if ('single' in source) return feeds.follow({ feeds: [source.single], invalid: [] });
   const follow = (file: FeedsFile) => {
     invalid.report(file.invalid);
-    warnOfSharedSchemas(file.feeds, logger);
-    warnOfPollRate(file.feeds, logger);
-    if (file.feeds.length === 0) readiness.ready(); // there is no schema to wait for
+    warnAboutSharedSchemas(file.feeds, logger);
+    warnAboutPollRate(file.feeds, logger);
+    if (file.feeds.length === 0 && file.invalid.length === 0)
+      readiness.ready(); // there is no schema to wait for
+    else if (file.feeds.length === 0) readiness.waitingFor('every entry of the feeds file is invalid; see the log');
     feeds.follow(file);
   };
   const onRefused = (error: SettingsError) => {

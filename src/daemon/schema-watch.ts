@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.js';
 import type { Readiness } from '../observability/admin/readiness.js';
 import { describeError } from '../observability/log/describe-error.js';
 import type { Logger } from '../observability/log/logger.js';
@@ -24,20 +25,24 @@ export interface SchemaWatch {
   finished(): Promise<void>;
 }
 
-/** The connections of a schema watch. */
-export interface WatchConnections {
+/** Dependencies of a schema watch. */
+export interface WatchContext {
   /** For the checks. Each renewal of a lease waits for one, so they use the connections of the leases. */
   readonly leaseDatabase: Database;
   /** For the setup of the reports. */
   readonly database: Database;
   /** Limits the direct connections of the process, for migrations and grants. */
   readonly limitDirect: LimitedRun;
+  readonly clock: Pick<Clock, 'sleep'>;
 }
+
+/** Pause before a setup of the reports that failed is tried again, milliseconds. */
+const REPORTS_RETRY_MS = 60_000;
 
 /** @param stop ends a migration and the setup of the reports */
 export function watchSchema(
   settings: DatabaseSettings,
-  { database, leaseDatabase, limitDirect }: WatchConnections,
+  { database, leaseDatabase, limitDirect, clock }: WatchContext,
   readiness: Readiness,
   logger: Logger,
   stop: AbortSignal,
@@ -53,23 +58,31 @@ export function watchSchema(
   let reports: Promise<unknown> | undefined;
   const prepareReader = async () => {
     if (!settings.autoMigrate) return;
-    try {
-      if (await limitDirect(() => prepareReaderRole(settings, stop), { signal: stop })) return;
-      const remedy = 'the role of the daemon may not grant them; run the statements that `scanfeed migrate` prints';
-      logger.warn('reader role lacks rights', { role: settings.readerRole, remedy });
-    } catch (error) {
-      if (!stop.aborted) logger.warn('reader role setup failed', { error });
-    }
+    if (await limitDirect(() => prepareReaderRole(settings, stop), { signal: stop })) return;
+    const remedy = 'the role of the daemon may not grant them; run the statements that `scanfeed migrate` prints';
+    logger.warn('reader role lacks rights', { role: settings.readerRole, remedy });
   };
   const prepareTimeZone = async () => {
     const timeZone = settings.reportingTimeZone;
-    try {
-      const isNew = await setReportingTimeZone(connectStore(database, settings.schema), timeZone);
-      if (isNew) logger.info('set the reporting time zone', { timeZone });
-    } catch (error) {
-      if (!stop.aborted) logger.warn('reporting time zone setup failed', { timeZone, error });
+    const isNew = await setReportingTimeZone(connectStore(database, settings.schema), timeZone);
+    if (isNew) logger.info('set the reporting time zone', { timeZone });
+  };
+  /** Repeats a setup until it succeeds. Only its first failure is a warning. */
+  const untilDone = async (setup: () => Promise<void>, failed: string, fields: object) => {
+    for (let level: 'warn' | 'debug' = 'warn'; !stop.aborted; level = 'debug') {
+      try {
+        return await setup();
+      } catch (error) {
+        if (!stop.aborted) logger[level](failed, { ...fields, error });
+      }
+      await clock.sleep(REPORTS_RETRY_MS, stop);
     }
   };
+  const prepareReports = () =>
+    Promise.all([
+      untilDone(prepareReader, 'reader role setup failed', {}),
+      untilDone(prepareTimeZone, 'reporting time zone setup failed', { timeZone: settings.reportingTimeZone }),
+    ]);
   const prepare = async (signal: AbortSignal) => {
     try {
       for (const name of await prepareSchema(settings, leaseDatabase, await known(), limitDirect, signal)) {
@@ -80,7 +93,7 @@ export function watchSchema(
       throw error;
     }
     readiness.ready();
-    reports ??= Promise.all([prepareReader(), prepareTimeZone()]);
+    reports ??= prepareReports();
   };
   const isUsable = async () => {
     try {

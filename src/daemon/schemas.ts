@@ -14,7 +14,7 @@ import type { FeedStore } from '../sync/ports/index.js';
 import { limitConcurrency } from '../sync/retry/limit-concurrency.js';
 import { linkedSignal } from '../sync/retry/linked-signal.js';
 import { runMaintenance } from './maintenance/run-maintenance.js';
-import { type WatchConnections, watchSchema } from './schema-watch.js';
+import { type WatchContext, watchSchema } from './schema-watch.js';
 
 /** Minimum number of feeds in a schema for their polls to share statements; separate statements for fewer cost little. */
 const BATCHED_FEEDS = 20;
@@ -88,7 +88,7 @@ interface MaintainedSchema extends OpenSchema {
 
 function maintainSchema(
   settings: Settings,
-  parts: SchemasContext & Pick<WatchConnections, 'limitDirect'>,
+  parts: SchemasContext & Pick<WatchContext, 'limitDirect'>,
   signal: AbortSignal,
 ): MaintainedSchema {
   const { database, leaseDatabase, metrics, readiness, clock, nextOutage, leases } = parts;

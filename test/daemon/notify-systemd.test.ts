@@ -91,8 +91,24 @@ describe('notifySystemd', () => {
     await clock.next();
     stop.abort();
     await ended;
-    expect(sent).toEqual(['READY=1', 'WATCHDOG=1', 'WATCHDOG=1', 'STOPPING=1']);
+    expect(sent).toEqual(['READY=1', 'WATCHDOG=1', 'READY=1', 'WATCHDOG=1', 'STOPPING=1']);
     expect(lines).toMatchObject([{ level: 'warn', message: 'systemd could not be notified' }]);
+  });
+
+  test.each(['READY=1', 'WATCHDOG=1'])('sends %s again soon when it could not be sent', async (lost) => {
+    let isLost = true;
+    const { stop, readiness, clock, sent, ended } = setup(60_000, async (assignment) => {
+      if (assignment === lost && isLost) throw new Error('refused');
+    });
+    readiness.ready();
+    const retry = await clock.next();
+    expect(retry.ms).toBe(5_000);
+    isLost = false;
+    retry.end();
+    expect((await clock.next()).ms).toBe(30_000);
+    expect(sent.filter((assignment) => assignment === lost)).toHaveLength(2);
+    stop.abort();
+    await ended;
   });
 });
 

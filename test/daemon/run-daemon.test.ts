@@ -22,13 +22,27 @@ test('warns of feeds of a file when they share a schema with different keys and 
   const file = { feeds, invalid: [], invalidKeyFiles: [], text: '' };
   const changes = { readText: async () => '', read: async () => file, versionOf: async () => '' };
   const { logger, until } = recordingLogger();
-  const warned = Promise.all(
-    ['feeds with different keys share a schema', 'polls exceed requests per second'].map(until),
-  );
+  const warned = Promise.all(['schema shared by different keys', 'poll rate exceeds request limit'].map(until));
   const stop = new AbortController();
   const context = { logger, tracer: null, clock: systemClock };
   const { stopped } = runDaemon(SETTINGS, { file, changes }, context, stop.signal);
   expect(await warned).toHaveLength(2);
+  stop.abort();
+  await stopped;
+});
+
+test.each([
+  ['is ready when the file lists no feeds', [], '200'],
+  ['is not ready when all entries of the file are invalid', [{ name: 'one', mistakes: [] }], '503'],
+])('%s', async (_, invalid, expected) => {
+  const file = { feeds: [], invalid, invalidKeyFiles: [], text: '' };
+  const changes = { readText: async () => '', read: async () => file, versionOf: async () => '' };
+  const stop = new AbortController();
+  const context = { logger: recordingLogger().logger, tracer: null, clock: systemClock };
+  const { admin, stopped } = runDaemon(SETTINGS, { file, changes }, context, stop.signal);
+  await admin.settled;
+  const { status } = await fetch(`http://127.0.0.1:${admin.address()?.port}/readyz`);
+  expect(String(status)).toBe(expected);
   stop.abort();
   await stopped;
 });

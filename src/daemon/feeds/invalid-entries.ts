@@ -20,8 +20,7 @@ export function createInvalidEntries(logger: Pick<Logger, 'error' | 'info'>) {
         }
         before.delete(name);
       }
-      for (const name of before.keys())
-        logger.info('entry in the feeds file is valid again or removed', { feed: name });
+      for (const name of before.keys()) logger.info('feeds file entry fixed or removed', { feed: name });
     },
   };
 }

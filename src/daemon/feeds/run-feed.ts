@@ -22,6 +22,8 @@ import type { ServiceConnections } from '../service-connections.js';
 const MAX_PAGE_COMMITS = 2;
 /** Maximum number of pages in memory: those that are being committed, and those that are prefetched for the next commit. */
 const MAX_HELD_PAGES = (MAX_PAGE_COMMITS + 1) * MAX_JOINED_PAGES;
+/** Maximum time in which a feed stops, milliseconds: its commit, its pending results, its errors and its schema, one after another. */
+const STOP_MS = 4 * STATEMENT_DEADLINE_MS;
 /** Concurrent requests of a feed that load no results: one for the feed, and one for the passes of each kind. */
 const PAGE_REQUESTS = 1 + PASS_KINDS.length;
 
@@ -82,6 +84,8 @@ export function runFeed(settings: Settings, shared: SharedParts, signal: AbortSi
     shared.metrics.requested(operation, status, durationMs),
   );
   const { store, leases } = schema;
+  // A statement that is cut off from the server delays the stop, and is no reason to restart the process.
+  signal.addEventListener('abort', () => liveness.ticked(STOP_MS), { once: true });
   const follow = async () => {
     if (firstPollInMs > 0) {
       observer.ticked(firstPollInMs);

@@ -52,7 +52,7 @@ export function createErrorWriter({ db, tables }: StoreConnection, feed: string,
           failures integer, "sinceMs" double precision, "lastMs" double precision, "nextTryMs" double precision,
           "endedMs" double precision)
         WHERE EXISTS (SELECT FROM ${tables.feeds} WHERE name = ${feed})
-        ON CONFLICT (holder, stage, number) DO UPDATE SET kind = EXCLUDED.kind, message = EXCLUDED.message,
+        ON CONFLICT (holder, stage, number) DO UPDATE SET feed = EXCLUDED.feed, kind = EXCLUDED.kind, message = EXCLUDED.message,
           failures = EXCLUDED.failures, last_at = EXCLUDED.last_at, next_try_at = EXCLUDED.next_try_at,
           ended_at = EXCLUDED.ended_at
       )

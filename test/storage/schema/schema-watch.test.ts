@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Clock } from '../../../src/core/clock.js';
 import { watchSchema } from '../../../src/daemon/schema-watch.js';
 import { createReadiness } from '../../../src/observability/admin/readiness.js';
 import { limitConcurrency } from '../../../src/sync/retry/limit-concurrency.js';
@@ -11,20 +12,28 @@ import { TcpProxy } from '../../support/tcp-proxy.js';
 
 const provided = useDatabase(MIGRATED);
 const bench = useStore(provided);
-const connections = () => ({
+const untilAborted: Clock['sleep'] = (_, signal) =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+/** @param sleep called before a setup that failed is tried again; by default that waits until the stop */
+const context = (sleep: Clock['sleep'] = untilAborted) => ({
   database: bench.database,
   leaseDatabase: bench.database,
   limitDirect: limitConcurrency(1),
+  clock: { sleep },
 });
 const SETUP_FAILED = 'reader role setup failed';
 
 describe('the schema watch', () => {
   /** Runs the setup of a daemon with this time zone, and returns what it logs about it. */
-  async function setUp(zone: string) {
+  async function setUp(zone: string, sleep?: Clock['sleep']) {
     const { database: settings } = settingsWith({ DATABASE_URL: provided.url, SCANFEED_REPORTING_TIME_ZONE: zone });
     const { logger, lines } = recordingLogger();
     const { signal } = new AbortController();
-    const schema = watchSchema(settings, connections(), createReadiness(), logger, signal);
+    const schema = watchSchema(settings, context(sleep), createReadiness(), logger, signal);
     await schema.ready(signal);
     await schema.finished();
     return lines.flatMap(({ message, fields }) => (message.includes('time zone') ? [[message, fields.timeZone]] : []));
@@ -35,17 +44,22 @@ describe('the schema watch', () => {
     expect(await setUp('Europe/Berlin')).toEqual([]);
   });
 
-  it('is ready, and logs the failure when the time zone cannot be set', async () => {
+  it('is ready, logs the failure and tries again when the time zone cannot be set', async () => {
     await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'report_settings')} RENAME TO hidden`);
-    expect(await setUp('Asia/Tokyo')).toEqual([['reporting time zone setup failed', 'Asia/Tokyo']]);
-    await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'hidden')} RENAME TO report_settings`);
+    const restore = async () => {
+      await bench.rows(sql`ALTER TABLE ${sql.id('scanfeed', 'hidden')} RENAME TO report_settings`);
+    };
+    expect(await setUp('Asia/Tokyo', restore)).toEqual([
+      ['reporting time zone setup failed', 'Asia/Tokyo'],
+      ['set the reporting time zone', 'Asia/Tokyo'],
+    ]);
   });
 });
 
 it('all leases of a process are lost, also together, when a newer release has migrated the schema', async () => {
   const { database: settings } = settingsWith({ DATABASE_URL: provided.url });
   const { signal } = new AbortController();
-  const schema = watchSchema(settings, connections(), createReadiness(), recordingLogger().logger, signal);
+  const schema = watchSchema(settings, context(), createReadiness(), recordingLogger().logger, signal);
   const store = schema.guard(bench.store);
   const leases = [(await bench.takeFeed({ name: 'one' })).lease, (await bench.takeFeed({ name: 'two' })).lease];
   const renewed = async () => [...(await store.renewLeases(leases, 30_000)).keys()].sort();
@@ -75,7 +89,7 @@ describe('the schema watch, when the setup of the reader role hangs', () => {
     const { logger, lines, until } = recordingLogger();
     const readiness = createReadiness();
     const stop = new AbortController();
-    const schema = watchSchema(settings, connections(), readiness, logger, stop.signal);
+    const schema = watchSchema(settings, context(), readiness, logger, stop.signal);
     await schema.ready(stop.signal);
     const logged = lines.map(({ message }) => message);
     expect(logged).not.toContain(SETUP_FAILED);
@@ -85,9 +99,10 @@ describe('the schema watch, when the setup of the reader role hangs', () => {
   }
 
   it('is ready, and logs the failure when the connection is lost', async () => {
-    const { schema, until } = await readyDuringSetup();
+    const { schema, stop, until } = await readyDuringSetup();
     proxy.cutAll('reset');
     await until(SETUP_FAILED);
+    stop.abort();
     await schema.finished();
   });
 

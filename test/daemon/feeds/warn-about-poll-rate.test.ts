@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { warnOfPollRate } from '../../../src/daemon/feeds/warn-of-poll-rate.js';
+import { warnAboutPollRate } from '../../../src/daemon/feeds/warn-about-poll-rate.js';
 import { settingsWith } from '../../support/settings.js';
 
 /** Returns the warnings for this number of feeds, which all have the same settings. */
@@ -7,7 +7,7 @@ function warningsOf(count: number, variables: Record<string, string>): unknown[]
   const warnings: unknown[] = [];
   const settings = settingsWith(variables);
   const feeds = Array.from({ length: count }, () => settings);
-  warnOfPollRate(feeds, { warn: (message, fields) => warnings.push({ message, ...fields }) });
+  warnAboutPollRate(feeds, { warn: (message, fields) => warnings.push({ message, ...fields }) });
   return warnings;
 }
 
@@ -15,7 +15,7 @@ it('warns when the feeds poll more often than the limit allows', () => {
   const variables = { SCANFEED_POLL_INTERVAL: '5s', SCANFEED_REQUESTS_PER_SECOND: '100' };
   expect(warningsOf(501, variables)).toEqual([
     {
-      message: 'polls exceed requests per second',
+      message: 'poll rate exceeds request limit',
       pollsPerSecond: 100.2,
       limit: 100,
       remedy: 'raise SCANFEED_REQUESTS_PER_SECOND, or the poll interval of the feeds',

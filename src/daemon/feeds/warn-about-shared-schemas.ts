@@ -4,12 +4,12 @@ import type { Settings } from '../../settings/settings.js';
 type KeySettings = Pick<Settings, 'service' | 'database'>;
 
 /** Warns of schemas that feeds with different keys share. The keys may belong to one organization, so this is no mistake. */
-export function warnOfSharedSchemas(feeds: readonly KeySettings[], logger: Pick<Logger, 'warn'>): void {
+export function warnAboutSharedSchemas(feeds: readonly KeySettings[], logger: Pick<Logger, 'warn'>): void {
   const schemas = sharedSchemas(feeds);
   if (schemas.length === 0) return;
   const remedy =
     'if the keys belong to different organizations, give each a schema: scan ids are unique only within one';
-  logger.warn('feeds with different keys share a schema', { schemas, remedy });
+  logger.warn('schema shared by different keys', { schemas, remedy });
 }
 
 /** Returns the names of the schemas of feeds whose keys come from different files. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { warnOfSharedSchemas } from '../../../src/daemon/feeds/warn-of-shared-schemas.js';
+import { warnAboutSharedSchemas } from '../../../src/daemon/feeds/warn-about-shared-schemas.js';
 import type { Settings } from '../../../src/settings/settings.js';
 import { recordingLogger } from '../../support/observed.js';
 
@@ -10,14 +10,12 @@ const feed = (apiKeyFile: string | null, schema: string) =>
 test('warns of each schema when feeds with different keys share it', () => {
   const { logger, lines } = recordingLogger();
   const own = [feed('a.key', 'own'), feed('a.key', 'own')];
-  warnOfSharedSchemas([feed('a.key', 'shared'), feed('b.key', 'shared'), ...own], logger);
-  expect(lines).toMatchObject([
-    { message: 'feeds with different keys share a schema', fields: { schemas: ['shared'] } },
-  ]);
+  warnAboutSharedSchemas([feed('a.key', 'shared'), feed('b.key', 'shared'), ...own], logger);
+  expect(lines).toMatchObject([{ message: 'schema shared by different keys', fields: { schemas: ['shared'] } }]);
 });
 
 test('does not warn when every schema has feeds of one key', () => {
   const { logger, lines } = recordingLogger();
-  warnOfSharedSchemas([feed('a.key', 'one'), feed('a.key', 'one'), feed('b.key', 'other')], logger);
+  warnAboutSharedSchemas([feed('a.key', 'one'), feed('a.key', 'one'), feed('b.key', 'other')], logger);
   expect(lines).toEqual([]);
 });

@@ -7,11 +7,11 @@ type PollSettings = Pick<SettingsFor<'feed' | 'service'>, 'feed' | 'service'>;
  * Warns if the feeds poll more often than the limit of the process allows. Then each of them polls less often than its setting
  * says.
  */
-export function warnOfPollRate(feeds: readonly PollSettings[], logger: Pick<Logger, 'warn'>): void {
+export function warnAboutPollRate(feeds: readonly PollSettings[], logger: Pick<Logger, 'warn'>): void {
   const limit = feeds[0]?.service.requestsPerSecond ?? Number.POSITIVE_INFINITY;
   const needed = feeds.reduce((sum, { feed }) => sum + 1000 / feed.pollIntervalMs, 0);
   const pollsPerSecond = Math.round(needed * 10) / 10;
   if (pollsPerSecond <= limit) return;
   const remedy = 'raise SCANFEED_REQUESTS_PER_SECOND, or the poll interval of the feeds';
-  logger.warn('polls exceed requests per second', { pollsPerSecond, limit, remedy });
+  logger.warn('poll rate exceeds request limit', { pollsPerSecond, limit, remedy });
 }
