@@ -11,6 +11,7 @@ import { growth } from './figures/growth.js';
 import { idle } from './figures/idle.js';
 import { latency } from './figures/latency.js';
 import { manyFeeds } from './figures/many-feeds.js';
+import { manySchemas } from './figures/many-schemas.js';
 import { redelivery } from './figures/redelivery.js';
 import { reports } from './figures/reports.js';
 import { restart } from './figures/restart.js';
@@ -36,6 +37,7 @@ const FIGURES: readonly Figure[] = [
   reports,
   feeds,
   manyFeeds,
+  manySchemas,
   soak,
 ];
 const DOCUMENT = new URL('../../../docs/measurements.md', import.meta.url);

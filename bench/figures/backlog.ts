@@ -13,7 +13,7 @@ export const backlog: Figure = {
   name: 'backlog',
   title: 'A backlog of a million runs',
   method:
-    'One daemon with the default settings reads a million runs of 1.7 KB into an empty database, five times. Its resident memory at its most in any of them, by the kernel’s account; the rate of each tenth, by when the rows were written, as the median of the five. Last to first: the median of the five readings’ own ratios.',
+    'One daemon with the default settings reads a million runs of 1.7 KB into an empty database, five times. Shown are its peak resident memory in any of them, as the kernel reports it, and the median rate of each tenth, by the time at which rows were written. Last to first: the median of the five readings’ own ratios.',
   measure: async ({ scope, quick, note }) => {
     const service = await startService(scope, { history: quick ? 20_000 : 1_000_000 });
     note('the history is recorded');

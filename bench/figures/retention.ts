@@ -12,7 +12,7 @@ import { percentile } from '../support/statistics.js';
 
 const SAMPLE = 2_000;
 const POLL_MS = 1_000;
-const LOOK_EVERY_MS = 100;
+const CHECK_INTERVAL_MS = 100;
 const ERASE_EVERY_MS = 5_000;
 /** PostgreSQL's defaults: deleting so much causes checkpoints. */
 const CHECKPOINTS = { max_wal_size: '1GB', checkpoint_timeout: '5min' };
@@ -67,7 +67,7 @@ async function watchLag(database: BenchDatabase, rows: number, note: (text: stri
       );
       lags.push(row?.ms ?? Number.NaN);
       if (look % 100 === 0) watching.done = (await countExpired(database, note)) >= rows;
-      await sleep(LOOK_EVERY_MS);
+      await sleep(CHECK_INTERVAL_MS);
     }
   } finally {
     watching.done = true;

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
 import type { ServiceConfig } from '../service/protocol.js';
 import { type BenchService, startService } from '../service/start.js';
 import { type BenchDaemon, startDaemon } from './daemon.js';
@@ -11,7 +12,8 @@ import type { Scope } from './scope.js';
 
 /** Memory of the container of a thousand feeds, MiB. */
 const CONTAINER_MIB = 512;
-const LOOK_EVERY_MS = 500;
+const CHECK_INTERVAL_MS = 500;
+const SCHEMAS_PER_QUERY = 100;
 
 /** Feeds of a file, 200 runs each, with a daemon that follows them. */
 export interface FollowedFeeds {
@@ -20,38 +22,84 @@ export interface FollowedFeeds {
   readonly daemon: BenchDaemon;
   /** Their names, in the order of the organizations. */
   readonly names: readonly string[];
+  /**
+   * Returns the rows of a query in each schema with feeds, those of a hundred schemas by one statement. None while one of the
+   * schemas has no tables yet.
+   */
+  queryAll<R extends pg.QueryResultRow>(
+    client: pg.Client,
+    query: QueryOfSchema,
+    values?: readonly unknown[],
+  ): Promise<R[]>;
   /** Starts another daemon that follows the same feeds. */
   startAnother(): BenchDaemon;
   /** Returns when the last of these feeds reached its end, milliseconds since 1970. */
   reachEnd(feeds: readonly string[]): Promise<number>;
 }
 
+/** Returns a query of the tables in a schema. */
+export type QueryOfSchema = (schema: string) => string;
+
+export interface FollowOptions {
+  readonly service?: Partial<ServiceConfig>;
+  /** Whether each feed has a schema, which the daemon creates. Otherwise all are in the one that has been created. */
+  readonly hasSchemaEach?: boolean;
+}
+
 export async function followFeeds(
   scope: Scope,
   server: BenchServer,
   feeds: number,
-  config: Partial<ServiceConfig> = {},
+  { service: config = {}, hasSchemaEach = false }: FollowOptions = {},
 ): Promise<FollowedFeeds> {
   const names = Array.from({ length: feeds }, (_, index) => `feed-${index}`);
+  const schemas = hasSchemaEach ? names.map((_, index) => `feed_${index}`) : ['scanfeed'];
   const service = await startService(scope, { ...config, history: 200, organizations: feeds });
-  const database = await migratedDatabase(server);
+  const database = hasSchemaEach ? await server.createDatabase() : await migratedDatabase(server);
   const settings = {
-    SCANFEED_FEEDS_FILE: await writeFeedsFile(scope, names, service),
+    SCANFEED_FEEDS_FILE: await writeFeedsFile(scope, names, schemas, service),
     SCANFEED_LOG_LEVEL: 'info',
     SCANFEED_TYPED_VIEWS: 'off',
     MALLOC_MMAP_THRESHOLD_: '16384', // as the chart does
   };
   const start = () => startDaemon(scope, service, database, settings, CONTAINER_MIB);
   const daemon = start();
+  const queryAll: FollowedFeeds['queryAll'] = (client, query, values) => queryEach(client, schemas, query, values);
   return {
-    ...{ service, database, daemon, names },
+    ...{ service, database, daemon, names, queryAll },
     startAnother: start,
-    reachEnd: (which) => allReachEnd(daemon, database, which),
+    reachEnd: (which) => allReachEnd({ daemon, database, queryAll }, which),
   };
 }
 
+async function queryEach<R extends pg.QueryResultRow>(
+  client: pg.Client,
+  schemas: readonly string[],
+  query: QueryOfSchema,
+  values: readonly unknown[] = [],
+): Promise<R[]> {
+  const rows: R[] = [];
+  try {
+    for (let from = 0; from < schemas.length; from += SCHEMAS_PER_QUERY) {
+      const part = schemas.slice(from, from + SCHEMAS_PER_QUERY);
+      const result = await client.query<R>(part.map((schema) => query(schema)).join(' UNION ALL '), [...values]);
+      rows.push(...result.rows);
+    }
+    return rows;
+  } catch (error) {
+    const undefinedTable = '42P01';
+    if ((error as { code?: unknown }).code === undefinedTable) return [];
+    throw error;
+  }
+}
+
 /** Writes a feeds file and the keys. */
-async function writeFeedsFile(scope: Scope, names: readonly string[], { url, apiKeys }: BenchService): Promise<string> {
+async function writeFeedsFile(
+  scope: Scope,
+  names: readonly string[],
+  schemas: readonly string[],
+  { url, apiKeys }: BenchService,
+): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'scanfeed-feeds-'));
   scope.defer(() => rm(folder, { recursive: true, force: true }));
   await mkdir(join(folder, 'keys'));
@@ -59,7 +107,7 @@ async function writeFeedsFile(scope: Scope, names: readonly string[], { url, api
     names.map(async (name, index) => {
       const apiKeyFile = join(folder, 'keys', String(index));
       await writeFile(apiKeyFile, apiKeys[index] ?? '');
-      return { name, baseUrl: url, apiKeyFile };
+      return { name, baseUrl: url, apiKeyFile, schema: schemas[index] ?? schemas[0] };
     }),
   );
   const path = join(folder, 'feeds.json');
@@ -67,17 +115,22 @@ async function writeFeedsFile(scope: Scope, names: readonly string[], { url, api
   return path;
 }
 
-function allReachEnd(daemon: BenchDaemon, database: BenchDatabase, feeds: readonly string[]): Promise<number> {
+function allReachEnd(
+  { daemon, database, queryAll }: Pick<FollowedFeeds, 'daemon' | 'database' | 'queryAll'>,
+  feeds: readonly string[],
+): Promise<number> {
   return database.withClient(async (client) => {
     for (;;) {
       daemon.assertRunning();
-      const { rows } = await client.query<{ ended: number; at: number }>(
-        `SELECT count(end_reached_at)::int AS ended, extract(epoch FROM max(end_reached_at))::double precision * 1000 AS at
-         FROM scanfeed.feeds WHERE name = ANY ($1)`,
+      const ended = await queryAll<{ at: number }>(
+        client,
+        (schema) =>
+          `SELECT extract(epoch FROM end_reached_at)::double precision * 1000 AS at FROM ${schema}.feeds
+           WHERE name = ANY ($1) AND end_reached_at IS NOT NULL`,
         [feeds],
       );
-      if (rows[0]?.ended === feeds.length) return rows[0].at;
-      await sleep(LOOK_EVERY_MS);
+      if (ended.length === feeds.length) return Math.max(...ended.map(({ at }) => at));
+      await sleep(CHECK_INTERVAL_MS);
     }
   });
 }

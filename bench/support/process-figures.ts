@@ -17,13 +17,21 @@ export function cpuMs(pid: number): number {
 
 /** The same of a process with all of its children, those that have ended included. */
 export function treeCpuMs(root: number): number {
-  let sum = timesOf(root)?.childrenMs ?? 0;
-  sum += timesOf(root)?.ownMs ?? 0;
-  for (const name of readdirSync('/proc')) {
-    const times = /^\d+$/.test(name) ? timesOf(Number(name)) : null;
-    if (times?.parent === root) sum += times.ownMs + times.childrenMs;
-  }
-  return sum;
+  return treeOf(root).reduce((sum, pid) => {
+    const times = timesOf(pid);
+    return sum + (times?.ownMs ?? 0) + (times?.childrenMs ?? 0);
+  }, 0);
+}
+
+/** Resident memory of a process and of all of its children, without files and shared memory, bytes. */
+export function privateBytesOfTree(root: number): number {
+  return treeOf(root).reduce((sum, pid) => sum + statusBytes(pid, 'RssAnon'), 0);
+}
+
+/** A process and its children. */
+function treeOf(root: number): readonly number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return [root, ...pids.map(Number).filter((pid) => timesOf(pid)?.parent === root)];
 }
 
 export function parentOf(pid: number): number {
@@ -32,9 +40,12 @@ export function parentOf(pid: number): number {
 
 /** Resident memory, bytes: now, and the most so far. */
 export function memoryOf(pid: number): { readonly resident: number; readonly peak: number } {
+  return { resident: statusBytes(pid, 'VmRSS'), peak: statusBytes(pid, 'VmHWM') };
+}
+
+function statusBytes(pid: number, name: string): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const kib = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? Number.NaN);
-  return { resident: kib('VmRSS') * 1024, peak: kib('VmHWM') * 1024 };
+  return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? Number.NaN) * 1024;
 }
 
 /** Null: the process is gone. */

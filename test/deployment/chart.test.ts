@@ -83,7 +83,11 @@ describe('with Helm', () => {
     ['no connection at all', { database: { ...REQUIRED.database, connections: 0 } }, '/database/connections'],
     ['a digest that is none', { image: { digest: 'latest' } }, '/image/digest'],
     ['an egress policy without destinations', { networkPolicy: { enabled: true } }, '/networkPolicy/egress'],
-    ['two monitors', { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } }, 'counted twice; enable only one'],
+    [
+      'two monitors',
+      { podMonitor: { enabled: true }, serviceMonitor: { enabled: true } },
+      'counted twice; enable only one',
+    ],
     ['a name that Kubernetes refuses', { nameOverride: 'My.Feed' }, '/nameOverride'],
     ['a label that finds the pods', { commonLabels: { 'app.kubernetes.io/instance': 'x' } }, "the chart's own"],
     [

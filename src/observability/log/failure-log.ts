@@ -18,7 +18,7 @@ const BUG = 'this is a bug in scanfeed: report it with this line and the lines b
 interface FailureLogOptions {
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** Level of failures that need a person; `error` by default. */
+  /** Level of failures that need an operator; `error` by default. */
   readonly holdLevel?: 'warn' | 'error';
   /** Called with each change of an outage that is in the log. */
   readonly onChange?: ((outage: Outage) => void) | undefined;
@@ -90,7 +90,9 @@ export function createFailureLog<Stage extends string>({
   const open = () => [...entries.values()].filter(({ outage }) => outage.endedAt === null);
   /** If the database is unavailable, every stage fails in the same way, and only the first one logs it. */
   const isLoggedByAnother = (entry: Entry) =>
-    open().some((other) => other !== entry && other.errorKey === entry.errorKey && other.loggedKeys.has(entry.errorKey));
+    open().some(
+      (other) => other !== entry && other.errorKey === entry.errorKey && other.loggedKeys.has(entry.errorKey),
+    );
   const notify = ({ outage, loggedKeys }: Entry) => {
     if (loggedKeys.size > 0) onChange(outage);
   };

@@ -19,7 +19,7 @@ export const STANDING_BY: Summary = { headline: 'Standing by', tone: 'calm', sig
 export const CAUGHT_UP: Summary = { headline: 'Caught up', tone: 'good', sign: 'M7.5 12.5l3 3 6-6.5' };
 export const CATCHING_UP: Summary = { headline: 'Catching up', tone: 'busy', sign: 'M8 8l4 4-4 4M13 8l4 4-4 4' };
 
-/** Returns the summary of a state that may need a person. */
+/** Returns the summary of a state that may need an operator. */
 export function badState(headline: string): Summary {
   return { headline, tone: 'bad', sign: 'M12 7v6M12 16.5v.5' };
 }

@@ -1,9 +1,9 @@
 import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
 import { type CommitCounts, NO_COUNTS } from '../../core/counts.js';
 import type { CommitOutcome, FeedStore, PageCommit } from '../../sync/ports/index.js';
+import { batchCalls } from '../connection/batch-calls.js';
 import { DATABASE_MS } from '../connection/database-clock.js';
 import { DatabaseError, OVERTAKEN, sqlstateOf } from '../connection/errors.js';
-import { batchCalls } from '../connection/batch-calls.js';
 import type { StoreConnection } from '../connection/store-connection.js';
 import { fenceOnPass, passPosition } from '../passes/passes.js';
 import type { Tables } from '../schema/schema.js';

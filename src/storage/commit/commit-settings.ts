@@ -1,5 +1,5 @@
-import type { DatabaseClock } from '../connection/database-clock.js';
 import type { Batching } from '../connection/batch-calls.js';
+import type { DatabaseClock } from '../connection/database-clock.js';
 
 /** The settings of commits, and the clocks they are dated by. */
 export interface CommitSettings {

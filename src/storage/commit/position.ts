@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FeedStore, Position } from '../../sync/ports/index.js';
-import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { type Batching, batchCalls } from '../connection/batch-calls.js';
+import { DATABASE_MS, type DatabaseClock } from '../connection/database-clock.js';
 import { anyOf, type StoreConnection, timestamp } from '../connection/store-connection.js';
 import type { Tables } from '../schema/schema.js';
 import { isHeld } from './fence.js';

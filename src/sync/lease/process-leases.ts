@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import { type LimitedRun, limitConcurrency } from '../retry/limit-concurrency.js';
+import { type AnnouncementSchemas, createAnnouncementSchemas } from './announcement-schemas.js';
 import { createFeedShare, type FeedShare } from './feed-share.js';
-import { createAnnouncementSchemas, type AnnouncementSchemas } from './announcement-schemas.js';
 import { createRowWait, type RowWait } from './row-wait.js';
 
 /** Number of attempts to renew a lease within its time to live. A holder may miss two of them. */

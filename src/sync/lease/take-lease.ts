@@ -79,7 +79,7 @@ function mayReplace(leaseHolder: string | null, first: boolean, { holder, isDead
 }
 
 /**
- * Returns whether an attempt may succeed, or fails with an error that a person needs to see: the feed belongs to another service.
+ * Returns whether an attempt may succeed, or fails with an error that an operator needs to see: the feed belongs to another service.
  */
 function mayTake({ leaseHolder, baseUrl }: FeedStatus, replaced: string | null, { identity }: FeedContext): boolean {
   return leaseHolder === null || leaseHolder === replaced || (baseUrl !== null && baseUrl !== identity.baseUrl);

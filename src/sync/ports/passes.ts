@@ -3,7 +3,7 @@ import type { EntryBatch, QuarantineEntry } from './entries.js';
 
 /**
  * `recent` and `full` find what the cursor skipped, in the recent past and in everything; `history` is what was delivered
- * before the start of a live feed; `backfill` is a range that a person requested.
+ * before the start of a live feed; `backfill` is a range that an operator requested.
  */
 export type PassKind = 'recent' | 'full' | 'history' | 'backfill';
 

@@ -15,15 +15,15 @@ const MAX_RETRY_AFTER_MS = 3_600_000;
 /** Jitter that is added to `Retry-After`, so that replicas do not return at the same moment, milliseconds. */
 const RETRY_AFTER_JITTER_MS = 1_000;
 /**
- * Maximum pause after a failure that needs a person (credentials, settings), milliseconds: soon after it is fixed, work continues.
+ * Maximum pause after a failure that needs an operator (credentials, settings), milliseconds: soon after it is fixed, work continues.
  */
 const MAX_HOLD_MS = 30_000;
-/** Factor by which the first pause after such a failure is longer: a person takes longer than a network to recover. */
+/** Factor by which the first pause after such a failure is longer: an operator takes longer than a network to recover. */
 const HOLD_FACTOR = 4;
 
 /**
  * Returns the pause after the nth failure in a row (from 1), milliseconds, never shorter than the service's `Retry-After`. After a
- * failure that can be retried it is random below a bound that doubles from 0.5 s to a minute. After one that needs a person it
+ * failure that can be retried it is random below a bound that doubles from 0.5 s to a minute. After one that needs an operator it
  * grows from 1 to 2 s up to 15 to 30 s. Pure.
  */
 export function pauseAfter(

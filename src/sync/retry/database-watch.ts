@@ -32,7 +32,7 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
         return result;
       },
       (error) => {
-        // Errors that need a person, and refused values, are answers of a reachable database. If statements wait too long for a
+        // Errors that need an operator, and refused values, are answers of a reachable database. If statements wait too long for a
         // connection, it is overloaded: other statements succeed meanwhile, and must not end the pauses.
         const { action, kind } = classifyError(error);
         if (action === 'retry' && kind !== 'pool_exhausted') unreachable = true;

@@ -29,11 +29,11 @@ describe('the pause after failures', () => {
   it.each([
     ['longest', 1, [2000, 4000, 8000, 16_000, 30_000, 30_000]],
     ['shortest', 0, [1000, 2000, 4000, 8000, 15_000, 15_000]],
-  ])('grows up to half a minute when a person is needed (%s)', (_, random, pauses) => {
+  ])('grows up to half a minute when an operator is needed (%s)', (_, random, pauses) => {
     expect([1, 2, 3, 4, 5, 50].map((failures) => pauseAfter(failures, { action: 'hold' }, random))).toEqual(pauses);
   });
 
-  it('obeys Retry-After when a person is needed', () => {
+  it('obeys Retry-After when an operator is needed', () => {
     expect(pauseAfter(1, { action: 'hold', retryAfterMs: 90_000 }, 0)).toBe(90_000);
   });
 });
