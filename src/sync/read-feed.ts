@@ -98,6 +98,8 @@ async function readFrom(
     const result = await storeFeedPage(page, pageContext, signal);
     if (result.progress === 'fenced') return result;
     state.deadEnd = result.deadEnd;
+    // A pause follows the end, so no circle through it needs detecting. An idle feed should not keep its cursors in memory.
+    if (result.progress === 'end') state.recentCursors = createRecentCursors();
     state.at = { ...state.at, cursor: page.next ?? state.at.cursor };
     onCommitted(page);
     await reportStored(page, result.progress, state, context.observer);

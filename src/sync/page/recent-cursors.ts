@@ -1,5 +1,8 @@
-/** Maximum number of cursors to remember, enough for any circle that a service might return by mistake. */
-const MAX_REMEMBERED = 1_000;
+/**
+ * Maximum number of cursors to remember, enough for any circle that a service might return by mistake. Each of a thousand feeds
+ * may have so many in memory while they catch up.
+ */
+const MAX_REMEMBERED = 200;
 
 /** Detects cursors that go in circles, which would be polled without a pause. */
 export interface RecentCursors {

@@ -87,3 +87,21 @@ it('does not report a circle when cursors are read again after the database lost
   expect(feed.cursor).toBe('60');
   expect(stuckReports).toEqual([]);
 });
+
+it('forgets the cursors of a feed at its end, since a thousand idle feeds would keep them in memory', async () => {
+  const clock = new VirtualClock();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const service = new ModelService();
+  const empty = (cursor: string) => rawPage(pageJson([], cursor));
+  // The feed ends after its second page. Then its first cursor returns.
+  const answers = [page('a'), page('b'), empty('b'), page('c'), page('a')];
+  service.readPage = async () => answers.shift() ?? empty('a');
+  const outcomes: string[] = [];
+  const observer = silentObserver({ polled: (outcome) => outcomes.push(outcome) });
+  const stop = new AbortController();
+  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  await clock.advance(20_000);
+  stop.abort();
+  await clock.run(following);
+  expect(outcomes.slice(0, 6)).toEqual(['entries', 'entries', 'end', 'entries', 'entries', 'end']);
+});
