@@ -1,10 +1,9 @@
-import type { CommitCounts } from '../../core/counts.js';
 import { classifyError } from '../../core/errors.js';
 import type { CheckedEntry } from '../../sync/page/check-page.js';
 import type { FeedService, FeedStore, PendingReason, PendingRun } from '../../sync/ports/index.js';
 import type { ResultLoader } from '../../sync/results/resolve-truncated.js';
 import { pendingPause } from '../../sync/results/retry-pending.js';
-import { storeResult } from '../../sync/results/store-result.js';
+import { type StoredResultOutcome, storeResult } from '../../sync/results/store-result.js';
 import { type FeedCommandContext, storeUnderLease, withCurrentLease } from '../context/with-feed.js';
 import { SERVICE_FAILURES } from '../context/with-service.js';
 
@@ -35,17 +34,11 @@ export async function resolveRun(
   signal: AbortSignal,
 ): Promise<Resolved> {
   const { scanId, revision } = run;
-  const verdict = await parts.loader.loadOnce(run, signal);
-  try {
-    signal.throwIfAborted();
-    const stored = verdict.kind === 'loaded' ? await storeRun(verdict.entry, work, parts.store) : null;
-    if (verdict.kind === 'loaded' && stored?.contradicted === false) {
-      return { scanId, revision: verdict.entry.accepted.run.revision, outcome: 'resolved', reason: null, detail: null };
-    }
-  } finally {
-    verdict.release();
+  const tried = await loadAndStore(run, work, parts, signal);
+  if ('revision' in tried) {
+    return { scanId, revision: tried.revision, outcome: 'resolved', reason: null, detail: null };
   }
-  const reason = verdict.kind === 'pending' ? verdict.reason : 'invalid_result';
+  const { reason } = tried;
   const nextTryInMs = pendingPause(run.attempts + 1, run.pendingForMs, parts.pendingRetryMs);
   await withCurrentLease(work, async (lease) =>
     (await parts.store.postponePending(lease, [{ scanId, revision, reason, nextTryInMs }])) ? true : null,
@@ -53,19 +46,37 @@ export async function resolveRun(
   return { scanId, revision, outcome: 'pending', reason, detail: parts.service.failureOf(scanId) };
 }
 
+/** Returns the revision that was stored, or why the result is still pending. */
+async function loadAndStore(
+  run: PendingRun,
+  work: FeedCommandContext<never>,
+  { loader, store }: ResolveParts,
+  signal: AbortSignal,
+): Promise<Pick<PendingRun, 'revision'> | Pick<PendingRun, 'reason'>> {
+  const verdict = await loader.loadOnce(run, signal);
+  try {
+    signal.throwIfAborted();
+    if (verdict.kind === 'pending') return { reason: verdict.reason };
+    const stored = await storeRun(verdict.entry, work, store);
+    if (stored === null) return { reason: 'invalid_result' };
+    return stored.kind === 'stored' ? { revision: verdict.entry.accepted.run.revision } : { reason: stored.reason };
+  } finally {
+    verdict.release();
+  }
+}
+
 /**
- * Stores a run that was loaded through the single-run endpoint, under the current lease epoch. A result that contradicts the
- * stored row leaves it pending. Resolves to null if PostgreSQL refuses one of the values.
+ * Stores a run that was loaded through the single-run endpoint, under the current lease epoch. Resolves to null if PostgreSQL
+ * refuses one of the values.
  */
 export function storeRun(
   entry: CheckedEntry,
   work: FeedCommandContext<never>,
   store: FeedStore,
-): Promise<{ readonly counts: CommitCounts; readonly contradicted: boolean } | null> {
+): Promise<Exclude<StoredResultOutcome, { kind: 'fenced' }> | null> {
   return storeUnderLease(work, async (lease) => {
     const outcome = await storeResult(store, lease, entry);
-    if (outcome.kind === 'fenced') return null;
-    return { counts: outcome.counts, contradicted: outcome.kind === 'contradicted' };
+    return outcome.kind === 'fenced' ? null : outcome;
   });
 }
 

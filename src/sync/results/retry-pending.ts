@@ -96,7 +96,7 @@ async function retryRun(
     });
     if (outcome.kind === 'fenced') return 'fenced';
     observer.committed(outcome.counts, []);
-    if (outcome.kind === 'contradicted') return postponed(run, 'invalid_result', pendingRetryMs);
+    if (outcome.kind === 'still_pending') return postponed(run, outcome.reason, pendingRetryMs);
     observer.truncated('resolved', 1);
     return 'stored';
   } catch (error) {

@@ -1,10 +1,14 @@
 import type { CommitCounts } from '../../core/counts.js';
 import { batchOf, type CheckedEntry } from '../page/check-page.js';
-import type { FeedStore, LeaseGrant } from '../ports/index.js';
+import type { FeedStore, LeaseGrant, PendingReason } from '../ports/index.js';
 
-/** The outcome for a loaded result. `contradicted`: it contradicts the stored row, which stays pending. */
+/**
+ * The outcome for a loaded result. `still_pending`: it contradicts the stored row, or its delivery is older than the retention,
+ * which will delete the row.
+ */
 export type StoredResultOutcome =
-  | { readonly kind: 'stored' | 'contradicted'; readonly counts: CommitCounts }
+  | { readonly kind: 'stored'; readonly counts: CommitCounts }
+  | { readonly kind: 'still_pending'; readonly reason: PendingReason; readonly counts: CommitCounts }
   | { readonly kind: 'fenced' };
 
 /**
@@ -21,7 +25,11 @@ export async function storeResult(
   if (outcome.kind === 'fenced') return outcome;
   const { counts } = outcome;
   const { scanId, revision } = entry.accepted.run;
-  const isPending = async () =>
-    (await store.findStored([scanId])).some((stored) => stored.revision === revision && !stored.complete);
-  return { kind: counts.conflicts > 0 && (await isPending()) ? 'contradicted' : 'stored', counts };
+  const isContradicted = counts.conflicts > 0;
+  if (!isContradicted && counts.inserted + counts.updated > 0) return { kind: 'stored', counts };
+  const stored = await store.findStored([scanId]);
+  // A lower stored revision is the one that was requested: the service has returned a higher one.
+  const isPending = stored.some((row) => row.revision <= revision && !row.complete);
+  if (!isPending) return { kind: 'stored', counts };
+  return { kind: 'still_pending', reason: isContradicted ? 'invalid_result' : 'not_loaded', counts };
 }

@@ -2,10 +2,14 @@ import { sql } from 'kysely';
 import { beforeEach, describe, expect, it } from 'vitest';
 import * as erase from '../../../src/cli/commands/erase.js';
 import { createStore } from '../../../src/storage/store.js';
+import { checkRun } from '../../../src/sync/page/check-page.js';
+import { storeResult } from '../../../src/sync/results/store-result.js';
 import { runCommand } from '../../support/command.js';
 import { concurrently } from '../../support/concurrent-commits.js';
 import { entryJson, type Fields } from '../../support/entries.js';
 import { untilWaiting } from '../../support/lock-waits.js';
+import { rawRun } from '../../support/pages.js';
+import { commitPending } from '../../support/pending.js';
 import { useDatabase } from '../../support/postgres/index.js';
 import { emptyReports } from '../../support/reports.js';
 import {
@@ -148,16 +152,15 @@ describe('erase', () => {
 });
 
 describe('the retention', () => {
-  const keeping = async (keptDays: number) => {
-    const settings = {
+  const storeKeeping = (keptDays: number) =>
+    createStore(bench.database, {
       schema: TEST_SCHEMA,
       leaseTtlMs: 30_000,
       pendingRetryMs: 30_000,
       keptDays,
       monotonic: () => performance.now(),
-    };
-    return takeFeed(createStore(bench.database, settings), testFeed());
-  };
+    });
+  const keeping = async (keptDays: number) => takeFeed(storeKeeping(keptDays), testFeed());
 
   it('deletes runs with their history when their delivery, or else their storing, is too long ago', async () => {
     await feed.commit([
@@ -217,6 +220,23 @@ describe('the retention', () => {
     expect(counts).toMatchObject({ inserted: 2, stale: 1 });
     expect(await stored()).toEqual(['new#1', 'undated#1']);
   });
+
+  it.each([1, 2])(
+    'leaves an expired run pending when its revision %d is loaded before the deletion',
+    async (revision) => {
+      const old = { deliveredAt: daysAgo(11), completedAt: daysAgo(11) };
+      await commitPending(feed, { scanId: 'a', ...old });
+      const result = checkRun(rawRun(entry('a', { revision, ...old })));
+      if (result === null) throw new Error('unusable');
+      const stillPending = { kind: 'still_pending', reason: 'not_loaded' };
+      expect(await storeResult(storeKeeping(10), feed.lease, result)).toMatchObject(stillPending);
+      expect(await storeResult(bench.store, feed.lease, result)).toMatchObject({ kind: 'stored' });
+      expect(await storeResult(bench.store, feed.lease, result)).toMatchObject({
+        kind: 'stored',
+        counts: { unchanged: 1 },
+      });
+    },
+  );
 
   it('keeps a correction when it arrives during the deletion', async () => {
     await feed.commit([entry('a', { deliveredAt: daysAgo(11), completedAt: daysAgo(11) })]);

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { NO_COUNTS } from '../../../src/core/counts.js';
 import { syncFeed } from '../../../src/sync/sync-feed.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
 import { ModelService } from '../../simulation/model-service.js';
@@ -8,6 +9,7 @@ import { entryJson } from '../../support/entries.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 
 const COUNT = 12;
+const UNKNOWN = { readAt: 0, dataCompleteAsOf: null, lagMs: null };
 
 /** So many pending results; all but the last, which is not found, can be loaded by now. */
 async function retried(commits: (scanId: string | undefined, clock: VirtualClock) => Promise<void>) {
@@ -76,6 +78,30 @@ it('postpones a result that contradicts its feed entry, and keeps the run pendin
   expect(store.rows.get('scan-0')).toMatchObject({ pending: 'invalid_result', data: null, slug: 'rechnung' });
   expect(tries()).toBe(store.rows.get('scan-0')?.attempts);
   expect(tries()).toBeLessThan(5);
+  expect(outcomes).not.toContain('resolved');
+  stop.abort();
+  await clock.run(following);
+});
+
+it('postpones a result that the database does not store, so that it does not displace others', async () => {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const outcomes: string[] = [];
+  const observer = silentObserver({ truncated: (outcome, count) => count > 0 && outcomes.push(outcome) });
+  const stop = new AbortController();
+  service.feed.push(entryJson({ scanId: 'old', data: undefined, resultTruncated: true }));
+  const following = syncFeed(engineContext({ clock, service, store, observer }), stop.signal);
+  await clock.advance(25_000);
+  // The run is past the retention, but not deleted yet.
+  store.commitResults = async () => ({ kind: 'committed', counts: { ...NO_COUNTS, stale: 1 }, asOf: UNKNOWN });
+  service.requests.length = 0;
+  service.runs.set('old', entryJson({ scanId: 'old' }));
+  await clock.advance(180_000);
+  const tries = service.requests.filter((request) => request === 'old').length;
+  expect(store.rows.get('old')).toMatchObject({ pending: 'not_loaded', attempts: tries });
+  expect(tries).toBeGreaterThan(0);
+  expect(tries).toBeLessThan(5);
   expect(outcomes).not.toContain('resolved');
   stop.abort();
   await clock.run(following);
