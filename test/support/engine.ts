@@ -18,7 +18,15 @@ export function engineContext(
   const budget = parts.budget ?? createMemoryBudget(64 * 1024 * 1024);
   return {
     observer: silentObserver(),
-    loader: createResultLoader({ service, store, clock, budget, markdown: read.markdown, concurrency: 4 }),
+    loader: createResultLoader({
+      service,
+      store,
+      clock,
+      budget,
+      markdown: read.markdown,
+      concurrency: 4,
+      keptDays: null,
+    }),
     leases: createLeaseRounds(createProcessLeases({ clock, holder, leaseTtlMs }), {
       name: 'scanfeed',
       store,

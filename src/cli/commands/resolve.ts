@@ -133,12 +133,13 @@ async function resolveAll(
 
 /** A failure that every request would meet aborts the command. */
 function partsOf(work: Work, service: FeedService, clock: CommandProcess['clock'], stop: AbortController) {
-  const { feed, pending } = work.settings;
+  const { feed, pending, database } = work.settings;
   const store = openFeedStore(work, clock);
   const watched = watchService(service, (error) => stop.abort(error));
   const { markdown, resolveConcurrency: concurrency, memoryBudgetBytes } = feed;
   const budget = createProcessBudget(memoryBudgetBytes);
-  const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency });
+  const keptDays = database.retention.runs;
+  const loader = createResultLoader({ service: watched, store, clock, budget, markdown, concurrency, keptDays });
   return { store, loader, service: watched, pendingRetryMs: pending.retryIntervalMs } satisfies ResolveParts;
 }
 

@@ -109,6 +109,7 @@ function contextOf(
 ): PassContext {
   const { settings, feed } = work;
   const { markdown, pageLimit, resolveConcurrency: concurrency, memoryBudgetBytes, pollIntervalMs } = settings.feed;
+  const keptDays = settings.database.retention.runs;
   const store = openFeedStore(work, clock);
   const budget = createProcessBudget(memoryBudgetBytes);
   return {
@@ -122,7 +123,7 @@ function contextOf(
       retryWakeUp: createRetryWakeUp(clock),
     },
     pageLimit: createPageLimit(pageLimit, budget.bytes),
-    loader: createResultLoader({ service, store, clock, budget, markdown, concurrency }),
+    loader: createResultLoader({ service, store, clock, budget, markdown, concurrency, keptDays }),
     read: { filters: feed.filters, markdown, pageLimit },
     observer: {
       committed: () => {},

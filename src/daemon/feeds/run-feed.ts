@@ -107,10 +107,11 @@ type Parts = Pick<FeedContext, 'service' | 'store' | 'observer' | 'clock' | 'lea
 function feedContext({ feed, service, pending, reconcile, database }: Settings, parts: Parts): FeedContext {
   const { service: client, store, observer, clock, leases, holder, isDead, budget, firstPageBytes } = parts;
   const { name, filters, markdown, pageLimit, keepHistory, start, resolveConcurrency: concurrency } = feed;
+  const keptDays = database.retention.runs;
   return {
     ...{ service: client, store, observer, clock, leases, holder, isDead, budget },
     pageLimit: createPageLimit(pageLimit, budget.bytes, observer.pageLimited, firstPageBytes),
-    loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency }),
+    loader: createResultLoader({ service: client, store, clock, budget, markdown, concurrency, keptDays }),
     identity: { name, baseUrl: service.baseUrl, filters, keepHistory, start },
     leaseTtlMs: feed.leaseTtlMs,
     read: { filters, markdown, pageLimit },

@@ -30,7 +30,7 @@ export interface CheckedEntry {
   readonly loading?: Loading;
 }
 
-/** The outcome for a truncated entry. `skipped`: it is already stored in full, or no wanted value is missing. */
+/** The outcome for a truncated entry. `skipped`: it is stored in full or past the retention, or no wanted value is missing. */
 export type Loading = 'resolved' | 'pending' | 'skipped';
 
 /** A page after the checks: what to store, and what to quarantine. */

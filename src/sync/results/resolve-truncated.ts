@@ -23,6 +23,10 @@ export const RESULT_LIMITS = {
   pageBytes: LARGEST_PAGE_BYTES,
 } as const;
 
+const DAY_MS = 24 * 3_600_000;
+/** Maximum difference of this clock and the database's with which every result to be stored is loaded, milliseconds. */
+const MAX_CLOCK_DIFFERENCE_MS = 3_600_000;
+
 const RESULT_BACKOFF = { firstMs: 500, maxMs: 5_000 };
 
 /** Loads full results through the single-run endpoint, within the feed's limit of requests and the process's limit of memory. */
@@ -44,10 +48,12 @@ export interface ResultLoader {
 export interface ResultLoaderOptions extends LoadSettings {
   readonly store: Pick<FeedStore, 'findStored'>;
   readonly budget: MemoryBudget;
+  /** Maximum age of stored runs, days since their delivery (SCANFEED_RETENTION_DAYS); null: unlimited. */
+  readonly keptDays: number | null;
 }
 
 export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
-  const { store, clock, budget, markdown } = options;
+  const { store, clock, budget, markdown, keptDays } = options;
   const loadResult = createLoadResult(options);
 
   const loadWithRetries = async (run: WantedRun, options: LoadOptions): Promise<LoadOutcome> => {
@@ -105,16 +111,22 @@ export function createResultLoader(options: ResultLoaderOptions): ResultLoader {
     return entries.filter(({ accepted: { run } }) => !isStoredInFull(run, known.get(run.scanId), markdown));
   };
 
+  /** Returns whether an entry is past the retention. The database decides whether it is stored, and its clock may differ. */
+  const isExpired = ({ accepted: { run } }: CheckedEntry): boolean => {
+    if (keptDays === null || run.deliveredAt === null) return false;
+    return clock.now() - run.deliveredAt.getTime() > keptDays * DAY_MS + MAX_CLOCK_DIFFERENCE_MS;
+  };
+
   const completePage: ResultLoader['completePage'] = async ({ entries }, ticket, signal) => {
     const lacking = new Set(entries.filter((entry) => needsFullResult(entry.accepted.run, markdown)));
-    const wanted = await notStoredYet([...lacking]);
+    const wanted = await notStoredYet([...lacking].filter((entry) => !isExpired(entry)));
     const outcomes = new Map(wanted.length === 0 ? [] : await loadAll(wanted, ticket, signal));
     signal.throwIfAborted();
     return entries.map((entry) => {
       const outcome = outcomes.get(entry);
       if (outcome !== undefined) return withResult(entry, outcome);
       if (!entry.accepted.run.truncated) return entry;
-      // A result that is already stored in full is committed as pending, which does not change its row.
+      // Committed as pending, which does not change a row that is already stored in full, and stores no expired run.
       return withLoading('skipped', lacking.has(entry) ? withPending(entry, 'not_loaded') : entry);
     });
   };

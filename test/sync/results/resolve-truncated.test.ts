@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import { createMemoryBudget } from '../../../src/sync/memory/memory-budget.js';
+import { checkPage } from '../../../src/sync/page/check-page.js';
+import { createResultLoader } from '../../../src/sync/results/resolve-truncated.js';
+import { ModelService } from '../../simulation/model-service.js';
+import { ModelStore } from '../../simulation/model-store.js';
+import { entryJson, pageJson } from '../../support/entries.js';
+import { rawPage } from '../../support/pages.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
+
+const HOUR_MS = 3_600_000;
+const KEPT_DAYS = 10;
+
+it.each([
+  [null, ['new', 'due', 'old', 'undated']],
+  [KEPT_DAYS, ['new', 'due', 'undated']],
+])('loads no result of a page that is too old to be stored with a retention of %j days', async (keptDays, loaded) => {
+  const clock = new VirtualClock();
+  const service = new ModelService();
+  const store = new ModelStore(clock.now, { monotonic: clock.monotonic });
+  const budget = createMemoryBudget(1024 * 1024);
+  const loader = createResultLoader({ service, store, clock, budget, markdown: false, concurrency: 1, keptDays });
+  // The clock of the database, which decides about `due`, may be behind by an hour.
+  const ages = { new: HOUR_MS, due: (KEPT_DAYS * 24 + 1) * HOUR_MS - 1, old: (KEPT_DAYS * 24 + 1) * HOUR_MS + 1 };
+  const times = Object.entries(ages).map(
+    ([scanId, age]) => [scanId, new Date(clock.now() - age).toISOString()] as const,
+  );
+  const entries = [...times, ['undated', null] as const].map(([scanId, deliveredAt]) => {
+    service.runs.set(scanId, entryJson({ scanId, deliveredAt }));
+    return entryJson({ scanId, deliveredAt, data: undefined, resultTruncated: true });
+  });
+  const page = checkPage(rawPage(pageJson(entries)));
+  const completed = await loader.completePage(page, budget.enqueue('feed'), new AbortController().signal);
+  expect(service.requests).toEqual(loaded);
+  const resolved = completed.filter(({ loading }) => loading === 'resolved');
+  expect(resolved.map(({ accepted }) => accepted.run.scanId)).toEqual(loaded);
+  expect(completed).toHaveLength(entries.length);
+});
