@@ -110,7 +110,7 @@ export class ModelStore implements FeedStore {
     const nothingRead = feed.cursor === null && feed.resumeSince === null && feed.completeAsOf === null;
     if (!nothingRead && !includesNoMore(before, identity.filters)) {
       feed.filtersWidenedAt = this.now();
-      feed.completeFrom = Math.max(feed.completeFrom, this.now());
+      feed.completeFrom = Math.max(feed.completeFrom, this.now(), feed.lastDeliveredAt?.getTime() ?? 0);
     }
     const { filters, keepHistory } = identity;
     Object.assign(feed, { filters, keepHistory, holder, epoch: feed.epoch + 1, expiresAt: this.now() + ttlMs });

@@ -82,7 +82,8 @@ export function createLeases(
             filters_since = CASE WHEN feed.filters <> excluded.filters THEN clock_timestamp() ELSE feed.filters_since END,
             filters_widened_at = CASE WHEN ${ARE_WIDENED} THEN clock_timestamp() ELSE feed.filters_widened_at END,
             complete_from = CASE WHEN ${ARE_WIDENED}
-              THEN GREATEST(feed.complete_from, clock_timestamp()) -- the cursor may be ahead of data_complete_as_of
+              -- The cursor may be ahead of data_complete_as_of, and the service's clock ahead of the database's.
+              THEN GREATEST(feed.complete_from, clock_timestamp(), feed.last_delivered_at)
               ELSE feed.complete_from END,
             keep_history = excluded.keep_history,
             lease_holder = excluded.lease_holder,

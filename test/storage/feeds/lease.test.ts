@@ -212,6 +212,16 @@ describe('changed filters', () => {
     },
   );
 
+  it("make the data complete from the last delivery on when they include more and the service's clock is ahead", async () => {
+    await take('a');
+    const ahead = sql`date_trunc('hour', now()) + interval '2 hours'`;
+    await bench.rows(sql`UPDATE ${tables.feeds} SET cursor = 'x', last_delivered_at = ${ahead}`);
+    await bench.store.acquireLease(testFeed({ filters: everything }), 'a', TTL);
+    expect(await bench.rows(sql`SELECT complete_from = last_delivered_at AS right FROM ${tables.feeds}`)).toEqual([
+      { right: true },
+    ]);
+  });
+
   it('make the data complete from now on when they include more, until a full pass has finished', async () => {
     await take('a');
     await reachTheEnd();
