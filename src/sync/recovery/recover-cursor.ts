@@ -2,7 +2,7 @@ import type { Failure } from '../../core/errors.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedContext } from '../context.js';
 import type { Priority } from '../memory/memory-budget.js';
-import { createPageLimit } from '../page/page-limit.js';
+import { createPageLimit, isOversized } from '../page/page-limit.js';
 import { readPageWithin } from '../page/read-page.js';
 import type { FeedRun, FeedStart, LeaseGrant, Position } from '../ports/index.js';
 import { listsAnything, type Probe, readServiceDate } from './probe.js';
@@ -41,6 +41,7 @@ export async function recoverCursor(
   observer.ticked(context.stepMs);
   const serviceDate = await readServiceDate(probeOf({ beginning: true }, context), 'feed', context, signal).catch(
     (error) => {
+      if (isOversized(error)) return null; // accepted without the cursor; only the date is unknown
       throw mayRejectCursor(error) === null ? error : refusal;
     },
   );

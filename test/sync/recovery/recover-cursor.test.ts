@@ -151,6 +151,24 @@ describe('a cursor that the service rejects', () => {
     expect(store.feeds.get('default')?.cursor).toBe('12');
   });
 
+  it.each(['too_large', 'too_many_values'])(
+    'is replaced when reading the first run of the feed fails with %s',
+    async (kind) => {
+      const { service, store, rejected, resets, deliver, follow } = bench();
+      deliver(12, 'run');
+      await follow(1_000);
+      const readPage = service.readPage.bind(service);
+      service.readPage = async (request, signal) => {
+        if ('beginning' in request.start) throw new ModelFailure(kind, 'hold');
+        return readPage(request, signal);
+      };
+      rejected.add('12');
+      await follow(30_000);
+      expect(resets).toEqual([{ cursor: '10', since: null }]);
+      expect(feedOf(store)?.cursor).toBe('12');
+    },
+  );
+
   it('is kept when the same filters are refused without it too, since the settings are wrong', async () => {
     const { store, resets, deliver, follow, refuse } = bench();
     deliver(3, 'run');
