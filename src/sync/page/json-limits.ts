@@ -17,6 +17,9 @@ export const JSON_LIMITS = {
   expansion: 2 ** 20,
 } as const;
 
+/** Smallest exponent that counts, as in the quick check. With a smaller one a number becomes at most four times as long. */
+const COUNTED_EXPONENT = 10;
+
 /** The limit that an entry exceeds. */
 export type ExceededLimit = 'nesting' | 'elements' | 'expansion';
 
@@ -82,7 +85,7 @@ function numberEnd(json: Uint8Array, at: number): number {
   return end;
 }
 
-/** Returns how many characters longer a number is without its exponent, as PostgreSQL writes it. */
+/** Returns how many characters longer a number is without its exponent, as PostgreSQL writes it; 0 if the exponent is small. */
 function expansionOf(json: Uint8Array, start: number, end: number): number {
   let exponentAt = start;
   while (exponentAt < end && !isExponent(json[exponentAt] as number)) exponentAt += 1;
@@ -90,6 +93,7 @@ function expansionOf(json: Uint8Array, start: number, end: number): number {
   const point = json.subarray(start, exponentAt).indexOf(POINT);
   const decimals = point === -1 ? 0 : exponentAt - start - point - 1;
   const exponent = Number(textOf(json, { start: exponentAt + 1, end }));
+  if (Math.abs(exponent) < COUNTED_EXPONENT) return 0;
   const whole = exponentAt - start - decimals;
   return Math.max(0, Math.max(0, whole + exponent) + Math.max(0, decimals - exponent) - (end - start));
 }

@@ -44,6 +44,18 @@ describe('numbers with exponents', () => {
     expect(exceededLimit([bytes(`[${shrinking.repeat(2_000)}1e1100000]`)])).toBe('expansion');
   });
 
+  it.each(['1e9', '1E-9', '-1.5e+09', '0.1e-00009'])('are not limited when they are as small as in %s', (number) => {
+    const text = `[${`${number},`.repeat(300_000)}1]`;
+    expect(exceededLimit([bytes(text)])).toBeNull();
+    expect(mayExceed(text)).toBe(false);
+  });
+
+  it.each(['1e10', '1E-10', '-1.5e+010'])('are limited when they are as large as in %s', (number) => {
+    const text = `[${`${number},`.repeat(300_000)}1]`;
+    expect(exceededLimit([bytes(text)])).toBe('expansion');
+    expect(mayExceed(text)).toBe(true);
+  });
+
   it('are ignored in strings', () => {
     expect(exceededLimit([bytes(`{"1e9999999":"1e9999999 \\" 1e9999999","a\\\\":1}`)])).toBeNull();
   });
