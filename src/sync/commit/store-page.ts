@@ -98,7 +98,8 @@ export async function storePage(page: CompletedPage, owner: PageOwner, signal: A
   // After the commit, so that storing the page does not depend on another request.
   const { inserted, updated } = outcome.counts;
   const { deadEnd: previous, recentCursors } = owner;
-  const facts = { verdict, previous, bringsNew: inserted + updated > 0, recentCursors };
+  const isNewlyBad = Object.keys(quality.bad).length > 0; // quality omits entries that were in quarantine before
+  const facts = { verdict, previous, bringsNew: inserted + updated > 0 || isNewlyBad, recentCursors };
   const result = await findProgress(page, facts, filters, service, signal);
   if (result.progress !== 'end' || verdict === 'end') return result;
   // The database may have lost the first commit (a failover). The cursor did not move, so the fence would not notice it. So the

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { followFeed as followInLibrary } from '../../../src/library/follow-feed.js';
 import type { FeedRequest } from '../../../src/sync/ports/index.js';
 import { ModelFailure } from '../../simulation/model-failure.js';
+import { entryJson, pageJson } from '../../support/entries.js';
 import { filteredFeed, POLL_MS, withoutCursorAtEnd } from '../../support/filtered-feed.js';
+import { rawPage } from '../../support/pages.js';
 
 const MINUTE = 60_000;
 
@@ -100,6 +102,25 @@ it('finishes a pass only when a second request for its last position returns not
   ]);
   const pauses = commits.slice(0, 3).map(({ at }, index) => (commits[index + 1]?.at ?? 0) - at);
   expect(Math.min(...pauses)).toBeGreaterThan(POLL_MS);
+});
+
+it('claims the end only when a second request for its position returns no new unusable entry', async () => {
+  const { service, store, follow } = filteredFeed(withoutCursorAtEnd);
+  let polls = 0;
+  service.readPage = async ({ filters }) => {
+    if (filters.environment === 'prod') polls += 1;
+    const unusable = polls < 2 ? [] : [entryJson({ scanId: 'unusable', status: 'odd' })];
+    return rawPage(pageJson([entryJson(), ...unusable], null));
+  };
+  const pollsAtEnd = new Set<number>();
+  const commit = store.commitPage.bind(store);
+  store.commitPage = async (page) => {
+    if (page.freshness?.atEnd) pollsAtEnd.add(polls);
+    return commit(page);
+  };
+  await follow(4 * POLL_MS);
+  expect(store.quarantine.size).toBe(1);
+  expect(Math.min(...pollsAtEnd)).toBe(3);
 });
 
 it('stores the last page when the service refuses requests without filters', async () => {
