@@ -231,7 +231,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
   ),
   engine(
     'a correction shows how far the feed was read',
-    patch('src/sync/page/proven-delivery.ts', 'if (revision === 1) proven', 'proven'),
+    patch('src/sync/page/proven-delivery.ts', 'if (revision === 1 && ', 'if ('),
   ),
   engine(
     'an empty page is the end of the feed, whatever the filters hide',

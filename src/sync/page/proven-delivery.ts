@@ -17,10 +17,10 @@ export function provenDelivery(
     accepted: { run },
   } of entries) {
     const { deliveredAt, revision } = run;
-    if (deliveredAt === null || !isPlausible(deliveredAt)) continue;
+    if (deliveredAt === null) continue;
     if (deliveredAt.getTime() < latest) return null;
     latest = deliveredAt.getTime();
-    if (revision === 1) proven = deliveredAt;
+    if (revision === 1 && isPlausible(deliveredAt)) proven = deliveredAt;
   }
   return proven;
 }

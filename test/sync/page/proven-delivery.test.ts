@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest';
+import { checkPage } from '../../../src/sync/page/check-page.js';
+import { provenDelivery } from '../../../src/sync/page/proven-delivery.js';
+import { entryJson, pageJson } from '../../support/entries.js';
+import { rawPage } from '../../support/pages.js';
+
+const FUTURE = '2099-01-01T00:00:00.000Z';
+const NOW = new Date('2026-01-01T12:00:00.000Z');
+const at = (hour: number) => `2026-01-01T${hour}:00:00.000Z`;
+
+type Delivery = readonly [deliveredAt: string | null, revision?: number];
+
+it.each<readonly [string, readonly Delivery[], string | null]>([
+  ['the last delivery of a sorted page', [[at(10)], [at(10)], [at(11)]], at(11)],
+  ['nothing by a page that is not sorted', [[at(11)], [at(10)]], null],
+  ['nothing by a correction', [[at(10)], [at(11), 2]], at(10)],
+  ['nothing by an entry without a time', [[at(10)], [null]], at(10)],
+  ['nothing by a future time', [[at(10)], [FUTURE]], at(10)],
+  ['nothing by an entry after a future time, since the page is not sorted', [[at(10)], [FUTURE], [at(11)]], null],
+  ['nothing by an entry after a correction of a future time', [[FUTURE, 2], [at(11)]], null],
+])('proves %s', (_, deliveries, proven) => {
+  const entries = deliveries.map(([deliveredAt, revision = 1], index) =>
+    entryJson({ scanId: `scan-${index}`, deliveredAt, revision }),
+  );
+  const found = provenDelivery(checkPage(rawPage(pageJson(entries))), (time) => time <= NOW);
+  expect(found?.toISOString() ?? null).toBe(proven);
+});
