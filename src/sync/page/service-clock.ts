@@ -3,6 +3,9 @@ const TOLERANCE_MS = 2_000;
 /** Maximum part of the service's time that rounding to whole seconds cuts off, milliseconds. */
 const LOST_FRACTION_MS = 999;
 
+/** Maximum error of the service's time by its `Date` header, or by the local clock if that shows no difference, milliseconds. */
+export const SERVICE_TIME_ERROR_MS = TOLERANCE_MS + LOST_FRACTION_MS;
+
 /** Returns whether the service's clock differs from the local one, by its `Date` header. */
 export function isServiceClockOff(serviceDate: Date | null, wallClockNow: number): serviceDate is Date {
   return serviceDate !== null && Math.abs(serviceDate.getTime() - wallClockNow) > TOLERANCE_MS;

@@ -1,6 +1,6 @@
 import { RECENT_PASS_OVERLAP_MS } from '../../core/recent-pass.js';
 import type { FeedContext } from '../context.js';
-import { isServiceClockOff } from '../page/service-clock.js';
+import { isServiceClockOff, SERVICE_TIME_ERROR_MS } from '../page/service-clock.js';
 import type { LastPass, LeaseGrant, NewPass, Pass } from '../ports/index.js';
 import { readServiceDate } from '../recovery/probe.js';
 
@@ -47,14 +47,15 @@ async function beginNow(
 ): Promise<Pass | null> {
   const { store, clock, reconcile } = context;
   if (!(await store.readStatus(lease.feed)).endReached) return null;
-  const serviceTime = await readServiceTime(kind, context, signal);
+  const { serviceTime, errorMs } = await readServiceTime(kind, context, signal);
   const { lagMs, dataCompleteAsOf: completeAsOf } = await store.readStatus(lease.feed);
   if (lagMs === null || completeAsOf === null) return null;
   // The pass ends at the time up to which the feed is complete: an entry that is missing before it was skipped. The lag was
-  // measured before its response was received, so this is not too early.
+  // measured before its response was received, so this is too early only by the error of the service's time. The pass claims less
+  // by that error: a later end could count entries as skipped that the cursor would have read.
   const until = new Date(serviceTime(clock.monotonic()) - lagMs);
   const since = kind === 'full' ? null : recentSince(until, last, reconcile.windowMs);
-  return store.beginPass(lease, { kind, since, until, completeAsOf });
+  return store.beginPass(lease, { kind, since, until, completeAsOf: new Date(completeAsOf.getTime() - errorMs) });
 }
 
 /** Milliseconds until a pass may be due. The first reading of the whole feed counts as a full pass, so none is due before it. */
@@ -69,17 +70,22 @@ export function recentSince(until: Date, last: LastPass | null, windowMs: number
   return new Date(start - RECENT_PASS_OVERLAP_MS);
 }
 
-/** Returns a function that converts monotonic times to the service's clock, or to the local one if they do not differ. */
+/**
+ * Returns a function that converts monotonic times to the service's clock, or to the local one if they do not differ, and by how
+ * many milliseconds its results may be too early.
+ */
 async function readServiceTime(
   kind: NewPass['kind'],
   context: FeedContext,
   signal: AbortSignal,
-): Promise<(monotonic: number) => number> {
+): Promise<{ readonly serviceTime: (monotonic: number) => number; readonly errorMs: number }> {
   const { read, clock } = context;
   const probe = { filters: read.filters, start: { since: new Date(clock.now()) } };
+  const sentAt = clock.monotonic();
   const serviceDate = await readServiceDate(probe, kind, context, signal);
   const answeredAt = clock.monotonic();
   const now = clock.now();
   const answered = isServiceClockOff(serviceDate, now) ? serviceDate.getTime() : now;
-  return (monotonic) => answered + monotonic - answeredAt;
+  const serviceTime = (monotonic: number) => answered + monotonic - answeredAt;
+  return { serviceTime, errorMs: SERVICE_TIME_ERROR_MS + answeredAt - sentAt };
 }

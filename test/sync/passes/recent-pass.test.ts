@@ -111,8 +111,7 @@ it('reads no further than the feed is complete to when the service answers slowl
     before: (_operation, _request, signal) => clock.sleep(20_000, signal),
   }));
   await follow(170_000, { pollIntervalMs: HOUR_MS });
-  const { until, completeAsOf } = store.latestPass('recent') ?? {};
-  expect(until?.getTime()).toBe(completeAsOf);
+  expect(store.latestPass('recent')?.until.getTime()).toBe(store.feeds.get('default')?.completeAsOf);
 });
 
 it('reads as far as the feed is complete to when the database answers slowly', async () => {
@@ -124,8 +123,7 @@ it('reads as far as the feed is complete to when the database answers slowly', a
     return { ...(await readStatus(feed)), readAt };
   };
   await follow(170_000, { pollIntervalMs: HOUR_MS });
-  const { until, completeAsOf } = store.latestPass('recent') ?? {};
-  expect(until?.getTime()).toBe(completeAsOf);
+  expect(store.latestPass('recent')?.until.getTime()).toBe(store.feeds.get('default')?.completeAsOf);
 });
 
 it('is reconciled up to its own end, although the feed continues meanwhile', async () => {
@@ -134,7 +132,7 @@ it('is reconciled up to its own end, although the feed continues meanwhile', asy
   const begun: (number | undefined)[] = [];
   store.beginPass = async (lease, pass) => {
     const feed = store.feeds.get('default');
-    begun.push(pass.until.getTime());
+    begun.push(pass.completeAsOf.getTime());
     if (feed?.completeAsOf) feed.completeAsOf += 1_000; // a poll in between
     return beginPass(lease, pass);
   };
@@ -222,4 +220,26 @@ describe('a recent pass over a feed of which most entries are unusable', () => {
     await follow(600_000, PAGES);
     expect(store.latestPass('recent')?.finishedAt).not.toBeNull();
   });
+});
+
+it("claims nothing after its end when the service's clock is slightly ahead", async () => {
+  const AHEAD_MS = 2_400;
+  const { clock, service, store, entry, follow } = bench();
+  service.feed.push(entry({ scanId: 'a' }));
+  const readPage = service.readPage.bind(service);
+  service.readPage = async (request, signal) => {
+    const page = await readPage(request, signal);
+    const serviceDate = new Date(Math.floor((clock.now() + AHEAD_MS) / 1_000) * 1_000);
+    await clock.sleep(300, signal);
+    return { ...page, serviceDate };
+  };
+  const leads: number[] = [];
+  const beginPass = store.beginPass.bind(store);
+  store.beginPass = (lease, pass) => {
+    leads.push(pass.until.getTime() - (pass.completeAsOf.getTime() + AHEAD_MS));
+    return beginPass(lease, pass);
+  };
+  await follow(HOUR_MS / 4);
+  expect(leads.length).toBeGreaterThan(5);
+  expect(Math.min(...leads)).toBeGreaterThanOrEqual(0);
 });
