@@ -215,7 +215,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       'onCommitted: ({ counts }, entries) => {',
       `onCommitted: ({ counts }, entries) => {
          store.readPosition(lease.feed)
-           .then(({ cursor }) => store.movePosition(lease, cursor, { cursor: page.next, since: null }, 'rejected'))
+           .then(({ cursor }) => store.movePosition(lease, cursor, { cursor: page.next, since: null }))
            .catch(() => {});`,
     ),
   ),

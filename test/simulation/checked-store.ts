@@ -4,7 +4,6 @@ import type {
   CommitOutcome,
   EntryBatch,
   LeaseGrant,
-  MoveReason,
   PageCommit,
   PassCommit,
   PassKind,
@@ -123,8 +122,8 @@ export class CheckedStore extends ModelStore {
     return feed !== undefined && feed.endReachedAt !== null && !isUnfinished('history') && !isUnfinished('backfill');
   }
 
-  override async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason) {
-    const moved = await super.movePosition(lease, from, to, reason);
+  override async movePosition(lease: LeaseGrant, from: string | null, to: Position) {
+    const moved = await super.movePosition(lease, from, to);
     if (moved) this.coverage['abandoned cursors'] += 1;
     if (moved && from !== null && !this.#serviceOf(lease.feed).refused.has(from))
       this.#fail(`the engine gave up cursor ${from}, which was never rejected`);

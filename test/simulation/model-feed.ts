@@ -1,4 +1,4 @@
-import type { FeedFilters, FeedIdentity, MoveReason } from '../../src/sync/ports/index.js';
+import type { FeedFilters, FeedIdentity } from '../../src/sync/ports/index.js';
 import { type ModelPass, newPass } from './model-passes.js';
 
 /** A row of `feeds` with its positions and passes. Times in milliseconds since 1970, by the database's clock. */
@@ -34,7 +34,7 @@ export interface ModelPosition {
   readonly notedAt: number;
   /** Delivery time up to which the feed was read there. */
   readonly deliveredUpTo: Date | null;
-  readonly reason: 'checkpoint' | MoveReason;
+  readonly reason: 'checkpoint' | 'rejected' | 'rewind';
   /** Target of a rewind; null: the feed's start. */
   readonly target?: ModelPosition | null;
 }

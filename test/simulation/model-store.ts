@@ -10,7 +10,6 @@ import type {
   LastPass,
   LeaseGrant,
   LeaseRenewal,
-  MoveReason,
   NewPass,
   PageCommit,
   Pass,
@@ -179,10 +178,10 @@ export class ModelStore implements FeedStore {
       .map(({ scanId, revision }) => ({ scanId, revision }));
   }
 
-  async movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean> {
+  async movePosition(lease: LeaseGrant, from: string | null, to: Position): Promise<boolean> {
     const feed = this.#held(lease);
     if (feed === null || feed.cursor !== from) return false;
-    this.#note(feed, { cursor: from, notedAt: this.now(), deliveredUpTo: feed.deliveredUpTo, reason });
+    this.#note(feed, { cursor: from, notedAt: this.now(), deliveredUpTo: feed.deliveredUpTo, reason: 'rejected' });
     Object.assign(feed, { cursor: to.cursor, resumeSince: to.since });
     return true;
   }

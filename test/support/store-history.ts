@@ -194,7 +194,7 @@ export class StoreHistory {
       { cursor: null, since: this.#time() },
       { cursor: null, since: null },
     ]);
-    return { name: 'movePosition', args: [lease, from, to, 'rejected'] };
+    return { name: 'movePosition', args: [lease, from, to] };
   }
 
   /** Ages are whole hours, so that the time between the calls to the two stores makes no difference. */

@@ -59,7 +59,7 @@ export function createPositions(
         .limit(limit)
         .execute(),
 
-    async movePosition(lease, from, to, reason) {
+    async movePosition(lease, from, to) {
       const { rows } = await sql`
         WITH moved AS (
           UPDATE ${tables.feeds} SET cursor = ${to.cursor}::text, resume_since = ${timestamp(to.since)}
@@ -68,7 +68,7 @@ export function createPositions(
         ),
         noted AS (
           INSERT INTO ${tables.cursorHistory} (feed, cursor, last_delivered_at, reason)
-          SELECT name, ${from}::text, delivered_up_to, ${reason} FROM moved
+          SELECT name, ${from}::text, delivered_up_to, 'rejected' FROM moved
           RETURNING feed, id
         ),
         ${prunedRows(tables, sql`noted`)}

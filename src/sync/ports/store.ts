@@ -18,9 +18,6 @@ export interface EarlierPositions {
   readonly deliveredUpTo: Date | null;
 }
 
-/** Why a position was left: the service rejected its cursor, or a person requested it. */
-export type MoveReason = 'rejected' | 'rewind';
-
 /** Figures about a feed that every replica reports alike. */
 export interface FeedStatus extends Freshness {
   readonly lastPollAt: Date | null;
@@ -114,8 +111,11 @@ export interface FeedStore extends PassStore {
     to: Date,
     limit: number,
   ): Promise<readonly Pick<StoredResult, 'scanId' | 'revision'>[]>;
-  /** Moves the feed and keeps the old cursor in the history. Returns false if the lease was lost or the cursor moved. */
-  movePosition(lease: LeaseGrant, from: string | null, to: Position, reason: MoveReason): Promise<boolean>;
+  /**
+   * Moves the feed and keeps the old cursor in the history, as rejected by the service. Returns false if the lease was lost or the
+   * cursor moved.
+   */
+  movePosition(lease: LeaseGrant, from: string | null, to: Position): Promise<boolean>;
   /** Stores whether the feed is stuck. No effect if the lease was lost. */
   storeStuck(lease: LeaseGrant, stuck: boolean): Promise<void>;
   readStatus(feed: string): Promise<FeedStatus>;

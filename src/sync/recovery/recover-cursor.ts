@@ -60,7 +60,7 @@ export async function recoverCursor(
     overlap = await findPositionWithin(since, deliveredUpTo, 'feed', context, signal);
   }
   const to = (await findNewestAccepted(cursors, context, signal)) ?? overlap ?? { cursor: null, since: null };
-  if (await store.movePosition(lease, position.cursor, to, 'rejected')) observer.cursorReset(to);
+  if (await store.movePosition(lease, position.cursor, to)) observer.cursorReset(to);
 }
 
 /**

@@ -74,7 +74,7 @@ describe('polls of several feeds that are committed together', () => {
     const [held, lost, moved] = [await take('held'), await take('lost'), await take('moved')];
     await bench.store.releaseLease(lost);
     await takeFeed(bench.store, testFeed({ name: 'lost' }), 'another process');
-    await bench.store.movePosition(moved, null, { cursor: 'elsewhere', since: null }, 'rejected');
+    await bench.store.movePosition(moved, null, { cursor: 'elsewhere', since: null });
     const outcomes = [held, lost, moved].map((lease) => store.commitPage(poll(lease)));
     release();
     const kinds = (await Promise.all(outcomes)).map(({ kind }) => kind);
@@ -127,7 +127,7 @@ describe('polls of several feeds that are committed together', () => {
 it('reads the positions of several feeds with one statement when they are asked for together', async () => {
   const { store, release } = batchingStore();
   const lease = await take('known');
-  await bench.store.movePosition(lease, null, { cursor: 'here', since: null }, 'rejected');
+  await bench.store.movePosition(lease, null, { cursor: 'here', since: null });
   const positions = ['unknown', 'known'].map((name) => store.readPosition(name));
   release();
   expect(await Promise.all(positions)).toEqual([

@@ -46,9 +46,9 @@ describe('earlier positions of a feed', () => {
 
   it('are not offered when they were rejected before', async () => {
     await readUpTo(1, 2, 3);
-    await bench.store.movePosition(feed.lease, 'day-3', { cursor: 'day-2', since: null }, 'rejected');
+    await bench.store.movePosition(feed.lease, 'day-3', { cursor: 'day-2', since: null });
     expect(await offered()).toEqual(['day-1']);
-    await bench.store.movePosition(feed.lease, 'day-2', { cursor: 'day-1', since: null }, 'rejected');
+    await bench.store.movePosition(feed.lease, 'day-2', { cursor: 'day-1', since: null });
     expect(await offered()).toEqual([]);
   });
 
@@ -77,7 +77,7 @@ describe('earlier positions of a feed', () => {
       SELECT feed, feed || number, 'checkpoint' FROM generate_series(1, 310) AS number, unnest('{default,other}'::text[]) AS feed`);
     const counts = () =>
       bench.rows(sql`SELECT feed, count(*)::int FROM ${tables.cursorHistory} GROUP BY feed ORDER BY feed`);
-    await bench.store.movePosition(feed.lease, null, { cursor: 'x', since: null }, 'rejected');
+    await bench.store.movePosition(feed.lease, null, { cursor: 'x', since: null });
     expect(await counts()).toEqual([
       { feed: 'default', count: 300 },
       { feed: 'other', count: 310 },
