@@ -21,22 +21,24 @@ export interface SeenField {
 const FIELDS_OF_VIEW = 2_000;
 const FIELDS = 50_000;
 
+/**
+ * Limits of a batch: number of runs, and stored bytes of their documents. Searching a batch of ordinary documents, of less
+ * than 2 KB each, takes PostgreSQL about 45 ms, which fits into the time slice while a history is read.
+ */
+const BATCH = { runs: 250, bytes: 2 ** 20 };
+
 /** Returns the last change of the next batch, which is limited in runs and in stored bytes; null if there are no more changes. */
-export async function endOfBatch(
-  { db, tables }: StoreConnection,
-  after: string,
-  { runs, bytes }: { readonly runs: number; readonly bytes: number },
-): Promise<string | null> {
+export async function endOfBatch({ db, tables }: StoreConnection, after: string): Promise<string | null> {
   const { rows } = await sql<{ last: string | null }>`
     SELECT max(change_seq)::text AS last
     FROM (
       SELECT change_seq, sum(size) OVER (ORDER BY change_seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
       FROM (
         SELECT change_seq, COALESCE(pg_column_size(data), 0) AS size FROM ${tables.runs}
-        WHERE change_seq > ${after}::bigint ORDER BY change_seq LIMIT ${runs}
+        WHERE change_seq > ${after}::bigint ORDER BY change_seq LIMIT ${BATCH.runs}
       ) AS next
     ) AS batch
-    WHERE COALESCE(before, 0) < ${bytes}`.execute(db);
+    WHERE COALESCE(before, 0) < ${BATCH.bytes}`.execute(db);
   return rows[0]?.last ?? null;
 }
 

@@ -7,12 +7,6 @@ import { deleteStoredRows } from './stored-rows.js';
 import { readReportViews, storeDecisions } from './stored-views.js';
 
 /**
- * Limits of a batch: number of runs, and stored bytes of their documents. For ordinary documents, of less than 2 KB each, a batch
- * takes PostgreSQL about 45 ms, which fits into the time slice while a history is read.
- */
-const BATCH = { runs: 250, bytes: 2 ** 20 };
-
-/**
  * Searches the next batch of documents and stores new types and fields. Takes no lock that blocks a commit. Returns the approximate
  * number of changes it searched and whether there may be more; null if another process is searching.
  */
@@ -27,7 +21,7 @@ export async function findNewFields({ db, tables }: StoreConnection) {
       .executeTakeFirst();
     if (progress === undefined) return null;
     const { at } = progress;
-    const last = await endOfBatch(connection, at, BATCH);
+    const last = await endOfBatch(connection, at);
     if (last === null) return { more: false, changes: 0, views: 0, columns: 0 };
     const seen = await findFields(connection, at, last);
     const known = await readReportViews(connection);

@@ -13,8 +13,7 @@ import type { ReportView } from './report-view.js';
  * the table may be behind.
  */
 
-/** Limits of a batch: number of runs, stored bytes of their documents, and number of deleted runs. */
-const BATCH = { runs: 250, bytes: 2 ** 20 };
+/** Maximum number of deleted runs in a batch. */
 const DELETIONS = 1_000;
 /** SQLSTATE of a row that does not fit into its table, or of a value that does not fit into an index. */
 const TOO_LONG = '54000';
@@ -165,7 +164,7 @@ export async function explainTooLong<T>(work: Promise<T>, view: string): Promise
 
 /** Returns the last change of the next batch of changed and deleted runs; null if there is none. */
 async function endOfChanges({ db, tables }: StoreConnection, after: string): Promise<string | null> {
-  const ofRuns = await endOfBatch({ db, tables }, after, BATCH);
+  const ofRuns = await endOfBatch({ db, tables }, after);
   const { rows } = await sql<{ last: string | null; number: number }>`
     SELECT max(change_seq)::text AS last, count(*)::int AS number FROM (
       SELECT change_seq FROM ${tables.deletedRuns} WHERE change_seq > ${after}::bigint
