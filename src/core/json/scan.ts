@@ -80,11 +80,6 @@ export function scanMembers(
   return { values, depth: deepest, hasSpecialEscapes, hasUnusualNumbers };
 }
 
-/** @throws JsonSyntaxError */
-export function factsOf(json: Uint8Array): JsonFacts {
-  return scanMembers(json, 0, () => {});
-}
-
 /** Returns the end of the value that starts at `at`. */
 export function valueEnd(json: Uint8Array, at: number): number {
   const scan = beginScan(json, at);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { factsOf, scanMembers } from '../../../src/core/json/scan.js';
+import { scanMembers } from '../../../src/core/json/scan.js';
+import { factsOf } from '../../support/json-facts.js';
 import { cases } from '../../support/thorough.js';
 
 interface Member {

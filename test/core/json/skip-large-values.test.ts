@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { factsOf } from '../../../src/core/json/scan.js';
 import {
   parseSkippingLargeValues,
   type SkippableValues,
   TooManyValues,
 } from '../../../src/core/json/skip-large-values.js';
+import { factsOf } from '../../support/json-facts.js';
 import { cases } from '../../support/thorough.js';
 
 const OF_ENTRIES: SkippableValues = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { factsOf } from '../../../src/core/json/scan.js';
 import { exceededLimit, isUnderflow, JSON_LIMITS, mayExceedLimits } from '../../../src/sync/page/json-limits.js';
+import { factsOf } from '../../support/json-facts.js';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const mayExceed = (text: string) => mayExceedLimits(factsOf(bytes(text)), text.length);
