@@ -92,9 +92,8 @@ async function readFrom(
   if (start.cursor !== state.at.cursor) state.recentCursors = createRecentCursors();
   state.at = start;
   const storeAndReport: StorePage = async (page, before) => {
-    const { filters } = context.identity;
     const { breaker, recentCursors, deadEnd } = state;
-    const pageContext = { ...context, filters, lease, breaker, recentCursors, deadEnd, before };
+    const pageContext = { ...context, lease, breaker, recentCursors, deadEnd, before };
     const result = await storeFeedPage(page, pageContext, signal);
     if (result.progress === 'fenced') return result;
     state.deadEnd = result.deadEnd;

@@ -10,8 +10,7 @@ import { type PageResult, reportLoading, storePage } from './store-page.js';
 
 /** The parts of the engine that storing a page of the feed needs. */
 export interface PageContext
-  extends Pick<LeaderContext, 'service' | 'store' | 'observer' | 'clock' | 'stepMs' | 'retryWakeUp'> {
-  readonly filters: LeaderContext['identity']['filters'];
+  extends Pick<LeaderContext, 'service' | 'store' | 'observer' | 'clock' | 'read' | 'stepMs' | 'retryWakeUp'> {
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
   /** The dead end that the previous page found. */

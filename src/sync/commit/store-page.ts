@@ -1,17 +1,10 @@
 import type { Clock } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
+import type { ReadSettings } from '../context.js';
 import type { CheckedEntry, Loading } from '../page/check-page.js';
 import { type DeadEnd, findProgress, isEndOfFeed, type Progress } from '../page/end-of-feed.js';
 import type { RecentCursors } from '../page/recent-cursors.js';
-import type {
-  CommitOutcome,
-  FeedFilters,
-  FeedService,
-  FeedStore,
-  LeaseGrant,
-  Reading,
-  SyncObserver,
-} from '../ports/index.js';
+import type { CommitOutcome, FeedService, FeedStore, LeaseGrant, Reading, SyncObserver } from '../ports/index.js';
 import type { CompletedPage } from '../prefetch/completed-page.js';
 import type { RetryWakeUp } from '../results/retry-wake-up.js';
 import { type Breaker, qualityOf, qualityOfNew } from '../retry/breaker.js';
@@ -38,7 +31,7 @@ export interface PageOwner {
   readonly store: Pick<FeedStore, 'notYetQuarantined' | 'tryEntries'>;
   readonly observer: Pick<SyncObserver, 'pageStored'>;
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly filters: FeedFilters;
+  readonly read: Pick<ReadSettings, 'filters'>;
   readonly lease: LeaseGrant;
   readonly breaker: Breaker;
   readonly retryWakeUp: RetryWakeUp;
@@ -70,7 +63,8 @@ export interface PageResult {
  * @throws MostlyBad
  */
 export async function storePage(page: CompletedPage, owner: PageOwner, signal: AbortSignal): Promise<PageResult> {
-  const { isLast, service, store, filters, lease, breaker, retryWakeUp, storedCursor, commit, onCommitted } = owner;
+  const { isLast, service, store, lease, breaker, retryWakeUp, storedCursor, commit, onCommitted } = owner;
+  const { filters } = owner.read;
   const verdict = isLast ? 'end' : await isEndOfFeed(page, filters, service, signal);
   // If the service rejected the stored cursor, this page was requested from another position.
   const to = page.next ?? page.at.cursor;

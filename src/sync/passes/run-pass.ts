@@ -148,7 +148,7 @@ function storePassPage(
   context: PassContext,
   signal: AbortSignal,
 ): Promise<PageResult> {
-  const { store, read } = context;
+  const { store } = context;
   const { breaker, deadEnd, recentCursors, pace, pass } = state;
   const { id, begunAt, until, cursor } = pass;
   const { endsAtUntil, findsSkipped } = PASS_POLICIES[pass.kind];
@@ -158,7 +158,6 @@ function storePassPage(
       ...context,
       reading: pass.kind,
       isLast: endsAtUntil && reachesBeyond(page, until),
-      filters: read.filters,
       lease,
       breaker,
       storedCursor: cursor,
