@@ -24,7 +24,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
       storeFeedPage,
       'const outcome = await store.commitPage({ lease, from, to, freshness, ...content });',
       `const nothing = { batch: [], quarantine: [] };
-       await store.commitPage({ lease, from, to, freshness: null, ...nothing });
+       await store.commitPage({ lease, from, to, freshness: { ...freshness, atEnd: false, lastDelivered: null, lastDeliveredAt: null }, ...nothing });
        const outcome = await store.commitPage({ lease, from: to, to, freshness, ...content });`,
     ),
   ),

@@ -19,9 +19,10 @@ it('reports no broken promise when results and a page are committed at the same 
   const request = { filters: traits.filters, start: { beginning: true }, limit: 10, markdown: false } as const;
   const page = await clock.run(service.readPage(request, new AbortController().signal));
   const empty = { batch: batchOf([]), quarantine: [] };
+  const freshness = { atEnd: false, polledAt: clock.monotonic(), lastDelivered: null, lastDeliveredAt: null };
   await Promise.all([
     store.commitResults(lease, empty.batch),
-    store.commitPage({ lease, from: null, to: page.nextCursor, freshness: null, ...empty }),
+    store.commitPage({ lease, from: null, to: page.nextCursor, freshness, ...empty }),
   ]);
   expect(store.broken).toBeNull();
   expect((await store.readPosition(lease.feed)).cursor).toBe(page.nextCursor);

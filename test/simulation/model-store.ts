@@ -240,9 +240,9 @@ export class ModelStore implements FeedStore {
     if (commit.to !== null) feed.resumeSince = null;
     feed.expiresAt = this.now() + this.#settings.leaseTtlMs;
     feed.lastCommitAt = this.now();
-    if (commit.freshness !== null) this.#refresh(feed, commit.freshness);
+    this.#refresh(feed, commit.freshness);
     if (commit.to !== commit.from)
-      this.#checkpoint(feed, commit.to, commit.freshness?.lastDeliveredAt ?? feed.deliveredUpTo);
+      this.#checkpoint(feed, commit.to, commit.freshness.lastDeliveredAt ?? feed.deliveredUpTo);
     return { kind: 'committed', counts, asOf: this.#asOf(feed) };
   }
 

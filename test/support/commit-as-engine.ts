@@ -2,7 +2,7 @@ import type { CommitCounts } from '../../src/core/counts.js';
 import { commitWithoutRefused } from '../../src/sync/commit/quarantine-refused.js';
 import { checkPage } from '../../src/sync/page/check-page.js';
 import { rawPage } from './pages.js';
-import type { StoreBench } from './store.js';
+import { claimNothing, type StoreBench } from './store.js';
 
 /** Commits a page as the engine does: entries that PostgreSQL refuses go to quarantine. */
 export async function commitAsEngine(bench: StoreBench, body: string | Uint8Array, to: string): Promise<CommitCounts> {
@@ -11,7 +11,7 @@ export async function commitAsEngine(bench: StoreBench, body: string | Uint8Arra
   const checked = checkPage(rawPage(body));
   const { outcome } = await commitWithoutRefused(
     { checked, completed: checked.entries },
-    (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: null, ...content }),
+    (content) => bench.store.commitPage({ lease, from: cursor, to, freshness: claimNothing(), ...content }),
     (batch) => bench.store.tryEntries(lease, batch),
     new AbortController().signal,
   );

@@ -198,9 +198,8 @@ export class StoreHistory {
   }
 
   /** Ages are whole hours, so that the time between the calls to the two stores makes no difference. */
-  #freshness(): FreshnessClaim | null {
+  #freshness(): FreshnessClaim {
     const { between, chance, pick } = this.#choices;
-    if (chance(0.4)) return null;
     const age = () => -HOUR_MS * between(0, 4);
     return {
       atEnd: chance(0.4),

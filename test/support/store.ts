@@ -12,7 +12,14 @@ import { readMigrations } from '../../src/storage/schema/read-migrations.js';
 import { tablesOf } from '../../src/storage/schema/schema.js';
 import { createStore } from '../../src/storage/store.js';
 import { batchOf, checkPage } from '../../src/sync/page/check-page.js';
-import type { CommitOutcome, FeedIdentity, FeedStore, LeaseGrant, PageCommit } from '../../src/sync/ports/index.js';
+import type {
+  CommitOutcome,
+  FeedIdentity,
+  FeedStore,
+  FreshnessClaim,
+  LeaseGrant,
+  PageCommit,
+} from '../../src/sync/ports/index.js';
 import { captureErrorLeaks } from './canaries/capture-leaks.js';
 import { pageJson } from './entries.js';
 import { rawPage } from './pages.js';
@@ -55,6 +62,14 @@ export const testFeed = (over: Partial<FeedIdentity> = {}): FeedIdentity => ({
   keepHistory: true,
   start: 'beginning',
   ...over,
+});
+
+/** Returns the claim of a page that is not the end and proves no delivery. */
+export const claimNothing = (): FreshnessClaim => ({
+  atEnd: false,
+  polledAt: performance.now(),
+  lastDelivered: null,
+  lastDeliveredAt: null,
 });
 
 /** A migrated database on a separate server, for what concerns the whole server. */
@@ -163,7 +178,7 @@ export async function takeFeed(store: FeedStore, feed: FeedIdentity, holder = 't
       to,
       batch: batchOf(checked.entries),
       quarantine: checked.quarantine,
-      freshness: null,
+      freshness: claimNothing(),
       ...over,
     });
     if (outcome.kind === 'committed') cursor = over.to ?? to;

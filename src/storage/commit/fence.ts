@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { FreshnessClaim, LeaseGrant, PageCommit } from '../../sync/ports/index.js';
+import type { LeaseGrant, PageCommit } from '../../sync/ports/index.js';
 import type { Tables } from '../schema/schema.js';
 import type { CommitSettings } from './commit-settings.js';
 
@@ -62,7 +62,7 @@ fence AS MATERIALIZED (
     end_reached_at = CASE WHEN sent.at_end THEN COALESCE(feed.end_reached_at, clock_timestamp()) ELSE feed.end_reached_at END,
     last_delivered_at = GREATEST(feed.last_delivered_at, sent.last_delivered_at),
     delivered_up_to = GREATEST(feed.delivered_up_to, sent.last_delivered_at),
-    last_poll_at = COALESCE(sent.polled_at, feed.last_poll_at),
+    last_poll_at = sent.polled_at,
     last_commit_at = clock_timestamp(),
     lease_expires_at = clock_timestamp() + ${settings.leaseTtlMs} * interval '1 millisecond'
   FROM sent JOIN locked ON locked.name = sent.feed AND locked.cursor IS NOT DISTINCT FROM sent.from_cursor
@@ -78,8 +78,8 @@ export function fenceOnLease(tables: Tables, lease: LeaseGrant): RawBuilder<unkn
 }
 
 /**
- * Returns rows of positions and what their pages prove about freshness; pages that prove nothing leave those columns null. At the
- * end of the feed, the data is complete up to the time the poll was sent; before the end, up to the delivery that the page proves.
+ * Returns rows of positions and what their pages prove about freshness; a page that proves no delivery leaves those columns null. At
+ * the end of the feed, the data is complete up to the time the poll was sent; before it, up to the delivery that the page proves.
  * Neither time may be later than it really was by the database's clock, however long the statement takes to arrive. So both are
  * derived from an earlier answer of the database (database-clock.ts), the first of which came with the lease. If that clock was
  * set back since, or belongs to another server after a failover, the limit is the current database time minus the age that the
@@ -90,8 +90,6 @@ function sentPositions(
   { databaseClock }: CommitSettings,
   now: number,
 ): RawBuilder<unknown> {
-  const claim = (read: (claim: FreshnessClaim) => unknown) => (page: PageCommit) =>
-    page.freshness === null ? null : read(page.freshness);
   const reachedAt = (instant: number | null) => (instant === null ? null : databaseClock.reachedAt(instant));
   const ageOf = (instant: number | null) => (instant === null ? null : Math.max(0, now - instant));
   const columns: readonly Column[] = [
@@ -100,12 +98,12 @@ function sentPositions(
     ['holder', 'text', ({ lease }) => lease.holder],
     ['from_cursor', 'text', ({ from }) => from],
     ['to_cursor', 'text', ({ to }) => to],
-    ['at_end', 'boolean', ({ freshness }) => freshness?.atEnd ?? false],
-    ['last_delivered_at', 'timestamptz', claim(({ lastDeliveredAt }) => lastDeliveredAt?.toISOString() ?? null)],
-    ['polled_reached', 'double precision', claim(({ polledAt }) => reachedAt(polledAt))],
-    ['polled_age', 'double precision', claim(({ polledAt }) => ageOf(polledAt))],
-    ['delivered_reached', 'double precision', claim(({ lastDelivered }) => reachedAt(lastDelivered))],
-    ['delivered_age', 'double precision', claim(({ lastDelivered }) => ageOf(lastDelivered))],
+    ['at_end', 'boolean', ({ freshness }) => freshness.atEnd],
+    ['last_delivered_at', 'timestamptz', ({ freshness }) => freshness.lastDeliveredAt?.toISOString() ?? null],
+    ['polled_reached', 'double precision', ({ freshness }) => reachedAt(freshness.polledAt)],
+    ['polled_age', 'double precision', ({ freshness }) => ageOf(freshness.polledAt)],
+    ['delivered_reached', 'double precision', ({ freshness }) => reachedAt(freshness.lastDelivered)],
+    ['delivered_age', 'double precision', ({ freshness }) => ageOf(freshness.lastDelivered)],
   ];
   const dated = (instant: string) => sql`LEAST(
       to_timestamp(${sql.id(`${instant}_reached`)} / 1000),

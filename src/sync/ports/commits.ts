@@ -20,7 +20,7 @@ export interface PageCommit {
   readonly to: string | null;
   readonly batch: EntryBatch;
   readonly quarantine: readonly QuarantineEntry[];
-  readonly freshness: FreshnessClaim | null;
+  readonly freshness: FreshnessClaim;
 }
 
 /** Claims of a commit about freshness. Monotonic times, which the store converts to the database's clock. */

@@ -5,7 +5,7 @@ import { batchOf, checkPage } from '../../../src/sync/page/check-page.js';
 import type { LeaseGrant, PageCommit } from '../../../src/sync/ports/index.js';
 import { entryJson, pageJson } from '../../support/entries.js';
 import { rawPage } from '../../support/pages.js';
-import { TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
+import { claimNothing, TEST_SCHEMA, tables, takeFeed, testFeed, useStore } from '../../support/store.js';
 
 const bench = useStore();
 
@@ -51,7 +51,7 @@ describe('polls of several feeds that are committed together', () => {
     const outcomes = [
       store.commitPage(poll(a, { to: 'it"s, {a} \\ ü', freshness: { ...claim, atEnd: true, polledAt: earlier } })),
       store.commitPage(poll(b, { to: 'b-1', freshness: { ...claim, atEnd: true, polledAt: later } })),
-      store.commitPage(poll(c, { to: 'c-1', freshness: null })),
+      store.commitPage(poll(c, { to: 'c-1', freshness: claimNothing() })),
     ];
     release();
     const [ofA, ofB, ofC] = await Promise.all(outcomes);

@@ -122,9 +122,9 @@ describe('when the database loses the entries of the last page before the end is
     const found: number[] = [];
     const commit = store.commitPage.bind(store);
     store.commitPage = async (page) => {
-      if (page.freshness?.atEnd) store.rows.clear();
+      if (page.freshness.atEnd) store.rows.clear();
       const outcome = await commit(page);
-      if (page.freshness?.atEnd) found.push(store.rows.size);
+      if (page.freshness.atEnd) found.push(store.rows.size);
       return outcome;
     };
     await follow(MINUTE);

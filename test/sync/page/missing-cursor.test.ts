@@ -38,7 +38,7 @@ describe('when the cursor is missing in the middle of the feed and filters short
     const commit = store.commitPage.bind(store);
     store.commitPage = async (page) => {
       const outcome = await commit(page);
-      if (page.freshness?.atEnd) storedAtEnd.add(store.rows.size);
+      if (page.freshness.atEnd) storedAtEnd.add(store.rows.size);
       return outcome;
     };
     deliver(200);
