@@ -11,8 +11,6 @@ export type Priority = 'deferred' | 'feed' | 'pending' | PassKind;
  */
 export interface MemoryBudget {
   readonly bytes: number;
-  /** Bytes reserved now. */
-  readonly reservedBytes: number;
   /** Returns a ticket that ranks after earlier ones of the same priority, and before those of lower priorities. */
   enqueue(priority: Priority): MemoryTicket;
 }
@@ -118,8 +116,14 @@ function sumBytes(downloads: readonly Download[]): number {
   return downloads.reduce((total, { bytes }) => total + bytes, 0);
 }
 
-/** @param onReleased called with the bytes of each reservation that is released */
-export function createMemoryBudget(bytes: number, onReleased: (bytes: number) => void = () => {}): MemoryBudget {
+/**
+ * Creates a budget. `reservedBytes`: the bytes that are reserved now.
+ * @param onReleased called with the bytes of each reservation that is released
+ */
+export function createMemoryBudget(
+  bytes: number,
+  onReleased: (bytes: number) => void = () => {},
+): MemoryBudget & { readonly reservedBytes: number } {
   const reserved = new Set<Download>();
   const waiting = new Set<WaitingRequest>();
   let tickets = 0;

@@ -54,13 +54,7 @@ export function tickWhileWaiting<Context extends Waiting>(context: Context): Con
   const readPage: FeedService['readPage'] = (request, signal) => service.readPage(request, signal, whileTicking);
   return {
     ...context,
-    budget: {
-      bytes: budget.bytes,
-      get reservedBytes() {
-        return budget.reservedBytes;
-      },
-      enqueue,
-    },
+    budget: { bytes: budget.bytes, enqueue },
     service: { readPage, readRun: (...request) => service.readRun(...request) },
   };
 }
