@@ -87,7 +87,7 @@ export class LeaseProcess {
     } as unknown as LeaderContext;
     leases.follow(feed);
     while (!signal.aborted) {
-      const lease = await takeLease(context, signal);
+      const lease = await takeLease(context, signal, false);
       if (lease === null) break;
       await keepLease(lease, context, createUnfinishedWork(), signal);
       await leases.release(lease);

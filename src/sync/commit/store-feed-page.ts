@@ -33,7 +33,7 @@ export function storeFeedPage(page: CompletedPage, context: PageContext, signal:
       ...context,
       reading: 'feed',
       isLast: false,
-      store: { tryEntries, notYetQuarantined: store.notYetQuarantined.bind(store) },
+      store: { tryEntries, notYetQuarantined: store.notYetQuarantined },
       storedCursor: page.at.cursor,
       commit: async (content, { from, to, atEnd, isRepeat }) => {
         observer.ticked(stepMs);

@@ -13,7 +13,7 @@ import { pauseAfter } from '../retry/backoff.js';
 export async function takeLease(
   context: FeedContext,
   signal: AbortSignal,
-  starting = false,
+  starting: boolean,
 ): Promise<LeaseGrant | null> {
   const { clock, observer, leases, identity, stepMs } = context;
   let first = starting;

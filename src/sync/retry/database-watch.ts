@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js';
+import { type Clock, WAIT_OVER } from '../../core/clock.js';
 import { classifyError } from '../../core/errors.js';
 import type { FeedStore } from '../ports/index.js';
 import { linkedSignal } from './linked-signal.js';
@@ -22,7 +22,7 @@ export function watchDatabase(store: FeedStore, clock: Pick<Clock, 'sleep'>): Da
   const databaseAnswered = () => {
     if (!unreachable) return;
     unreachable = false;
-    recovery.abort();
+    recovery.abort(WAIT_OVER);
     recovery = new AbortController();
   };
   const watched = <T>(work: Promise<T>): Promise<T> =>
